@@ -1,0 +1,149 @@
+//! `run_shell`: runs one command on the call's backend.
+//!
+//! Shapes arguments and result; the host judges the command, asks for approval, runs it and keeps its output.
+
+mod wait;
+
+use serde::{Deserialize, Serialize};
+use toolcrib_sdk::shell::{self, Outcome};
+use toolcrib_sdk::{Captured, Declaration, Failure, Guidance, JsonSchema, Pane, Result, Tool, schemars};
+
+const HEAD_CHARS: u32 = 4_000;
+
+struct RunShell;
+
+// serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
+#[derive(Deserialize, JsonSchema)]
+struct Input {
+    /// Script for `sh`; several lines run as one command.
+    command: String,
+    #[serde(flatten)]
+    declaration: Declaration,
+    /// `true` or absent: until the command exits. `false`: leave it running in its pane.
+    /// Seconds, or a duration such as `500ms`, `30s`, `10m`, `1h`: at most that long.
+    #[serde(default)]
+    wait: wait::Argument,
+    /// Managed tmux session to run in.
+    session: Option<String>,
+    /// Pane of that session to run in; absent: the shared one.
+    pane: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Output {
+    /// The command has exited.
+    Finished(Finished),
+    /// The command runs on; the text says where.
+    Dispatched(String),
+}
+
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+struct Finished {
+    /// -1 when a signal ended the command.
+    exit_code: i32,
+    stdout: String,
+    stderr: String,
+    /// What happened besides.
+    notices: Vec<String>,
+}
+
+impl Tool for RunShell {
+    const NAME: &str = "run_shell";
+    const TITLE: Option<&str> = Some("Run a command");
+    const SUMMARY: &str =
+        "Run a shell command and return its exit code, stdout and stderr, each up to 4,000 characters.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "Commands that need nobody at the keyboard: builds, tests, searches, git, looking at the system.",
+        when_not_to_use: "To create or kill tmux sessions and panes, to press keys in a program that runs, or to ask again \
+            and again whether something is done.",
+        disambiguation: "`send-keys` steers a program that runs already, `capture-pane` looks at a pane, `read_file` and \
+            `write_file` handle one file. Declare honestly: `risk` is the harm it can do, `mutation` whether it changes \
+            anything, `privesc` whether it needs more than the user's own rights, `why` the reason shown to the person who \
+            approves it. An exit code other than 0 is a result, not an error.",
+        examples: &[
+            r#"{"command":"cargo test","risk":"low","mutation":true,"privesc":false,"why":"check the fix","wait":"10m"}"#,
+            r#"{"command":"git log --oneline -5","risk":"low","mutation":false,"privesc":false,"why":"see recent work"}"#,
+            r#"{"command":"npm run dev","risk":"low","mutation":true,"privesc":false,"why":"try the page","wait":false}"#,
+        ],
+    };
+    type Input = Input;
+    type Output = Output;
+
+    fn call(input: Input) -> Result<Output> {
+        let Input { command, declaration, wait, session, pane } = input;
+        for (name, text) in [("command", &command), ("why", &declaration.why)] {
+            if text.trim().is_empty() {
+                return Err(Failure::invalid(format!("`{name}` is blank")));
+            }
+        }
+        let wait = wait.parse()?;
+        let mut command = shell::Command::new(&command, &declaration).wait(wait).head(HEAD_CHARS);
+        if let Some(pane) = Pane::named(session, pane, None) {
+            command = command.in_pane(&pane);
+        }
+        Ok(match command.run()? {
+            Outcome::Finished(finished) => Output::Finished(report(finished)),
+            Outcome::Dispatched(pane) => {
+                Output::Dispatched(format!("the command runs on in pane `{pane}`; `capture-pane` shows how it fares"))
+            }
+        })
+    }
+}
+
+/// Returns what the model gets of a finished command, with a notice for each stream that was cut.
+fn report(finished: shell::Finished) -> Finished {
+    let shell::Finished { exit_code, stdout, stderr, mut notices } = finished;
+    notices.extend(cut("stdout", &stdout));
+    notices.extend(cut("stderr", &stderr));
+    Finished { exit_code, stdout: stdout.marked(), stderr: stderr.marked(), notices }
+}
+
+fn cut(stream: &str, captured: &Captured) -> Option<String> {
+    let rest = match &captured.stored {
+        Some(place) => format!("all of it is kept as `{place}`"),
+        None => "the rest was not kept".into(),
+    };
+    captured.truncated.then(|| format!("{stream} has {} bytes, this is its head; {rest}", captured.bytes))
+}
+
+toolcrib_sdk::export!(RunShell);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(command: &str, why: &str, wait: wait::Argument) -> Input {
+        let risk = toolcrib_sdk::Risk::Low;
+        let declaration = Declaration { risk, mutation: false, privesc: false, why: why.into() };
+        Input { command: command.into(), declaration, wait, session: None, pane: None }
+    }
+
+    fn refused(input: Input) -> Failure {
+        RunShell::call(input).err().unwrap()
+    }
+
+    #[test]
+    fn blank_text_and_bad_durations_are_refused_before_anything_runs() {
+        assert_eq!(refused(input(" ", "test", wait::Argument::default())), Failure::invalid("`command` is blank"));
+        assert_eq!(refused(input("true", "\t", wait::Argument::default())), Failure::invalid("`why` is blank"));
+        let wait = wait::Argument::Duration("bad".into());
+        assert!(refused(input("true", "test", wait)).message.contains("invalid wait duration"));
+    }
+
+    #[test]
+    fn a_cut_stream_is_marked_and_remarked() {
+        let whole = Captured { text: "ok".into(), bytes: 2, truncated: false, stored: None };
+        let head = Captured { text: "he".into(), bytes: 9_000, truncated: true, stored: Some("call-7/stderr".into()) };
+        let finished =
+            shell::Finished { exit_code: 3, stdout: whole, stderr: head, notices: vec!["left running".into()] };
+        let notice = "stderr has 9000 bytes, this is its head; all of it is kept as `call-7/stderr`";
+        let expected = Finished {
+            exit_code: 3,
+            stdout: "ok".into(),
+            stderr: "he...[truncated]".into(),
+            notices: vec!["left running".into(), notice.into()],
+        };
+        assert_eq!(report(finished), expected);
+    }
+}

@@ -1,0 +1,54 @@
+//! `write_file`: replaces the whole content of one file.
+
+use serde::Deserialize;
+use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, files, schemars};
+
+struct WriteFile;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// File to write: absolute, `~/…`, or relative to the working directory. Its directory must exist.
+    path: String,
+    /// All that the file shall hold.
+    content: String,
+    /// Older form: ignored.
+    #[expect(dead_code, reason = "callers of older versions state a reason, and writing needs none")]
+    why: Option<String>,
+}
+
+impl Tool for WriteFile {
+    const NAME: &str = "write_file";
+    const TITLE: Option<&str> = Some("Write a file");
+    const SUMMARY: &str = "Create a text file, or replace all of its content.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "A file shall hold exactly the text that you give, be it new or replaced as a whole.",
+        when_not_to_use: "To append, or to change a few lines of a large file: what you leave out is gone.",
+        disambiguation: "`read_file` shows what stands there now, so read first what you are going to replace; `run_shell` \
+            edits in place, makes directories and sets modes.",
+        examples: &[r#"{"path":"notes/today.md","content":"- call back at ten\n"}"#],
+    };
+    type Input = Input;
+    type Output = String;
+
+    fn call(Input { path, content, .. }: Input) -> Result<String> {
+        if path.trim().is_empty() {
+            return Err(Failure::invalid("`path` is blank"));
+        }
+        let bytes = files::write(&path, content)?;
+        Ok(format!("`{path}` now holds {bytes} bytes"))
+    }
+}
+
+toolcrib_sdk::export!(WriteFile);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blank_path_is_refused() {
+        let input = Input { path: " \n".into(), content: String::new(), why: None };
+        assert_eq!(WriteFile::call(input), Err(Failure::invalid("`path` is blank")));
+    }
+}

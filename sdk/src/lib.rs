@@ -1,0 +1,25 @@
+#![doc = include_str!("../README.md")]
+
+mod answer;
+#[doc(hidden)]
+pub mod bindings;
+pub mod events;
+mod export;
+mod failure;
+pub mod files;
+mod schema;
+pub mod shell;
+mod tool;
+mod types;
+
+pub use answer::{Content, attach, notice};
+pub use failure::{Failure, Kind, Result};
+pub use schemars::{self, JsonSchema};
+pub use tool::{Guidance, Tool};
+pub use types::{Captured, Declaration, Pane, Risk, truncated};
+
+/// What `export!` expands to; nothing here is for authors.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::export::{Entry, Plugin, names, names_len};
+}

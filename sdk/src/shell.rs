@@ -1,0 +1,83 @@
+//! Commands of the shell on the call's backend.
+//!
+//! The host checks the command against the denylist, asks for approval where policy says so, and audits it.
+
+use crate::bindings::toolcrib::plugin::shell;
+use crate::{Declaration, Failure, Pane, Result};
+use std::time::Duration;
+
+pub use shell::{Finished, Outcome};
+
+/// How long to wait for a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Until it exits, at most the host's limit for commands (10 minutes by default).
+    UntilExit,
+    /// At most that long; then the run fails as `timed_out`, with the output so far.
+    AtMost(Duration),
+    /// Not at all. Needs a backend with panes.
+    Dispatch,
+}
+
+/// One command on its way: set what differs from the defaults, then [`run`](Self::run).
+#[derive(Debug)]
+pub struct Command(shell::Command);
+
+impl Command {
+    /// Returns the command that runs `text`, a script for `sh`; several lines are one command.
+    #[must_use]
+    pub fn new(text: &str, declaration: &Declaration) -> Self {
+        Self(shell::Command::new(text, declaration))
+    }
+
+    /// Sets how long to wait; the default is until the command exits.
+    #[must_use]
+    pub fn wait(self, wait: Wait) -> Self {
+        self.0.wait(match wait {
+            Wait::UntilExit => shell::Wait::UntilExit,
+            Wait::AtMost(limit) => shell::Wait::AtMostMs(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
+            Wait::Dispatch => shell::Wait::Dispatch,
+        });
+        self
+    }
+
+    /// Sets how many characters of each stream to hand back; the default is 4,000.
+    #[must_use]
+    pub fn head(self, chars: u32) -> Self {
+        self.0.head(chars);
+        self
+    }
+
+    /// Sets the pane to run in; the default is the backend's own choice.
+    #[must_use]
+    pub fn in_pane(self, pane: &Pane) -> Self {
+        self.0.in_pane(pane);
+        self
+    }
+
+    /// Runs the command. One that exits non-zero is an outcome, not a failure.
+    ///
+    /// # Errors
+    /// `denied`, `timed_out`, `unavailable`, `limit`, `invalid_arguments` or `cancelled`, as the host finds.
+    pub fn run(self) -> Result<Outcome> {
+        self.0.run().map_err(Failure::from_host)
+    }
+}
+
+/// Returns `text` as one word of a script for `sh`.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_keeps_its_quotes() {
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("a'b"), r"'a'\''b'");
+    }
+}

@@ -1,0 +1,54 @@
+//! `word_count`: counts the lines, words and bytes of one file.
+
+use serde::{Deserialize, Serialize};
+use toolcrib_sdk::{Guidance, JsonSchema, Result, Tool, files, schemars};
+
+struct WordCount;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// File to count.
+    path: String,
+}
+
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+struct Counts {
+    lines: usize,
+    words: usize,
+    bytes: usize,
+}
+
+impl Tool for WordCount {
+    const NAME: &str = "word_count";
+    const SUMMARY: &str = "Count the lines, words and bytes of a text file.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "You need the size of a text and not the text.",
+        when_not_to_use: "To read the text: the counts tell nothing of it.",
+        disambiguation: "`read_file` returns the text itself.",
+        examples: &[r#"{"path":"README.md"}"#],
+    };
+    type Input = Input;
+    type Output = Counts;
+
+    fn call(input: Input) -> Result<Counts> {
+        Ok(count(&files::read_text(&input.path)?))
+    }
+}
+
+fn count(text: &str) -> Counts {
+    Counts { lines: text.lines().count(), words: text.split_whitespace().count(), bytes: text.len() }
+}
+
+toolcrib_sdk::export!(WordCount);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_words_and_bytes_are_counted() {
+        assert_eq!(count("zwei Wörter\nund mehr"), Counts { lines: 2, words: 4, bytes: 21 });
+        assert_eq!(count(""), Counts { lines: 0, words: 0, bytes: 0 });
+    }
+}
