@@ -1,0 +1,105 @@
+//! The audit trail: one line when a call is accepted, one with its outcome; append-only, a single write each.
+//!
+//! A call that is dropped half-way still gets its outcome line (`call.rs`). The trail is not synced per call.
+
+use crate::dirs::private_dir;
+use crate::envelope::Failure;
+use serde::Serialize;
+use serde_json::Value;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// An open trail, or none when the home cannot be written (the host says so once).
+pub struct Audit(Option<File>);
+
+/// One thing that a call did or was refused.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Action {
+    /// The capability's name.
+    pub(crate) capability: &'static str,
+    /// What exactly: a command, a path. Sanitised and cut.
+    pub(crate) what: String,
+    /// What the model declared, where the capability asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) declaration: Option<Value>,
+    /// Who or what decided, and how.
+    pub(crate) decision: String,
+}
+
+/// Whom a line speaks of.
+#[derive(Clone, Copy, Serialize)]
+pub(crate) struct Subject<'s> {
+    pub(crate) call: &'s str,
+    pub(crate) principal: &'s str,
+    pub(crate) tool: &'s str,
+    /// Digest of the component; absent for a tool that does not exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plugin_sha256: Option<&'s str>,
+    pub(crate) backend: &'s str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Entry<'e> {
+    Accepted,
+    Outcome {
+        outcome: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<&'e str>,
+        duration_ms: u128,
+        #[serde(skip_serializing_if = "<[Action]>::is_empty")]
+        actions: &'e [Action],
+    },
+}
+
+#[derive(Serialize)]
+struct Line<'l> {
+    time: String,
+    #[serde(flatten)]
+    subject: Subject<'l>,
+    #[serde(flatten)]
+    entry: Entry<'l>,
+}
+
+impl Audit {
+    /// Opens the trail for appending; only this user may read it.
+    ///
+    /// # Errors
+    ///
+    /// When the file or its directory cannot be made.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        private_dir(path.parent().expect("a file has a directory"))?;
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Ok(Self(Some(options.open(path)?)))
+    }
+
+    /// Keeps nothing.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    pub(crate) fn accepted(&self, subject: Subject<'_>) {
+        self.write(subject, Entry::Accepted);
+    }
+
+    pub(crate) fn outcome(&self, subject: Subject<'_>, failure: Option<&Failure>, spent: Duration, actions: &[Action]) {
+        let outcome = failure.map_or("ok", |failure| failure.kind.name());
+        let message = failure.map(|failure| failure.message.as_str());
+        self.write(subject, Entry::Outcome { outcome, message, duration_ms: spent.as_millis(), actions });
+    }
+
+    fn write(&self, subject: Subject<'_>, entry: Entry<'_>) {
+        let Some(mut file) = self.0.as_ref() else { return };
+        let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+        let mut line = serde_json::to_vec(&Line { time, subject, entry }).expect("an audit line is plain data");
+        line.push(b'\n');
+        // A full disk must not end calls that are under way; locked deployments decide otherwise.
+        let _ = file.write_all(&line);
+    }
+}

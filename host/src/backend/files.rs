@@ -1,0 +1,156 @@
+//! Regular files of this machine: found by path, opened by directory handles with no link followed.
+//!
+//! A path is resolved first; `policy/files.rs` decides on the resolved path; reading and writing take only what it admitted.
+//! A link that somebody plants between those steps is met with a refusal, not followed.
+
+use super::FileText;
+use crate::envelope::Failure;
+use crate::policy::files::{ReadPath, Resolved, WritePath};
+use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
+use cap_tempfile::TempFile;
+use rustix::fs::{Gid, Uid};
+use std::ffi::OsStr;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Component, Path, PathBuf};
+
+/// Linux's bound for a path, in bytes.
+const PATH_BYTES: usize = 4096;
+
+/// Finds the absolute path without links that `path` names; a file that does not exist yet counts by its directory.
+pub(super) fn resolve(path: &str, directory: &Path, home: &Path) -> Result<Resolved, Failure> {
+    let given = absolute(path, directory, home)?;
+    match std::fs::canonicalize(&given) {
+        Ok(found) => Ok(Resolved { given, path: found }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => resolve_new(given, path),
+        Err(error) => Err(failure(path, &error)),
+    }
+}
+
+fn absolute(path: &str, directory: &Path, home: &Path) -> Result<PathBuf, Failure> {
+    if path.trim().is_empty() {
+        return Err(Failure::invalid("path is empty").hint("give the path of a file"));
+    }
+    if path.contains('\0') {
+        return Err(Failure::invalid("path contains a NUL byte"));
+    }
+    if path.len() > PATH_BYTES {
+        return Err(Failure::invalid(format!("path is {} bytes long, at most {PATH_BYTES} are possible", path.len())));
+    }
+    Ok(match path.strip_prefix("~/") {
+        Some(below) => home.join(below),
+        None if path == "~" => home.to_owned(),
+        None => directory.join(path),
+    })
+}
+
+fn resolve_new(given: PathBuf, path: &str) -> Result<Resolved, Failure> {
+    let (Some(parent), Some(Component::Normal(name))) = (given.parent(), given.components().next_back()) else {
+        return Err(Failure::failed(format!("`{path}` does not name a file")));
+    };
+    if path.ends_with('/') {
+        return Err(Failure::failed(format!("`{path}` is not there, and as a directory it could not be a file")));
+    }
+    let parent = std::fs::canonicalize(parent).map_err(|error| failure(path, &error))?;
+    Ok(Resolved { path: parent.join(name), given })
+}
+
+/// Reads a piece of a regular file.
+pub(super) fn read(path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
+    let shown = path.shown();
+    let fail = |error| failure(&shown, &error);
+    let (directory, name) = open_parent(path.as_path()).map_err(fail)?;
+    let mut file = open_regular(&directory, name, OpenOptions::new().read(true), &shown)?;
+    let metadata = file.metadata().map_err(fail)?;
+    path.check_links(metadata.nlink())?;
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(offset)).map_err(fail)?;
+    file.take(max_bytes as u64).read_to_end(&mut bytes).map_err(fail)?;
+    Ok(FileText { bytes, size: metadata.len() })
+}
+
+/// Replaces a regular file, or makes it: a temporary file beside it, synced, takes its name.
+pub(super) fn write(path: &WritePath, content: &[u8]) -> Result<(), Failure> {
+    let shown = path.shown();
+    let fail = |error| failure(&shown, &error);
+    let (directory, name) = open_parent(path.as_path()).map_err(fail)?;
+    // Renaming asks only the directory; a file that its owner made read-only stays as it is.
+    let replaced = match open_regular(&directory, name, OpenOptions::new().write(true), &shown) {
+        Ok(file) => Some(file.metadata().map_err(fail)?),
+        Err(_) if directory.symlink_metadata(name).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) => None,
+        Err(refused) => return Err(refused),
+    };
+    let mut file = TempFile::new(&directory).map_err(fail)?;
+    if let Some(replaced) = replaced {
+        path.check_links(replaced.nlink())?;
+        keep_mode_and_owner(file.as_file(), &replaced).map_err(fail)?;
+    }
+    file.write_all(content).map_err(fail)?;
+    file.as_file().sync_all().map_err(fail)?;
+    file.replace(name).map_err(fail)?;
+    // The name is durable only when the directory is.
+    directory.into_std_file().sync_all().map_err(fail)
+}
+
+/// Opens the directory of an absolute path, a step at a time, following no link.
+fn open_parent(path: &Path) -> io::Result<(Dir, &OsStr)> {
+    let missing = || io::Error::from(io::ErrorKind::IsADirectory);
+    let (parent, name) = (path.parent().ok_or_else(missing)?, path.file_name().ok_or_else(missing)?);
+    let mut directory = Dir::open_ambient_dir("/", ambient_authority())?;
+    for step in parent.components() {
+        if let Component::Normal(step) = step {
+            directory = directory.open_dir_nofollow(step)?;
+        }
+    }
+    Ok((directory, name))
+}
+
+fn open_regular(directory: &Dir, name: &OsStr, options: &mut OpenOptions, shown: &str) -> Result<File, Failure> {
+    // Opening a FIFO must not wait for its other end.
+    options.follow(FollowSymlinks::No).custom_flags(libc::O_NONBLOCK);
+    let file = directory.open_with(name, options).map_err(|error| failure(shown, &error))?;
+    let kind = file.metadata().map_err(|error| failure(shown, &error))?.file_type();
+    match kind {
+        _ if kind.is_file() => Ok(file),
+        _ if kind.is_dir() => Err(is_directory(shown)),
+        _ => Err(not_regular(shown)),
+    }
+}
+
+/// Set-user-id and its like are not carried over to content that a tool wrote.
+fn keep_mode_and_owner(file: &File, replaced: &Metadata) -> io::Result<()> {
+    let mode = replaced.permissions().mode() & 0o777;
+    file.set_permissions(Permissions::from_std(std::fs::Permissions::from_mode(mode)))?;
+    let (owner, group) = (Uid::from_raw(replaced.uid()), Gid::from_raw(replaced.gid()));
+    // Only the superuser can; anyone else owns what they replace.
+    let _ = rustix::fs::fchown(file, Some(owner), Some(group));
+    Ok(())
+}
+
+fn is_directory(path: &str) -> Failure {
+    Failure::failed(format!("`{path}` is a directory")).hint("list it with run_shell `ls -la`, or name a file in it")
+}
+
+fn not_regular(path: &str) -> Failure {
+    Failure::failed(format!("`{path}` is not a regular file")).hint("only regular files can be read and written")
+}
+
+fn failure(path: &str, error: &io::Error) -> Failure {
+    let failed = |what: &str| Failure::failed(format!("`{path}`: {what}"));
+    match error.kind() {
+        io::ErrorKind::NotFound => failed("no such file or directory").hint("check the path; its directory must exist"),
+        io::ErrorKind::PermissionDenied => failed("permission denied by the system"),
+        io::ErrorKind::NotADirectory => failed("a part of the path is not a directory"),
+        io::ErrorKind::IsADirectory => is_directory(path),
+        io::ErrorKind::InvalidFilename => failed("a part of the path is longer than the file system takes (255 bytes)"),
+        // The standard library has no stable name for it yet.
+        _ if error.raw_os_error() == Some(libc::ELOOP) => {
+            failed("a link stands where there was none, or links in a circle")
+        }
+        // A FIFO or socket that nobody reads, opened for writing.
+        _ if error.raw_os_error() == Some(libc::ENXIO) => not_regular(path),
+        _ => failed(&error.to_string()),
+    }
+}

@@ -1,0 +1,206 @@
+//! This machine: `sh -c` in a session of its own, and files by directory handles.
+//!
+//! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
+
+use super::{Backend, FileText, Process, ProcessEvent, ProcessSpec, environment, files, spawn, tree};
+use crate::envelope::{Failure, Kind};
+use crate::policy::files::{ReadPath, Resolved, WritePath};
+use async_trait::async_trait;
+use rustix::fd::AsFd;
+use rustix::process::{WaitId, WaitIdOptions};
+use std::io;
+use std::path::PathBuf;
+use tokio::net::unix::pipe;
+
+/// How much is read from a stream at a time.
+const CHUNK: usize = 64 << 10;
+
+/// The machine that the host runs on, as the user who runs it.
+pub struct Local {
+    directory: PathBuf,
+    home: PathBuf,
+}
+
+impl Local {
+    /// Relative paths and commands start in `directory`.
+    #[must_use]
+    pub fn new(directory: PathBuf, home: PathBuf) -> Self {
+        tree::become_subreaper();
+        Self { directory, home }
+    }
+}
+
+#[async_trait]
+impl Backend for Local {
+    fn name(&self) -> &str {
+        "local"
+    }
+
+    async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
+        let environment = environment::build(std::env::vars_os(), &spec.environment, &spec.call);
+        let program = spawn::Program { argv: &spec.argv, environment: &environment, directory: &self.directory };
+        let started = spawn::spawn(&program).and_then(|started| LocalProcess::new(started, spec.call));
+        started.map(|process| Box::new(process) as _).map_err(|error| start_failure(&spec.argv[0], &error))
+    }
+
+    async fn resolve(&self, path: &str) -> Result<Resolved, Failure> {
+        let (path, directory, home) = (path.to_owned(), self.directory.clone(), self.home.clone());
+        blocking(move || files::resolve(&path, &directory, &home)).await
+    }
+
+    async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
+        let path = path.clone();
+        blocking(move || files::read(&path, offset, max_bytes)).await
+    }
+
+    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure> {
+        let path = path.clone();
+        blocking(move || files::write(&path, &content)).await
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
+    let failed = |error| Failure::new(Kind::Internal, format!("file work did not end: {error}"));
+    tokio::task::spawn_blocking(work).await.map_err(failed)?
+}
+
+fn start_failure(program: &std::ffi::OsStr, error: &io::Error) -> Failure {
+    let message = format!("`{}` could not be started: {error}", program.display());
+    match error.kind() {
+        io::ErrorKind::ArgumentListTooLong => {
+            Failure::new(Kind::Limit, "the command is longer than the system takes (128 KiB an argument)")
+                .hint("write the script to a file and run that")
+        }
+        io::ErrorKind::WouldBlock => Failure::new(Kind::Busy, message).hint("end some processes, then try again"),
+        _ => Failure::new(Kind::Unavailable, message),
+    }
+}
+
+struct LocalProcess {
+    leader: u32,
+    /// A pidfd. It is waited for, never read, so it may pass for a pipe.
+    handle: pipe::Receiver,
+    call: String,
+    stdout: Stream,
+    stderr: Stream,
+    exited: Option<i32>,
+}
+
+impl LocalProcess {
+    fn new(started: spawn::Started, call: String) -> io::Result<Self> {
+        let spawn::Started { pid: leader, handle, stdout, stderr } = started;
+        tree::add_leader(leader);
+        let handle = pipe::Receiver::from_owned_fd_unchecked(handle)?;
+        Ok(Self { leader, handle, call, stdout: Stream::new(stdout)?, stderr: Stream::new(stderr)?, exited: None })
+    }
+
+    /// Waits for output or for the end, whichever comes first.
+    async fn wait(&mut self) -> io::Result<Option<ProcessEvent>> {
+        tokio::select! {
+            bytes = self.stdout.receive() => Ok(Some(ProcessEvent::Stdout(bytes?))),
+            bytes = self.stderr.receive() => Ok(Some(ProcessEvent::Stderr(bytes?))),
+            ended = self.handle.readable() => {
+                ended?;
+                self.reap()?;
+                self.stdout.mark_end()?;
+                self.stderr.mark_end()?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes the status of a leader that has ended.
+    fn reap(&mut self) -> io::Result<()> {
+        let status = rustix::process::waitid(WaitId::PidFd(self.handle.as_fd()), WaitIdOptions::EXITED)?;
+        self.exited = Some(status.and_then(|status| status.exit_status()).unwrap_or(-1));
+        tree::remove_leader(self.leader);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Process for LocalProcess {
+    async fn next(&mut self) -> io::Result<ProcessEvent> {
+        loop {
+            let event = match self.exited {
+                None => self.wait().await?,
+                Some(status) => Some(match (self.stdout.rest()?, self.stderr.rest()?) {
+                    (Some(bytes), _) => ProcessEvent::Stdout(bytes),
+                    (None, Some(bytes)) => ProcessEvent::Stderr(bytes),
+                    (None, None) => ProcessEvent::Exited(status),
+                }),
+            };
+            if let Some(event) = event {
+                return Ok(event);
+            }
+        }
+    }
+
+    async fn end(&mut self) -> usize {
+        if self.exited.is_some() {
+            return 0;
+        }
+        let left = tree::end(self.leader, &self.call).await;
+        // It was killed: this does not wait long.
+        let _ = self.handle.readable().await;
+        let _ = self.reap();
+        left
+    }
+
+    async fn left_running(&mut self) -> Vec<u32> {
+        tree::adopt(&self.call)
+    }
+}
+
+impl Drop for LocalProcess {
+    fn drop(&mut self) {
+        if self.exited.is_none() {
+            tree::end_at_once(self.leader, &self.call);
+        }
+    }
+}
+
+/// The reading end of a child's pipe.
+struct Stream {
+    receiver: Option<pipe::Receiver>,
+    /// Bytes that stood in the pipe when the child exited. What comes later is written by others, who may never stop.
+    left: usize,
+}
+
+impl Stream {
+    fn new(pipe: std::os::fd::OwnedFd) -> io::Result<Self> {
+        Ok(Self { receiver: Some(pipe::Receiver::from_owned_fd(pipe)?), left: 0 })
+    }
+
+    /// Waits for bytes; never returns for a stream that has ended.
+    async fn receive(&mut self) -> io::Result<Vec<u8>> {
+        while let Some(receiver) = &self.receiver {
+            receiver.readable().await?;
+            let mut buffer = Vec::with_capacity(CHUNK);
+            match receiver.try_read_buf(&mut buffer) {
+                Ok(0) => self.receiver = None,
+                Ok(_) => return Ok(buffer),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        std::future::pending().await
+    }
+
+    fn mark_end(&mut self) -> io::Result<()> {
+        if let Some(receiver) = &self.receiver {
+            self.left = usize::try_from(rustix::io::ioctl_fionread(receiver)?).unwrap_or(usize::MAX);
+        }
+        Ok(())
+    }
+
+    /// Returns a piece of what stood in the pipe at the end. Read straight from the descriptor: the runtime may not know of it yet.
+    fn rest(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let Some(receiver) = self.receiver.as_ref().filter(|_| self.left > 0) else { return Ok(None) };
+        let mut buffer = vec![0; CHUNK.min(self.left)];
+        let length = rustix::io::read(receiver, &mut buffer)?;
+        self.left -= length;
+        buffer.truncate(length);
+        Ok(Some(buffer))
+    }
+}

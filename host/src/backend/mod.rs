@@ -1,0 +1,87 @@
+//! Where effects land: a backend starts processes, can end their whole tree, and reads and writes files.
+//!
+//! Only this directory starts processes. What may be done at all is decided before, in `policy/`.
+
+mod environment;
+pub(crate) mod files;
+pub mod local;
+mod spawn;
+mod tree;
+
+use crate::envelope::Failure;
+use crate::policy::files::{ReadPath, Resolved, WritePath};
+use async_trait::async_trait;
+use std::ffi::OsString;
+use std::io;
+
+/// A place where tools act.
+#[async_trait]
+pub trait Backend: Send + Sync {
+    /// What approvals, audit lines and messages call it.
+    fn name(&self) -> &str;
+
+    /// Starts a process with closed standard input, an environment built from nothing, and no controlling terminal.
+    async fn start(&self, process: ProcessSpec) -> Result<Box<dyn Process>, Failure>;
+
+    /// Finds what a path names on this backend, following links; nothing is opened yet.
+    async fn resolve(&self, path: &str) -> Result<Resolved, Failure>;
+
+    /// Reads at most `max_bytes` from a regular file, and says how large it is.
+    async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure>;
+
+    /// Replaces a regular file whole or not at all.
+    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure>;
+}
+
+/// A process to start.
+pub struct ProcessSpec {
+    /// Program and arguments.
+    pub argv: Vec<OsString>,
+    /// Names of variables that are passed beside the standard ones.
+    pub environment: Vec<String>,
+    /// The call that the process belongs to; found again in its environment as [`CALL_MARK`].
+    pub call: String,
+}
+
+/// The environment variable that names a process's call.
+pub const CALL_MARK: &str = "TOOLCRIB_CALL";
+
+impl ProcessSpec {
+    /// A script for the system's `sh`, as one process.
+    #[must_use]
+    pub fn shell(script: &str, environment: Vec<String>, call: &str) -> Self {
+        Self { argv: ["/bin/sh", "-c", script].map(OsString::from).into(), environment, call: call.into() }
+    }
+}
+
+/// A running process.
+#[async_trait]
+pub trait Process: Send {
+    /// Returns the next thing that happens; `Exited` comes last, behind all output that the process itself wrote.
+    async fn next(&mut self) -> io::Result<ProcessEvent>;
+
+    /// Ends the process and all of its descendants; returns how many could not be ended.
+    async fn end(&mut self) -> usize;
+
+    /// Processes that the command started and left running.
+    async fn left_running(&mut self) -> Vec<u32>;
+}
+
+/// What a process does.
+#[derive(Debug, PartialEq)]
+pub enum ProcessEvent {
+    /// A piece of standard output.
+    Stdout(Vec<u8>),
+    /// A piece of standard error.
+    Stderr(Vec<u8>),
+    /// The exit status; -1 for a death by signal.
+    Exited(i32),
+}
+
+/// A piece of a file.
+pub struct FileText {
+    /// What stands at the offset.
+    pub bytes: Vec<u8>,
+    /// Size of the whole file, in bytes.
+    pub size: u64,
+}

@@ -1,0 +1,148 @@
+//! Starting a process without copying this one.
+//!
+//! A fork copies the host's page tables, which grow with its pool of instances: 1 to 3 ms a command. So on Linux the child shares the
+//! host's memory until it executes, as `posix_spawn` does; the standard library's form of that has no way to make a session.
+
+use rustix::fd::{AsFd, OwnedFd};
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// What to execute. Standard input is `/dev/null`.
+pub(super) struct Program<'p> {
+    pub(super) argv: &'p [OsString],
+    pub(super) environment: &'p [(OsString, OsString)],
+    pub(super) directory: &'p Path,
+}
+
+/// A process that was started: a session of its own, no descriptors but the three standard ones.
+pub(super) struct Started {
+    pub(super) pid: u32,
+    /// Becomes readable when the process ends.
+    pub(super) handle: OwnedFd,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+}
+
+/// Starts a process.
+pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
+    let file = text(find(program)?.into_os_string())?;
+    let argv = program.argv.iter().cloned().map(text).collect::<io::Result<Vec<_>>>()?;
+    let variables =
+        program.environment.iter().map(|(name, value)| text([name.as_os_str(), value].join(OsStr::new("="))));
+    let variables = variables.collect::<io::Result<Vec<_>>>()?;
+    let directory = text(program.directory.as_os_str().to_owned())?;
+    let null = std::fs::File::open("/dev/null")?;
+    let (stdout, stdout_end) = io::pipe()?;
+    let (stderr, stderr_end) = io::pipe()?;
+    let image = Image { file, argv, variables, directory };
+    let (pid, handle) = start(&image, [null.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()])?;
+    Ok(Started { pid, handle, stdout: stdout.into(), stderr: stderr.into() })
+}
+
+/// Finds the program's file: as given when it names a path, else on the `PATH` that the program will have.
+fn find(program: &Program<'_>) -> io::Result<PathBuf> {
+    let name = program.argv.first().ok_or(io::ErrorKind::InvalidInput)?;
+    if name.as_bytes().contains(&b'/') {
+        return Ok(name.into());
+    }
+    let path = program.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let mut candidates = std::env::split_paths(path.unwrap_or_default()).map(|directory| directory.join(name));
+    candidates
+        .find(|file| rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok())
+        .ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+fn text(text: OsString) -> io::Result<CString> {
+    CString::new(text.into_vec()).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a NUL byte"))
+}
+
+/// Everything that the child needs, made before it exists: it must not allocate.
+struct Image {
+    file: CString,
+    argv: Vec<CString>,
+    variables: Vec<CString>,
+    directory: CString,
+}
+
+/// What the child reads, and where it leaves the reason why it could not execute.
+struct Shared {
+    file: *const libc::c_char,
+    argv: Vec<*const libc::c_char>,
+    variables: Vec<*const libc::c_char>,
+    directory: *const libc::c_char,
+    standard: [libc::c_int; 3],
+    error: libc::c_int,
+}
+
+/// Bytes of stack for the child's few system calls.
+const CHILD_STACK: usize = 64 << 10;
+
+#[expect(unsafe_code, reason = "a child that shares memory until it executes has no safe form")]
+fn start(image: &Image, standard: [rustix::fd::BorrowedFd<'_>; 3]) -> io::Result<(u32, OwnedFd)> {
+    use std::os::fd::{AsRawFd, FromRawFd};
+    let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
+    let mut shared = Shared {
+        file: image.file.as_ptr(),
+        argv: pointers(&image.argv),
+        variables: pointers(&image.variables),
+        directory: image.directory.as_ptr(),
+        standard: standard.map(|fd| fd.as_raw_fd()),
+        error: 0,
+    };
+    let mut stack = vec![0_u128; CHILD_STACK / size_of::<u128>()];
+    let mut handle: libc::c_int = -1;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+    // SAFETY: the child runs `child` on a stack of its own while this thread stands still, so `shared`, `stack` and `image` outlive it.
+    // No signal handler runs in it: all signals are blocked until it has executed. The kernel sets `handle` to a descriptor of ours.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+        let pid =
+            libc::clone(child, stack.as_mut_ptr_range().end.cast(), flags, (&raw mut shared).cast(), &raw mut handle);
+        let error = io::Error::last_os_error();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
+        if pid < 0 {
+            return Err(error);
+        }
+        let handle = OwnedFd::from_raw_fd(handle);
+        if shared.error != 0 {
+            let _ = rustix::process::waitid(
+                rustix::process::WaitId::PidFd(handle.as_fd()),
+                rustix::process::WaitIdOptions::EXITED,
+            );
+            return Err(io::Error::from_raw_os_error(shared.error));
+        }
+        Ok((pid.cast_unsigned(), handle))
+    }
+}
+
+/// Runs in the child, in the host's memory: system calls only.
+#[expect(unsafe_code, reason = "a child that shares memory until it executes has no safe form")]
+extern "C" fn child(shared: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `start` passes a `Shared` that outlives this function and is not touched meanwhile.
+    unsafe {
+        let shared = &mut *shared.cast::<Shared>();
+        // A terminal of the host is not the command's to ask on.
+        libc::setsid();
+        // Orphans of the command stay below it (`tree.rs`).
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        for (target, source) in shared.standard.into_iter().enumerate() {
+            libc::dup2(source, i32::try_from(target).unwrap_or_default());
+        }
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
+        // The standard library ignores it in the host, and that would be inherited.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+        if libc::chdir(shared.directory) == 0 {
+            libc::execve(shared.file, shared.argv.as_ptr(), shared.variables.as_ptr());
+        }
+        shared.error = *libc::__errno_location();
+        libc::_exit(127)
+    }
+}

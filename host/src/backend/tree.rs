@@ -1,0 +1,187 @@
+//! The processes of one command, and their end.
+//!
+//! A command's leader is the subreaper of its descendants: a daemon that forks twice and calls `setsid` is still found below it.
+//! What outlives its leader becomes a child of this host, is known by the call's mark, and is reaped when it ends.
+
+use super::CALL_MARK;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::net::unix::pipe;
+
+/// How long a tree may take to end.
+const END: Duration = Duration::from_secs(2);
+/// How long a tree may take to end by itself after SIGTERM.
+const COURTESY: Duration = Duration::from_millis(200);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// Children of this host that it knows: leaders of running commands, and what earlier commands left running.
+static KNOWN: Mutex<Option<HashSet<u32>>> = Mutex::new(None);
+
+fn known<T>(change: impl FnOnce(&mut HashSet<u32>) -> T) -> T {
+    change(KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
+}
+
+/// Makes this process the parent of what its commands leave behind.
+pub(super) fn become_subreaper() {
+    // Fails only on kernels before 3.4; then orphans go to init, as without us.
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+pub(super) fn add_leader(pid: u32) {
+    known(|known| known.insert(pid));
+}
+
+pub(super) fn remove_leader(pid: u32) {
+    known(|known| known.remove(&pid));
+}
+
+/// One process as `/proc/PID/stat` shows it.
+struct Stat {
+    pid: u32,
+    parent: u32,
+    group: u32,
+    session: u32,
+    ended: bool,
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, parentheses too: count from its end.
+    let mut fields = text.rsplit_once(") ")?.1.split(' ');
+    let state = fields.next()?;
+    let mut number = || fields.next()?.parse().ok();
+    Some(Stat { pid, parent: number()?, group: number()?, session: number()?, ended: matches!(state, "Z" | "X") })
+}
+
+fn all() -> Vec<Stat> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries.filter_map(|entry| stat(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+fn is_marked(pid: u32, call: &str) -> bool {
+    let mark = format!("{CALL_MARK}={call}");
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+}
+
+/// Living processes that belong to the leader: below it, in its group or session, or marked. The leader itself is not among them.
+fn members(leader: u32, call: &str) -> Vec<u32> {
+    let all = all();
+    let parents: HashMap<u32, u32> = all.iter().map(|stat| (stat.pid, stat.parent)).collect();
+    let is_below = |mut pid: u32| {
+        while let Some(&parent) = parents.get(&pid).filter(|parent| **parent != 0) {
+            if parent == leader {
+                return true;
+            }
+            pid = parent;
+        }
+        false
+    };
+    let belongs = |stat: &&Stat| {
+        stat.group == leader || stat.session == leader || is_below(stat.pid) || is_marked(stat.pid, call)
+    };
+    let living = all.iter().filter(|stat| !stat.ended && stat.pid != leader);
+    living.filter(belongs).map(|stat| stat.pid).collect()
+}
+
+fn signal(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+/// Ends everything below a living leader, then the leader; returns how many are left. The caller reaps the leader.
+///
+/// The leader is stopped meanwhile: as long as it exists, what its dying children leave behind becomes its child, not lost.
+/// It is let go once more, alone, to end by itself.
+pub(super) async fn end(leader: u32, call: &str) -> usize {
+    let deadline = Instant::now() + END;
+    signal(leader, Signal::STOP);
+    signal_members(leader, call, Signal::TERM);
+    wait(COURTESY, || members(leader, call).is_empty()).await;
+    end_members(leader, call, deadline).await;
+    signal(leader, Signal::TERM);
+    signal(leader, Signal::CONT);
+    wait(COURTESY, || stat(leader).is_none_or(|stat| stat.ended)).await;
+    signal(leader, Signal::STOP);
+    let left = end_members(leader, call, deadline).await;
+    signal(leader, Signal::KILL);
+    left
+}
+
+fn signal_members(leader: u32, call: &str, with: Signal) -> usize {
+    let members = members(leader, call);
+    for pid in &members {
+        signal(*pid, with);
+    }
+    members.len()
+}
+
+async fn end_members(leader: u32, call: &str, deadline: Instant) -> usize {
+    loop {
+        let left = signal_members(leader, call, Signal::KILL);
+        if left == 0 || Instant::now() > deadline {
+            return left;
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+async fn wait(at_most: Duration, is_done: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while begin.elapsed() < at_most && !is_done() {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// One pass without waiting, for a process that is dropped while it runs. The leader is reaped like an adopted process.
+pub(super) fn end_at_once(leader: u32, call: &str) {
+    signal(leader, Signal::STOP);
+    signal_members(leader, call, Signal::KILL);
+    signal(leader, Signal::KILL);
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(reap(leader, call.to_owned()));
+    }
+}
+
+/// What a leader that has exited left running: now children of this host, and not known yet. Each is reaped when it ends.
+pub(super) fn adopt(call: &str) -> Vec<u32> {
+    let new: Vec<u32> = known(|known| children().into_iter().filter(|pid| !known.contains(pid)).collect());
+    let left: Vec<u32> = new.into_iter().filter(|pid| is_marked(*pid, call)).collect();
+    for pid in &left {
+        if known(|known| known.insert(*pid)) {
+            tokio::spawn(reap(*pid, call.to_owned()));
+        }
+    }
+    left.into_iter().filter(|pid| stat(*pid).is_some_and(|stat| !stat.ended)).collect()
+}
+
+/// Waits for an adopted process, then adopts what it leaves in turn.
+async fn reap(pid: u32, call: String) {
+    let Some(raw) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
+    // A pidfd becomes readable when its process ends; it is not read, so it may pass for a pipe.
+    if let Ok(handle) = rustix::process::pidfd_open(raw, PidfdFlags::NONBLOCK)
+        && let Ok(handle) = pipe::Receiver::from_owned_fd_unchecked(handle)
+    {
+        let _ = handle.readable().await;
+    }
+    let _ = rustix::process::waitid(WaitId::Pid(raw), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    known(|known| known.remove(&pid));
+    adopt(&call);
+}
+
+/// Children of all threads of this process, from the kernel's own lists; where it keeps none, from a look at all processes.
+fn children() -> Vec<u32> {
+    let own = std::process::id();
+    let lists: Option<Vec<String>> = std::fs::read_dir("/proc/self/task").ok().and_then(|threads| {
+        threads.map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok()).collect()
+    });
+    match lists {
+        Some(lists) => {
+            lists.iter().flat_map(|list| list.split_whitespace()).filter_map(|pid| pid.parse().ok()).collect()
+        }
+        None => all().into_iter().filter(|stat| stat.parent == own).map(|stat| stat.pid).collect(),
+    }
+}

@@ -1,0 +1,304 @@
+//! One call, from request to envelope: the only path, with one way in and one way out.
+//!
+//! The doors (`cli/`) translate and decide nothing; what a tool does on the way is `sandbox/` and `capability/`.
+
+use crate::audit::{Audit, Subject};
+use crate::backend::Backend;
+use crate::capability::bindings::exports::toolcrib::plugin::tools;
+use crate::config::Limits;
+use crate::definition::{Tool, depth};
+use crate::envelope::{Content, Envelope, Failure, Kind, Output};
+use crate::event::{Event, EventSink};
+use crate::output::OutputStore;
+use crate::policy::Policy;
+use crate::policy::approval::Approver;
+use crate::registry::{Plugin, Ready, Registry};
+use crate::sandbox::Sandbox;
+use crate::sanitize;
+use crate::scope::{Scope, ScopeParts};
+use crate::session::{CallKey, Session};
+use serde_json::Value;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_util::sync::CancellationToken;
+
+/// How deep a call's arguments may be nested.
+pub const ARGUMENTS_DEPTH: u64 = 64;
+/// How large a call's arguments may be, in bytes.
+pub const ARGUMENTS_BYTES: usize = 4 << 20;
+
+/// Everything that calls share.
+pub struct Host {
+    pub(crate) sandbox: Arc<Sandbox>,
+    pub(crate) policy: Policy,
+    pub(crate) audit: Audit,
+    pub(crate) output: Arc<OutputStore>,
+    pub(crate) permits: Semaphore,
+}
+
+/// What a caller asks for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The tool's name.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Arguments,
+}
+
+/// Arguments as they came.
+#[derive(Clone, Debug)]
+pub enum Arguments {
+    /// A JSON value; an object, or the text of one, as model APIs hand it over.
+    Json(Value),
+    /// Text that should be a JSON object.
+    Text(String),
+}
+
+/// Who calls, and how to reach them.
+#[derive(Clone)]
+pub struct CallContext {
+    /// Who asks, for audit and repeats.
+    pub principal: String,
+    /// The caller's memory across calls.
+    pub session: Arc<Session>,
+    /// The tools as this session sees them.
+    pub tools: Arc<Registry>,
+    /// Where effects land.
+    pub backend: Arc<dyn Backend>,
+    /// Where events go.
+    pub events: Arc<dyn EventSink>,
+    /// Who can be asked.
+    pub approver: Arc<dyn Approver>,
+    /// Ends the call: politely, then for certain.
+    pub cancel: CancellationToken,
+}
+
+impl Host {
+    /// Takes a request to its envelope. Whatever happens on the way, there is exactly one outcome.
+    pub async fn call(&self, request: Request, context: &CallContext) -> Envelope {
+        let call = Call::begin(self, &request, context);
+        let outcome = call.bounded(self.try_call(&request, context, &call)).await;
+        call.finish(outcome)
+    }
+
+    async fn try_call(&self, request: &Request, context: &CallContext, call: &Call<'_>) -> Result<Output, Failure> {
+        let _permit = self.permit()?;
+        let plugin = context.tools.plugin_of(&request.tool)?;
+        call.know_plugin(plugin);
+        let ready = self.ready(plugin, context).await?;
+        let tool = ready.tool(&request.tool).expect("a ready plugin has the tools that it showed");
+        let arguments = tool.validate(request.arguments.parse()?)?;
+        let key = CallKey::new(&context.principal, &request.tool, &arguments);
+        context.session.check_repeats(&key)?;
+        let grants = self.policy.grants_for(plugin);
+        let instance = self.sandbox.instantiate(&ready.code, grants, call.scope.clone()).await?;
+        let answer = instance.call(&request.tool, &arguments.to_string()).await;
+        let outcome = answer.and_then(|output| check_output(output, tool, &call.scope.limits));
+        context.session.remember(key, outcome.as_ref().err());
+        outcome
+    }
+
+    fn permit(&self) -> Result<SemaphorePermit<'_>, Failure> {
+        let most = self.policy.config().limits.concurrent_calls;
+        self.permits.try_acquire().map_err(|_| {
+            Failure::new(Kind::Busy, format!("{most} calls are running, and no more may"))
+                .hint("try again when some have ended, or raise `concurrent_calls` under [limits]")
+        })
+    }
+
+    /// Compiles a plugin and learns its tools, the first time.
+    pub(crate) async fn ready<'p>(&self, plugin: &'p Arc<Plugin>, context: &CallContext) -> Result<&'p Ready, Failure> {
+        let limits = &self.policy.config().limits;
+        plugin.ready(&self.sandbox, || Scope::for_definitions(limits, context.backend.clone())).await
+    }
+}
+
+impl Arguments {
+    fn parse(&self) -> Result<Value, Failure> {
+        let text = match self {
+            Self::Json(Value::String(text)) | Self::Text(text) => text,
+            Self::Json(value) => return check_arguments(value.clone()),
+        };
+        if text.len() > ARGUMENTS_BYTES {
+            return Err(Failure::invalid(format!(
+                "the arguments are {} bytes, more than {ARGUMENTS_BYTES}",
+                text.len()
+            )));
+        }
+        let value = serde_json::from_str(text).map_err(|error| {
+            Failure::invalid(format!("the arguments are not JSON: {error}"))
+                .hint("give one JSON object, such as {\"path\": \"a.txt\"}")
+        })?;
+        check_arguments(value)
+    }
+}
+
+fn check_arguments(value: Value) -> Result<Value, Failure> {
+    if !value.is_object() {
+        return Err(Failure::invalid("the arguments are not a JSON object")
+            .hint("give one JSON object, such as {\"path\": \"a.txt\"}"));
+    }
+    if depth(&value) > ARGUMENTS_DEPTH {
+        return Err(Failure::invalid(format!("the arguments are more than {ARGUMENTS_DEPTH} deep")));
+    }
+    Ok(value)
+}
+
+/// A call that was accepted. Dropped before its end, it still leaves its outcome in the audit trail.
+struct Call<'h> {
+    audit: &'h Audit,
+    scope: Arc<Scope>,
+    /// Digest of the plugin's component, once it is known.
+    plugin: OnceLock<String>,
+    begin: Instant,
+    finished: bool,
+}
+
+impl<'h> Call<'h> {
+    fn begin(host: &'h Host, request: &Request, context: &CallContext) -> Self {
+        let scope = Scope::new(ScopeParts {
+            principal: context.principal.clone(),
+            tool: sanitize::line(&request.tool).chars().take(64).collect(),
+            session: context.session.clone(),
+            backend: context.backend.clone(),
+            events: context.events.clone(),
+            approver: context.approver.clone(),
+            cancel: context.cancel.child_token(),
+            output: host.output.clone(),
+            limits: host.policy.config().limits.clone(),
+        });
+        let plugin = OnceLock::new();
+        let call = Self { audit: &host.audit, scope: Arc::new(scope), plugin, begin: Instant::now(), finished: false };
+        host.audit.accepted(call.subject());
+        call
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            call: &self.scope.id,
+            principal: &self.scope.principal,
+            tool: &self.scope.tool,
+            plugin_sha256: self.plugin.get().map(String::as_str),
+            backend: self.scope.backend.name(),
+        }
+    }
+
+    fn know_plugin(&self, plugin: &Plugin) {
+        let _ = self.plugin.set(plugin.sha256().to_owned());
+    }
+
+    /// Runs the work within the call's time. At its end, or when the caller cancels, the work is asked to stop, then dropped.
+    async fn bounded(&self, work: impl Future<Output = Result<Output, Failure>>) -> Result<Output, Failure> {
+        let limits = &self.scope.limits;
+        let mut work = pin!(work);
+        let stopped = tokio::select! {
+            biased;
+            outcome = &mut work => return outcome,
+            () = self.scope.cancel.cancelled() => Failure::cancelled(),
+            () = self.scope.clock.spent(Duration::from_millis(limits.call_ms)) => timed_out(limits.call_ms),
+        };
+        self.scope.cancel.cancel();
+        match tokio::time::timeout(Duration::from_millis(limits.grace_ms), work).await {
+            // It came to its own end after all, or says what it had done by then.
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(failure)) if failure.kind == Kind::Cancelled => Err(Failure { data: failure.data, ..stopped }),
+            Ok(Err(failure)) => Err(failure),
+            Err(_) => Err(stopped),
+        }
+    }
+
+    /// Makes the envelope: clean texts, one audit line, one last event.
+    fn finish(mut self, outcome: Result<Output, Failure>) -> Envelope {
+        let outcome = outcome.map(clean_output).map_err(clean_failure);
+        if outcome.is_ok() && self.scope.has_touched_state() {
+            self.scope.session.forget_failures();
+        }
+        self.close(outcome.as_ref().err());
+        self.scope
+            .emit(Event::Completed { outcome: outcome.as_ref().map_or_else(|failure| failure.kind.name(), |_| "ok") });
+        Envelope::new(outcome)
+    }
+
+    fn close(&mut self, failure: Option<&Failure>) {
+        self.finished = true;
+        self.audit.outcome(self.subject(), failure, self.begin.elapsed(), &self.scope.actions());
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.scope.cancel.cancel();
+            self.close(Some(&Failure::cancelled()));
+        }
+    }
+}
+
+fn timed_out(call_ms: u64) -> Failure {
+    Failure::new(Kind::TimedOut, format!("the call took more than {call_ms} ms of its own time"))
+        .hint("ask for less in one call, or raise `call_ms` under [limits]")
+}
+
+/// Takes what the guest answered, within the bounds of a result and of its own schema.
+fn check_output(output: tools::Output, tool: &Tool, limits: &Limits) -> Result<Output, Failure> {
+    let parts = output.content.iter().map(content_bytes).chain(output.notices.iter().map(String::len));
+    let bytes = output.json.len() + parts.sum::<usize>();
+    if bytes as u64 > limits.result_kib << 10 {
+        return Err(Failure::limit(format!("limit: result {} KiB, this one has {} bytes", limits.result_kib, bytes))
+            .hint("ask for less, or raise `result_kib` under [limits]"));
+    }
+    let result = serde_json::from_str(&output.json).map_err(|error| {
+        Failure::failed(format!("the plugin's result is not JSON: {error}")).hint("this is a fault of the plugin")
+    })?;
+    tool.check_result(&result)?;
+    Ok(Output { result, content: output.content.into_iter().map(Content::from).collect(), notices: output.notices })
+}
+
+fn content_bytes(content: &tools::Content) -> usize {
+    match content {
+        tools::Content::Text(text) | tools::Content::Link(text) => text.len(),
+        tools::Content::Image((kind, bytes)) | tools::Content::Audio((kind, bytes)) => kind.len() + bytes.len(),
+    }
+}
+
+impl From<tools::Content> for Content {
+    fn from(content: tools::Content) -> Self {
+        match content {
+            tools::Content::Text(text) => Self::Text(text),
+            tools::Content::Image((kind, bytes)) => Self::Image(kind, bytes),
+            tools::Content::Audio((kind, bytes)) => Self::Audio(kind, bytes),
+            tools::Content::Link(uri) => Self::Link(uri),
+        }
+    }
+}
+
+fn clean(text: &mut String) {
+    if let std::borrow::Cow::Owned(cleaned) = sanitize::text(text) {
+        *text = cleaned;
+    }
+}
+
+fn clean_output(mut output: Output) -> Output {
+    let changed = sanitize::json(&mut output.result);
+    output.notices.iter_mut().for_each(clean);
+    for content in &mut output.content {
+        match content {
+            Content::Text(text) | Content::Link(text) | Content::Image(text, _) | Content::Audio(text, _) => {
+                clean(text)
+            }
+        }
+    }
+    if changed {
+        output.notices.push("control characters were removed from the result or made visible".into());
+    }
+    output
+}
+
+fn clean_failure(mut failure: Failure) -> Failure {
+    clean(&mut failure.message);
+    failure.hint.iter_mut().for_each(clean);
+    failure.data.iter_mut().for_each(|data| _ = sanitize::json(data));
+    failure
+}

@@ -1,0 +1,21 @@
+//! `wit/events.wit`: what a guest says while it runs. Needs no grant; the caps are in `event.rs`.
+
+use super::bindings::toolcrib::plugin::events;
+use crate::event::Event;
+use crate::sandbox::State;
+use crate::sanitize;
+
+impl events::Host for State {
+    async fn info(&mut self, text: String) -> wasmtime::Result<()> {
+        self.meter.charge_bytes(text.len())?;
+        self.scope.emit_for_guest(Event::info(&text));
+        Ok(())
+    }
+
+    async fn progress(&mut self, done: u64, total: Option<u64>, message: Option<String>) -> wasmtime::Result<()> {
+        self.meter.charge_bytes(message.as_ref().map_or(0, String::len))?;
+        let message = message.map(|message| sanitize::line(&message).into_owned());
+        self.scope.emit_for_guest(Event::Progress { done, total, message });
+        Ok(())
+    }
+}

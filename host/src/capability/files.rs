@@ -1,0 +1,109 @@
+//! `wit/files.wit`: regular files, by the backend, where the grant admits the resolved path.
+
+use super::Refusal;
+use super::bindings::toolcrib::plugin::{files, types};
+use crate::audit::Action;
+use crate::envelope::Failure;
+use crate::output::Captured;
+use crate::sandbox::State;
+use crate::sanitize;
+use serde_json::json;
+
+/// What one `read` hands over at most, as `wit/files.wit` promises.
+const READ_BYTES: usize = 4 << 20;
+
+impl files::Host for State {
+    async fn read(&mut self, path: String, offset: u64, max: u32) -> Result<types::Captured, Refusal> {
+        let grant = self.grants.files()?;
+        self.meter.charge_bytes(path.len())?;
+        let resolved = self.scope.backend.resolve(&path).await?;
+        let admitted = grant.admit_read(&resolved);
+        self.record("read", &path, admitted.as_ref().err());
+        let max_bytes = (max as usize).saturating_mul(char::MAX.len_utf8()).min(READ_BYTES);
+        // One sequence more at each end: the first may begin before the offset, the last may be cut.
+        let file = self.scope.backend.read(&admitted?, offset, max_bytes + 2 * char::MAX.len_utf8()).await?;
+        Ok(text(&path, offset, &file.bytes, file.size, max as usize, max_bytes)?.into())
+    }
+
+    async fn write(&mut self, path: String, content: Vec<u8>) -> Result<u64, Refusal> {
+        let grant = self.grants.files()?;
+        self.meter.charge_bytes(path.len() + content.len())?;
+        let resolved = self.scope.backend.resolve(&path).await?;
+        let admitted = grant.admit_write(&resolved);
+        self.record("write", &path, admitted.as_ref().err());
+        let bytes = content.len() as u64;
+        self.scope.backend.write(&admitted?, content).await?;
+        self.scope.touch_state();
+        Ok(bytes)
+    }
+}
+
+impl State {
+    fn record(&self, verb: &str, path: &str, refusal: Option<&Failure>) {
+        let decision = refusal.map_or_else(|| "allowed".to_owned(), |refusal| format!("denied: {}", refusal.message));
+        let what = format!("{verb} {}", sanitize::line(path));
+        self.scope.record(Action { capability: "files", what, declaration: None, decision });
+    }
+}
+
+/// Cuts the text that stands at the offset; refuses what is not text.
+fn text(path: &str, offset: u64, bytes: &[u8], size: u64, max: usize, max_bytes: usize) -> Result<Captured, Failure> {
+    // Behind an offset the first bytes may be the rest of a sequence.
+    let skipped = if offset == 0 { 0 } else { bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count() };
+    let bytes = &bytes[skipped..];
+    let readable = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        // The last sequence was cut by the piece's end, not by the file's.
+        Err(error) if error.error_len().is_none() && offset + ((skipped + bytes.len()) as u64) < size => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).expect("valid up to here")
+        }
+        Err(error) => return Err(not_text(path, offset + (skipped + error.valid_up_to()) as u64, size)),
+    };
+    let end = readable.char_indices().map(|(index, _)| index).chain([readable.len()]);
+    let end = end.take_while(|end| *end <= max_bytes).take(max.saturating_add(1)).last().unwrap_or(0);
+    let truncated = offset + ((skipped + end) as u64) < size;
+    Ok(Captured { text: readable[..end].to_owned(), bytes: size, truncated, stored: None })
+}
+
+fn not_text(path: &str, at: u64, size: u64) -> Failure {
+    Failure::failed(format!("`{path}` is not text: byte {at} of {size} does not continue UTF-8"))
+        .hint("look at it with run_shell, for example `file`, `xxd` or `strings`")
+        .data(json!({ "bytes": size }))
+}
+
+#[cfg(test)]
+mod tests {
+    fn cut(text: &str, offset: usize, max: usize) -> (String, bool) {
+        let bytes = text.as_bytes();
+        let piece = &bytes[offset.min(bytes.len())..];
+        let captured = super::text("f", offset as u64, piece, bytes.len() as u64, max, max * 4).expect("text");
+        (captured.text, captured.truncated)
+    }
+
+    #[test]
+    fn text_of_exactly_the_length_is_not_cut() {
+        assert_eq!(cut("🙂🙂🙂", 0, 3), ("🙂🙂🙂".into(), false));
+        assert_eq!(cut("🙂🙂🙂", 0, 2), ("🙂🙂".into(), true));
+    }
+
+    #[test]
+    fn an_offset_inside_a_sequence_moves_to_the_next_character() {
+        assert_eq!(cut("🙂ab", 1, 9), ("ab".into(), false));
+    }
+
+    #[test]
+    fn an_offset_behind_the_end_reads_nothing() {
+        assert_eq!(cut("ab", 7, 9), (String::new(), false));
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_are_refused_with_their_place() {
+        let failure = super::text("f", 0, b"ab\xff\x00c", 5, 9, 99).expect_err("binary");
+        assert_eq!(failure.message, "`f` is not text: byte 2 of 5 does not continue UTF-8");
+    }
+
+    #[test]
+    fn a_file_that_ends_within_a_sequence_is_refused() {
+        assert!(super::text("f", 0, b"ab\xf0\x9f", 4, 9, 99).is_err());
+    }
+}

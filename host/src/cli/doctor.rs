@@ -1,0 +1,130 @@
+//! `toolcrib doctor`: what this installation has, what it lacks, and what that costs.
+
+use super::setup::Setup;
+use super::{Global, print};
+use crate::backend::{ProcessEvent, ProcessSpec};
+use crate::envelope::Failure;
+use anstyle::{AnsiColor, Style};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// How a check came out.
+#[derive(Clone, Copy)]
+enum Verdict {
+    Good,
+    /// Works, at a cost that is said.
+    Note,
+    Bad,
+}
+
+pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
+    let setup = Setup::quiet(global)?;
+    let mut report = Report { text: String::new(), bad: false };
+    report.line(Verdict::Good, "version", super::version());
+    settings(&mut report, &setup);
+    directories(&mut report, &setup);
+    plugins(&mut report, &setup).await;
+    shell(&mut report, &setup).await;
+    let approver = if global.yes {
+        "--yes answers"
+    } else if terminal() {
+        "a terminal to ask on"
+    } else {
+        "no terminal: actions that need one are denied"
+    };
+    report.line(if terminal() || global.yes { Verdict::Good } else { Verdict::Note }, "approvals", approver);
+    report.line(
+        Verdict::Note,
+        "reach of run_shell",
+        "commands have this user's full rights; no OS sandbox is round them yet",
+    );
+    print(&report.text)?;
+    Ok(ExitCode::from(u8::from(report.bad)))
+}
+
+struct Report {
+    text: String,
+    bad: bool,
+}
+
+impl Report {
+    fn line(&mut self, verdict: Verdict, what: &str, found: impl AsRef<str>) {
+        let (mark, colour) = match verdict {
+            Verdict::Good => ("ok  ", AnsiColor::Green),
+            Verdict::Note => ("note", AnsiColor::Yellow),
+            Verdict::Bad => ("bad ", AnsiColor::Red),
+        };
+        self.bad |= matches!(verdict, Verdict::Bad);
+        let style = Style::new().fg_color(Some(colour.into()));
+        let _ = writeln!(self.text, "{style}{mark}{style:#}  {what:<18}  {}", found.as_ref());
+    }
+}
+
+fn settings(report: &mut Report, setup: &Setup) {
+    let found = |path: &Path| {
+        if path.exists() { path.display().to_string() } else { format!("{} (not there: defaults)", path.display()) }
+    };
+    if let Some(user) = &setup.sources.user {
+        report.line(Verdict::Good, "settings", found(user));
+    }
+    if let Some(project) = setup.sources.project.as_ref().filter(|project| project.exists()) {
+        let trust =
+            if super::trust::is_trusted(project, &setup.dirs) { "trusted" } else { "not trusted: it may only narrow" };
+        report.line(Verdict::Note, "project", format!("{} ({trust})", project.display()));
+    }
+    for policy in setup.sources.policies.iter().filter(|policy| policy.path.exists()) {
+        report.line(Verdict::Good, "policy", policy.path.display().to_string());
+    }
+}
+
+fn directories(report: &mut Report, setup: &Setup) {
+    report.line(Verdict::Good, "state", setup.dirs.state.display().to_string());
+    for text in &setup.notices {
+        report.line(Verdict::Note, "notice", text);
+    }
+}
+
+async fn plugins(report: &mut Report, setup: &Setup) {
+    let mut loaded = 0;
+    for plugin in setup.context.tools.plugins() {
+        match setup.host.ready(plugin, &setup.context).await {
+            Ok(_) => loaded += 1,
+            Err(failure) => report.line(Verdict::Bad, "plugin", failure.message),
+        }
+    }
+    for refused in setup.context.tools.refused() {
+        report.line(Verdict::Bad, "plugin", format!("`{}` was refused: {}", refused.origin, refused.reason));
+    }
+    report.line(
+        Verdict::Good,
+        "plugins",
+        format!("{loaded} loaded; your own go to {}", setup.dirs.plugins().display()),
+    );
+}
+
+/// Runs a real command: what `run_shell` would do.
+async fn shell(report: &mut Report, setup: &Setup) {
+    let backend = &setup.context.backend;
+    let mut printed = Vec::new();
+    let outcome = match backend.start(ProcessSpec::shell("command -v sh", Vec::new(), "doctor")).await {
+        Err(failure) => Err(failure.message),
+        Ok(mut process) => loop {
+            match process.next().await {
+                Ok(ProcessEvent::Stdout(bytes)) => printed.extend(bytes),
+                Ok(ProcessEvent::Stderr(_)) => {}
+                Ok(ProcessEvent::Exited(0)) => break Ok(String::from_utf8_lossy(&printed).trim().to_owned()),
+                Ok(ProcessEvent::Exited(status)) => break Err(format!("`sh` exits with {status}")),
+                Err(error) => break Err(error.to_string()),
+            }
+        },
+    };
+    match outcome {
+        Ok(path) => report.line(Verdict::Good, "backend", format!("{}: {path}", backend.name())),
+        Err(fault) => report.line(Verdict::Bad, "backend", format!("{}: {fault}", backend.name())),
+    }
+}
+
+fn terminal() -> bool {
+    std::fs::File::options().read(true).write(true).open("/dev/tty").is_ok()
+}

@@ -1,0 +1,156 @@
+//! The command line: a door. Each subcommand is a file; results go to stdout, everything else to stderr.
+
+mod call;
+mod config;
+mod doctor;
+mod plugin;
+mod policy;
+mod run;
+mod setup;
+mod terminal;
+mod tools;
+mod trust;
+
+use crate::envelope::{Failure, Kind};
+use anstyle::{AnsiColor, Style};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use serde_json::Value;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A sandboxed tool host for AI agents.
+///
+/// Every tool is a WebAssembly component; it reaches the world only through capabilities that policy granted.
+#[derive(Parser)]
+#[command(name = "toolcrib", version = version(), propagate_version = true, arg_required_else_help = true)]
+#[command(
+    after_help = "Exit codes of `call`: 0 success, 1 internal, 2 usage, 3 unknown_tool, 4 invalid_arguments, 5 denied, \
+6 limit, 7 timed_out, 8 cancelled (130 by Ctrl-C), 9 busy, 10 unavailable, 11 outcome_unknown, 12 execution_failed."
+)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Args)]
+struct Global {
+    /// Settings file in place of the user's own
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Operator's policy, added to /etc/toolcrib/policy.toml; it only narrows (repeatable)
+    #[arg(long, global = true, value_name = "FILE")]
+    policy: Vec<PathBuf>,
+    /// Directory of plugins, added to the user's own (repeatable)
+    #[arg(long, global = true, value_name = "DIR")]
+    plugins: Vec<PathBuf>,
+    /// A setting, such as tools.shell_confirm=false (repeatable)
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Answer yes to every approval of this process
+    #[arg(long, short, global = true)]
+    yes: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the tools, or show one
+    Tools(tools::Arguments),
+    /// Call one tool and print its envelope
+    Call(call::Arguments),
+    /// Serve calls as JSON lines: requests on stdin, answers on stdout
+    Run(run::Arguments),
+    /// List, inspect or allow plugins
+    #[command(subcommand)]
+    Plugin(plugin::Arguments),
+    /// Say what a call may do, and which line decides
+    #[command(subcommand)]
+    Policy(policy::Arguments),
+    /// Show the effective settings
+    #[command(subcommand)]
+    Config(config::Arguments),
+    /// Accept this project's toolcrib.toml as it is now
+    Trust(trust::Arguments),
+    /// Check this installation
+    Doctor,
+    /// Print shell completions
+    Completions {
+        /// The shell to print them for
+        shell: Shell,
+    },
+}
+
+fn version() -> &'static str {
+    concat!(env!("CARGO_PKG_VERSION"), " (wasmtime ", env!("WASMTIME_VERSION"), ")")
+}
+
+/// Parses the command line, runs it, and says how the process should exit.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return report(&Failure::new(Kind::Internal, format!("no threads to run on: {error}"))),
+    };
+    let code = runtime.block_on(dispatch(cli)).unwrap_or_else(|failure| report(&failure));
+    // A prompt or a file may still be waited for on a thread of its own; nothing that matters hangs on it.
+    runtime.shutdown_background();
+    code
+}
+
+async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
+    let global = &cli.global;
+    match cli.command {
+        Command::Tools(arguments) => tools::run(global, &arguments).await,
+        Command::Call(arguments) => call::run(global, arguments).await,
+        Command::Run(arguments) => run::run(global, &arguments).await,
+        Command::Plugin(arguments) => plugin::run(global, arguments).await,
+        Command::Policy(arguments) => policy::run(global, &arguments).await,
+        Command::Config(arguments) => config::run(global, &arguments),
+        Command::Trust(arguments) => trust::run(&arguments),
+        Command::Doctor => doctor::run(global).await,
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "toolcrib", &mut script);
+            print(&String::from_utf8_lossy(&script))
+        }
+    }
+}
+
+/// What a person is told of a failure, on stderr.
+fn report(failure: &Failure) -> ExitCode {
+    let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
+    let _ = writeln!(anstream::stderr(), "{red}{}{red:#}: {}", failure.kind.name(), failure.message);
+    if let Some(hint) = &failure.hint {
+        let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
+        let _ = writeln!(anstream::stderr(), "{cyan}hint{cyan:#}: {hint}");
+    }
+    ExitCode::from(failure.kind.exit_code())
+}
+
+/// Says something beside the result, on stderr.
+fn notice(text: &str) {
+    let yellow = Style::new().fg_color(Some(AnsiColor::Yellow.into()));
+    let _ = writeln!(anstream::stderr(), "{yellow}notice{yellow:#}: {text}");
+}
+
+/// Prints a result to stdout. A reader that has gone is no error: nobody is there to tell.
+fn print(text: &str) -> Result<ExitCode, Failure> {
+    let mut stdout = anstream::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(Kind::Internal, format!("the result could not be printed: {error}")))
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Prints JSON: indented for a person, in one line for a program.
+fn print_json(value: &Value) -> Result<ExitCode, Failure> {
+    let text = if io::stdout().is_terminal() { format!("{value:#}") } else { value.to_string() };
+    print(&format!("{text}\n"))
+}

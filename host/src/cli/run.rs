@@ -1,0 +1,222 @@
+//! `toolcrib run`: calls as JSON lines, for programs. A line in is a request, a line out an answer, in order of completion.
+
+use super::Global;
+use super::call::cancel_on_signal;
+use super::setup::Setup;
+use crate::call::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, Arguments as CallArguments, CallContext, Host, Request};
+use crate::definition::depth;
+use crate::envelope::{Envelope, Failure, Kind};
+use crate::event::{Event, EventSink, NoEvents};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How long a line may be, in bytes.
+const LINE_BYTES: usize = ARGUMENTS_BYTES;
+/// Lines that wait for a slow reader. Answers wait for room; events beyond it are dropped.
+const LINES_WAITING: usize = 1024;
+/// What a shell reports of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+#[derive(clap::Args)]
+#[command(after_help = "In:   {\"id\": 1, \"tool\": \"time\", \"arguments\": {}}     or  {\"id\": 2, \"cancel\": 1}
+Out:  {\"id\": 1, \"harness_timestamp\": {…}, \"result\": …}  or  {\"id\": 1, …, \"error\": {\"kind\": …, \"message\": …}}
+With --events also {\"id\": 1, \"event\": {\"type\": \"stdout\", \"text\": …}} while a call runs.
+A line is at most 4 MiB and 64 deep. The end of the input lets running calls come to their end.")]
+pub(super) struct Arguments {
+    /// Also print events while calls run
+    #[arg(long)]
+    events: bool,
+}
+
+/// One line of input.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    id: Value,
+    tool: Option<String>,
+    arguments: Option<Value>,
+    cancel: Option<Value>,
+}
+
+/// What the lines share.
+struct Door {
+    host: Arc<Host>,
+    context: CallContext,
+    events: bool,
+    lines: Sender<Value>,
+    /// Calls in flight, by the text of their id.
+    running: Mutex<HashMap<String, CancellationToken>>,
+}
+
+pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let Setup { host, context, .. } = Setup::serving(global)?;
+    cancel_on_signal(context.cancel.clone())?;
+    let cancel = context.cancel.clone();
+    let (lines, waiting) = channel(LINES_WAITING);
+    let writer = tokio::spawn(write_lines(waiting, cancel.clone()));
+    let door = Arc::new(Door { host, context, events: arguments.events, lines, running: Mutex::default() });
+    let calls = TaskTracker::new();
+    let mut input = BufReader::new(tokio::io::stdin());
+    while let Some(line) = tokio::select! { line = next_line(&mut input) => line, () = cancel.cancelled() => None } {
+        door.clone().take(line, &calls).await;
+    }
+    calls.close();
+    calls.wait().await;
+    drop(door);
+    let written = writer.await.map_err(|error| Failure::new(Kind::Internal, format!("the writer ended: {error}")))?;
+    Ok(if written && cancel.is_cancelled() { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// Writes lines until all senders are gone; returns whether the reader stayed. One that has gone cancels what runs.
+async fn write_lines(mut lines: Receiver<Value>, cancel: CancellationToken) -> bool {
+    let mut stdout = tokio::io::stdout();
+    while let Some(line) = lines.recv().await {
+        let line = format!("{line}\n");
+        if stdout.write_all(line.as_bytes()).await.is_err() || stdout.flush().await.is_err() {
+            cancel.cancel();
+            return false;
+        }
+    }
+    true
+}
+
+impl Door {
+    async fn take(self: Arc<Self>, line: Result<Vec<u8>, Failure>, calls: &TaskTracker) {
+        let line = match line.and_then(|line| parse(&line)) {
+            Ok(Some(line)) => line,
+            Ok(None) => return,
+            Err(failure) => return self.answer(Value::Null, failure).await,
+        };
+        let id = line.id.clone();
+        match (line.tool, line.cancel) {
+            (Some(tool), None) => {
+                let arguments = CallArguments::Json(line.arguments.unwrap_or_else(|| json!({})));
+                self.begin(id, Request { tool, arguments }, calls).await;
+            }
+            (None, Some(target)) => self.cancel(id, &target).await,
+            _ => {
+                let failure = Failure::invalid("a line has either `tool` or `cancel`");
+                self.answer(id, failure.hint("write {\"id\": 1, \"tool\": \"time\", \"arguments\": {}}")).await;
+            }
+        }
+    }
+
+    async fn begin(self: Arc<Self>, id: Value, request: Request, calls: &TaskTracker) {
+        let (key, cancel) = (id.to_string(), self.context.cancel.child_token());
+        let taken = {
+            let mut running = self.running();
+            let taken = running.contains_key(&key);
+            if !taken {
+                running.insert(key.clone(), cancel.clone());
+            }
+            taken
+        };
+        if taken {
+            let failure = Failure::invalid(format!("a call with the id `{key}` is in flight"))
+                .hint("give every call an id of its own");
+            return self.answer(id, failure).await;
+        }
+        calls.spawn(async move {
+            let events: Arc<dyn EventSink> = if self.events {
+                Arc::new(Lines { id: id.clone(), lines: self.lines.clone() })
+            } else {
+                Arc::new(NoEvents)
+            };
+            let context = CallContext { cancel, events, ..self.context.clone() };
+            let envelope = self.host.call(request, &context).await;
+            self.running().remove(&key);
+            self.send(&id, &envelope).await;
+        });
+    }
+
+    /// A cancelled call still gives its own answer; a call that is not there makes the request fail.
+    async fn cancel(&self, id: Value, target: &Value) {
+        let found = self.running().get(&target.to_string()).map(CancellationToken::cancel).is_some();
+        if !found {
+            let failure = Failure::invalid(format!("no call with the id `{target}` is in flight"))
+                .hint("it may have ended already");
+            self.answer(id, failure).await;
+        }
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<String, CancellationToken>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer(&self, id: Value, failure: Failure) {
+        self.send(&id, &Envelope::new(Err(failure))).await;
+    }
+
+    async fn send(&self, id: &Value, envelope: &Envelope) {
+        let mut line = json!({ "id": id });
+        if let (Value::Object(line), Value::Object(envelope)) = (&mut line, envelope.to_json()) {
+            line.extend(envelope);
+        }
+        // The writer ends only when the reader has gone.
+        let _ = self.lines.send(line).await;
+    }
+}
+
+/// Events of one call as lines.
+struct Lines {
+    id: Value,
+    lines: Sender<Value>,
+}
+
+impl EventSink for Lines {
+    fn emit(&self, event: Event) {
+        let _ = self.lines.try_send(json!({ "id": self.id, "event": event }));
+    }
+}
+
+/// Reads one line; one that is too long is read to its end and refused. `None` at the end of the input.
+async fn next_line(input: &mut BufReader<impl AsyncRead + Unpin>) -> Option<Result<Vec<u8>, Failure>> {
+    let mut line = Vec::new();
+    let mut too_long = false;
+    loop {
+        let buffer = input.fill_buf().await.ok()?;
+        if buffer.is_empty() {
+            return (!line.is_empty() || too_long).then_some(if too_long { Err(over_long()) } else { Ok(line) });
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let part = &buffer[..end.unwrap_or(buffer.len())];
+        too_long |= line.len() + part.len() > LINE_BYTES;
+        if !too_long {
+            line.extend_from_slice(part);
+        }
+        let used = end.map_or(buffer.len(), |end| end + 1);
+        input.consume(used);
+        if end.is_some() {
+            return Some(if too_long { Err(over_long()) } else { Ok(line) });
+        }
+    }
+}
+
+fn over_long() -> Failure {
+    Failure::invalid(format!("a line is longer than {LINE_BYTES} bytes"))
+}
+
+/// Reads a line's JSON; a blank line is nothing.
+fn parse(line: &[u8]) -> Result<Option<Line>, Failure> {
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let parsed: Line = serde_json::from_slice(line).map_err(|error| {
+        Failure::invalid(format!("the line is not a request: {error}"))
+            .hint("write {\"id\": 1, \"tool\": \"time\", \"arguments\": {}} or {\"id\": 2, \"cancel\": 1}")
+    })?;
+    // The line itself is one level.
+    let deepest =
+        [Some(&parsed.id), parsed.arguments.as_ref(), parsed.cancel.as_ref()].into_iter().flatten().map(depth).max();
+    if deepest.unwrap_or(0) >= ARGUMENTS_DEPTH {
+        return Err(Failure::invalid(format!("the line is more than {ARGUMENTS_DEPTH} deep")));
+    }
+    Ok(Some(parsed))
+}

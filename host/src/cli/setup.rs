@@ -1,0 +1,134 @@
+//! From the process's environment and flags to a host: the only place that reads either.
+
+use super::terminal::{Progress, Terminal};
+use super::{Global, notice};
+use crate::backend::local::Local;
+use crate::call::{CallContext, Host};
+use crate::config::{PolicySource, Settings, Sources};
+use crate::dirs::Dirs;
+use crate::envelope::{Failure, Kind};
+use crate::event::EventSink;
+use crate::policy::approval::Approver;
+use crate::registry::{BUILTINS, Registry};
+use etcetera::BaseStrategy;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// The operator's policy of this machine.
+const SYSTEM_POLICY: &str = "/etc/toolcrib/policy.toml";
+/// A project's settings, in the directory where Toolcrib is started.
+pub(super) const PROJECT_SETTINGS: &str = "toolcrib.toml";
+
+/// Everything a subcommand needs.
+pub(super) struct Setup {
+    pub(super) dirs: Dirs,
+    pub(super) settings: Settings,
+    pub(super) sources: Sources,
+    pub(super) host: Arc<Host>,
+    pub(super) context: CallContext,
+    pub(super) notices: Vec<String>,
+}
+
+impl Setup {
+    /// Makes a host for one call after the other, as flags, files and environment say. Notices go to stderr.
+    pub(super) fn new(global: &Global) -> Result<Self, Failure> {
+        Self::quiet(global).map(Self::noticed)
+    }
+
+    /// As [`Self::new`], for a caller that shows the notices itself.
+    pub(super) fn quiet(global: &Global) -> Result<Self, Failure> {
+        // Room for a thousand calls is a thousand guarded stacks, which costs a process some milliseconds at its start.
+        Self::with(global, |settings| settings.config.limits.concurrent_calls = 1)
+    }
+
+    /// As [`Self::new`], for as many calls at a time as the settings say.
+    pub(super) fn serving(global: &Global) -> Result<Self, Failure> {
+        Self::with(global, |_| {}).map(Self::noticed)
+    }
+
+    fn noticed(self) -> Self {
+        self.notices.iter().for_each(|text| notice(text));
+        self
+    }
+
+    fn with(global: &Global, adapt: impl FnOnce(&mut Settings)) -> Result<Self, Failure> {
+        let dirs = dirs()?;
+        let sources = sources(global, &dirs)?;
+        let mut settings = load(&sources)?;
+        adapt(&mut settings);
+        let policies: Vec<PathBuf> = sources.policies.iter().map(|policy| policy.path.clone()).collect();
+        let protected = policies.iter().cloned().chain(Path::new(SYSTEM_POLICY).parent().map(Path::to_owned));
+        let (host, notices) = Host::new(&settings, &dirs, &protected.collect::<Vec<_>>())?;
+        let directories: Vec<PathBuf> = [dirs.plugins()].into_iter().chain(global.plugins.iter().cloned()).collect();
+        if let Some(missing) = global.plugins.iter().find(|directory| !directory.is_dir()) {
+            return Err(usage(format!("`{}` is not a directory", missing.display()))
+                .hint("give `--plugins` a directory of .wasm files"));
+        }
+        let tools = Registry::load(BUILTINS, &directories, &settings.config.limits);
+        let context = CallContext {
+            principal: format!("cli:{}", settings.config.agent.name),
+            session: Arc::default(),
+            tools: Arc::new(tools),
+            backend: Arc::new(Local::new(working_directory()?, dirs.home.clone())),
+            events: Arc::new(Progress::default()) as Arc<dyn EventSink>,
+            approver: approver(global, &host)?,
+            cancel: CancellationToken::new(),
+        };
+        Ok(Self { dirs, settings, sources, host: Arc::new(host), context, notices })
+    }
+}
+
+fn approver(global: &Global, host: &Host) -> Result<Arc<dyn Approver>, Failure> {
+    Ok(if global.yes { Arc::new(host.policy().always_yes()?) } else { Arc::new(Terminal::default()) })
+}
+
+/// This user's directories.
+pub(super) fn dirs() -> Result<Dirs, Failure> {
+    let no_home = |_| Failure::new(Kind::Unavailable, "this user has no home directory").hint("set HOME");
+    let xdg = etcetera::base_strategy::Xdg::new().map_err(no_home)?;
+    Ok(Dirs {
+        home: xdg.home_dir().to_owned(),
+        config: xdg.config_dir().join("toolcrib"),
+        data: xdg.data_dir().join("toolcrib"),
+        state: xdg.state_dir().expect("XDG has a state directory").join("toolcrib"),
+    })
+}
+
+pub(super) fn sources(global: &Global, dirs: &Dirs) -> Result<Sources, Failure> {
+    let project = working_directory()?.join(PROJECT_SETTINGS);
+    let user = global.config.clone().unwrap_or_else(|| dirs.settings());
+    // Started in the directory of the user's own settings, they are not a project's as well.
+    let project = Some(project).filter(|project| *project != user);
+    let project_sha256 = project.as_ref().and_then(|project| super::trust::accepted(project, dirs));
+    let system = PolicySource { path: SYSTEM_POLICY.into(), required: false };
+    let added = global.policy.iter().map(|path| PolicySource { path: path.clone(), required: true });
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    Ok(Sources {
+        home: dirs.home.clone(),
+        user: Some(user),
+        user_required: global.config.is_some(),
+        project,
+        project_sha256,
+        policies: [system].into_iter().chain(added).collect(),
+        environment: std::env::vars_os().filter_map(text).collect(),
+        set: global.set.clone(),
+    })
+}
+
+/// Reads all layers of settings.
+pub(super) fn load(sources: &Sources) -> Result<Settings, Failure> {
+    Settings::load(sources).map_err(|error| usage(error.to_string()))
+}
+
+pub(super) fn working_directory() -> Result<PathBuf, Failure> {
+    std::env::current_dir()
+        .map_err(|error| Failure::new(Kind::Unavailable, format!("the working directory is gone: {error}")))
+}
+
+/// A fault of the command line or of the settings that it names.
+pub(super) fn usage(message: impl Into<String>) -> Failure {
+    Failure::invalid(message)
+}

@@ -1,0 +1,745 @@
+//! Lays the sources of the configuration over each other and remembers where each value comes from.
+//!
+//! `read.rs` reads them, `narrow.rs` says what narrowing is; where files lie and what is trusted is the caller's.
+
+use super::narrow::{RULES, Rule};
+use super::read::{ConfigError, Leaf, Origin, Reader, defaults, get, put, read_text};
+use super::{Bounds, Config};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use toml::{Table, Value};
+
+/// Notices about one project's file; a hostile one could ask for more.
+const MAX_NOTICES: usize = 20;
+
+/// Where the configuration comes from; paths are absolute.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// What `~/` stands for.
+    pub home: PathBuf,
+    /// The user's file, or the one that `--config` names in its place.
+    pub user: Option<PathBuf>,
+    /// Whether the user's file has to exist.
+    pub user_required: bool,
+    /// The project's `toolcrib.toml`; it need not exist.
+    pub project: Option<PathBuf>,
+    /// The sha256, in hex, of the project's file as the user has accepted it; other bytes are not trusted.
+    pub project_sha256: Option<String>,
+    /// The operator's files: each narrows what the others left.
+    pub policies: Vec<PolicySource>,
+    /// Environment variables; those named `TOOLCRIB_SECTION_KEY` count.
+    pub environment: Vec<(String, String)>,
+    /// The arguments of `--set`, each `key=value`.
+    pub set: Vec<String>,
+}
+
+/// A policy file.
+#[derive(Clone, Debug)]
+pub struct PolicySource {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether it has to exist.
+    pub required: bool,
+}
+
+/// The effective configuration and how it came about.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The values.
+    pub config: Config,
+    /// Where each of them comes from.
+    pub origins: Origins,
+    /// What the user should know: values that were ignored or dropped, and why.
+    pub notices: Vec<String>,
+}
+
+/// The origin of every value by dotted key, also of caps on what no layer grants.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Origins(BTreeMap<String, Origin>);
+
+impl Origins {
+    /// Returns where the value of a dotted key, such as `tools.shell_env`, comes from.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Origin> {
+        self.0.get(key)
+    }
+}
+
+impl Settings {
+    /// Reads and layers all sources.
+    ///
+    /// # Errors
+    /// When a source cannot be read or says what cannot be; an untrusted project that asks for more is only noted.
+    pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
+        let defaults = defaults();
+        let plain = Reader { home: &sources.home, start: None, is_policy: false, defaults: &defaults };
+        let mut draft = Draft::new(defaults.clone());
+        if let Some(path) = &sources.user {
+            draft.replace(plain.file(path, sources.user_required)?);
+        }
+        if let Some(path) = &sources.project
+            && let Some(text) = read_text(path, false)?
+        {
+            let leaves = Reader { start: path.parent(), ..plain }.text(path, &text)?;
+            // The very text that is applied is the one that is compared.
+            let is_trusted = sources.project_sha256 == Some(hex::encode(Sha256::digest(&text)));
+            if is_trusted { draft.replace(leaves) } else { draft.narrow_by_project(leaves) }
+        }
+        draft.replace(plain.environment(&sources.environment)?);
+        draft.replace(plain.set(&sources.set)?);
+        for policy in &sources.policies {
+            draft.narrow_by_policy(Reader { is_policy: true, ..plain }.file(&policy.path, policy.required)?);
+        }
+        Ok(draft.finish())
+    }
+
+    /// Returns the effective configuration as TOML, in the order of `default.toml`; with `origin` each line says
+    /// where its value comes from. A cap on what no layer grants is a comment.
+    #[must_use]
+    pub fn render(&self, origin: bool) -> String {
+        let values = Table::try_from(&self.config).expect("settings came from TOML");
+        let mut text = String::new();
+        let mut section = String::new();
+        for key in self.keys() {
+            let above = section_of(&key);
+            if above != section {
+                text += &format!("{}[{above}]\n", if text.is_empty() { "" } else { "\n" });
+                above.clone_into(&mut section);
+            }
+            let name = &key[above.len() + 1..];
+            text += &match get(&values, &key) {
+                Some(value) => format!("{name} = {}", inline(value)),
+                None => format!("# {name}: only {}", self.config.bounds.shown(&key)),
+            };
+            let shown = self.origins.get(&key).filter(|_| origin);
+            text += &shown.map(|origin| format!("  # {origin}").replace(char::is_control, "?")).unwrap_or_default();
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Returns the dotted key of every line to render.
+    fn keys(&self) -> Vec<String> {
+        let plugin = |key: &String| key.strip_prefix("plugin.")?.split('.').next().map(str::to_owned);
+        let plugins: BTreeSet<_> = self.origins.0.keys().filter_map(plugin).collect();
+        let (own, shared): (Vec<_>, Vec<_>) = RULES.iter().map(|row| row.0).partition(|key| key.contains('*'));
+        let mut keys: Vec<_> = shared.into_iter().map(str::to_owned).collect();
+        keys.extend(plugins.iter().flat_map(|plugin| own.iter().map(move |pattern| pattern.replace('*', plugin))));
+        keys.retain(|key| self.origins.get(key).is_some());
+        keys
+    }
+}
+
+/// The layers so far.
+struct Draft {
+    values: Table,
+    origins: Origins,
+    bounds: Bounds,
+    notices: Vec<String>,
+}
+
+impl Draft {
+    fn new(values: Table) -> Self {
+        let shared = RULES.iter().filter(|(key, _)| !key.contains('*'));
+        let origins = Origins(shared.map(|(key, _)| ((*key).to_owned(), Origin::Default)).collect());
+        Self { values, origins, bounds: Bounds::default(), notices: Vec::new() }
+    }
+
+    fn replace(&mut self, mut leaves: Vec<Leaf>) {
+        leaves.sort_by_key(|leaf| leaf.rule != Rule::Digest);
+        for leaf in leaves {
+            if leaf.rule == Rule::Digest && get(&self.values, &leaf.key) != Some(&leaf.value) {
+                self.drop_plugin(section_of(&leaf.key));
+            }
+            self.bounds.lists.remove(&leaf.key);
+            put(&mut self.values, &leaf.key, leaf.value);
+            self.origins.0.insert(leaf.key, leaf.origin);
+        }
+    }
+
+    fn narrow_by_project(&mut self, leaves: Vec<Leaf>) {
+        let mut notices = Vec::new();
+        for leaf in leaves {
+            let base = get(&self.values, &leaf.key);
+            let narrowed = leaf.narrowing(base).filter(|narrowed| base != Some(narrowed));
+            if let Some(what) = leaf.beyond(base, narrowed.as_ref()) {
+                notices.push(format!(
+                    "{}: `{}` {what}: a project that is not trusted can only narrow; `toolcrib trust` would accept it",
+                    leaf.origin, leaf.key
+                ));
+            }
+            if narrowed.is_some() {
+                self.narrow(leaf, narrowed);
+            }
+        }
+        let more = notices.len().saturating_sub(MAX_NOTICES);
+        notices.truncate(MAX_NOTICES);
+        self.notices.append(&mut notices);
+        self.notices.extend((more > 0).then(|| format!("{more} more settings of the project are ignored likewise")));
+    }
+
+    fn narrow_by_policy(&mut self, leaves: Vec<Leaf>) {
+        for leaf in leaves {
+            if leaf.rule == Rule::Digest {
+                self.demand(leaf);
+            } else {
+                let narrowed = leaf.narrowing(get(&self.values, &leaf.key));
+                self.narrow(leaf, narrowed);
+            }
+        }
+    }
+
+    /// Puts `narrowed` in the place of a value; without it, no layer has granted what the leaf caps.
+    fn narrow(&mut self, leaf: Leaf, narrowed: Option<Value>) {
+        let base = get(&self.values, &leaf.key);
+        let list = leaf.rule.paths(&leaf.value);
+        let is_cap = base.is_none() && list.is_some();
+        if let Some(list) = list {
+            let own = base.and_then(|base| leaf.rule.paths(base));
+            self.bounds.lists.entry(leaf.key.clone()).or_insert_with(|| own.into_iter().collect()).push(list);
+        }
+        if is_cap || base != narrowed.as_ref() {
+            self.origins.0.insert(leaf.key.clone(), leaf.origin.narrowed());
+        }
+        if let Some(narrowed) = narrowed {
+            put(&mut self.values, &leaf.key, narrowed);
+        }
+    }
+
+    /// Binds a plugin to a digest; a section about other bytes is dropped, and no bytes fit both.
+    fn demand(&mut self, leaf: Leaf) {
+        let section = section_of(&leaf.key);
+        let name = section.trim_start_matches("plugin.");
+        let base = get(&self.values, &leaf.key);
+        let other = base.filter(|base| **base != leaf.value).cloned();
+        let demanded = [Some(&leaf.value), other.as_ref()].into_iter().flatten().filter_map(Value::as_str);
+        self.bounds.digests.entry(name.to_owned()).or_default().extend(demanded.map(str::to_owned));
+        if other.is_some() {
+            self.notices.push(format!("{}: `[{section}]` is dropped: the policy allows other bytes", leaf.origin));
+            self.drop_plugin(section);
+        }
+        if get(&self.values, &leaf.key).is_none() {
+            self.origins.0.insert(leaf.key, leaf.origin.narrowed());
+        }
+    }
+
+    /// Forgets a section: what it grants is for the bytes it was written about.
+    fn drop_plugin(&mut self, section: &str) {
+        if let Some(Value::Table(plugins)) = self.values.get_mut("plugin") {
+            plugins.remove(section.trim_start_matches("plugin."));
+        }
+        self.origins.0.retain(|key, _| section_of(key) != section);
+    }
+
+    fn finish(self) -> Settings {
+        let config = Config::deserialize(Value::Table(self.values)).expect("every value was checked when it was read");
+        Settings { config: Config { bounds: self.bounds, ..config }, origins: self.origins, notices: self.notices }
+    }
+}
+
+impl Leaf {
+    /// Returns what is left of `base`; `None` where there is nothing to narrow.
+    fn narrowing(&self, base: Option<&Value>) -> Option<Value> {
+        match base {
+            Some(base) => Some(self.rule.narrow(base, &self.value)),
+            None => self.rule.gives_nothing(&self.value).then(|| self.value.clone()),
+        }
+    }
+
+    /// Returns what becomes of a wish that goes beyond narrowing `base`.
+    fn beyond(&self, base: Option<&Value>, narrowed: Option<&Value>) -> Option<&'static str> {
+        match narrowed {
+            None => base.is_none_or(|base| !alike(base, &self.value)).then_some("is ignored"),
+            Some(_) if self.rule == Rule::Union => None,
+            Some(narrowed) => (!alike(narrowed, &self.value)).then_some("is taken only as far as it narrows"),
+        }
+    }
+}
+
+impl Bounds {
+    fn shown(&self, key: &str) -> String {
+        let lists = self.lists.get(key).into_iter().flatten();
+        let lists = lists.map(|list| inline(&Value::try_from(list).expect("paths came from TOML")));
+        let name = section_of(key).trim_start_matches("plugin.");
+        let digests = self.digests.get(name).filter(|_| key.ends_with(".sha256")).into_iter().flatten().cloned();
+        lists.chain(digests).collect::<Vec<_>>().join(" and ")
+    }
+}
+
+/// Returns the section that a dotted key is printed in.
+fn section_of(key: &str) -> &str {
+    let dots = if key.starts_with("plugin.") { 2 } else { 1 };
+    key.match_indices('.').nth(dots - 1).map_or(key, |(at, _)| &key[..at])
+}
+
+/// Returns whether two values say the same; the order of a list says nothing.
+fn alike(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Array(one), Value::Array(other)) => {
+            one.iter().all(|entry| other.contains(entry)) && other.iter().all(|entry| one.contains(entry))
+        }
+        _ => one == other,
+    }
+}
+
+/// Returns the value as TOML on one line.
+fn inline(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Array(entries) => format!("[{}]", entries.iter().map(inline).collect::<Vec<_>>().join(", ")),
+        value => value.to_string(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Allowlist;
+    use std::fs;
+    use std::path::Path;
+    use tempfile::TempDir;
+
+    /// Sources in a directory of their own, with `/home/u` as home.
+    struct Given {
+        directory: TempDir,
+        sources: Sources,
+    }
+
+    fn given() -> Given {
+        let directory = tempfile::tempdir().unwrap();
+        Given { directory, sources: Sources { home: "/home/u".into(), ..Sources::default() } }
+    }
+
+    impl Given {
+        fn file(&self, name: &str, text: &str) -> PathBuf {
+            let path = self.directory.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            path
+        }
+
+        fn user(mut self, text: &str) -> Self {
+            self.sources.user = Some(self.file("user.toml", text));
+            self
+        }
+
+        fn project(mut self, text: &str) -> Self {
+            self.sources.project = Some(self.file("project/toolcrib.toml", text));
+            self
+        }
+
+        fn trusted(mut self) -> Self {
+            let text = fs::read(self.sources.project.as_ref().unwrap()).unwrap();
+            self.sources.project_sha256 = Some(hex::encode(Sha256::digest(text)));
+            self
+        }
+
+        fn policy(mut self, text: &str) -> Self {
+            let path = self.file(&format!("policy{}.toml", self.sources.policies.len()), text);
+            self.sources.policies.push(PolicySource { path, required: true });
+            self
+        }
+
+        fn variable(mut self, name: &str, value: &str) -> Self {
+            self.sources.environment.push((name.to_owned(), value.to_owned()));
+            self
+        }
+
+        fn set(mut self, argument: &str) -> Self {
+            self.sources.set.push(argument.to_owned());
+            self
+        }
+
+        fn settings(&self) -> Settings {
+            Settings::load(&self.sources).unwrap()
+        }
+
+        /// Returns the error, the test's own directory left out.
+        fn error(&self) -> String {
+            self.shorten(&Settings::load(&self.sources).unwrap_err().to_string())
+        }
+
+        fn notices(&self) -> Vec<String> {
+            self.settings().notices.iter().map(|notice| self.shorten(notice)).collect()
+        }
+
+        fn origin(&self, key: &str) -> String {
+            self.shorten(&self.settings().origins.get(key).unwrap().to_string())
+        }
+
+        fn render(&self) -> String {
+            self.shorten(&self.settings().render(true))
+        }
+
+        fn shorten(&self, text: &str) -> String {
+            text.replace(&format!("{}/", self.directory.path().display()), "")
+        }
+    }
+
+    fn only(directories: &[&str]) -> Allowlist {
+        Allowlist::Only(directories.iter().map(PathBuf::from).collect())
+    }
+
+    fn allows(lists: &[Allowlist], path: &str) -> bool {
+        lists.iter().all(|list| list.contains(Path::new(path)))
+    }
+
+    const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+    #[test]
+    fn no_sources_give_the_defaults() {
+        let settings = given().settings();
+        assert_eq!(settings.config, Config::default());
+        assert_eq!(settings.notices, [""; 0]);
+        assert_eq!(given().origin("limits.call_ms"), "default");
+    }
+
+    #[test]
+    fn each_layer_outranks_the_one_before() {
+        let given = given().user("limits.call_ms = 1");
+        assert_eq!(
+            (given.settings().config.limits.call_ms, given.origin("limits.call_ms").as_str()),
+            (1, "user.toml:1")
+        );
+        let given = given.project("[limits]\ncall_ms = 2").trusted();
+        assert_eq!(given.settings().config.limits.call_ms, 2);
+        assert_eq!(given.origin("limits.call_ms"), "project/toolcrib.toml:2");
+        let given = given.variable("TOOLCRIB_LIMITS_CALL_MS", "3");
+        assert_eq!(given.settings().config.limits.call_ms, 3);
+        assert_eq!(given.origin("limits.call_ms"), "environment TOOLCRIB_LIMITS_CALL_MS");
+        let given = given.set("limits.call_ms=40");
+        assert_eq!((given.settings().config.limits.call_ms, given.origin("limits.call_ms").as_str()), (40, "--set"));
+        let given = given.policy("[limits]\n\ncall_ms = 30");
+        assert_eq!(given.settings().config.limits.call_ms, 30);
+        assert_eq!(given.origin("limits.call_ms"), "narrowed by policy0.toml:3");
+    }
+
+    #[test]
+    fn a_policy_narrows_every_setting_by_its_rule() {
+        let given =
+            given().user("[tools]\nshell_denylist = ['a', 'b']\nshell_env = ['X', 'Y']\nshell_confirm = false").policy(
+                "[tools]\nshell_enabled = false\nfiles_enabled = false\nshell_confirm = true\n\
+                 shell_denylist = ['b', 'c']\nshell_env = ['Y', 'Z']\n\
+                 [approval]\nallow_yes = false\ntimeout_ms = 5\n[limits]\nmemory_mib = 4096\nhandles = 1",
+            );
+        let Config { tools, approval, limits, .. } = given.settings().config;
+        assert_eq!((tools.shell_enabled, tools.files_enabled, tools.shell_confirm), (false, false, true));
+        assert_eq!(
+            (tools.shell_denylist, tools.shell_env),
+            (vec!["a".into(), "b".into(), "c".into()], vec!["Y".into()])
+        );
+        assert_eq!((approval.allow_yes, approval.timeout_ms), (false, 5));
+        assert_eq!((limits.memory_mib, limits.handles), (64, 1));
+        assert_eq!(given.origin("limits.memory_mib"), "default");
+        assert_eq!(given.notices(), [""; 0]);
+    }
+
+    #[test]
+    fn a_policy_never_widens() {
+        let given = given()
+            .user(
+                "approval.allow_yes = false\n\
+                 [tools]\nshell_enabled = false\nfiles_allowed_paths = ['/a']\nshell_env = []",
+            )
+            .policy(
+                "[tools]\nshell_enabled = true\nshell_confirm = false\nshell_denylist = []\nshell_env = ['X']\n\
+                 files_allowed_paths = ['/']\n[approval]\nallow_yes = true\ntimeout_ms = 31536000000\n\
+                 [limits]\ncall_ms = 31536000000",
+            );
+        let mut settings = given.settings();
+        settings.config.bounds = Bounds::default();
+        assert_eq!(
+            settings.config,
+            Given { sources: Sources { policies: Vec::new(), ..given.sources }, ..given }.settings().config
+        );
+    }
+
+    #[test]
+    fn the_name_of_the_agent_cannot_be_set_by_policy() {
+        assert_eq!(
+            given().policy("agent.name = 'x'").error(),
+            "policy0.toml:1:7: `agent.name` cannot be set by policy"
+        );
+    }
+
+    #[test]
+    fn an_empty_list_of_paths_is_everywhere_for_the_user_and_nowhere_for_a_policy() {
+        let given = given().user("tools.files_allowed_paths = []");
+        assert_eq!(given.settings().config.tools.files_allowed_paths, Allowlist::Any);
+        let given = given.policy("tools.files_allowed_paths = []");
+        assert_eq!(given.settings().config.tools.files_allowed_paths, Allowlist::NOTHING);
+        assert!(given.render().contains("files_allowed_paths = \"none\"  # narrowed by policy0.toml:1"));
+    }
+
+    #[test]
+    fn a_policy_leaves_of_paths_what_both_allow() {
+        let given = given()
+            .user("tools.files_allowed_paths = ['~/work', '/srv']")
+            .policy("tools.files_allowed_paths = ['/home', '/srv/a/../b/.', '/opt']");
+        assert_eq!(given.settings().config.tools.files_allowed_paths, only(&["/home/u/work", "/srv/b"]));
+        let apart = given.set("tools.files_allowed_paths=['/usr']");
+        assert_eq!(apart.settings().config.tools.files_allowed_paths, Allowlist::NOTHING);
+    }
+
+    #[test]
+    fn a_link_out_of_a_policy_stays_outside() {
+        let given = given()
+            .user("tools.files_allowed_paths = ['/home/u/link', '/etc']")
+            .policy("tools.files_allowed_paths = ['/home']");
+        let settings = given.settings();
+        assert_eq!(settings.config.tools.files_allowed_paths, only(&["/home/u/link"]));
+        let lists = settings.config.allowed_paths();
+        assert_eq!(lists, [only(&["/home/u/link"]), only(&["/home/u/link", "/etc"]), only(&["/home"])]);
+    }
+
+    #[test]
+    fn only_the_user_opens_sensitive_directories() {
+        let given = given().project("tools.files_allowed_paths = ['/etc']");
+        let settings = given.settings();
+        assert_eq!(settings.config.tools.files_allowed_paths, only(&["/etc"]));
+        assert!(settings.config.opened_paths().is_empty());
+        let settings = given.trusted().policy("tools.files_allowed_paths = ['/']").settings();
+        assert_eq!(settings.config.opened_paths(), [PathBuf::from("/etc")]);
+    }
+
+    #[test]
+    fn a_later_layer_of_the_user_undoes_what_a_project_narrowed() {
+        let given = given()
+            .project("tools.files_allowed_paths = ['src']")
+            .variable("TOOLCRIB_TOOLS_FILES_ALLOWED_PATHS", "['/etc']");
+        let config = given.settings().config;
+        assert_eq!((config.allowed_paths(), config.opened_paths()), (vec![only(&["/etc"])], &["/etc".into()][..]));
+    }
+
+    #[test]
+    fn an_untrusted_project_narrows() {
+        let given = given().user("tools.shell_env = ['X', 'Y']").project(
+            "[tools]\nshell_enabled = false\nshell_denylist = ['git push']\nshell_env = ['Y']\n\
+             files_allowed_paths = ['src', '../x']\n[limits]\ncall_ms = 10",
+        );
+        let Config { tools, limits, .. } = given.settings().config;
+        assert_eq!((tools.shell_enabled, limits.call_ms, tools.shell_env), (false, 10, vec!["Y".into()]));
+        assert_eq!(tools.shell_denylist.len(), 7);
+        let start = given.directory.path();
+        assert_eq!(tools.files_allowed_paths, Allowlist::Only(vec![start.join("project/src"), start.join("x")]));
+        assert_eq!(given.origin("tools.shell_denylist"), "narrowed by project/toolcrib.toml:3");
+        assert_eq!(given.notices(), [""; 0]);
+    }
+
+    #[test]
+    fn an_untrusted_project_that_asks_for_more_is_ignored_with_a_notice() {
+        for (line, key) in [
+            ("agent.name = 'root'", "agent.name"),
+            ("tools.shell_confirm = false", "tools.shell_confirm"),
+            ("tools.shell_denylist = []", "tools.shell_denylist"),
+            ("tools.shell_env = ['TOKEN']", "tools.shell_env"),
+            ("tools.files_allowed_paths = []", "tools.files_allowed_paths"),
+            ("limits.call_ms = 60001", "limits.call_ms"),
+            ("plugin.x.shell = true", "plugin.x.shell"),
+            ("plugin.x.files.read = ['/']", "plugin.x.files.read"),
+            ("plugin.x.files.write = ['.']", "plugin.x.files.write"),
+        ] {
+            let given = given().user("tools.files_allowed_paths = ['/a']");
+            let before = given.settings();
+            let given = given.project(&format!("\n{line}"));
+            let after = given.settings();
+            assert_eq!((after.config, after.origins), (before.config, before.origins), "{line}");
+            let notice = format!(
+                "project/toolcrib.toml:2: `{key}` is ignored: a project that is not trusted can only narrow; \
+                 `toolcrib trust` would accept it"
+            );
+            assert_eq!(given.notices(), [notice]);
+            let accepted = given.trusted();
+            assert_eq!(accepted.origin(key), "project/toolcrib.toml:2");
+            assert_eq!(accepted.notices(), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn notices_about_a_project_are_bounded() {
+        let lines: String = (0..30).map(|number| format!("plugin.p{number}.shell = true\n")).collect();
+        let notices = given().project(&lines).notices();
+        assert_eq!((notices.len(), notices[20].as_str()), (21, "10 more settings of the project are ignored likewise"));
+    }
+
+    #[test]
+    fn an_untrusted_project_is_taken_as_far_as_it_narrows() {
+        let given = given().user("tools.shell_env = ['X', 'Y']").project("tools.shell_env = ['Y', 'TOKEN']");
+        assert_eq!(given.settings().config.tools.shell_env, ["Y"]);
+        assert!(given.notices()[0].contains("`tools.shell_env` is taken only as far as it narrows"));
+    }
+
+    #[test]
+    fn an_untrusted_project_that_repeats_what_holds_is_not_noted() {
+        let given = given()
+            .user("agent.name = 'x'\ntools.shell_env = ['X', 'Y']")
+            .project("agent.name = 'x'\ntools.shell_env = ['Y', 'X']\nlimits.call_ms = 60000");
+        assert_eq!(given.notices(), [""; 0]);
+        assert_eq!(given.origin("tools.shell_env"), "user.toml:2");
+    }
+
+    #[test]
+    fn an_untrusted_project_cannot_give_a_section_other_bytes() {
+        let given = given().user("plugin.x.files.read = ['/a']").project(&format!("plugin.x.sha256 = '{B}'"));
+        let config = given.settings().config;
+        assert!(!allows(&config.plugin_rights("x", B, false).read, "/a"));
+        assert!(given.notices()[0].contains("`plugin.x.sha256` is ignored"));
+    }
+
+    #[test]
+    fn a_section_grants_to_its_bytes_only() {
+        let given = given()
+            .user(&format!("[plugin.x]\nsha256 = '{}'\nshell = true\nfiles.read = ['~/work']", A.to_uppercase()));
+        let config = given.settings().config;
+        let rights = config.plugin_rights("x", A, false);
+        assert!(rights.shell && allows(&rights.read, "/home/u/work/a") && !allows(&rights.read, "/home/u/workshop"));
+        assert!(!allows(&rights.write, "/home/u/work/a"));
+        for embedded in [true, false] {
+            let rights = config.plugin_rights("x", B, embedded);
+            assert!(!rights.shell && !allows(&rights.read, "/home/u/work/a"));
+        }
+    }
+
+    #[test]
+    fn a_section_without_digest_grants_nothing_to_foreign_bytes() {
+        let config = given().user("plugin.x.shell = true\nplugin.x.files.read = ['/a']").settings().config;
+        let rights = config.plugin_rights("x", A, false);
+        assert!(!rights.shell && !allows(&rights.read, "/a/b"));
+        let rights = config.plugin_rights("x", A, true);
+        assert!(
+            rights.shell && allows(&rights.read, "/a/b") && !allows(&rights.read, "/b") && allows(&rights.write, "/b")
+        );
+    }
+
+    #[test]
+    fn a_layer_about_other_bytes_starts_with_nothing() {
+        let given = given()
+            .user(&format!("[plugin.x]\nsha256 = '{A}'\nshell = true\nfiles.read = ['/']"))
+            .project(&format!("[plugin.x]\nfiles.write = ['src']\nsha256 = '{B}'"))
+            .trusted();
+        let config = given.settings().config;
+        let rights = config.plugin_rights("x", B, false);
+        assert!(!rights.shell && !allows(&rights.read, "/a"));
+        assert_eq!(rights.write, [Allowlist::Only(vec![given.directory.path().join("project/src")])]);
+        assert_eq!(given.settings().origins.get("plugin.x.shell"), None);
+    }
+
+    #[test]
+    fn a_policy_takes_the_shell_from_an_embedded_plugin() {
+        let given = given().policy("[plugin.x]\nshell = false").policy("[plugin.x]\nshell = true");
+        assert!(!given.settings().config.plugin_rights("x", A, true).shell);
+        assert_eq!(given.origin("plugin.x.shell"), "narrowed by policy0.toml:2");
+    }
+
+    #[test]
+    fn a_policy_caps_a_plugin_and_grants_it_nothing() {
+        let policy = format!("[plugin.x]\nsha256 = '{A}'\nshell = true\nfiles.read = ['/srv']\nfiles.write = []");
+        let given = given().policy(&policy);
+        let config = given.settings().config;
+        let foreign = config.plugin_rights("x", A, false);
+        assert!(!foreign.shell && !allows(&foreign.read, "/srv/a") && !allows(&foreign.write, "/srv/a"));
+        let embedded = config.plugin_rights("x", A, true);
+        assert!(embedded.shell && allows(&embedded.read, "/srv/a") && !allows(&embedded.read, "/a"));
+        assert!(!allows(&embedded.write, "/srv/a"));
+        assert!(!config.plugin_rights("x", B, true).shell);
+        let lines = format!(
+            "[plugin.x]\n# sha256: only {A}  # narrowed by policy0.toml:2\n\
+             # files.read: only [\"/srv\"]  # narrowed by policy0.toml:4\n\
+             files.write = []  # narrowed by policy0.toml:5\n"
+        );
+        assert!(given.render().ends_with(&lines), "{}", given.render());
+    }
+
+    #[test]
+    fn a_policy_narrows_what_the_user_granted_a_plugin() {
+        let given = given()
+            .user(&format!(
+                "[plugin.x]\nsha256 = '{A}'\nshell = true\nfiles = {{ read = ['/a', '/b'], write = ['/a'] }}"
+            ))
+            .policy("[plugin.x]\nshell = false\nfiles.read = ['/b/c', '/d']");
+        let config = given.settings().config;
+        let rights = config.plugin_rights("x", A, false);
+        assert!(
+            !rights.shell && allows(&rights.read, "/b/c") && !allows(&rights.read, "/a") && !allows(&rights.read, "/d")
+        );
+        assert!(allows(&rights.write, "/a"));
+        assert_eq!(config.plugin["x"].files.read, Some(vec!["/b/c".into()]));
+        assert_eq!(given.origin("plugin.x.files.read"), "narrowed by policy0.toml:3");
+    }
+
+    #[test]
+    fn a_policy_for_other_bytes_drops_the_section() {
+        let given = given()
+            .user(&format!("[plugin.x]\nsha256 = '{A}'\nfiles.read = ['/a']\n[plugin.y]\nshell = true"))
+            .policy(&format!("plugin.x.sha256 = '{A}'"))
+            .policy(&format!("plugin.x.sha256 = '{B}'"));
+        let settings = given.settings();
+        assert_eq!(settings.config.plugin.keys().collect::<Vec<_>>(), ["y"]);
+        assert_eq!(given.notices(), ["policy1.toml:1: `[plugin.x]` is dropped: the policy allows other bytes"]);
+        for (bytes, embedded) in [(A, false), (B, false), (A, true), (B, true)] {
+            assert!(!allows(&settings.config.plugin_rights("x", bytes, embedded).read, "/a"));
+        }
+    }
+
+    #[test]
+    fn environment_variables_are_values_of_toml_or_text() {
+        let given = given()
+            .variable("TOOLCRIB_TOOLS_SHELL_CONFIRM", "false")
+            .variable("TOOLCRIB_AGENT_NAME", "some one")
+            .variable("TOOLCRIB_TOOLS_SHELL_ENV", "[\"X\"]")
+            .variable("TOOLCRIB_LOG", "debug")
+            .variable("TOOLCRIB_PLUGIN_X", "1");
+        let Config { agent, tools, .. } = given.settings().config;
+        assert_eq!((agent.name.as_str(), tools.shell_confirm, tools.shell_env), ("some one", false, vec!["X".into()]));
+    }
+
+    #[test]
+    fn an_unknown_variable_of_a_section_is_an_error() {
+        assert_eq!(
+            given().variable("TOOLCRIB_TOOLS_SHELL_CONFRIM", "false").error(),
+            "environment TOOLCRIB_TOOLS_SHELL_CONFRIM: `TOOLCRIB_TOOLS_SHELL_CONFRIM` names no setting, did you mean \
+             `TOOLCRIB_TOOLS_SHELL_CONFIRM`?"
+        );
+        assert_eq!(
+            given().variable("TOOLCRIB_LIMITS_CALL_MS", "1s").error(),
+            "environment TOOLCRIB_LIMITS_CALL_MS: `limits.call_ms`: invalid type: string \"1s\", expected i64"
+        );
+    }
+
+    #[test]
+    fn set_takes_any_setting() {
+        let given = given().set("tools.files_allowed_paths=none").set("plugin.x.shell=true").set("agent.name = a=b");
+        let config = given.settings().config;
+        assert_eq!(config.tools.files_allowed_paths, Allowlist::NOTHING);
+        assert_eq!((config.plugin["x"].shell, config.agent.name.as_str()), (Some(true), "a=b"));
+        assert_eq!(given.set("agent.name").error(), "--set: `agent.name` has no value: write `key=value`");
+    }
+
+    #[test]
+    fn what_is_rendered_is_a_configuration() {
+        let text = format!(
+            "agent.name = 'a \"b\" \\ c'\ntools.files_allowed_paths = [\"/a\\u007f\"]\n\
+             [plugin.b]\nsha256 = '{A}'\n[plugin.a]\nfiles.write = []"
+        );
+        let settings = given().user(&text).settings();
+        for origin in [false, true] {
+            assert_eq!(given().user(&settings.render(origin)).settings().config, settings.config);
+        }
+        assert_eq!(
+            given().settings().render(false).lines().take(5).collect::<Vec<_>>(),
+            ["[agent]", "name = \"agent\"", "", "[tools]", "shell_enabled = true"]
+        );
+    }
+}

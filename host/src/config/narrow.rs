@@ -1,0 +1,235 @@
+//! What a layer that may only narrow does to each setting: one row a key, in the order of `default.toml`.
+//!
+//! Which layers may only narrow, and what is said about the rest, is decided in `layers.rs`.
+
+use super::allowlist::{Allowlist, common};
+use serde::Deserialize;
+use std::path::PathBuf;
+use toml::Value;
+
+/// How two values of a setting become one that allows no more than either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Nobody but the user sets it.
+    Never,
+    /// On only if both say so.
+    And,
+    /// On if either says so.
+    Or,
+    /// The smaller number.
+    Min,
+    /// The entries of both.
+    Union,
+    /// The entries that both have.
+    Intersect,
+    /// What lies within both allowlists.
+    Paths,
+    /// What lies within both lists of directories; empty means nowhere.
+    Directories,
+    /// The bytes a plugin's section is about; sections about different bytes have nothing in common.
+    Digest,
+}
+
+use Rule::{And, Digest, Directories, Intersect, Min, Never, Or, Paths, Union};
+
+/// Every setting; `*` stands for the name of a plugin.
+pub(super) const RULES: [(&str, Rule); 37] = [
+    ("agent.name", Never),
+    ("tools.shell_enabled", And),
+    ("tools.shell_confirm", Or),
+    ("tools.shell_denylist", Union),
+    ("tools.shell_env", Intersect),
+    ("tools.files_enabled", And),
+    ("tools.files_allowed_paths", Paths),
+    ("approval.allow_yes", And),
+    ("approval.timeout_ms", Min),
+    ("limits.guest_cpu_ms", Min),
+    ("limits.call_ms", Min),
+    ("limits.command_ms", Min),
+    ("limits.command_max_ms", Min),
+    ("limits.grace_ms", Min),
+    ("limits.memory_mib", Min),
+    ("limits.table_elements", Min),
+    ("limits.tables", Min),
+    ("limits.memories", Min),
+    ("limits.instances", Min),
+    ("limits.host_call_kib", Min),
+    ("limits.call_kib", Min),
+    ("limits.result_kib", Min),
+    ("limits.handles", Min),
+    ("limits.host_calls", Min),
+    ("limits.events", Min),
+    ("limits.event_kib", Min),
+    ("limits.component_mib", Min),
+    ("limits.description_bytes", Min),
+    ("limits.schema_kib", Min),
+    ("limits.schema_depth", Min),
+    ("limits.concurrent_calls", Min),
+    ("limits.kept_stream_mib", Min),
+    ("limits.kept_total_mib", Min),
+    ("plugin.*.sha256", Digest),
+    ("plugin.*.shell", And),
+    ("plugin.*.files.read", Directories),
+    ("plugin.*.files.write", Directories),
+];
+
+/// Returns the rule of a dotted key, if there is such a setting.
+pub(super) fn rule_of(key: &str) -> Option<Rule> {
+    RULES.iter().find(|(pattern, _)| covers(pattern, key) && segments(pattern) == segments(key)).map(|row| row.1)
+}
+
+/// Returns whether settings lie below a dotted key.
+pub(super) fn is_section(key: &str) -> bool {
+    RULES.iter().any(|(pattern, _)| covers(pattern, key) && segments(pattern) > segments(key))
+}
+
+/// Returns the setting or section whose key looks most like `key`.
+pub(super) fn nearest(key: &str) -> Option<String> {
+    let plugin = key.strip_prefix("plugin.").and_then(|rest| rest.split('.').next()).unwrap_or("NAME");
+    let sections = RULES.iter().filter_map(|(pattern, _)| pattern.split('.').next());
+    let known = RULES.iter().map(|row| row.0).chain(sections).map(|pattern| pattern.replace('*', plugin));
+    let rated = known.map(|candidate| (strsim::jaro_winkler(key, &candidate), candidate));
+    rated.filter(|(likeness, _)| *likeness > 0.85).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)
+}
+
+/// Returns whether `name` can be the name of a plugin.
+pub(super) fn is_plugin_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
+fn segments(key: &str) -> usize {
+    key.split('.').count()
+}
+
+fn covers(pattern: &str, key: &str) -> bool {
+    let mut pattern = pattern.split('.');
+    key.split('.').all(|segment| match pattern.next() {
+        Some("*") => is_plugin_name(segment),
+        known => known == Some(segment),
+    })
+}
+
+impl Rule {
+    /// Returns what remains of `base` under `by`; both are valid values of a setting with this rule.
+    pub(super) fn narrow(self, base: &Value, by: &Value) -> Value {
+        match self {
+            Never | Digest => base.clone(),
+            And => Value::Boolean(is_on(base) && is_on(by)),
+            Or => Value::Boolean(is_on(base) || is_on(by)),
+            Min => if by.as_integer() < base.as_integer() { by } else { base }.clone(),
+            Union => [entries(base), &picked(by, |entry| !entries(base).contains(entry))].concat().into(),
+            Intersect => picked(base, |entry| entries(by).contains(entry)).into(),
+            Paths => Value::try_from(allowlist(base).intersect(&allowlist(by))).expect("paths came from TOML"),
+            Directories => Value::try_from(common(&directories(base), &directories(by))).expect("paths came from TOML"),
+        }
+    }
+
+    /// Returns whether `value` takes away and gives nothing, whatever it meets.
+    pub(super) fn gives_nothing(self, value: &Value) -> bool {
+        match self {
+            And => !is_on(value),
+            Directories => entries(value).is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Returns the directories of a value whose rule is about directories.
+    pub(super) fn paths(self, value: &Value) -> Option<Allowlist> {
+        match self {
+            Paths => Some(allowlist(value)),
+            Directories => Some(Allowlist::Only(directories(value))),
+            _ => None,
+        }
+    }
+}
+
+fn picked(list: &Value, is_wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
+    entries(list).iter().filter(|entry| is_wanted(entry)).cloned().collect()
+}
+
+fn is_on(value: &Value) -> bool {
+    value.as_bool().expect("a switch was checked when it was read")
+}
+
+fn entries(value: &Value) -> &[Value] {
+    value.as_array().expect("a list was checked when it was read")
+}
+
+fn allowlist(value: &Value) -> Allowlist {
+    Allowlist::deserialize(value.clone()).expect("an allowlist was checked when it was read")
+}
+
+fn directories(value: &Value) -> Vec<PathBuf> {
+    Vec::deserialize(value.clone()).expect("a list was checked when it was read")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::read::{defaults, get};
+    use toml::Table;
+
+    fn leaves(above: &str, table: &Table) -> Vec<String> {
+        let below = |(name, value): (&String, &Value)| match value {
+            Value::Table(table) => leaves(&format!("{above}{name}."), table),
+            _ => vec![format!("{above}{name}")],
+        };
+        table.iter().flat_map(below).collect()
+    }
+
+    #[test]
+    fn every_setting_has_a_rule() {
+        for key in leaves("", &defaults()) {
+            assert!(rule_of(&key).is_some(), "`{key}` has no rule");
+        }
+    }
+
+    #[test]
+    fn every_rule_is_of_a_setting_and_fits_its_type() {
+        for (key, rule) in RULES.iter().filter(|(key, _)| !key.contains('*')) {
+            let defaults = defaults();
+            let value = get(&defaults, key).unwrap_or_else(|| panic!("`{key}` is not in default.toml"));
+            let fits = match rule {
+                And | Or => value.is_bool(),
+                Min => value.is_integer(),
+                Union | Intersect | Paths | Directories => value.is_array(),
+                Never | Digest => value.is_str(),
+            };
+            assert!(fits, "`{key}` cannot be narrowed by {rule:?}");
+        }
+    }
+
+    #[test]
+    fn rules_are_in_the_order_of_the_default_file() {
+        let text = crate::config::DEFAULT_TOML;
+        let places: Vec<_> =
+            RULES.iter().map(|(key, _)| text.find(&format!("\n{} =", key.rsplit('.').next().unwrap()))).collect();
+        let shared: Vec<_> = places.into_iter().flatten().collect();
+        assert_eq!(shared.len(), 33);
+        assert!(shared.is_sorted());
+    }
+
+    #[test]
+    fn narrowing_by_itself_changes_nothing() {
+        for (key, rule) in RULES.iter().filter(|(key, _)| !key.contains('*')) {
+            let value = get(&defaults(), key).unwrap().clone();
+            assert_eq!(rule.narrow(&value, &value), value, "`{key}`");
+        }
+    }
+
+    #[test]
+    fn plugins_are_named_by_letters_digits_underscores_and_dashes() {
+        assert_eq!(rule_of("plugin.word-count_2.files.read"), Some(Directories));
+        for name in ["", "a b", "a/b", "ä", "*", &"x".repeat(65)] {
+            assert_eq!(rule_of(&format!("plugin.{name}.shell")), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_setting_is_found() {
+        assert_eq!(nearest("tools.shell_confrim").as_deref(), Some("tools.shell_confirm"));
+        assert_eq!(nearest("limits.memory_mb").as_deref(), Some("limits.memory_mib"));
+        assert_eq!(nearest("plugin.x.files.reads").as_deref(), Some("plugin.x.files.read"));
+        assert_eq!(nearest("zzz"), None);
+    }
+}

@@ -1,0 +1,315 @@
+//! What a plugin says of a tool, checked before anyone relies on it, and the tool that comes of it.
+//!
+//! Texts are sanitised here, once; schemas are bounded and compiled here, once.
+
+use crate::capability::bindings::exports::toolcrib::plugin::tools;
+use crate::config::Limits;
+use crate::envelope::Failure;
+use crate::registry::{Plugin, is_name};
+use crate::sanitize;
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// How many faults of a call's arguments are told at once.
+const FAULTS_TOLD: usize = 5;
+
+/// A tool in a plugin's own words.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Definition {
+    /// 1 to 64 of `A-Za-z0-9_-`.
+    pub name: String,
+    /// For people.
+    pub title: Option<String>,
+    /// One sentence.
+    pub summary: String,
+    /// When to choose it.
+    pub guidance: Guidance,
+    /// Long-form help.
+    pub usage: Option<String>,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+    /// JSON Schema of the result.
+    pub output_schema: Option<Value>,
+}
+
+/// When a model should choose a tool.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Guidance {
+    /// What it is for.
+    pub when_to_use: String,
+    /// What it is not for.
+    pub when_not_to_use: String,
+    /// How it differs from its neighbours.
+    pub disambiguation: String,
+    /// Calls as a model would write them.
+    pub examples: Vec<String>,
+}
+
+/// A tool that can be called.
+pub struct Tool {
+    definition: Definition,
+    description: String,
+    input: Validator,
+    output: Option<Validator>,
+    plugin: Arc<Plugin>,
+}
+
+impl TryFrom<tools::Definition> for Definition {
+    type Error = String;
+
+    fn try_from(said: tools::Definition) -> Result<Self, String> {
+        let clean = |text: String| sanitize::text(&text).into_owned();
+        let schema = |text: &str, which| {
+            serde_json::from_str(text).map_err(|error| format!("its {which} schema is not JSON: {error}"))
+        };
+        Ok(Self {
+            input_schema: schema(&said.input_schema, "input")?,
+            output_schema: said.output_schema.as_deref().map(|text| schema(text, "output")).transpose()?,
+            name: said.name,
+            title: said.title.map(clean),
+            summary: clean(said.summary),
+            guidance: Guidance {
+                when_to_use: clean(said.guidance.when_to_use),
+                when_not_to_use: clean(said.guidance.when_not_to_use),
+                disambiguation: clean(said.guidance.disambiguation),
+                examples: said.guidance.examples.into_iter().map(clean).collect(),
+            },
+            usage: said.usage.map(clean),
+        })
+    }
+}
+
+impl Definition {
+    /// The description that a model reads: summary, guidance under its four headings, usage.
+    #[must_use]
+    pub fn description(&self) -> String {
+        let Guidance { when_to_use, when_not_to_use, disambiguation, examples } = &self.guidance;
+        let mut text = format!(
+            "{}\n\nWhen to use: {when_to_use}\nWhen NOT to use: {when_not_to_use}\nDisambiguation: {disambiguation}\nExamples:",
+            self.summary
+        );
+        for example in examples {
+            let _ = write!(text, "\n- {example}");
+        }
+        if let Some(usage) = &self.usage {
+            let _ = write!(text, "\n\n## Usage\n{usage}");
+        }
+        text
+    }
+}
+
+impl Tool {
+    /// Checks a definition; an error is the reason to refuse the plugin.
+    pub(crate) fn new(definition: Definition, plugin: Arc<Plugin>, limits: &Limits) -> Result<Self, String> {
+        let name = &definition.name;
+        if !is_name(name) {
+            let shown: String = name.chars().take(80).collect();
+            return Err(format!("`{}` is no name for a tool: 1 to 64 of A-Z a-z 0-9 _ - are", sanitize::line(&shown)));
+        }
+        let description = definition.description();
+        if description.len() as u64 > limits.description_bytes {
+            return Err(format!(
+                "the description of `{name}` is {} bytes, more than {}",
+                description.len(),
+                limits.description_bytes
+            ));
+        }
+        let input = validator(&definition.input_schema, limits)
+            .map_err(|fault| format!("the input schema of `{name}` {fault}"))?;
+        if definition.input_schema["type"] != "object" {
+            return Err(format!("the input schema of `{name}` is not of type object"));
+        }
+        let output = definition.output_schema.as_ref().map(|schema| validator(schema, limits)).transpose();
+        let output = output.map_err(|fault| format!("the output schema of `{name}` {fault}"))?;
+        Ok(Self { description, input, output, plugin, definition })
+    }
+
+    /// What the plugin said of it.
+    #[must_use]
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    /// The description that a model reads.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The plugin that it belongs to.
+    #[must_use]
+    pub fn plugin(&self) -> &Arc<Plugin> {
+        &self.plugin
+    }
+
+    /// Checks a call's arguments. A `null` for an optional argument that takes none counts as left away.
+    pub(crate) fn validate(&self, mut arguments: Value) -> Result<Value, Failure> {
+        drop_nulls(&mut arguments, &self.definition.input_schema);
+        let schema = &self.definition.input_schema;
+        let mut faults = self.input.iter_errors(&arguments).map(|fault| describe(&fault, schema));
+        let mut told: Vec<String> = faults.by_ref().take(FAULTS_TOLD).collect();
+        if told.is_empty() {
+            drop(faults);
+            return Ok(arguments);
+        }
+        let more = faults.count();
+        if more > 0 {
+            told.push(format!("and {more} more"));
+        }
+        let name = &self.definition.name;
+        Err(Failure::invalid(format!("arguments of `{name}`: {}", told.join("; ")))
+            .hint(format!("`{name}` takes {}", signature(&self.definition.input_schema))))
+    }
+
+    /// Checks a result against the schema that the plugin promised.
+    pub(crate) fn check_result(&self, result: &Value) -> Result<(), Failure> {
+        let Some(fault) = self.output.as_ref().and_then(|output| output.iter_errors(result).next()) else {
+            return Ok(());
+        };
+        let schema = self.definition.output_schema.as_ref();
+        Err(Failure::failed(format!(
+            "`{}` answered something that does not fit its own schema: {}",
+            self.definition.name,
+            describe(&fault, schema.unwrap_or(&Value::Null))
+        ))
+        .hint("this is a fault of the plugin"))
+    }
+}
+
+fn validator(schema: &Value, limits: &Limits) -> Result<Validator, String> {
+    let bytes = schema.to_string().len() as u64;
+    if bytes > limits.schema_kib << 10 {
+        return Err(format!("is {bytes} bytes, more than {} KiB", limits.schema_kib));
+    }
+    if depth(schema) > limits.schema_depth {
+        return Err(format!("is more than {} deep", limits.schema_depth));
+    }
+    if let Some(reference) = remote_reference(schema) {
+        return Err(format!(
+            "refers to `{}`; only references within it (`#…`) are followed",
+            sanitize::line(reference)
+        ));
+    }
+    if let Some(property) = odd_property(schema) {
+        return Err(format!(
+            "has a property named `{}`; 1 to 64 of A-Z a-z 0-9 _ - are possible",
+            sanitize::line(property)
+        ));
+    }
+    let options = jsonschema::draft202012::options().with_pattern_options(PatternOptions::regex());
+    if let Err(error) = jsonschema::draft202012::meta::validate(schema) {
+        return Err(format!("is not JSON Schema 2020-12: {}", describe(&error, &Value::Null)));
+    }
+    options.build(schema).map_err(|error| format!("cannot be used: {error}"))
+}
+
+/// How deep arrays and objects are nested; a plain value is 0 deep.
+pub(crate) fn depth(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Looks at every object of the schema, wherever it stands.
+fn find<'v, T>(value: &'v Value, look: &impl Fn(&'v serde_json::Map<String, Value>) -> Option<T>) -> Option<T> {
+    match value {
+        Value::Array(items) => items.iter().find_map(|item| find(item, look)),
+        Value::Object(fields) => look(fields).or_else(|| fields.values().find_map(|field| find(field, look))),
+        _ => None,
+    }
+}
+
+fn remote_reference(schema: &Value) -> Option<&str> {
+    find(schema, &|fields| {
+        let references =
+            ["$ref", "$dynamicRef", "$schema"].iter().filter_map(|key| Some((*key, fields.get(*key)?.as_str()?)));
+        let is_remote = |(key, target): &(&str, &str)| match *key {
+            "$schema" => !target.starts_with("https://json-schema.org/draft/2020-12/"),
+            _ => !target.starts_with('#'),
+        };
+        references.filter(is_remote).map(|(_, target)| target).next()
+    })
+}
+
+fn odd_property(schema: &Value) -> Option<&str> {
+    find(schema, &|fields| {
+        fields.get("properties")?.as_object()?.keys().find(|name| !is_name(name)).map(String::as_str)
+    })
+}
+
+/// Leaves away a `null` where a property is optional and its schema takes none: model APIs write it for "not given".
+fn drop_nulls(arguments: &mut Value, schema: &Value) {
+    let (Some(fields), Some(properties)) = (arguments.as_object_mut(), schema["properties"].as_object()) else {
+        return;
+    };
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    fields.retain(|name, value| {
+        let Some(property) = properties.get(name) else { return true };
+        drop_nulls(value, property);
+        !value.is_null() || required.contains(&name.as_str()) || takes_null(property)
+    });
+}
+
+fn takes_null(schema: &Value) -> bool {
+    jsonschema::draft202012::is_valid(schema, &Value::Null)
+}
+
+/// One fault of a value that `schema` was to describe, in words that say what to change.
+fn describe(fault: &ValidationError<'_>, schema: &Value) -> String {
+    let place = fault.instance_path().as_str().trim_start_matches('/').replace('/', ".");
+    let text = match fault.kind() {
+        ValidationErrorKind::Required { property } => format!("`{}` is missing", property.as_str().unwrap_or_default()),
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            format!("unknown argument `{}`", unexpected.join("`, `"))
+        }
+        ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
+            let wanted = fault.schema_path().as_str().rsplit_once('/').and_then(|(above, _)| schema.pointer(above));
+            wanted.map_or_else(
+                || fault.to_string(),
+                |wanted| format!("{} is none of: {}", fault.instance(), kind(wanted)),
+            )
+        }
+        _ => fault.to_string(),
+    };
+    let text = sanitize::line(&text).into_owned();
+    let text: String = if text.chars().count() > 300 { text.chars().take(300).chain(['…']).collect() } else { text };
+    if place.is_empty() { text } else { format!("`{}`: {text}", sanitize::line(&place)) }
+}
+
+/// The arguments of a schema in one line: ``{"path": string, "offset"?: integer}``.
+pub(crate) fn signature(schema: &Value) -> String {
+    let required = schema["required"].as_array();
+    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|required| required == name));
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    let arguments: Vec<String> = properties
+        .map(|(name, property)| {
+            let mark = if is_required(name) { "" } else { "?" };
+            format!("{name:?}{mark}: {}", kind(property))
+        })
+        .collect();
+    format!("{{{}}}", arguments.join(", "))
+}
+
+fn kind(schema: &Value) -> String {
+    let any_of =
+        |schemas: &Vec<Value>| schemas.iter().map(kind).filter(|kind| kind != "null").collect::<Vec<_>>().join(" | ");
+    if let Some(values) = schema["enum"].as_array() {
+        return values.iter().filter(|value| !value.is_null()).map(Value::to_string).collect::<Vec<_>>().join(" | ");
+    }
+    match &schema["type"] {
+        Value::String(kind) => match schema["minimum"].as_i64() {
+            Some(least) => format!("{kind} from {least}"),
+            None => kind.clone(),
+        },
+        Value::Array(kinds) => {
+            kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect::<Vec<_>>().join(" | ")
+        }
+        _ => ["anyOf", "oneOf"].iter().find_map(|key| schema[*key].as_array()).map_or_else(|| "any".into(), any_of),
+    }
+}

@@ -1,0 +1,90 @@
+//! Where Toolcrib keeps things, by the XDG rules, and how it writes what only this user may read.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The directories of one user.
+#[derive(Clone, Debug)]
+pub struct Dirs {
+    /// The user's home.
+    pub home: PathBuf,
+    /// `toolcrib.toml`.
+    pub config: PathBuf,
+    /// The user's plugins.
+    pub data: PathBuf,
+    /// Audit, compiled code, keys, kept output, trusted projects.
+    pub state: PathBuf,
+}
+
+impl Dirs {
+    /// Directories below one root, for tests and embedders.
+    #[must_use]
+    pub fn below(root: &Path) -> Self {
+        Self {
+            home: root.join("home"),
+            config: root.join("config"),
+            data: root.join("data"),
+            state: root.join("state"),
+        }
+    }
+
+    /// The user's settings.
+    #[must_use]
+    pub fn settings(&self) -> PathBuf {
+        self.config.join("toolcrib.toml")
+    }
+
+    /// Where every `.wasm` is loaded from.
+    #[must_use]
+    pub fn plugins(&self) -> PathBuf {
+        self.data.join("plugins")
+    }
+
+    /// The audit trail, one JSON line an entry.
+    #[must_use]
+    pub fn audit(&self) -> PathBuf {
+        self.state.join("audit.jsonl")
+    }
+
+    /// Output that was cut, kept for later reading.
+    #[must_use]
+    pub fn output(&self) -> PathBuf {
+        self.state.join("output")
+    }
+
+    /// Digests of the project files that `toolcrib trust` has pinned.
+    #[must_use]
+    pub fn trusted(&self) -> PathBuf {
+        self.state.join("trusted")
+    }
+
+    pub(crate) fn code_cache(&self) -> PathBuf {
+        self.state.join("code")
+    }
+
+    pub(crate) fn code_key(&self) -> PathBuf {
+        self.state.join("code.key")
+    }
+}
+
+/// Makes a directory that only this user may enter.
+pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Replaces a file that only this user may read, whole or not at all.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::io::Write;
+    let dir = path.parent().expect("a file has a directory");
+    private_dir(dir)?;
+    // Temporary files of this library are made with mode 0600.
+    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_data()?;
+    file.persist(path)?;
+    Ok(())
+}

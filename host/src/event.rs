@@ -1,0 +1,111 @@
+//! What a call tells whoever watches it while it runs.
+//!
+//! The host emits `started`, output and `completed`; a guest adds `info` and `progress`, within caps. Delivery is the sink's affair.
+
+use crate::config::Limits;
+use crate::sanitize;
+use serde::Serialize;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// One thing that happened. Texts are sanitised.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// An action on the backend begins (a command), after its approval.
+    Started {
+        /// What begins, in one line.
+        detail: String,
+    },
+    /// A piece of a command's standard output.
+    Stdout {
+        /// Not aligned to lines.
+        text: String,
+    },
+    /// A piece of a command's standard error.
+    Stderr {
+        /// Not aligned to lines.
+        text: String,
+    },
+    /// A sentence from the plugin, or what it printed.
+    Info {
+        /// The sentence.
+        text: String,
+    },
+    /// How far the plugin is.
+    Progress {
+        /// Units done.
+        done: u64,
+        /// Units in all, when known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        total: Option<u64>,
+        /// What is being done.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+    /// The call has its outcome.
+    Completed {
+        /// `ok` or the kind of the failure.
+        outcome: &'static str,
+    },
+}
+
+/// Where events go. Emitting never blocks: a sink that cannot keep up drops.
+pub trait EventSink: Send + Sync {
+    /// Takes one event.
+    fn emit(&self, event: Event);
+}
+
+/// Drops every event.
+pub struct NoEvents;
+
+impl EventSink for NoEvents {
+    fn emit(&self, _: Event) {}
+}
+
+/// What a guest may still say in one call.
+pub(crate) struct GuestEvents {
+    events_left: AtomicU64,
+    bytes_left: AtomicU64,
+    marked: AtomicBool,
+}
+
+impl GuestEvents {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            events_left: AtomicU64::new(limits.events),
+            bytes_left: AtomicU64::new(limits.event_kib << 10),
+            marked: AtomicBool::new(false),
+        }
+    }
+
+    /// Passes the event on while the guest is within its caps; the first one that is not leaves a mark.
+    pub(crate) fn emit(&self, sink: &dyn EventSink, event: Event) {
+        if take(&self.events_left, 1) && take(&self.bytes_left, event.text_bytes()) {
+            sink.emit(event);
+        } else if !self.marked.swap(true, Ordering::Relaxed) {
+            sink.emit(Event::Info { text: "[further events of this plugin are dropped]".into() });
+        }
+    }
+}
+
+impl Event {
+    /// A sentence from a guest, cleaned.
+    pub(crate) fn info(text: &str) -> Self {
+        Self::Info { text: sanitize::text(text).into_owned() }
+    }
+
+    fn text_bytes(&self) -> u64 {
+        let text = match self {
+            Self::Started { detail: text } | Self::Stdout { text } | Self::Stderr { text } | Self::Info { text } => {
+                text
+            }
+            Self::Progress { message: Some(text), .. } => text,
+            Self::Progress { message: None, .. } | Self::Completed { .. } => "",
+        };
+        text.len() as u64
+    }
+}
+
+fn take(left: &AtomicU64, amount: u64) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(amount)).is_ok()
+}

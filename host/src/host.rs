@@ -1,0 +1,53 @@
+//! Making a host: sandbox, policy, audit and kept output, from settings and directories.
+//!
+//! What a host does is `call.rs`. A home that cannot be written costs the caches and the trail, and says so.
+
+use crate::audit::Audit;
+use crate::call::Host;
+use crate::config::Settings;
+use crate::dirs::Dirs;
+use crate::envelope::{Failure, Kind};
+use crate::output::OutputStore;
+use crate::policy::Policy;
+use crate::sandbox::{CodeCache, Sandbox};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+impl Host {
+    /// Prepares a host. `policies` are the files that hold policy, which no plugin may write. Returns it with its notices.
+    ///
+    /// # Errors
+    ///
+    /// When a setting cannot be enforced or the engine cannot start.
+    pub fn new(settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<(Self, Vec<String>), Failure> {
+        let limits = &settings.config.limits;
+        let mut notices = settings.notices.clone();
+        let policy = Policy::new(settings, dirs, policies)?;
+        let cache = CodeCache::open(&dirs.code_cache(), &dirs.code_key());
+        let cache = cache
+            .unwrap_or_else(|error| or_notice(&mut notices, "compiled code is not kept", &error, CodeCache::none()));
+        let audit = Audit::open(&dirs.audit());
+        let audit = audit.unwrap_or_else(|error| or_notice(&mut notices, "nothing is audited", &error, Audit::none()));
+        let output = OutputStore::open(dirs.output(), limits.kept_stream_mib << 20, limits.kept_total_mib << 20);
+        let output = output
+            .unwrap_or_else(|error| or_notice(&mut notices, "cut output is not kept", &error, OutputStore::none()));
+        let sandbox = Sandbox::new(limits, cache)
+            .map_err(|error| Failure::new(Kind::Internal, format!("the sandbox could not start: {error:#}")))?;
+        let permits = usize::try_from(limits.concurrent_calls).unwrap_or(Semaphore::MAX_PERMITS);
+        let permits = Semaphore::new(permits.min(Semaphore::MAX_PERMITS));
+        let host = Self { sandbox: Arc::new(sandbox), policy, audit, output: Arc::new(output), permits };
+        Ok((host, notices))
+    }
+
+    /// What decides in this host.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+}
+
+fn or_notice<T>(notices: &mut Vec<String>, what: &str, error: &std::io::Error, otherwise: T) -> T {
+    notices.push(format!("{what}: {error}"));
+    otherwise
+}

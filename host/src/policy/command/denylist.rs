@@ -1,0 +1,111 @@
+//! The denylist: patterns of commands that are refused.
+//!
+//! What a script runs is `reader.rs`'s to say; here it is only compared.
+
+use super::{Command, basename, on_large_stack, reader};
+use crate::envelope::Failure;
+
+/// The patterns of `tools.shell_denylist`, parsed.
+#[derive(Clone, Debug, Default)]
+pub struct Denylist {
+    patterns: Vec<Pattern>,
+}
+
+#[derive(Clone, Debug)]
+struct Pattern {
+    source: String,
+    form: Form,
+}
+
+/// All in lower case.
+#[derive(Clone, Debug)]
+enum Form {
+    /// One simple command: its name and the words to find after it.
+    Words { name: String, rest: Vec<String> },
+    /// Anything else, without its whitespace.
+    Text(String),
+}
+
+impl Denylist {
+    /// Parses the patterns of the setting.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_arguments` when one is blank: it would match every command or none.
+    pub fn parse(patterns: &[String]) -> Result<Self, Failure> {
+        let parse = |(index, source): (usize, &String)| match source.trim() {
+            "" => Err(Failure::invalid(format!("entry {} of `tools.shell_denylist` names no command", index + 1))
+                .hint("take the empty entry out of `shell_denylist` in `[tools]`")),
+            source => Ok(Pattern { source: source.to_owned(), form: Form::of(source) }),
+        };
+        Ok(Self { patterns: patterns.iter().enumerate().map(parse).collect::<Result<_, _>>()? })
+    }
+
+    /// Whether there is no pattern.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// The first pattern that matches one of `commands`, or `text`.
+    pub(super) fn find(&self, commands: &[Command], text: &str) -> Option<&str> {
+        let matching = self.patterns.iter().find(|pattern| match &pattern.form {
+            Form::Words { name, rest } => commands.iter().any(|command| matches(name, rest, &command.words)),
+            Form::Text(part) => squeezed(text).contains(part),
+        });
+        matching.map(|pattern| pattern.source.as_str())
+    }
+}
+
+impl Form {
+    fn of(source: &str) -> Self {
+        let text = source.to_owned();
+        let words = on_large_stack(move || Ok(reader::sole_command(&text))).ok().flatten();
+        match words.as_ref().and_then(|words| words.split_first()) {
+            Some((name, rest)) => Self::Words {
+                name: basename(name).to_ascii_lowercase(),
+                rest: rest.iter().map(|word| word.to_ascii_lowercase()).collect(),
+            },
+            None => Self::Text(squeezed(source)),
+        }
+    }
+}
+
+fn squeezed(text: &str) -> String {
+    text.chars().filter(|character| !character.is_whitespace()).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+fn matches(name: &str, rest: &[String], words: &[String]) -> bool {
+    let Some((first, later)) = words.split_first() else { return false };
+    let first = basename(first).to_ascii_lowercase();
+    let Some((last, middle)) = rest.split_last() else {
+        return first.strip_prefix(name).is_some_and(|more| more.is_empty() || more.starts_with(['.', '-']));
+    };
+    if first != name {
+        return false;
+    }
+    let later: Vec<String> = later.iter().map(|word| word.to_ascii_lowercase()).collect();
+    let mut unread = later.iter();
+    middle.iter().all(|want| has_flags(want, &later) || unread.any(|word| word == want))
+        && (has_flags(last, &later) || unread.any(|word| word.starts_with(last.as_str())))
+}
+
+/// Whether `want` is a cluster of short options, and all of them are among `words`, however split. An option of two
+/// dashes stands for its first letter when the cluster has more than one: `--recursive --force` is `-rf`.
+fn has_flags(want: &str, words: &[String]) -> bool {
+    let Some(letters) = cluster(want) else { return false };
+    // Longer ones, or with a letter twice, are words with one dash, like the `-delete` of find.
+    let distinct = letters.char_indices().all(|(index, letter)| !letters[..index].contains(letter));
+    letters.len() <= 4
+        && distinct
+        && letters.chars().all(|letter| {
+            words.iter().any(|word| match word.strip_prefix("--") {
+                Some(long) => letters.len() > 1 && long.starts_with(letter),
+                None => cluster(word).is_some_and(|letters| letters.contains(letter)),
+            })
+        })
+}
+
+fn cluster(word: &str) -> Option<&str> {
+    word.strip_prefix('-').filter(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphabetic()))
+}

@@ -1,0 +1,156 @@
+//! From settings to grants: what each plugin may do, and the words of every refusal.
+//!
+//! Settings are read in `config/`. A grant is made only here, and a capability acts only through its grant.
+
+pub mod approval;
+pub mod command;
+pub mod explain;
+pub mod files;
+pub mod shell;
+
+use crate::config::{Allowlist, Config, PluginRights, Settings};
+use crate::dirs::Dirs;
+use crate::envelope::Failure;
+use crate::registry::Plugin;
+use approval::AlwaysYes;
+use command::Denylist;
+use files::{FilesGrant, Protected};
+use shell::ShellGrant;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The settings of this host, ready to decide.
+pub struct Policy {
+    config: Config,
+    denylist: Arc<Denylist>,
+    protected: Arc<Protected>,
+}
+
+/// What one plugin may do. A capability that is refused knows why.
+pub struct Grants {
+    shell: Result<ShellGrant, Failure>,
+    files: Result<FilesGrant, Failure>,
+}
+
+impl Grants {
+    /// Nothing at all.
+    #[must_use]
+    pub fn none() -> Self {
+        let refused = || Failure::denied("no capability can be used here");
+        Self { shell: Err(refused()), files: Err(refused()) }
+    }
+
+    /// The grant for `shell`.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn shell(&self) -> Result<&ShellGrant, Failure> {
+        self.shell.as_ref().map_err(Failure::clone)
+    }
+
+    /// The grant for `files`.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn files(&self) -> Result<&FilesGrant, Failure> {
+        self.files.as_ref().map_err(Failure::clone)
+    }
+}
+
+impl Policy {
+    /// Prepares what the settings say; `policies` are the files that hold policy, which no plugin may write.
+    ///
+    /// # Errors
+    ///
+    /// When a pattern of the denylist cannot be enforced.
+    pub fn new(settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<Self, Failure> {
+        let config = settings.config.clone();
+        let denylist = Arc::new(Denylist::parse(&config.tools.shell_denylist)?);
+        Ok(Self { config, denylist, protected: Arc::new(Protected::new(dirs, policies)) })
+    }
+
+    /// The settings that decide.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Returns the approver that says yes to everything.
+    ///
+    /// # Errors
+    ///
+    /// `denied` where policy does not allow it.
+    pub fn always_yes(&self) -> Result<AlwaysYes, Failure> {
+        if self.config.approval.allow_yes {
+            return Ok(AlwaysYes(()));
+        }
+        Err(Failure::denied("`--yes` is switched off by `approval.allow_yes = false`")
+            .hint("leave `--yes` away and answer the question"))
+    }
+
+    /// Returns what `plugin` may do.
+    #[must_use]
+    pub fn grants_for(&self, plugin: &Plugin) -> Grants {
+        let rights = self.config.plugin_rights(plugin.name(), plugin.sha256(), plugin.is_builtin());
+        Grants { shell: self.shell_grant(plugin, &rights), files: self.files_grant(plugin, &rights) }
+    }
+
+    fn shell_grant(&self, plugin: &Plugin, rights: &PluginRights) -> Result<ShellGrant, Failure> {
+        if !self.config.tools.shell_enabled {
+            return Err(switched_off("shell", "shell_enabled"));
+        }
+        if !rights.shell {
+            return Err(self.not_granted(plugin, "shell", "shell = true"));
+        }
+        Ok(ShellGrant {
+            plugin: plugin.label(),
+            sha256: plugin.sha256().into(),
+            confirm: self.config.tools.shell_confirm,
+            approval_timeout: Duration::from_millis(self.config.approval.timeout_ms),
+            denylist: self.denylist.clone(),
+            environment: self.config.tools.shell_env.clone(),
+        })
+    }
+
+    fn files_grant(&self, plugin: &Plugin, rights: &PluginRights) -> Result<FilesGrant, Failure> {
+        if !self.config.tools.files_enabled {
+            return Err(switched_off("files", "files_enabled"));
+        }
+        let is_nothing = |lists: &[Allowlist]| lists.contains(&Allowlist::NOTHING);
+        if is_nothing(&rights.read) && is_nothing(&rights.write) {
+            return Err(self.not_granted(plugin, "files", "files.read = [\"/a/directory\"]"));
+        }
+        Ok(FilesGrant::new(plugin.name(), rights, &self.config, self.protected.clone()))
+    }
+
+    /// Says why a plugin has no right to a capability, and what would give it.
+    fn not_granted(&self, plugin: &Plugin, capability: &str, line: &str) -> Failure {
+        let name = plugin.name();
+        let allow = format!("allow it: `toolcrib plugin allow {}`", plugin.origin());
+        let digest = self.config.plugin.get(name).and_then(|section| section.sha256.as_deref());
+        match digest {
+            _ if plugin.is_builtin() => {
+                Failure::denied(format!("`{name}` needs `{capability}`, which its section takes away"))
+                    .hint(format!("remove the key from [plugin.{name}], or write `{line}`"))
+            }
+            Some(digest) if !digest.eq_ignore_ascii_case(plugin.sha256()) => {
+                Failure::denied(format!("`{name}` needs `{capability}`, but these are not the bytes that were allowed"))
+                    .hint(format!("look at it with `toolcrib plugin inspect`, then {allow}"))
+            }
+            Some(_) => Failure::denied(format!("`{name}` needs `{capability}`, which the policy does not grant"))
+                .hint(format!("add `{line}` under [plugin.{name}]")),
+            None => {
+                Failure::denied(format!("`{name}` needs `{capability}`, which the policy does not grant")).hint(allow)
+            }
+        }
+    }
+}
+
+fn switched_off(capability: &str, key: &str) -> Failure {
+    Failure::denied(format!("`{capability}` is switched off by `tools.{key} = false`")).hint(format!(
+        "set `{key} = true` under [tools]; `toolcrib config show --origin` says where it was switched off"
+    ))
+}

@@ -1,0 +1,133 @@
+//! What one plugin may do with the shell: the denylist, then a person's approval; only what passed both can run.
+//!
+//! Reading a command is `command.rs`, asking is `approval.rs`, running is `capability/shell.rs`.
+
+use super::approval::{Answer, ApprovalRequest, Declaration};
+use super::command::{self, Denylist};
+use crate::audit::Action;
+use crate::envelope::Failure;
+use crate::sanitize;
+use crate::scope::Scope;
+use crate::session::ApprovalKey;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Characters of a command that an audit line keeps.
+const AUDITED_CHARS: usize = 4096;
+
+/// What one plugin may do with the shell.
+#[derive(Clone)]
+pub struct ShellGrant {
+    pub(super) plugin: String,
+    /// Digest of the component: what an approval for the session is bound to.
+    pub(super) sha256: String,
+    pub(super) confirm: bool,
+    pub(super) approval_timeout: Duration,
+    pub(super) denylist: Arc<Denylist>,
+    pub(super) environment: Vec<String>,
+}
+
+/// A command that policy and, where asked, a person admitted. Made only here.
+pub struct AdmittedCommand {
+    text: String,
+    environment: Vec<String>,
+}
+
+impl AdmittedCommand {
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(crate) fn environment(&self) -> &[String] {
+        &self.environment
+    }
+}
+
+impl ShellGrant {
+    /// Commands are shown to a person first.
+    #[must_use]
+    pub fn confirms(&self) -> bool {
+        self.confirm
+    }
+
+    /// Decides on a command, and records the decision.
+    pub(crate) async fn admit(
+        &self,
+        text: String,
+        declaration: Declaration,
+        scope: &Scope,
+    ) -> Result<AdmittedCommand, Failure> {
+        let decided = match self.check(&text).await {
+            Ok(()) => self.confirm(&text, &declaration, scope).await,
+            Err(failure) => Err((failure, "tools.shell_denylist")),
+        };
+        let decision = match &decided {
+            Ok(by) => format!("allowed by {by}"),
+            Err((_, by)) => format!("denied by {by}"),
+        };
+        scope.record(Action {
+            capability: "shell",
+            what: sanitize::text(&text).chars().take(AUDITED_CHARS).collect(),
+            declaration: serde_json::to_value(&declaration).ok(),
+            decision,
+        });
+        decided.map_err(|(failure, _)| failure)?;
+        Ok(AdmittedCommand { text, environment: self.environment.clone() })
+    }
+
+    /// Holds the command against the denylist, off the threads that serve other calls: a long script takes milliseconds.
+    async fn check(&self, text: &str) -> Result<(), Failure> {
+        let (text, denylist) = (text.to_owned(), self.denylist.clone());
+        let checked = tokio::task::spawn_blocking(move || command::check(&text, &denylist)).await;
+        checked
+            .unwrap_or_else(|_| Err(Failure::denied("the command could not be checked against `tools.shell_denylist`")))
+    }
+
+    /// Returns who allowed it, or the refusal and who refused.
+    async fn confirm(
+        &self,
+        text: &str,
+        declaration: &Declaration,
+        scope: &Scope,
+    ) -> Result<&'static str, (Failure, &'static str)> {
+        if !self.confirm {
+            return Ok("tools.shell_confirm");
+        }
+        let key =
+            ApprovalKey { plugin: self.sha256.clone(), capability: "shell", backend: scope.backend.name().to_owned() };
+        if scope.session.is_approved(&key) {
+            return Ok("approval for the session");
+        }
+        let request = self.request(text, declaration, scope);
+        let _waiting = scope.clock.waiting();
+        let answer = tokio::select! {
+            answer = tokio::time::timeout(self.approval_timeout, scope.approver.ask(&request)) => answer,
+            () = scope.cancel.cancelled() => return Err((Failure::cancelled(), "cancel")),
+        };
+        let by = scope.approver.name();
+        match answer {
+            Ok(Answer::Yes) => Ok(by),
+            Ok(Answer::YesForSession) => {
+                scope.session.approve(key);
+                Ok(by)
+            }
+            Ok(Answer::No) => Err((Failure::denied("Command execution denied by user."), by)),
+            Ok(Answer::Nobody { reason, hint }) => Err((Failure::denied(reason).hint(hint), by)),
+            Err(_) => {
+                let message = format!("nobody answered within {} s", self.approval_timeout.as_secs());
+                Err((Failure::denied(message).hint("ask again when somebody is there"), by))
+            }
+        }
+    }
+
+    fn request(&self, text: &str, declaration: &Declaration, scope: &Scope) -> ApprovalRequest {
+        let why = sanitize::text(&declaration.why).into_owned();
+        ApprovalRequest {
+            tool: scope.tool.clone(),
+            plugin: self.plugin.clone(),
+            backend: scope.backend.name().to_owned(),
+            action: sanitize::text(text).into_owned(),
+            declaration: Declaration { why, ..declaration.clone() },
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The tools by name: which components there are, what they say of themselves, and which were refused.
+//!
+//! A component is read at start, compiled when it is first needed, and asked for its definitions once per digest.
+//! What a definition must be like is `definition.rs`, what a component shows without compiling `component.rs`.
+
+use crate::component::Component;
+use crate::config::Limits;
+use crate::definition::{Definition, Tool};
+use crate::envelope::{Failure, Kind};
+use crate::sandbox::{Code, Sandbox};
+use crate::scope::Scope;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::OnceCell;
+
+/// The components that came with this binary: file name, sha256 in hex, bytes.
+pub type Builtin = (&'static str, &'static str, &'static [u8]);
+
+/// The components that were built with this binary (`build.rs`).
+pub const BUILTINS: &[Builtin] = include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
+
+/// All tools of a host.
+pub struct Registry {
+    plugins: Vec<Arc<Plugin>>,
+    by_tool: HashMap<String, Arc<Plugin>>,
+    refused: Vec<Refused>,
+}
+
+/// A component that was not taken, and why.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// Its file, or its name when it came with Toolcrib.
+    pub origin: String,
+    /// A lowercase sentence.
+    pub reason: String,
+}
+
+/// One component.
+pub struct Plugin {
+    name: String,
+    origin: String,
+    builtin: bool,
+    component: Component,
+    ready: OnceCell<Result<Ready, String>>,
+}
+
+/// A plugin that was compiled and has said what it offers.
+pub(crate) struct Ready {
+    pub(crate) code: Code,
+    tools: Vec<Arc<Tool>>,
+}
+
+impl Plugin {
+    /// The name that policy knows it by: its file's name without `.wasm`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its file, or its name when it came with Toolcrib.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// It came with this binary.
+    #[must_use]
+    pub fn is_builtin(&self) -> bool {
+        self.builtin
+    }
+
+    /// What approvals call it.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let kind = if self.builtin { "built in" } else { "third party" };
+        format!("{} ({kind})", self.name)
+    }
+
+    /// Digest of its bytes, in hex.
+    #[must_use]
+    pub fn sha256(&self) -> &str {
+        &self.component.sha256
+    }
+
+    /// Names of its tools.
+    #[must_use]
+    pub fn tool_names(&self) -> &[String] {
+        &self.component.tools
+    }
+
+    /// Capabilities that it imports, by name.
+    #[must_use]
+    pub fn capabilities(&self) -> Vec<&str> {
+        self.component.capabilities()
+    }
+
+    /// Everything that it imports, by the full names.
+    #[must_use]
+    pub fn imports(&self) -> &[String] {
+        &self.component.imports
+    }
+
+    /// Its code calls this function of a capability.
+    #[must_use]
+    pub fn calls(&self, capability: &str, function: &str) -> bool {
+        self.component.calls(capability, function)
+    }
+
+    /// Reads a component's file without taking it into a registry.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the file.
+    pub fn open(path: &Path, limits: &Limits) -> Result<Self, Refused> {
+        let origin = path.display().to_string();
+        let refuse = |reason| Refused { origin: origin.clone(), reason };
+        let component = Component::read(path, limits).map_err(refuse)?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if !is_name(&name) {
+            return Err(refuse(format!("`{name}` is no name for a plugin: 1 to 64 of A-Z a-z 0-9 _ - are")));
+        }
+        Ok(Self { name, origin, builtin: false, component, ready: OnceCell::new() })
+    }
+
+    fn builtin((name, sha256, bytes): Builtin) -> Result<Self, Refused> {
+        let refuse = |reason| Refused { origin: name.into(), reason };
+        let component = Component::embedded(sha256, bytes).map_err(refuse)?;
+        Ok(Self { name: name.into(), origin: name.into(), builtin: true, component, ready: OnceCell::new() })
+    }
+
+    /// Compiles the plugin and learns its tools, the first time.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable`, with what is wrong with the plugin.
+    pub(crate) async fn ready(
+        self: &Arc<Self>,
+        sandbox: &Arc<Sandbox>,
+        scope: impl FnOnce() -> Scope,
+    ) -> Result<&Ready, Failure> {
+        let ready = self.ready.get_or_init(|| self.load(sandbox.clone(), scope())).await;
+        ready.as_ref().map_err(|reason| {
+            Failure::new(Kind::Unavailable, format!("plugin `{}` was refused: {reason}", self.name))
+                .hint("mend or remove its file")
+        })
+    }
+
+    /// The reason why the plugin was refused when it was first needed.
+    #[must_use]
+    pub fn refused(&self) -> Option<&str> {
+        self.ready.get()?.as_ref().err().map(String::as_str)
+    }
+
+    async fn load(self: &Arc<Self>, sandbox: Arc<Sandbox>, scope: Scope) -> Result<Ready, String> {
+        let limits = scope.limits.clone();
+        if let Some((code, definitions)) = sandbox.cached(self.sha256())
+            && let Ok(definitions) = serde_json::from_slice::<Vec<Definition>>(&definitions)
+        {
+            return Ok(Ready { code, tools: self.tools(definitions, &limits)? });
+        }
+        let (plugin, compiler) = (self.clone(), sandbox.clone());
+        let code = tokio::task::spawn_blocking(move || compiler.compile(&plugin.component.bytes)).await;
+        let code = code.map_err(|error| error.to_string())?.map_err(|error| format!("{error:#}"))?;
+        let said = sandbox.definitions(&code, scope).await.map_err(|failure| failure.message)?;
+        let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>()?;
+        let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
+        let tools = self.tools(definitions, &limits)?;
+        sandbox.keep(self.sha256(), &code, json);
+        Ok(Ready { code, tools })
+    }
+
+    /// Checks what the plugin said of itself, also against the names that it shows from outside.
+    fn tools(self: &Arc<Self>, definitions: Vec<Definition>, limits: &Limits) -> Result<Vec<Arc<Tool>>, String> {
+        let mut said: Vec<&str> = definitions.iter().map(|definition| definition.name.as_str()).collect();
+        let mut shown: Vec<&str> = self.tool_names().iter().map(String::as_str).collect();
+        said.sort_unstable();
+        shown.sort_unstable();
+        if said != shown {
+            return Err(format!("its definitions name the tools {said:?}, its `toolcrib:tools` section {shown:?}"));
+        }
+        definitions.into_iter().map(|definition| Tool::new(definition, self.clone(), limits).map(Arc::new)).collect()
+    }
+}
+
+impl Registry {
+    /// Reads the built-in components and every `.wasm` of the directories. What cannot be taken is listed as refused.
+    #[must_use]
+    pub fn load(builtins: &[Builtin], directories: &[PathBuf], limits: &Limits) -> Self {
+        let mut registry = Self { plugins: Vec::new(), by_tool: HashMap::new(), refused: Vec::new() };
+        for builtin in builtins {
+            registry.take(Plugin::builtin(*builtin));
+        }
+        for file in directories.iter().flat_map(|directory| components_in(directory)) {
+            registry.take(Plugin::open(&file, limits));
+        }
+        registry
+    }
+
+    fn take(&mut self, plugin: Result<Plugin, Refused>) {
+        if let Err(refused) = plugin.and_then(|plugin| self.admit(plugin)) {
+            self.refused.push(refused);
+        }
+    }
+
+    fn admit(&mut self, plugin: Plugin) -> Result<(), Refused> {
+        let refuse = |reason| Refused { origin: plugin.origin.clone(), reason };
+        if let Some(other) = self.plugins.iter().find(|other| folded(&other.name) == folded(&plugin.name)) {
+            return Err(refuse(format!("a plugin `{}` is there already, from {}", other.name, other.origin)));
+        }
+        for tool in plugin.tool_names() {
+            let same = |name: &&String| folded(name) == folded(tool);
+            if let Some(taken) = self.by_tool.keys().find(same) {
+                return Err(refuse(format!(
+                    "its tool `{tool}` would stand beside `{taken}` of plugin `{}`",
+                    self.by_tool[taken].name
+                )));
+            }
+        }
+        let plugin = Arc::new(plugin);
+        for tool in plugin.tool_names() {
+            self.by_tool.insert(tool.clone(), plugin.clone());
+        }
+        self.plugins.push(plugin);
+        Ok(())
+    }
+
+    /// All plugins: the built-in ones first, then by directory and name.
+    #[must_use]
+    pub fn plugins(&self) -> &[Arc<Plugin>] {
+        &self.plugins
+    }
+
+    /// Components that were not taken. A plugin that fails when it is first needed says so itself.
+    #[must_use]
+    pub fn refused(&self) -> &[Refused] {
+        &self.refused
+    }
+
+    /// Finds the plugin that offers a tool.
+    ///
+    /// # Errors
+    ///
+    /// `unknown_tool`, with the nearest names.
+    pub fn plugin_of(&self, tool: &str) -> Result<&Arc<Plugin>, Failure> {
+        self.by_tool.get(tool).ok_or_else(|| {
+            let shown: String = tool.chars().take(64).collect();
+            let failure = Failure::new(Kind::UnknownTool, format!("there is no tool `{shown}`"));
+            match self.nearest(tool) {
+                Some(nearest) => failure.hint(format!("did you mean `{nearest}`?")),
+                None => failure.hint("`toolcrib tools` lists the tools"),
+            }
+        })
+    }
+
+    fn nearest(&self, tool: &str) -> Option<&String> {
+        let tool = folded(tool);
+        let scored = self.by_tool.keys().map(|name| (strsim::jaro_winkler(&folded(name), &tool), name));
+        scored.filter(|(score, _)| *score > 0.75).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, name)| name)
+    }
+}
+
+impl Ready {
+    pub(crate) fn tools(&self) -> &[Arc<Tool>] {
+        &self.tools
+    }
+
+    /// Finds a tool by its exact name.
+    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
+        self.tools.iter().find(|tool| tool.definition().name == name)
+    }
+}
+
+/// 1 to 64 of `A-Za-z0-9_-`: what every model API takes as a tool's name.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// Names that a person or a model takes for the same are the same.
+fn folded(name: &str) -> String {
+    name.to_ascii_lowercase().replace('-', "_")
+}
+
+fn components_in(directory: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "wasm")).collect();
+    files.sort();
+    files
+}

@@ -1,0 +1,52 @@
+//! The one wasmtime engine: which proposals are on, how instances are allocated.
+//!
+//! Everything that a plugin of today does not need is off. Per-call limits are set in `mod.rs`, where the store is made.
+
+use super::meter::to_usize;
+use crate::config::Limits;
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+/// Depth of a guest's stack, in bytes; the fiber it runs on is larger, for the host functions above it.
+const GUEST_STACK: usize = 512 << 10;
+const FIBER_STACK: usize = 2 << 20;
+/// Core instances that a component of the usual make needs: the module, and the shims of its adapter.
+const CORE_INSTANCES_A_CALL: u32 = 4;
+
+/// Makes the engine; where the address space for the instance pool is not to be had, one that allocates on demand.
+pub(super) fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
+    let mut config = base();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(limits)));
+    Engine::new(&config).or_else(|_| Engine::new(&base()))
+}
+
+fn base() -> Config {
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .concurrency_support(false)
+        .wasm_memory64(false)
+        .wasm_multi_memory(false)
+        .wasm_relaxed_simd(false)
+        .wasm_tail_call(false)
+        .max_wasm_stack(GUEST_STACK)
+        .async_stack_size(FIBER_STACK);
+    config
+}
+
+fn pool(limits: &Limits) -> PoolingAllocationConfig {
+    let calls = u32::try_from(limits.concurrent_calls).unwrap_or(u32::MAX);
+    let mut pool = PoolingAllocationConfig::default();
+    pool.total_component_instances(calls)
+        .total_core_instances(calls.saturating_mul(CORE_INSTANCES_A_CALL))
+        .total_memories(calls)
+        .total_tables(calls.saturating_mul(2))
+        .total_stacks(calls)
+        .max_memory_size(to_usize(limits.memory_mib << 20))
+        .table_elements(to_usize(limits.table_elements))
+        .max_core_instances_per_component(u32::try_from(limits.instances).unwrap_or(u32::MAX))
+        .max_memories_per_component(u32::try_from(limits.memories).unwrap_or(u32::MAX))
+        .max_tables_per_component(u32::try_from(limits.tables).unwrap_or(u32::MAX))
+        .max_component_instance_size(1 << 20)
+        .max_core_instance_size(1 << 20);
+    pool
+}

@@ -1,0 +1,126 @@
+//! What one call has used of its limits, and which of them it met.
+//!
+//! The meter remembers the first limit that it enforced, so that a trap behind it reads as that limit. Where limits come from: `config.rs`.
+
+use super::ticker::TICK;
+use crate::config::Limits;
+use std::time::{Duration, Instant};
+use wasmtime::{CallHook, ResourceLimiter};
+
+/// Counts memory, tables, host calls, CPU time and bytes of one guest.
+pub(crate) struct Meter {
+    limits: Limits,
+    met: Option<String>,
+    memory_bytes: usize,
+    table_elements: usize,
+    host_calls: u64,
+    bytes_from_guest: u64,
+    cpu: Duration,
+    on_cpu_since: Instant,
+}
+
+impl Meter {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            limits: limits.clone(),
+            met: None,
+            memory_bytes: 0,
+            table_elements: 0,
+            host_calls: 0,
+            bytes_from_guest: 0,
+            cpu: Duration::ZERO,
+            on_cpu_since: Instant::now(),
+        }
+    }
+
+    /// The limit that was met first, with its unit.
+    pub(crate) fn met(&self) -> Option<&str> {
+        self.met.as_deref()
+    }
+
+    fn meet(&mut self, limit: String) -> wasmtime::Error {
+        let limit = self.met.get_or_insert(limit);
+        wasmtime::Error::msg(format!("limit: {limit}"))
+    }
+
+    /// Charges guest CPU time at an epoch. An error ends the guest.
+    ///
+    /// A tick may come late because another guest had the CPU, so one epoch charges at most one and a half ticks.
+    pub(crate) fn charge_tick(&mut self) -> wasmtime::Result<()> {
+        self.cpu += self.on_cpu_since.elapsed().min(TICK * 3 / 2);
+        self.on_cpu_since = Instant::now();
+        self.check_cpu()
+    }
+
+    fn check_cpu(&mut self) -> wasmtime::Result<()> {
+        let limit = Duration::from_millis(self.limits.guest_cpu_ms);
+        if self.cpu < limit { Ok(()) } else { Err(self.meet(format!("guest CPU time {} ms", limit.as_millis()))) }
+    }
+
+    /// Follows the guest across the host's border: counts host calls, and stops the CPU clock while the host works.
+    pub(crate) fn cross(&mut self, hook: CallHook) -> wasmtime::Result<()> {
+        if hook.exiting_host() {
+            self.on_cpu_since = Instant::now();
+            return Ok(());
+        }
+        self.cpu += self.on_cpu_since.elapsed().min(TICK * 3 / 2);
+        if !matches!(hook, CallHook::CallingHost) {
+            return Ok(());
+        }
+        self.host_calls += 1;
+        if self.host_calls > self.limits.host_calls {
+            return Err(self.meet(format!("host calls {}", self.limits.host_calls)));
+        }
+        self.check_cpu()
+    }
+
+    /// Charges what a guest handed the host in one host call, against the bound of the whole call.
+    pub(crate) fn charge_bytes(&mut self, bytes: usize) -> wasmtime::Result<()> {
+        self.bytes_from_guest += bytes as u64;
+        if self.bytes_from_guest <= self.limits.call_kib << 10 {
+            return Ok(());
+        }
+        Err(self.meet(format!("bytes from the guest in one call {} KiB", self.limits.call_kib)))
+    }
+}
+
+impl ResourceLimiter for Meter {
+    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let total = self.memory_bytes - current + desired;
+        let fits = total as u64 <= self.limits.memory_mib << 20;
+        if fits {
+            self.memory_bytes = total;
+        } else {
+            self.met.get_or_insert(format!("memory {} MiB", self.limits.memory_mib));
+        }
+        Ok(fits)
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let total = self.table_elements - current + desired;
+        let fits = total as u64 <= self.limits.table_elements;
+        if fits {
+            self.table_elements = total;
+        } else {
+            self.met.get_or_insert(format!("table elements {}", self.limits.table_elements));
+        }
+        Ok(fits)
+    }
+
+    fn instances(&self) -> usize {
+        to_usize(self.limits.instances)
+    }
+
+    fn tables(&self) -> usize {
+        to_usize(self.limits.tables)
+    }
+
+    fn memories(&self) -> usize {
+        to_usize(self.limits.memories)
+    }
+}
+
+/// A limit as a count of things in memory; on a small machine the largest such count.
+pub(crate) fn to_usize(limit: u64) -> usize {
+    usize::try_from(limit).unwrap_or(usize::MAX)
+}

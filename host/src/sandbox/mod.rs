@@ -1,0 +1,189 @@
+//! The sandbox: components become code, and every call gets a fresh store with all limits on it.
+//!
+//! This is the only place that makes a store. What a guest may do is in the grants it is given; what it used is in `meter.rs`.
+
+mod cache;
+mod engine;
+mod meter;
+mod state;
+mod ticker;
+
+pub(crate) use cache::{CodeCache, Entry};
+pub(crate) use state::State;
+
+use crate::capability::bindings::exports::toolcrib::plugin::tools;
+use crate::capability::bindings::{Plugin, PluginPre};
+use crate::config::Limits;
+use crate::envelope::{Failure, Kind};
+use crate::policy::Grants;
+use crate::scope::Scope;
+use meter::{Meter, to_usize};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use ticker::{Running, Ticker};
+use wasmtime::component::{Component, HasSelf, Linker};
+use wasmtime::{Engine, PoolConcurrencyLimitError, Store, UpdateDeadline};
+
+/// Compiles components and runs them.
+pub(crate) struct Sandbox {
+    engine: Engine,
+    linker: Linker<State>,
+    ticker: Ticker,
+    cache: CodeCache,
+    limits: Limits,
+}
+
+/// A component that is ready to be instantiated any number of times.
+pub(crate) struct Code {
+    component: Component,
+    pre: PluginPre<State>,
+}
+
+/// One guest, for one call. Never used again.
+pub(crate) struct Instance {
+    store: Store<State>,
+    plugin: Plugin,
+    _running: Running,
+}
+
+impl Sandbox {
+    /// Starts the engine. `cache` keeps compiled code.
+    pub(crate) fn new(limits: &Limits, cache: CodeCache) -> wasmtime::Result<Self> {
+        let engine = engine::engine(limits)?;
+        let mut linker = Linker::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        Plugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        let ticker = Ticker::start(&engine)?;
+        Ok(Self { engine, linker, ticker, cache, limits: limits.clone() })
+    }
+
+    /// Returns the cached code and definitions of a component.
+    pub(crate) fn cached(&self, sha256: &str) -> Option<(Code, Vec<u8>)> {
+        let entry = self.cache.read(&self.cache_name(sha256))?;
+        let code = self.link(self.deserialize(&entry)?).ok()?;
+        Some((code, entry.definitions))
+    }
+
+    #[expect(unsafe_code, reason = "compiled code can only be believed, not checked")]
+    fn deserialize(&self, entry: &Entry) -> Option<Component> {
+        // SAFETY: these very bytes were authenticated by the cache under this user's key: this program wrote them.
+        unsafe { Component::deserialize(&self.engine, &entry.code) }.ok()
+    }
+
+    /// Compiles a component. An import that the host does not know is an error.
+    pub(crate) fn compile(&self, component: &[u8]) -> wasmtime::Result<Code> {
+        self.link(Component::from_binary(&self.engine, component)?)
+    }
+
+    fn link(&self, component: Component) -> wasmtime::Result<Code> {
+        let pre = PluginPre::new(self.linker.instantiate_pre(&component)?)?;
+        Ok(Code { component, pre })
+    }
+
+    /// Keeps compiled code with the definitions that the plugin gave.
+    pub(crate) fn keep(&self, sha256: &str, code: &Code, definitions: Vec<u8>) {
+        if let Ok(code) = code.component.serialize() {
+            self.cache.write(&self.cache_name(sha256), &Entry { definitions, code });
+        }
+    }
+
+    /// Code is good for one component under one engine configuration.
+    fn cache_name(&self, sha256: &str) -> String {
+        let mut hasher = DefaultHasher::new();
+        self.engine.precompile_compatibility_hash().hash(&mut hasher);
+        format!("{sha256}-{:016x}", hasher.finish())
+    }
+
+    /// Makes a fresh instance with every limit on it.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that makes a store")]
+    pub(crate) async fn instantiate(
+        &self,
+        code: &Code,
+        grants: Grants,
+        scope: Arc<Scope>,
+    ) -> Result<Instance, Failure> {
+        let handles = to_usize(self.limits.handles);
+        let cancel = scope.cancel.clone();
+        let state = State::new(Meter::new(&self.limits), handles, grants, scope);
+        let mut store = Store::new(&self.engine, state);
+        store.limiter(|state| &mut state.meter);
+        store.set_hostcall_fuel(to_usize(self.limits.host_call_kib << 10));
+        store.set_max_component_handles(handles);
+        store.call_hook(|mut store, hook| store.data_mut().meter.cross(hook));
+        store.set_epoch_deadline(1);
+        // A tick at a time: gives way to other calls, and counts only ticks that met the guest running.
+        store.epoch_deadline_callback(move |mut store| {
+            if cancel.is_cancelled() {
+                return Ok(UpdateDeadline::Interrupt);
+            }
+            store.data_mut().meter.charge_tick()?;
+            Ok(UpdateDeadline::Yield(1))
+        });
+        let running = self.ticker.running();
+        match code.pre.instantiate_async(&mut store).await {
+            Ok(plugin) => Ok(Instance { store, plugin, _running: running }),
+            Err(error) => Err(explain(&error, &store)),
+        }
+    }
+
+    /// Asks a plugin what it offers.
+    pub(crate) async fn definitions(&self, code: &Code, scope: Scope) -> Result<Vec<tools::Definition>, Failure> {
+        let mut instance = self.instantiate(code, Grants::none(), Arc::new(scope)).await?;
+        let definitions = instance.plugin.toolcrib_plugin_tools().call_definitions(&mut instance.store).await;
+        definitions.map_err(|error| explain(&error, &instance.store))
+    }
+}
+
+impl Instance {
+    /// Runs one tool, once.
+    pub(crate) async fn call(mut self, name: &str, arguments: &str) -> Result<tools::Output, Failure> {
+        let answer = self.plugin.toolcrib_plugin_tools().call_call(&mut self.store, name, arguments).await;
+        match answer {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(failure)) => {
+                let data = failure.data.and_then(|data| serde_json::from_str(&data).ok().map(Box::new));
+                Err(Failure {
+                    kind: Kind::from_guest(&failure.kind),
+                    message: failure.message,
+                    hint: failure.hint,
+                    data,
+                })
+            }
+            Err(error) => Err(explain(&error, &self.store)),
+        }
+    }
+}
+
+/// Words for a limit, with its value and unit.
+type NamedLimit = fn(&Limits) -> String;
+
+/// Limits that wasmtime enforces itself; its errors have no public type, only these words.
+const WASMTIME_LIMITS: [(&str, NamedLimit); 5] = [
+    ("fuel allocated for hostcalls", |limits| {
+        format!("bytes from the guest in one host call {} KiB", limits.host_call_kib)
+    }),
+    ("handle limit exceeded", |limits| format!("component handles {}", limits.handles)),
+    ("instance count too high", |limits| format!("core instances {}", limits.instances)),
+    ("memory count too high", |limits| format!("memories {}", limits.memories)),
+    ("table count too high", |limits| format!("tables {}", limits.tables)),
+];
+
+/// Says why a guest was stopped: the limit it met, the cancelled call, or its own fault.
+fn explain(error: &wasmtime::Error, store: &Store<State>) -> Failure {
+    let state = store.data();
+    if state.scope.cancel.is_cancelled() {
+        return Failure::cancelled();
+    }
+    if error.is::<PoolConcurrencyLimitError>() {
+        return Failure::new(Kind::Busy, "all instances are in use").hint("try again when other calls have ended");
+    }
+    let text = format!("{error:#}");
+    let by_wasmtime = WASMTIME_LIMITS.iter().find(|(words, _)| text.contains(words));
+    let limit = state.meter.met().map(str::to_owned).or(by_wasmtime.map(|(_, limit)| limit(&state.scope.limits)));
+    match limit {
+        Some(limit) => {
+            Failure::limit(format!("limit: {limit}")).hint("ask for less, or raise the limit under [limits]")
+        }
+        None => Failure::failed(format!("the plugin stopped: {}", error.root_cause())),
+    }
+}

@@ -1,0 +1,85 @@
+//! The clock of guest CPU time: a thread that advances the engine's epoch every [`TICK`] while a guest runs.
+//!
+//! It sleeps while nothing runs, so an idle host uses no CPU. What a tick costs a guest is decided in `meter.rs`.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+use wasmtime::{Engine, EngineWeak};
+
+/// How often a running guest is looked at. A stop is late by at most a few of these.
+pub(crate) const TICK: Duration = Duration::from_millis(10);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    woken: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    running: usize,
+    closed: bool,
+}
+
+/// Owns the thread; dropping it ends the thread.
+pub(crate) struct Ticker(Arc<Shared>);
+
+/// Keeps the ticker ticking while it lives.
+pub(crate) struct Running(Arc<Shared>);
+
+impl Ticker {
+    pub(crate) fn start(engine: &Engine) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let (engine, seen) = (engine.weak(), shared.clone());
+        std::thread::Builder::new().name("toolcrib-ticker".into()).spawn(move || tick(&engine, &seen))?;
+        Ok(Self(shared))
+    }
+
+    pub(crate) fn running(&self) -> Running {
+        self.0.update(|state| state.running += 1);
+        Running(self.0.clone())
+    }
+}
+
+impl Shared {
+    fn update(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_idle = state.running == 0;
+        change(&mut state);
+        if was_idle {
+            self.woken.notify_one();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.update(|state| state.running -= 1);
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        self.0.update(|state| state.closed = true);
+    }
+}
+
+fn tick(engine: &EngineWeak, shared: &Shared) {
+    loop {
+        {
+            let state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = shared
+                .woken
+                .wait_while(state, |state| state.running == 0 && !state.closed)
+                .unwrap_or_else(PoisonError::into_inner);
+            if state.closed {
+                return;
+            }
+        }
+        std::thread::sleep(TICK);
+        match engine.upgrade() {
+            Some(engine) => engine.increment_epoch(),
+            None => return,
+        }
+    }
+}

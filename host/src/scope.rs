@@ -1,0 +1,179 @@
+//! What a capability may know of the call it serves: who asks, when to stop, where output and events go, what to audit.
+//!
+//! Made and closed by `call.rs`; a plugin's guest code never sees it.
+
+use crate::audit::Action;
+use crate::backend::Backend;
+use crate::config::Limits;
+use crate::event::{Event, EventSink, GuestEvents, NoEvents};
+use crate::output::OutputStore;
+use crate::policy::approval::{Approver, Nobody};
+use crate::session::Session;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// One call, seen from inside.
+pub(crate) struct Scope {
+    /// 128 random bits in hex; marks the call's processes and kept output.
+    pub(crate) id: String,
+    pub(crate) principal: String,
+    pub(crate) tool: String,
+    pub(crate) session: Arc<Session>,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) output: Arc<OutputStore>,
+    pub(crate) limits: Limits,
+    pub(crate) clock: Clock,
+    events: Arc<dyn EventSink>,
+    guest_events: GuestEvents,
+    actions: Mutex<Vec<Action>>,
+    touched_state: AtomicBool,
+}
+
+/// What a scope is made of.
+pub(crate) struct ScopeParts {
+    pub(crate) principal: String,
+    pub(crate) tool: String,
+    pub(crate) session: Arc<Session>,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) events: Arc<dyn EventSink>,
+    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) output: Arc<OutputStore>,
+    pub(crate) limits: Limits,
+}
+
+impl Scope {
+    pub(crate) fn new(parts: ScopeParts) -> Self {
+        Self {
+            id: random_id(),
+            principal: parts.principal,
+            tool: parts.tool,
+            session: parts.session,
+            backend: parts.backend,
+            approver: parts.approver,
+            cancel: parts.cancel,
+            output: parts.output,
+            guest_events: GuestEvents::new(&parts.limits),
+            limits: parts.limits,
+            clock: Clock::start(),
+            events: parts.events,
+            actions: Mutex::default(),
+            touched_state: AtomicBool::new(false),
+        }
+    }
+
+    /// The scope in which a plugin is asked what it offers: nobody watches, nobody approves.
+    pub(crate) fn for_definitions(limits: &Limits, backend: Arc<dyn Backend>) -> Self {
+        Self::new(ScopeParts {
+            principal: "toolcrib".into(),
+            tool: "definitions".into(),
+            session: Arc::default(),
+            backend,
+            events: Arc::new(NoEvents),
+            approver: Arc::new(Nobody),
+            cancel: CancellationToken::new(),
+            output: Arc::new(OutputStore::none()),
+            limits: limits.clone(),
+        })
+    }
+
+    /// Emits an event of the host's own.
+    pub(crate) fn emit(&self, event: Event) {
+        self.events.emit(event);
+    }
+
+    /// Emits an event of the guest's, within its caps.
+    pub(crate) fn emit_for_guest(&self, event: Event) {
+        self.guest_events.emit(&*self.events, event);
+    }
+
+    pub(crate) fn record(&self, action: Action) {
+        self.actions.lock().unwrap_or_else(PoisonError::into_inner).push(action);
+    }
+
+    pub(crate) fn actions(&self) -> Vec<Action> {
+        self.actions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that the call has changed something, so that earlier failures may not repeat.
+    pub(crate) fn touch_state(&self) {
+        self.touched_state.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_touched_state(&self) -> bool {
+        self.touched_state.load(Ordering::Relaxed)
+    }
+}
+
+/// The call's own time: it stands still while the call waits for a command or a person.
+pub(crate) struct Clock {
+    state: Mutex<ClockState>,
+    changed: Notify,
+}
+
+struct ClockState {
+    spent: Duration,
+    running_since: Instant,
+    waits: u32,
+}
+
+/// Stops the clock while it lives.
+pub(crate) struct Waiting<'c>(&'c Clock);
+
+impl Clock {
+    fn start() -> Self {
+        let state = ClockState { spent: Duration::ZERO, running_since: Instant::now(), waits: 0 };
+        Self { state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    pub(crate) fn waiting(&self) -> Waiting<'_> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.waits == 0 {
+            let ran = state.running_since.elapsed();
+            state.spent += ran;
+        }
+        state.waits += 1;
+        self.changed.notify_one();
+        Waiting(self)
+    }
+
+    fn left(&self, budget: Duration) -> Option<Duration> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.waits == 0).then(|| budget.saturating_sub(state.spent + state.running_since.elapsed()))
+    }
+
+    /// Returns when the call has spent `budget` of its own time.
+    pub(crate) async fn spent(&self, budget: Duration) {
+        loop {
+            match self.left(budget) {
+                Some(Duration::ZERO) => return,
+                Some(left) => {
+                    let _ = tokio::time::timeout(left, self.changed.notified()).await;
+                }
+                None => self.changed.notified().await,
+            }
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.waits -= 1;
+        if state.waits == 0 {
+            state.running_since = Instant::now();
+        }
+        self.0.changed.notify_one();
+    }
+}
+
+pub(crate) fn random_id() -> String {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the system has random numbers");
+    hex::encode(bytes)
+}

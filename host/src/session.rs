@@ -1,0 +1,110 @@
+//! What outlives a call: one caller's failures that repeat, and the approvals given for the whole session.
+//!
+//! Nothing here is written to disk; a session ends with its process or connection.
+
+use crate::envelope::Failure;
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// After so many identical failures the next identical call gets a remedy instead of a run.
+const FAILURES_BEFORE_REMEDY: u32 = 2;
+/// A failure is forgotten after this long: the world may have changed.
+const FAILURE_LIFETIME: Duration = Duration::from_secs(60);
+/// Failures remembered at once; the oldest goes first.
+const FAILURES_KEPT: usize = 256;
+
+/// One caller's memory.
+#[derive(Default)]
+pub struct Session {
+    failures: Mutex<HashMap<CallKey, Repeated>>,
+    approved: Mutex<HashSet<ApprovalKey>>,
+}
+
+/// What makes two calls the same: who asks, the tool, and the arguments in canonical form.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct CallKey {
+    principal: String,
+    tool: String,
+    arguments: String,
+}
+
+/// What a person's "yes for this session" covers: one plugin, by its bytes, with one capability on one backend.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ApprovalKey {
+    pub(crate) plugin: String,
+    pub(crate) capability: &'static str,
+    pub(crate) backend: String,
+}
+
+struct Repeated {
+    failure: Failure,
+    times: u32,
+    last: Instant,
+}
+
+impl CallKey {
+    pub(crate) fn new(principal: &str, tool: &str, arguments: &Value) -> Self {
+        let mut arguments = arguments.clone();
+        arguments.sort_all_objects();
+        Self { principal: principal.into(), tool: tool.into(), arguments: arguments.to_string() }
+    }
+}
+
+impl Session {
+    /// Refuses a call that has just failed the same way often enough.
+    pub(crate) fn check_repeats(&self, key: &CallKey) -> Result<(), Failure> {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.retain(|_, repeated| repeated.last.elapsed() < FAILURE_LIFETIME);
+        match failures.get(key) {
+            Some(repeated) if repeated.times >= FAILURES_BEFORE_REMEDY => Err(remedy(&key.tool, repeated)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Remembers how a call that ran has ended.
+    pub(crate) fn remember(&self, key: CallKey, failure: Option<&Failure>) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(failure) = failure.filter(|failure| failure.kind.is_deterministic()) else {
+            failures.remove(&key);
+            return;
+        };
+        if failures.len() >= FAILURES_KEPT
+            && let Some(oldest) = failures.iter().min_by_key(|(_, repeated)| repeated.last).map(|(key, _)| key.clone())
+        {
+            failures.remove(&oldest);
+        }
+        let fresh = || Repeated { failure: failure.clone(), times: 0, last: Instant::now() };
+        let repeated = failures.entry(key).or_insert_with(fresh);
+        if repeated.failure != *failure {
+            *repeated = fresh();
+        }
+        repeated.times += 1;
+        repeated.last = Instant::now();
+    }
+
+    /// Something changed in the world: what failed before may work now.
+    pub(crate) fn forget_failures(&self) {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    pub(crate) fn is_approved(&self, key: &ApprovalKey) -> bool {
+        self.approved.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
+    }
+
+    pub(crate) fn approve(&self, key: ApprovalKey) {
+        self.approved.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+    }
+}
+
+fn remedy(tool: &str, repeated: &Repeated) -> Failure {
+    let Repeated { failure, times, .. } = repeated;
+    let advice = "change the arguments, or mend what the message names and wait a minute";
+    Failure {
+        kind: failure.kind,
+        message: format!("`{tool}` was not run again: these arguments failed {times} times with: {}", failure.message),
+        hint: Some(failure.hint.as_ref().map_or_else(|| advice.to_owned(), |hint| format!("{hint}; {advice}"))),
+        data: None,
+    }
+}
