@@ -13,11 +13,14 @@ use toolcrib::dirs::Dirs;
 use toolcrib::event::NoEvents;
 use toolcrib::policy::approval::Nobody;
 use toolcrib::registry::{BUILTINS, Registry};
+use toolcrib::sandbox::Compiler;
 
 fn host(root: &Path) -> (Host, CallContext) {
     let set = vec!["tools.shell_confirm=false".to_owned()];
     let settings = Settings::load(&Sources { home: root.into(), set, ..Sources::default() }).expect("settings");
-    let (host, _) = Host::new(&settings, &Dirs::below(root), &[]).map_err(|failure| failure.message).expect("a host");
+    let (host, _) = Host::new(&settings, &Dirs::below(root), &[], Compiler::Here)
+        .map_err(|failure| failure.message)
+        .expect("a host");
     let context = CallContext {
         principal: "bench".into(),
         session: Arc::default(),

@@ -17,7 +17,10 @@ use crate::sandbox::Sandbox;
 use crate::sanitize;
 use crate::scope::{Scope, ScopeParts};
 use crate::session::{CallKey, Session};
+use futures_util::FutureExt;
 use serde_json::Value;
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -28,6 +31,9 @@ use tokio_util::sync::CancellationToken;
 pub const ARGUMENTS_DEPTH: u64 = 64;
 /// How large a call's arguments may be, in bytes.
 pub const ARGUMENTS_BYTES: usize = 4 << 20;
+
+/// How long a guest that was told to stop may go on, when it waits for nothing.
+const GUEST_GRACE: Duration = Duration::from_millis(50);
 
 /// Everything that calls share.
 pub struct Host {
@@ -90,11 +96,13 @@ impl Host {
         let ready = self.ready(plugin, context).await?;
         let tool = ready.tool(&request.tool).expect("a ready plugin has the tools that it showed");
         let arguments = tool.validate(request.arguments.parse()?)?;
+        let text = arguments.to_string();
+        check_length(&text)?;
         let key = CallKey::new(&context.principal, &request.tool, &arguments);
         context.session.check_repeats(&key)?;
         let grants = self.policy.grants_for(plugin);
         let instance = self.sandbox.instantiate(&ready.code, grants, call.scope.clone()).await?;
-        let answer = instance.call(&request.tool, &arguments.to_string()).await;
+        let answer = instance.call(&request.tool, &text).await;
         let outcome = answer.and_then(|output| check_output(output, tool, &call.scope.limits));
         context.session.remember(key, outcome.as_ref().err());
         outcome
@@ -103,15 +111,15 @@ impl Host {
     fn permit(&self) -> Result<SemaphorePermit<'_>, Failure> {
         let most = self.policy.config().limits.concurrent_calls;
         self.permits.try_acquire().map_err(|_| {
-            Failure::new(Kind::Busy, format!("{most} calls are running, and no more may"))
+            Failure::new(Kind::Busy, format!("as many calls are running as may ({most})"))
                 .hint("try again when some have ended, or raise `concurrent_calls` under [limits]")
         })
     }
 
     /// Compiles a plugin and learns its tools, the first time.
-    pub(crate) async fn ready<'p>(&self, plugin: &'p Arc<Plugin>, context: &CallContext) -> Result<&'p Ready, Failure> {
+    pub(crate) async fn ready<'c>(&self, plugin: &Arc<Plugin>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
         let limits = &self.policy.config().limits;
-        plugin.ready(&self.sandbox, || Scope::for_definitions(limits, context.backend.clone())).await
+        context.tools.ready(plugin, &self.sandbox, || Scope::for_definitions(limits, context.backend.clone())).await
     }
 }
 
@@ -121,18 +129,21 @@ impl Arguments {
             Self::Json(Value::String(text)) | Self::Text(text) => text,
             Self::Json(value) => return check_arguments(value.clone()),
         };
-        if text.len() > ARGUMENTS_BYTES {
-            return Err(Failure::invalid(format!(
-                "the arguments are {} bytes, more than {ARGUMENTS_BYTES}",
-                text.len()
-            )));
-        }
+        check_length(text)?;
         let value = serde_json::from_str(text).map_err(|error| {
             Failure::invalid(format!("the arguments are not JSON: {error}"))
                 .hint("give one JSON object, such as {\"path\": \"a.txt\"}")
         })?;
         check_arguments(value)
     }
+}
+
+fn check_length(text: &str) -> Result<(), Failure> {
+    if text.len() <= ARGUMENTS_BYTES {
+        return Ok(());
+    }
+    Err(Failure::invalid(format!("the arguments are more than {ARGUMENTS_BYTES} bytes"))
+        .hint("put large content into a file"))
 }
 
 fn check_arguments(value: Value) -> Result<Value, Failure> {
@@ -192,15 +203,22 @@ impl<'h> Call<'h> {
     /// Runs the work within the call's time. At its end, or when the caller cancels, the work is asked to stop, then dropped.
     async fn bounded(&self, work: impl Future<Output = Result<Output, Failure>>) -> Result<Output, Failure> {
         let limits = &self.scope.limits;
-        let mut work = pin!(work);
+        if self.scope.cancel.is_cancelled() {
+            return Err(Failure::cancelled());
+        }
+        // A fault of ours ends this call alone.
+        let work = AssertUnwindSafe(work).catch_unwind();
+        let mut work = pin!(work.map(|outcome| outcome.unwrap_or_else(|panic| Err(fault(&*panic)))));
         let stopped = tokio::select! {
             biased;
             outcome = &mut work => return outcome,
             () = self.scope.cancel.cancelled() => Failure::cancelled(),
             () = self.scope.clock.spent(Duration::from_millis(limits.call_ms)) => timed_out(limits.call_ms),
         };
+        // A command has to be ended, and takes its time; a guest that computes or sleeps has nothing to wind down.
+        let grace = if self.scope.clock.is_waiting() { Duration::from_millis(limits.grace_ms) } else { GUEST_GRACE };
         self.scope.cancel.cancel();
-        match tokio::time::timeout(Duration::from_millis(limits.grace_ms), work).await {
+        match tokio::time::timeout(grace, work).await {
             // It came to its own end after all, or says what it had done by then.
             Ok(Ok(output)) => Ok(output),
             Ok(Err(failure)) if failure.kind == Kind::Cancelled => Err(Failure { data: failure.data, ..stopped }),
@@ -216,14 +234,13 @@ impl<'h> Call<'h> {
             self.scope.session.forget_failures();
         }
         self.close(outcome.as_ref().err());
-        self.scope
-            .emit(Event::Completed { outcome: outcome.as_ref().map_or_else(|failure| failure.kind.name(), |_| "ok") });
         Envelope::new(outcome)
     }
 
     fn close(&mut self, failure: Option<&Failure>) {
         self.finished = true;
         self.audit.outcome(self.subject(), failure, self.begin.elapsed(), &self.scope.actions());
+        self.scope.emit(Event::Completed { outcome: failure.map_or("ok", |failure| failure.kind.name()) });
     }
 }
 
@@ -234,6 +251,14 @@ impl Drop for Call<'_> {
             self.close(Some(&Failure::cancelled()));
         }
     }
+}
+
+fn fault(panic: &(dyn Any + Send)) -> Failure {
+    let text =
+        panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
+    let text = text.unwrap_or_else(|| "no message".into());
+    Failure::new(Kind::Internal, format!("the host met a fault of its own: {text}"))
+        .hint("please report it; other calls are not affected")
 }
 
 fn timed_out(call_ms: u64) -> Failure {

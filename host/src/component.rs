@@ -3,7 +3,9 @@
 use crate::config::Limits;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
+use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use wasmparser::{Encoding, Parser, Payload};
 
@@ -32,7 +34,9 @@ impl Component {
     /// Reads a file, no more of it than a component may have.
     pub(crate) fn read(path: &Path, limits: &Limits) -> Result<Self, String> {
         let most = limits.component_mib << 20;
-        let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+        // Opening a FIFO must not wait for its other end.
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let file = file.map_err(|error| error.to_string())?;
         if !file.metadata().map_err(|error| error.to_string())?.is_file() {
             return Err("it is not a regular file".into());
         }
@@ -69,7 +73,7 @@ impl Component {
     fn look_into(&mut self, bytes: &[u8]) -> Result<(), String> {
         let mut depth = 0_usize;
         for payload in Parser::new(0).parse_all(bytes) {
-            match payload.map_err(|error| format!("it is not a component: {error}"))? {
+            match payload.map_err(|error| format!("it is not a component: {}", error.message()))? {
                 Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
                     return Err("it is a core module, not a component: build it for wasm32-wasip2".into());
                 }

@@ -143,6 +143,12 @@ pub struct Limits {
     /// A component's file; the parser accepts none above 1 GiB.
     #[serde(deserialize_with = "between::<1, 1024, _>")]
     pub component_mib: u64,
+    /// CPU time for compiling a component that is not part of this binary.
+    #[serde(deserialize_with = "between::<1000, YEAR_MS, _>")]
+    pub compile_ms: u64,
+    /// Memory for the same.
+    #[serde(deserialize_with = "between::<64, 1_048_576, _>")]
+    pub compile_mib: u64,
     /// The description of a tool as models read it.
     #[serde(deserialize_with = "between::<1, 1_048_576, _>")]
     pub description_bytes: u64,
@@ -281,7 +287,8 @@ impl Limits {
 }
 
 fn between<'de, const MIN: u64, const MAX: u64, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    let number = i64::deserialize(deserializer)?;
+    let no_number = |_| D::Error::custom(format!("must be a whole number from {MIN} to {MAX}"));
+    let number = i64::deserialize(deserializer).map_err(no_number)?;
     let fits = u64::try_from(number).ok().filter(|number| (MIN..=MAX).contains(number));
     fits.ok_or_else(|| D::Error::custom(format!("must be {MIN} to {MAX}, not {number}")))
 }

@@ -146,7 +146,7 @@ impl Tool {
         &self.plugin
     }
 
-    /// Checks a call's arguments. A `null` for an optional argument that takes none counts as left away.
+    /// Checks a call's arguments. A `null` for an optional argument counts as left away.
     pub(crate) fn validate(&self, mut arguments: Value) -> Result<Value, Failure> {
         drop_nulls(&mut arguments, &self.definition.input_schema);
         let schema = &self.definition.input_schema;
@@ -243,7 +243,7 @@ fn odd_property(schema: &Value) -> Option<&str> {
     })
 }
 
-/// Leaves away a `null` where a property is optional and its schema takes none: model APIs write it for "not given".
+/// Leaves away the `null` of an optional property: model APIs write it for "not given".
 fn drop_nulls(arguments: &mut Value, schema: &Value) {
     let (Some(fields), Some(properties)) = (arguments.as_object_mut(), schema["properties"].as_object()) else {
         return;
@@ -252,12 +252,8 @@ fn drop_nulls(arguments: &mut Value, schema: &Value) {
     fields.retain(|name, value| {
         let Some(property) = properties.get(name) else { return true };
         drop_nulls(value, property);
-        !value.is_null() || required.contains(&name.as_str()) || takes_null(property)
+        !value.is_null() || required.contains(&name.as_str())
     });
-}
-
-fn takes_null(schema: &Value) -> bool {
-    jsonschema::draft202012::is_valid(schema, &Value::Null)
 }
 
 /// One fault of a value that `schema` was to describe, in words that say what to change.

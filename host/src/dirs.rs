@@ -76,6 +76,13 @@ pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
+/// Replaces a file, whole or not at all; one that was there keeps its mode.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let before = std::fs::metadata(path).map(|metadata| metadata.permissions());
+    write_private(path, bytes)?;
+    before.map_or(Ok(()), |permissions| std::fs::set_permissions(path, permissions))
+}
+
 /// Replaces a file that only this user may read, whole or not at all.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write;

@@ -4,13 +4,15 @@
 
 use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
 use serde_json::{Value, json};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The kind of a failure. Names and exit codes are part of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A fault of Toolcrib itself.
     Internal,
+    /// The command line, or the settings that it names, cannot be used. Never in an envelope.
+    Usage,
     /// No tool has this name.
     UnknownTool,
     /// The arguments do not fit the tool's schema, or the tool refused them.
@@ -34,8 +36,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [(Self, &'static str, u8); 11] = [
+    const ALL: [(Self, &'static str, u8); 12] = [
         (Self::Internal, "internal", 1),
+        (Self::Usage, "usage", 2),
         (Self::UnknownTool, "unknown_tool", 3),
         (Self::InvalidArguments, "invalid_arguments", 4),
         (Self::Denied, "denied", 5),
@@ -67,7 +70,8 @@ impl Kind {
     /// Reads a guest's word for a kind; an unknown one is `execution_failed`.
     #[must_use]
     pub fn from_guest(name: &str) -> Self {
-        Self::ALL.into_iter().find(|row| row.1 == name).map_or(Self::ExecutionFailed, |row| row.0)
+        let known = Self::ALL.into_iter().filter(|row| row.0 != Self::Usage).find(|row| row.1 == name);
+        known.map_or(Self::ExecutionFailed, |row| row.0)
     }
 
     /// The same call would fail again: a reason not to run it a third time.
@@ -224,7 +228,8 @@ impl Failure {
 }
 
 impl Content {
-    fn to_json(&self) -> Value {
+    /// The part as MCP has it, but for the name of a link.
+    pub(crate) fn to_json(&self) -> Value {
         match self {
             Self::Text(text) => json!({ "type": "text", "text": text }),
             Self::Image(media_type, bytes) => {
@@ -235,5 +240,28 @@ impl Content {
             }
             Self::Link(uri) => json!({ "type": "resource_link", "uri": uri }),
         }
+    }
+}
+
+/// A duration as a person writes it: `250ms`, `1.250s`, `7s`, `2m`, `2h`.
+pub(crate) fn duration(duration: Duration) -> String {
+    let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
+    match (seconds, millis) {
+        (0, millis) => format!("{millis}ms"),
+        (seconds, 0) if seconds % 3600 == 0 => format!("{}h", seconds / 3600),
+        (seconds, 0) if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        (seconds, 0) => format!("{seconds}s"),
+        (seconds, millis) => format!("{seconds}.{millis:03}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_a_person_writes_them() {
+        let shown = [250, 1250, 7000, 120_000, 7_200_000].map(|millis| duration(Duration::from_millis(millis)));
+        assert_eq!(shown, ["250ms", "1.250s", "7s", "2m", "2h"]);
     }
 }

@@ -9,7 +9,7 @@ use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind};
 use crate::output::OutputStore;
 use crate::policy::Policy;
-use crate::sandbox::{CodeCache, Sandbox};
+use crate::sandbox::{CodeCache, Compiler, Sandbox};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -20,19 +20,32 @@ impl Host {
     /// # Errors
     ///
     /// When a setting cannot be enforced or the engine cannot start.
-    pub fn new(settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<(Self, Vec<String>), Failure> {
+    pub fn new(
+        settings: &Settings,
+        dirs: &Dirs,
+        policies: &[PathBuf],
+        compiler: Compiler,
+    ) -> Result<(Self, Vec<String>), Failure> {
         let limits = &settings.config.limits;
         let mut notices = settings.notices.clone();
         let policy = Policy::new(settings, dirs, policies)?;
-        let cache = CodeCache::open(&dirs.code_cache(), &dirs.code_key());
-        let cache = cache
-            .unwrap_or_else(|error| or_notice(&mut notices, "compiled code is not kept", &error, CodeCache::none()));
-        let audit = Audit::open(&dirs.audit());
-        let audit = audit.unwrap_or_else(|error| or_notice(&mut notices, "nothing is audited", &error, Audit::none()));
+        let mut or_without = |what: &str, path: PathBuf, error: std::io::Error| {
+            notices.push(format!("{what}: `{}` cannot be used: {error}", path.display()));
+        };
+        let cache = CodeCache::open(&dirs.code_cache(), &dirs.code_key()).unwrap_or_else(|error| {
+            or_without("compiled code is not kept", dirs.code_cache(), error);
+            CodeCache::none()
+        });
+        let audit = Audit::open(&dirs.audit()).unwrap_or_else(|error| {
+            or_without("nothing is audited", dirs.audit(), error);
+            Audit::none()
+        });
         let output = OutputStore::open(dirs.output(), limits.kept_stream_mib << 20, limits.kept_total_mib << 20);
-        let output = output
-            .unwrap_or_else(|error| or_notice(&mut notices, "cut output is not kept", &error, OutputStore::none()));
-        let sandbox = Sandbox::new(limits, cache)
+        let output = output.unwrap_or_else(|error| {
+            or_without("cut output is not kept", dirs.output(), error);
+            OutputStore::none()
+        });
+        let sandbox = Sandbox::new(limits, cache, compiler)
             .map_err(|error| Failure::new(Kind::Internal, format!("the sandbox could not start: {error:#}")))?;
         let permits = usize::try_from(limits.concurrent_calls).unwrap_or(Semaphore::MAX_PERMITS);
         let permits = Semaphore::new(permits.min(Semaphore::MAX_PERMITS));
@@ -45,9 +58,4 @@ impl Host {
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
-}
-
-fn or_notice<T>(notices: &mut Vec<String>, what: &str, error: &std::io::Error, otherwise: T) -> T {
-    notices.push(format!("{what}: {error}"));
-    otherwise
 }

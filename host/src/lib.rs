@@ -9,6 +9,8 @@
 //! 6. the guest reaches the world through `capability`: check the grant, act, convert;
 //! 7. [`backend`] is where it lands: processes, files;
 //! 8. back in [`call`], texts are cleaned by [`sanitize`], the outcome is audited, and one [`envelope`] goes out.
+//!
+//! Definitions, calls and results as model APIs write them are in [`formats`].
 
 pub mod audit;
 pub mod backend;
@@ -21,11 +23,12 @@ pub mod definition;
 pub mod dirs;
 pub mod envelope;
 pub mod event;
+pub mod formats;
 mod host;
 pub mod output;
 pub mod policy;
 pub mod registry;
-mod sandbox;
+pub mod sandbox;
 pub mod sanitize;
 mod scope;
 pub mod session;

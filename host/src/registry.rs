@@ -8,6 +8,7 @@ use crate::config::Limits;
 use crate::definition::{Definition, Tool};
 use crate::envelope::{Failure, Kind};
 use crate::sandbox::{Code, Sandbox};
+use crate::sanitize;
 use crate::scope::Scope;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,9 +23,15 @@ pub const BUILTINS: &[Builtin] = include!(concat!(env!("OUT_DIR"), "/builtins.rs
 
 /// All tools of a host.
 pub struct Registry {
-    plugins: Vec<Arc<Plugin>>,
+    entries: Vec<Entry>,
     by_tool: HashMap<String, Arc<Plugin>>,
     refused: Vec<Refused>,
+}
+
+/// A plugin, and what came of it when it was first needed.
+struct Entry {
+    plugin: Arc<Plugin>,
+    ready: OnceCell<Result<Ready, String>>,
 }
 
 /// A component that was not taken, and why.
@@ -42,7 +49,6 @@ pub struct Plugin {
     origin: String,
     builtin: bool,
     component: Component,
-    ready: OnceCell<Result<Ready, String>>,
 }
 
 /// A plugin that was compiled and has said what it offers.
@@ -64,6 +70,12 @@ impl Plugin {
         &self.origin
     }
 
+    /// Both would answer to the same name.
+    #[must_use]
+    pub fn has_name_of(&self, other: &Self) -> bool {
+        folded(&self.name) == folded(&other.name)
+    }
+
     /// It came with this binary.
     #[must_use]
     pub fn is_builtin(&self) -> bool {
@@ -75,6 +87,11 @@ impl Plugin {
     pub fn label(&self) -> String {
         let kind = if self.builtin { "built in" } else { "third party" };
         format!("{} ({kind})", self.name)
+    }
+
+    /// Where it comes from, in words.
+    fn place(&self) -> String {
+        if self.builtin { "built in".into() } else { format!("from {}", self.origin) }
     }
 
     /// Digest of its bytes, in hex.
@@ -120,36 +137,13 @@ impl Plugin {
         if !is_name(&name) {
             return Err(refuse(format!("`{name}` is no name for a plugin: 1 to 64 of A-Z a-z 0-9 _ - are")));
         }
-        Ok(Self { name, origin, builtin: false, component, ready: OnceCell::new() })
+        Ok(Self { name, origin, builtin: false, component })
     }
 
     fn builtin((name, sha256, bytes): Builtin) -> Result<Self, Refused> {
         let refuse = |reason| Refused { origin: name.into(), reason };
         let component = Component::embedded(sha256, bytes).map_err(refuse)?;
-        Ok(Self { name: name.into(), origin: name.into(), builtin: true, component, ready: OnceCell::new() })
-    }
-
-    /// Compiles the plugin and learns its tools, the first time.
-    ///
-    /// # Errors
-    ///
-    /// `unavailable`, with what is wrong with the plugin.
-    pub(crate) async fn ready(
-        self: &Arc<Self>,
-        sandbox: &Arc<Sandbox>,
-        scope: impl FnOnce() -> Scope,
-    ) -> Result<&Ready, Failure> {
-        let ready = self.ready.get_or_init(|| self.load(sandbox.clone(), scope())).await;
-        ready.as_ref().map_err(|reason| {
-            Failure::new(Kind::Unavailable, format!("plugin `{}` was refused: {reason}", self.name))
-                .hint("mend or remove its file")
-        })
-    }
-
-    /// The reason why the plugin was refused when it was first needed.
-    #[must_use]
-    pub fn refused(&self) -> Option<&str> {
-        self.ready.get()?.as_ref().err().map(String::as_str)
+        Ok(Self { name: name.into(), origin: name.into(), builtin: true, component })
     }
 
     async fn load(self: &Arc<Self>, sandbox: Arc<Sandbox>, scope: Scope) -> Result<Ready, String> {
@@ -159,9 +153,7 @@ impl Plugin {
         {
             return Ok(Ready { code, tools: self.tools(definitions, &limits)? });
         }
-        let (plugin, compiler) = (self.clone(), sandbox.clone());
-        let code = tokio::task::spawn_blocking(move || compiler.compile(&plugin.component.bytes)).await;
-        let code = code.map_err(|error| error.to_string())?.map_err(|error| format!("{error:#}"))?;
+        let code = sandbox.compile(self.component.bytes.clone(), self.builtin).await?;
         let said = sandbox.definitions(&code, scope).await.map_err(|failure| failure.message)?;
         let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>()?;
         let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
@@ -187,7 +179,7 @@ impl Registry {
     /// Reads the built-in components and every `.wasm` of the directories. What cannot be taken is listed as refused.
     #[must_use]
     pub fn load(builtins: &[Builtin], directories: &[PathBuf], limits: &Limits) -> Self {
-        let mut registry = Self { plugins: Vec::new(), by_tool: HashMap::new(), refused: Vec::new() };
+        let mut registry = Self { entries: Vec::new(), by_tool: HashMap::new(), refused: Vec::new() };
         for builtin in builtins {
             registry.take(Plugin::builtin(*builtin));
         }
@@ -199,14 +191,15 @@ impl Registry {
 
     fn take(&mut self, plugin: Result<Plugin, Refused>) {
         if let Err(refused) = plugin.and_then(|plugin| self.admit(plugin)) {
-            self.refused.push(refused);
+            let reason = sanitize::line(&refused.reason).into_owned();
+            self.refused.push(Refused { reason, ..refused });
         }
     }
 
     fn admit(&mut self, plugin: Plugin) -> Result<(), Refused> {
         let refuse = |reason| Refused { origin: plugin.origin.clone(), reason };
-        if let Some(other) = self.plugins.iter().find(|other| folded(&other.name) == folded(&plugin.name)) {
-            return Err(refuse(format!("a plugin `{}` is there already, from {}", other.name, other.origin)));
+        if let Some(other) = self.plugins().find(|other| other.has_name_of(&plugin)) {
+            return Err(refuse(format!("a plugin `{}` is there already, {}", other.name, other.place())));
         }
         for tool in plugin.tool_names() {
             let same = |name: &&String| folded(name) == folded(tool);
@@ -221,14 +214,38 @@ impl Registry {
         for tool in plugin.tool_names() {
             self.by_tool.insert(tool.clone(), plugin.clone());
         }
-        self.plugins.push(plugin);
+        self.entries.push(Entry { plugin, ready: OnceCell::new() });
         Ok(())
     }
 
     /// All plugins: the built-in ones first, then by directory and name.
     #[must_use]
-    pub fn plugins(&self) -> &[Arc<Plugin>] {
-        &self.plugins
+    pub fn plugins(&self) -> impl Iterator<Item = &Arc<Plugin>> {
+        self.entries.iter().map(|entry| &entry.plugin)
+    }
+
+    /// Compiles a plugin of this registry and learns its tools, the first time.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable`, with what is wrong with the plugin.
+    pub(crate) async fn ready(
+        &self,
+        plugin: &Arc<Plugin>,
+        sandbox: &Arc<Sandbox>,
+        scope: impl FnOnce() -> Scope,
+    ) -> Result<&Ready, Failure> {
+        let entry =
+            self.entries.iter().find(|entry| Arc::ptr_eq(&entry.plugin, plugin)).expect("a plugin of this registry");
+        let ready = entry.ready.get_or_init(|| plugin.load(sandbox.clone(), scope())).await;
+        ready.as_ref().map_err(|reason| {
+            let hint = if plugin.builtin {
+                "this is a fault of Toolcrib, or a limit is too low"
+            } else {
+                "mend or remove its file"
+            };
+            Failure::new(Kind::Unavailable, format!("plugin `{}` was refused: {reason}", plugin.name)).hint(hint)
+        })
     }
 
     /// Components that were not taken. A plugin that fails when it is first needed says so itself.

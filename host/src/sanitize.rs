@@ -54,6 +54,23 @@ pub fn line(input: &str) -> Cow<'_, str> {
     }
 }
 
+/// For text that somebody will act on, such as a command: as [`text`], but nothing is left away. What would go shows as its code
+/// point, so that what is read is what will run.
+#[must_use]
+pub fn visible(input: &str) -> Cow<'_, str> {
+    if let Cow::Borrowed(unchanged) = text(input) {
+        return Cow::Borrowed(unchanged);
+    }
+    Cow::Owned(input.chars().fold(String::with_capacity(input.len()), |mut shown, c| {
+        match Fate::of(c) {
+            Fate::Kept | Fate::Mark => shown.push(c),
+            Fate::Shown(picture) if picture != '\n' => shown.push(picture),
+            Fate::Shown(_) | Fate::Gone | Fate::Selector | Fate::Joiner => shown.extend(c.escape_unicode()),
+        }
+        shown
+    }))
+}
+
 /// Cleans every string and object key in place; returns whether anything changed.
 ///
 /// A key that comes to equal another gets `�` and a number: no value is lost, and a key that was clean keeps its name.
@@ -374,6 +391,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::json;
+
+    #[test]
+    fn nothing_can_hide_where_everything_is_shown() {
+        assert_eq!(visible("true \u{1b}]0;touch hidden #\u{7}"), "true ␛]0;touch hidden #␇");
+        assert_eq!(visible("a\u{9b}b\u{202e}c\u{200d}d\u{2028}e"), r"a\u{9b}b\u{202e}c\u{200d}d\u{2028}e");
+        assert!(matches!(visible("touch a\n"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn clipboard_write_is_removed() {

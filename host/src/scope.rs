@@ -142,6 +142,11 @@ impl Clock {
         Waiting(self)
     }
 
+    /// The call waits for a command or a person, not for its guest.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).waits > 0
+    }
+
     fn left(&self, budget: Duration) -> Option<Duration> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         (state.waits == 0).then(|| budget.saturating_sub(state.spent + state.running_since.elapsed()))

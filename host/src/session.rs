@@ -20,6 +20,7 @@ const FAILURES_KEPT: usize = 256;
 pub struct Session {
     failures: Mutex<HashMap<CallKey, Repeated>>,
     approved: Mutex<HashSet<ApprovalKey>>,
+    asking: tokio::sync::Mutex<()>,
 }
 
 /// What makes two calls the same: who asks, the tool, and the arguments in canonical form.
@@ -91,6 +92,11 @@ impl Session {
 
     pub(crate) fn is_approved(&self, key: &ApprovalKey) -> bool {
         self.approved.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
+    }
+
+    /// Waits until no other question of this session is open.
+    pub(crate) async fn ask(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.asking.lock().await
     }
 
     pub(crate) fn approve(&self, key: ApprovalKey) {

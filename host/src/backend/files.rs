@@ -10,7 +10,7 @@ use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
 use cap_tempfile::TempFile;
-use rustix::fs::{Gid, Uid};
+use rustix::fs::{Gid, Mode, OFlags, Uid};
 use std::ffi::OsStr;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt as _;
@@ -90,8 +90,10 @@ pub(super) fn write(path: &WritePath, content: &[u8]) -> Result<(), Failure> {
     file.write_all(content).map_err(fail)?;
     file.as_file().sync_all().map_err(fail)?;
     file.replace(name).map_err(fail)?;
-    // The name is durable only when the directory is.
-    directory.into_std_file().sync_all().map_err(fail)
+    // The name is durable only when the directory is. The handle at hand serves only to find names; syncing takes a real one.
+    rustix::fs::openat(&directory, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .and_then(rustix::fs::fsync)
+        .map_err(|error| fail(error.into()))
 }
 
 /// Opens the directory of an absolute path, a step at a time, following no link.

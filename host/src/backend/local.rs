@@ -5,11 +5,14 @@
 use super::{Backend, FileText, Process, ProcessEvent, ProcessSpec, environment, files, spawn, tree};
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{ReadPath, Resolved, WritePath};
+use crate::scope::random_id;
 use async_trait::async_trait;
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::{WaitId, WaitIdOptions};
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tokio::net::unix::pipe;
 
 /// How much is read from a stream at a time.
@@ -38,7 +41,13 @@ impl Backend for Local {
 
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
         let environment = environment::build(std::env::vars_os(), &spec.environment, &spec.call);
-        let program = spawn::Program { argv: &spec.argv, environment: &environment, directory: &self.directory };
+        let null = File::open("/dev/null").map_err(|error| start_failure(&spec.argv[0], &error))?;
+        let program = spawn::Program {
+            argv: &spec.argv,
+            environment: &environment,
+            directory: &self.directory,
+            input: null.as_fd(),
+        };
         let started = spawn::spawn(&program).and_then(|started| LocalProcess::new(started, spec.call));
         started.map(|process| Box::new(process) as _).map_err(|error| start_failure(&spec.argv[0], &error))
     }
@@ -57,6 +66,13 @@ impl Backend for Local {
         let path = path.clone();
         blocking(move || files::write(&path, &content)).await
     }
+}
+
+/// Starts a program of Toolcrib's own on this machine, wherever calls land, with an empty environment.
+pub(crate) fn start_helper(argv: &[OsString], input: OwnedFd) -> io::Result<Box<dyn Process>> {
+    let program = spawn::Program { argv, environment: &[], directory: Path::new("/"), input: input.as_fd() };
+    let started = spawn::spawn(&program)?;
+    Ok(Box::new(LocalProcess::new(started, random_id())?))
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
@@ -109,6 +125,14 @@ impl LocalProcess {
         }
     }
 
+    /// Takes a piece of what a leader that has ended left in its pipes.
+    fn rest(&mut self) -> io::Result<Option<ProcessEvent>> {
+        if let Some(bytes) = self.stdout.rest()? {
+            return Ok(Some(ProcessEvent::Stdout(bytes)));
+        }
+        Ok(self.stderr.rest()?.map(ProcessEvent::Stderr))
+    }
+
     /// Takes the status of a leader that has ended.
     fn reap(&mut self) -> io::Result<()> {
         let status = rustix::process::waitid(WaitId::PidFd(self.handle.as_fd()), WaitIdOptions::EXITED)?;
@@ -124,11 +148,7 @@ impl Process for LocalProcess {
         loop {
             let event = match self.exited {
                 None => self.wait().await?,
-                Some(status) => Some(match (self.stdout.rest()?, self.stderr.rest()?) {
-                    (Some(bytes), _) => ProcessEvent::Stdout(bytes),
-                    (None, Some(bytes)) => ProcessEvent::Stderr(bytes),
-                    (None, None) => ProcessEvent::Exited(status),
-                }),
+                Some(status) => Some(self.rest()?.unwrap_or(ProcessEvent::Exited(status))),
             };
             if let Some(event) = event {
                 return Ok(event);

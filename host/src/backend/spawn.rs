@@ -3,14 +3,16 @@
 //! A fork copies the host's page tables, which grow with its pool of instances: 1 to 3 ms a command. So on Linux the child shares the
 //! host's memory until it executes, as `posix_spawn` does; the standard library's form of that has no way to make a session.
 
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// What to execute. Standard input is `/dev/null`.
+/// What to execute.
 pub(super) struct Program<'p> {
+    /// Standard input.
+    pub(super) input: BorrowedFd<'p>,
     pub(super) argv: &'p [OsString],
     pub(super) environment: &'p [(OsString, OsString)],
     pub(super) directory: &'p Path,
@@ -33,11 +35,10 @@ pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
         program.environment.iter().map(|(name, value)| text([name.as_os_str(), value].join(OsStr::new("="))));
     let variables = variables.collect::<io::Result<Vec<_>>>()?;
     let directory = text(program.directory.as_os_str().to_owned())?;
-    let null = std::fs::File::open("/dev/null")?;
     let (stdout, stdout_end) = io::pipe()?;
     let (stderr, stderr_end) = io::pipe()?;
     let image = Image { file, argv, variables, directory };
-    let (pid, handle) = start(&image, [null.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()])?;
+    let (pid, handle) = start(&image, [program.input, stdout_end.as_fd(), stderr_end.as_fd()])?;
     Ok(Started { pid, handle, stdout: stdout.into(), stderr: stderr.into() })
 }
 
@@ -80,7 +81,7 @@ struct Shared {
 const CHILD_STACK: usize = 64 << 10;
 
 #[expect(unsafe_code, reason = "a child that shares memory until it executes has no safe form")]
-fn start(image: &Image, standard: [rustix::fd::BorrowedFd<'_>; 3]) -> io::Result<(u32, OwnedFd)> {
+fn start(image: &Image, standard: [BorrowedFd<'_>; 3]) -> io::Result<(u32, OwnedFd)> {
     use std::os::fd::{AsRawFd, FromRawFd};
     let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
     let mut shared = Shared {

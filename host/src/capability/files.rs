@@ -16,8 +16,8 @@ impl files::Host for State {
     async fn read(&mut self, path: String, offset: u64, max: u32) -> Result<types::Captured, Refusal> {
         let grant = self.grants.files()?;
         self.meter.charge_bytes(path.len())?;
-        let resolved = self.scope.backend.resolve(&path).await?;
-        let admitted = grant.admit_read(&resolved);
+        let resolved = self.scope.backend.resolve(&path).await;
+        let admitted = resolved.and_then(|resolved| grant.admit_read(&resolved));
         self.record("read", &path, admitted.as_ref().err());
         let max_bytes = (max as usize).saturating_mul(char::MAX.len_utf8()).min(READ_BYTES);
         // One sequence more at each end: the first may begin before the offset, the last may be cut.
@@ -28,8 +28,8 @@ impl files::Host for State {
     async fn write(&mut self, path: String, content: Vec<u8>) -> Result<u64, Refusal> {
         let grant = self.grants.files()?;
         self.meter.charge_bytes(path.len() + content.len())?;
-        let resolved = self.scope.backend.resolve(&path).await?;
-        let admitted = grant.admit_write(&resolved);
+        let resolved = self.scope.backend.resolve(&path).await;
+        let admitted = resolved.and_then(|resolved| grant.admit_write(&resolved));
         self.record("write", &path, admitted.as_ref().err());
         let bytes = content.len() as u64;
         self.scope.backend.write(&admitted?, content).await?;
@@ -40,8 +40,9 @@ impl files::Host for State {
 
 impl State {
     fn record(&self, verb: &str, path: &str, refusal: Option<&Failure>) {
-        let decision = refusal.map_or_else(|| "allowed".to_owned(), |refusal| format!("denied: {}", refusal.message));
-        let what = format!("{verb} {}", sanitize::line(path));
+        let decision = refusal
+            .map_or_else(|| "allowed".to_owned(), |refusal| format!("{}: {}", refusal.kind.name(), refusal.message));
+        let what = format!("{verb} {}", sanitize::visible(path));
         self.scope.record(Action { capability: "files", what, declaration: None, decision });
     }
 }

@@ -3,7 +3,7 @@
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{shell, types};
 use crate::backend::{Process, ProcessEvent, ProcessSpec};
-use crate::envelope::{Failure, Kind};
+use crate::envelope::{Failure, Kind, duration};
 use crate::event::Event;
 use crate::output::{Capture, Captured};
 use crate::policy::approval::Declaration;
@@ -136,11 +136,9 @@ async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<sh
     let mut process = scope.backend.start(spec).await?;
     let mut stdout = Stream::new("stdout", plan, scope);
     let mut stderr = Stream::new("stderr", plan, scope);
-    let end = {
-        let _waiting = scope.clock.waiting();
-        follow(&mut *process, plan.wait, &mut stdout, &mut stderr, scope).await.map_err(|error| lost(&error))?
-    };
-    match end {
+    let _waiting = scope.clock.waiting();
+    let followed = follow(&mut *process, plan.wait, &mut stdout, &mut stderr, scope).await;
+    match followed.map_err(|error| lost(&error))? {
         End::Exited(exit_code) => {
             let left = process.left_running().await;
             let notices = (!left.is_empty()).then(|| left_running(&left)).into_iter().collect();
@@ -262,27 +260,9 @@ fn decode(bytes: &mut Vec<u8>) -> String {
     String::from_utf8_lossy(&std::mem::replace(bytes, rest)).into_owned()
 }
 
-/// A duration as a person writes it: `250ms`, `1.250s`, `7s`, `2m`, `2h`.
-fn duration(duration: Duration) -> String {
-    let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
-    match (seconds, millis) {
-        (0, millis) => format!("{millis}ms"),
-        (seconds, 0) if seconds % 3600 == 0 => format!("{}h", seconds / 3600),
-        (seconds, 0) if seconds % 60 == 0 => format!("{}m", seconds / 60),
-        (seconds, 0) => format!("{seconds}s"),
-        (seconds, millis) => format!("{seconds}.{millis:03}s"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_read_as_a_person_writes_them() {
-        let shown = [250, 1250, 7000, 120_000, 7_200_000].map(|millis| duration(Duration::from_millis(millis)));
-        assert_eq!(shown, ["250ms", "1.250s", "7s", "2m", "2h"]);
-    }
 
     #[test]
     fn a_character_that_is_not_complete_waits_for_its_rest() {

@@ -4,6 +4,7 @@ use super::setup::Setup;
 use super::{Global, print};
 use crate::backend::{ProcessEvent, ProcessSpec};
 use crate::envelope::Failure;
+use crate::sanitize;
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
 use std::path::Path;
@@ -19,13 +20,21 @@ enum Verdict {
 }
 
 pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
-    let setup = Setup::quiet(global)?;
     let mut report = Report { text: String::new(), bad: false };
     report.line(Verdict::Good, "version", super::version());
-    settings(&mut report, &setup);
-    directories(&mut report, &setup);
-    plugins(&mut report, &setup).await;
-    shell(&mut report, &setup).await;
+    match Setup::quiet(global) {
+        Ok(setup) => check(&mut report, &setup, global).await,
+        Err(fault) => report.line(Verdict::Bad, "settings", fault.message),
+    }
+    print(&report.text)?;
+    Ok(ExitCode::from(u8::from(report.bad)))
+}
+
+async fn check(report: &mut Report, setup: &Setup, global: &Global) {
+    settings(report, setup);
+    directories(report, setup);
+    plugins(report, setup).await;
+    shell(report, setup).await;
     let approver = if global.yes {
         "--yes answers"
     } else if terminal() {
@@ -39,8 +48,6 @@ pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
         "reach of run_shell",
         "commands have this user's full rights; no OS sandbox is round them yet",
     );
-    print(&report.text)?;
-    Ok(ExitCode::from(u8::from(report.bad)))
 }
 
 struct Report {
@@ -57,7 +64,7 @@ impl Report {
         };
         self.bad |= matches!(verdict, Verdict::Bad);
         let style = Style::new().fg_color(Some(colour.into()));
-        let _ = writeln!(self.text, "{style}{mark}{style:#}  {what:<18}  {}", found.as_ref());
+        let _ = writeln!(self.text, "{style}{mark}{style:#}  {what:<18}  {}", sanitize::line(found.as_ref()));
     }
 }
 
@@ -79,7 +86,8 @@ fn settings(report: &mut Report, setup: &Setup) {
 }
 
 fn directories(report: &mut Report, setup: &Setup) {
-    report.line(Verdict::Good, "state", setup.dirs.state.display().to_string());
+    let verdict = if setup.dirs.state.is_dir() { Verdict::Good } else { Verdict::Note };
+    report.line(verdict, "state", setup.dirs.state.display().to_string());
     for text in &setup.notices {
         report.line(Verdict::Note, "notice", text);
     }

@@ -13,7 +13,7 @@ mod trust;
 
 use crate::envelope::{Failure, Kind};
 use anstyle::{AnsiColor, Style};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use serde_json::Value;
 use std::io::{self, IsTerminal, Write};
@@ -36,23 +36,57 @@ struct Cli {
     command: Command,
 }
 
+/// What a shell reports of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+/// Options that stand before or behind any subcommand, and add up.
 #[derive(Args)]
 struct Global {
     /// Settings file in place of the user's own
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Operator's policy, added to /etc/toolcrib/policy.toml; it only narrows (repeatable)
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     policy: Vec<PathBuf>,
     /// Directory of plugins, added to the user's own (repeatable)
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     plugins: Vec<PathBuf>,
     /// A setting, such as tools.shell_confirm=false (repeatable)
-    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Answer yes to every approval of this process
-    #[arg(long, short, global = true)]
+    #[arg(long, short)]
     yes: bool,
+}
+
+impl Global {
+    /// The parser, with these options at every level. Clap's own global options forget the outer values of a list.
+    fn at_every_level(command: clap::Command) -> clap::Command {
+        let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+        names.into_iter().fold(command, |command, name| {
+            command.mut_subcommand(name, |sub| Self::at_every_level(Self::augment_args(sub)))
+        })
+    }
+
+    /// Adds what stands behind the subcommands.
+    fn add_below(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let Some((_, below)) = matches.subcommand() else { return Ok(()) };
+        let Self { config, policy, plugins, set, yes } = Self::from_arg_matches(below)?;
+        self.config = config.or(self.config.take());
+        self.policy.extend(policy);
+        self.plugins.extend(plugins);
+        self.set.extend(set);
+        self.yes |= yes;
+        self.add_below(below)
+    }
+}
+
+/// Reads the command line, or ends the process with what is wrong with it.
+fn parse() -> Cli {
+    let mut command = Global::at_every_level(Cli::command());
+    let matches = command.get_matches_mut();
+    let parsed = Cli::from_arg_matches(&matches).and_then(|mut cli| cli.global.add_below(&matches).map(|()| cli));
+    parsed.unwrap_or_else(|error| error.format(&mut command).exit())
 }
 
 #[derive(Subcommand)]
@@ -76,6 +110,16 @@ enum Command {
     Trust(trust::Arguments),
     /// Check this installation
     Doctor,
+    /// Compile a component from stdin to stdout, within limits; what the host starts for other people's plugins
+    #[command(hide = true)]
+    Compile {
+        /// CPU time, in milliseconds
+        #[arg(long)]
+        cpu_ms: u64,
+        /// Memory, in MiB
+        #[arg(long)]
+        memory_mib: u64,
+    },
     /// Print shell completions
     Completions {
         /// The shell to print them for
@@ -90,16 +134,34 @@ fn version() -> &'static str {
 /// Parses the command line, runs it, and says how the process should exit.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = parse();
+    if let Command::Compile { cpu_ms, memory_mib } = cli.command {
+        return compile(cpu_ms, memory_mib);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return report(&Failure::new(Kind::Internal, format!("no threads to run on: {error}"))),
     };
-    let code = runtime.block_on(dispatch(cli)).unwrap_or_else(|failure| report(&failure));
+    let code = runtime.block_on(dispatch(cli)).unwrap_or_else(|failure| {
+        let code = report(&failure);
+        // Outside of a call only a signal cancels.
+        if failure.kind == Kind::Cancelled { ExitCode::from(INTERRUPTED) } else { code }
+    });
     // A prompt or a file may still be waited for on a thread of its own; nothing that matters hangs on it.
     runtime.shutdown_background();
     code
+}
+
+/// The child's side of compiling: no settings, no threads, plain words on stderr.
+fn compile(cpu_ms: u64, memory_mib: u64) -> ExitCode {
+    match crate::sandbox::compile::serve(cpu_ms, memory_mib) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            eprintln!("{fault}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
@@ -113,9 +175,11 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Config(arguments) => config::run(global, &arguments),
         Command::Trust(arguments) => trust::run(&arguments),
         Command::Doctor => doctor::run(global).await,
+        // Reached only when somebody types it: `main` answers before a runtime is made.
+        Command::Compile { cpu_ms, memory_mib } => Ok(compile(cpu_ms, memory_mib)),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "toolcrib", &mut script);
+            clap_complete::generate(shell, &mut Global::at_every_level(Cli::command()), "toolcrib", &mut script);
             print(&String::from_utf8_lossy(&script))
         }
     }
@@ -124,7 +188,10 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
 /// What a person is told of a failure, on stderr.
 fn report(failure: &Failure) -> ExitCode {
     let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
-    let _ = writeln!(anstream::stderr(), "{red}{}{red:#}: {}", failure.kind.name(), failure.message);
+    let kind = failure.kind.name();
+    // A limit names itself.
+    let message = failure.message.strip_prefix(&format!("{kind}: ")).unwrap_or(&failure.message);
+    let _ = writeln!(anstream::stderr(), "{red}{kind}{red:#}: {message}");
     if let Some(hint) = &failure.hint {
         let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
         let _ = writeln!(anstream::stderr(), "{cyan}hint{cyan:#}: {hint}");

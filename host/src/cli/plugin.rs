@@ -100,7 +100,17 @@ fn inspect(setup: &Setup, file: &Path) -> Result<ExitCode, Failure> {
 
 fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, Failure> {
     let plugin = open(setup, &arguments.file)?;
-    let file = setup.sources.user.clone().expect("the command line always names the user's settings");
+    if let Some(builtin) = setup.context.tools.plugins().find(|other| other.is_builtin() && other.has_name_of(&plugin))
+    {
+        return Err(usage(format!(
+            "the plugin `{}` came with Toolcrib, and its section speaks of that one",
+            builtin.name()
+        ))
+        .hint("give your file another name"));
+    }
+    let named = setup.sources.user.clone().expect("the command line always names the user's settings");
+    // Settings that are a link stay one.
+    let file = canonical(&named);
     let unusable = |error: &dyn std::fmt::Display| usage(format!("`{}`: {error}", file.display()));
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
@@ -109,16 +119,37 @@ fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, Failure> {
     };
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| unusable(&error))?;
     let section = section(&plugin, arguments)?;
+    let shown = format!("[plugin.{}]\n{section}", plugin.name());
     let plugins = document.entry("plugin").or_insert_with(|| {
         let mut table = TomlTable::new();
         table.set_implicit(true);
         Item::Table(table)
     });
     let plugins = plugins.as_table_mut().ok_or_else(|| unusable(&"`plugin` is not a section"))?;
-    let shown = format!("[plugin.{}]\n{section}", plugin.name());
-    plugins.insert(plugin.name(), Item::Table(section));
-    write(&file, &document.to_string()).map_err(|error| unusable(&error))?;
-    print(&format!("{} now says:\n\n{shown}", file.display()))
+    match plugins.get_mut(plugin.name()).and_then(Item::as_table_mut) {
+        Some(written) => rewrite(written, section),
+        None => _ = plugins.insert(plugin.name(), Item::Table(section)),
+    }
+    crate::dirs::replace(&file, document.to_string().as_bytes()).map_err(|error| unusable(&error))?;
+    print(&format!("{} now says:\n\n{shown}", named.display()))
+}
+
+/// Puts new rights in the place of old ones; comments round the section and its keys stay.
+fn rewrite(written: &mut TomlTable, section: TomlTable) {
+    let gone: Vec<String> =
+        written.iter().map(|(key, _)| key.to_owned()).filter(|key| !section.contains_key(key)).collect();
+    for key in gone {
+        written.remove(&key);
+    }
+    for (key, item) in section {
+        match (written.get_mut(&key).and_then(Item::as_value_mut), item) {
+            (Some(old), Item::Value(mut new)) => {
+                *new.decor_mut() = old.decor().clone();
+                *old = new;
+            }
+            (_, item) => _ = written.insert(&key, item),
+        }
+    }
 }
 
 /// The section that lets the plugin do what it asks for, or what the options say.
@@ -147,8 +178,4 @@ fn section(plugin: &Plugin, arguments: &Allow) -> Result<TomlTable, Failure> {
         }
     }
     Ok(section)
-}
-
-fn write(file: &Path, text: &str) -> io::Result<()> {
-    crate::dirs::write_private(file, text.as_bytes())
 }

@@ -1,6 +1,6 @@
 //! `toolcrib run`: calls as JSON lines, for programs. A line in is a request, a line out an answer, in order of completion.
 
-use super::Global;
+use super::{Global, INTERRUPTED};
 use super::call::cancel_on_signal;
 use super::setup::Setup;
 use crate::call::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, Arguments as CallArguments, CallContext, Host, Request};
@@ -10,6 +10,7 @@ use crate::event::{Event, EventSink, NoEvents};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::io;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
@@ -21,8 +22,6 @@ use tokio_util::task::TaskTracker;
 const LINE_BYTES: usize = ARGUMENTS_BYTES;
 /// Lines that wait for a slow reader. Answers wait for room; events beyond it are dropped.
 const LINES_WAITING: usize = 1024;
-/// What a shell reports of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
 
 #[derive(clap::Args)]
 #[command(after_help = "In:   {\"id\": 1, \"tool\": \"time\", \"arguments\": {}}     or  {\"id\": 2, \"cancel\": 1}
@@ -37,7 +36,7 @@ pub(super) struct Arguments {
 
 /// One line of input.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `id`, and `tool` or `cancel`")]
 struct Line {
     id: Value,
     tool: Option<String>,
@@ -70,29 +69,39 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     calls.close();
     calls.wait().await;
     drop(door);
-    let written = writer.await.map_err(|error| Failure::new(Kind::Internal, format!("the writer ended: {error}")))?;
-    Ok(if written && cancel.is_cancelled() { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    let lost =
+        |error: &dyn std::fmt::Display| Failure::new(Kind::Internal, format!("answers could not be written: {error}"));
+    match writer.await.map_err(|error| lost(&error))? {
+        Ok(()) if cancel.is_cancelled() => Ok(ExitCode::from(INTERRUPTED)),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(lost(&error)),
+        // A reader that has gone wants no more; nobody is there to tell.
+        _ => Ok(ExitCode::SUCCESS),
+    }
 }
 
-/// Writes lines until all senders are gone; returns whether the reader stayed. One that has gone cancels what runs.
-async fn write_lines(mut lines: Receiver<Value>, cancel: CancellationToken) -> bool {
+/// Writes lines until all senders are gone. A reader that has gone cancels what runs.
+async fn write_lines(mut lines: Receiver<Value>, cancel: CancellationToken) -> io::Result<()> {
     let mut stdout = tokio::io::stdout();
     while let Some(line) = lines.recv().await {
         let line = format!("{line}\n");
-        if stdout.write_all(line.as_bytes()).await.is_err() || stdout.flush().await.is_err() {
+        let mut written = stdout.write_all(line.as_bytes()).await;
+        if written.is_ok() {
+            written = stdout.flush().await;
+        }
+        if written.is_err() {
             cancel.cancel();
-            return false;
+            return written;
         }
     }
-    true
+    Ok(())
 }
 
 impl Door {
     async fn take(self: Arc<Self>, line: Result<Vec<u8>, Failure>, calls: &TaskTracker) {
-        let line = match line.and_then(|line| parse(&line)) {
+        let line = match line.map_err(|failure| (Value::Null, failure)).and_then(|line| parse(&line)) {
             Ok(Some(line)) => line,
             Ok(None) => return,
-            Err(failure) => return self.answer(Value::Null, failure).await,
+            Err((id, failure)) => return self.answer(id, failure).await,
         };
         let id = line.id.clone();
         match (line.tool, line.cancel) {
@@ -121,7 +130,8 @@ impl Door {
         if taken {
             let failure = Failure::invalid(format!("a call with the id `{key}` is in flight"))
                 .hint("give every call an id of its own");
-            return self.answer(id, failure).await;
+            // Under its id it would pass for the answer of the call that runs.
+            return self.answer(Value::Null, failure).await;
         }
         calls.spawn(async move {
             let events: Arc<dyn EventSink> = if self.events {
@@ -203,20 +213,21 @@ fn over_long() -> Failure {
     Failure::invalid(format!("a line is longer than {LINE_BYTES} bytes"))
 }
 
-/// Reads a line's JSON; a blank line is nothing.
-fn parse(line: &[u8]) -> Result<Option<Line>, Failure> {
+/// Reads a line's JSON; a blank line is nothing. A fault comes with the id that it is answered under.
+fn parse(line: &[u8]) -> Result<Option<Line>, (Value, Failure)> {
     if line.trim_ascii().is_empty() {
         return Ok(None);
     }
     let parsed: Line = serde_json::from_slice(line).map_err(|error| {
-        Failure::invalid(format!("the line is not a request: {error}"))
-            .hint("write {\"id\": 1, \"tool\": \"time\", \"arguments\": {}} or {\"id\": 2, \"cancel\": 1}")
+        let failure = Failure::invalid(format!("the line is not a request: {error}"))
+            .hint("write {\"id\": 1, \"tool\": \"time\", \"arguments\": {}} or {\"id\": 2, \"cancel\": 1}");
+        (Value::Null, failure)
     })?;
     // The line itself is one level.
     let deepest =
         [Some(&parsed.id), parsed.arguments.as_ref(), parsed.cancel.as_ref()].into_iter().flatten().map(depth).max();
     if deepest.unwrap_or(0) >= ARGUMENTS_DEPTH {
-        return Err(Failure::invalid(format!("the line is more than {ARGUMENTS_DEPTH} deep")));
+        return Err((parsed.id, Failure::invalid(format!("the line is more than {ARGUMENTS_DEPTH} deep"))));
     }
     Ok(Some(parsed))
 }

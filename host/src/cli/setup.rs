@@ -10,6 +10,7 @@ use crate::envelope::{Failure, Kind};
 use crate::event::EventSink;
 use crate::policy::approval::Approver;
 use crate::registry::{BUILTINS, Registry};
+use crate::sandbox::Compiler;
 use etcetera::BaseStrategy;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,7 +60,9 @@ impl Setup {
         adapt(&mut settings);
         let policies: Vec<PathBuf> = sources.policies.iter().map(|policy| policy.path.clone()).collect();
         let protected = policies.iter().cloned().chain(Path::new(SYSTEM_POLICY).parent().map(Path::to_owned));
-        let (host, notices) = Host::new(&settings, &dirs, &protected.collect::<Vec<_>>())?;
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::new(Kind::Internal, format!("this program has no file: {error}")))?;
+        let (host, notices) = Host::new(&settings, &dirs, &protected.collect::<Vec<_>>(), Compiler::Child(program))?;
         let directories: Vec<PathBuf> = [dirs.plugins()].into_iter().chain(global.plugins.iter().cloned()).collect();
         if let Some(missing) = global.plugins.iter().find(|directory| !directory.is_dir()) {
             return Err(usage(format!("`{}` is not a directory", missing.display()))
@@ -72,15 +75,15 @@ impl Setup {
             tools: Arc::new(tools),
             backend: Arc::new(Local::new(working_directory()?, dirs.home.clone())),
             events: Arc::new(Progress::default()) as Arc<dyn EventSink>,
-            approver: approver(global, &host)?,
+            approver: approver(global, &host),
             cancel: CancellationToken::new(),
         };
         Ok(Self { dirs, settings, sources, host: Arc::new(host), context, notices })
     }
 }
 
-fn approver(global: &Global, host: &Host) -> Result<Arc<dyn Approver>, Failure> {
-    Ok(if global.yes { Arc::new(host.policy().always_yes()?) } else { Arc::new(Terminal::default()) })
+fn approver(global: &Global, host: &Host) -> Arc<dyn Approver> {
+    if global.yes { Arc::new(host.policy().always_yes()) } else { Arc::new(Terminal::default()) }
 }
 
 /// This user's directories.
@@ -130,5 +133,5 @@ pub(super) fn working_directory() -> Result<PathBuf, Failure> {
 
 /// A fault of the command line or of the settings that it names.
 pub(super) fn usage(message: impl Into<String>) -> Failure {
-    Failure::invalid(message)
+    Failure::new(Kind::Usage, message)
 }

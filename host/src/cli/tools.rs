@@ -1,11 +1,14 @@
-//! `toolcrib tools`: what there is, as a table or as JSON; one tool with its whole description.
+//! `toolcrib tools`: what there is, as a table, as JSON, or as a model API takes it; one tool with its whole description.
 
-use super::setup::Setup;
+use super::setup::{Setup, usage};
 use super::{Global, notice, print, print_json};
 use crate::definition::{Tool, signature};
 use crate::envelope::Failure;
+use crate::formats::{self, Offer, Strictness};
 use crate::policy::Policy;
 use anstyle::Style;
+use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal};
@@ -16,34 +19,81 @@ use std::sync::Arc;
 pub(super) struct Arguments {
     /// Show this tool alone, with all that it says of itself
     name: Option<String>,
-    /// How to print; `table` when left away
-    #[arg(long, value_enum)]
-    format: Option<Format>,
+    /// How to print; a model API gets the tools that can be called, and stderr what it is not told
+    #[arg(long, default_value = "table", value_parser = format())]
+    format: Format,
+    /// Force the model to keep to the schemas, where its API can
+    #[arg(long, value_enum, value_name = "WHEN")]
+    strict: Option<Strictness>,
 }
 
-#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq)]
 enum Format {
     Table,
     Json,
+    Api(formats::Format),
+}
+
+fn format() -> impl TypedValueParser<Value = Format> {
+    let table = PossibleValue::new("table").help("For people");
+    let json = PossibleValue::new("json").help("All that is known, of every tool");
+    let apis = formats::Format::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    PossibleValuesParser::new([table, json].into_iter().chain(apis)).map(|name| match name.as_str() {
+        "table" => Format::Table,
+        "json" => Format::Json,
+        name => Format::Api(formats::Format::from_str(name, false).expect("only possible values come here")),
+    })
 }
 
 pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let format = arguments.format;
+    if arguments.strict.is_some() && !matches!(format, Format::Api(_)) {
+        return Err(usage("`--strict` is for the format of a model API").hint("add `--format openai-chat` or another"));
+    }
     let setup = Setup::new(global)?;
-    let format = arguments.format.unwrap_or(Format::Table);
-    if let Some(name) = &arguments.name {
-        let ready = setup.host.ready(setup.context.tools.plugin_of(name)?, &setup.context).await?;
-        let tool = ready.tool(name).expect("a ready plugin has the tools that it showed");
-        return if format == Format::Json {
-            print_json(&describe(tool, setup.host.policy()))
-        } else {
-            print(&page(tool, setup.host.policy()))
-        };
+    let policy = setup.host.policy();
+    let tools = match &arguments.name {
+        Some(name) => vec![one(&setup, name).await?],
+        None => all(&setup).await,
+    };
+    match (format, &arguments.name) {
+        (Format::Table, Some(_)) => print(&page(&tools[0], policy)),
+        (Format::Table, None) => print(&format!("{}\n", table(&tools, policy))),
+        (Format::Json, Some(_)) => print_json(&describe(&tools[0], policy)),
+        (Format::Json, None) => print_json(&tools.iter().map(|tool| describe(tool, policy)).collect()),
+        (Format::Api(api), Some(_)) => match denial(&tools[0], policy) {
+            Some(denial) => Err(denial),
+            None => define(api, arguments, &tools, policy),
+        },
+        (Format::Api(api), None) => define(api, arguments, &tools, policy),
     }
-    let tools = all(&setup).await;
-    if format == Format::Json {
-        return print_json(&tools.iter().map(|tool| describe(tool, setup.host.policy())).collect());
+}
+
+async fn one(setup: &Setup, name: &str) -> Result<Arc<Tool>, Failure> {
+    let ready = setup.host.ready(setup.context.tools.plugin_of(name)?, &setup.context).await?;
+    Ok(ready.tool(name).expect("a ready plugin has the tools that it showed").clone())
+}
+
+/// Prints the definitions of the tools that can be called; what they leave away goes to stderr.
+fn define(
+    api: formats::Format,
+    arguments: &Arguments,
+    tools: &[Arc<Tool>],
+    policy: &Policy,
+) -> Result<ExitCode, Failure> {
+    let mut offers = Vec::new();
+    for tool in tools {
+        match denial(tool, policy) {
+            None => offers.push(Offer::new(tool, &policy.grants_for(tool.plugin()))),
+            Some(denial) => {
+                let hint = denial.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+                notice(&format!("`{}` is left away: {}{hint}", tool.definition().name, denial.message));
+            }
+        }
     }
-    print(&format!("{}\n", table(&tools, setup.host.policy())))
+    let definitions = api.definitions(offers, arguments.strict.unwrap_or_default())?;
+    definitions.report.iter().for_each(|line| notice(line));
+    print_json(&definitions.json)
 }
 
 /// Loads every plugin; those that cannot be loaded are told on stderr and left away.

@@ -4,6 +4,7 @@ use super::print;
 use super::setup::{PROJECT_SETTINGS, dirs, usage, working_directory};
 use crate::dirs::{Dirs, write_private};
 use crate::envelope::{Failure, Kind};
+use crate::policy::files::canonical;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,14 +22,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let dirs = dirs()?;
     let file = working_directory()?.join(arguments.file.as_deref().unwrap_or(Path::new(PROJECT_SETTINGS)));
     let cannot = |error: std::io::Error| usage(format!("`{}`: {error}", file.display()));
-    let path = std::fs::canonicalize(&file).map_err(cannot)?;
-    // `DIGEST  PATH`, as `sha256sum` writes it.
-    let entry = format!("{}  {}", digest(&path).map_err(cannot)?, path.display());
+    // A file that has gone can still lose its trust.
+    let path = canonical(&file);
     let known = std::fs::read_to_string(dirs.trusted()).unwrap_or_default();
     let others = known.lines().filter(|line| line.split_once("  ").is_none_or(|(_, other)| Path::new(other) != path));
-    let mut lines: Vec<&str> = others.collect();
+    let mut lines: Vec<String> = others.map(str::to_owned).collect();
     if !arguments.revoke {
-        lines.push(&entry);
+        // `DIGEST  PATH`, as `sha256sum` writes it.
+        lines.push(format!("{}  {}", digest(&path).map_err(cannot)?, path.display()));
     }
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     write_private(&dirs.trusted(), text.as_bytes()).map_err(|error| {

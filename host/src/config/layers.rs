@@ -714,7 +714,7 @@ mod tests {
         );
         assert_eq!(
             given().variable("TOOLCRIB_LIMITS_CALL_MS", "1s").error(),
-            "environment TOOLCRIB_LIMITS_CALL_MS: `limits.call_ms`: invalid type: string \"1s\", expected i64"
+            "environment TOOLCRIB_LIMITS_CALL_MS: `limits.call_ms`: must be a whole number from 1 to 31536000000"
         );
     }
 

@@ -33,7 +33,7 @@ pub(super) enum Rule {
 use Rule::{And, Digest, Directories, Intersect, Min, Never, Or, Paths, Union};
 
 /// Every setting; `*` stands for the name of a plugin.
-pub(super) const RULES: [(&str, Rule); 37] = [
+pub(super) const RULES: [(&str, Rule); 39] = [
     ("agent.name", Never),
     ("tools.shell_enabled", And),
     ("tools.shell_confirm", Or),
@@ -61,6 +61,8 @@ pub(super) const RULES: [(&str, Rule); 37] = [
     ("limits.events", Min),
     ("limits.event_kib", Min),
     ("limits.component_mib", Min),
+    ("limits.compile_ms", Min),
+    ("limits.compile_mib", Min),
     ("limits.description_bytes", Min),
     ("limits.schema_kib", Min),
     ("limits.schema_depth", Min),
@@ -83,10 +85,10 @@ pub(super) fn is_section(key: &str) -> bool {
     RULES.iter().any(|(pattern, _)| covers(pattern, key) && segments(pattern) > segments(key))
 }
 
-/// Returns the setting or section whose key looks most like `key`.
+/// Returns the setting, or for a key without a dot the section, whose key looks most like `key`.
 pub(super) fn nearest(key: &str) -> Option<String> {
     let plugin = key.strip_prefix("plugin.").and_then(|rest| rest.split('.').next()).unwrap_or("NAME");
-    let sections = RULES.iter().filter_map(|(pattern, _)| pattern.split('.').next());
+    let sections = RULES.iter().filter(|_| !key.contains('.')).filter_map(|(pattern, _)| pattern.split('.').next());
     let known = RULES.iter().map(|row| row.0).chain(sections).map(|pattern| pattern.replace('*', plugin));
     let rated = known.map(|candidate| (strsim::jaro_winkler(key, &candidate), candidate));
     rated.filter(|(likeness, _)| *likeness > 0.85).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)
@@ -205,7 +207,7 @@ mod tests {
         let places: Vec<_> =
             RULES.iter().map(|(key, _)| text.find(&format!("\n{} =", key.rsplit('.').next().unwrap()))).collect();
         let shared: Vec<_> = places.into_iter().flatten().collect();
-        assert_eq!(shared.len(), 33);
+        assert_eq!(shared.len(), 35);
         assert!(shared.is_sorted());
     }
 

@@ -363,7 +363,7 @@ mod tests {
             ("[limits]\nmemory_mib = 0", "f.toml:2:1: `limits.memory_mib`: must be 1 to 4096, not 0"),
             ("[limits]\nmemory_mib = -1", "f.toml:2:1: `limits.memory_mib`: must be 1 to 4096, not -1"),
             ("[limits]\nmemory_mib = 4097", "f.toml:2:1: `limits.memory_mib`: must be 1 to 4096, not 4097"),
-            ("limits.call_ms = 1.5", "f.toml:1:8: `limits.call_ms`: invalid type: floating point `1.5`, expected i64"),
+            ("limits.call_ms = 1.5", "f.toml:1:8: `limits.call_ms`: must be a whole number from 1 to"),
             (
                 "agent.name = ''",
                 "f.toml:1:7: `agent.name`: must be 1 to 64 characters, none of them a control character",

@@ -78,13 +78,21 @@ impl Approver for Nobody {
     }
 }
 
-/// Answers yes to everything: `--yes`. Made only where policy allows it.
-pub struct AlwaysYes(pub(crate) ());
+/// Answers before anybody asks: `--yes`. Made only by the policy, which may forbid it.
+pub struct InAdvance {
+    pub(super) is_allowed: bool,
+}
 
 #[async_trait]
-impl Approver for AlwaysYes {
+impl Approver for InAdvance {
     async fn ask(&self, _: &ApprovalRequest) -> Answer {
-        Answer::Yes
+        if self.is_allowed {
+            return Answer::Yes;
+        }
+        Answer::Nobody {
+            reason: "`--yes` is switched off by `approval.allow_yes = false`".into(),
+            hint: "leave `--yes` away and answer on the terminal; `toolcrib config show --origin` says where it was switched off".into(),
+        }
     }
 
     fn name(&self) -> &'static str {

@@ -12,7 +12,7 @@ use crate::config::{Allowlist, Config, PluginRights, Settings};
 use crate::dirs::Dirs;
 use crate::envelope::Failure;
 use crate::registry::Plugin;
-use approval::AlwaysYes;
+use approval::InAdvance;
 use command::Denylist;
 use files::{FilesGrant, Protected};
 use shell::ShellGrant;
@@ -78,17 +78,10 @@ impl Policy {
         &self.config
     }
 
-    /// Returns the approver that says yes to everything.
-    ///
-    /// # Errors
-    ///
-    /// `denied` where policy does not allow it.
-    pub fn always_yes(&self) -> Result<AlwaysYes, Failure> {
-        if self.config.approval.allow_yes {
-            return Ok(AlwaysYes(()));
-        }
-        Err(Failure::denied("`--yes` is switched off by `approval.allow_yes = false`")
-            .hint("leave `--yes` away and answer the question"))
+    /// Returns the approver of `--yes`: it says yes to everything, or no where the settings forbid that.
+    #[must_use]
+    pub fn always_yes(&self) -> InAdvance {
+        InAdvance { is_allowed: self.config.approval.allow_yes }
     }
 
     /// Returns what `plugin` may do.

@@ -5,7 +5,7 @@
 use super::approval::{Answer, ApprovalRequest, Declaration};
 use super::command::{self, Denylist};
 use crate::audit::Action;
-use crate::envelope::Failure;
+use crate::envelope::{Failure, duration};
 use crate::sanitize;
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
@@ -67,7 +67,7 @@ impl ShellGrant {
         };
         scope.record(Action {
             capability: "shell",
-            what: sanitize::text(&text).chars().take(AUDITED_CHARS).collect(),
+            what: sanitize::visible(&text).chars().take(AUDITED_CHARS).collect(),
             declaration: serde_json::to_value(&declaration).ok(),
             decision,
         });
@@ -100,11 +100,19 @@ impl ShellGrant {
         }
         let request = self.request(text, declaration, scope);
         let _waiting = scope.clock.waiting();
+        let by = scope.approver.name();
+        let asked = async {
+            // One question of a session at a time: an answer to the first may cover the next.
+            let _asking = scope.session.ask().await;
+            if scope.session.is_approved(&key) {
+                return Answer::Yes;
+            }
+            scope.approver.ask(&request).await
+        };
         let answer = tokio::select! {
-            answer = tokio::time::timeout(self.approval_timeout, scope.approver.ask(&request)) => answer,
+            answer = tokio::time::timeout(self.approval_timeout, asked) => answer,
             () = scope.cancel.cancelled() => return Err((Failure::cancelled(), "cancel")),
         };
-        let by = scope.approver.name();
         match answer {
             Ok(Answer::Yes) => Ok(by),
             Ok(Answer::YesForSession) => {
@@ -114,19 +122,19 @@ impl ShellGrant {
             Ok(Answer::No) => Err((Failure::denied("Command execution denied by user."), by)),
             Ok(Answer::Nobody { reason, hint }) => Err((Failure::denied(reason).hint(hint), by)),
             Err(_) => {
-                let message = format!("nobody answered within {} s", self.approval_timeout.as_secs());
+                let message = format!("nobody answered within {}", duration(self.approval_timeout));
                 Err((Failure::denied(message).hint("ask again when somebody is there"), by))
             }
         }
     }
 
     fn request(&self, text: &str, declaration: &Declaration, scope: &Scope) -> ApprovalRequest {
-        let why = sanitize::text(&declaration.why).into_owned();
+        let why = sanitize::line(&declaration.why).into_owned();
         ApprovalRequest {
             tool: scope.tool.clone(),
             plugin: self.plugin.clone(),
             backend: scope.backend.name().to_owned(),
-            action: sanitize::text(text).into_owned(),
+            action: sanitize::visible(text).into_owned(),
             declaration: Declaration { why, ..declaration.clone() },
         }
     }

@@ -19,6 +19,11 @@ pub(super) fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
     Engine::new(&config).or_else(|_| Engine::new(&base()))
 }
 
+/// Makes an engine that compiles for the other, and runs nothing.
+pub(super) fn compiler() -> wasmtime::Result<Engine> {
+    Engine::new(&base())
+}
+
 fn base() -> Config {
     let mut config = Config::new();
     config

@@ -17,7 +17,11 @@ pub(crate) struct Meter {
     bytes_from_guest: u64,
     cpu: Duration,
     on_cpu_since: Instant,
+    ticks_after_cancel: u32,
 }
+
+/// Ticks that a guest may still run once its call was cancelled: to pass on what a command had printed.
+const WINDING_DOWN: u32 = 3;
 
 impl Meter {
     pub(crate) fn new(limits: &Limits) -> Self {
@@ -30,7 +34,14 @@ impl Meter {
             bytes_from_guest: 0,
             cpu: Duration::ZERO,
             on_cpu_since: Instant::now(),
+            ticks_after_cancel: 0,
         }
+    }
+
+    /// Counts a tick after the call was cancelled; says whether it was one too many.
+    pub(crate) fn is_past_winding_down(&mut self) -> bool {
+        self.ticks_after_cancel += 1;
+        self.ticks_after_cancel > WINDING_DOWN
     }
 
     /// The limit that was met first, with its unit.

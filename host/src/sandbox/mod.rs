@@ -3,12 +3,14 @@
 //! This is the only place that makes a store. What a guest may do is in the grants it is given; what it used is in `meter.rs`.
 
 mod cache;
+pub(crate) mod compile;
 mod engine;
 mod meter;
 mod state;
 mod ticker;
 
 pub(crate) use cache::{CodeCache, Entry};
+pub use compile::Compiler;
 pub(crate) use state::State;
 
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
@@ -18,6 +20,7 @@ use crate::envelope::{Failure, Kind};
 use crate::policy::Grants;
 use crate::scope::Scope;
 use meter::{Meter, to_usize};
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use ticker::{Running, Ticker};
@@ -30,6 +33,7 @@ pub(crate) struct Sandbox {
     linker: Linker<State>,
     ticker: Ticker,
     cache: CodeCache,
+    compiler: Compiler,
     limits: Limits,
 }
 
@@ -47,32 +51,47 @@ pub(crate) struct Instance {
 }
 
 impl Sandbox {
-    /// Starts the engine. `cache` keeps compiled code.
-    pub(crate) fn new(limits: &Limits, cache: CodeCache) -> wasmtime::Result<Self> {
+    /// Starts the engine. `cache` keeps compiled code, `compiler` makes that of other people's components.
+    pub(crate) fn new(limits: &Limits, cache: CodeCache, compiler: Compiler) -> wasmtime::Result<Self> {
         let engine = engine::engine(limits)?;
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
         Plugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
         let ticker = Ticker::start(&engine)?;
-        Ok(Self { engine, linker, ticker, cache, limits: limits.clone() })
+        Ok(Self { engine, linker, ticker, cache, compiler, limits: limits.clone() })
     }
 
     /// Returns the cached code and definitions of a component.
     pub(crate) fn cached(&self, sha256: &str) -> Option<(Code, Vec<u8>)> {
         let entry = self.cache.read(&self.cache_name(sha256))?;
-        let code = self.link(self.deserialize(&entry)?).ok()?;
+        // These very bytes were authenticated under this user's key: this program wrote them.
+        let code = self.believe(&entry.code).ok()?;
         Some((code, entry.definitions))
     }
 
+    /// Makes native code of bytes that a compiler of ours is known to have made.
     #[expect(unsafe_code, reason = "compiled code can only be believed, not checked")]
-    fn deserialize(&self, entry: &Entry) -> Option<Component> {
-        // SAFETY: these very bytes were authenticated by the cache under this user's key: this program wrote them.
-        unsafe { Component::deserialize(&self.engine, &entry.code) }.ok()
+    fn believe(&self, code: &[u8]) -> wasmtime::Result<Code> {
+        // SAFETY: the callers got the bytes from the authenticated cache or straight from the compiler.
+        self.link(unsafe { Component::deserialize(&self.engine, code) }?)
     }
 
-    /// Compiles a component. An import that the host does not know is an error.
-    pub(crate) fn compile(&self, component: &[u8]) -> wasmtime::Result<Code> {
-        self.link(Component::from_binary(&self.engine, component)?)
+    /// Compiles a component; `embedded` says that it is part of this binary. An import that the host does not know is an error.
+    pub(crate) async fn compile(
+        self: &Arc<Self>,
+        component: Cow<'static, [u8]>,
+        embedded: bool,
+    ) -> Result<Code, String> {
+        let wrong = |error: wasmtime::Error| format!("{error:#}");
+        if let Compiler::Child(program) = &self.compiler
+            && !embedded
+        {
+            let code = compile::in_child(program, &component, &self.limits).await?;
+            return self.believe(&code).map_err(wrong);
+        }
+        let sandbox = self.clone();
+        let compiled = tokio::task::spawn_blocking(move || Component::from_binary(&sandbox.engine, &component)).await;
+        compiled.map_err(|error| error.to_string())?.and_then(|component| self.link(component)).map_err(wrong)
     }
 
     fn link(&self, component: Component) -> wasmtime::Result<Code> {
@@ -113,10 +132,11 @@ impl Sandbox {
         store.set_epoch_deadline(1);
         // A tick at a time: gives way to other calls, and counts only ticks that met the guest running.
         store.epoch_deadline_callback(move |mut store| {
-            if cancel.is_cancelled() {
+            let meter = &mut store.data_mut().meter;
+            if cancel.is_cancelled() && meter.is_past_winding_down() {
                 return Ok(UpdateDeadline::Interrupt);
             }
-            store.data_mut().meter.charge_tick()?;
+            meter.charge_tick()?;
             Ok(UpdateDeadline::Yield(1))
         });
         let running = self.ticker.running();
@@ -158,10 +178,11 @@ impl Instance {
 type NamedLimit = fn(&Limits) -> String;
 
 /// Limits that wasmtime enforces itself; its errors have no public type, only these words.
-const WASMTIME_LIMITS: [(&str, NamedLimit); 5] = [
+const WASMTIME_LIMITS: [(&str, NamedLimit); 6] = [
     ("fuel allocated for hostcalls", |limits| {
         format!("bytes from the guest in one host call {} KiB", limits.host_call_kib)
     }),
+    ("resource table has no free keys", |limits| format!("component handles {}", limits.handles)),
     ("handle limit exceeded", |limits| format!("component handles {}", limits.handles)),
     ("instance count too high", |limits| format!("core instances {}", limits.instances)),
     ("memory count too high", |limits| format!("memories {}", limits.memories)),

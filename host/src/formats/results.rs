@@ -1,0 +1,60 @@
+//! From an envelope to what every result message has: a text, parts that are no text, and whether it is an error.
+
+use super::Shape;
+use crate::envelope::{Content, Envelope, Failure, Output};
+use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
+use serde_json::{Value, json};
+
+/// What came of a call, as a conversation has it.
+pub(super) struct ToolResult<'e> {
+    /// The envelope as JSON, or the failure in words.
+    pub(super) text: String,
+    /// Images and the like, as the API writes them.
+    pub(super) parts: Vec<Value>,
+    /// The result, where it is an object.
+    pub(super) structured: Option<&'e Value>,
+    pub(super) is_error: bool,
+}
+
+impl<'e> ToolResult<'e> {
+    pub(super) fn new(envelope: &'e Envelope, shape: &dyn Shape) -> Self {
+        match &envelope.outcome {
+            Ok(output) => {
+                let (text, parts) = success(envelope, output, shape);
+                Self {
+                    text,
+                    parts,
+                    structured: Some(&output.result).filter(|result| result.is_object()),
+                    is_error: false,
+                }
+            }
+            Err(failure) => Self { text: words(failure), parts: Vec::new(), structured: None, is_error: true },
+        }
+    }
+}
+
+/// The envelope in one line. Of images and audio it has kind and size; the bytes follow as parts where the API takes them.
+fn success(envelope: &Envelope, output: &Output, shape: &dyn Shape) -> (String, Vec<Value>) {
+    let (mut json, mut parts) = (envelope.to_json(), Vec::new());
+    let shown = json.get_mut("content").and_then(Value::as_array_mut);
+    for (shown, content) in shown.into_iter().flatten().zip(&output.content) {
+        let part = shape.part(content);
+        if let Content::Image(media_type, bytes) | Content::Audio(media_type, bytes) = content {
+            *shown =
+                json!({ "type": shown["type"], "mimeType": media_type, "bytes": bytes.len(), "shown": part.is_some() });
+        }
+        parts.extend(part);
+    }
+    (json.to_string(), parts)
+}
+
+/// The message, what to change, and what is known all the same: the output so far of a command that took too long.
+fn words(failure: &Failure) -> String {
+    let lines = [Some(failure.to_text()), failure.hint.clone(), failure.data.as_ref().map(ToString::to_string)];
+    lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+/// Bytes as every API takes them.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    BASE64.encode(bytes)
+}
