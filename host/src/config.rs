@@ -335,7 +335,9 @@ pub fn is_never_passed(name: &str) -> bool {
     let mut bytes = name.bytes();
     let is_name = bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    !is_name || LOADER_HOOKS.split_whitespace().chain(SHELL_HOOKS.split_whitespace()).any(is_hook)
+    !is_name
+        || name == crate::backend::CALL_MARK
+        || LOADER_HOOKS.split_whitespace().chain(SHELL_HOOKS.split_whitespace()).any(is_hook)
 }
 
 #[cfg(test)]

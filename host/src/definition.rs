@@ -149,6 +149,7 @@ impl Tool {
     /// Checks a call's arguments. A `null` for an optional argument counts as left away.
     pub(crate) fn validate(&self, mut arguments: Value) -> Result<Value, Failure> {
         drop_nulls(&mut arguments, &self.definition.input_schema);
+        write_integers_plainly(&mut arguments);
         let schema = &self.definition.input_schema;
         let mut faults = self.input.iter_errors(&arguments).map(|fault| describe(&fault, schema));
         let mut told: Vec<String> = faults.by_ref().take(FAULTS_TOLD).collect();
@@ -254,6 +255,25 @@ fn drop_nulls(arguments: &mut Value, schema: &Value) {
         drop_nulls(value, property);
         !value.is_null() || required.contains(&name.as_str())
     });
+}
+
+/// Writes `5.0` as `5`: to JSON Schema both are integers, to the type behind it only one may be.
+fn write_integers_plainly(value: &mut Value) {
+    /// Up to here every whole number has a float of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(write_integers_plainly),
+        Value::Object(fields) => fields.values_mut().for_each(write_integers_plainly),
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= EXACT);
+            if let Some(whole) = whole {
+                #[expect(clippy::cast_possible_truncation, reason = "whole and within the range of exact floats")]
+                let whole = whole as i64;
+                *value = whole.into();
+            }
+        }
+        _ => {}
+    }
 }
 
 /// One fault of a value that `schema` was to describe, in words that say what to change.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 impl Host {
-    /// Prepares a host. `policies` are the files that hold policy, which no plugin may write. Returns it with its notices.
+    /// Prepares a host. `policies` are the files and directories that decide what plugins may do; no plugin may write them. Returns it with its notices.
     ///
     /// # Errors
     ///

@@ -219,7 +219,6 @@ impl Registry {
     }
 
     /// All plugins: the built-in ones first, then by directory and name.
-    #[must_use]
     pub fn plugins(&self) -> impl Iterator<Item = &Arc<Plugin>> {
         self.entries.iter().map(|entry| &entry.plugin)
     }

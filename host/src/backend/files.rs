@@ -40,7 +40,8 @@ fn absolute(path: &str, directory: &Path, home: &Path) -> Result<PathBuf, Failur
         return Err(Failure::invalid(format!("path is {} bytes long, at most {PATH_BYTES} are possible", path.len())));
     }
     Ok(match path.strip_prefix("~/") {
-        Some(below) => home.join(below),
+        // A second slash does not leave the home.
+        Some(below) => home.join(below.trim_start_matches('/')),
         None if path == "~" => home.to_owned(),
         None => directory.join(path),
     })
@@ -50,7 +51,7 @@ fn resolve_new(given: PathBuf, path: &str) -> Result<Resolved, Failure> {
     let (Some(parent), Some(Component::Normal(name))) = (given.parent(), given.components().next_back()) else {
         return Err(Failure::failed(format!("`{path}` does not name a file")));
     };
-    if path.ends_with('/') {
+    if path.ends_with('/') || path.ends_with("/.") {
         return Err(Failure::failed(format!("`{path}` is not there, and as a directory it could not be a file")));
     }
     let parent = std::fs::canonicalize(parent).map_err(|error| failure(path, &error))?;
@@ -66,8 +67,10 @@ pub(super) fn read(path: &ReadPath, offset: u64, max_bytes: usize) -> Result<Fil
     let metadata = file.metadata().map_err(fail)?;
     path.check_links(metadata.nlink())?;
     let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(offset)).map_err(fail)?;
-    file.take(max_bytes as u64).read_to_end(&mut bytes).map_err(fail)?;
+    if offset < metadata.len() {
+        file.seek(SeekFrom::Start(offset)).map_err(fail)?;
+        file.take(max_bytes as u64).read_to_end(&mut bytes).map_err(fail)?;
+    }
     Ok(FileText { bytes, size: metadata.len() })
 }
 

@@ -48,7 +48,7 @@ impl Backend for Local {
             directory: &self.directory,
             input: null.as_fd(),
         };
-        let started = spawn::spawn(&program).and_then(|started| LocalProcess::new(started, spec.call));
+        let started = tree::born(|| spawn::spawn(&program)).and_then(|started| LocalProcess::new(started, spec.call));
         started.map(|process| Box::new(process) as _).map_err(|error| start_failure(&spec.argv[0], &error))
     }
 
@@ -71,7 +71,7 @@ impl Backend for Local {
 /// Starts a program of Toolcrib's own on this machine, wherever calls land, with an empty environment.
 pub(crate) fn start_helper(argv: &[OsString], input: OwnedFd) -> io::Result<Box<dyn Process>> {
     let program = spawn::Program { argv, environment: &[], directory: Path::new("/"), input: input.as_fd() };
-    let started = spawn::spawn(&program)?;
+    let started = tree::born(|| spawn::spawn(&program))?;
     Ok(Box::new(LocalProcess::new(started, random_id())?))
 }
 
@@ -105,7 +105,6 @@ struct LocalProcess {
 impl LocalProcess {
     fn new(started: spawn::Started, call: String) -> io::Result<Self> {
         let spawn::Started { pid: leader, handle, stdout, stderr } = started;
-        tree::add_leader(leader);
         let handle = pipe::Receiver::from_owned_fd_unchecked(handle)?;
         Ok(Self { leader, handle, call, stdout: Stream::new(stdout)?, stderr: Stream::new(stderr)?, exited: None })
     }
@@ -160,10 +159,11 @@ impl Process for LocalProcess {
         if self.exited.is_some() {
             return 0;
         }
-        let left = tree::end(self.leader, &self.call).await;
+        let (ended, left) = tree::end(self.leader, &self.call).await;
         // It was killed: this does not wait long.
         let _ = self.handle.readable().await;
         let _ = self.reap();
+        tree::bury(&ended);
         left
     }
 

@@ -50,7 +50,7 @@ impl ProcessSpec {
     /// A script for the system's `sh`, as one process.
     #[must_use]
     pub fn shell(script: &str, environment: Vec<String>, call: &str) -> Self {
-        Self { argv: ["/bin/sh", "-c", script].map(OsString::from).into(), environment, call: call.into() }
+        Self { argv: ["/bin/sh", "-c", "--", script].map(OsString::from).into(), environment, call: call.into() }
     }
 }
 

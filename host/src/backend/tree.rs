@@ -4,6 +4,7 @@
 //! What outlives its leader becomes a child of this host, is known by the call's mark, and is reaped when it ends.
 
 use super::CALL_MARK;
+use super::spawn::Started;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -29,8 +30,9 @@ pub(super) fn become_subreaper() {
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
-pub(super) fn add_leader(pid: u32) {
-    known(|known| known.insert(pid));
+/// Starts a leader; nobody mistakes it for an orphan meanwhile.
+pub(super) fn born<E>(start: impl FnOnce() -> Result<Started, E>) -> Result<Started, E> {
+    known(|known| start().inspect(|started| _ = known.insert(started.pid)))
 }
 
 pub(super) fn remove_leader(pid: u32) {
@@ -49,10 +51,15 @@ struct Stat {
 fn stat(pid: u32) -> Option<Stat> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, parentheses too: count from its end.
-    let mut fields = text.rsplit_once(") ")?.1.split(' ');
-    let state = fields.next()?;
-    let mut number = || fields.next()?.parse().ok();
-    Some(Stat { pid, parent: number()?, group: number()?, session: number()?, ended: matches!(state, "Z" | "X") })
+    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
+    let number = |index: usize| fields.get(index)?.parse().ok();
+    // A zombie whose other threads run on has not ended.
+    let ended = match *fields.first()? {
+        "X" => true,
+        "Z" => number(17).is_none_or(|threads: u32| threads <= 1),
+        _ => false,
+    };
+    Some(Stat { pid, parent: number(1)?, group: number(2)?, session: number(3)?, ended })
 }
 
 fn all() -> Vec<Stat> {
@@ -60,10 +67,12 @@ fn all() -> Vec<Stat> {
     entries.filter_map(|entry| stat(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-fn is_marked(pid: u32, call: &str) -> bool {
-    let mark = format!("{CALL_MARK}={call}");
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+/// The call that a process says it belongs to.
+fn mark(pid: u32) -> Option<String> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    let value = variables.find_map(|variable| variable.strip_prefix(CALL_MARK.as_bytes())?.strip_prefix(b"="))?;
+    String::from_utf8(value.to_vec()).ok()
 }
 
 /// Living processes that belong to the leader: below it, in its group or session, or marked. The leader itself is not among them.
@@ -80,7 +89,7 @@ fn members(leader: u32, call: &str) -> Vec<u32> {
         false
     };
     let belongs = |stat: &&Stat| {
-        stat.group == leader || stat.session == leader || is_below(stat.pid) || is_marked(stat.pid, call)
+        stat.group == leader || stat.session == leader || is_below(stat.pid) || mark(stat.pid).as_deref() == Some(call)
     };
     let living = all.iter().filter(|stat| !stat.ended && stat.pid != leader);
     living.filter(belongs).map(|stat| stat.pid).collect()
@@ -92,39 +101,41 @@ fn signal(pid: u32, signal: Signal) {
     }
 }
 
-/// Ends everything below a living leader, then the leader; returns how many are left. The caller reaps the leader.
+/// Ends everything below a living leader, then the leader; returns what was ended, and how many are left. The caller reaps the leader,
+/// then the rest ([`bury`]).
 ///
 /// The leader is stopped meanwhile: as long as it exists, what its dying children leave behind becomes its child, not lost.
 /// It is let go once more, alone, to end by itself.
-pub(super) async fn end(leader: u32, call: &str) -> usize {
+pub(super) async fn end(leader: u32, call: &str) -> (HashSet<u32>, usize) {
     let deadline = Instant::now() + END;
     signal(leader, Signal::STOP);
-    signal_members(leader, call, Signal::TERM);
+    let mut ended = signal_members(leader, call, Signal::TERM);
     wait(COURTESY, || members(leader, call).is_empty()).await;
-    end_members(leader, call, deadline).await;
+    end_members(leader, call, deadline, &mut ended).await;
     signal(leader, Signal::TERM);
     signal(leader, Signal::CONT);
     wait(COURTESY, || stat(leader).is_none_or(|stat| stat.ended)).await;
     signal(leader, Signal::STOP);
-    let left = end_members(leader, call, deadline).await;
+    let left = end_members(leader, call, deadline, &mut ended).await;
     signal(leader, Signal::KILL);
-    left
+    (ended, left)
 }
 
-fn signal_members(leader: u32, call: &str, with: Signal) -> usize {
+fn signal_members(leader: u32, call: &str, with: Signal) -> HashSet<u32> {
     let members = members(leader, call);
     for pid in &members {
         signal(*pid, with);
     }
-    members.len()
+    members.into_iter().collect()
 }
 
-async fn end_members(leader: u32, call: &str, deadline: Instant) -> usize {
+async fn end_members(leader: u32, call: &str, deadline: Instant, ended: &mut HashSet<u32>) -> usize {
     loop {
         let left = signal_members(leader, call, Signal::KILL);
-        if left == 0 || Instant::now() > deadline {
-            return left;
+        if left.is_empty() || Instant::now() > deadline {
+            return left.len();
         }
+        ended.extend(left);
         tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
@@ -139,23 +150,50 @@ async fn wait(at_most: Duration, is_done: impl Fn() -> bool) {
 /// One pass without waiting, for a process that is dropped while it runs. The leader is reaped like an adopted process.
 pub(super) fn end_at_once(leader: u32, call: &str) {
     signal(leader, Signal::STOP);
-    signal_members(leader, call, Signal::KILL);
+    let ended = signal_members(leader, call, Signal::KILL);
     signal(leader, Signal::KILL);
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        runtime.spawn(reap(leader, call.to_owned()));
+        let call = call.to_owned();
+        runtime.spawn(async move {
+            reap(leader, call).await;
+            bury(&ended);
+        });
+    }
+}
+
+/// Reaps the children that a leader's death made ours; those that others reap are not ours to wait for.
+pub(super) fn bury(ended: &HashSet<u32>) {
+    for pid in ended {
+        reap_now(*pid);
+    }
+}
+
+fn reap_now(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     }
 }
 
 /// What a leader that has exited left running: now children of this host, and not known yet. Each is reaped when it ends.
+///
+/// One that cleared its mark counts as the first finder's: a command that is still running keeps its orphans below itself. It is told
+/// from a child of whoever embeds the host by its session: no command shares the host's.
 pub(super) fn adopt(call: &str) -> Vec<u32> {
     let new: Vec<u32> = known(|known| children().into_iter().filter(|pid| !known.contains(pid)).collect());
-    let left: Vec<u32> = new.into_iter().filter(|pid| is_marked(*pid, call)).collect();
+    let left: Vec<u32> = new.into_iter().filter(|pid| is_left_by(*pid, call)).collect();
     for pid in &left {
         if known(|known| known.insert(*pid)) {
             tokio::spawn(reap(*pid, call.to_owned()));
         }
     }
     left.into_iter().filter(|pid| stat(*pid).is_some_and(|stat| !stat.ended)).collect()
+}
+
+fn is_left_by(pid: u32, call: &str) -> bool {
+    match mark(pid) {
+        Some(mark) => mark == call,
+        None => stat(pid).map(|stat| stat.session) != stat(std::process::id()).map(|stat| stat.session),
+    }
 }
 
 /// Waits for an adopted process, then adopts what it leaves in turn.
@@ -167,7 +205,7 @@ async fn reap(pid: u32, call: String) {
     {
         let _ = handle.readable().await;
     }
-    let _ = rustix::process::waitid(WaitId::Pid(raw), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+    reap_now(pid);
     known(|known| known.remove(&pid));
     adopt(&call);
 }

@@ -1,8 +1,8 @@
 //! `toolcrib run`: calls as JSON lines, for programs. A line in is a request, a line out an answer, in order of completion.
 
-use super::{Global, INTERRUPTED};
 use super::call::cancel_on_signal;
 use super::setup::Setup;
+use super::{Global, INTERRUPTED};
 use crate::call::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, Arguments as CallArguments, CallContext, Host, Request};
 use crate::definition::depth;
 use crate::envelope::{Envelope, Failure, Kind};
@@ -42,6 +42,18 @@ struct Line {
     tool: Option<String>,
     arguments: Option<Value>,
     cancel: Option<Value>,
+}
+
+/// A line that is no request, and the id that it is answered under.
+struct Faulty {
+    id: Box<Value>,
+    failure: Failure,
+}
+
+impl From<Failure> for Faulty {
+    fn from(failure: Failure) -> Self {
+        Self { id: Box::default(), failure }
+    }
 }
 
 /// What the lines share.
@@ -98,10 +110,10 @@ async fn write_lines(mut lines: Receiver<Value>, cancel: CancellationToken) -> i
 
 impl Door {
     async fn take(self: Arc<Self>, line: Result<Vec<u8>, Failure>, calls: &TaskTracker) {
-        let line = match line.map_err(|failure| (Value::Null, failure)).and_then(|line| parse(&line)) {
+        let line = match line.map_err(Faulty::from).and_then(|line| parse(&line)) {
             Ok(Some(line)) => line,
             Ok(None) => return,
-            Err((id, failure)) => return self.answer(id, failure).await,
+            Err(Faulty { id, failure }) => return self.answer(*id, failure).await,
         };
         let id = line.id.clone();
         match (line.tool, line.cancel) {
@@ -214,20 +226,21 @@ fn over_long() -> Failure {
 }
 
 /// Reads a line's JSON; a blank line is nothing. A fault comes with the id that it is answered under.
-fn parse(line: &[u8]) -> Result<Option<Line>, (Value, Failure)> {
+fn parse(line: &[u8]) -> Result<Option<Line>, Faulty> {
     if line.trim_ascii().is_empty() {
         return Ok(None);
     }
     let parsed: Line = serde_json::from_slice(line).map_err(|error| {
         let failure = Failure::invalid(format!("the line is not a request: {error}"))
             .hint("write {\"id\": 1, \"tool\": \"time\", \"arguments\": {}} or {\"id\": 2, \"cancel\": 1}");
-        (Value::Null, failure)
+        Faulty::from(failure)
     })?;
     // The line itself is one level.
     let deepest =
         [Some(&parsed.id), parsed.arguments.as_ref(), parsed.cancel.as_ref()].into_iter().flatten().map(depth).max();
     if deepest.unwrap_or(0) >= ARGUMENTS_DEPTH {
-        return Err((parsed.id, Failure::invalid(format!("the line is more than {ARGUMENTS_DEPTH} deep"))));
+        let failure = Failure::invalid(format!("the line is more than {ARGUMENTS_DEPTH} deep"));
+        return Err(Faulty { id: Box::new(parsed.id), failure });
     }
     Ok(Some(parsed))
 }

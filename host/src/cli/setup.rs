@@ -59,7 +59,9 @@ impl Setup {
         let mut settings = load(&sources)?;
         adapt(&mut settings);
         let policies: Vec<PathBuf> = sources.policies.iter().map(|policy| policy.path.clone()).collect();
-        let protected = policies.iter().cloned().chain(Path::new(SYSTEM_POLICY).parent().map(Path::to_owned));
+        let here = working_directory()?;
+        let own = policies.iter().chain(&sources.user).chain(&global.plugins).map(|path| here.join(path));
+        let protected = own.chain(Path::new(SYSTEM_POLICY).parent().map(Path::to_owned));
         let program = std::env::current_exe()
             .map_err(|error| Failure::new(Kind::Internal, format!("this program has no file: {error}")))?;
         let (host, notices) = Host::new(&settings, &dirs, &protected.collect::<Vec<_>>(), Compiler::Child(program))?;

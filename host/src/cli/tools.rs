@@ -1,4 +1,4 @@
-//! `toolcrib tools`: what there is, as a table, as JSON, or as a model API takes it; one tool with its whole description.
+//! `toolcrib tools`: what there is, as a table, as JSON or as a model API takes it; one tool with all it says.
 
 use super::setup::{Setup, usage};
 use super::{Global, notice, print, print_json};

@@ -40,8 +40,8 @@ fn success(envelope: &Envelope, output: &Output, shape: &dyn Shape) -> (String, 
     for (shown, content) in shown.into_iter().flatten().zip(&output.content) {
         let part = shape.part(content);
         if let Content::Image(media_type, bytes) | Content::Audio(media_type, bytes) = content {
-            *shown =
-                json!({ "type": shown["type"], "mimeType": media_type, "bytes": bytes.len(), "shown": part.is_some() });
+            let is_shown = part.is_some();
+            *shown = json!({ "type": shown["type"], "mimeType": media_type, "bytes": bytes.len(), "shown": is_shown });
         }
         parts.extend(part);
     }

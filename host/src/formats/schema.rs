@@ -51,7 +51,7 @@ pub struct Portable {
     pub is_inlined: bool,
 }
 
-/// Inlines references and drops metadata. A schema whose references cannot be inlined keeps them all, and a note says why.
+/// Inlines references and drops metadata. Where references cannot be inlined all of them stay, and a note says why.
 #[must_use]
 pub fn portable(schema: &Value) -> Portable {
     let mut schema = schema.clone();
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn what_only_looks_like_a_keyword_stays() {
         let given = json!({
-            "properties": { "$id": { "type": "string" }, "definitions": { "const": { "$ref": "#/nowhere", "$id": "x" } } },
+            "properties": { "$id": { "type": "string" }, "definitions": { "const": { "$ref": "#/no", "$id": "x" } } },
             "default": { "$ref": "#/nowhere" }, "enum": [{ "$schema": 1 }],
         });
         assert_eq!(schema(given.clone()), given);

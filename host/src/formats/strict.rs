@@ -9,8 +9,8 @@ mod keywords;
 use super::Note;
 use bounds::Bounds;
 use keywords::{
-    Fields, TOLD, add_null, drop_pointless, has_type, is_rule, literals, merge, names, share_type, split_types,
-    takes_null, tell, types_of,
+    Fields, TOLD, add_null, drop_pointless, has_type, is_rule, literals, merge, names, names_in, share_type,
+    split_types, takes_null, tell, types_of,
 };
 use serde_json::{Value, json};
 
@@ -30,16 +30,10 @@ pub struct Dialect {
 }
 
 /// OpenAI's: `toStrictJsonSchema` of its package; the guide to structured outputs for keywords, formats and bounds.
+#[rustfmt::skip]
 pub const OPENAI: Dialect = Dialect {
     keywords: &[
-        "pattern",
-        "format",
-        "multipleOf",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "minItems",
+        "pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems",
         "maxItems",
     ],
     formats: &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"],
@@ -67,17 +61,9 @@ pub const ANTHROPIC: Dialect = Dialect {
 };
 
 /// What every dialect has.
+#[rustfmt::skip]
 const COMMON: [&str; 11] = [
-    "type",
-    "title",
-    "description",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "anyOf",
-    "enum",
-    "const",
+    "type", "title", "description", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const",
     "$defs",
 ];
 
@@ -92,7 +78,8 @@ pub struct Strict {
 }
 
 impl Dialect {
-    /// Says a schema in this dialect: `portable` is [`super::schema::portable`] of `original`, which the host checks calls against.
+    /// Says a schema in this dialect: `portable` comes from [`super::schema::portable`] of `original`, against which the
+    /// host checks calls.
     #[must_use]
     pub fn say(&self, portable: &Value, original: &Value) -> Strict {
         let mut speaker = Speaker { dialect: self, original, lost: Vec::new(), impossible: Vec::new() };
@@ -233,24 +220,10 @@ impl Speaker<'_> {
         if !has_type(node, "object") {
             return;
         }
-        let is_closed = ["additionalProperties", "unevaluatedProperties"]
-            .iter()
-            .any(|keyword| node.get(*keyword).is_some_and(|others| *others == Value::Bool(false)));
-        let is_open = node.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false));
+        self.check_keys(node, at);
+        let required = names(node.get("required"));
         let properties = node.get_mut("properties").map_or_else(|| json!({}), Value::take);
         let Value::Object(mut properties) = properties else { return };
-        // Arguments of which nothing is said are no arguments; a part of which nothing is said can be anything.
-        if node.contains_key("patternProperties") || is_open || (properties.is_empty() && !is_closed && !at.is_empty())
-        {
-            self.cannot(at, "an object with keys that are not listed");
-        }
-        let required = names(node.get("required"));
-        for name in required.iter().filter(|name| !properties.contains_key(*name)) {
-            self.cannot(at, format!("`{name}`, which is required and not described"));
-        }
-        if is_closed {
-            node.shift_remove("unevaluatedProperties");
-        }
         for (name, property) in &mut properties {
             let at = format!("{at}/properties/{name}");
             *property = self.say(property.take(), &at);
@@ -263,6 +236,24 @@ impl Speaker<'_> {
         }
         node.insert("properties".into(), properties.into());
         node.insert("additionalProperties".into(), false.into());
+    }
+
+    /// Keys that are not listed cannot be said. Arguments of which nothing is said are none; a part can be anything then.
+    fn check_keys(&mut self, node: &mut Fields, at: &str) {
+        let no_others = |keyword: &str| node.get(keyword).is_some_and(|others| *others == Value::Bool(false));
+        let is_closed = no_others("additionalProperties") || no_others("unevaluatedProperties");
+        let is_open = node.contains_key("additionalProperties") && !no_others("additionalProperties");
+        let listed = names_in(node.get("properties"));
+        let is_unsaid = listed.is_empty() && !is_closed && !at.is_empty();
+        if node.contains_key("patternProperties") || is_open || is_unsaid {
+            self.cannot(at, "an object with keys that are not listed");
+        }
+        for name in names(node.get("required")).iter().filter(|name| !listed.contains(name)) {
+            self.cannot(at, format!("`{name}`, which is required and not described"));
+        }
+        if is_closed {
+            node.shift_remove("unevaluatedProperties");
+        }
     }
 
     fn make_nullable(&mut self, property: &mut Value, at: &str) {
@@ -291,7 +282,7 @@ impl Speaker<'_> {
         }
     }
 
-    /// What the dialect has no word for goes; a description tells it.
+    /// What the dialect has no word for goes, and a description tells it.
     fn tell_the_rest(&mut self, node: &mut Fields, at: &str) {
         let has = |(keyword, value): &(&String, &Value)| !self.dialect.has(keyword, value, node);
         let others: Vec<String> = node.iter().filter(has).map(|(keyword, _)| keyword.clone()).collect();
@@ -362,9 +353,10 @@ mod tests {
         let inner = json!({ "type": "object", "properties": { "x": { "type": "integer" } }, "required": ["x"] });
         let schema =
             json!({ "type": "object", "properties": { "a": { "type": "string" }, "b": inner }, "required": ["b"] });
-        let inner = json!({ "type": "object", "properties": { "x": { "type": "integer" } }, "required": ["x"], "additionalProperties": false });
+        let mut closed = inner;
+        closed["additionalProperties"] = false.into();
         let expected = json!({
-            "type": "object", "properties": { "a": { "type": ["string", "null"] }, "b": inner },
+            "type": "object", "properties": { "a": { "type": ["string", "null"] }, "b": closed },
             "required": ["a", "b"], "additionalProperties": false,
         });
         assert_eq!(openai(&schema), expected);
@@ -471,7 +463,9 @@ mod tests {
             json!({ "type": "string", "oneOf": [{ "const": "x", "description": "X." }, { "enum": ["y"] }] }),
         ));
         let expected = json!({ "anyOf": [
-            { "type": "string", "const": "x", "description": "X." }, { "type": "string", "enum": ["y"] }, { "type": "null" },
+            { "type": "string", "const": "x", "description": "X." },
+            { "type": "string", "enum": ["y"] },
+            { "type": "null" },
         ] });
         assert_eq!(strict, expected);
         let beside =
@@ -488,15 +482,18 @@ mod tests {
             lost(json!({ "type": "array", "items": object })),
             [format!("/properties/a/items/properties/x: {note}")]
         );
-        let original = json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/a" } }, "$defs": { "a": { "type": "string" } } });
-        let inlined = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
-        assert_eq!(texts(&OPENAI.say(&inlined, &original).lost), [format!("/properties/a: {note}")]);
+        let referring = json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/a" } }, "required": ["a"] });
+        let inlined = json!({ "type": "object", "properties": { "a": object }, "required": ["a"] });
+        assert_eq!(texts(&OPENAI.say(&inlined, &referring).lost), [format!("/properties/a/properties/x: {note}")]);
     }
 
     #[test]
     fn a_schema_that_holds_itself_can_be_said_to_openai() {
-        let node = json!({ "type": "object", "properties": { "next": { "$ref": "#/$defs/node", "description": "The next." } } });
-        let schema = json!({ "type": "object", "properties": { "list": { "$ref": "#/$defs/node" } }, "required": ["list"], "$defs": { "node": node } });
+        let next = json!({ "$ref": "#/$defs/node", "description": "The next." });
+        let schema = json!({
+            "type": "object", "properties": { "list": { "$ref": "#/$defs/node" } }, "required": ["list"],
+            "$defs": { "node": { "type": "object", "properties": { "next": next } } },
+        });
         let strict = OPENAI.say(&schema, &schema);
         assert_eq!(texts(&strict.impossible), [""; 0]);
         let next = json!({ "description": "The next.", "anyOf": [{ "$ref": "#/$defs/node" }, { "type": "null" }] });
@@ -524,8 +521,9 @@ mod tests {
         assert_eq!(bounds(deep.clone()), [""; 0]);
         let deeper = json!({ "type": "object", "properties": { "a": deep }, "required": ["a"] });
         assert_eq!(bounds(deeper), ["11 levels of objects, of which 10 are possible"]);
-        let choice = |count: usize| json!({ "type": "object", "properties": { "a": { "enum": (0..count).collect::<Vec<_>>() } }, "required": ["a"] });
-        assert_eq!(bounds(choice(1001)), ["1001 values to choose from, of which 1000 are possible"]);
+        let values: Vec<u16> = (0..1001).collect();
+        let choice = json!({ "type": "object", "properties": { "a": { "enum": values } }, "required": ["a"] });
+        assert_eq!(bounds(choice), ["1001 values to choose from, of which 1000 are possible"]);
     }
 
     #[test]
@@ -535,7 +533,9 @@ mod tests {
             "properties": {
                 "list": { "type": "array", "items": { "type": "string", "format": "uri" }, "minItems": 1 },
                 "when": { "type": "string", "enum": ["now"] },
-                "more": { "type": ["object", "null"], "properties": { "x": { "type": "number" } }, "description": "More." },
+                "more": {
+                    "type": ["object", "null"], "properties": { "x": { "type": "number" } }, "description": "More.",
+                },
             },
         });
         let more =

@@ -84,9 +84,17 @@ impl Protected {
             own: own.iter().chain(policies).map(|path| canonical(path)).collect(),
             state: canonical(&dirs.state),
             output: canonical(&dirs.output()),
-            secret: home(&SECRET),
+            secret: SECRET.map(|name| canonical(&dirs.home).join(name)).into(),
             system,
         }
+    }
+}
+
+impl Protected {
+    /// Keys are protected under their name and where it leads now: a directory may become a link while the host runs.
+    fn secret_root(&self, path: &Path) -> Option<&Path> {
+        let covers = |root: &&PathBuf| path.starts_with(root) || path.starts_with(canonical(root));
+        self.secret.iter().find(covers).map(PathBuf::as_path)
     }
 }
 
@@ -160,7 +168,7 @@ impl FilesGrant {
         if path.starts_with(state) && !path.starts_with(output) {
             return Err(own(path, state));
         }
-        root_of(path, &self.protected.secret).map_or(Ok(()), |root| {
+        self.protected.secret_root(path).map_or(Ok(()), |root| {
             let message = format!("`{}` is below `{}`, where keys are kept", path.display(), root.display());
             Err(Failure::denied(message).hint("no setting opens it to tools; read it yourself if it is needed"))
         })
@@ -171,14 +179,17 @@ impl FilesGrant {
             return Err(Failure::denied(format!("`{}` is outside `tools.files_allowed_paths`", path.display()))
                 .hint(format!("add {:?} to `files_allowed_paths` under [tools]", parent(path))));
         }
-        let sensitive = root_of(path, &self.protected.system).or_else(|| root_of(path, &self.protected.secret));
-        match sensitive.filter(|_| root_of(path, &self.opened).is_none()) {
+        let sensitive = root_of(path, &self.protected.system).or_else(|| self.protected.secret_root(path));
+        // Only an entry at or below the sensitive path opens it: whoever lists their home does not mean its keys.
+        let is_opened = |root: &&Path| self.opened.iter().any(|open| path.starts_with(open) && open.starts_with(root));
+        match sensitive.filter(|root| !is_opened(root)) {
             None => Ok(()),
             Some(root) => {
+                let place = if path == root { path } else { parent(path) };
                 Err(Failure::denied(format!("`{}` is below the sensitive path `{}`", path.display(), root.display()))
                     .hint(format!(
                         "to allow it, add {:?} to `files_allowed_paths` under [tools]; tools then write only below the directories listed there",
-                        parent(path)
+                        place
                     )))
             }
         }

@@ -10,7 +10,7 @@ use crate::sanitize;
 use rustix::process::{Resource, Rlimit};
 use std::ffi::OsString;
 use std::io::{self, Read, Seek, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Native code is larger than the component, but not by this much.
@@ -27,10 +27,10 @@ pub enum Compiler {
 }
 
 /// Compiles in a child; an error says what was wrong or which limit was met.
-pub(super) async fn in_child(program: &PathBuf, component: &[u8], limits: &Limits) -> Result<Vec<u8>, String> {
+pub(super) async fn in_child(program: &Path, component: &[u8], limits: &Limits) -> Result<Vec<u8>, String> {
     let failed = |error: io::Error| format!("it could not be compiled: {error}");
     let argv = [
-        program.clone().into(),
+        program.into(),
         "compile".into(),
         number("--cpu-ms", limits.compile_ms),
         number("--memory-mib", limits.compile_mib),

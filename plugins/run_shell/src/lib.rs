@@ -101,7 +101,7 @@ fn report(finished: shell::Finished) -> Finished {
 
 fn cut(stream: &str, captured: &Captured) -> Option<String> {
     let rest = match &captured.stored {
-        Some(place) => format!("all of it is kept as `{place}`"),
+        Some(place) => format!("more of it is kept as `{place}`"),
         None => "the rest was not kept".into(),
     };
     captured.truncated.then(|| format!("{stream} has {} bytes, this is its head; {rest}", captured.bytes))
@@ -137,7 +137,7 @@ mod tests {
         let head = Captured { text: "he".into(), bytes: 9_000, truncated: true, stored: Some("call-7/stderr".into()) };
         let finished =
             shell::Finished { exit_code: 3, stdout: whole, stderr: head, notices: vec!["left running".into()] };
-        let notice = "stderr has 9000 bytes, this is its head; all of it is kept as `call-7/stderr`";
+        let notice = "stderr has 9000 bytes, this is its head; more of it is kept as `call-7/stderr`";
         let expected = Finished {
             exit_code: 3,
             stdout: "ok".into(),

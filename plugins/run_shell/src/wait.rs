@@ -6,7 +6,7 @@ use toolcrib_sdk::shell::Wait;
 use toolcrib_sdk::{Failure, JsonSchema, Result, schemars};
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`wait` is a boolean, whole seconds below 2^64, or a duration such as 10m")]
 pub(crate) enum Argument {
     UntilExit(Option<bool>),
     Seconds(u64),

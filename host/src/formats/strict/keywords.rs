@@ -9,36 +9,16 @@ use serde_json::{Map, Value, json};
 pub(super) type Fields = Map<String, Value>;
 
 /// Keywords that say something of values of one type alone.
+#[rustfmt::skip]
 const OF_TYPE: [(&[&str], &[&str]); 4] = [
-    (
-        &["object"],
-        &[
-            "properties",
-            "required",
-            "additionalProperties",
-            "patternProperties",
-            "propertyNames",
-            "unevaluatedProperties",
-            "minProperties",
-            "maxProperties",
-            "dependentRequired",
-            "dependentSchemas",
-        ],
-    ),
-    (
-        &["array"],
-        &[
-            "items",
-            "prefixItems",
-            "contains",
-            "minContains",
-            "maxContains",
-            "unevaluatedItems",
-            "minItems",
-            "maxItems",
-            "uniqueItems",
-        ],
-    ),
+    (&["object"], &[
+        "properties", "required", "additionalProperties", "patternProperties", "propertyNames", "unevaluatedProperties",
+        "minProperties", "maxProperties", "dependentRequired", "dependentSchemas",
+    ]),
+    (&["array"], &[
+        "items", "prefixItems", "contains", "minContains", "maxContains", "unevaluatedItems", "minItems", "maxItems",
+        "uniqueItems",
+    ]),
     (&["string"], &["pattern", "format", "minLength", "maxLength"]),
     (&["number", "integer"], &["multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]),
 ];
@@ -189,6 +169,10 @@ pub(super) fn has_type(node: &Fields, name: &str) -> bool {
 
 pub(super) fn names(list: Option<&Value>) -> Vec<String> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+pub(super) fn names_in(map: Option<&Value>) -> Vec<String> {
+    map.and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.clone()).collect()
 }
 
 /// Whether a schema of a dialect takes `null`.

@@ -1,0 +1,104 @@
+//! F-11: the host is killed with SIGKILL at any moment while it replaces a file.
+//! Outcome: the file holds one version whole, never older than the last one that was acknowledged.
+//! Switched off: replacing by rename (`backend/files.rs`, `write`, in place instead): a torn file was found and the test failed.
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+use toolcrib_tests::Program;
+
+const LINES: usize = 2_000;
+
+fn content(version: u64) -> String {
+    format!("version {version:012}\n").repeat(LINES)
+}
+
+/// The version that a file holds; it is whole or the test fails.
+fn version(text: &str) -> u64 {
+    let first = text.lines().next().unwrap_or_default();
+    let version = first.strip_prefix("version ").and_then(|number| number.parse().ok());
+    let version = version.unwrap_or_else(|| panic!("the file begins with `{first}` and has {} bytes", text.len()));
+    assert!(text == content(version), "version {version} is torn: {} bytes", text.len());
+    version
+}
+
+/// A host that replaces the file by one version after the other, until it is killed.
+struct Writer {
+    child: Child,
+    answers: BufReader<std::process::ChildStdout>,
+}
+
+impl Writer {
+    fn start(program: &Program) -> Self {
+        let mut command = program.command(&["run"]);
+        let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut child = started.expect("the program starts");
+        let answers = BufReader::new(child.stdout.take().expect("piped"));
+        Self { child, answers }
+    }
+
+    /// Whether the write was acknowledged; false when the host was killed before.
+    fn write(&mut self, version: u64) -> bool {
+        let arguments = json!({ "path": "file", "content": content(version) });
+        let line = json!({ "id": version, "tool": "write_file", "arguments": arguments });
+        let mut answer = String::new();
+        let sent = writeln!(self.child.stdin.as_mut().expect("piped"), "{line}");
+        if sent.is_err() || self.answers.read_line(&mut answer).is_err() || !answer.ends_with('\n') {
+            return false;
+        }
+        let answer: Value = serde_json::from_str(&answer).expect("a whole line is an answer");
+        assert!(answer["result"].is_string() && answer["id"] == version, "{answer}");
+        true
+    }
+
+    fn kill_within(&self, most: Duration) -> std::thread::JoinHandle<()> {
+        let pid = Pid::from_child(&self.child);
+        let micros = u64::try_from(most.as_micros()).expect("not that long");
+        let wait = Duration::from_micros(RandomState::new().hash_one(pid) % micros);
+        std::thread::spawn(move || {
+            std::thread::sleep(wait);
+            kill_process(pid, Signal::KILL).expect("nobody has buried it yet");
+        })
+    }
+}
+
+#[test]
+fn a_host_that_is_killed_leaves_the_old_or_the_new_content_and_what_it_acknowledged() {
+    let kills = if std::env::var_os("TOOLCRIB_LONG").is_some() { 1_000 } else { 50 };
+    let program = Program::new();
+    let file = program.path("work/file");
+    let (mut acknowledged, mut unacknowledged) = (0, 0);
+    std::fs::write(&file, content(0)).expect("a file");
+    for _ in 0..kills {
+        let mut writer = Writer::start(&program);
+        let mut sent = acknowledged + 1;
+        assert!(writer.write(sent), "the host comes up");
+        acknowledged = sent;
+        let killer = writer.kill_within(Duration::from_millis(30));
+        loop {
+            sent += 1;
+            if !writer.write(sent) {
+                break;
+            }
+            acknowledged = sent;
+        }
+        killer.join().expect("it was killed");
+        writer.child.wait().expect("it has ended");
+        let held = version(&std::fs::read_to_string(&file).expect("the file is there"));
+        assert!(held >= acknowledged, "version {acknowledged} was acknowledged, the file holds {held}");
+        assert!(held <= sent, "the file holds version {held}, which nobody sent");
+        unacknowledged += u64::from(held > acknowledged);
+        acknowledged = held;
+    }
+    let names = std::fs::read_dir(program.path("work")).expect("a directory");
+    let left: Vec<_> = names.filter_map(|name| Some(name.ok()?.file_name())).filter(|name| name != "file").collect();
+    println!(
+        "{kills} kills, {acknowledged} versions: {unacknowledged} times between effect and answer; left over: {left:?}"
+    );
+    assert!(left.len() <= kills, "a host leaves at most the file that it was about to give its name");
+    let (code, envelope) = program.call(&["write_file", &json!({ "path": "file", "content": "next" }).to_string()]);
+    assert_eq!(code, 0, "{envelope}");
+}

@@ -1,0 +1,22 @@
+//! P-01: a tool that never returns.
+//! Outcome: `limit` when its CPU time is up; time inside the host does not count.
+//! Switched off: without the check of CPU time (`sandbox/meter.rs`) the call ran into `timed_out` and the test failed.
+
+use serde_json::json;
+use toolcrib_tests::Siege;
+
+#[test]
+fn a_tool_that_never_returns_is_stopped_when_its_cpu_time_is_up() {
+    let mut siege = Siege::with("hostile").set("limits.guest_cpu_ms=200").set("limits.call_ms=3000").begin();
+    for _ in 0..2 {
+        assert_eq!(siege.failure("hostile", json!({ "how": "spin" })), "limit: limit: guest CPU time 200 ms");
+    }
+    siege.lift();
+}
+
+#[test]
+fn a_tool_that_waits_inside_the_host_spends_no_cpu_time() {
+    let mut siege = Siege::with("hostile").set("limits.guest_cpu_ms=100").begin();
+    assert_eq!(siege.call("hostile", json!({ "how": "sleep", "number": 400 }))["result"], "slept");
+    siege.lift();
+}

@@ -1,0 +1,50 @@
+//! P-36: files, sockets, names, environment and arguments through WASI; preview 1 and 3.
+//! Outcome: what is linked is empty: nothing can be opened, connected or read; what is not linked refuses the plugin.
+//! Switched off: with the host's environment given to WASI (`sandbox/state.rs`) the first test failed, without `is_known` (`component.rs`) the second.
+
+use serde_json::json;
+use std::net::TcpListener;
+use toolcrib_tests::Siege;
+use toolcrib_tests::forge::component;
+
+#[test]
+fn wasi_reaches_nothing_of_this_machine() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a listener that can be asked");
+    let address = listener.local_addr().expect("an address").to_string();
+    let mut siege = Siege::with("hostile").allowing("hostile").begin();
+    for _ in 0..2 {
+        let answer = siege.call("hostile", json!({ "how": "use_wasi", "text": address }));
+        assert_eq!(answer["result"], format!("{:?}", [false; 10]));
+    }
+    assert!(listener.accept().is_err(), "somebody connected");
+    assert!(!siege.program.path("work/planted").exists(), "a file was written");
+    siege.lift();
+}
+
+#[test]
+fn wasi_that_is_not_linked_refuses_the_plugin() {
+    let imports = [
+        ("http", "wasi:http/types@0.2.3"),
+        ("keys", "wasi:keyvalue/store@0.2.0"),
+        ("names", "wasi:nn/graph@0.2.0"),
+        ("one", "wasi_snapshot_preview1"),
+    ];
+    let host = imports[..3].iter().fold(Siege::with("hostile"), |host, (name, import)| {
+        host.component(name, &component(&format!(r#"(component (import "{import}" (instance)))"#), name))
+    });
+    // A component cannot even say the name of preview 1; a core module inside may, and nothing provides it.
+    let text = r#"(component (core module $m (import "wasi_snapshot_preview1" "fd_write" (func (param i32 i32 i32 i32) (result i32))))
+        (core instance $none) (core instance (instantiate $m (with "wasi_snapshot_preview1" (instance $none)))))"#;
+    let mut siege = host.component("one", &component(text, "one")).begin();
+    for (name, import) in &imports[..3] {
+        let reason = format!("was refused: it imports `{import}`, which this host does not know");
+        assert!(siege.refusal(name).ends_with(&reason), "{}", siege.refusal(name));
+    }
+    for _ in 0..2 {
+        let failure = siege.failure("one", json!({}));
+        assert!(failure.starts_with("unavailable: plugin `one` was refused: "), "{failure}");
+        assert!(failure.contains("fd_write"), "{failure}");
+    }
+    siege.lift();
+}

@@ -1,0 +1,55 @@
+//! P-46: a plugin that says something else of itself each time it is asked.
+//! Outcome: it is asked once for its bytes; every host that shares the state, also one started later, shows what it said then.
+//! Switched off: without the cache (`cached` in `sandbox/mod.rs`) each process heard something else and the first test failed.
+
+use serde_json::{Value, json};
+use toolcrib_tests::forge::liar;
+use toolcrib_tests::{Preparation, Siege};
+
+fn script(summary: &str) -> Value {
+    json!({ "change": true, "tools": [{ "name": "turncoat", "summary": summary }] })
+}
+
+fn description(siege: &Siege) -> String {
+    let plugins = siege.program.path("plugins").display().to_string();
+    let output = siege.program.run(&["--plugins", &plugins, "tools", "turncoat", "--format", "json"]);
+    let tool: Value = serde_json::from_slice(&output.stdout).expect("a tool");
+    tool["description"].as_str().expect("a description").to_owned()
+}
+
+#[test]
+fn a_definition_is_taken_once_for_its_bytes_also_across_restarts() {
+    let plugin = liar(&script("Said at"), &["turncoat"]);
+    let mut siege = Preparation::new().component("turncoat", &plugin).begin();
+    assert_eq!(siege.call("turncoat", json!({}))["result"], "turncoat");
+    let first = description(&siege);
+    assert!(first.starts_with("Said at 1"), "{first}");
+    for _ in 0..2 {
+        assert_eq!(description(&siege), first);
+        assert_eq!(siege.call("turncoat", json!({}))["result"], "turncoat");
+    }
+    siege.lift();
+}
+
+#[test]
+fn other_bytes_are_asked_anew() {
+    let siege = Preparation::new().component("turncoat", &liar(&script("Said at"), &["turncoat"])).begin();
+    let first = description(&siege);
+    siege.program.write("plugins/turncoat.wasm", liar(&script("Now said at"), &["turncoat"]));
+    assert_ne!(description(&siege), first);
+    assert!(description(&siege).starts_with("Now said at"));
+    siege.lift();
+}
+
+#[test]
+fn a_plugin_that_shows_one_tool_and_defines_another_is_refused() {
+    let plugin = liar(&script("Said at"), &["innocent"]);
+    let mut siege = Preparation::new().component("turncoat", &plugin).begin();
+    for _ in 0..2 {
+        let failure = siege.failure("innocent", json!({}));
+        let reason = r#"its definitions name the tools ["turncoat"], its `toolcrib:tools` section ["innocent"]"#;
+        assert_eq!(failure, format!("unavailable: plugin `turncoat` was refused: {reason}"));
+        assert!(siege.failure("turncoat", json!({})).starts_with("unknown_tool: "));
+    }
+    siege.lift();
+}

@@ -1,0 +1,66 @@
+//! output without end: gigabytes, no newline, no text, on both streams, faster than anybody reads.
+//! Outcome: the command is followed to its end; the host's memory and what it keeps stay bounded.
+//! Switched off: not yet tried.
+
+use crate::exec::command;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use toolcrib_tests::{Preparation, Program, eventually};
+
+/// A figure in KiB that the kernel keeps of a process.
+fn kib(process: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a running process");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("the figure");
+    line.trim_matches([':', '\t', ' ']).trim_end_matches(" kB").parse().expect("a number")
+}
+
+#[test]
+fn endless_output_without_a_newline_takes_bounded_memory_and_bounded_room() {
+    let mebibytes: u64 = if std::env::var_os("TOOLCRIB_LONG").is_some() { 10 << 10 } else { 256 };
+    let mut siege = Preparation::new().begin();
+    siege.call("run_shell", command("head -c 1M /dev/zero; head -c 1M /dev/zero >&2"));
+    let before = kib(siege.pid(), "VmHWM");
+    let flood = format!("head -c {mebibytes}M /dev/zero & head -c 8M /dev/urandom >&2; wait; exit 7");
+    let answer = siege.call("run_shell", command(&flood));
+    assert_eq!(answer["result"]["exit_code"], 7, "{}", answer["error"]);
+    let more = kib(siege.pid(), "VmHWM") - before;
+    assert!(more < 32 << 10, "the flood took {more} KiB");
+    let notices = answer["result"]["notices"].to_string();
+    assert!(notices.contains(&format!("stdout has {} bytes", mebibytes << 20)), "{notices}");
+    for file in siege.program.path("state/toolcrib/output").read_dir().expect("kept output") {
+        let length = file.expect("a file").metadata().expect("its length").len();
+        assert!(length < (16 << 20) + (128 << 10), "{length} bytes were kept");
+    }
+    assert!(answer.to_string().len() < 200_000, "the answer has {} bytes", answer.to_string().len());
+    siege.lift();
+}
+
+#[test]
+fn a_flood_of_events_to_a_reader_that_does_not_read_takes_bounded_memory() {
+    let program = Program::new();
+    let mut host = program.command(&["--yes", "run", "--events"]);
+    let mut child = host.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    let call = json!({ "id": 1, "tool": "run_shell", "arguments": command("yes | head -c 1G; touch done") });
+    writeln!(stdin, "{call}").expect("the host reads");
+    eventually("the host starts", || kib(child.id(), "VmHWM") > 1_000);
+    // Nobody reads, and the command comes to its end all the same.
+    let begin = std::time::Instant::now();
+    while !program.path("work/done").exists() {
+        assert!(begin.elapsed().as_secs() < 60, "the command waits for the reader");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let peak = kib(child.id(), "VmHWM");
+    drop(stdin);
+    let (mut line, mut answer) = (String::new(), Value::Null);
+    while stdout.read_line(&mut line).expect("a line") > 0 {
+        answer = serde_json::from_str(&line).expect("JSON");
+        line.clear();
+    }
+    println!("peak {} MiB", peak >> 10);
+    assert!(peak < 256 << 10, "events that nobody read took {} MiB", peak >> 10);
+    assert_eq!(answer["result"]["exit_code"], 0, "the answer is not lost among the events");
+    assert!(child.wait().expect("it ends").success());
+}

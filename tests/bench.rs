@@ -1,0 +1,166 @@
+//! Whole processes and whole hosts, timed beside the bare equivalent: pairs A, B, A, B in one run, medians, three repetitions.
+//!
+//! `cargo bench -p toolcrib-tests` prints a table; `tests/bench` builds what it needs first. What happens inside a call is `cargo bench`.
+#![expect(clippy::disallowed_methods, reason = "a benchmark starts what it compares with")]
+
+use serde_json::json;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use toolcrib_tests::{Preparation, Program, TestHost, guest};
+
+const REPETITIONS: usize = 3;
+const PAIRS: usize = 60;
+
+fn main() {
+    // `cargo test --benches` only wants to know that it starts.
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
+    }
+    println!("load before: {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
+    println!("| what | target | ours | bare equivalent | ours / bare |\n|---|---|---|---|---|");
+    for _ in 0..REPETITIONS {
+        in_process();
+        whole_process();
+        first_run();
+        command();
+        waiting_calls();
+        idle();
+    }
+    println!("load after: {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
+}
+
+/// Quantiles of the times of `count` runs, after a tenth of warm-up.
+fn time(count: usize, mut run: impl FnMut()) -> Vec<Duration> {
+    (0..count / 10).for_each(|_| run());
+    let mut times: Vec<Duration> = (0..count)
+        .map(|_| {
+            let begin = Instant::now();
+            run();
+            begin.elapsed()
+        })
+        .collect();
+    times.sort();
+    times
+}
+
+fn quantile(times: &[Duration], percent: usize) -> Duration {
+    times[(times.len() * percent / 100).min(times.len() - 1)]
+}
+
+/// Medians of two runs in turn.
+fn pairs(mut ours: impl FnMut(), mut bare: impl FnMut()) -> (Duration, Duration) {
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    for _ in 0..PAIRS {
+        one.extend(time(1, &mut ours));
+        other.extend(time(1, &mut bare));
+    }
+    one.sort();
+    other.sort();
+    (quantile(&one, 50), quantile(&other, 50))
+}
+
+fn row(what: &str, target: &str, ours: &str, bare: &str, ratio: &str) {
+    println!("| {what} | {target} | {ours} | {bare} | {ratio} |");
+}
+
+fn ratio(ours: Duration, bare: Duration) -> String {
+    format!("{:.2}", ours.as_secs_f64() / bare.as_secs_f64())
+}
+
+fn quiet(command: &mut Command) {
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert!(status.is_ok_and(|status| status.success()), "{command:?} fails");
+}
+
+fn in_process() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let _inside = runtime.enter();
+    let host = TestHost::new();
+    let times = time(20_000, || drop(runtime.block_on(host.result("time", json!({})))));
+    let ours = format!("p50 {:.0?}, p99 {:.0?}", quantile(&times, 50), quantile(&times, 99));
+    row(
+        "`time`, in process, fresh instance",
+        "p50 <= 60 µs, p99 <= 250 µs",
+        &ours,
+        "27 to 43 µs: instantiate, call, drop",
+        "",
+    );
+}
+
+fn whole_process() {
+    let program = Program::new();
+    quiet(&mut program.command(&["call", "time"]));
+    let (ours, bare) =
+        pairs(|| quiet(&mut program.command(&["call", "time", "{}"])), || quiet(&mut Command::new("/bin/true")));
+    row(
+        "`toolcrib call time '{}'`, warm cache",
+        "<= 10 ms",
+        &format!("{ours:.1?}"),
+        &format!("`/bin/true` {bare:.1?}"),
+        &ratio(ours, bare),
+    );
+}
+
+fn first_run() {
+    let times = time(10, || quiet(&mut Program::new().command(&["call", "time", "{}"])));
+    row("the same, first ever run", "<= 500 ms", &format!("{:.0?}", quantile(&times, 50)), "", "");
+}
+
+fn command() {
+    let program = Program::new();
+    let mut running = program.start(&["--set", "tools.shell_confirm=false", "run"]);
+    let mut call = |_: ()| {
+        let arguments =
+            json!({ "command": "true", "risk": "low", "mutation": false, "privesc": false, "why": "bench" });
+        running.send(&format!("{}\n", json!({ "id": 1, "tool": "run_shell", "arguments": arguments })));
+        assert_eq!(running.line()["result"]["exit_code"], 0);
+    };
+    call(());
+    let (ours, bare) = pairs(|| call(()), || quiet(Command::new("/bin/sh").args(["-c", "true"])));
+    let over = format!("<= 1 ms over bare: {:.2} ms", (ours.as_secs_f64() - bare.as_secs_f64()) * 1e3);
+    row(
+        "`run_shell` `true`, local",
+        &over,
+        &format!("{ours:.2?}"),
+        &format!("`sh -c true` {bare:.2?}"),
+        &ratio(ours, bare),
+    );
+}
+
+fn waiting_calls() {
+    let mut siege = Preparation::new().guest("hostile").begin();
+    let wait = json!({ "how": "sleep", "number": 100 });
+    siege.call("hostile", wait.clone());
+    let begin = Instant::now();
+    (0..1000).for_each(|_| _ = siege.send("hostile", wait.clone()));
+    (0..1000).for_each(|_| assert_eq!(siege.answer()["result"], "slept"));
+    let took = begin.elapsed();
+    let threads = std::fs::read_dir(format!("/proc/{}/task", siege.pid())).map_or(0, Iterator::count);
+    row(
+        "1,000 calls at once that each wait 100 ms in a host call",
+        "<= 1 s, no thread a call",
+        &format!("{took:.2?}, {threads} threads"),
+        "",
+        "",
+    );
+    siege.lift();
+}
+
+fn idle() {
+    let program = Program::new();
+    assert!(guest("hostile").exists());
+    quiet(&mut program.command(&["tools"]));
+    let mut running = program.start(&["run"]);
+    for tool in ["time", "read_file", "write_file", "run_shell"] {
+        running.send(&format!("{}\n", json!({ "id": 1, "tool": tool, "arguments": {} })));
+        running.line();
+    }
+    let resident = toolcrib_tests::resident_kib(running.child.id());
+    row(
+        "host with the built-ins loaded, idle",
+        "<= 40 MiB resident",
+        &format!("{:.1} MiB", resident as f64 / 1024.0),
+        "",
+        "",
+    );
+}

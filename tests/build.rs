@@ -1,0 +1,13 @@
+//! Builds the guests of the tests, third-party plugins all of them, for `wasm32-wasip2`.
+
+#[path = "../host/build/components.rs"]
+mod components;
+
+use std::path::Path;
+
+fn main() {
+    let guests = Path::new(env!("CARGO_MANIFEST_DIR")).join("guests");
+    let built = components::build(&guests, &["sdk", "wit", "Cargo.lock", "Cargo.toml"]);
+    let directory = built.first().and_then(|guest| guest.parent()).expect("there are guests");
+    println!("cargo::rustc-env=GUESTS={}", directory.display());
+}

@@ -1,0 +1,133 @@
+//! The trail of what was asked and what came of it: two lines a call, for this user's eyes, never rewritten.
+
+use crate::world::{command, context, outcomes, send, small_host, started_again};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use toolcrib::call::{Arguments, CallContext, Request};
+use toolcrib::policy::approval::Answer;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_leaves_one_accepted_and_one_outcome_line() {
+    let host = small_host().answering(Answer::No).set("limits.command_ms=50");
+    host.result("time", json!({})).await;
+    host.failure("nothing", json!({})).await;
+    host.send("time", Arguments::Text("{".into())).await;
+    host.failure("time", json!({ "a": 1 })).await;
+    host.failure("read_file", json!({ "path": "missing" })).await;
+    host.shell_failure("true").await;
+    assert_eq!(
+        outcomes(&host.audit()),
+        ["ok", "unknown_tool", "invalid_arguments", "invalid_arguments", "execution_failed", "denied"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_says_who_asked_what_where_and_when() {
+    let host = small_host();
+    let context = CallContext { principal: "cli:me".into(), ..context(&host) };
+    send(&host, &context, "time", json!({})).await;
+    let audit = host.audit();
+    let digest = context.tools.plugin_of("time").ok().unwrap().sha256();
+    for line in &audit {
+        assert_eq!(
+            (&line["principal"], &line["tool"], &line["backend"]),
+            (&json!("cli:me"), &json!("time"), &json!("local"))
+        );
+        let time = line["time"].as_str().unwrap();
+        assert!(time.len() == 24 && time.ends_with('Z') && time.contains('T'), "{time}");
+        assert_eq!(line["call"].as_str().unwrap().len(), 32);
+    }
+    assert_eq!(audit[1]["plugin_sha256"], digest);
+    assert!(audit[1]["duration_ms"].is_u64());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_is_on_record_with_declaration_and_decision() {
+    let host = small_host();
+    host.shell("echo 'on record'").await;
+    let action = json!({
+        "capability": "shell",
+        "what": "echo 'on record'",
+        "declaration": { "risk": "low", "mutation": false, "privesc": false, "why": "a test" },
+        "decision": "allowed by tools.shell_confirm",
+    });
+    assert_eq!(host.audit()[1]["actions"], json!([action]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_on_record_whether_they_were_opened_or_not() {
+    let host = small_host();
+    host.result("write_file", json!({ "path": "a.txt", "content": "x" })).await;
+    host.failure("write_file", json!({ "path": "/etc/passwd", "content": "x" })).await;
+    let actions: Vec<Value> = host.audit().into_iter().filter_map(|line| line.get("actions").cloned()).collect();
+    assert_eq!(actions[0], json!([{ "capability": "files", "what": "write a.txt", "decision": "allowed" }]));
+    assert_eq!(actions[1][0]["what"], "write /etc/passwd");
+    assert!(actions[1][0]["decision"].as_str().unwrap().starts_with("denied: "));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_that_leads_nowhere_is_on_record() {
+    let host = small_host();
+    host.failure("read_file", json!({ "path": "no/such/directory/file" })).await;
+    assert_eq!(host.audit()[1]["actions"][0]["what"], "read no/such/directory/file");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_trail_is_for_this_user_alone() {
+    let host = small_host();
+    host.result("time", json!({})).await;
+    let mode = std::fs::metadata(host.dirs().audit()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_started_again_only_appends() {
+    let first = small_host();
+    first.result("time", json!({})).await;
+    let before = std::fs::read_to_string(first.dirs().audit()).unwrap();
+    let (second, context) = started_again(&first, &[]);
+    second.call(Request { tool: "time".into(), arguments: Arguments::Json(json!({})) }, &context).await;
+    first.result("time", json!({})).await;
+    let after = std::fs::read_to_string(first.dirs().audit()).unwrap();
+    assert!(after.starts_with(&before) && after.len() > before.len());
+    assert_eq!(outcomes(&first.audit()), ["ok", "ok", "ok"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_of_many_calls_at_once_do_not_mix() {
+    let host = Arc::new(small_host().set("limits.concurrent_calls=100"));
+    let context = context(&host);
+    let calls: Vec<_> = (0..100)
+        .map(|_| crate::world::begin(&host, &context, "run_shell", command(&format!("true # {}", "x".repeat(4000)))))
+        .collect();
+    for call in calls {
+        assert!(call.await.unwrap().outcome.is_ok());
+    }
+    assert_eq!(outcomes(&host.audit()), ["ok"; 100]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_a_caller_writes_can_forge_a_line() {
+    let host = small_host();
+    host.failure("time\n{\"event\":\"outcome\"}", json!({})).await;
+    host.shell("true # \n{\"event\":\"outcome\"}\u{2028}").await;
+    assert_eq!(outcomes(&host.audit()), ["unknown_tool", "ok"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_command_is_on_record_in_part() {
+    let host = small_host();
+    host.shell(&format!("true # {}", "x".repeat(100_000))).await;
+    let what = host.audit()[1]["actions"][0]["what"].as_str().unwrap().to_owned();
+    assert_eq!(what.chars().count(), 4096);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_does_not_end_calls() {
+    let host = small_host();
+    let trail = host.dirs().audit();
+    std::fs::create_dir_all(trail.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink("/dev/full", &trail).unwrap();
+    host.result("time", json!({})).await;
+}

@@ -1,0 +1,13 @@
+//! The call path from outside: one request, one envelope, one outcome in the audit trail, whatever happens on the way.
+
+mod approvals;
+mod arguments;
+mod audit;
+mod bounds;
+mod cache;
+mod cancellation;
+mod envelope;
+mod registry;
+mod repeats;
+mod state;
+mod world;

@@ -1,0 +1,182 @@
+//! `toolcrib config show`, and settings that cannot be: where each value comes from, and where each fault is.
+
+use crate::process::{code, stderr, stdout, succeeded};
+use std::process::{Output, Stdio};
+use toolcrib_tests::Program;
+
+const USER: &str = "config/toolcrib/toolcrib.toml";
+const PROJECT: &str = "work/toolcrib.toml";
+
+/// The line of one key in `config show --origin`.
+fn shown<'t>(text: &'t str, key: &str) -> &'t str {
+    let line = text.lines().find(|line| line.starts_with(&format!("{key} = ")));
+    line.unwrap_or_else(|| panic!("no `{key}` in {text}"))
+}
+
+#[test]
+fn every_value_is_shown_with_its_origin() {
+    let program = Program::new();
+    let path = |name: &str| program.path(name).display().to_string();
+    program.write(USER, "[limits]\ncall_ms = 5000\nmemory_mib = 32\n");
+    program.write(PROJECT, "[limits]\n\nmemory_mib = 16\n");
+    program.write("policy.toml", "[limits]\nhandles = 7\n");
+    let mut command =
+        program.command(&["--policy", &path("policy.toml"), "--set", "limits.events=9", "config", "show", "--origin"]);
+    let output = command.env("TOOLCRIB_LIMITS_HOST_CALLS", "11").stdin(Stdio::null()).output().unwrap();
+    let text = succeeded(&output);
+    assert_eq!(shown(&text, "grace_ms"), "grace_ms = 2000  # default");
+    assert_eq!(shown(&text, "call_ms"), format!("call_ms = 5000  # {}:2", path(USER)));
+    assert_eq!(shown(&text, "memory_mib"), format!("memory_mib = 16  # narrowed by {}:3", path(PROJECT)));
+    assert_eq!(shown(&text, "handles"), format!("handles = 7  # narrowed by {}:2", path("policy.toml")));
+    assert_eq!(shown(&text, "host_calls"), "host_calls = 11  # environment TOOLCRIB_LIMITS_HOST_CALLS");
+    assert_eq!(shown(&text, "events"), "events = 9  # --set");
+}
+
+#[test]
+fn what_is_shown_is_a_file_that_says_the_same() {
+    let program = Program::new();
+    program.write(USER, "[tools]\nfiles_allowed_paths = [\"~/out\"]\nshell_denylist = [\"say \\\"no\\\"\"]\n[plugin.x]\nshell = false\n");
+    let text = succeeded(&program.run(&["config", "show"]));
+    program.write("shown.toml", &text);
+    let again = program.path("shown.toml").display().to_string();
+    assert_eq!(succeeded(&program.run(&["--config", &again, "config", "show"])), text);
+    assert!(text.contains(&format!("files_allowed_paths = [\"{}/out\"]", program.path("home").display())), "{text}");
+}
+
+/// A fault, the source it is in, and the place that has to be named.
+struct Fault {
+    source: &'static str,
+    what: &'static str,
+    output: Output,
+    place: String,
+}
+
+/// An unknown key, a wrong type and what is not even a setting, in every source there is.
+fn faults() -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let files = [
+        (
+            "unknown key",
+            "# first\n[tools]\nshell_confrim = true\n",
+            ":3:1: `tools.shell_confrim` is not a setting, did you mean `tools.shell_confirm`?",
+        ),
+        ("wrong type", "[limits]\n\n  call_ms = \"long\"\n", ":3:3: `limits.call_ms`: must be a whole number"),
+        ("syntax", "[tools]\nshell_env = [\n", ":2:14: "),
+    ];
+    for (what, text, place) in files {
+        for source in [USER, PROJECT, "policy.toml"] {
+            let program = Program::new();
+            program.write(source, text);
+            let path = program.path(source).display().to_string();
+            let policy = ["--policy", path.as_str(), "call", "time"];
+            let output = program.run(if source == "policy.toml" { &policy } else { &policy[2..] });
+            faults.push(Fault { source, what, output, place: format!("{path}{place}") });
+        }
+    }
+    for (what, name, value, place) in [
+        (
+            "unknown key",
+            "TOOLCRIB_TOOLS_SHELL_CONFRIM",
+            "true",
+            "`TOOLCRIB_TOOLS_SHELL_CONFRIM` names no setting, did you mean `TOOLCRIB_TOOLS_SHELL_CONFIRM`?",
+        ),
+        (
+            "wrong type",
+            "TOOLCRIB_LIMITS_CALL_MS",
+            "long",
+            "environment TOOLCRIB_LIMITS_CALL_MS: `limits.call_ms`: must be a whole number",
+        ),
+        (
+            "syntax",
+            "TOOLCRIB_TOOLS_SHELL_ENV",
+            "[",
+            "environment TOOLCRIB_TOOLS_SHELL_ENV: `tools.shell_env`: invalid type",
+        ),
+    ] {
+        let program = Program::new();
+        let output = program.command(&["call", "time"]).env(name, value).stdin(Stdio::null()).output().unwrap();
+        faults.push(Fault { source: "environment", what, output, place: place.into() });
+    }
+    for (what, argument, place) in [
+        (
+            "unknown key",
+            "tools.shell_confrim=true",
+            "--set: `tools.shell_confrim` is not a setting, did you mean `tools.shell_confirm`?",
+        ),
+        ("wrong type", "limits.call_ms=long", "--set: `limits.call_ms`: must be a whole number"),
+        ("syntax", "tools.shell_env", "--set: `tools.shell_env` has no value: write `key=value`"),
+    ] {
+        let output = Program::new().run(&["--set", argument, "call", "time"]);
+        faults.push(Fault { source: "--set", what, output, place: place.into() });
+    }
+    faults
+}
+
+#[test]
+fn a_fault_in_any_source_is_told_with_its_place_and_nothing_is_called() {
+    for Fault { source, what, output, place } in faults() {
+        assert!(!output.status.success(), "{what} in {source}");
+        assert_eq!(stdout(&output), "", "{what} in {source}");
+        assert!(stderr(&output).contains(&place), "{what} in {source}: {} instead of {place}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_fault_in_any_source_exits_as_a_fault_of_usage() {
+    let codes: Vec<String> =
+        faults().iter().map(|fault| format!("{} in {}: {}", fault.what, fault.source, code(&fault.output))).collect();
+    assert!(codes.iter().all(|code| code.ends_with(": 2")), "{codes:#?}");
+}
+
+#[test]
+fn what_is_near_is_something_that_could_be_written() {
+    let program = Program::new();
+    for section in ["tools.x", "limits.x"] {
+        let told = stderr(&program.run(&["--set", &format!("{section}=1"), "call", "time"]));
+        assert!(!told.contains(&format!("did you mean `{}`", section.trim_end_matches(".x"))), "{told}");
+    }
+    let told = program.command(&["call", "time"]).env("TOOLCRIB_TOOLS_X", "1").stdin(Stdio::null()).output().unwrap();
+    assert!(!stderr(&told).contains("did you mean `TOOLCRIB_TOOLS`"), "{}", stderr(&told));
+}
+
+#[test]
+fn a_type_is_named_in_words_of_the_file() {
+    let told = stderr(&Program::new().run(&["--set", "limits.call_ms=long", "call", "time"]));
+    assert!(!told.contains("i64"), "{told}");
+}
+
+#[test]
+fn a_file_that_was_named_has_to_be_there() {
+    let program = Program::new();
+    for flag in ["--config", "--policy"] {
+        let output = program.run(&[flag, "missing.toml", "call", "time"]);
+        assert!(code(&output) != 0 && stdout(&output).is_empty());
+        assert!(stderr(&output).contains("cannot read `missing.toml`: No such file"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn settings_before_and_after_the_subcommand_add_up() {
+    let program = Program::new();
+    let flags = ["--set", "limits.events=7", "config", "show", "--set", "limits.handles=8"];
+    let text = succeeded(&program.run(&flags));
+    assert_eq!((shown(&text, "events"), shown(&text, "handles")), ("events = 7", "handles = 8"));
+}
+
+/// Who starts the program with a policy is not outvoted by who adds arguments.
+#[test]
+fn policies_before_and_after_the_subcommand_add_up() {
+    let program = Program::new();
+    program.write("strict.toml", "[tools]\nshell_enabled = false\n");
+    program.write("other.toml", "[limits]\nhandles = 8\n");
+    let path = |name: &str| program.path(name).display().to_string();
+    let (strict, other) = (path("strict.toml"), path("other.toml"));
+    let text = succeeded(&program.run(&["--policy", &strict, "config", "show", "--policy", &other]));
+    assert_eq!((shown(&text, "shell_enabled"), shown(&text, "handles")), ("shell_enabled = false", "handles = 8"));
+}
+
+#[test]
+fn a_value_out_of_its_range_is_told_with_the_range() {
+    let told = stderr(&Program::new().run(&["--set", "limits.memory_mib=0", "call", "time"]));
+    assert!(told.contains("`limits.memory_mib`: must be 1 to 4096, not 0"), "{told}");
+}

@@ -1,0 +1,14 @@
+//! The program as a user meets it: what it prints where, how it exits, and how it asks.
+
+mod call;
+mod config;
+mod doctor;
+mod plugin;
+mod policy;
+mod process;
+mod program;
+mod prompt;
+mod run;
+mod signals;
+mod tools;
+mod trust;

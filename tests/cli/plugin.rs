@@ -1,0 +1,247 @@
+//! `toolcrib plugin`: looking at components, and allowing one by its bytes.
+
+use crate::process::{change, code, install, json_of, stderr, stdout, succeeded};
+use serde_json::{Value, json};
+use std::fs;
+use toolcrib_tests::{Program, guest};
+
+const SETTINGS: &str = "config/toolcrib/toolcrib.toml";
+
+fn settings(program: &Program) -> String {
+    fs::read_to_string(program.path(SETTINGS)).unwrap()
+}
+
+/// Calls `word_count` on a file of two words in the working directory.
+fn word_count(program: &Program, more: &[&str]) -> (i32, Value) {
+    program.write("work/a.txt", "two words");
+    program.call(&[more, &["word_count", "path=a.txt"]].concat())
+}
+
+#[test]
+fn the_list_has_every_plugin_with_origin_and_state() {
+    let program = Program::new();
+    let file = install(&program, "shell_echo");
+    program.write("data/toolcrib/plugins/broken.wasm", b"\0asm\x01\0\0\0");
+    let list = succeeded(&program.run(&["plugin", "list"]));
+    let row = |name: &str| list.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{name}: {list}"));
+    assert!(row("time").contains("built in") && row("time").contains("loaded"));
+    assert!(["shell_echo", "shell", &file, "loaded"].iter().all(|text| row("shell_echo").contains(text)));
+    assert!(row("broken.wasm").contains("refused: it is a core module"), "{list}");
+}
+
+#[test]
+fn inspecting_shows_what_a_component_offers_and_asks_for_without_allowing_it() {
+    let program = Program::new();
+    let file = guest("word_count").display().to_string();
+    let seen = json_of(&program.run(&["plugin", "inspect", &file]));
+    assert_eq!(
+        (&seen["name"], &seen["tools"], &seen["capabilities"]),
+        (&json!("word_count"), &json!(["word_count"]), &json!(["files"]))
+    );
+    assert_eq!(seen["sha256"].as_str().unwrap().len(), 64);
+    assert_eq!(seen["may"][0]["verdict"], "denied");
+    assert!(!program.path(SETTINGS).exists());
+}
+
+#[test]
+fn inspecting_what_is_no_component_says_why() {
+    let program = Program::new();
+    program.write("work/broken.wasm", b"\0asm\x01\0\0\0");
+    for (file, reason) in
+        [("broken.wasm", "it is a core module"), ("missing.wasm", "No such file"), (".", "it is not a regular file")]
+    {
+        let output = program.run(&["plugin", "inspect", file]);
+        assert_eq!((code(&output), stdout(&output)), (10, String::new()), "{file}");
+        assert!(
+            stderr(&output).starts_with(&format!("unavailable: `{file}` cannot be a plugin: {reason}")),
+            "{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn a_plugin_that_was_allowed_can_be_called() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    let (denied, envelope) = word_count(&program, &[]);
+    assert_eq!(
+        (denied, envelope["error"]["hint"].clone()),
+        (5, json!(format!("allow it: `toolcrib plugin allow {file}`")))
+    );
+    let output = program.run(&["plugin", "allow", &file]);
+    assert_eq!(word_count(&program, &[]).1["result"], json!({ "lines": 1, "words": 2, "bytes": 9 }));
+    let told = succeeded(&output);
+    let work = program.path("work").display().to_string();
+    assert!(
+        told.starts_with(&format!(
+            "{} now says:\n\n[plugin.word_count]\nsha256 = \"",
+            program.path(SETTINGS).display()
+        ))
+    );
+    assert!(told.ends_with(&format!("files.read = [\"{work}\"]\n")), "{told}");
+    assert!(settings(&program).contains(told.split_once("\n\n").unwrap().1));
+}
+
+#[test]
+fn what_was_not_allowed_stays_denied() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    program.write("elsewhere/b.txt", "x");
+    succeeded(&program.run(&["plugin", "allow", &file]));
+    let path = format!("path={}", program.path("elsewhere/b.txt").display());
+    let (code, envelope) = program.call(&["word_count", &path]);
+    assert_eq!((code, envelope["error"]["kind"].as_str()), (5, Some("denied")), "{envelope}");
+    let elsewhere = program.path("elsewhere");
+    assert_eq!(envelope["error"]["hint"], format!("add {elsewhere:?} to `files.read` under [plugin.word_count]"));
+}
+
+#[test]
+fn options_say_what_is_allowed() {
+    let program = Program::new();
+    program.write("elsewhere/b.txt", "x");
+    let (words, echo) = (install(&program, "word_count"), install(&program, "shell_echo"));
+    succeeded(&program.run(&["plugin", "allow", &words, "--read", "../elsewhere"]));
+    assert_eq!(program.call(&["word_count", "path=../elsewhere/b.txt"]).0, 0);
+    assert_eq!(word_count(&program, &[]).0, 5);
+    succeeded(&program.run(&["plugin", "allow", &echo, "--shell", "false"]));
+    assert_eq!(program.call(&["--yes", "shell_echo", "text=hello"]).0, 5);
+    succeeded(&program.run(&["plugin", "allow", &echo]));
+    assert_eq!(program.call(&["--yes", "shell_echo", "text=hello"]).1["result"], "hello");
+}
+
+#[test]
+fn an_allowed_plugin_still_asks_before_it_runs_commands() {
+    let program = Program::new();
+    let file = install(&program, "shell_echo");
+    succeeded(&program.run(&["plugin", "allow", &file]));
+    let (code, envelope) = program.call(&["shell_echo", "text=hello"]);
+    assert_eq!((code, envelope["error"]["kind"].as_str()), (5, Some("denied")));
+    assert!(envelope["error"]["message"].as_str().unwrap().contains("needs an approval"));
+}
+
+#[test]
+fn other_bytes_under_the_same_name_have_nothing() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    succeeded(&program.run(&["plugin", "allow", &file]));
+    change(&file);
+    let (code, envelope) = word_count(&program, &[]);
+    assert_eq!(code, 5);
+    let message = "`word_count` needs `files`, but these are not the bytes that were allowed";
+    assert_eq!(envelope["error"]["message"], message);
+    assert!(envelope["error"]["hint"].as_str().unwrap().contains(&format!("`toolcrib plugin allow {file}`")));
+    succeeded(&program.run(&["plugin", "allow", &file]));
+    assert_eq!(word_count(&program, &[]).0, 0);
+}
+
+#[test]
+fn comments_and_order_of_the_settings_survive() {
+    let program = Program::new();
+    let before = "# top\n\n[limits] # of a call\ncall_ms = 5000   # five seconds\n\n# about tools\n[tools]\nshell_env = [\n  \"EDITOR\", # for git\n]\n# the end\n";
+    program.write(SETTINGS, before);
+    let file = install(&program, "word_count");
+    succeeded(&program.run(&["plugin", "allow", &file]));
+    assert_eq!(word_count(&program, &[]).0, 0);
+    let after = settings(&program);
+    for line in before.lines() {
+        assert!(after.lines().any(|other| other == line), "`{line}` is lost:\n{after}");
+    }
+    assert!(
+        after.starts_with("# top\n\n[limits] # of a call\ncall_ms = 5000   # five seconds\n\n# about tools\n[tools]\n")
+    );
+}
+
+#[test]
+fn comments_round_a_section_that_is_written_again_survive() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    program.write(
+        SETTINGS,
+        "# top\n\n# counts words for me\n[plugin.word_count] # mine\nshell = false\n\n# limits\n[limits]\n",
+    );
+    succeeded(&program.run(&["plugin", "allow", &file]));
+    let after = settings(&program);
+    for comment in ["# top", "# counts words for me", "# limits"] {
+        assert!(after.contains(comment), "`{comment}` is lost:\n{after}");
+    }
+}
+
+#[test]
+fn sections_of_other_plugins_stay_as_they_are() {
+    let program = Program::new();
+    let (words, echo) = (install(&program, "word_count"), install(&program, "shell_echo"));
+    succeeded(&program.run(&["plugin", "allow", &words]));
+    let before = settings(&program);
+    succeeded(&program.run(&["plugin", "allow", &echo]));
+    assert!(settings(&program).starts_with(&before), "{}", settings(&program));
+    assert_eq!(word_count(&program, &[]).0, 0);
+}
+
+#[test]
+fn settings_that_are_a_link_stay_a_link() {
+    let program = Program::new();
+    program.write("dotfiles/toolcrib.toml", "# mine\n");
+    std::os::unix::fs::symlink(program.path("dotfiles/toolcrib.toml"), program.path(SETTINGS)).unwrap();
+    let file = install(&program, "word_count");
+    succeeded(&program.run(&["plugin", "allow", &file]));
+    assert!(program.path(SETTINGS).is_symlink());
+    assert!(fs::read_to_string(program.path("dotfiles/toolcrib.toml")).unwrap().contains("[plugin.word_count]"));
+}
+
+#[test]
+fn settings_that_cannot_be_read_are_not_written() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    for broken in ["[tools\n", "[tools]\nno_such_key = 1\n"] {
+        program.write(SETTINGS, broken);
+        let output = program.run(&["plugin", "allow", &file]);
+        assert!(code(&output) != 0 && stderr(&output).contains("toolcrib.toml"), "{}", stderr(&output));
+        assert_eq!(settings(&program), broken);
+    }
+}
+
+#[test]
+fn the_section_goes_to_the_settings_that_were_named() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    program.write("mine.toml", "# mine\n");
+    let mine = program.path("mine.toml").display().to_string();
+    succeeded(&program.run(&["--config", &mine, "plugin", "allow", &file]));
+    assert!(!program.path(SETTINGS).exists());
+    assert_eq!(word_count(&program, &["--config", &mine]).0, 0);
+    assert_eq!(word_count(&program, &[]).0, 5);
+}
+
+/// A section about other bytes would take from the built-in plugin what it has.
+#[test]
+fn allowing_a_file_with_the_name_of_a_built_in_plugin_does_not_break_that_plugin() {
+    let program = Program::new();
+    program.write("work/read_file.wasm", fs::read(guest("word_count")).unwrap());
+    let output = program.run(&["plugin", "allow", "read_file.wasm"]);
+    program.write("work/a.txt", "hello");
+    let (_, envelope) = program.call(&["read_file", "path=a.txt"]);
+    assert_eq!(envelope["result"], "hello", "after `plugin allow` (exit {}): {envelope}", code(&output));
+}
+
+#[test]
+fn a_further_directory_of_plugins_can_be_named() {
+    let program = Program::new();
+    program.write("more/word_count.wasm", fs::read(guest("word_count")).unwrap());
+    let more = program.path("more").display().to_string();
+    let call = ["word_count", "{\"path\": \"a.txt\"}"];
+    assert_eq!(program.call(&call).0, 3);
+    let (code, envelope) = program.call(&[&["--plugins", more.as_str()], &call[..]].concat());
+    assert_eq!((code, envelope["error"]["kind"].as_str()), (5, Some("denied")));
+}
+
+#[test]
+fn a_directory_of_plugins_that_is_missing_is_a_fault_of_the_command_line() {
+    let output = Program::new().run(&["--plugins", "/no/such/directory", "tools"]);
+    assert_eq!(stdout(&output), "");
+    assert!(
+        stderr(&output)
+            .contains("`/no/such/directory` is not a directory\nhint: give `--plugins` a directory of .wasm files")
+    );
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+}

@@ -1,0 +1,166 @@
+//! `toolcrib policy explain`: what a call may do, and which line decides.
+
+use crate::process::{code, install, json_of, stderr, stdout, succeeded};
+use serde_json::{Value, json};
+use toolcrib_tests::Program;
+
+const SETTINGS: &str = "config/toolcrib/toolcrib.toml";
+
+/// The clauses about a tool, each as subject, verdict, detail and what decided.
+fn explain(program: &Program, more: &[&str], tool: &str) -> Vec<[String; 4]> {
+    let answer = json_of(&program.run(&[more, &["policy", "explain", tool]].concat()));
+    assert_eq!(answer["tool"], tool);
+    let text = |clause: &Value, key: &str| clause[key].as_str().unwrap().to_owned();
+    let clause = |clause: &Value| ["subject", "verdict", "detail", "decided_by"].map(|key| text(clause, key));
+    answer["clauses"].as_array().unwrap().iter().map(clause).collect()
+}
+
+/// The place of a line in the user's settings, as messages name it.
+fn line(program: &Program, text: &str) -> String {
+    let settings = std::fs::read_to_string(program.path(SETTINGS)).unwrap();
+    let number = settings.lines().position(|line| line.starts_with(text)).expect("the line") + 1;
+    format!("{}:{number}", program.path(SETTINGS).display())
+}
+
+fn allow(program: &Program, name: &str) {
+    let file = install(program, name);
+    succeeded(&program.run(&["plugin", "allow", &file]));
+}
+
+#[test]
+fn a_built_in_tool_is_explained_by_the_defaults() {
+    let program = Program::new();
+    let clauses = explain(&program, &[], "run_shell");
+    assert_eq!(clauses[0], ["shell", "allowed", "may run commands", "built in"]);
+    assert_eq!(clauses[1], ["shell", "asks", "a person is shown every command first", "tools.shell_confirm (default)"]);
+    assert_eq!((clauses[2][1].as_str(), clauses[2][3].as_str()), ("denied", "tools.shell_denylist (default)"));
+    let clauses = explain(&program, &[], "time");
+    assert_eq!(clauses, [["nothing", "allowed", "computes; it imports no capability", "its imports"]]);
+}
+
+#[test]
+fn a_setting_of_the_user_is_named_with_file_and_line() {
+    let program = Program::new();
+    program.write(SETTINGS, "# mine\n[tools]\nshell_confirm = false\nfiles_enabled = false\n");
+    let shell = explain(&program, &[], "run_shell").remove(1);
+    assert_eq!(
+        (shell[1].as_str(), shell[3].clone()),
+        ("allowed", format!("tools.shell_confirm ({})", line(&program, "shell_confirm")))
+    );
+    let files = explain(&program, &[], "read_file").remove(0);
+    assert_eq!(
+        (files[1].as_str(), files[3].clone()),
+        ("denied", format!("tools.files_enabled ({})", line(&program, "files_enabled")))
+    );
+}
+
+#[test]
+fn a_policy_that_narrows_is_named_with_file_and_line() {
+    let program = Program::new();
+    program.write("policy.toml", "\n\n[tools]\nshell_enabled = false\n");
+    let policy = program.path("policy.toml").display().to_string();
+    let clause = explain(&program, &["--policy", &policy], "run_shell").remove(0);
+    assert_eq!(
+        (clause[1].as_str(), clause[3].clone()),
+        ("denied", format!("tools.shell_enabled (narrowed by {policy}:4)"))
+    );
+}
+
+#[test]
+fn a_plugin_that_was_not_allowed_is_denied_for_want_of_a_section() {
+    let program = Program::new();
+    install(&program, "word_count");
+    let message = "`word_count` needs `files`, which the policy does not grant";
+    assert_eq!(explain(&program, &[], "word_count"), [["files", "denied", message, "no [plugin.word_count] section"]]);
+}
+
+#[test]
+fn a_plugin_that_may_read_is_explained_by_the_line_that_lets_it() {
+    let program = Program::new();
+    allow(&program, "word_count");
+    let clause = explain(&program, &[], "word_count").remove(0);
+    assert_eq!((clause[0].as_str(), clause[1].as_str()), ("files.read", "allowed"));
+    assert_eq!(clause[2], format!("below {}", program.path("work").display()));
+    assert_eq!(clause[3], format!("plugin.word_count.files.read ({})", line(&program, "files.read")));
+}
+
+#[test]
+fn a_plugin_that_may_not_write_is_not_explained_by_a_setting_that_allows_it() {
+    let program = Program::new();
+    allow(&program, "word_count");
+    let write = explain(&program, &[], "word_count").into_iter().find(|clause| clause[0] == "files.write");
+    let decided_by = write.map(|clause| clause[3].clone());
+    assert_ne!(
+        decided_by.as_deref(),
+        Some("tools.files_allowed_paths (default)"),
+        "that list is empty and forbids nothing"
+    );
+}
+
+#[test]
+fn a_plugin_that_may_run_commands_is_explained_by_the_line_that_lets_it() {
+    let program = Program::new();
+    allow(&program, "shell_echo");
+    let place = line(&program, "shell = true");
+    let clauses = explain(&program, &[], "shell_echo");
+    assert!(clauses.iter().any(|clause| clause[3].contains(&place)), "none names {place}: {clauses:?}");
+}
+
+#[test]
+fn a_plugin_whose_section_takes_the_shell_away_is_explained_by_that_line() {
+    let program = Program::new();
+    allow(&program, "shell_echo");
+    let allowed = std::fs::read_to_string(program.path(SETTINGS)).unwrap();
+    program.write(SETTINGS, allowed.replace("shell = true", "shell = false"));
+    let clause = explain(&program, &[], "shell_echo").remove(0);
+    assert_eq!(
+        (clause[1].as_str(), clause[3].clone()),
+        ("denied", format!("plugin.shell_echo.shell ({})", line(&program, "shell =")))
+    );
+}
+
+#[test]
+fn a_built_in_plugin_whose_section_takes_the_shell_away_is_explained_by_that_line() {
+    let program = Program::new();
+    program.write(SETTINGS, "[plugin.run_shell]\nshell = false\n");
+    let clause = explain(&program, &[], "run_shell").remove(0);
+    assert_eq!(
+        (clause[1].as_str(), clause[3].clone()),
+        ("denied", format!("plugin.run_shell.shell ({})", line(&program, "shell =")))
+    );
+}
+
+#[test]
+fn other_bytes_are_explained_by_the_digest_that_does_not_fit() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    succeeded(&program.run(&["plugin", "allow", &file]));
+    crate::process::change(&file);
+    let clause = explain(&program, &[], "word_count").remove(0);
+    assert!(clause[2].ends_with("but these are not the bytes that were allowed"), "{clause:?}");
+    assert_eq!(clause[3], format!("plugin.word_count.sha256 ({})", line(&program, "sha256")));
+}
+
+#[test]
+fn nothing_is_called_in_words_that_are_no_words() {
+    let program = Program::new();
+    allow(&program, "word_count");
+    for clause in explain(&program, &[], "word_count") {
+        assert!(!clause[2].contains("below nothing"), "{clause:?}");
+    }
+}
+
+#[test]
+fn an_unknown_tool_is_answered_with_the_nearest() {
+    let output = Program::new().run(&["policy", "explain", "runshell"]);
+    assert_eq!((code(&output), stdout(&output)), (3, String::new()));
+    assert!(stderr(&output).contains("did you mean `run_shell`?"));
+}
+
+#[test]
+fn explaining_says_the_same_as_calling_does() {
+    let program = Program::new();
+    install(&program, "word_count");
+    let (_, envelope) = program.call(&["word_count", "path=a"]);
+    assert_eq!(json!(explain(&program, &[], "word_count")[0][2]), envelope["error"]["message"]);
+}

@@ -1,0 +1,93 @@
+//! What these tests ask of a process: its code, its streams, its end.
+
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::process::{Child, Output};
+use toolcrib_tests::{Program, eventually, guest};
+
+/// Lets `run_shell` run without a question.
+pub(crate) const NO_QUESTION: [&str; 2] = ["--set", "tools.shell_confirm=false"];
+
+/// Arguments of `run_shell` with a harmless declaration.
+pub(crate) fn command(text: &str) -> Value {
+    json!({ "command": text, "risk": "low", "mutation": false, "privesc": false, "why": "a test" })
+}
+
+/// A line for `toolcrib run`.
+pub(crate) fn request(id: impl Into<Value>, tool: &str, arguments: &Value) -> String {
+    format!("{}\n", json!({ "id": id.into(), "tool": tool, "arguments": arguments }))
+}
+
+/// A line for `toolcrib run` that cancels.
+pub(crate) fn cancel(id: impl Into<Value>, target: impl Into<Value>) -> String {
+    format!("{}\n", json!({ "id": id.into(), "cancel": target.into() }))
+}
+
+pub(crate) fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or_else(|| panic!("{}: {}", output.status, stderr(output)))
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text on stdout")
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text on stderr")
+}
+
+/// The result of a program that succeeded.
+pub(crate) fn succeeded(output: &Output) -> String {
+    assert_eq!(code(output), 0, "{}", stderr(output));
+    stdout(output)
+}
+
+pub(crate) fn json_of(output: &Output) -> Value {
+    let text = succeeded(output);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The lines of `toolcrib run`.
+pub(crate) fn answers(output: &Output) -> Vec<Value> {
+    let text = succeeded(output);
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+/// Waits for the end of a process, which has to come by itself; returns its exit code.
+pub(crate) fn ended(child: &mut Child) -> Option<i32> {
+    let status = RefCell::new(None);
+    let child = RefCell::new(child);
+    eventually("the process ends", || {
+        *status.borrow_mut() = child.borrow_mut().try_wait().expect("a child");
+        status.borrow().is_some()
+    });
+    status.into_inner().and_then(|status| status.code())
+}
+
+/// Whether a process still runs: it is there, and not only waited for.
+pub(crate) fn lives(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// Waits until the process has a handler for both signals; before that they would simply end it.
+pub(crate) fn catches_signals(pid: u32) {
+    const INT_AND_TERM: u64 = 1 << 1 | 1 << 14;
+    eventually("signals are caught", || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & INT_AND_TERM == INT_AND_TERM)
+    });
+}
+
+/// Puts a guest into the user's plugin directory; returns its path.
+pub(crate) fn install(program: &Program, name: &str) -> String {
+    let file = format!("data/toolcrib/plugins/{name}.wasm");
+    program.write(&file, std::fs::read(guest(name)).expect("a guest that was built"));
+    program.path(&file).display().to_string()
+}
+
+/// The same plugin in other bytes: with a custom section that says nothing.
+pub(crate) fn change(file: &str) {
+    let bytes = std::fs::read(file).expect("a plugin");
+    std::fs::write(file, [&bytes[..], &[0, 2, 1, b'x']].concat()).expect("a changed plugin");
+}

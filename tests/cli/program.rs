@@ -1,0 +1,157 @@
+//! What every program does: say its version, help, complete, and mind its own pipes and homes.
+#![expect(clippy::disallowed_methods, reason = "a pipe that breaks is made by a shell")]
+
+use crate::process::{code, json_of, stderr, stdout, succeeded};
+use std::process::{Command, Stdio};
+use toolcrib_tests::Program;
+
+const SUBCOMMANDS: [&[&str]; 15] = [
+    &[],
+    &["tools"],
+    &["call"],
+    &["run"],
+    &["plugin"],
+    &["plugin", "list"],
+    &["plugin", "inspect"],
+    &["plugin", "allow"],
+    &["policy"],
+    &["policy", "explain"],
+    &["config"],
+    &["config", "show"],
+    &["trust"],
+    &["doctor"],
+    &["completions"],
+];
+
+#[test]
+fn the_version_names_the_engine() {
+    let text = succeeded(&Program::new().run(&["--version"]));
+    assert!(text.starts_with("toolcrib 0.1.0 (wasmtime 48.0.") && text.ends_with(")\n"), "{text}");
+    for subcommand in ["tools", "call", "run"] {
+        assert!(succeeded(&Program::new().run(&[subcommand, "--version"])).contains("(wasmtime 48."));
+    }
+}
+
+#[test]
+fn every_subcommand_has_help() {
+    let program = Program::new();
+    for subcommand in SUBCOMMANDS {
+        let output = program.run(&[subcommand, &["--help"]].concat());
+        let text = succeeded(&output);
+        let usage = [&["Usage: toolcrib"], subcommand].concat().join(" ");
+        assert!(text.contains(&usage) && stderr(&output).is_empty(), "{subcommand:?}: {text}");
+    }
+}
+
+#[test]
+fn every_subcommand_is_in_the_help_of_its_parent() {
+    let program = Program::new();
+    for subcommand in SUBCOMMANDS.iter().filter_map(|path| path.split_last()) {
+        let (name, parent) = subcommand;
+        let text = succeeded(&program.run(&[parent, &["--help"]].concat()));
+        assert!(text.lines().any(|line| line.trim_start().starts_with(name)), "{name} in {parent:?}: {text}");
+    }
+}
+
+#[test]
+fn an_example_in_the_help_can_be_copied() {
+    let text = succeeded(&Program::new().run(&["call", "--help"]));
+    let examples: Vec<&str> = text.lines().skip_while(|line| *line != "Examples:").skip(1).collect();
+    for line in examples.iter().filter(|line| !line.is_empty()) {
+        assert!(line.contains("toolcrib call "), "the line before was broken: {line}");
+    }
+}
+
+#[test]
+fn completions_are_printed_for_each_shell() {
+    let program = Program::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let text = succeeded(&program.run(&["completions", shell]));
+        assert!(text.len() > 1000 && text.contains("toolcrib") && text.contains("doctor"), "{shell}");
+    }
+}
+
+#[test]
+fn completions_of_bash_are_a_script_of_bash() {
+    let program = Program::new();
+    program.write("completions", succeeded(&program.run(&["completions", "bash"])));
+    let checked = Command::new("bash").arg("-n").arg(program.path("completions")).output().unwrap();
+    assert!(checked.status.success(), "{}", stderr(&checked));
+}
+
+#[test]
+fn a_reader_that_goes_early_is_no_fault() {
+    let program = Program::new();
+    for arguments in
+        [&["tools", "--format", "json"][..], &["completions", "bash"], &["call", "time"], &["config", "show"]]
+    {
+        let mut child = program
+            .command(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((code(&output), stderr(&output)), (0, String::new()), "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_into_a_pipe_that_breaks_is_no_panic() {
+    let program = Program::new();
+    let script = format!("'{}' --help | true; '{0}' tools | head -1", Program::file().display());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).env("HOME", program.path("home")).env("XDG_STATE_HOME", program.path("state"));
+    let output = shell.output().unwrap();
+    assert_eq!((stdout(&output).lines().count(), stderr(&output)), (1, String::new()));
+}
+
+#[test]
+fn without_home_the_system_knows_it() {
+    let program = Program::new();
+    let output = program.command(&["call", "time"]).env_remove("HOME").stdin(Stdio::null()).output().unwrap();
+    assert_eq!(json_of(&output)["result"]["source"], "harness");
+}
+
+#[test]
+fn without_any_environment_but_a_home_everything_lies_below_it() {
+    let program = Program::new();
+    let mut command = program.command(&["call", "time"]);
+    for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "PATH", "TERM"] {
+        command.env_remove(name);
+    }
+    json_of(&command.stdin(Stdio::null()).output().unwrap());
+    assert!(program.path("home/.local/state/toolcrib/audit.jsonl").exists());
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_used_costs_notices_on_stderr_alone() {
+    let program = Program::new();
+    program.write("state/toolcrib", "in the way");
+    let output = program.run(&["call", "time"]);
+    assert_eq!(json_of(&output)["result"]["source"], "harness");
+    let told = stderr(&output);
+    assert!(told.lines().count() == 3 && told.lines().all(|line| line.starts_with("notice: ")), "{told}");
+}
+
+#[test]
+fn a_working_directory_that_has_gone_is_told() {
+    let program = Program::new();
+    let script = format!("mkdir gone && cd gone && rmdir ../gone && '{}' call time", Program::file().display());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).current_dir(program.root()).env("HOME", program.path("home"));
+    let output = shell.env("XDG_STATE_HOME", program.path("state")).output().unwrap();
+    assert_eq!(code(&output), 10);
+    assert!(stderr(&output).contains("unavailable: the working directory is gone: "), "{}", stderr(&output));
+}
+
+#[test]
+fn nothing_is_left_in_the_working_directory() {
+    let program = Program::new();
+    for arguments in [&["tools"][..], &["call", "time"], &["doctor"], &["config", "show"], &["plugin", "list"]] {
+        succeeded(&program.run(arguments));
+    }
+    assert_eq!(std::fs::read_dir(program.path("work")).unwrap().count(), 0);
+}

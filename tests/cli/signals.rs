@@ -1,0 +1,98 @@
+//! Ctrl-C and SIGTERM: the first asks all calls to end, the second ends the program.
+
+use crate::process::{NO_QUESTION, catches_signals, command, ended, lives, request};
+use serde_json::{Value, json};
+use std::io::Read;
+use toolcrib_tests::{Program, Running, eventually};
+
+/// What runs until it is ended, and is hard to end.
+fn endless() -> Value {
+    command("(trap '' TERM INT; exec sleep 1000) & echo $! > pids; echo $$ >> pids; touch ready; wait")
+}
+
+fn begun(program: &Program) -> Vec<String> {
+    eventually("the command runs", || program.path("work/ready").exists());
+    let pids = std::fs::read_to_string(program.path("work/pids")).unwrap();
+    let pids: Vec<String> = pids.lines().map(str::to_owned).collect();
+    assert!(pids.len() == 2 && pids.iter().all(|pid| lives(pid)));
+    pids
+}
+
+fn none_lives(pids: &[String]) {
+    assert!(!pids.iter().any(|pid| lives(pid)), "the command lives on");
+}
+
+fn call(program: &Program) -> Running {
+    program.start(&[&NO_QUESTION[..], &["call", "run_shell", &endless().to_string()]].concat())
+}
+
+#[test]
+fn one_signal_cancels_a_call_which_still_gives_its_envelope() {
+    for signal in ["INT", "TERM"] {
+        let program = Program::new();
+        let mut running = call(&program);
+        let pids = begun(&program);
+        running.signal(signal);
+        assert_eq!(running.line()["error"]["kind"], "cancelled", "{signal}");
+        assert_eq!(ended(&mut running.child), Some(130), "{signal}");
+        none_lives(&pids);
+        let mut said = String::new();
+        running.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(said, "cancelled: the call was cancelled\n");
+    }
+}
+
+#[test]
+fn one_signal_cancels_all_calls_of_a_run_and_ends_it() {
+    for signal in ["INT", "TERM"] {
+        let program = Program::new();
+        let mut running = program.start(&[&NO_QUESTION[..], &["run"]].concat());
+        running.send(&request(1, "run_shell", &endless()));
+        let pids = begun(&program);
+        running.signal(signal);
+        let answer = running.line();
+        assert_eq!((&answer["id"], &answer["error"]["kind"]), (&json!(1), &json!("cancelled")), "{signal}");
+        assert_eq!(ended(&mut running.child), Some(130), "{signal}");
+        none_lives(&pids);
+    }
+}
+
+#[test]
+fn one_signal_ends_a_run_that_waits_for_input() {
+    let program = Program::new();
+    let mut running = program.start(&["run"]);
+    catches_signals(running.child.id());
+    running.signal("INT");
+    assert_eq!(ended(&mut running.child), Some(130));
+}
+
+#[test]
+fn one_signal_ends_a_call_that_waits_for_its_arguments() {
+    let program = Program::new();
+    let mut running = program.start(&["call", "time", "-"]);
+    catches_signals(running.child.id());
+    running.signal("INT");
+    assert_eq!(ended(&mut running.child), Some(130));
+}
+
+/// Nobody reads the answers, so after the first signal the program waits to write them; the command's end shows that the
+/// first signal has been heard.
+#[test]
+fn a_second_signal_ends_a_run_at_once() {
+    let program = Program::new();
+    let mut running = program.start(&[&NO_QUESTION[..], &["run"]].concat());
+    running.send(&request("endless", "run_shell", &endless()));
+    let pids = begun(&program);
+    let long = command("yes | head -c 3000; touch last");
+    (0..50).for_each(|id| running.send(&request(id, "run_shell", &long)));
+    eventually("more was answered than a pipe holds", || program.path("work/last").exists());
+    let audit = || std::fs::read_to_string(program.path("state/toolcrib/audit.jsonl")).unwrap();
+    eventually("all short calls have ended", || audit().matches("\"outcome\":\"ok\"").count() == 50);
+
+    running.signal("INT");
+    eventually("the first signal was heard", || !pids.iter().any(|pid| lives(pid)));
+    eventually("the call has its outcome", || audit().contains("\"outcome\":\"cancelled\""));
+    assert!(running.child.try_wait().unwrap().is_none(), "it ended although its answers were not read");
+    running.signal("INT");
+    assert_eq!(ended(&mut running.child), Some(130));
+}

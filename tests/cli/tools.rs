@@ -1,0 +1,75 @@
+//! `toolcrib tools`: what there is.
+
+use crate::process::{code, install, json_of, stderr, stdout, succeeded};
+use serde_json::{Value, json};
+use toolcrib_tests::Program;
+
+const BUILT_IN: [&str; 4] = ["read_file", "run_shell", "time", "write_file"];
+
+#[test]
+fn the_table_names_every_tool_and_its_state() {
+    let output = Program::new().run(&["tools"]);
+    let table = succeeded(&output);
+    for name in BUILT_IN {
+        let row = table.lines().find(|line| line.trim_start().starts_with(name));
+        assert!(row.is_some_and(|row| row.contains("built in") && row.contains("ready")), "{name}: {table}");
+    }
+    assert!(!table.contains('\u{1b}'), "colours without a terminal: {table:?}");
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn the_json_has_what_a_model_api_takes() {
+    let tools = json_of(&Program::new().run(&["tools", "--format", "json"]));
+    let names: Vec<&Value> = tools.as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert!(BUILT_IN.iter().all(|name| names.contains(&&json!(name))), "{names:?}");
+    for tool in tools.as_array().unwrap() {
+        assert_eq!(tool["inputSchema"]["type"], "object");
+        assert!(tool["description"].as_str().unwrap().contains("When NOT to use: "));
+        assert_eq!((&tool["available"], &tool["denial"]), (&json!(true), &Value::Null));
+    }
+}
+
+#[test]
+fn one_tool_is_shown_with_all_it_says_of_itself() {
+    let program = Program::new();
+    let page = succeeded(&program.run(&["tools", "read_file"]));
+    assert!(page.starts_with("read_file, of plugin read_file (built in)\n"), "{page}");
+    assert!(page.contains("Arguments {\"path\": string, \"offset\"?: integer, \"why\"?: string}\n"), "{page}");
+    for line in ["When to use: ", "When NOT to use: ", "Disambiguation: ", "Examples:", "  path: File to read"] {
+        assert!(page.contains(line), "{line}: {page}");
+    }
+    let tool = json_of(&program.run(&["tools", "read_file", "--format", "json"]));
+    assert_eq!(tool["name"], "read_file");
+}
+
+#[test]
+fn an_unknown_tool_is_answered_with_the_nearest() {
+    let output = Program::new().run(&["tools", "read-file"]);
+    assert_eq!((code(&output), stdout(&output)), (3, String::new()));
+    assert_eq!(stderr(&output), "unknown_tool: there is no tool `read-file`\nhint: did you mean `read_file`?\n");
+}
+
+#[test]
+fn a_plugin_that_was_not_allowed_is_listed_with_the_command_that_allows_it() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    let tools = json_of(&program.run(&["tools", "--format", "json"]));
+    let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "word_count").unwrap();
+    assert_eq!((&tool["available"], &tool["plugin"]["builtin"]), (&json!(false), &json!(false)));
+    let hint = format!("allow it: `toolcrib plugin allow {file}`");
+    assert_eq!(tool["denial"]["hint"], hint);
+    assert!(succeeded(&program.run(&["tools"])).contains(&hint));
+    let page = succeeded(&program.run(&["tools", "word_count"]));
+    assert!(page.contains("Not available: `word_count` needs `files`") && page.contains(&hint), "{page}");
+}
+
+#[test]
+fn a_plugin_that_was_refused_is_told_beside_the_table() {
+    let program = Program::new();
+    program.write("data/toolcrib/plugins/broken.wasm", "nothing");
+    let output = program.run(&["tools", "--format", "json"]);
+    assert_eq!(json_of(&output).as_array().unwrap().len(), BUILT_IN.len());
+    let file = program.path("data/toolcrib/plugins/broken.wasm").display().to_string();
+    assert!(stderr(&output).starts_with(&format!("notice: plugin `{file}` was refused: it is not a component: ")));
+}

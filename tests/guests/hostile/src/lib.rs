@@ -1,0 +1,240 @@
+//! `hostile`: misbehaves as its argument says. What the host does about it stands in `tests/adversarial/`.
+#![cfg(target_arch = "wasm32")]
+#![expect(unsafe_code, reason = "an attacker has no scruples")]
+
+use serde::Deserialize;
+use std::hint::black_box;
+use std::time::Duration;
+use toolcrib_sdk::bindings::toolcrib::plugin::{events, files, shell};
+use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Risk, Tool, notice, schemars};
+
+struct Hostile;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// What to do.
+    how: How,
+    /// Text for those that take one.
+    #[serde(default)]
+    text: String,
+    /// A number for those that take one.
+    #[serde(default)]
+    number: u64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum How {
+    Spin,
+    Recurse,
+    Unreachable,
+    OutOfBounds,
+    BadIndirectCall,
+    GrowMemory,
+    HugeResult,
+    HugeArgument,
+    HoardHandles,
+    GuessHandle,
+    CallHost,
+    SayMuch,
+    PrintMuch,
+    PrintOneLine,
+    Print,
+    InvalidUtf8,
+    OddText,
+    Sleep,
+    Say,
+    Notice,
+    NoticeMuch,
+    Fail,
+    WriteFile,
+    ReadFile,
+    ReadMuch,
+    UseWasi,
+    RunCommand,
+    ExtremeNumbers,
+    Remember,
+    FillMemory,
+}
+
+impl Tool for Hostile {
+    const NAME: &str = "hostile";
+    const SUMMARY: &str = "Misbehave.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "Never.",
+        when_not_to_use: "Always.",
+        disambiguation: "There is no other.",
+        examples: &[r#"{"how":"spin"}"#],
+    };
+    type Input = Input;
+    type Output = String;
+
+    fn call(input: Input) -> Result<String> {
+        match input.how {
+            How::Fail => Err(Failure::failed(&input.text).hint(input.text)),
+            _ => Ok(misbehave(input)),
+        }
+    }
+}
+
+fn misbehave(Input { how, text, number }: Input) -> String {
+    match how {
+        How::Spin => loop {
+            black_box(0);
+        },
+        How::Recurse => recurse(0).to_string(),
+        How::Unreachable => core::arch::wasm32::unreachable(),
+        // SAFETY: none; that is the point.
+        How::OutOfBounds => unsafe { black_box(0xffff_0000_usize as *const u8).read_volatile() }.to_string(),
+        // SAFETY: none; that is the point.
+        How::BadIndirectCall => unsafe { std::mem::transmute::<usize, fn() -> u32>(black_box(99_999))() }.to_string(),
+        How::GrowMemory => grow_memory(),
+        How::HugeResult => "x".repeat(50 << 20),
+        How::HugeArgument => {
+            events::info(&"x".repeat(50 << 20));
+            "the host took it".into()
+        }
+        How::HoardHandles => hoard_handles(number),
+        How::GuessHandle => guess_handle(u32::try_from(number).unwrap_or_default()),
+        How::CallHost => {
+            (0..number).for_each(|done| events::progress(done, None, None));
+            "the host took it".into()
+        }
+        How::SayMuch => {
+            (0..number).for_each(|_| events::info(&text));
+            "the host took it".into()
+        }
+        How::PrintMuch => {
+            (0..number).for_each(|_| println!("{text}"));
+            "printed".into()
+        }
+        How::PrintOneLine => {
+            (0..number).for_each(|_| print!("{text}"));
+            "printed".into()
+        }
+        How::Print => {
+            println!("{text}");
+            eprintln!("{text}");
+            "printed".into()
+        }
+        How::InvalidUtf8 => {
+            // SAFETY: none; that is the point.
+            events::info(unsafe { std::str::from_utf8_unchecked(black_box(b"\xff\xfe\xc0")) });
+            "the host took it".into()
+        }
+        How::OddText => "a\0b\u{ffff}c\u{feff}d".into(),
+        How::Sleep => {
+            std::thread::sleep(Duration::from_millis(number));
+            "slept".into()
+        }
+        How::Say => text,
+        How::Notice => {
+            notice(text);
+            "noticed".into()
+        }
+        How::NoticeMuch => {
+            (0..number).for_each(|_| notice(&text));
+            "noticed".into()
+        }
+        How::Fail => "it fails elsewhere".into(),
+        How::WriteFile => format!("{:?}", files::write(&text, b"planted").map_err(|failure| failure.kind)),
+        How::ReadFile => {
+            format!("{:?}", files::read(&text, number, u32::MAX).map(|read| read.text).map_err(|failure| failure.kind))
+        }
+        How::ReadMuch => {
+            let refused = (0..number).filter(|_| files::read(&text, 0, 1).is_err()).count();
+            format!("{refused} refused")
+        }
+        How::UseWasi => use_wasi(&text),
+        How::RunCommand => run(&text, shell::Wait::UntilExit),
+        How::ExtremeNumbers => extreme_numbers(&text),
+        How::Remember => remember(),
+        How::FillMemory => {
+            let mut block = vec![0_u8; 32 << 20];
+            (0..number).for_each(|round| black_box(&mut block).fill(round.to_le_bytes()[0]));
+            "filled".into()
+        }
+    }
+}
+
+fn recurse(depth: u64) -> u64 {
+    let frame = black_box([depth; 3]);
+    if frame[0] == u64::MAX {
+        return 0;
+    }
+    black_box(recurse(black_box(frame[0] + 1))) + frame[2]
+}
+
+fn grow_memory() -> String {
+    let mut pages = 0;
+    while core::arch::wasm32::memory_grow::<0>(1) != usize::MAX {
+        pages += 1;
+    }
+    format!("{pages} pages, then no more")
+}
+
+fn declaration() -> Declaration {
+    Declaration { risk: Risk::Low, mutation: false, privesc: false, why: "an attack".into() }
+}
+
+fn hoard_handles(number: u64) -> String {
+    (0..number).for_each(|_| std::mem::forget(shell::Command::new("true", &declaration())));
+    format!("{number} handles")
+}
+
+fn guess_handle(number: u32) -> String {
+    // SAFETY: none; that is the point.
+    let command = unsafe { shell::Command::from_handle(number) };
+    format!("{:?}", command.run().map_err(|failure| failure.kind))
+}
+
+fn run(text: &str, wait: shell::Wait) -> String {
+    let command = shell::Command::new(text, &declaration());
+    command.wait(wait);
+    match command.run() {
+        Ok(shell::Outcome::Finished(done)) => done.stdout.text,
+        Ok(shell::Outcome::Dispatched(pane)) => pane,
+        Err(failure) => failure.kind,
+    }
+}
+
+/// What std finds of a system: files, sockets, names, environment, arguments. `address` is one that listens.
+fn use_wasi(address: &str) -> String {
+    use std::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
+    let reached = [
+        std::fs::read("/etc/passwd").is_ok(),
+        std::fs::read_dir("/").is_ok(),
+        std::fs::write("planted", "x").is_ok(),
+        TcpStream::connect(address).is_ok(),
+        TcpListener::bind("127.0.0.1:0").is_ok(),
+        UdpSocket::bind("127.0.0.1:0").is_ok_and(|socket| socket.send_to(b"x", address).is_ok()),
+        "localhost:80".to_socket_addrs().is_ok(),
+        std::env::vars().next().is_some(),
+        std::env::args().next().is_some(),
+        std::io::Read::read(&mut std::io::stdin(), &mut [0]).is_ok_and(|read| read > 0),
+    ];
+    format!("{reached:?}")
+}
+
+fn extreme_numbers(path: &str) -> String {
+    let command = shell::Command::new("echo x", &declaration());
+    command.head(u32::MAX);
+    command.wait(shell::Wait::AtMostMs(u64::MAX));
+    events::progress(u64::MAX, Some(0), None);
+    let outcomes = [
+        command.run().map(|_| String::new()).unwrap_or_else(|failure| failure.kind),
+        run("sleep 9", shell::Wait::AtMostMs(0)),
+        files::read(path, u64::MAX, u32::MAX).map_or_else(|failure| failure.kind, |read| read.text),
+        files::read(path, 0, 0).map_or_else(|failure| failure.kind, |read| read.text),
+    ];
+    outcomes.join("|")
+}
+
+fn remember() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    (CALLS.fetch_add(1, Ordering::Relaxed) + 1).to_string()
+}
+
+toolcrib_sdk::export!(Hostile);

@@ -1,0 +1,296 @@
+//! A host in this process, with directories, settings and an approver of its own.
+
+use async_trait::async_trait;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use toolcrib::backend::local::Local;
+use toolcrib::call::{Arguments, CallContext, Host, Request};
+use toolcrib::config::{PolicySource, Settings, Sources};
+use toolcrib::dirs::Dirs;
+use toolcrib::envelope::{Envelope, Failure};
+use toolcrib::event::{Event, EventSink};
+use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
+use toolcrib::registry::{BUILTINS, Registry};
+use toolcrib::sandbox::Compiler;
+
+/// The file of a guest below `tests/guests/`.
+#[must_use]
+pub fn guest(name: &str) -> PathBuf {
+    Path::new(env!("GUESTS")).join(format!("{name}.wasm"))
+}
+
+/// A host that is being prepared, then called. Shell commands run without a question unless [`TestHost::answering`] is used.
+pub struct TestHost {
+    directory: TempDir,
+    sources: Sources,
+    asked: Arc<Asked>,
+    plugins: Vec<PathBuf>,
+    ready: std::sync::OnceLock<(Host, CallContext)>,
+    events: Arc<Events>,
+    /// Ends the calls of this host.
+    pub cancel: CancellationToken,
+}
+
+/// An approver with a fixed answer, which remembers what it was asked.
+pub struct Asked {
+    answer: Answer,
+    requests: Mutex<Vec<ApprovalRequest>>,
+}
+
+#[derive(Default)]
+struct Events(Mutex<Vec<Event>>);
+
+impl EventSink for Events {
+    fn emit(&self, event: Event) {
+        self.0.lock().expect("no test panics while it holds the events").push(event);
+    }
+}
+
+#[async_trait]
+impl Approver for Asked {
+    async fn ask(&self, request: &ApprovalRequest) -> Answer {
+        self.requests.lock().expect("no test panics while it holds the requests").push(request.clone());
+        self.answer.clone()
+    }
+
+    fn name(&self) -> &'static str {
+        "the test"
+    }
+}
+
+impl Default for TestHost {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl TestHost {
+    /// A host with default settings, but that commands run without a question.
+    ///
+    /// # Panics
+    ///
+    /// When there is no room for its directories.
+    #[must_use]
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for name in ["home", "work", "config"] {
+            std::fs::create_dir(directory.path().join(name)).expect("a directory");
+        }
+        let sources = Sources { home: directory.path().join("home"), ..Sources::default() };
+        let asked = Arc::new(Asked { answer: Answer::No, requests: Mutex::default() });
+        let (plugins, ready, events) = (Vec::new(), std::sync::OnceLock::new(), Arc::default());
+        Self { directory, sources, asked, plugins, ready, events, cancel: CancellationToken::new() }
+            .set("tools.shell_confirm=false")
+    }
+
+    /// The working directory of its tools.
+    #[must_use]
+    pub fn work(&self) -> PathBuf {
+        self.directory.path().join("work")
+    }
+
+    /// The home of its user.
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
+        self.directory.path().join("home")
+    }
+
+    /// Its directories.
+    #[must_use]
+    pub fn dirs(&self) -> Dirs {
+        Dirs::below(self.directory.path())
+    }
+
+    /// Adds a setting, as `--set` does.
+    #[must_use]
+    pub fn set(mut self, setting: &str) -> Self {
+        self.sources.set.push(setting.into());
+        self
+    }
+
+    /// Writes the user's settings.
+    ///
+    /// # Panics
+    ///
+    /// When the file cannot be written.
+    #[must_use]
+    pub fn user(mut self, text: &str) -> Self {
+        let path = self.directory.path().join("user.toml");
+        std::fs::write(&path, text).expect("the user's settings");
+        self.sources.user = Some(path);
+        self
+    }
+
+    /// Adds an operator's policy.
+    ///
+    /// # Panics
+    ///
+    /// When the file cannot be written.
+    #[must_use]
+    pub fn policy(mut self, text: &str) -> Self {
+        let path = self.directory.path().join(format!("policy{}.toml", self.sources.policies.len()));
+        std::fs::write(&path, text).expect("a policy");
+        self.sources.policies.push(PolicySource { path, required: true });
+        self
+    }
+
+    /// Asks before commands, and answers so.
+    #[must_use]
+    pub fn answering(mut self, answer: Answer) -> Self {
+        self.asked = Arc::new(Asked { answer, requests: Mutex::default() });
+        self.set("tools.shell_confirm=true")
+    }
+
+    /// Puts a guest of the tests into its plugin directory, without any grant.
+    ///
+    /// # Panics
+    ///
+    /// When the guest cannot be copied.
+    #[must_use]
+    pub fn plugin(self, name: &str) -> Self {
+        self.plugin_as(name, &std::fs::read(guest(name)).expect("a guest that was built"))
+    }
+
+    /// Puts these bytes into its plugin directory, under a name.
+    ///
+    /// # Panics
+    ///
+    /// When the file cannot be written.
+    #[must_use]
+    pub fn plugin_as(mut self, name: &str, bytes: &[u8]) -> Self {
+        let directory = self.directory.path().join("plugins");
+        std::fs::create_dir_all(&directory).expect("a directory of plugins");
+        std::fs::write(directory.join(format!("{name}.wasm")), bytes).expect("a plugin");
+        self.plugins = vec![directory];
+        self
+    }
+
+    /// Grants a guest of the tests something, bound to its digest: `shell=true`, `files.read=["/a"]`.
+    ///
+    /// # Panics
+    ///
+    /// When the guest cannot be read.
+    #[must_use]
+    pub fn grant(self, name: &str, line: &str) -> Self {
+        let plugin = toolcrib::registry::Plugin::open(&guest(name), &toolcrib::config::Config::default().limits);
+        let plugin = plugin.map_err(|refused| refused.reason).expect("a guest that can be a plugin");
+        let host = self.set(&format!("plugin.{name}.sha256={:?}", plugin.sha256()));
+        host.set(&format!("plugin.{name}.{line}"))
+    }
+
+    /// Makes the host, the first time.
+    ///
+    /// # Errors
+    ///
+    /// When its settings cannot be used.
+    ///
+    /// # Panics
+    ///
+    /// When the settings are wrong in themselves.
+    pub fn build(&self) -> Result<&(Host, CallContext), Failure> {
+        if let Some(ready) = self.ready.get() {
+            return Ok(ready);
+        }
+        let settings = Settings::load(&self.sources).expect("settings that can be read");
+        let policies: Vec<PathBuf> = self.sources.policies.iter().map(|policy| policy.path.clone()).collect();
+        let (host, _notices) = Host::new(&settings, &self.dirs(), &policies, Compiler::Child(crate::Program::file()))?;
+        let context = CallContext {
+            principal: "test".into(),
+            session: Arc::default(),
+            tools: Arc::new(Registry::load(BUILTINS, &self.plugins, &settings.config.limits)),
+            backend: Arc::new(Local::new(self.work(), self.home())),
+            events: self.events.clone(),
+            approver: self.asked.clone(),
+            cancel: self.cancel.clone(),
+        };
+        Ok(self.ready.get_or_init(|| (host, context)))
+    }
+
+    /// The host and its context.
+    ///
+    /// # Panics
+    ///
+    /// When its settings cannot be used.
+    #[must_use]
+    pub fn parts(&self) -> &(Host, CallContext) {
+        self.build().map_err(|failure| failure.message).expect("settings that can be used")
+    }
+
+    /// Calls a tool.
+    pub async fn call(&self, tool: &str, arguments: Value) -> Envelope {
+        self.send(tool, Arguments::Json(arguments)).await
+    }
+
+    /// Calls a tool with arguments as they came.
+    pub async fn send(&self, tool: &str, arguments: Arguments) -> Envelope {
+        let (host, context) = self.parts();
+        host.call(Request { tool: tool.into(), arguments }, context).await
+    }
+
+    /// Calls a tool and returns its result.
+    ///
+    /// # Panics
+    ///
+    /// When the call fails.
+    pub async fn result(&self, tool: &str, arguments: Value) -> Value {
+        let envelope = self.call(tool, arguments).await;
+        envelope.outcome.map(|output| output.result).map_err(|failure| failure.to_json().to_string()).expect("a result")
+    }
+
+    /// Calls a tool and returns its failure.
+    ///
+    /// # Panics
+    ///
+    /// When the call succeeds.
+    pub async fn failure(&self, tool: &str, arguments: Value) -> Failure {
+        self.call(tool, arguments).await.outcome.map(|output| output.result.to_string()).expect_err("a failure")
+    }
+
+    /// Runs a command with a harmless declaration and returns its result.
+    pub async fn shell(&self, command: &str) -> Value {
+        self.result("run_shell", shell(command)).await
+    }
+
+    /// Runs a command with a harmless declaration and returns its failure.
+    pub async fn shell_failure(&self, command: &str) -> Failure {
+        self.failure("run_shell", shell(command)).await
+    }
+
+    /// What the approver was asked so far.
+    ///
+    /// # Panics
+    ///
+    /// When a test panicked meanwhile.
+    #[must_use]
+    pub fn asked(&self) -> Vec<ApprovalRequest> {
+        self.asked.requests.lock().expect("no test panics while it holds the requests").clone()
+    }
+
+    /// The events so far.
+    ///
+    /// # Panics
+    ///
+    /// When a test panicked meanwhile.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.events.0.lock().expect("no test panics while it holds the events").clone()
+    }
+
+    /// The audit trail so far.
+    ///
+    /// # Panics
+    ///
+    /// When a line is not JSON.
+    #[must_use]
+    pub fn audit(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.dirs().audit()).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).expect("an audit line")).collect()
+    }
+}
+
+fn shell(command: &str) -> Value {
+    serde_json::json!({ "command": command, "risk": "low", "mutation": false, "privesc": false, "why": "a test" })
+}

@@ -1,0 +1,199 @@
+//! The program as a child process, with directories of its own.
+#![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// `toolcrib` in a home of its own.
+pub struct Program {
+    directory: TempDir,
+}
+
+/// `toolcrib` while it runs, with its stdin and stdout at hand.
+pub struct Running {
+    /// The process.
+    pub child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Default for Program {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Program {
+    /// A home with nothing in it.
+    ///
+    /// # Panics
+    ///
+    /// When there is no room for it.
+    #[must_use]
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        for name in ["home", "work", "config/toolcrib", "state", "data"] {
+            std::fs::create_dir_all(directory.path().join(name)).expect("a directory");
+        }
+        Self { directory }
+    }
+
+    /// A path below its directory: `home`, `work`, `config`, `state`, `data`.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Writes a file below its directory.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be written.
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("a file has a directory")).expect("a directory");
+        std::fs::write(path, text).expect("a file");
+    }
+
+    /// The program's own file, built beside the tests.
+    ///
+    /// # Panics
+    ///
+    /// When it was not built.
+    #[must_use]
+    pub fn file() -> PathBuf {
+        let test = std::env::current_exe().expect("a running test has a file");
+        let file = test.ancestors().nth(2).expect("tests lie in PROFILE/deps").join("toolcrib");
+        assert!(file.exists(), "{} is missing: build it first, as tests/run does", file.display());
+        file
+    }
+
+    /// The command with its environment, ready for arguments.
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(Self::file());
+        command.args(arguments).current_dir(self.path("work")).env_clear();
+        command
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.path("home"))
+            .env("TERM", "xterm");
+        for (name, directory) in [("XDG_CONFIG_HOME", "config"), ("XDG_STATE_HOME", "state"), ("XDG_DATA_HOME", "data")]
+        {
+            command.env(name, self.path(directory));
+        }
+        command
+    }
+
+    /// Runs it to its end, without stdin and without a terminal.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    #[must_use]
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        without_terminal(&mut self.command(arguments)).stdin(Stdio::null()).output().expect("the program starts")
+    }
+
+    /// Runs it with this text on stdin.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    #[must_use]
+    pub fn run_with(&self, arguments: &[&str], input: &str) -> Output {
+        let mut running = self.start(arguments);
+        running.send(input);
+        running.close();
+        let mut child = running.child;
+        child.stdout = Some(running.stdout.into_inner());
+        child.wait_with_output().expect("the program ends")
+    }
+
+    /// Starts it with pipes for stdin and stdout.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start(&self, arguments: &[&str]) -> Running {
+        let mut command = self.command(arguments);
+        without_terminal(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().expect("piped"));
+        Running { child, stdin, stdout }
+    }
+
+    /// Calls a tool; returns exit code and envelope.
+    ///
+    /// # Panics
+    ///
+    /// When stdout is not one envelope.
+    #[must_use]
+    pub fn call(&self, arguments: &[&str]) -> (i32, Value) {
+        let output = self.run(&[&["call"], arguments].concat());
+        let stdout = String::from_utf8(output.stdout).expect("text");
+        let envelope = serde_json::from_str(&stdout).unwrap_or_else(|error| {
+            panic!("{error}: {stdout}{}", String::from_utf8_lossy(&output.stderr));
+        });
+        (output.status.code().expect("an exit code"), envelope)
+    }
+
+    /// The directory that it was given.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// A test run from a terminal must not be asked on it.
+fn without_terminal(command: &mut Command) -> &mut Command {
+    use std::os::unix::process::CommandExt;
+    #[expect(unsafe_code, reason = "code between fork and exec has no safe form")]
+    // SAFETY: setsid is one system call; it neither allocates nor locks.
+    unsafe {
+        command.pre_exec(|| rustix::process::setsid().map(|_| ()).map_err(Into::into))
+    }
+}
+
+impl Running {
+    /// Writes text to its stdin.
+    ///
+    /// # Panics
+    ///
+    /// When its stdin was closed.
+    pub fn send(&mut self, text: &str) {
+        let stdin = self.stdin.as_mut().expect("stdin is open");
+        // A program that ended early is seen by what it answered.
+        let _ = stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush());
+    }
+
+    /// Closes its stdin.
+    pub fn close(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Reads one line of its stdout as JSON.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such line.
+    pub fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("a line");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: `{line}`"))
+    }
+
+    /// Sends it a signal by name, such as `INT`.
+    ///
+    /// # Panics
+    ///
+    /// When `kill` cannot be run.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "the signal was not sent");
+    }
+}

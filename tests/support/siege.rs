@@ -1,0 +1,220 @@
+//! A host under attack: the program serves calls, and afterwards everything must be as before.
+
+use crate::{Program, Running, guest};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What is prepared before the host is started.
+pub struct Preparation {
+    program: Program,
+    arguments: Vec<String>,
+}
+
+/// `toolcrib run` with hostile plugins.
+pub struct Siege {
+    /// Its directories; plugins are in `plugins`.
+    pub program: Program,
+    running: Running,
+    calls: u64,
+    before: Holdings,
+}
+
+/// What a process holds.
+#[derive(Debug, PartialEq)]
+struct Holdings {
+    descriptors: usize,
+    threads: usize,
+    children: Vec<u32>,
+}
+
+impl Default for Preparation {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Preparation {
+    /// A host whose commands run without a question.
+    #[must_use]
+    pub fn new() -> Self {
+        let program = Program::new();
+        let plugins = program.path("plugins").display().to_string();
+        program.write("plugins/readme.txt", "");
+        let arguments = vec!["--plugins".into(), plugins, "--set".into(), "tools.shell_confirm=false".into()];
+        Self { program, arguments }
+    }
+
+    /// Adds a setting.
+    #[must_use]
+    pub fn set(mut self, setting: &str) -> Self {
+        self.arguments.extend(["--set".into(), setting.into()]);
+        self
+    }
+
+    /// Adds a guest of the tests.
+    ///
+    /// # Panics
+    ///
+    /// When it was not built.
+    #[must_use]
+    pub fn guest(self, name: &str) -> Self {
+        let bytes = std::fs::read(guest(name)).expect("a guest that was built");
+        self.component(name, &bytes)
+    }
+
+    /// Adds a component under a name.
+    #[must_use]
+    pub fn component(self, name: &str, bytes: &[u8]) -> Self {
+        self.program.write(&format!("plugins/{name}.wasm"), bytes);
+        self
+    }
+
+    /// Grants a guest of the tests everything that it asks for, files below the working directory.
+    #[must_use]
+    pub fn allowing(self, name: &str) -> Self {
+        let file = self.plugin(name);
+        let allowed = self.program.run(&["plugin", "allow", &file.display().to_string()]);
+        assert!(allowed.status.success(), "{}", String::from_utf8_lossy(&allowed.stderr));
+        self
+    }
+
+    /// The file of a plugin that was added.
+    #[must_use]
+    pub fn plugin(&self, name: &str) -> PathBuf {
+        self.program.path("plugins").join(format!("{name}.wasm"))
+    }
+
+    /// Starts the host, and has it do one call of each kind, so that what it holds is settled.
+    #[must_use]
+    pub fn begin(self) -> Siege {
+        let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).chain(["run"]).collect();
+        let running = self.program.start(&arguments);
+        let before = Holdings { descriptors: 0, threads: 0, children: Vec::new() };
+        let mut siege = Siege { program: self.program, running, calls: 0, before };
+        siege.healthy();
+        siege.before = siege.holdings();
+        siege
+    }
+}
+
+impl Siege {
+    /// A host with one guest of the tests, which has no grant.
+    #[must_use]
+    pub fn with(guest: &str) -> Preparation {
+        Preparation::new().guest(guest)
+    }
+
+    /// Calls a tool and returns its envelope.
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let id = self.send(tool, arguments);
+        let answer = self.running.line();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// Sends a call without waiting for its answer; returns its id.
+    pub fn send(&mut self, tool: &str, arguments: Value) -> u64 {
+        self.calls += 1;
+        let line = json!({ "id": self.calls, "tool": tool, "arguments": arguments });
+        self.running.send(&format!("{line}\n"));
+        self.calls
+    }
+
+    /// The next answer, whichever call it belongs to.
+    pub fn answer(&mut self) -> Value {
+        self.running.line()
+    }
+
+    /// Calls a tool that must fail; returns `kind: message`.
+    pub fn failure(&mut self, tool: &str, arguments: Value) -> String {
+        let answer = self.call(tool, arguments);
+        let error = &answer["error"];
+        assert!(error.is_object(), "it succeeded: {answer}");
+        format!("{}: {}", error["kind"].as_str().unwrap_or_default(), error["message"].as_str().unwrap_or_default())
+    }
+
+    /// Why a plugin was refused, as `plugin list` says.
+    #[must_use]
+    pub fn refusal(&self, name: &str) -> String {
+        let plugins = self.program.path("plugins").display().to_string();
+        let output = self.program.run(&["--plugins", &plugins, "tools", "--format", "json"]);
+        assert!(output.status.success(), "the listing fails");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let line = said
+            .lines()
+            .find(|line| line.contains(&format!("{name}.wasm`")) || line.contains(&format!("plugin `{name}`")));
+        line.unwrap_or_else(|| panic!("nothing is said of `{name}`: {said}")).to_owned()
+    }
+
+    /// The host's process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.running.child.id()
+    }
+
+    /// Ends the siege: a healthy call works, descriptors, threads and children are as before, and every call has one outcome.
+    ///
+    /// # Panics
+    ///
+    /// When that is not so.
+    pub fn lift(mut self) {
+        self.healthy();
+        let begin = Instant::now();
+        while self.holdings() != self.before && begin.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(self.holdings(), self.before, "the host does not hold what it held before");
+        self.running.close();
+        assert!(self.running.child.wait().is_ok_and(|status| status.success()), "the host ends badly");
+        let trail = std::fs::read_to_string(self.program.path("state/toolcrib/audit.jsonl")).expect("an audit trail");
+        let mut outcomes: HashMap<String, (u32, u32)> = HashMap::new();
+        for line in trail.lines() {
+            let line: Value = serde_json::from_str(line).expect("an audit line");
+            let counts = outcomes.entry(line["call"].to_string()).or_default();
+            if line["event"] == "accepted" { counts.0 += 1 } else { counts.1 += 1 }
+        }
+        assert!(outcomes.values().all(|counts| *counts == (1, 1)), "a call without exactly one outcome: {trail}");
+    }
+
+    fn healthy(&mut self) {
+        assert_eq!(self.call("time", json!({}))["result"]["source"], "harness");
+        let shell = json!({ "command": "true", "risk": "low", "mutation": false, "privesc": false, "why": "health" });
+        assert_eq!(self.call("run_shell", shell)["result"]["exit_code"], 0);
+        let write = json!({ "path": "health.txt", "content": "well" });
+        assert!(self.call("write_file", write)["result"].is_string());
+        assert_eq!(self.call("read_file", json!({ "path": "health.txt" }))["result"], "well");
+    }
+
+    fn holdings(&self) -> Holdings {
+        let process = PathBuf::from(format!("/proc/{}", self.pid()));
+        let tasks = process.join("task");
+        Holdings {
+            descriptors: entries(&process.join("fd")).iter().filter(|descriptor| !is_code(descriptor)).count(),
+            threads: entries(&tasks).iter().filter(|task| !is_spare(task)).count(),
+            children: entries(&tasks).iter().flat_map(|task| children(task)).collect(),
+        }
+    }
+}
+
+/// A thread for blocking work comes when there is some and goes when there has been none for ten seconds.
+fn is_spare(task: &Path) -> bool {
+    std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "tokio-rt-worker")
+}
+
+/// Each loaded component keeps the image of its memory, once.
+fn is_code(descriptor: &Path) -> bool {
+    std::fs::read_link(descriptor).is_ok_and(|target| target.to_string_lossy().contains("wasm-memory-image"))
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(directory)
+        .map(|entries| entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
+        .unwrap_or_default()
+}
+
+fn children(task: &Path) -> Vec<u32> {
+    let list = std::fs::read_to_string(task.join("children")).unwrap_or_default();
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
