@@ -1,6 +1,6 @@
 //! Command output: read whole, handed out cut, kept for later reading.
 //!
-//! Memory a stream is bounded by what its reader asked for plus [`TAIL`]; what is cut goes to a file, whose size is bounded too.
+//! Memory a stream is bounded by what its reader asked for plus `TAIL`; what is cut goes to a file, whose size is bounded too.
 
 use crate::dirs::private_dir;
 use std::collections::VecDeque;

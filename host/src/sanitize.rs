@@ -5,13 +5,13 @@
 //! What happens to a text, in one pass:
 //! - A complete control sequence of ECMA-48 goes whole, in its 7-bit and its 8-bit form; so does the title of screen
 //!   and tmux (`ESC k … ST`). One that breaks off or never ends loses its introducer, and the rest shows as text.
-//!   What breaks a sequence: a character that cannot continue it, a line break in an OSC or DCS, [`SEQUENCE_MAX`].
+//!   What breaks a sequence: a character that cannot continue it, a line break in an OSC or DCS, `SEQUENCE_MAX`.
 //! - CR LF is a line break. Any other C0 control shows as its picture (`␍`, `␈`, `␀`); other C1 controls go.
 //! - Characters that show nothing and change how others show go: bidi controls, zero-width characters, tags, fillers,
 //!   noncharacters. A few stay where a reader would miss them, one after a base character, since more could spell out
 //!   hidden text: ZWNJ and ZWJ between two characters of a script that shapes by them (Persian, Hindi), ZWJ between two
 //!   emoji (families), U+FE0E and U+FE0F after an emoji or a digit (keycaps). All other variation selectors go.
-//! - Of the combining marks on one base character, [`MARKS_MAX`] stay.
+//! - Of the combining marks on one base character, `MARKS_MAX` stay.
 //!
 //! Whether a character stays depends only on the text that was kept, so a second pass changes nothing.
 
@@ -110,7 +110,7 @@ fn clean_keys(map: &mut Map<String, Value>) -> bool {
 
 /// The incremental form of [`text`]: decoded chunks in, clean text out, the same as from the whole however it is cut.
 ///
-/// Holds back at most [`SEQUENCE_MAX`] bytes and one character.
+/// Holds back at most `SEQUENCE_MAX` bytes and one character.
 #[derive(Debug, Default)]
 pub struct Stream {
     state: State,
@@ -303,7 +303,7 @@ enum Fate {
     Kept,
     Gone,
     Shown(char),
-    /// Kept while its base character has fewer than [`MARKS_MAX`].
+    /// Kept while its base character has fewer than `MARKS_MAX`.
     Mark,
     /// Kept after the base characters that [`Last::takes_selector`] names.
     Selector,

@@ -41,8 +41,9 @@ fn is_ready(host: &TestHost, seconds: &str) -> bool {
     host.events().iter().any(|event| matches!(event, Event::Stdout { text } if *text == line))
 }
 
-fn printed(seconds: &str) -> Option<Box<Value>> {
-    Some(Box::new(json!({ "stdout": format!("ready {seconds}\n"), "stderr": "" })))
+/// What the command had printed, by what the failure hands back.
+fn printed(failure: &Failure) -> Option<&str> {
+    failure.data.as_ref()?["stdout"].as_str()
 }
 
 /// A call that was cancelled when its command was ready.
@@ -83,7 +84,7 @@ async fn a_timeout_leaves_nothing_running() {
         end(&seconds);
         let failure = answered.unwrap_or_else(|_| panic!("{what}: no answer within {:?}", 2 * LOADED));
         assert_eq!(failure.kind, Kind::TimedOut, "{what}: {}", failure.message);
-        assert_eq!(failure.data, printed(&seconds), "{what}");
+        assert_eq!(printed(&failure), Some(format!("ready {seconds}\n").as_str()), "{what}");
         assert!(left.is_empty(), "{what}: {left:?} live on");
         assert!(took < LOADED, "{what}: it took {took:?}");
         assert_eq!(host.shell("echo next").await["stdout"], "next\n", "{what}");
@@ -112,7 +113,7 @@ async fn a_cancel_hands_back_what_was_printed_by_then() {
     for round in 0..10 {
         let seconds = unique_seconds();
         let failure = cancelled(&host, "echo ready SECONDS; sleep SECONDS", &seconds).await.failure;
-        assert_eq!(failure.data, printed(&seconds), "round {round}");
+        assert_eq!(printed(&failure), Some(format!("ready {seconds}\n").as_str()), "round {round}");
     }
 }
 
@@ -163,8 +164,8 @@ async fn a_call_that_its_caller_drops_leaves_nothing_running() {
     let command = format!("(setsid sleep {seconds} &); echo ready {seconds}; sleep {seconds}");
     let called = host.clone();
     let call = tokio::spawn(async move { called.call("run_shell", arguments(&command)).await });
-    let (watcher, printed) = (host.clone(), seconds.clone());
-    let watching = move || eventually("the command is ready", || is_ready(&watcher, &printed));
+    let (watcher, started) = (host.clone(), seconds.clone());
+    let watching = move || eventually("the command is ready", || is_ready(&watcher, &started));
     tokio::task::spawn_blocking(watching).await.expect("ready");
     call.abort();
     assert!(call.await.expect_err("aborted").is_cancelled());

@@ -1,4 +1,4 @@
-//! `liar`: says of itself whatever a test wrote into [`SCRIPT`], and answers every call with its own name.
+//! `liar`: says of itself whatever a test wrote into `SCRIPT`, and answers every call with its own name.
 //!
 //! It has no `toolcrib:tools` section: the test adds one, truthful or not.
 #![cfg(target_arch = "wasm32")]
