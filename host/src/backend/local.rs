@@ -168,7 +168,7 @@ impl Process for LocalProcess {
     }
 
     async fn left_running(&mut self) -> Vec<u32> {
-        tree::adopt(&self.call)
+        tree::adopt(self.leader, &self.call)
     }
 }
 

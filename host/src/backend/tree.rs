@@ -155,7 +155,7 @@ pub(super) fn end_at_once(leader: u32, call: &str) {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         let call = call.to_owned();
         runtime.spawn(async move {
-            reap(leader, call).await;
+            reap(leader, leader, call).await;
             bury(&ended);
         });
     }
@@ -176,28 +176,28 @@ fn reap_now(pid: u32) {
 
 /// What a leader that has exited left running: now children of this host, and not known yet. Each is reaped when it ends.
 ///
-/// One that cleared its mark counts as the first finder's: a command that is still running keeps its orphans below itself. It is told
-/// from a child of whoever embeds the host by its session: no command shares the host's.
-pub(super) fn adopt(call: &str) -> Vec<u32> {
+/// One that cleared its mark is known by the leader's session; one that left that too is nobody's, so that children of whoever embeds
+/// the host are never taken for it.
+pub(super) fn adopt(leader: u32, call: &str) -> Vec<u32> {
     let new: Vec<u32> = known(|known| children().into_iter().filter(|pid| !known.contains(pid)).collect());
-    let left: Vec<u32> = new.into_iter().filter(|pid| is_left_by(*pid, call)).collect();
+    let left: Vec<u32> = new.into_iter().filter(|pid| is_left_by(*pid, leader, call)).collect();
     for pid in &left {
         if known(|known| known.insert(*pid)) {
-            tokio::spawn(reap(*pid, call.to_owned()));
+            tokio::spawn(reap(*pid, leader, call.to_owned()));
         }
     }
     left.into_iter().filter(|pid| stat(*pid).is_some_and(|stat| !stat.ended)).collect()
 }
 
-fn is_left_by(pid: u32, call: &str) -> bool {
+fn is_left_by(pid: u32, leader: u32, call: &str) -> bool {
     match mark(pid) {
         Some(mark) => mark == call,
-        None => stat(pid).map(|stat| stat.session) != stat(std::process::id()).map(|stat| stat.session),
+        None => stat(pid).is_some_and(|stat| stat.session == leader || stat.group == leader),
     }
 }
 
 /// Waits for an adopted process, then adopts what it leaves in turn.
-async fn reap(pid: u32, call: String) {
+async fn reap(pid: u32, leader: u32, call: String) {
     let Some(raw) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
     // A pidfd becomes readable when its process ends; it is not read, so it may pass for a pipe.
     if let Ok(handle) = rustix::process::pidfd_open(raw, PidfdFlags::NONBLOCK)
@@ -207,7 +207,7 @@ async fn reap(pid: u32, call: String) {
     }
     reap_now(pid);
     known(|known| known.remove(&pid));
-    adopt(&call);
+    adopt(leader, &call);
 }
 
 /// Children of all threads of this process, from the kernel's own lists; where it keeps none, from a look at all processes.
