@@ -4,12 +4,19 @@
 
 use crate::dirs::private_dir;
 use crate::envelope::Failure;
+use crate::policy::approval::Declaration;
+use crate::sanitize;
 use serde::Serialize;
-use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+
+/// Characters that a line keeps of what an action was, and of any other text.
+const WHAT_CHARS: usize = 4096;
+const TEXT_CHARS: usize = 1024;
+/// Actions that a line tells one by one; of the others it has the number.
+const ACTIONS_TOLD: usize = 100;
 
 /// An open trail, or none when the home cannot be written (the host says so once).
 pub struct Audit(Option<File>);
@@ -19,13 +26,48 @@ pub struct Audit(Option<File>);
 pub(crate) struct Action {
     /// The capability's name.
     pub(crate) capability: &'static str,
-    /// What exactly: a command, a path. Sanitised and cut.
+    /// What exactly: a command, a path.
     pub(crate) what: String,
     /// What the model declared, where the capability asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) declaration: Option<Value>,
+    pub(crate) declaration: Option<Declaration>,
     /// Who or what decided, and how.
     pub(crate) decision: String,
+}
+
+/// What a call did, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Actions {
+    told: Vec<Action>,
+    more: u64,
+}
+
+impl Actions {
+    /// Takes an action, its texts cleaned and cut.
+    pub(crate) fn push(&mut self, action: Action) {
+        if self.told.len() == ACTIONS_TOLD {
+            self.more += 1;
+            return;
+        }
+        self.told.push(Action {
+            capability: action.capability,
+            what: cut(&sanitize::visible(&action.what), WHAT_CHARS),
+            declaration: action.declaration.map(|said| Declaration { why: line(&said.why), ..said }),
+            decision: line(&action.decision),
+        });
+    }
+}
+
+fn line(text: &str) -> String {
+    cut(&sanitize::line(text), TEXT_CHARS)
+}
+
+fn cut(text: &str, chars: usize) -> String {
+    text.chars().take(chars).collect()
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Whom a line speaks of.
@@ -47,10 +89,12 @@ enum Entry<'e> {
     Outcome {
         outcome: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        message: Option<&'e str>,
+        message: Option<String>,
         duration_ms: u128,
         #[serde(skip_serializing_if = "<[Action]>::is_empty")]
         actions: &'e [Action],
+        #[serde(skip_serializing_if = "is_zero")]
+        more_actions: u64,
     },
 }
 
@@ -88,10 +132,11 @@ impl Audit {
         self.write(subject, Entry::Accepted);
     }
 
-    pub(crate) fn outcome(&self, subject: Subject<'_>, failure: Option<&Failure>, spent: Duration, actions: &[Action]) {
+    pub(crate) fn outcome(&self, subject: Subject<'_>, failure: Option<&Failure>, spent: Duration, actions: &Actions) {
         let outcome = failure.map_or("ok", |failure| failure.kind.name());
-        let message = failure.map(|failure| failure.message.as_str());
-        self.write(subject, Entry::Outcome { outcome, message, duration_ms: spent.as_millis(), actions });
+        let message = failure.map(|failure| line(&failure.message));
+        let (duration_ms, Actions { told, more }) = (spent.as_millis(), actions);
+        self.write(subject, Entry::Outcome { outcome, message, duration_ms, actions: told, more_actions: *more });
     }
 
     fn write(&self, subject: Subject<'_>, entry: Entry<'_>) {

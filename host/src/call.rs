@@ -5,8 +5,9 @@
 use crate::audit::{Audit, Subject};
 use crate::backend::Backend;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
+use crate::capability::bindings::toolcrib::plugin::types;
 use crate::config::Limits;
-use crate::definition::{Tool, depth};
+use crate::definition::Tool;
 use crate::envelope::{Content, Envelope, Failure, Kind, Output};
 use crate::event::{Event, EventSink};
 use crate::output::OutputStore;
@@ -15,12 +16,13 @@ use crate::policy::approval::Approver;
 use crate::registry::{Plugin, Ready, Registry};
 use crate::sandbox::Sandbox;
 use crate::sanitize;
+use crate::schema::depth;
 use crate::scope::{Scope, ScopeParts};
 use crate::session::{CallKey, Session};
 use futures_util::FutureExt;
 use serde_json::Value;
 use std::any::Any;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -102,8 +104,12 @@ impl Host {
         context.session.check_repeats(&key)?;
         let grants = self.policy.grants_for(plugin);
         let instance = self.sandbox.instantiate(&ready.code, grants, call.scope.clone()).await?;
-        let answer = instance.call(&request.tool, &text).await;
-        let outcome = answer.and_then(|output| check_output(output, tool, &call.scope.limits));
+        let limits = &call.scope.limits;
+        let outcome = match instance.call(&request.tool, &text).await {
+            Ok(Ok(output)) => check_output(output, tool, limits),
+            Ok(Err(failure)) => Err(check_failure(failure, limits)),
+            Err(stopped) => Err(stopped),
+        };
         context.session.remember(key, outcome.as_ref().err());
         outcome
     }
@@ -240,7 +246,9 @@ impl<'h> Call<'h> {
     fn close(&mut self, failure: Option<&Failure>) {
         self.finished = true;
         self.audit.outcome(self.subject(), failure, self.begin.elapsed(), &self.scope.actions());
-        self.scope.emit(Event::Completed { outcome: failure.map_or("ok", |failure| failure.kind.name()) });
+        let outcome = failure.map_or("ok", |failure| failure.kind.name());
+        // The outcome stands; a sink that fails at it must not take the caller's answer away.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.scope.emit(Event::Completed { outcome })));
     }
 }
 
@@ -269,16 +277,31 @@ fn timed_out(call_ms: u64) -> Failure {
 /// Takes what the guest answered, within the bounds of a result and of its own schema.
 fn check_output(output: tools::Output, tool: &Tool, limits: &Limits) -> Result<Output, Failure> {
     let parts = output.content.iter().map(content_bytes).chain(output.notices.iter().map(String::len));
-    let bytes = output.json.len() + parts.sum::<usize>();
-    if bytes as u64 > limits.result_kib << 10 {
-        return Err(Failure::limit(format!("limit: result {} KiB, this one has {} bytes", limits.result_kib, bytes))
-            .hint("ask for less, or raise `result_kib` under [limits]"));
-    }
+    check_size("result", output.json.len() + parts.sum::<usize>(), limits)?;
     let result = serde_json::from_str(&output.json).map_err(|error| {
         Failure::failed(format!("the plugin's result is not JSON: {error}")).hint("this is a fault of the plugin")
     })?;
     tool.check_result(&result)?;
     Ok(Output { result, content: output.content.into_iter().map(Content::from).collect(), notices: output.notices })
+}
+
+/// Takes the failure that the guest told, within the bounds of a result.
+fn check_failure(failure: types::Failure, limits: &Limits) -> Failure {
+    let types::Failure { kind, message, hint, data } = failure;
+    let bytes = [Some(&message), hint.as_ref(), data.as_ref()].into_iter().flatten().map(String::len).sum();
+    if let Err(too_large) = check_size("failure", bytes, limits) {
+        return too_large;
+    }
+    let data = data.and_then(|data| serde_json::from_str(&data).ok().map(Box::new));
+    Failure { kind: Kind::from_guest(&kind), message, hint, data }
+}
+
+fn check_size(what: &str, bytes: usize, limits: &Limits) -> Result<(), Failure> {
+    if bytes as u64 <= limits.result_kib << 10 {
+        return Ok(());
+    }
+    Err(Failure::limit(format!("limit: {what} {} KiB, this one has {bytes} bytes", limits.result_kib))
+        .hint("ask for less, or raise `result_kib` under [limits]"))
 }
 
 fn content_bytes(content: &tools::Content) -> usize {

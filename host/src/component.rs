@@ -1,8 +1,11 @@
 //! A component's bytes, and what they show without being compiled: tools by name, imports.
 
 use crate::config::Limits;
+use crate::registry::{folded, is_name};
+use crate::sanitize;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,6 +14,8 @@ use wasmparser::{Encoding, Parser, Payload};
 
 /// The custom section in which the SDK writes the tools' names, one a line.
 const TOOLS_SECTION: &str = "toolcrib:tools";
+/// Tools of one component.
+const MOST_TOOLS: usize = 64;
 /// Our package of capabilities, up to the interface's name.
 const OURS: &str = "toolcrib:plugin/";
 /// Packages of which at least something is linked. The linker checks each function; this gives the clear word before compiling.
@@ -34,6 +39,10 @@ impl Component {
     /// Reads a file, no more of it than a component may have.
     pub(crate) fn read(path: &Path, limits: &Limits) -> Result<Self, String> {
         let most = limits.component_mib << 20;
+        // Opening a FIFO or a device does something to it, so its type is looked at before; that it may have changed since, after.
+        if !std::fs::metadata(path).map_err(|error| error.to_string())?.is_file() {
+            return Err("it is not a regular file".into());
+        }
         // Opening a FIFO must not wait for its other end.
         let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
         let file = file.map_err(|error| error.to_string())?;
@@ -58,16 +67,32 @@ impl Component {
         let mut component =
             Self { bytes: Cow::Borrowed(&[]), sha256, tools: Vec::new(), imports: Vec::new(), functions: Vec::new() };
         component.look_into(&bytes)?;
-        if component.tools.is_empty() {
+        component.check_names()?;
+        if let Some(import) = component.imports.iter().find(|import| !is_known(import)) {
+            let shown: String = sanitize::line(import).chars().take(200).collect();
+            return Err(format!("it imports `{shown}`, which this host does not know"));
+        }
+        component.bytes = bytes;
+        Ok(component)
+    }
+
+    fn check_names(&self) -> Result<(), String> {
+        if self.tools.is_empty() {
             return Err(format!(
                 "it names no tools (no `{TOOLS_SECTION}` section): build it with toolcrib-sdk's `export!`"
             ));
         }
-        if let Some(import) = component.imports.iter().find(|import| !is_known(import)) {
-            return Err(format!("it imports `{import}`, which this host does not know"));
+        if self.tools.len() > MOST_TOOLS {
+            return Err(format!("it names more than {MOST_TOOLS} tools"));
         }
-        component.bytes = bytes;
-        Ok(component)
+        let mut names = BTreeSet::new();
+        for name in &self.tools {
+            check_name(name)?;
+            if !names.insert(folded(name)) {
+                return Err(format!("it names the tool `{name}` twice, or two that read the same"));
+            }
+        }
+        Ok(())
     }
 
     fn look_into(&mut self, bytes: &[u8]) -> Result<(), String> {
@@ -94,7 +119,7 @@ impl Component {
                 }
                 Payload::CustomSection(section) if section.name() == TOOLS_SECTION => {
                     let names = std::str::from_utf8(section.data()).map_err(|error| error.to_string())?;
-                    self.tools.extend(names.lines().map(str::to_owned));
+                    self.tools.extend(names.lines().take(MOST_TOOLS + 1).map(str::to_owned));
                 }
                 _ => {}
             }
@@ -117,11 +142,22 @@ impl Component {
     }
 }
 
+/// Whether a tool can have this name.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    if is_name(name) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(80).collect();
+    Err(format!("`{}` is no name for a tool: 1 to 64 of A-Z a-z 0-9 _ - are", sanitize::line(&shown)))
+}
+
 /// The name of an interface of ours: `files` of `toolcrib:plugin/files@0.1.0`.
 fn interface(import: &str) -> Option<&str> {
     import.strip_prefix(OURS)?.split('@').next()
 }
 
 fn is_known(import: &str) -> bool {
-    KNOWN_PACKAGES.iter().any(|package| import.starts_with(package))
+    // The characters of a name with its version; nothing else is shown to anybody.
+    import.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":/@.-+".contains(&byte))
+        && KNOWN_PACKAGES.iter().any(|package| import.starts_with(package))
 }

@@ -1,19 +1,22 @@
 //! What a plugin says of a tool, checked before anyone relies on it, and the tool that comes of it.
 //!
-//! Texts are sanitised here, once; schemas are bounded and compiled here, once.
+//! Texts are sanitised and bounded here, once; schemas in `schema.rs`.
 
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::config::Limits;
 use crate::envelope::Failure;
-use crate::registry::{Plugin, is_name};
+use crate::registry::Plugin;
 use crate::sanitize;
+use crate::schema::{Schema, resolve};
 use jsonschema::error::ValidationErrorKind;
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use jsonschema::ValidationError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;
 
+/// Bytes of a title: a label of one line.
+const TITLE_BYTES: usize = 256;
 /// How many faults of a call's arguments are told at once.
 const FAULTS_TOLD: usize = 5;
 
@@ -53,8 +56,8 @@ pub struct Guidance {
 pub struct Tool {
     definition: Definition,
     description: String,
-    input: Validator,
-    output: Option<Validator>,
+    input: Schema,
+    output: Option<Schema>,
     plugin: Arc<Plugin>,
 }
 
@@ -70,7 +73,7 @@ impl TryFrom<tools::Definition> for Definition {
             input_schema: schema(&said.input_schema, "input")?,
             output_schema: said.output_schema.as_deref().map(|text| schema(text, "output")).transpose()?,
             name: said.name,
-            title: said.title.map(clean),
+            title: said.title.map(|title| sanitize::line(&title).into_owned()),
             summary: clean(said.summary),
             guidance: Guidance {
                 when_to_use: clean(said.guidance.when_to_use),
@@ -106,9 +109,8 @@ impl Tool {
     /// Checks a definition; an error is the reason to refuse the plugin.
     pub(crate) fn new(definition: Definition, plugin: Arc<Plugin>, limits: &Limits) -> Result<Self, String> {
         let name = &definition.name;
-        if !is_name(name) {
-            let shown: String = name.chars().take(80).collect();
-            return Err(format!("`{}` is no name for a tool: 1 to 64 of A-Z a-z 0-9 _ - are", sanitize::line(&shown)));
+        if let Some(title) = definition.title.as_ref().filter(|title| title.len() > TITLE_BYTES) {
+            return Err(format!("the title of `{name}` is {} bytes, more than {TITLE_BYTES}", title.len()));
         }
         let description = definition.description();
         if description.len() as u64 > limits.description_bytes {
@@ -118,12 +120,12 @@ impl Tool {
                 limits.description_bytes
             ));
         }
-        let input = validator(&definition.input_schema, limits)
+        let input = Schema::admit(&definition.input_schema, limits)
             .map_err(|fault| format!("the input schema of `{name}` {fault}"))?;
         if definition.input_schema["type"] != "object" {
             return Err(format!("the input schema of `{name}` is not of type object"));
         }
-        let output = definition.output_schema.as_ref().map(|schema| validator(schema, limits)).transpose();
+        let output = definition.output_schema.as_ref().map(|schema| Schema::admit(schema, limits)).transpose();
         let output = output.map_err(|fault| format!("the output schema of `{name}` {fault}"))?;
         Ok(Self { description, input, output, plugin, definition })
     }
@@ -148,16 +150,15 @@ impl Tool {
 
     /// Checks a call's arguments. A `null` for an optional argument counts as left away.
     pub(crate) fn validate(&self, mut arguments: Value) -> Result<Value, Failure> {
-        drop_nulls(&mut arguments, &self.definition.input_schema);
+        drop_nulls(&mut arguments, &self.definition.input_schema, &self.definition.input_schema);
         write_integers_plainly(&mut arguments);
         let schema = &self.definition.input_schema;
-        let mut faults = self.input.iter_errors(&arguments).map(|fault| describe(&fault, schema));
-        let mut told: Vec<String> = faults.by_ref().take(FAULTS_TOLD).collect();
-        if told.is_empty() {
-            drop(faults);
+        let faults = self.input.faults(&arguments)?;
+        if faults.is_empty() {
             return Ok(arguments);
         }
-        let more = faults.count();
+        let mut told: Vec<String> = faults.iter().take(FAULTS_TOLD).map(|fault| describe(fault, schema)).collect();
+        let more = faults.len() - told.len();
         if more > 0 {
             told.push(format!("and {more} more"));
         }
@@ -168,91 +169,35 @@ impl Tool {
 
     /// Checks a result against the schema that the plugin promised.
     pub(crate) fn check_result(&self, result: &Value) -> Result<(), Failure> {
-        let Some(fault) = self.output.as_ref().and_then(|output| output.iter_errors(result).next()) else {
-            return Ok(());
-        };
+        let Some(output) = &self.output else { return Ok(()) };
+        let faults = output.faults(result)?;
+        let Some(fault) = faults.first() else { return Ok(()) };
         let schema = self.definition.output_schema.as_ref();
         Err(Failure::failed(format!(
             "`{}` answered something that does not fit its own schema: {}",
             self.definition.name,
-            describe(&fault, schema.unwrap_or(&Value::Null))
+            describe(fault, schema.unwrap_or(&Value::Null))
         ))
         .hint("this is a fault of the plugin"))
     }
 }
 
-fn validator(schema: &Value, limits: &Limits) -> Result<Validator, String> {
-    let bytes = schema.to_string().len() as u64;
-    if bytes > limits.schema_kib << 10 {
-        return Err(format!("is {bytes} bytes, more than {} KiB", limits.schema_kib));
-    }
-    if depth(schema) > limits.schema_depth {
-        return Err(format!("is more than {} deep", limits.schema_depth));
-    }
-    if let Some(reference) = remote_reference(schema) {
-        return Err(format!(
-            "refers to `{}`; only references within it (`#…`) are followed",
-            sanitize::line(reference)
-        ));
-    }
-    if let Some(property) = odd_property(schema) {
-        return Err(format!(
-            "has a property named `{}`; 1 to 64 of A-Z a-z 0-9 _ - are possible",
-            sanitize::line(property)
-        ));
-    }
-    let options = jsonschema::draft202012::options().with_pattern_options(PatternOptions::regex());
-    if let Err(error) = jsonschema::draft202012::meta::validate(schema) {
-        return Err(format!("is not JSON Schema 2020-12: {}", describe(&error, &Value::Null)));
-    }
-    options.build(schema).map_err(|error| format!("cannot be used: {error}"))
-}
-
-/// How deep arrays and objects are nested; a plain value is 0 deep.
-pub(crate) fn depth(value: &Value) -> u64 {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
-        _ => 0,
-    }
-}
-
-/// Looks at every object of the schema, wherever it stands.
-fn find<'v, T>(value: &'v Value, look: &impl Fn(&'v serde_json::Map<String, Value>) -> Option<T>) -> Option<T> {
-    match value {
-        Value::Array(items) => items.iter().find_map(|item| find(item, look)),
-        Value::Object(fields) => look(fields).or_else(|| fields.values().find_map(|field| find(field, look))),
-        _ => None,
-    }
-}
-
-fn remote_reference(schema: &Value) -> Option<&str> {
-    find(schema, &|fields| {
-        let references =
-            ["$ref", "$dynamicRef", "$schema"].iter().filter_map(|key| Some((*key, fields.get(*key)?.as_str()?)));
-        let is_remote = |(key, target): &(&str, &str)| match *key {
-            "$schema" => !target.starts_with("https://json-schema.org/draft/2020-12/"),
-            _ => !target.starts_with('#'),
-        };
-        references.filter(is_remote).map(|(_, target)| target).next()
-    })
-}
-
-fn odd_property(schema: &Value) -> Option<&str> {
-    find(schema, &|fields| {
-        fields.get("properties")?.as_object()?.keys().find(|name| !is_name(name)).map(String::as_str)
-    })
-}
-
 /// Leaves away the `null` of an optional property: model APIs write it for "not given".
-fn drop_nulls(arguments: &mut Value, schema: &Value) {
+fn drop_nulls(arguments: &mut Value, schema: &Value, root: &Value) {
+    let target = schema["$ref"].as_str().and_then(|reference| resolve(root, reference));
+    if let Some(target) = target {
+        return drop_nulls(arguments, target, root);
+    }
+    if let Value::Array(items) = arguments {
+        return items.iter_mut().for_each(|item| drop_nulls(item, &schema["items"], root));
+    }
     let (Some(fields), Some(properties)) = (arguments.as_object_mut(), schema["properties"].as_object()) else {
         return;
     };
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     fields.retain(|name, value| {
         let Some(property) = properties.get(name) else { return true };
-        drop_nulls(value, property);
+        drop_nulls(value, property, root);
         !value.is_null() || required.contains(&name.as_str())
     });
 }

@@ -53,6 +53,11 @@ pub enum Event {
 pub trait EventSink: Send + Sync {
     /// Takes one event.
     fn emit(&self, event: Event);
+
+    /// Somebody looks at the events; where nobody does, none are made of a command's output.
+    fn is_watched(&self) -> bool {
+        true
+    }
 }
 
 /// Drops every event.
@@ -60,6 +65,10 @@ pub struct NoEvents;
 
 impl EventSink for NoEvents {
     fn emit(&self, _: Event) {}
+
+    fn is_watched(&self) -> bool {
+        false
+    }
 }
 
 /// What a guest may still say in one call.
@@ -78,10 +87,10 @@ impl GuestEvents {
         }
     }
 
-    /// Passes the event on while the guest is within its caps; the first one that is not leaves a mark.
-    pub(crate) fn emit(&self, sink: &dyn EventSink, event: Event) {
-        if take(&self.events_left, 1) && take(&self.bytes_left, event.text_bytes()) {
-            sink.emit(event);
+    /// Passes on an event of so many bytes of text while the guest is within its caps; the first one that is not leaves a mark.
+    pub(crate) fn emit(&self, sink: &dyn EventSink, text_bytes: usize, event: impl FnOnce() -> Event) {
+        if take(&self.events_left, 1) && take(&self.bytes_left, text_bytes as u64) {
+            sink.emit(event());
         } else if !self.marked.swap(true, Ordering::Relaxed) {
             sink.emit(Event::Info { text: "[further events of this plugin are dropped]".into() });
         }
@@ -92,17 +101,6 @@ impl Event {
     /// A sentence from a guest, cleaned.
     pub(crate) fn info(text: &str) -> Self {
         Self::Info { text: sanitize::text(text).into_owned() }
-    }
-
-    fn text_bytes(&self) -> u64 {
-        let text = match self {
-            Self::Started { detail: text } | Self::Stdout { text } | Self::Stderr { text } | Self::Info { text } => {
-                text
-            }
-            Self::Progress { message: Some(text), .. } => text,
-            Self::Progress { message: None, .. } | Self::Completed { .. } => "",
-        };
-        text.len() as u64
     }
 }
 

@@ -30,5 +30,6 @@ pub mod policy;
 pub mod registry;
 pub mod sandbox;
 pub mod sanitize;
+mod schema;
 mod scope;
 pub mod session;

@@ -25,6 +25,8 @@ pub const BUILTINS: &[Builtin] = include!(concat!(env!("OUT_DIR"), "/builtins.rs
 pub struct Registry {
     entries: Vec<Entry>,
     by_tool: HashMap<String, Arc<Plugin>>,
+    /// The name of each tool by what it reads like.
+    by_folded: HashMap<String, String>,
     refused: Vec<Refused>,
 }
 
@@ -179,7 +181,7 @@ impl Registry {
     /// Reads the built-in components and every `.wasm` of the directories. What cannot be taken is listed as refused.
     #[must_use]
     pub fn load(builtins: &[Builtin], directories: &[PathBuf], limits: &Limits) -> Self {
-        let mut registry = Self { entries: Vec::new(), by_tool: HashMap::new(), refused: Vec::new() };
+        let mut registry = Self { entries: Vec::new(), by_tool: HashMap::new(), by_folded: HashMap::new(), refused: Vec::new() };
         for builtin in builtins {
             registry.take(Plugin::builtin(*builtin));
         }
@@ -202,8 +204,7 @@ impl Registry {
             return Err(refuse(format!("a plugin `{}` is there already, {}", other.name, other.place())));
         }
         for tool in plugin.tool_names() {
-            let same = |name: &&String| folded(name) == folded(tool);
-            if let Some(taken) = self.by_tool.keys().find(same) {
+            if let Some(taken) = self.by_folded.get(&folded(tool)) {
                 return Err(refuse(format!(
                     "its tool `{tool}` would stand beside `{taken}` of plugin `{}`",
                     self.by_tool[taken].name
@@ -212,6 +213,7 @@ impl Registry {
         }
         let plugin = Arc::new(plugin);
         for tool in plugin.tool_names() {
+            self.by_folded.insert(folded(tool), tool.clone());
             self.by_tool.insert(tool.clone(), plugin.clone());
         }
         self.entries.push(Entry { plugin, ready: OnceCell::new() });
@@ -294,7 +296,7 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// Names that a person or a model takes for the same are the same.
-fn folded(name: &str) -> String {
+pub(crate) fn folded(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
 

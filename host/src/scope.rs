@@ -2,7 +2,7 @@
 //!
 //! Made and closed by `call.rs`; a plugin's guest code never sees it.
 
-use crate::audit::Action;
+use crate::audit::{Action, Actions};
 use crate::backend::Backend;
 use crate::config::Limits;
 use crate::event::{Event, EventSink, GuestEvents, NoEvents};
@@ -30,7 +30,7 @@ pub(crate) struct Scope {
     pub(crate) clock: Clock,
     events: Arc<dyn EventSink>,
     guest_events: GuestEvents,
-    actions: Mutex<Vec<Action>>,
+    actions: Mutex<Actions>,
     touched_state: AtomicBool,
 }
 
@@ -87,16 +87,22 @@ impl Scope {
         self.events.emit(event);
     }
 
-    /// Emits an event of the guest's, within its caps.
-    pub(crate) fn emit_for_guest(&self, event: Event) {
-        self.guest_events.emit(&*self.events, event);
+    /// Somebody looks at the events.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.events.is_watched()
     }
 
+    /// Emits an event of the guest's with so many bytes of text, within its caps.
+    pub(crate) fn emit_for_guest(&self, text_bytes: usize, event: impl FnOnce() -> Event) {
+        self.guest_events.emit(&*self.events, text_bytes, event);
+    }
+
+    /// Keeps an action for the audit trail.
     pub(crate) fn record(&self, action: Action) {
         self.actions.lock().unwrap_or_else(PoisonError::into_inner).push(action);
     }
 
-    pub(crate) fn actions(&self) -> Vec<Action> {
+    pub(crate) fn actions(&self) -> Actions {
         self.actions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -5,7 +5,7 @@
 
 use super::FileText;
 use crate::envelope::Failure;
-use crate::policy::files::{ReadPath, Resolved, WritePath};
+use crate::policy::files::{ReadPath, Resolved, WritePath, canonical, normal};
 use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
@@ -23,9 +23,9 @@ const PATH_BYTES: usize = 4096;
 pub(super) fn resolve(path: &str, directory: &Path, home: &Path) -> Result<Resolved, Failure> {
     let given = absolute(path, directory, home)?;
     match std::fs::canonicalize(&given) {
-        Ok(found) => Ok(Resolved { given, path: found }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => resolve_new(given, path),
-        Err(error) => Err(failure(path, &error)),
+        Ok(found) => Ok(Resolved { given, path: found, absent: None }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(resolve_new(given, path)),
+        Err(error) => Ok(Resolved { path: canonical(&normal(&given)), given, absent: Some(failure(path, &error)) }),
     }
 }
 
@@ -47,15 +47,21 @@ fn absolute(path: &str, directory: &Path, home: &Path) -> Result<PathBuf, Failur
     })
 }
 
-fn resolve_new(given: PathBuf, path: &str) -> Result<Resolved, Failure> {
+fn resolve_new(given: PathBuf, path: &str) -> Resolved {
+    match new_file(&given, path) {
+        Ok(new) => Resolved { given, path: new, absent: None },
+        Err(absent) => Resolved { path: canonical(&normal(&given)), given, absent: Some(absent) },
+    }
+}
+
+fn new_file(given: &Path, path: &str) -> Result<PathBuf, Failure> {
     let (Some(parent), Some(Component::Normal(name))) = (given.parent(), given.components().next_back()) else {
         return Err(Failure::failed(format!("`{path}` does not name a file")));
     };
     if path.ends_with('/') || path.ends_with("/.") {
         return Err(Failure::failed(format!("`{path}` is not there, and as a directory it could not be a file")));
     }
-    let parent = std::fs::canonicalize(parent).map_err(|error| failure(path, &error))?;
-    Ok(Resolved { path: parent.join(name), given })
+    Ok(std::fs::canonicalize(parent).map_err(|error| failure(path, &error))?.join(name))
 }
 
 /// Reads a piece of a regular file.
@@ -113,12 +119,20 @@ fn open_parent(path: &Path) -> io::Result<(Dir, &OsStr)> {
 }
 
 fn open_regular(directory: &Dir, name: &OsStr, options: &mut OpenOptions, shown: &str) -> Result<File, Failure> {
+    // Opening a FIFO or a device does something to it, so its type is looked at before; that it may have changed since, after.
+    regular(&directory.symlink_metadata(name).map_err(|error| failure(shown, &error))?, shown)?;
     // Opening a FIFO must not wait for its other end.
     options.follow(FollowSymlinks::No).custom_flags(libc::O_NONBLOCK);
     let file = directory.open_with(name, options).map_err(|error| failure(shown, &error))?;
-    let kind = file.metadata().map_err(|error| failure(shown, &error))?.file_type();
+    regular(&file.metadata().map_err(|error| failure(shown, &error))?, shown)?;
+    Ok(file)
+}
+
+fn regular(metadata: &Metadata, shown: &str) -> Result<(), Failure> {
+    let kind = metadata.file_type();
     match kind {
-        _ if kind.is_file() => Ok(file),
+        _ if kind.is_file() => Ok(()),
+        _ if kind.is_symlink() => Err(is_link(shown)),
         _ if kind.is_dir() => Err(is_directory(shown)),
         _ => Err(not_regular(shown)),
     }
@@ -132,6 +146,10 @@ fn keep_mode_and_owner(file: &File, replaced: &Metadata) -> io::Result<()> {
     // Only the superuser can; anyone else owns what they replace.
     let _ = rustix::fs::fchown(file, Some(owner), Some(group));
     Ok(())
+}
+
+fn is_link(path: &str) -> Failure {
+    Failure::failed(format!("`{path}`: a link stands where there was none, or links in a circle"))
 }
 
 fn is_directory(path: &str) -> Failure {
@@ -151,9 +169,7 @@ fn failure(path: &str, error: &io::Error) -> Failure {
         io::ErrorKind::IsADirectory => is_directory(path),
         io::ErrorKind::InvalidFilename => failed("a part of the path is longer than the file system takes (255 bytes)"),
         // The standard library has no stable name for it yet.
-        _ if error.raw_os_error() == Some(libc::ELOOP) => {
-            failed("a link stands where there was none, or links in a circle")
-        }
+        _ if error.raw_os_error() == Some(libc::ELOOP) => is_link(path),
         // A FIFO or socket that nobody reads, opened for writing.
         _ if error.raw_os_error() == Some(libc::ENXIO) => not_regular(path),
         _ => failed(&error.to_string()),

@@ -8,14 +8,17 @@ use crate::sanitize;
 impl events::Host for State {
     async fn info(&mut self, text: String) -> wasmtime::Result<()> {
         self.meter.charge_bytes(text.len())?;
-        self.scope.emit_for_guest(Event::info(&text));
+        self.scope.emit_for_guest(text.len(), || Event::info(&text));
         Ok(())
     }
 
     async fn progress(&mut self, done: u64, total: Option<u64>, message: Option<String>) -> wasmtime::Result<()> {
-        self.meter.charge_bytes(message.as_ref().map_or(0, String::len))?;
-        let message = message.map(|message| sanitize::line(&message).into_owned());
-        self.scope.emit_for_guest(Event::Progress { done, total, message });
+        let bytes = message.as_ref().map_or(0, String::len);
+        self.meter.charge_bytes(bytes)?;
+        self.scope.emit_for_guest(bytes, || {
+            let message = message.map(|message| sanitize::line(&message).into_owned());
+            Event::Progress { done, total, message }
+        });
         Ok(())
     }
 }

@@ -6,7 +6,6 @@ use crate::audit::Action;
 use crate::envelope::Failure;
 use crate::output::Captured;
 use crate::sandbox::State;
-use crate::sanitize;
 use serde_json::json;
 
 /// What one `read` hands over at most, as `wit/files.wit` promises.
@@ -42,7 +41,7 @@ impl State {
     fn record(&self, verb: &str, path: &str, refusal: Option<&Failure>) {
         let decision = refusal
             .map_or_else(|| "allowed".to_owned(), |refusal| format!("{}: {}", refusal.kind.name(), refusal.message));
-        let what = format!("{verb} {}", sanitize::visible(path));
+        let what = format!("{verb} {path}");
         self.scope.record(Action { capability: "files", what, declaration: None, decision });
     }
 }

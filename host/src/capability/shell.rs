@@ -18,6 +18,8 @@ use wasmtime::component::Resource;
 
 /// Characters of each stream that a guest gets when it does not say.
 const DEFAULT_HEAD: u32 = 4000;
+/// Bytes of the reason that a model gives for a command: a person reads it whole.
+const WHY_BYTES: usize = 1024;
 
 /// A command that a guest prepares: the host's side of the resource.
 #[derive(Clone)]
@@ -90,6 +92,9 @@ struct Plan {
 fn plan(command: &Command, scope: &Scope) -> Result<Plan, Failure> {
     if command.declaration.why.trim().is_empty() {
         return Err(Failure::invalid("`why` is blank").hint("say in a sentence why the command is needed"));
+    }
+    if command.declaration.why.len() > WHY_BYTES {
+        return Err(Failure::invalid(format!("`why` is more than {WHY_BYTES} bytes")).hint("say it in a sentence"));
     }
     if command.text.trim().is_empty() {
         return Err(Failure::invalid("the command is blank").hint("give a script for `sh`"));
@@ -227,6 +232,9 @@ impl<'s> Stream<'s> {
 
     async fn push(&mut self, bytes: &[u8]) {
         self.capture.push(bytes).await;
+        if !self.scope.is_watched() {
+            return;
+        }
         self.undecoded.extend_from_slice(bytes);
         let text = decode(&mut self.undecoded);
         self.emit(text);

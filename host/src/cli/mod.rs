@@ -12,6 +12,7 @@ mod tools;
 mod trust;
 
 use crate::envelope::{Failure, Kind};
+use crate::sanitize;
 use anstyle::{AnsiColor, Style};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -202,7 +203,7 @@ fn report(failure: &Failure) -> ExitCode {
 /// Says something beside the result, on stderr.
 fn notice(text: &str) {
     let yellow = Style::new().fg_color(Some(AnsiColor::Yellow.into()));
-    let _ = writeln!(anstream::stderr(), "{yellow}notice{yellow:#}: {text}");
+    let _ = writeln!(anstream::stderr(), "{yellow}notice{yellow:#}: {}", sanitize::text(text));
 }
 
 /// Prints a result to stdout. A reader that has gone is no error: nobody is there to tell.

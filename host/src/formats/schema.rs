@@ -1,11 +1,10 @@
-//! A schema that stands alone: references inlined, metadata gone, texts clean.
+//! A schema that stands alone: references inlined, metadata gone.
 //!
 //! What a strict mode can say of it is `strict.rs`.
 
 use super::Note;
-use crate::sanitize;
+use crate::schema::{NAMED_SCHEMAS, SCHEMA, SCHEMAS, resolve};
 use serde_json::{Map, Value};
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of an inlined schema. References to references unfold to any size.
@@ -21,26 +20,6 @@ const METADATA: [&str; 7] = ["$schema", "$id", "$comment", "$anchor", "$defs", "
 pub(super) const ANNOTATIONS: [&str; 7] =
     ["title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"];
 
-/// Keywords whose value is a schema.
-const SCHEMA: [&str; 12] = [
-    "additionalProperties",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "additionalItems",
-];
-/// Keywords whose value is a list of schemas.
-const SCHEMAS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-/// Keywords whose value names schemas.
-const NAMED_SCHEMAS: [&str; 5] = ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
-
 /// A schema that a model API can be given.
 pub struct Portable {
     /// The schema.
@@ -54,37 +33,16 @@ pub struct Portable {
 /// Inlines references and drops metadata. Where references cannot be inlined all of them stay, and a note says why.
 #[must_use]
 pub fn portable(schema: &Value) -> Portable {
-    let mut schema = schema.clone();
-    clean_texts(&mut schema);
-    match inlined(&schema) {
+    match inlined(schema) {
         Ok(portable) => portable,
         Err(why) => {
+            let mut schema = schema.clone();
             if let Some(fields) = schema.as_object_mut() {
                 fields.retain(|keyword, _| !["$schema", "$id", "$comment"].contains(&keyword.as_str()));
             }
             let note = Note::new("", format!("its references stay as they are: {why}"));
             Portable { schema, notes: vec![note], is_inlined: false }
         }
-    }
-}
-
-/// A plugin's words for a model carry no hidden ones, as in its description.
-fn clean_texts(schema: &mut Value) {
-    match schema {
-        Value::Array(items) => items.iter_mut().for_each(clean_texts),
-        Value::Object(fields) => {
-            for (keyword, value) in fields {
-                match value {
-                    Value::String(text) if matches!(keyword.as_str(), "title" | "description") => {
-                        if let Cow::Owned(clean) = sanitize::text(text) {
-                            *text = clean;
-                        }
-                    }
-                    other => clean_texts(other),
-                }
-            }
-        }
-        _ => {}
     }
 }
 
@@ -176,12 +134,6 @@ fn collect<'s>(schema: &'s Value, is_root: bool, found: &mut BTreeSet<&'s str>) 
         }
     }
     Ok(())
-}
-
-/// The schema that `#` or `#/a/b` names.
-fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
-    let target = root.pointer(reference.strip_prefix('#').filter(|pointer| !pointer.contains('%'))?)?;
-    (target.is_object() || target.is_boolean()).then_some(target)
 }
 
 /// Map and name of a definition at the root: `$defs` and `node` of `#/$defs/node`.
@@ -373,11 +325,5 @@ mod tests {
         let mut definitions: Map<String, Value> = chain.collect();
         definitions.insert("d200".into(), json!({}));
         assert!(note(&json!({ "$ref": "#/$defs/d0", "$defs": definitions })).contains("more than 48 schemas deep"));
-    }
-
-    #[test]
-    fn texts_carry_nothing_hidden() {
-        let given = json!({ "properties": { "a": { "description": "a\u{202e}b\u{1b}[31m" } } });
-        assert_eq!(schema(given)["properties"]["a"]["description"], "ab");
     }
 }

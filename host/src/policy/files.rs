@@ -15,6 +15,14 @@ pub struct Resolved {
     pub given: PathBuf,
     /// Absolute, without any link.
     pub path: PathBuf,
+    /// Why there can be no file of this name. Told only to a plugin that may know: who may not read a place does not learn what is there.
+    pub absent: Option<Failure>,
+}
+
+impl Resolved {
+    fn check_present(&self) -> Result<(), Failure> {
+        self.absent.clone().map_or(Ok(()), Err)
+    }
 }
 
 /// A path that policy admitted for reading. Made only here.
@@ -132,6 +140,7 @@ impl FilesGrant {
         self.refuse_kernel(resolved)?;
         self.refuse_protected(&resolved.path)?;
         self.check_confined(&resolved.path, &self.read, "read")?;
+        resolved.check_present()?;
         Ok(ReadPath(Admitted { path: resolved.path.clone(), confined: is_confined(&self.read) }))
     }
 
@@ -148,6 +157,7 @@ impl FilesGrant {
         }
         self.check_allowed_paths(path)?;
         self.check_confined(path, &self.write, "write")?;
+        resolved.check_present()?;
         Ok(WritePath(Admitted { path: path.clone(), confined: is_confined(&self.write) }))
     }
 
@@ -276,7 +286,7 @@ pub(crate) fn canonical(path: &Path) -> PathBuf {
 }
 
 /// Removes `.` and `..` by text alone.
-fn normal(path: &Path) -> PathBuf {
+pub(crate) fn normal(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut normal, component| {
         match component {
             Component::ParentDir => _ = normal.pop(),

@@ -12,9 +12,6 @@ use crate::session::ApprovalKey;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Characters of a command that an audit line keeps.
-const AUDITED_CHARS: usize = 4096;
-
 /// What one plugin may do with the shell.
 #[derive(Clone)]
 pub struct ShellGrant {
@@ -67,8 +64,8 @@ impl ShellGrant {
         };
         scope.record(Action {
             capability: "shell",
-            what: sanitize::visible(&text).chars().take(AUDITED_CHARS).collect(),
-            declaration: serde_json::to_value(&declaration).ok(),
+            what: text.clone(),
+            declaration: Some(declaration),
             decision,
         });
         decided.map_err(|(failure, _)| failure)?;

@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// Native code is larger than the component, but not by this much.
 const CODE_BYTES_A_COMPONENT_BYTE: usize = 64;
+/// What is there of any component, however small.
+const CODE_BYTES_OF_ANY: usize = 1 << 20;
 /// What a child may say of its failure, in bytes.
 const COMPLAINT_BYTES: usize = 4 << 10;
 
@@ -66,7 +68,7 @@ fn input(component: &[u8]) -> io::Result<rustix::fd::OwnedFd> {
 }
 
 async fn follow(process: &mut dyn Process, component_bytes: usize) -> io::Result<Result<Vec<u8>, String>> {
-    let most = component_bytes.saturating_mul(CODE_BYTES_A_COMPONENT_BYTE);
+    let most = component_bytes.saturating_mul(CODE_BYTES_A_COMPONENT_BYTE).saturating_add(CODE_BYTES_OF_ANY);
     let (mut code, mut complaint) = (Vec::new(), Vec::new());
     loop {
         match process.next().await? {
@@ -92,6 +94,11 @@ pub(crate) fn serve(cpu_ms: u64, memory_mib: u64) -> Result<(), String> {
     limit(Resource::Cpu, cpu_ms.div_ceil(1000)).map_err(|error| error.to_string())?;
     limit(Resource::As, memory_mib << 20).map_err(|error| error.to_string())?;
     limit(Resource::Core, 0).map_err(|error| error.to_string())?;
+    // A compiler thread that fails must not leave the others at work.
+    std::panic::set_hook(Box::new(|panic| {
+        let _ = writeln!(io::stderr(), "the compiler failed on it: {panic}");
+        std::process::exit(1);
+    }));
     let mut component = Vec::new();
     io::stdin().read_to_end(&mut component).map_err(|error| error.to_string())?;
     let engine = engine::compiler().map_err(|error| format!("{error:#}"))?;

@@ -30,6 +30,7 @@ fn base() -> Config {
         .epoch_interruption(true)
         .concurrency_support(false)
         .wasm_memory64(false)
+        .wasm_gc(false)
         .wasm_multi_memory(false)
         .wasm_relaxed_simd(false)
         .wasm_tail_call(false)
@@ -51,6 +52,8 @@ fn pool(limits: &Limits) -> PoolingAllocationConfig {
         .max_core_instances_per_component(u32::try_from(limits.instances).unwrap_or(u32::MAX))
         .max_memories_per_component(u32::try_from(limits.memories).unwrap_or(u32::MAX))
         .max_tables_per_component(u32::try_from(limits.tables).unwrap_or(u32::MAX))
+        .max_memories_per_module(u32::try_from(limits.memories).unwrap_or(u32::MAX))
+        .max_tables_per_module(u32::try_from(limits.tables).unwrap_or(u32::MAX))
         .max_component_instance_size(1 << 20)
         .max_core_instance_size(1 << 20);
     pool

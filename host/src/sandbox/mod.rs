@@ -14,6 +14,7 @@ pub use compile::Compiler;
 pub(crate) use state::State;
 
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
+use crate::capability::bindings::toolcrib::plugin::types;
 use crate::capability::bindings::{Plugin, PluginPre};
 use crate::config::Limits;
 use crate::envelope::{Failure, Kind};
@@ -23,7 +24,9 @@ use meter::{Meter, to_usize};
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 use ticker::{Running, Ticker};
+use tokio::sync::Semaphore;
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, UpdateDeadline};
 
@@ -34,6 +37,8 @@ pub(crate) struct Sandbox {
     ticker: Ticker,
     cache: CodeCache,
     compiler: Compiler,
+    /// As many children as there are processors: each may take `compile_mib` of memory.
+    compiling: Semaphore,
     limits: Limits,
 }
 
@@ -58,7 +63,8 @@ impl Sandbox {
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
         Plugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
         let ticker = Ticker::start(&engine)?;
-        Ok(Self { engine, linker, ticker, cache, compiler, limits: limits.clone() })
+        let compiling = Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from));
+        Ok(Self { engine, linker, ticker, cache, compiler, compiling, limits: limits.clone() })
     }
 
     /// Returns the cached code and definitions of a component.
@@ -86,6 +92,7 @@ impl Sandbox {
         if let Compiler::Child(program) = &self.compiler
             && !embedded
         {
+            let _turn = self.compiling.acquire().await.map_err(|error| error.to_string())?;
             let code = compile::in_child(program, &component, &self.limits).await?;
             return self.believe(&code).map_err(wrong);
         }
@@ -148,29 +155,29 @@ impl Sandbox {
 
     /// Asks a plugin what it offers.
     pub(crate) async fn definitions(&self, code: &Code, scope: Scope) -> Result<Vec<tools::Definition>, Failure> {
-        let mut instance = self.instantiate(code, Grants::none(), Arc::new(scope)).await?;
-        let definitions = instance.plugin.toolcrib_plugin_tools().call_definitions(&mut instance.store).await;
-        definitions.map_err(|error| explain(&error, &instance.store))
+        // Without grants there is nothing to wait for: twice the CPU time leaves room for a busy machine.
+        let patience = Duration::from_millis(self.limits.guest_cpu_ms.saturating_mul(2));
+        let asked = async {
+            let mut instance = self.instantiate(code, Grants::none(), Arc::new(scope)).await?;
+            let definitions = instance.plugin.toolcrib_plugin_tools().call_definitions(&mut instance.store).await;
+            definitions.map_err(|error| explain(&error, &instance.store))
+        };
+        tokio::time::timeout(patience, asked).await.unwrap_or_else(|_| {
+            let message = format!("its definitions were not there after {} ms", patience.as_millis());
+            Err(Failure::new(Kind::TimedOut, message))
+        })
     }
 }
 
 impl Instance {
-    /// Runs one tool, once.
-    pub(crate) async fn call(mut self, name: &str, arguments: &str) -> Result<tools::Output, Failure> {
+    /// Runs one tool, once. An error is why the guest was stopped; what it answers itself is its own affair, good or bad.
+    pub(crate) async fn call(
+        mut self,
+        name: &str,
+        arguments: &str,
+    ) -> Result<Result<tools::Output, types::Failure>, Failure> {
         let answer = self.plugin.toolcrib_plugin_tools().call_call(&mut self.store, name, arguments).await;
-        match answer {
-            Ok(Ok(output)) => Ok(output),
-            Ok(Err(failure)) => {
-                let data = failure.data.and_then(|data| serde_json::from_str(&data).ok().map(Box::new));
-                Err(Failure {
-                    kind: Kind::from_guest(&failure.kind),
-                    message: failure.message,
-                    hint: failure.hint,
-                    data,
-                })
-            }
-            Err(error) => Err(explain(&error, &self.store)),
-        }
+        answer.map_err(|error| explain(&error, &self.store))
     }
 }
 

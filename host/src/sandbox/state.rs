@@ -103,8 +103,7 @@ impl OutputStream for Printed {
         if bytes.len() > PRINT_PERMIT {
             return Err(StreamError::Trap(wasmtime::Error::msg("a guest wrote more than it was permitted")));
         }
-        let text = String::from_utf8_lossy(&bytes);
-        self.0.emit_for_guest(Event::info(text.trim_end_matches('\n')));
+        self.0.emit_for_guest(bytes.len(), || Event::info(String::from_utf8_lossy(&bytes).trim_end_matches('\n')));
         Ok(())
     }
 
