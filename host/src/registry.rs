@@ -181,7 +181,8 @@ impl Registry {
     /// Reads the built-in components and every `.wasm` of the directories. What cannot be taken is listed as refused.
     #[must_use]
     pub fn load(builtins: &[Builtin], directories: &[PathBuf], limits: &Limits) -> Self {
-        let mut registry = Self { entries: Vec::new(), by_tool: HashMap::new(), by_folded: HashMap::new(), refused: Vec::new() };
+        let mut registry =
+            Self { entries: Vec::new(), by_tool: HashMap::new(), by_folded: HashMap::new(), refused: Vec::new() };
         for builtin in builtins {
             registry.take(Plugin::builtin(*builtin));
         }

@@ -78,12 +78,12 @@ impl Schema {
         if depth(schema) > limits.schema_depth {
             return Err(format!("is more than {} deep", limits.schema_depth));
         }
-        if sanitize::json(&mut schema.clone()) {
-            return Err("has control or invisible characters in it; write what a reader can see".into());
-        }
         check_references(schema)?;
         if let Some(property) = odd_property(schema) {
             return Err(format!("has a property named `{property}`; 1 to 64 of A-Z a-z 0-9 _ - are possible"));
+        }
+        if sanitize::json(&mut schema.clone()) {
+            return Err("has control or invisible characters in it; write what a reader can see".into());
         }
         let patterns = patterns(schema);
         if patterns > MOST_PATTERNS {
@@ -187,7 +187,7 @@ fn check_references(schema: &Value) -> Result<(), String> {
 }
 
 fn cut(text: &str) -> String {
-    text.chars().take(80).collect()
+    sanitize::line(text).chars().take(80).collect()
 }
 
 fn odd_property(schema: &Value) -> Option<String> {
@@ -372,8 +372,7 @@ mod tests {
     fn doubling(levels: usize, next: impl Fn(Value) -> Value) -> Value {
         let mut definitions = Map::new();
         for level in 0..levels {
-            definitions
-                .insert(format!("l{level}"), next(json!({ "$ref": format!("#/$defs/l{}", level + 1) })));
+            definitions.insert(format!("l{level}"), next(json!({ "$ref": format!("#/$defs/l{}", level + 1) })));
         }
         definitions.insert(format!("l{levels}"), json!({ "type": "string" }));
         json!({ "type": "object", "$ref": "#/$defs/l0", "$defs": definitions })
@@ -381,7 +380,8 @@ mod tests {
 
     #[test]
     fn a_plain_schema_is_looked_at_as_often_as_it_says() {
-        let schema = json!({ "type": "object", "properties": { "a": { "anyOf": [{ "type": "string" }, { "pattern": "x" }] } } });
+        let schema =
+            json!({ "type": "object", "properties": { "a": { "anyOf": [{ "type": "string" }, { "pattern": "x" }] } } });
         // The property, its list of two, and both of them.
         assert_eq!(looks(&schema), Looks { schemas: 5, patterns: 1 });
     }
@@ -392,9 +392,10 @@ mod tests {
         assert!(looks(&deep).schemas < 100);
         let same = doubling(30, |next| json!({ "allOf": [next.clone(), { "not": next }] }));
         assert!(refusal(&same).starts_with("has more than 10000 schemas that look at one value"));
-        let twice = doubling(30, |next| {
-            json!({ "allOf": [{ "properties": { "a": next.clone() } }, { "additionalProperties": next }] })
-        });
+        let twice = doubling(
+            30,
+            |next| json!({ "allOf": [{ "properties": { "a": next.clone() } }, { "additionalProperties": next }] }),
+        );
         assert!(refusal(&twice).starts_with("has more than 10000 schemas"));
     }
 
@@ -415,9 +416,8 @@ mod tests {
 
     #[test]
     fn references_are_places_of_the_document() {
-        let refusals = [json!({ "$anchor": "a" }), json!({ "$id": "x" }), json!({ "$ref": "#a" })].map(|part| {
-            refusal(&json!({ "type": "object", "properties": { "a": part } }))
-        });
+        let refusals = [json!({ "$anchor": "a" }), json!({ "$id": "x" }), json!({ "$ref": "#a" })]
+            .map(|part| refusal(&json!({ "type": "object", "properties": { "a": part } })));
         assert!(refusals[0].starts_with("uses `$anchor`"), "{}", refusals[0]);
         assert!(refusals[1].starts_with("has an `$id` within it"), "{}", refusals[1]);
         assert_eq!(refusals[2], "refers to `#a`, which names no schema in it");

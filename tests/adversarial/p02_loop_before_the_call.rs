@@ -54,11 +54,11 @@ fn a_plugin_of_the_usual_make_that_never_says_its_definitions_is_stopped() {
 fn a_plugin_that_sleeps_when_asked_for_definitions_holds_up_its_own_calls_alone() {
     let script = json!({ "sleep_ms": 600_000, "tools": [{ "name": "slow" }] });
     let mut siege = against(&liar(&script, &["slow"]));
-    for _ in 0..2 {
-        siege.send("slow", json!({}));
-        assert_eq!(siege.call("time", json!({}))["result"]["source"], "harness");
-        assert_eq!(siege.answer()["error"]["kind"], "timed_out");
-    }
+    siege.send("slow", json!({}));
+    assert_eq!(siege.call("time", json!({}))["result"]["source"], "harness");
+    let refused = siege.answer()["error"]["message"].to_string();
+    assert!(refused.contains("its definitions were not there after 400 ms"), "{refused}");
+    assert!(siege.failure("slow", json!({})).ends_with("its definitions were not there after 400 ms"));
     siege.lift();
 }
 
@@ -68,7 +68,7 @@ fn a_plugin_that_sleeps_when_asked_for_definitions_does_not_hold_up_a_listing() 
     let siege = against(&liar(&script, &["slow"]));
     let plugins = siege.program.path("plugins").display().to_string();
     for listing in [["tools"].as_slice(), &["plugin", "list"]] {
-        let arguments = [&["--plugins", &plugins, "--set", "limits.call_ms=500"], listing].concat();
+        let arguments = [&["--plugins", &plugins, "--set", "limits.guest_cpu_ms=200"], listing].concat();
         let mut running = siege.program.start(&arguments);
         let end = Instant::now() + Duration::from_secs(8);
         let mut ended = false;

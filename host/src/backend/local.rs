@@ -68,6 +68,11 @@ impl Backend for Local {
     }
 }
 
+/// Declares that this program starts no processes but commands, so that every child that has ended may be reaped.
+pub(crate) fn own_children() {
+    tree::own_children();
+}
+
 /// Starts a program of Toolcrib's own on this machine, wherever calls land, with an empty environment.
 pub(crate) fn start_helper(argv: &[OsString], input: OwnedFd) -> io::Result<Box<dyn Process>> {
     let program = spawn::Program { argv, environment: &[], directory: Path::new("/"), input: input.as_fd() };

@@ -7,6 +7,7 @@ use super::CALL_MARK;
 use super::spawn::Started;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::unix::pipe;
@@ -20,6 +21,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// Children of this host that it knows: leaders of running commands, and what earlier commands left running.
 static KNOWN: Mutex<Option<HashSet<u32>>> = Mutex::new(None);
 
+/// Whether every child of this process is a command's.
+static OWNS_CHILDREN: AtomicBool = AtomicBool::new(false);
+
 fn known<T>(change: impl FnOnce(&mut HashSet<u32>) -> T) -> T {
     change(KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
@@ -28,6 +32,12 @@ fn known<T>(change: impl FnOnce(&mut HashSet<u32>) -> T) -> T {
 pub(super) fn become_subreaper() {
     // Fails only on kernels before 3.4; then orphans go to init, as without us.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+/// Lets what has ended be reaped wherever it came from. Whoever embeds the host may have children of their own, so this is for programs
+/// that have none.
+pub(super) fn own_children() {
+    OWNS_CHILDREN.store(true, Ordering::Relaxed);
 }
 
 /// Starts a leader; nobody mistakes it for an orphan meanwhile.
@@ -180,7 +190,11 @@ fn reap_now(pid: u32) {
 /// the host are never taken for it.
 pub(super) fn adopt(leader: u32, call: &str) -> Vec<u32> {
     let new: Vec<u32> = known(|known| children().into_iter().filter(|pid| !known.contains(pid)).collect());
-    let left: Vec<u32> = new.into_iter().filter(|pid| is_left_by(*pid, leader, call)).collect();
+    let (left, others): (Vec<u32>, Vec<u32>) = new.into_iter().partition(|pid| is_left_by(*pid, leader, call));
+    if OWNS_CHILDREN.load(Ordering::Relaxed) {
+        // What fled its call and then ended can be told from nothing but this.
+        others.into_iter().filter(|pid| stat(*pid).is_some_and(|stat| stat.ended)).for_each(reap_now);
+    }
     for pid in &left {
         if known(|known| known.insert(*pid)) {
             tokio::spawn(reap(*pid, leader, call.to_owned()));

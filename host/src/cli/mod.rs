@@ -139,6 +139,7 @@ pub fn main() -> ExitCode {
     if let Command::Compile { cpu_ms, memory_mib } = cli.command {
         return compile(cpu_ms, memory_mib);
     }
+    crate::backend::local::own_children();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,

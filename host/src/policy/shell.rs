@@ -62,12 +62,7 @@ impl ShellGrant {
             Ok(by) => format!("allowed by {by}"),
             Err((_, by)) => format!("denied by {by}"),
         };
-        scope.record(Action {
-            capability: "shell",
-            what: text.clone(),
-            declaration: Some(declaration),
-            decision,
-        });
+        scope.record(Action { capability: "shell", what: text.clone(), declaration: Some(declaration), decision });
         decided.map_err(|(failure, _)| failure)?;
         Ok(AdmittedCommand { text, environment: self.environment.clone() })
     }

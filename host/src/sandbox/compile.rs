@@ -96,7 +96,11 @@ pub(crate) fn serve(cpu_ms: u64, memory_mib: u64) -> Result<(), String> {
     limit(Resource::Core, 0).map_err(|error| error.to_string())?;
     // A compiler thread that fails must not leave the others at work.
     std::panic::set_hook(Box::new(|panic| {
-        let _ = writeln!(io::stderr(), "the compiler failed on it: {panic}");
+        let fault = panic.payload_as_str().unwrap_or("no reason given");
+        if fault.contains("out-of-memory") {
+            std::process::abort();
+        }
+        let _ = writeln!(io::stderr(), "the compiler failed on it: {fault}");
         std::process::exit(1);
     }));
     let mut component = Vec::new();
