@@ -1,6 +1,6 @@
 //! P-48: names that are another's, look like another's, or are none: twins by case and hyphen, homoglyphs, a million of them.
 //! Outcome: the second of two that read the same is refused; what is not 1 to 64 of `A-Za-z0-9_-` is no name; the start stays short.
-//! Switched off: without folding of names (`registry.rs`) and without `is_name` in `Tool::new` (`definition.rs`) the tests of twins and of odd names failed.
+//! Switched off: without folding of names (`registry.rs`) the tests of twins failed; without `check_names` (`component.rs`) those of twins within one plugin, of odd names and of hundreds of thousands.
 
 use crate::texts::odd_characters;
 use serde_json::{Value, json};

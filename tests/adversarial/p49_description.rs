@@ -1,6 +1,6 @@
 //! P-49: descriptions with hidden instructions, control characters, markup, or without end.
 //! Outcome: what hides is removed, what is too long refuses the plugin; what remains is text of that one tool.
-//! Switched off: without cleaning and without the bound of a description (`definition.rs`) both tests failed.
+//! Switched off: without cleaning and without the bound of a description (`definition.rs`) the first two tests failed, without that of a title the third.
 
 use crate::texts::{TRICKS, has_marks, odd_characters};
 use serde_json::{Value, json};

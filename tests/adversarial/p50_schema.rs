@@ -1,6 +1,6 @@
 //! P-50: schemas that reach out, go deep, are huge, cost time or memory, or hide text.
 //! Outcome: the plugin is refused with what is wrong; a schema that is taken validates in bounded time.
-//! Switched off: without the bounds and checks of `validator` (`definition.rs`) the tests of remote references, depth, size, property names and large patterns failed.
+//! Switched off: without the checks of `schema.rs` the tests of references, depth, size, property names and patterns failed; without `Counter` alone those of doubling and of references to itself, without the bounds of patterns that of many large ones, without the refusal of odd characters that of hidden text.
 
 use crate::process::peak_mib;
 use crate::texts::{TRICKS, odd_characters};

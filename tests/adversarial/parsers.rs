@@ -1,6 +1,6 @@
 //! Parsers: whatever a guest, a model or a file can hand them is read or refused; none panics, none hangs.
 //! Outcome: lines of `toolcrib run`, arguments, commands and settings are answered by kind.
-//! Switched off: not yet tried.
+//! Switched off: the stack of its own on which scripts are parsed (`policy/command.rs`, `STACK`, at 128 KiB): the process of the tests died.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! a command starts processes that will not end: daemons, subreapers, without a first thread or an environment, in hundreds, ever new ones.
 //! Outcome: after a timeout none is left within two seconds, or the answer says how many.
-//! Switched off: looking beyond the process group (`backend/tree.rs`, `members`): the daemon lived on and the test failed.
+//! Switched off: looking beyond the process group (`backend/tree.rs`, `members`): the daemon lived on and the first test failed; reaping what fled (`tree.rs`, `own_children`): the last test failed.
 #![expect(clippy::disallowed_methods, reason = "the attacker is a program of its own, compiled here")]
 
 use crate::exec::{end, mark, marked, within};

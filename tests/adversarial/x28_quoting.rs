@@ -1,6 +1,6 @@
 //! text that breaks out of the quotes which a plugin puts around it.
 //! Outcome: every shell reads a quoted word as the very bytes that went in.
-//! Switched off: not yet tried.
+//! Switched off: the care for quotes within the text (`sdk/src/shell.rs`, `quoted`): the test failed.
 #![expect(clippy::disallowed_methods, reason = "the shells themselves are asked")]
 
 use proptest::prelude::*;

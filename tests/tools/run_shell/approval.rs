@@ -101,6 +101,7 @@ async fn a_command_that_could_not_run_is_not_asked_about() {
     let host = TestHost::new().answering(Answer::Yes).set("tools.shell_denylist=[\"touch denied\"]");
     for (name, value) in [
         ("why", json!(" ")),
+        ("why", json!("w".repeat(1025))),
         ("command", json!("a\0b")),
         ("wait", json!("bad")),
         ("wait", json!(false)),
