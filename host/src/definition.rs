@@ -274,3 +274,21 @@ fn kind(schema: &Value) -> String {
         _ => ["anyOf", "oneOf"].iter().find_map(|key| schema[*key].as_array()).map_or_else(|| "any".into(), any_of),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn nulls_are_left_away_wherever_an_object_stands() {
+        let schema = json!({
+            "type": "object",
+            "properties": { "list": { "items": { "$ref": "#/$defs/one" } } },
+            "$defs": { "one": { "properties": { "must": {}, "may": {} }, "required": ["must"] } },
+        });
+        let mut arguments = json!({ "list": [{ "must": null, "may": null, "other": null }] });
+        drop_nulls(&mut arguments, &schema, &schema);
+        assert_eq!(arguments, json!({ "list": [{ "must": null, "other": null }] }));
+    }
+}

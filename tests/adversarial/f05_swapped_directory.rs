@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use toolcrib_tests::is_long;
 
 /// Exchanges two names until it is told to stop.
 fn race(one: PathBuf, other: PathBuf, stop: Arc<AtomicBool>, swaps: Arc<AtomicU64>) -> std::thread::JoinHandle<()> {
@@ -22,7 +23,7 @@ fn race(one: PathBuf, other: PathBuf, stop: Arc<AtomicBool>, swaps: Arc<AtomicU6
 
 #[test]
 fn a_directory_that_becomes_a_link_between_check_and_use_leads_nowhere() {
-    let duration = Duration::from_secs(if std::env::var_os("TOOLCRIB_LONG").is_some() { 60 } else { 5 });
+    let duration = Duration::from_secs(if is_long() { 60 } else { 5 });
     let mut siege = confined();
     let (work, outside) = (siege.program.path("work"), siege.program.path("outside"));
     for directory in ["reading", "writing"] {

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
 use std::time::Duration;
-use toolcrib_tests::Program;
+use toolcrib_tests::{Program, is_long};
 
 const LINES: usize = 2_000;
 
@@ -67,7 +67,7 @@ impl Writer {
 
 #[test]
 fn a_host_that_is_killed_leaves_the_old_or_the_new_content_and_what_it_acknowledged() {
-    let kills = if std::env::var_os("TOOLCRIB_LONG").is_some() { 1_000 } else { 50 };
+    let kills = if is_long() { 1_000 } else { 50 };
     let program = Program::new();
     let file = program.path("work/file");
     let (mut acknowledged, mut unacknowledged) = (0, 0);

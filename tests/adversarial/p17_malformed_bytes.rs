@@ -11,12 +11,7 @@ use toolcrib::config::{Config as Settings, Limits};
 use toolcrib::envelope::Kind;
 use toolcrib::registry::{BUILTINS, Plugin};
 use toolcrib_tests::forge::Forged;
-use toolcrib_tests::{TestHost, guest};
-
-/// The full figures, as `tests/run --long` asks for them.
-fn is_long() -> bool {
-    std::env::var_os("TOOLCRIB_LONG").is_some()
-}
+use toolcrib_tests::{TestHost, guest, is_long};
 
 fn components() -> Vec<Vec<u8>> {
     let guests = ["hostile", "shell_echo", "word_count"].map(|name| std::fs::read(guest(name)).expect("a guest"));

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::config::Config;
 use toolcrib::registry::Registry;
-use toolcrib_tests::TestHost;
 use toolcrib_tests::forge::Forged;
+use toolcrib_tests::{TestHost, is_long};
 
 /// Set in the process that does the work: memory is measured where nothing else runs.
 const ALONE: &str = "TOOLCRIB_TESTS_ALONE";
@@ -44,7 +44,7 @@ fn a_plugin_that_is_unloaded_leaves_nothing() {
 }
 
 fn cycles() {
-    let count = if std::env::var_os("TOOLCRIB_LONG").is_some() { 10_000 } else { 1_000 };
+    let count = if is_long() { 10_000 } else { 1_000 };
     let host = TestHost::new().set("limits.concurrent_calls=16").plugin_as("forged", &Forged::new("forged").bytes());
     let plugins =
         host.dirs().audit().ancestors().find_map(|path| Some(path.join("plugins")).filter(|path| path.is_dir()));

@@ -82,6 +82,30 @@ fn the_readme_lists_every_attack() {
     }
 }
 
+/// Every promise of the README names tests, as `file`: `test`, `test`.
+#[test]
+fn every_promise_is_backed_by_a_test_that_is_there() {
+    let readme = read(&tests().join("../README.md"));
+    let table = readme.split_once("| promise | test |").expect("the README makes promises").1;
+    let rows: Vec<&str> =
+        table.lines().skip(2).take_while(|line| line.starts_with('|')).map(|row| row.trim_matches('|')).collect();
+    assert!(rows.len() > 5, "{} promises", rows.len());
+    for row in rows {
+        let (promise, named) = row.split_once(" | ").expect("two columns");
+        let mut code = String::new();
+        let mut proofs = 0;
+        for name in named.split('`').skip(1).step_by(2) {
+            if name.contains('/') {
+                code = read(&tests().join("..").join(name));
+            } else {
+                assert!(code.contains(&format!("fn {name}(")), "{promise}: there is no test `{name}`");
+                proofs += 1;
+            }
+        }
+        assert!(proofs > 0, "{promise}: no test is named");
+    }
+}
+
 #[test]
 fn every_module_is_listed() {
     let main = read(&tests().join("adversarial/main.rs"));

@@ -6,7 +6,7 @@ use crate::exec::command;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
-use toolcrib_tests::{Preparation, Program, eventually};
+use toolcrib_tests::{Preparation, Program, eventually, is_long};
 
 /// A figure in KiB that the kernel keeps of a process.
 fn kib(process: u32, name: &str) -> u64 {
@@ -17,7 +17,7 @@ fn kib(process: u32, name: &str) -> u64 {
 
 #[test]
 fn endless_output_without_a_newline_takes_bounded_memory_and_bounded_room() {
-    let mebibytes: u64 = if std::env::var_os("TOOLCRIB_LONG").is_some() { 10 << 10 } else { 256 };
+    let mebibytes: u64 = if is_long() { 10 << 10 } else { 256 };
     let mut siege = Preparation::new().begin();
     siege.call("run_shell", command("head -c 1M /dev/zero; head -c 1M /dev/zero >&2"));
     let before = kib(siege.pid(), "VmHWM");

@@ -8,7 +8,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::process::{Command, Stdio};
 use toolcrib_sdk::shell::quoted;
-use toolcrib_tests::note_skip;
+use toolcrib_tests::{is_long, note_skip};
 
 const SHELLS: [&[&str]; 4] = [&["sh"], &["bash"], &["dash"], &["busybox", "sh"]];
 const WORDS_AT_ONCE: usize = 200;
@@ -40,7 +40,7 @@ fn is_there(shell: &[&str]) -> bool {
 
 #[test]
 fn every_shell_reads_a_quoted_word_as_the_text_that_it_is() {
-    let count = if std::env::var_os("TOOLCRIB_LONG").is_some() { 100_000 } else { 1_000 };
+    let count = if is_long() { 100_000 } else { 1_000 };
     let words = words(count);
     for shell in SHELLS {
         if !is_there(shell) {

@@ -57,13 +57,12 @@ impl Tool for RunShell {
         when_to_use: "Commands that need nobody at the keyboard: builds, tests, searches, git, looking at the system.",
         when_not_to_use: "To create or kill tmux sessions and panes, to press keys in a program that runs, or to ask again \
             and again whether something is done.",
-        disambiguation: "`send-keys` steers a program that runs already, `capture-pane` looks at a pane, `read_file` and \
-            `write_file` handle one file. Declare honestly: `risk` is the harm it can do, `mutation` whether it changes \
-            anything, `privesc` whether it needs more than the user's own rights, `why` the reason shown to the person who \
-            approves it. An exit code other than 0 is a result, not an error.",
+        disambiguation: "`send-keys` steers a running program, `capture-pane` looks at a pane, `read_file` and `write_file` \
+            handle one file. Declare honestly: `risk` is the harm it can do, `mutation` whether it changes anything, `privesc` \
+            whether it needs more than the user's rights, `why` what the person who approves it reads. An exit code other than \
+            0 is a result, not an error.",
         examples: &[
             r#"{"command":"cargo test","risk":"low","mutation":true,"privesc":false,"why":"check the fix","wait":"10m"}"#,
-            r#"{"command":"git log --oneline -5","risk":"low","mutation":false,"privesc":false,"why":"see recent work"}"#,
             r#"{"command":"npm run dev","risk":"low","mutation":true,"privesc":false,"why":"try the page","wait":false}"#,
         ],
     };
