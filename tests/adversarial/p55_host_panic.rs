@@ -121,7 +121,7 @@ async fn only_that_call_fails(change: impl Fn(&mut CallContext, &TestHost), tool
     for _ in 0..2 {
         let envelope =
             call(&host, context.clone(), tool, arguments.clone()).await.expect("the panic stays in the call");
-        let failure = envelope.outcome.err().expect("the call fails");
+        let failure = envelope.outcome.expect_err("the call fails");
         assert_eq!(failure.kind, Kind::Internal, "{}", failure.message);
         assert!(failure.message.starts_with("the host met a fault of its own: the "), "{}", failure.message);
     }
@@ -174,7 +174,8 @@ impl Approver for Yes {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_of_whoever_watches_fails_that_call_alone() {
-    let cases: [(fn(&Event) -> bool, &str, Value); 3] = [
+    type At = fn(&Event) -> bool;
+    let cases: [(At, &str, Value); 3] = [
         (|event| matches!(event, Event::Started { .. }), "run_shell", shell()),
         (|event| matches!(event, Event::Stdout { .. }), "run_shell", shell()),
         (|event| matches!(event, Event::Info { .. }), "hostile", json!({ "how": "print", "text": "a" })),
