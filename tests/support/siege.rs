@@ -102,7 +102,7 @@ impl Preparation {
         let before = Holdings { descriptors: 0, threads: 0, children: Vec::new() };
         let mut siege = Siege { program: self.program, running, calls: 0, before };
         siege.healthy();
-        siege.before = siege.holdings();
+        siege.before = siege.settled();
         siege
     }
 }
@@ -211,6 +211,20 @@ impl Siege {
         let write = json!({ "path": "health.txt", "content": "well" });
         assert!(self.call("write_file", write)["result"].is_string());
         assert_eq!(self.call("read_file", json!({ "path": "health.txt" }))["result"], "well");
+    }
+
+    /// What it holds when that no longer changes: a thread that has done its work takes a moment to go.
+    fn settled(&self) -> Holdings {
+        let mut held = self.holdings();
+        for _ in 0..200 {
+            std::thread::sleep(Duration::from_millis(10));
+            let now = self.holdings();
+            if now == held {
+                break;
+            }
+            held = now;
+        }
+        held
     }
 
     fn holdings(&self) -> Holdings {
