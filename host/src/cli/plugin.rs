@@ -44,7 +44,7 @@ pub(super) struct Allow {
 }
 
 pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCode, Failure> {
-    let setup = Setup::new(global)?;
+    let setup = Setup::new(global).await?;
     match arguments {
         Arguments::List => list(&setup).await,
         Arguments::Inspect { file } => inspect(&setup, &file),

@@ -50,7 +50,7 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     if arguments.strict.is_some() && !matches!(format, Format::Api(_)) {
         return Err(usage("`--strict` is for the format of a model API").hint("add `--format openai-chat` or another"));
     }
-    let setup = Setup::new(global)?;
+    let setup = Setup::new(global).await?;
     let policy = setup.host.policy();
     let tools = match &arguments.name {
         Some(name) => vec![one(&setup, name).await?],

@@ -118,22 +118,36 @@ impl Script {
     }
 }
 
-/// Refuses a command that the denylist matches, or that cannot be compared with it.
+/// Refuses a command that the denylist matches, or that cannot be compared with it; in a pane also one that would end or poison the shell
+/// there, or manage tmux behind our back.
 ///
 /// # Errors
 ///
-/// A [`Failure`] of kind `denied`. An empty denylist refuses nothing, and nothing is parsed.
-pub fn check(text: &str, denylist: &Denylist) -> Result<(), Failure> {
-    if denylist.is_empty() {
+/// A [`Failure`] of kind `denied`. Outside of panes an empty denylist refuses nothing, and nothing is parsed.
+pub fn check(text: &str, denylist: &Denylist, in_pane: bool) -> Result<(), Failure> {
+    if denylist.is_empty() && !in_pane {
         return Ok(());
     }
     let script = Script::parse(text).map_err(|reason| {
-        Failure::denied(format!("command cannot be checked against `tools.shell_denylist`: {reason}"))
+        let against = if denylist.is_empty() { "what harms the shell of a pane" } else { "`tools.shell_denylist`" };
+        Failure::denied(format!("command cannot be checked against {against}: {reason}"))
             .hint("write it in plain POSIX shell, or as several shorter commands")
     })?;
-    script.denied_by(denylist).map_or(Ok(()), |pattern| {
-        Err(Failure::denied(format!("command is blocked by `tools.shell_denylist` pattern `{pattern}`"))
-            .hint(format!("only the user can lift this: take `{pattern}` out of `shell_denylist` in `[tools]`")))
+    if let Some(pattern) = script.denied_by(denylist) {
+        return Err(Failure::denied(format!("command is blocked by `tools.shell_denylist` pattern `{pattern}`"))
+            .hint(format!("only the user can lift this: take `{pattern}` out of `shell_denylist` in `[tools]`")));
+    }
+    if in_pane { check_for_pane(&script) } else { Ok(()) }
+}
+
+fn check_for_pane(script: &Script) -> Result<(), Failure> {
+    if let Some(verb) = script.tmux_lifecycle() {
+        return Err(Failure::denied(format!("`tmux {verb}` would change sessions or panes behind their tools"))
+            .hint("use tmux-create-session, tmux-kill-session, tmux-create-pane and tmux-kill-pane"));
+    }
+    script.shared_shell_hazard().map_or(Ok(()), |hazard| {
+        let message = format!("`{}` on line {} would end or poison the shell of the pane", hazard.what, hazard.line);
+        Err(Failure::denied(message).hint(hazard.remedy))
     })
 }
 
