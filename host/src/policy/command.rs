@@ -539,7 +539,7 @@ mod tests {
 
     #[test]
     fn check_names_the_pattern() {
-        let failure = check("rm -rf /tmp/test", &usual()).expect_err("it is on the list");
+        let failure = check("rm -rf /tmp/test", &usual(), false).expect_err("it is on the list");
         assert_eq!(failure.kind, Kind::Denied);
         assert_eq!(failure.message, "command is blocked by `tools.shell_denylist` pattern `rm -rf /`");
     }
@@ -547,7 +547,7 @@ mod tests {
     #[test]
     fn check_refuses_what_it_cannot_read() {
         for text in ["echo 'x", "if true", "sh -c 'if true'", "echo \"$(if)\"", "99999999999>x", "a <<E\n${"] {
-            let failure = check(text, &usual()).expect_err("nobody knows what it runs");
+            let failure = check(text, &usual(), false).expect_err("nobody knows what it runs");
             assert_eq!(failure.kind, Kind::Denied, "{text}");
             assert!(failure.message.starts_with("command cannot be checked"), "{text}: {}", failure.message);
         }
@@ -555,7 +555,7 @@ mod tests {
 
     #[test]
     fn empty_denylist_admits_everything_unread() {
-        assert_eq!(check("rm -rf / 'unclosed", &Denylist::default()), Ok(()));
+        assert_eq!(check("rm -rf / 'unclosed", &Denylist::default(), false), Ok(()));
     }
 
     #[test]

@@ -138,10 +138,10 @@ impl Pane {
         // In a mode of tmux, keys are that mode's commands.
         let _ = client.command(&format!("send-keys -X -t %{} cancel", self.number)).await?;
         if !input.text.is_empty() {
-            client.run(&format!("send-keys -t %{} -l {}", self.number, quoted(&input.text))).await?;
+            client.run(&format!("send-keys -t %{} -l -- {}", self.number, quoted(&input.text))).await?;
         }
         for key in input.keys.iter().map(String::as_str).chain(input.enter.then_some("Enter")) {
-            client.run(&format!("send-keys -t %{} {}", self.number, quoted(key))).await?;
+            client.run(&format!("send-keys -t %{} -- {}", self.number, quoted(key))).await?;
         }
         Ok(())
     }

@@ -20,6 +20,9 @@ use tokio::time::Instant;
 const TURN: Duration = Duration::from_secs(30);
 /// How often a pane that another host holds is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// What a pane runs until its shell is there, and how long that may take to change.
+const STARTING: &str = "tmux";
+const A_MOMENT: Duration = Duration::from_millis(5);
 /// A person who typed so many seconds ago may go on typing.
 const PERSON_SECONDS: u64 = 2;
 /// How long a shell may take to begin with what was typed; a new one first reads its start-up files.
@@ -106,7 +109,9 @@ impl Pane {
         let mut shell = self.shell;
         let mut condition = session.stage(number, hold.clone(), command, nonce, shell).await?;
         loop {
-            if condition.is_held_by(&me) {
+            if condition.is_held_by(&me) && condition.program == STARTING && Instant::now() < deadline {
+                tokio::time::sleep(A_MOMENT).await;
+            } else if condition.is_held_by(&me) {
                 if let Err(failure) = ready(self, &condition) {
                     session.release(number, nonce);
                     return Err(failure);
@@ -137,7 +142,7 @@ impl Pane {
         let (session, number) = (&self.session, self.number);
         let output = session.client.watch(number);
         let keys = |keys: &str| format!("send-keys -t %{number} {keys}");
-        let line = format!("-l {}", quoted(wrapper::line(&session.files(number, &session.client_pid))));
+        let line = format!("-l -- {}", quoted(wrapper::line(&session.files(number, &session.client_pid))));
         session.client.run_all([keys("C-u"), keys(&line), keys("Enter")]).await?;
         let following = Following { output, scanner: Scanner::new(nonce), early: Vec::new(), _turn: turn };
         let (session, shown) = (session.clone(), self.shown());

@@ -58,11 +58,18 @@ pub(super) fn script(shell: Shell, command: &str, nonce: &str, files: &Files) ->
     );
     let text = word(&files.text);
     match shell {
+        // Where the prompt's commands can be a list (5.1 on), the user's own stay what they are.
         Shell::Bash => format!(
-            "__toolcrib_p=${{PROMPT_COMMAND-}}\n\
-             PROMPT_COMMAND='printf \"\\033]133;D;130;{nonce}\\007\"; PROMPT_COMMAND=$__toolcrib_p; eval \"$__toolcrib_p\"'\n\
-             {begin}. {text}\n{end}\
-             case ${{PROMPT_COMMAND-}} in *{nonce}*) PROMPT_COMMAND=$__toolcrib_p ;; esac\n"
+            "__toolcrib_e() {{ printf '\\033]133;D;130;{nonce}\\007'; __toolcrib_d; }}\n\
+             if [ \"${{BASH_VERSINFO[0]}}${{BASH_VERSINFO[1]}}\" -ge 51 ]; then\n\
+             __toolcrib_d() {{ unset 'PROMPT_COMMAND[133]'; unset -f __toolcrib_e __toolcrib_d; }}\n\
+             PROMPT_COMMAND[133]=__toolcrib_e\n\
+             else\n\
+             __toolcrib_p=${{PROMPT_COMMAND-}}\n\
+             __toolcrib_d() {{ [ \"$PROMPT_COMMAND\" != __toolcrib_e ] || PROMPT_COMMAND=$__toolcrib_p; unset -f __toolcrib_e __toolcrib_d; }}\n\
+             PROMPT_COMMAND=__toolcrib_e\n\
+             fi\n\
+             {begin}. {text}\n{end}__toolcrib_d\n"
         ),
         Shell::Zsh => format!("trap 'return 130' INT\n{begin}. {text}\n{end}trap - INT\n"),
         Shell::Posix => format!("trap 'return 130' INT\n{begin}command . {text}\n{end}trap - INT\n"),
