@@ -213,8 +213,7 @@ impl Tmux {
     /// When tmux cannot be started.
     pub async fn found(&self) -> Result<Vec<Found>, Failure> {
         let socket = self.socket();
-        let format = ["#{session_name}", "#{@toolcrib_owner}", "#{session_attached_list}", "#{window_panes}"];
-        let format = format.join(&FIELD.to_string());
+        let format = format!("#{{session_name}}{FIELD}#{{@toolcrib_owner}}");
         let argv = ["tmux", "-S", &socket, "list-sessions", "-F", &format].map(OsString::from).into();
         let (status, stdout, _) = self.script(argv).await?;
         if status != 0 {
@@ -222,8 +221,7 @@ impl Tmux {
         }
         let mut found = Vec::new();
         for line in stdout.lines() {
-            let fields: Vec<&str> = line.split(FIELD).collect();
-            let [name, owner, ..] = fields[..] else { continue };
+            let Some((name, owner)) = line.split_once(FIELD) else { continue };
             let (panes, attached) = self.count(name).await?;
             found.push(Found { name: name.to_owned(), panes, attached, ours: owner == self.owner });
         }
