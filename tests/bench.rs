@@ -23,6 +23,7 @@ fn main() {
         whole_process();
         first_run();
         command();
+        panes();
         waiting_calls();
         idle();
     }
@@ -125,6 +126,33 @@ fn command() {
         &format!("`sh -c true` {bare:.2?}"),
         &ratio(ours, bare),
     );
+}
+
+/// Commands in a pane of the managed tmux, over the pipe of `toolcrib run`.
+fn panes() {
+    let program = Program::with_panes();
+    quiet(&mut program.command(&["tools"]));
+    let mut running = program.start(&["--set", "tools.shell_confirm=false", "run"]);
+    let mut call = |tool: &str, arguments: serde_json::Value| {
+        running.send(&format!("{}\n", json!({ "id": 1, "tool": tool, "arguments": arguments })));
+        let answer = running.line();
+        assert!(answer["error"].is_null(), "{answer}");
+    };
+    let shell = |command: &str| json!({ "command": command, "risk": "low", "mutation": false, "privesc": false, "why": "bench" });
+    let begin = Instant::now();
+    call("run_shell", shell("true"));
+    let first = begin.elapsed();
+    let times = time(400, || call("run_shell", shell("true")));
+    let ours = format!("p50 {:.2?}, p99 {:.2?}", quantile(&times, 50), quantile(&times, 99));
+    let (pane, bare) =
+        pairs(|| call("run_shell", shell("true")), || quiet(Command::new("/bin/sh").args(["-c", "true"])));
+    let target = "p50 <= 2 ms, p99 <= 20 ms";
+    row("`run_shell` `true`, warm pane", target, &ours, &format!("`sh -c true` {bare:.2?}"), &ratio(pane, bare));
+    row("first command, with server, session and pane", "<= 300 ms", &format!("{first:.0?}"), "", "");
+    let times = time(200, || call("capture-pane", json!({})));
+    row("`capture-pane`", "p50 <= 2 ms", &format!("p50 {:.2?}", quantile(&times, 50)), "", "");
+    let times = time(5, || call("run_shell", shell("seq 1 200000")));
+    row("200,000 lines in a pane", "<= 2 s", &format!("{:.2?}", quantile(&times, 50)), "", "");
 }
 
 fn waiting_calls() {

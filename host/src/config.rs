@@ -36,6 +36,8 @@ pub struct Config {
     pub tools: Tools,
     /// How people are asked.
     pub approval: Approval,
+    /// Panes that people can watch and join.
+    pub tmux: Tmux,
     /// How much a call may use.
     pub limits: Limits,
     /// `[plugin.NAME]` by name; ask [`Config::plugin_rights`] what a plugin may do.
@@ -72,6 +74,22 @@ pub struct Tools {
     pub files_enabled: bool,
     /// Where tools may write; [`Config::allowed_paths`] and [`Config::opened_paths`] decide on a path.
     pub files_allowed_paths: Allowlist,
+}
+
+/// `[tmux]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tmux {
+    /// Whether commands run in panes where tmux is there.
+    pub enabled: bool,
+    /// Sessions of an agent, the default one among them.
+    #[serde(deserialize_with = "between::<1, 100, _>")]
+    pub max_sessions: u64,
+    /// Panes of a session, the shared one among them.
+    #[serde(deserialize_with = "between::<1, 100, _>")]
+    pub max_panes: u64,
+    /// The shell of new panes, by its path; empty means the login shell.
+    pub shell: String,
 }
 
 /// `[approval]`

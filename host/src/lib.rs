@@ -33,3 +33,4 @@ pub mod sanitize;
 mod schema;
 mod scope;
 pub mod session;
+pub mod tmux;

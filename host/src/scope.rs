@@ -9,6 +9,7 @@ use crate::event::{Event, EventSink, GuestEvents, NoEvents};
 use crate::output::OutputStore;
 use crate::policy::approval::{Approver, Nobody};
 use crate::session::Session;
+use crate::tmux::Tmux;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,6 +24,7 @@ pub(crate) struct Scope {
     pub(crate) tool: String,
     pub(crate) session: Arc<Session>,
     pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) tmux: Option<Arc<Tmux>>,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
@@ -40,6 +42,7 @@ pub(crate) struct ScopeParts {
     pub(crate) tool: String,
     pub(crate) session: Arc<Session>,
     pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) tmux: Option<Arc<Tmux>>,
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) cancel: CancellationToken,
@@ -55,6 +58,7 @@ impl Scope {
             tool: parts.tool,
             session: parts.session,
             backend: parts.backend,
+            tmux: parts.tmux,
             approver: parts.approver,
             cancel: parts.cancel,
             output: parts.output,
@@ -74,6 +78,7 @@ impl Scope {
             tool: "definitions".into(),
             session: Arc::default(),
             backend,
+            tmux: None,
             events: Arc::new(NoEvents),
             approver: Arc::new(Nobody),
             cancel: CancellationToken::new(),

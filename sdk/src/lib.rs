@@ -3,10 +3,12 @@
 mod answer;
 #[doc(hidden)]
 pub mod bindings;
+pub mod duration;
 pub mod events;
 mod export;
 mod failure;
 pub mod files;
+pub mod panes;
 mod schema;
 pub mod shell;
 mod tool;

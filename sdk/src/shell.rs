@@ -3,6 +3,7 @@
 //! The host checks the command against the denylist, asks for approval where policy says so, and audits it.
 
 use crate::bindings::toolcrib::plugin::shell;
+use crate::duration::milliseconds;
 use crate::{Declaration, Failure, Pane, Result};
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ impl Command {
     pub fn wait(self, wait: Wait) -> Self {
         self.0.wait(match wait {
             Wait::UntilExit => shell::Wait::UntilExit,
-            Wait::AtMost(limit) => shell::Wait::AtMostMs(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
+            Wait::AtMost(limit) => shell::Wait::AtMostMs(milliseconds(limit)),
             Wait::Dispatch => shell::Wait::Dispatch,
         });
         self

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use toolcrib::backend::local::Local;
-use toolcrib::backend::{Backend, FileText, Process, ProcessEvent, ProcessSpec};
+use toolcrib::backend::{Backend, FileText, Input, Process, ProcessEvent, ProcessSpec};
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::event::{Event, EventSink};
@@ -54,6 +54,14 @@ impl Backend for Faulty {
     async fn start(&self, process: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
         self.reach(At::Start);
         if self.0 == At::Next { Ok(Box::new(Panicking)) } else { self.1.start(process).await }
+    }
+
+    async fn open(&self, process: ProcessSpec) -> Result<(Box<dyn Process>, Input), Failure> {
+        self.1.open(process).await
+    }
+
+    async fn has(&self, program: &str) -> bool {
+        self.1.has(program).await
     }
 
     async fn resolve(&self, path: &str) -> Result<Resolved, Failure> {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use toolcrib::backend::local::Local;
-use toolcrib::backend::{Backend, FileText, Process, ProcessEvent, ProcessSpec};
+use toolcrib::backend::{Backend, FileText, Input, Process, ProcessEvent, ProcessSpec};
 use toolcrib::call::{Arguments, CallContext, Host, Request};
 use toolcrib::config::{Settings, Sources};
 use toolcrib::envelope::{Envelope, Failure};
@@ -179,6 +179,14 @@ impl Backend for Elsewhere {
     async fn start(&self, process: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
         self.reached.fetch_add(1, Ordering::SeqCst);
         if self.hangs { Ok(Box::new(Hanging)) } else { self.local.start(process).await }
+    }
+
+    async fn open(&self, process: ProcessSpec) -> Result<(Box<dyn Process>, Input), Failure> {
+        self.local.open(process).await
+    }
+
+    async fn has(&self, program: &str) -> bool {
+        self.local.has(program).await
     }
 
     async fn resolve(&self, path: &str) -> Result<Resolved, Failure> {

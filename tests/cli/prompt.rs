@@ -30,7 +30,7 @@ impl Terminal {
     fn run(&self, script: &str) {
         let path = |name: &str| self.program.path(name).display().to_string();
         let script = format!(
-            "cd '{}'\nexport HOME='{}' XDG_CONFIG_HOME='{}' XDG_STATE_HOME='{}' XDG_DATA_HOME='{}'\ntoolcrib='{}'\n{script}\n\
+            "cd '{}'\nexport HOME='{}' XDG_CONFIG_HOME='{}' XDG_STATE_HOME='{}' XDG_DATA_HOME='{}' TOOLCRIB_TMUX_ENABLED=false\ntoolcrib='{}'\n{script}\n\
              echo $? > ../code.part; mv ../code.part ../code\n",
             path("work"),
             path("home"),

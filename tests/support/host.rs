@@ -202,6 +202,7 @@ impl TestHost {
             session: Arc::default(),
             tools: Arc::new(Registry::load(BUILTINS, &self.plugins, &settings.config.limits)),
             backend: Arc::new(Local::new(self.work(), self.home())),
+            tmux: None,
             events: self.events.clone(),
             approver: self.asked.clone(),
             cancel: self.cancel.clone(),

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 /// `toolcrib` in a home of its own.
 pub struct Program {
     directory: TempDir,
+    panes: bool,
 }
 
 /// `toolcrib` while it runs, with its stdin and stdout at hand.
@@ -26,6 +27,14 @@ impl Default for Program {
     }
 }
 
+impl Drop for Program {
+    fn drop(&mut self) {
+        if self.panes {
+            let _ = self.tmux(&["kill-server"]);
+        }
+    }
+}
+
 impl Program {
     /// A home with nothing in it.
     ///
@@ -38,7 +47,28 @@ impl Program {
         for name in ["home", "work", "config/toolcrib", "state", "data"] {
             std::fs::create_dir_all(directory.path().join(name)).expect("a directory");
         }
-        Self { directory }
+        Self { directory, panes: false }
+    }
+
+    /// The same, with commands in panes of a managed tmux, which ends with it. Others run plain processes.
+    #[must_use]
+    pub fn with_panes() -> Self {
+        let mut program = Self::new();
+        program.panes = true;
+        program
+    }
+
+    /// tmux on the managed server, with these arguments; returns what it printed.
+    ///
+    /// # Panics
+    ///
+    /// When tmux is not installed.
+    #[must_use]
+    pub fn tmux(&self, arguments: &[&str]) -> String {
+        let mut tmux = Command::new("tmux");
+        tmux.arg("-S").arg(self.path("state/toolcrib/tmux/socket")).args(arguments);
+        let output = tmux.output().expect("tmux is installed");
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// A path below its directory: `home`, `work`, `config`, `state`, `data`.
@@ -79,7 +109,8 @@ impl Program {
         command
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.path("home"))
-            .env("TERM", "xterm");
+            .env("TERM", "xterm")
+            .env("TOOLCRIB_TMUX_ENABLED", self.panes.to_string());
         for (name, directory) in [("XDG_CONFIG_HOME", "config"), ("XDG_STATE_HOME", "state"), ("XDG_DATA_HOME", "data")]
         {
             command.env(name, self.path(directory));

@@ -10,12 +10,15 @@ use toolcrib::registry::{BUILTINS, Registry};
 use toolcrib_tests::{Program, TestHost};
 
 const GUESTS: [&str; 2] = ["shell_echo", "word_count"];
+/// Plugins whose tests are in `tests/panes`.
+const PANES: [&str; 6] =
+    ["capture_pane", "send_keys", "tmux_create_pane", "tmux_create_session", "tmux_kill_pane", "tmux_kill_session"];
 const DECLARATION: [&str; 4] = ["risk", "mutation", "privesc", "why"];
 const HEADINGS: [&str; 4] = ["When to use:", "When NOT to use:", "Disambiguation:", "Examples:"];
 
 /// What `toolcrib tools` says of the tools in this binary.
 fn builtins() -> Vec<Value> {
-    let output = Program::new().run(&["tools", "--format", "json"]);
+    let output = Program::with_panes().run(&["tools", "--format", "json"]);
     assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("a list of tools")
 }
@@ -78,9 +81,15 @@ fn the_tools_their_arguments_and_capabilities() {
     };
     let lines: Vec<String> = builtins().iter().map(line).collect();
     insta::assert_snapshot!(lines.join("\n"), @"
+    capture-pane(delay?, end?, escape_non_printable?, include_alternate_screen?, include_escape_sequences?, join_wrapped_lines?, pane?, preserve_trailing_spaces?, session?, start?, target?, why?) needs [panes]
     read_file(offset?, path, why?) needs [files]
     run_shell(command, mutation, pane?, privesc, risk, session?, wait?, why) needs [shell]
+    send-keys(delay?, enter?, keys?, literal_text?, mutation, pane?, privesc, risk, session?, target?, why) needs [panes]
     time(format?, why?) needs []
+    tmux-create-pane(mutation, pane, privesc, risk, session?, why) needs [panes]
+    tmux-create-session(mutation, privesc, risk, session, why) needs [panes]
+    tmux-kill-pane(mutation, pane, privesc, risk, session?, why) needs [panes]
+    tmux-kill-session(mutation, privesc, risk, session, why) needs [panes]
     write_file(content, path, why?) needs [files]
     ");
 }
@@ -98,6 +107,10 @@ fn every_plugin_and_guest_tool_has_a_module_of_tests() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools");
     let list = std::fs::read_to_string(tests.join("main.rs")).expect("the list of modules");
     for name in directories("../plugins").into_iter().chain(GUESTS.map(str::to_owned)) {
+        // The tools of panes are tested together, in `tests/panes`.
+        if PANES.contains(&name.as_str()) {
+            continue;
+        }
         assert!(
             list.lines().any(|line| line == format!("mod {name};")),
             "`mod {name};` is missing in tests/tools/main.rs"
@@ -157,11 +170,12 @@ fn every_input_schema_is_a_closed_object_with_described_arguments() {
 }
 
 #[test]
-fn only_the_tool_that_touches_state_asks_for_a_declaration() {
+fn only_tools_that_run_or_type_ask_for_a_declaration() {
     for tool in builtins() {
         let required = names(&tool["inputSchema"], "required");
         let declared = DECLARATION.iter().filter(|name| required.contains(**name)).count();
-        assert_eq!(declared, if tool["name"] == "run_shell" { DECLARATION.len() } else { 0 }, "{}", tool["name"]);
+        let asks = !["capture-pane", "read_file", "time", "write_file"].contains(&text(&tool, "name"));
+        assert_eq!(declared, if asks { DECLARATION.len() } else { 0 }, "{}", tool["name"]);
     }
 }
 
@@ -204,7 +218,8 @@ fn a_guest_describes_itself_as_a_built_in_tool_does() {
 #[tokio::test(flavor = "multi_thread")]
 async fn arguments_that_are_no_object_are_refused_by_every_tool() {
     let host = GUESTS.into_iter().fold(TestHost::new(), TestHost::plugin);
-    for tool in BUILTINS.iter().map(|(name, ..)| *name).chain(GUESTS) {
+    let tools = builtins();
+    for tool in tools.iter().map(|tool| text(tool, "name")).chain(GUESTS) {
         for arguments in ["not json", "", "null", "7", "[]", "[{}]", "\"{\\\"path\\\"", "{", "{}}", "{\"a\":1,}"] {
             let failure = host.send(tool, Arguments::Text(arguments.into())).await.outcome.expect_err("no object");
             assert_eq!(failure.kind, Kind::InvalidArguments, "`{tool}` and `{arguments}`: {}", failure.message);

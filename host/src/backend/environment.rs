@@ -15,13 +15,14 @@ const STANDARD: [&str; 19] = [
 /// Where nothing is set, a shell finds the system's programs all the same.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Returns the variables for a process of `call`: the standard ones, and those that `extra` names.
+/// Returns the variables for a process, with the mark of its call: the standard ones, and those that `extra` names.
 pub(super) fn build(
     inherited: impl Iterator<Item = (OsString, OsString)>,
     extra: &[String],
-    call: &str,
+    call: Option<&str>,
 ) -> Vec<(OsString, OsString)> {
-    let mut environment = vec![(CALL_MARK.into(), call.into())];
+    let mut environment: Vec<(OsString, OsString)> =
+        call.map(|call| (CALL_MARK.into(), call.into())).into_iter().collect();
     environment.extend(inherited.filter(|(name, _)| {
         name.to_str().is_some_and(|name| STANDARD.contains(&name) || extra.iter().any(|extra| extra == name))
     }));
@@ -38,7 +39,7 @@ mod tests {
     fn names(inherited: &[&str], extra: &[&str]) -> Vec<String> {
         let inherited = inherited.iter().map(|name| (OsString::from(name), OsString::from("value")));
         let extra: Vec<String> = extra.iter().map(ToString::to_string).collect();
-        let built = build(inherited, &extra, "call");
+        let built = build(inherited, &extra, Some("call"));
         built.into_iter().map(|(name, _)| name.into_string().expect("text")).collect()
     }
 

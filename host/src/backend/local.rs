@@ -2,14 +2,14 @@
 //!
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
-use super::{Backend, FileText, Process, ProcessEvent, ProcessSpec, environment, files, spawn, tree};
+use super::{Backend, FileText, Input, Process, ProcessEvent, ProcessSpec, environment, files, spawn, tree};
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{ReadPath, Resolved, WritePath};
 use crate::scope::random_id;
 use async_trait::async_trait;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{WaitId, WaitIdOptions};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,6 +31,13 @@ impl Local {
         tree::become_subreaper();
         Self { directory, home }
     }
+
+    fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
+        let environment = environment::build(std::env::vars_os(), &spec.environment, spec.call.as_deref());
+        let program = spawn::Program { argv: &spec.argv, environment: &environment, directory: &self.directory, input };
+        let started = tree::born(|| spawn::spawn(&program))?;
+        LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id))
+    }
 }
 
 #[async_trait]
@@ -40,16 +47,24 @@ impl Backend for Local {
     }
 
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
-        let environment = environment::build(std::env::vars_os(), &spec.environment, &spec.call);
-        let null = File::open("/dev/null").map_err(|error| start_failure(&spec.argv[0], &error))?;
-        let program = spawn::Program {
-            argv: &spec.argv,
-            environment: &environment,
-            directory: &self.directory,
-            input: null.as_fd(),
-        };
-        let started = tree::born(|| spawn::spawn(&program)).and_then(|started| LocalProcess::new(started, spec.call));
+        let started = File::open("/dev/null").and_then(|null| self.spawn(&spec, null.as_fd()));
         started.map(|process| Box::new(process) as _).map_err(|error| start_failure(&spec.argv[0], &error))
+    }
+
+    async fn open(&self, spec: ProcessSpec) -> Result<(Box<dyn Process>, Input), Failure> {
+        let open = || {
+            let (input, writer) = io::pipe()?;
+            let mut process = self.spawn(&spec, input.as_fd())?;
+            process.alone = true;
+            let writer = pipe::Sender::from_owned_fd(writer.into())?;
+            Ok((Box::new(process) as Box<dyn Process>, Box::new(writer) as Input))
+        };
+        open().map_err(|error: io::Error| start_failure(&spec.argv[0], &error))
+    }
+
+    async fn has(&self, program: &str) -> bool {
+        let environment = environment::build(std::env::vars_os(), &[], None);
+        spawn::find(OsStr::new(program), &environment).is_ok()
     }
 
     async fn resolve(&self, path: &str) -> Result<Resolved, Failure> {
@@ -71,6 +86,13 @@ impl Backend for Local {
 /// Declares that this program starts no processes but commands, so that every child that has ended may be reaped.
 pub(crate) fn own_children() {
     tree::own_children();
+}
+
+/// Becomes another program, which takes over this terminal; returns only why it could not.
+#[expect(clippy::disallowed_methods, reason = "this is where processes are started, and this one is replaced")]
+pub(crate) fn become_program(argv: &[OsString]) -> io::Error {
+    use std::os::unix::process::CommandExt;
+    std::process::Command::new(&argv[0]).args(&argv[1..]).exec()
 }
 
 /// Starts a program of Toolcrib's own on this machine, wherever calls land, with an empty environment.
@@ -102,6 +124,8 @@ struct LocalProcess {
     /// A pidfd. It is waited for, never read, so it may pass for a pipe.
     handle: pipe::Receiver,
     call: String,
+    /// It starts nothing that would have to end with it.
+    alone: bool,
     stdout: Stream,
     stderr: Stream,
     exited: Option<i32>,
@@ -111,7 +135,8 @@ impl LocalProcess {
     fn new(started: spawn::Started, call: String) -> io::Result<Self> {
         let spawn::Started { pid: leader, handle, stdout, stderr } = started;
         let handle = pipe::Receiver::from_owned_fd_unchecked(handle)?;
-        Ok(Self { leader, handle, call, stdout: Stream::new(stdout)?, stderr: Stream::new(stderr)?, exited: None })
+        let (stdout, stderr) = (Stream::new(stdout)?, Stream::new(stderr)?);
+        Ok(Self { leader, handle, call, alone: false, stdout, stderr, exited: None })
     }
 
     /// Waits for output or for the end, whichever comes first.
@@ -179,8 +204,11 @@ impl Process for LocalProcess {
 
 impl Drop for LocalProcess {
     fn drop(&mut self) {
-        if self.exited.is_none() {
-            tree::end_at_once(self.leader, &self.call);
+        match self.exited {
+            Some(_) => {}
+            // A client of a server: it must not be stopped half-way when this program ends, or the server would wait for it.
+            None if self.alone => tree::end_alone(self.leader),
+            None => tree::end_at_once(self.leader, &self.call),
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::policy::files::{ReadPath, Resolved, WritePath};
 use async_trait::async_trait;
 use std::ffi::OsString;
 use std::io;
+use tokio::io::AsyncWrite;
 
 /// A place where tools act.
 #[async_trait]
@@ -22,6 +23,12 @@ pub trait Backend: Send + Sync {
 
     /// Starts a process with closed standard input, an environment built from nothing, and no controlling terminal.
     async fn start(&self, process: ProcessSpec) -> Result<Box<dyn Process>, Failure>;
+
+    /// Starts a process with an open standard input, which lives on beside the calls: a client of a server.
+    async fn open(&self, process: ProcessSpec) -> Result<(Box<dyn Process>, Input), Failure>;
+
+    /// Says whether a program is on the `PATH` that commands get.
+    async fn has(&self, program: &str) -> bool;
 
     /// Finds what a path names on this backend, following links; nothing is opened yet.
     async fn resolve(&self, path: &str) -> Result<Resolved, Failure>;
@@ -39,9 +46,12 @@ pub struct ProcessSpec {
     pub argv: Vec<OsString>,
     /// Names of variables that are passed beside the standard ones.
     pub environment: Vec<String>,
-    /// The call that the process belongs to; found again in its environment as [`CALL_MARK`].
-    pub call: String,
+    /// The call that the process belongs to; found again in its environment as [`CALL_MARK`]. None for what outlives calls.
+    pub call: Option<String>,
 }
+
+/// Where a process's standard input is written.
+pub type Input = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// The environment variable that names a process's call.
 pub const CALL_MARK: &str = "TOOLCRIB_CALL";
@@ -50,7 +60,7 @@ impl ProcessSpec {
     /// A script for the system's `sh`, as one process.
     #[must_use]
     pub fn shell(script: &str, environment: Vec<String>, call: &str) -> Self {
-        Self { argv: ["/bin/sh", "-c", "--", script].map(OsString::from).into(), environment, call: call.into() }
+        Self { argv: ["/bin/sh", "-c", "--", script].map(OsString::from).into(), environment, call: Some(call.into()) }
     }
 }
 

@@ -29,7 +29,8 @@ pub(super) struct Started {
 
 /// Starts a process.
 pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
-    let file = text(find(program)?.into_os_string())?;
+    let name = program.argv.first().ok_or(io::ErrorKind::InvalidInput)?;
+    let file = text(find(name, program.environment)?.into_os_string())?;
     let argv = program.argv.iter().cloned().map(text).collect::<io::Result<Vec<_>>>()?;
     let variables =
         program.environment.iter().map(|(name, value)| text([name.as_os_str(), value].join(OsStr::new("="))));
@@ -43,12 +44,11 @@ pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
 }
 
 /// Finds the program's file: as given when it names a path, else on the `PATH` that the program will have.
-fn find(program: &Program<'_>) -> io::Result<PathBuf> {
-    let name = program.argv.first().ok_or(io::ErrorKind::InvalidInput)?;
+pub(super) fn find(name: &OsStr, environment: &[(OsString, OsString)]) -> io::Result<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Ok(name.into());
     }
-    let path = program.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
     let mut candidates = std::env::split_paths(path.unwrap_or_default()).map(|directory| directory.join(name));
     candidates
         .find(|file| rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok())

@@ -171,6 +171,14 @@ pub(super) fn end_at_once(leader: u32, call: &str) {
     }
 }
 
+/// Ends a process that has no tree.
+pub(super) fn end_alone(leader: u32) {
+    signal(leader, Signal::KILL);
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(async move { reap(leader, leader, String::new()).await });
+    }
+}
+
 /// Reaps the children that a leader's death made ours; those that others reap are not ours to wait for.
 pub(super) fn bury(ended: &HashSet<u32>) {
     for pid in ended {

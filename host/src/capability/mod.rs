@@ -4,6 +4,7 @@
 
 mod events;
 mod files;
+mod panes;
 pub(crate) mod shell;
 
 use crate::envelope::Failure;

@@ -1,19 +1,24 @@
-//! `wit/shell.wit`: commands, by the backend, after the grant admitted them.
+//! `wit/shell.wit`: commands, by the backend or in one of its panes, after the grant admitted them.
+
+mod in_pane;
+mod stream;
 
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{shell, types};
 use crate::backend::{Process, ProcessEvent, ProcessSpec};
 use crate::envelope::{Failure, Kind, duration};
 use crate::event::Event;
-use crate::output::{Capture, Captured};
+use crate::output::Captured;
 use crate::policy::approval::Declaration;
 use crate::policy::shell::AdmittedCommand;
 use crate::sandbox::State;
 use crate::sanitize;
 use crate::scope::Scope;
-use serde_json::json;
+use crate::tmux::Selector;
+use serde_json::{Value, json};
 use std::io;
 use std::time::Duration;
+use stream::Stream;
 use wasmtime::component::Resource;
 
 /// Characters of each stream that a guest gets when it does not say.
@@ -29,7 +34,7 @@ pub struct Command {
     declaration: Declaration,
     wait: shell::Wait,
     head: u32,
-    in_pane: bool,
+    pane: Selector,
 }
 
 impl shell::Host for State {}
@@ -38,12 +43,13 @@ impl shell::HostCommand for State {
     async fn new(&mut self, text: String, declaration: types::Declaration) -> wasmtime::Result<Resource<Command>> {
         self.meter.charge_bytes(text.len() + declaration.why.len())?;
         let declaration = declaration.into();
-        let command = Command { text, declaration, wait: shell::Wait::UntilExit, head: DEFAULT_HEAD, in_pane: false };
+        let command =
+            Command { text, declaration, wait: shell::Wait::UntilExit, head: DEFAULT_HEAD, pane: Selector::default() };
         Ok(self.table.push(command)?)
     }
 
     async fn in_pane(&mut self, command: Resource<Command>, pane: types::Pane) -> wasmtime::Result<()> {
-        self.table.get_mut(&command)?.in_pane = pane.session.or(pane.pane).or(pane.target).is_some();
+        self.table.get_mut(&command)?.pane = pane.into();
         Ok(())
     }
 
@@ -61,8 +67,15 @@ impl shell::HostCommand for State {
         let grant = self.grants.shell()?.clone();
         let command = self.table.get(&command)?.clone();
         let plan = plan(&command, &self.scope)?;
-        let admitted = grant.admit(command.text, command.declaration, &self.scope).await?;
-        Ok(run(&admitted, &plan, &self.scope).await?)
+        let in_pane = self.scope.tmux.is_some();
+        let admitted = grant.admit(command.text, command.declaration, in_pane, &self.scope).await?;
+        self.scope.emit(Event::Started { detail: sanitize::line(admitted.text()).into_owned() });
+        // Whatever comes of it, the world may have changed.
+        self.scope.touch_state();
+        Ok(match &self.scope.tmux {
+            Some(tmux) => in_pane::run(&admitted, &command.pane, &plan, tmux, &self.scope).await?,
+            None => run(&admitted, &plan, &self.scope).await?,
+        })
     }
 
     async fn drop(&mut self, command: Resource<Command>) -> wasmtime::Result<()> {
@@ -82,27 +95,36 @@ impl From<types::Declaration> for Declaration {
     }
 }
 
+/// A reason is given, and short enough to be read.
+pub(super) fn check_why(declaration: &Declaration) -> Result<(), Failure> {
+    if declaration.why.trim().is_empty() {
+        return Err(Failure::invalid("`why` is blank").hint("say in a sentence why it is needed"));
+    }
+    if declaration.why.len() > WHY_BYTES {
+        return Err(Failure::invalid(format!("`why` is more than {WHY_BYTES} bytes")).hint("say it in a sentence"));
+    }
+    Ok(())
+}
+
 /// What was found valid before anybody is asked.
 struct Plan {
     wait: Duration,
+    /// Not waited for at all.
+    dispatch: bool,
     head_chars: usize,
     head_bytes: usize,
 }
 
 fn plan(command: &Command, scope: &Scope) -> Result<Plan, Failure> {
-    if command.declaration.why.trim().is_empty() {
-        return Err(Failure::invalid("`why` is blank").hint("say in a sentence why the command is needed"));
-    }
-    if command.declaration.why.len() > WHY_BYTES {
-        return Err(Failure::invalid(format!("`why` is more than {WHY_BYTES} bytes")).hint("say it in a sentence"));
-    }
+    check_why(&command.declaration)?;
     if command.text.trim().is_empty() {
         return Err(Failure::invalid("the command is blank").hint("give a script for `sh`"));
     }
     if command.text.contains('\0') {
         return Err(Failure::invalid("the command contains a NUL byte").hint("write NUL as `\\0` of printf"));
     }
-    if command.in_pane {
+    let has_panes = scope.tmux.is_some();
+    if command.pane != Selector::default() && !has_panes {
         return Err(needs_tmux("a session or pane was named, which", "leave `session` and `pane` away"));
     }
     let limits = &scope.limits;
@@ -114,16 +136,18 @@ fn plan(command: &Command, scope: &Scope) -> Result<Plan, Failure> {
             return Err(Failure::invalid(message).hint("wait less, or raise `command_max_ms` under [limits]"));
         }
         shell::Wait::AtMostMs(wait) => Duration::from_millis(wait),
+        shell::Wait::Dispatch if has_panes => limits.command(),
         shell::Wait::Dispatch => {
             return Err(needs_tmux("`wait: false`", "leave `wait` away, or give a duration such as \"10m\""));
         }
     };
     let head_bytes = usize::try_from(limits.result_kib << 10).unwrap_or(usize::MAX);
-    Ok(Plan { wait, head_chars: command.head as usize, head_bytes })
+    let dispatch = matches!(command.wait, shell::Wait::Dispatch);
+    Ok(Plan { wait, dispatch, head_chars: command.head as usize, head_bytes })
 }
 
 fn needs_tmux(what: &str, hint: &str) -> Failure {
-    Failure::new(Kind::Unavailable, format!("{what} needs tmux, which this backend does not have")).hint(hint)
+    Failure::new(Kind::Unavailable, format!("{what} needs tmux, which this host does not use here")).hint(hint)
 }
 
 /// How a command came to its end.
@@ -134,9 +158,6 @@ enum End {
 }
 
 async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<shell::Outcome, Failure> {
-    scope.emit(Event::Started { detail: sanitize::line(command.text()).into_owned() });
-    // Whatever comes of it, the world may have changed.
-    scope.touch_state();
     let spec = ProcessSpec::shell(command.text(), command.environment().to_vec(), &scope.id);
     let mut process = scope.backend.start(spec).await?;
     let mut stdout = Stream::new("stdout", plan, scope);
@@ -187,16 +208,21 @@ async fn follow(
 /// Ends the process and gives the failure what the command had printed.
 async fn ended(failure: Failure, process: &mut dyn Process, stdout: Stream<'_>, stderr: Stream<'_>) -> Failure {
     let survivors = process.end().await;
-    let (stdout, stderr) = (stdout.finish().await, stderr.finish().await);
+    let mut data = printed(stdout.finish().await, stderr.finish().await);
+    if survivors > 0 {
+        data["survivors"] = json!(survivors);
+    }
+    failure.data(data)
+}
+
+/// What a command that did not come to its end had printed.
+fn printed(stdout: Captured, stderr: Captured) -> Value {
     let stored: Vec<&String> = stdout.stored.iter().chain(&stderr.stored).collect();
     let mut data = json!({ "stdout": stdout.text, "stderr": stderr.text });
     if !stored.is_empty() {
         data["stored"] = json!(stored);
     }
-    if survivors > 0 {
-        data["survivors"] = json!(survivors);
-    }
-    failure.data(data)
+    data
 }
 
 fn lost(error: &io::Error) -> Failure {
@@ -209,81 +235,4 @@ fn left_running(pids: &[u32]) -> String {
     let (list, one) = (list.join(" "), pids.len() == 1);
     let what = if one { "a process that the command started is" } else { "processes that the command started are" };
     format!("{what} still running: {list} (end with `kill {list}`)")
-}
-
-/// One stream of the command: into the bounded store, and as clean text to whoever watches.
-struct Stream<'s> {
-    capture: Capture<'s>,
-    scope: &'s Scope,
-    event: fn(String) -> Event,
-    undecoded: Vec<u8>,
-    cleaner: sanitize::Stream,
-}
-
-impl<'s> Stream<'s> {
-    fn new(name: &'static str, plan: &Plan, scope: &'s Scope) -> Self {
-        let event = match name {
-            "stderr" => |text| Event::Stderr { text },
-            _ => |text| Event::Stdout { text },
-        };
-        let capture = scope.output.capture(format!("{}-{name}", scope.id), plan.head_chars, plan.head_bytes);
-        Self { capture, scope, event, undecoded: Vec::new(), cleaner: sanitize::Stream::new() }
-    }
-
-    async fn push(&mut self, bytes: &[u8]) {
-        self.capture.push(bytes).await;
-        if !self.scope.is_watched() {
-            return;
-        }
-        self.undecoded.extend_from_slice(bytes);
-        let text = decode(&mut self.undecoded);
-        self.emit(text);
-    }
-
-    fn emit(&mut self, text: String) {
-        let text = self.cleaner.push(&text);
-        if !text.is_empty() {
-            self.scope.emit((self.event)(text));
-        }
-    }
-
-    async fn finish(mut self) -> Captured {
-        let rest = String::from_utf8_lossy(&std::mem::take(&mut self.undecoded)).into_owned();
-        self.emit(rest);
-        let last = std::mem::replace(&mut self.cleaner, sanitize::Stream::new()).finish();
-        if !last.is_empty() {
-            self.scope.emit((self.event)(last));
-        }
-        self.capture.finish().await
-    }
-}
-
-/// Takes the text out of the bytes; a sequence that is not complete yet stays.
-fn decode(bytes: &mut Vec<u8>) -> String {
-    let incomplete = bytes.utf8_chunks().last().map_or(0, |chunk| {
-        let is_cut = std::str::from_utf8(chunk.invalid()).is_err_and(|error| error.error_len().is_none());
-        if is_cut { chunk.invalid().len() } else { 0 }
-    });
-    let rest = bytes.split_off(bytes.len() - incomplete);
-    String::from_utf8_lossy(&std::mem::replace(bytes, rest)).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_character_that_is_not_complete_waits_for_its_rest() {
-        let mut bytes = "a🙂".as_bytes()[..3].to_vec();
-        assert_eq!(decode(&mut bytes), "a");
-        bytes.extend_from_slice(&"a🙂".as_bytes()[3..]);
-        assert_eq!((decode(&mut bytes).as_str(), bytes.is_empty()), ("🙂", true));
-    }
-
-    #[test]
-    fn bytes_that_are_not_text_do_not_hold_up_what_follows() {
-        let mut bytes = b"a\xff\xfeb\xf0\x9f".to_vec();
-        assert_eq!(decode(&mut bytes), "a\u{fffd}\u{fffd}b");
-        assert_eq!(bytes, b"\xf0\x9f");
-    }
 }

@@ -41,7 +41,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
     if let Some(format) = arguments.from {
         return answer(global, format, &arguments).await;
     }
-    let setup = Setup::new(global)?;
+    let setup = Setup::new(global).await?;
     cancel_on_signal(setup.context.cancel.clone())?;
     let tool = arguments.tool.expect("clap asks for it where there is no `--from`");
     let arguments = parse(&setup, &tool, &arguments.arguments).await?;
@@ -52,7 +52,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
 
 /// Takes a model API's call, and prints the message that answers it.
 async fn answer(global: &Global, format: Format, arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let setup = Setup::new(global)?;
+    let setup = Setup::new(global).await?;
     cancel_on_signal(setup.context.cancel.clone())?;
     let message = message(arguments, &setup.context.cancel).await?;
     let call = format.read(&message)?;

@@ -22,7 +22,7 @@ enum Verdict {
 pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
     let mut report = Report { text: String::new(), bad: false };
     report.line(Verdict::Good, "version", super::version());
-    match Setup::quiet(global) {
+    match Setup::quiet(global).await {
         Ok(setup) => check(&mut report, &setup, global).await,
         Err(fault) => report.line(Verdict::Bad, "settings", fault.message),
     }

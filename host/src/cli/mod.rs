@@ -3,6 +3,7 @@
 mod call;
 mod config;
 mod doctor;
+mod panes;
 mod plugin;
 mod policy;
 mod run;
@@ -55,6 +56,12 @@ struct Global {
     /// A setting, such as tools.shell_confirm=false (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Run commands in this managed tmux session; without a value in the agent's default one
+    #[arg(long, value_name = "SESSION", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "no_tmux")]
+    tmux: Option<String>,
+    /// Run commands as plain processes, also where tmux is installed
+    #[arg(long)]
+    no_tmux: bool,
     /// Answer yes to every approval of this process
     #[arg(long, short)]
     yes: bool,
@@ -72,11 +79,13 @@ impl Global {
     /// Adds what stands behind the subcommands.
     fn add_below(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         let Some((_, below)) = matches.subcommand() else { return Ok(()) };
-        let Self { config, policy, plugins, set, yes } = Self::from_arg_matches(below)?;
+        let Self { config, policy, plugins, set, tmux, no_tmux, yes } = Self::from_arg_matches(below)?;
         self.config = config.or(self.config.take());
         self.policy.extend(policy);
         self.plugins.extend(plugins);
         self.set.extend(set);
+        self.tmux = tmux.or(self.tmux.take());
+        self.no_tmux |= no_tmux;
         self.yes |= yes;
         self.add_below(below)
     }
@@ -101,6 +110,10 @@ enum Command {
     /// List, inspect or allow plugins
     #[command(subcommand)]
     Plugin(plugin::Arguments),
+    /// Join a managed tmux session, and see what the agent does
+    Attach(panes::Attach),
+    /// List the managed tmux sessions of this agent, or end those that nobody is at
+    Sessions(panes::Sessions),
     /// Say what a call may do, and which line decides
     #[command(subcommand)]
     Policy(policy::Arguments),
@@ -173,6 +186,8 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Call(arguments) => call::run(global, arguments).await,
         Command::Run(arguments) => run::run(global, &arguments).await,
         Command::Plugin(arguments) => plugin::run(global, arguments).await,
+        Command::Attach(arguments) => panes::attach(global, &arguments).await,
+        Command::Sessions(arguments) => panes::sessions(global, &arguments).await,
         Command::Policy(arguments) => policy::run(global, &arguments).await,
         Command::Config(arguments) => config::run(global, &arguments),
         Command::Trust(arguments) => trust::run(&arguments),

@@ -44,7 +44,7 @@ pub(super) struct Allow {
 }
 
 pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCode, Failure> {
-    let setup = Setup::new(global)?;
+    let setup = Setup::new(global).await?;
     match arguments {
         Arguments::List => list(&setup).await,
         Arguments::Inspect { file } => inspect(&setup, &file),
@@ -157,7 +157,7 @@ fn section(plugin: &Plugin, arguments: &Allow) -> Result<TomlTable, Failure> {
     let mut section = TomlTable::new();
     section.insert("sha256", value(plugin.sha256()));
     let capabilities = plugin.capabilities();
-    if arguments.shell.is_some() || capabilities.contains(&"shell") {
+    if arguments.shell.is_some() || capabilities.contains(&"shell") || capabilities.contains(&"panes") {
         section.insert("shell", value(arguments.shell.unwrap_or(true)));
     }
     for (key, given) in [("read", &arguments.read), ("write", &arguments.write)] {

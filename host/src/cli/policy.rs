@@ -18,7 +18,7 @@ pub(super) enum Arguments {
 }
 
 pub(super) async fn run(global: &Global, Arguments::Explain { tool }: &Arguments) -> Result<ExitCode, Failure> {
-    let setup = Setup::new(global)?;
+    let setup = Setup::new(global).await?;
     let plugin = setup.context.tools.plugin_of(tool)?;
     let clauses = setup.host.policy().explain(plugin, &setup.settings);
     if !io::stdout().is_terminal() {

@@ -67,7 +67,7 @@ struct Door {
 }
 
 pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let Setup { host, context, .. } = Setup::serving(global)?;
+    let Setup { host, context, .. } = Setup::serving(global).await?;
     cancel_on_signal(context.cancel.clone())?;
     let cancel = context.cancel.clone();
     let (lines, waiting) = channel(LINES_WAITING);

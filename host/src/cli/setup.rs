@@ -2,6 +2,7 @@
 
 use super::terminal::{Progress, Terminal};
 use super::{Global, notice};
+use crate::backend::Backend;
 use crate::backend::local::Local;
 use crate::call::{CallContext, Host};
 use crate::config::{PolicySource, Settings, Sources};
@@ -11,6 +12,7 @@ use crate::event::EventSink;
 use crate::policy::approval::Approver;
 use crate::registry::{BUILTINS, Registry};
 use crate::sandbox::Compiler;
+use crate::tmux::{Tmux, Where};
 use etcetera::BaseStrategy;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,19 +35,19 @@ pub(super) struct Setup {
 
 impl Setup {
     /// Makes a host for one call after the other, as flags, files and environment say. Notices go to stderr.
-    pub(super) fn new(global: &Global) -> Result<Self, Failure> {
-        Self::quiet(global).map(Self::noticed)
+    pub(super) async fn new(global: &Global) -> Result<Self, Failure> {
+        Self::quiet(global).await.map(Self::noticed)
     }
 
     /// As [`Self::new`], for a caller that shows the notices itself.
-    pub(super) fn quiet(global: &Global) -> Result<Self, Failure> {
+    pub(super) async fn quiet(global: &Global) -> Result<Self, Failure> {
         // Room for a thousand calls is a thousand guarded stacks, which costs a process some milliseconds at its start.
-        Self::with(global, |settings| settings.config.limits.concurrent_calls = 1)
+        Self::with(global, |settings| settings.config.limits.concurrent_calls = 1).await
     }
 
     /// As [`Self::new`], for as many calls at a time as the settings say.
-    pub(super) fn serving(global: &Global) -> Result<Self, Failure> {
-        Self::with(global, |_| {}).map(Self::noticed)
+    pub(super) async fn serving(global: &Global) -> Result<Self, Failure> {
+        Self::with(global, |_| {}).await.map(Self::noticed)
     }
 
     fn noticed(self) -> Self {
@@ -53,7 +55,7 @@ impl Setup {
         self
     }
 
-    fn with(global: &Global, adapt: impl FnOnce(&mut Settings)) -> Result<Self, Failure> {
+    async fn with(global: &Global, adapt: impl FnOnce(&mut Settings)) -> Result<Self, Failure> {
         let dirs = dirs()?;
         let sources = sources(global, &dirs)?;
         let mut settings = load(&sources)?;
@@ -64,24 +66,72 @@ impl Setup {
         let protected = own.chain(Path::new(SYSTEM_POLICY).parent().map(Path::to_owned));
         let program = std::env::current_exe()
             .map_err(|error| Failure::new(Kind::Internal, format!("this program has no file: {error}")))?;
-        let (host, notices) = Host::new(&settings, &dirs, &protected.collect::<Vec<_>>(), Compiler::Child(program))?;
+        let (host, mut notices) =
+            Host::new(&settings, &dirs, &protected.collect::<Vec<_>>(), Compiler::Child(program))?;
         let directories: Vec<PathBuf> = [dirs.plugins()].into_iter().chain(global.plugins.iter().cloned()).collect();
         if let Some(missing) = global.plugins.iter().find(|directory| !directory.is_dir()) {
             return Err(usage(format!("`{}` is not a directory", missing.display()))
                 .hint("give `--plugins` a directory of .wasm files"));
         }
         let tools = Registry::load(BUILTINS, &directories, &settings.config.limits);
+        let backend: Arc<dyn Backend> = Arc::new(Local::new(here.clone(), dirs.home.clone()));
+        let tmux = managed_tmux(global, &settings, &dirs, &backend, &here, &mut notices).await?;
         let context = CallContext {
             principal: format!("cli:{}", settings.config.agent.name),
             session: Arc::default(),
             tools: Arc::new(tools),
-            backend: Arc::new(Local::new(working_directory()?, dirs.home.clone())),
+            backend,
+            tmux,
             events: Arc::new(Progress::default()) as Arc<dyn EventSink>,
             approver: approver(global, &host),
             cancel: CancellationToken::new(),
         };
         Ok(Self { dirs, settings, sources, host: Arc::new(host), context, notices })
     }
+}
+
+/// The panes of this machine, unless flags or settings say otherwise. Nothing is started yet.
+async fn managed_tmux(
+    global: &Global,
+    settings: &Settings,
+    dirs: &Dirs,
+    backend: &Arc<dyn Backend>,
+    here: &Path,
+    notices: &mut Vec<String>,
+) -> Result<Option<Arc<Tmux>>, Failure> {
+    let config = &settings.config;
+    let is_wanted = config.tmux.enabled && config.tools.shell_enabled && !global.no_tmux;
+    if !is_wanted {
+        return match &global.tmux {
+            Some(_) => Err(usage("`--tmux` was given, but settings switch tmux or the shell off")
+                .hint("set `enabled = true` under [tmux] and `shell_enabled = true` under [tools]")),
+            None => Ok(None),
+        };
+    }
+    if !backend.has("tmux").await {
+        let missing = "tmux is not installed";
+        return match &global.tmux {
+            Some(_) => Err(Failure::new(Kind::Unavailable, missing).hint("install tmux, or leave `--tmux` away")),
+            None => {
+                notices.push(format!("{missing}: commands run as plain processes (`--no-tmux` says the same)"));
+                Ok(None)
+            }
+        };
+    }
+    let state = dirs.state.join("tmux").display().to_string();
+    let place = Where { state, directory: here.display().to_string() };
+    let session = global.tmux.as_deref().filter(|session| !session.is_empty());
+    let tmux = Tmux::new(backend.clone(), place, config, session)?;
+    let pane = std::env::var("TMUX").ok().zip(std::env::var("TOOLCRIB_SESSION").ok());
+    if let Some((socket, session)) = pane
+        && tmux.owns(&socket)
+    {
+        let message = format!(
+            "this is a pane of the managed session `{session}`, which commands of this program would type into"
+        );
+        return Err(usage(message).hint("start it in another terminal, or with `--no-tmux`"));
+    }
+    Ok(Some(Arc::new(tmux)))
 }
 
 fn approver(global: &Global, host: &Host) -> Arc<dyn Approver> {

@@ -6,6 +6,7 @@ use crate::definition::{Tool, signature};
 use crate::envelope::Failure;
 use crate::formats::{self, Offer, Strictness};
 use crate::policy::Policy;
+use crate::registry::Plugin;
 use anstyle::Style;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -50,7 +51,7 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     if arguments.strict.is_some() && !matches!(format, Format::Api(_)) {
         return Err(usage("`--strict` is for the format of a model API").hint("add `--format openai-chat` or another"));
     }
-    let setup = Setup::new(global)?;
+    let setup = Setup::new(global).await?;
     let policy = setup.host.policy();
     let tools = match &arguments.name {
         Some(name) => vec![one(&setup, name).await?],
@@ -102,7 +103,9 @@ async fn all(setup: &Setup) -> Vec<Arc<Tool>> {
     for refused in setup.context.tools.refused() {
         notice(&format!("plugin `{}` was refused: {}", refused.origin, refused.reason));
     }
-    for plugin in setup.context.tools.plugins() {
+    // Without panes the tools of panes could only fail.
+    let is_usable = |plugin: &&Arc<Plugin>| setup.context.tmux.is_some() || !plugin.capabilities().contains(&"panes");
+    for plugin in setup.context.tools.plugins().filter(is_usable) {
         match setup.host.ready(plugin, &setup.context).await {
             Ok(ready) => tools.extend(ready.tools().iter().cloned()),
             Err(failure) => notice(&failure.message),
@@ -115,7 +118,7 @@ async fn all(setup: &Setup) -> Vec<Arc<Tool>> {
 fn denial(tool: &Tool, policy: &Policy) -> Option<Failure> {
     let grants = policy.grants_for(tool.plugin());
     tool.plugin().capabilities().into_iter().find_map(|capability| match capability {
-        "shell" => grants.shell().err(),
+        "shell" | "panes" => grants.shell().err(),
         "files" => grants.files().err(),
         _ => None,
     })

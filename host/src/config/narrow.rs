@@ -33,7 +33,7 @@ pub(super) enum Rule {
 use Rule::{And, Digest, Directories, Intersect, Min, Never, Or, Paths, Union};
 
 /// Every setting; `*` stands for the name of a plugin.
-pub(super) const RULES: [(&str, Rule); 39] = [
+pub(super) const RULES: [(&str, Rule); 43] = [
     ("agent.name", Never),
     ("tools.shell_enabled", And),
     ("tools.shell_confirm", Or),
@@ -43,6 +43,10 @@ pub(super) const RULES: [(&str, Rule); 39] = [
     ("tools.files_allowed_paths", Paths),
     ("approval.allow_yes", And),
     ("approval.timeout_ms", Min),
+    ("tmux.enabled", And),
+    ("tmux.max_sessions", Min),
+    ("tmux.max_panes", Min),
+    ("tmux.shell", Never),
     ("limits.guest_cpu_ms", Min),
     ("limits.call_ms", Min),
     ("limits.command_ms", Min),
@@ -207,7 +211,7 @@ mod tests {
         let places: Vec<_> =
             RULES.iter().map(|(key, _)| text.find(&format!("\n{} =", key.rsplit('.').next().unwrap()))).collect();
         let shared: Vec<_> = places.into_iter().flatten().collect();
-        assert_eq!(shared.len(), 35);
+        assert_eq!(shared.len(), 40);
         assert!(shared.is_sorted());
     }
 

@@ -63,6 +63,7 @@ impl Effects {
         let all = plugin.capabilities().into_iter().map(|capability| match capability {
             "events" => Self { writes: false, reaches_out: false },
             "files" => Self { writes: can_write(plugin, grants), reaches_out: false },
+            "panes" if only_looks(plugin) => Self { writes: false, reaches_out: false },
             // A command can do anything, and so can what is not known here.
             _ => Self { writes: true, reaches_out: true },
         });
@@ -72,6 +73,12 @@ impl Effects {
             reaches_out: one.reaches_out || other.reaches_out,
         })
     }
+}
+
+/// A tool of ours that types nothing and ends nothing.
+fn only_looks(plugin: &Plugin) -> bool {
+    let changing = ["send", "create-session", "kill-session", "create-pane", "kill-pane"];
+    plugin.is_builtin() && !changing.iter().any(|function| plugin.calls("panes", function))
 }
 
 /// Of a plugin of others only the grant counts: the calls in its code are what it shows.

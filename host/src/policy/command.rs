@@ -118,22 +118,36 @@ impl Script {
     }
 }
 
-/// Refuses a command that the denylist matches, or that cannot be compared with it.
+/// Refuses a command that the denylist matches, or that cannot be compared with it; in a pane also one that would end or poison the shell
+/// there, or manage tmux behind our back.
 ///
 /// # Errors
 ///
-/// A [`Failure`] of kind `denied`. An empty denylist refuses nothing, and nothing is parsed.
-pub fn check(text: &str, denylist: &Denylist) -> Result<(), Failure> {
-    if denylist.is_empty() {
+/// A [`Failure`] of kind `denied`. Outside of panes an empty denylist refuses nothing, and nothing is parsed.
+pub fn check(text: &str, denylist: &Denylist, in_pane: bool) -> Result<(), Failure> {
+    if denylist.is_empty() && !in_pane {
         return Ok(());
     }
     let script = Script::parse(text).map_err(|reason| {
-        Failure::denied(format!("command cannot be checked against `tools.shell_denylist`: {reason}"))
+        let against = if denylist.is_empty() { "what harms the shell of a pane" } else { "`tools.shell_denylist`" };
+        Failure::denied(format!("command cannot be checked against {against}: {reason}"))
             .hint("write it in plain POSIX shell, or as several shorter commands")
     })?;
-    script.denied_by(denylist).map_or(Ok(()), |pattern| {
-        Err(Failure::denied(format!("command is blocked by `tools.shell_denylist` pattern `{pattern}`"))
-            .hint(format!("only the user can lift this: take `{pattern}` out of `shell_denylist` in `[tools]`")))
+    if let Some(pattern) = script.denied_by(denylist) {
+        return Err(Failure::denied(format!("command is blocked by `tools.shell_denylist` pattern `{pattern}`"))
+            .hint(format!("only the user can lift this: take `{pattern}` out of `shell_denylist` in `[tools]`")));
+    }
+    if in_pane { check_for_pane(&script) } else { Ok(()) }
+}
+
+fn check_for_pane(script: &Script) -> Result<(), Failure> {
+    if let Some(verb) = script.tmux_lifecycle() {
+        return Err(Failure::denied(format!("`tmux {verb}` would change sessions or panes behind their tools"))
+            .hint("use tmux-create-session, tmux-kill-session, tmux-create-pane and tmux-kill-pane"));
+    }
+    script.shared_shell_hazard().map_or(Ok(()), |hazard| {
+        let message = format!("`{}` on line {} would end or poison the shell of the pane", hazard.what, hazard.line);
+        Err(Failure::denied(message).hint(hazard.remedy))
     })
 }
 
@@ -525,7 +539,7 @@ mod tests {
 
     #[test]
     fn check_names_the_pattern() {
-        let failure = check("rm -rf /tmp/test", &usual()).expect_err("it is on the list");
+        let failure = check("rm -rf /tmp/test", &usual(), false).expect_err("it is on the list");
         assert_eq!(failure.kind, Kind::Denied);
         assert_eq!(failure.message, "command is blocked by `tools.shell_denylist` pattern `rm -rf /`");
     }
@@ -533,7 +547,7 @@ mod tests {
     #[test]
     fn check_refuses_what_it_cannot_read() {
         for text in ["echo 'x", "if true", "sh -c 'if true'", "echo \"$(if)\"", "99999999999>x", "a <<E\n${"] {
-            let failure = check(text, &usual()).expect_err("nobody knows what it runs");
+            let failure = check(text, &usual(), false).expect_err("nobody knows what it runs");
             assert_eq!(failure.kind, Kind::Denied, "{text}");
             assert!(failure.message.starts_with("command cannot be checked"), "{text}: {}", failure.message);
         }
@@ -541,7 +555,7 @@ mod tests {
 
     #[test]
     fn empty_denylist_admits_everything_unread() {
-        assert_eq!(check("rm -rf / 'unclosed", &Denylist::default()), Ok(()));
+        assert_eq!(check("rm -rf / 'unclosed", &Denylist::default(), false), Ok(()));
     }
 
     #[test]

@@ -34,7 +34,8 @@ impl Policy {
         let mut clauses = Vec::new();
         for capability in plugin.capabilities() {
             match capability {
-                "shell" => clauses.extend(self.explain_shell(&grants, plugin, settings)),
+                // Typing into a pane is running a command.
+                "shell" | "panes" => clauses.extend(self.explain_shell(&grants, plugin, settings)),
                 "files" => clauses.extend(explain_files(&grants, plugin, settings)),
                 _ => clauses.push(Clause {
                     subject: "events",

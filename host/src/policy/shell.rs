@@ -40,6 +40,28 @@ impl AdmittedCommand {
     }
 }
 
+/// What a plugin wants to do to panes.
+pub(crate) struct PaneAction {
+    /// The whole action, as people read it.
+    pub(crate) shown: String,
+    /// What the denylist is held against: the command that it is, or the text that is typed.
+    pub(crate) script: String,
+}
+
+/// What is to be decided.
+struct Wish<'w> {
+    capability: &'static str,
+    /// The whole action, as people read it.
+    shown: &'w str,
+    /// What the denylist is held against.
+    script: &'w str,
+    /// It runs in the shell of a pane, which has to survive it.
+    in_pane: bool,
+}
+
+/// An action on panes that policy and, where asked, a person admitted. Made only here.
+pub(crate) struct AdmittedAction(());
+
 impl ShellGrant {
     /// Commands are shown to a person first.
     #[must_use]
@@ -52,25 +74,44 @@ impl ShellGrant {
         &self,
         text: String,
         declaration: Declaration,
+        in_pane: bool,
         scope: &Scope,
     ) -> Result<AdmittedCommand, Failure> {
-        let decided = match self.check(&text).await {
-            Ok(()) => self.confirm(&text, &declaration, scope).await,
+        let wish = Wish { capability: "shell", shown: &text, script: &text, in_pane };
+        self.decide(wish, declaration, scope).await?;
+        Ok(AdmittedCommand { text, environment: self.environment.clone() })
+    }
+
+    /// Decides on an action on panes, and records the decision.
+    pub(crate) async fn admit_action(
+        &self,
+        action: PaneAction,
+        declaration: Declaration,
+        scope: &Scope,
+    ) -> Result<AdmittedAction, Failure> {
+        let wish = Wish { capability: "panes", shown: &action.shown, script: &action.script, in_pane: false };
+        self.decide(wish, declaration, scope).await?;
+        Ok(AdmittedAction(()))
+    }
+
+    async fn decide(&self, wish: Wish<'_>, declaration: Declaration, scope: &Scope) -> Result<(), Failure> {
+        let Wish { capability, shown, .. } = wish;
+        let decided = match self.check(&wish).await {
+            Ok(()) => self.confirm(capability, shown, &declaration, scope).await,
             Err(failure) => Err((failure, "tools.shell_denylist")),
         };
         let decision = match &decided {
             Ok(by) => format!("allowed by {by}"),
             Err((_, by)) => format!("denied by {by}"),
         };
-        scope.record(Action { capability: "shell", what: text.clone(), declaration: Some(declaration), decision });
-        decided.map_err(|(failure, _)| failure)?;
-        Ok(AdmittedCommand { text, environment: self.environment.clone() })
+        scope.record(Action { capability, what: shown.to_owned(), declaration: Some(declaration), decision });
+        decided.map(|_| ()).map_err(|(failure, _)| failure)
     }
 
     /// Holds the command against the denylist, off the threads that serve other calls: a long script takes milliseconds.
-    async fn check(&self, text: &str) -> Result<(), Failure> {
-        let (text, denylist) = (text.to_owned(), self.denylist.clone());
-        let checked = tokio::task::spawn_blocking(move || command::check(&text, &denylist)).await;
+    async fn check(&self, wish: &Wish<'_>) -> Result<(), Failure> {
+        let (text, denylist, in_pane) = (wish.script.to_owned(), self.denylist.clone(), wish.in_pane);
+        let checked = tokio::task::spawn_blocking(move || command::check(&text, &denylist, in_pane)).await;
         checked
             .unwrap_or_else(|_| Err(Failure::denied("the command could not be checked against `tools.shell_denylist`")))
     }
@@ -78,6 +119,7 @@ impl ShellGrant {
     /// Returns who allowed it, or the refusal and who refused.
     async fn confirm(
         &self,
+        capability: &'static str,
         text: &str,
         declaration: &Declaration,
         scope: &Scope,
@@ -85,8 +127,7 @@ impl ShellGrant {
         if !self.confirm {
             return Ok("tools.shell_confirm");
         }
-        let key =
-            ApprovalKey { plugin: self.sha256.clone(), capability: "shell", backend: scope.backend.name().to_owned() };
+        let key = ApprovalKey { plugin: self.sha256.clone(), capability, backend: scope.backend.name().to_owned() };
         if scope.session.is_approved(&key) {
             return Ok("approval for the session");
         }

@@ -1,9 +1,8 @@
 //! The argument `wait`: a yes or no, seconds, or a duration with its unit.
 
 use serde::Deserialize;
-use std::time::Duration;
 use toolcrib_sdk::shell::Wait;
-use toolcrib_sdk::{Failure, JsonSchema, Result, schemars};
+use toolcrib_sdk::{Failure, JsonSchema, Result, duration, schemars};
 
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "`wait` is a boolean, whole seconds below 2^64, or a duration such as 10m")]
@@ -21,45 +20,23 @@ impl Default for Argument {
 
 impl Argument {
     pub(crate) fn parse(self) -> Result<Wait> {
-        let (given, limit) = match self {
+        let given = match self {
             Self::UntilExit(None | Some(true)) => return Ok(Wait::UntilExit),
             Self::UntilExit(Some(false)) => return Ok(Wait::Dispatch),
-            Self::Seconds(seconds) => (seconds.to_string(), milliseconds(seconds, 1_000)),
-            Self::Duration(text) => {
-                let limit = duration(&text);
-                (text, limit)
-            }
+            Self::Seconds(seconds) => seconds.to_string(),
+            Self::Duration(text) => text,
         };
-        limit.map(Wait::AtMost).ok_or_else(|| {
+        duration::parse(&given).map(Wait::AtMost).ok_or_else(|| {
             let forms = "`true`, `false`, seconds, or digits with a unit: 500ms, 30s, 10m, 1h, 2d";
             Failure::invalid(format!("invalid wait duration `{given}`; forms that work are {forms}"))
         })
     }
 }
 
-/// Reads `<digits><ms|s|m|h|d>`; digits alone are seconds.
-fn duration(text: &str) -> Option<Duration> {
-    let unit = text.trim_start_matches(|character: char| character.is_ascii_digit());
-    let count = text.strip_suffix(unit)?.parse().ok()?;
-    let unit_ms = match unit.to_ascii_lowercase().as_str() {
-        "ms" => 1,
-        "" | "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    milliseconds(count, unit_ms)
-}
-
-/// Returns `count` units, unless the milliseconds that a host counts in overflow.
-fn milliseconds(count: u64, unit_ms: u64) -> Option<Duration> {
-    count.checked_mul(unit_ms).map(Duration::from_millis)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn parse(text: &str) -> Result<Wait> {
         Argument::Duration(text.into()).parse()

@@ -169,7 +169,7 @@ async fn the_terminal_of_the_host_is_out_of_reach() {
     std::fs::write(host.work().join("arguments"), reach.to_string()).expect("a file");
     let (home, file) = (host.home(), Program::file());
     let call = format!(
-        "HOME={0} XDG_CONFIG_HOME={0} XDG_STATE_HOME={0} {1} --yes call run_shell -",
+        "HOME={0} XDG_CONFIG_HOME={0} XDG_STATE_HOME={0} {1} --yes --no-tmux call run_shell -",
         home.display(),
         file.display()
     );

@@ -120,7 +120,7 @@ async fn without_tmux_a_command_cannot_be_left_running() {
     let host = TestHost::new();
     let failure = host.failure("run_shell", with_wait("touch ran", false)).await;
     assert_eq!(failure.kind, Kind::Unavailable);
-    assert_eq!(failure.message, "`wait: false` needs tmux, which this backend does not have");
+    assert_eq!(failure.message, "`wait: false` needs tmux, which this host does not use here");
     assert!(failure.hint.is_some_and(|hint| hint.contains("leave `wait` away")));
     assert!(!host.work().join("ran").exists());
 }

@@ -1,0 +1,103 @@
+//! A command in a pane: found or made, waited for, followed. It is the pane's, not the call's: who stops waiting leaves it running.
+
+use super::stream::Stream;
+use super::{End, Plan, printed, shell};
+use crate::envelope::{Failure, Kind, duration};
+use crate::output::Captured;
+use crate::policy::shell::AdmittedCommand;
+use crate::scope::Scope;
+use crate::tmux::{Ended, Run, Selector, Tmux};
+use serde_json::json;
+use std::time::Duration;
+
+/// How long a command that was interrupted may take to end.
+const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
+/// What every result of a pane says.
+const ONE_STREAM: &str = "in a pane stdout and stderr are one stream: `stdout` holds both";
+
+pub(super) async fn run(
+    command: &AdmittedCommand,
+    selector: &Selector,
+    plan: &Plan,
+    tmux: &Tmux,
+    scope: &Scope,
+) -> Result<shell::Outcome, Failure> {
+    let _waiting = scope.clock.waiting();
+    let started = async {
+        let mut pane = tmux.find_again(selector).await?;
+        let mut run = pane.run(command, plan.wait).await;
+        if run.as_ref().is_err_and(|failure| pane.is_gone(failure)) {
+            pane = tmux.find_again(selector).await?;
+            run = pane.run(command, plan.wait).await;
+        }
+        let (run, directory) = run?;
+        Ok::<_, Failure>((run, directory, pane.notices))
+    };
+    let (mut run, directory, mut notices) = tokio::select! {
+        started = started => started?,
+        () = scope.cancel.cancelled() => return Err(Failure::cancelled()),
+    };
+    if plan.dispatch {
+        return Ok(shell::Outcome::Dispatched(run.pane()));
+    }
+    if !tmux.is_in(&directory) {
+        notices.push(format!("the pane's directory is `{directory}`; paths of file tools begin elsewhere"));
+    }
+    let mut stdout = Stream::new("stdout", plan, scope);
+    let followed = follow(&mut run, plan.wait, &mut stdout, scope).await;
+    match followed {
+        Ok(End::Exited(exit_code)) => {
+            notices.push(ONE_STREAM.into());
+            let stderr = Captured::default().into();
+            Ok(shell::Outcome::Finished(shell::Finished {
+                exit_code,
+                stdout: stdout.finish().await.into(),
+                stderr,
+                notices,
+            }))
+        }
+        Ok(End::TimedOut) => {
+            let message = format!("timed out waiting for the command after {}; it runs on", duration(plan.wait));
+            let failure = Failure::new(Kind::TimedOut, message)
+                .hint("look with capture-pane how it fares, end it with send-keys `C-c`");
+            Err(with_output(failure, &run, stdout).await)
+        }
+        Ok(End::Cancelled) => {
+            run.interrupt().await;
+            let ended = tokio::time::timeout(AFTER_INTERRUPT, to_end(&mut run, &mut stdout)).await;
+            let failure = Failure::cancelled();
+            let failure =
+                if ended.is_ok() { failure } else { failure.hint("it did not heed C-c and runs on in its pane") };
+            Err(with_output(failure, &run, stdout).await)
+        }
+        Err(lost) => Err(with_output(lost, &run, stdout).await),
+    }
+}
+
+async fn follow(run: &mut Run, wait: Duration, stdout: &mut Stream<'_>, scope: &Scope) -> Result<End, Failure> {
+    let timeout = tokio::time::sleep(wait);
+    tokio::pin!(timeout);
+    loop {
+        tokio::select! {
+            biased;
+            () = scope.cancel.cancelled() => return Ok(End::Cancelled),
+            () = &mut timeout => return Ok(End::TimedOut),
+            next = run.next() => match next? {
+                Ended::Output(bytes) => stdout.push(&bytes).await,
+                Ended::Exited(status) => return Ok(End::Exited(status)),
+            },
+        }
+    }
+}
+
+async fn to_end(run: &mut Run, stdout: &mut Stream<'_>) {
+    while let Ok(Ended::Output(bytes)) = run.next().await {
+        stdout.push(&bytes).await;
+    }
+}
+
+async fn with_output(failure: Failure, run: &Run, stdout: Stream<'_>) -> Failure {
+    let mut data = printed(stdout.finish().await, Captured::default());
+    data["pane"] = json!(run.pane());
+    failure.data(data)
+}

@@ -1,0 +1,237 @@
+//! One persistent control-mode client: command lines in, answers and the output of its session's panes out.
+//!
+//! It is opened once and costs nothing while nothing happens. What the panes print is always read, whether somebody watches or not: a
+//! client that falls behind holds up the programs and is thrown out in the end.
+
+use super::control::{Answer, Notice, Parser};
+use crate::backend::{Input, Process, ProcessEvent};
+use crate::envelope::{Failure, Kind};
+use crate::scope::random_id;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+/// How long a client may take to attach.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An open client.
+pub(super) struct Client {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// None once the client is gone.
+    lines: Option<UnboundedSender<String>>,
+    attached: Option<oneshot::Sender<()>>,
+    waiting: VecDeque<Waiting>,
+    watchers: HashMap<u32, UnboundedSender<Vec<u8>>>,
+}
+
+/// Who waits for an answer.
+struct Waiting {
+    sender: oneshot::Sender<Answer>,
+    /// A line that runs others is answered once for each of them; then this word comes.
+    last: Option<String>,
+    first: Option<Answer>,
+}
+
+/// The output of one pane, from when it was asked for. Ends with the client or the pane's session.
+pub(super) struct Output {
+    pane: u32,
+    receiver: UnboundedReceiver<Vec<u8>>,
+    shared: Arc<Shared>,
+}
+
+/// What a command printed, and when by the server's clock, in seconds since 1970.
+#[derive(Default)]
+pub(super) struct Said {
+    pub(super) time: u64,
+    pub(super) text: String,
+}
+
+impl Client {
+    /// Takes over a process that speaks control mode, and waits until it is attached: before, the server does not know it.
+    pub(super) async fn open(process: Box<dyn Process>, input: Input) -> Result<Self, Failure> {
+        let (lines, queue) = unbounded_channel();
+        let (attached, is_attached) = oneshot::channel();
+        let shared = Arc::new(Shared::default());
+        *shared.lock() = State { lines: Some(lines), attached: Some(attached), ..State::default() };
+        tokio::spawn(write(input, queue));
+        tokio::spawn(follow(process, shared.clone()));
+        let client = Self { shared };
+        match tokio::time::timeout(PATIENCE, is_attached).await {
+            Ok(Ok(())) => Ok(client),
+            _ => Err(gone()),
+        }
+    }
+
+    /// Runs one command. An error is tmux's own word.
+    pub(super) async fn command(&self, line: &str) -> Result<Result<String, String>, Failure> {
+        Ok(self.ask(line, false)?.await.map_err(|_| gone())?.text)
+    }
+
+    /// Runs one command that must succeed.
+    pub(super) async fn run(&self, line: &str) -> Result<String, Failure> {
+        self.command(line).await?.map_err(|reason| Failure::failed(format!("tmux: {reason}")))
+    }
+
+    /// Runs commands in one go, for the price of one. All are run, also behind one that fails; the first failure is told.
+    pub(super) async fn run_all<const N: usize>(&self, lines: [String; N]) -> Result<[Said; N], Failure> {
+        let asked = lines.map(|line| self.ask(&line, false));
+        let mut said: [Said; N] = std::array::from_fn(|_| Said::default());
+        let mut failed = None;
+        for (said, asked) in said.iter_mut().zip(asked) {
+            let Answer { time, text } = asked?.await.map_err(|_| gone())?;
+            match text {
+                Ok(text) => *said = Said { time, text },
+                Err(reason) => failed = failed.or(Some(reason)),
+            }
+        }
+        failed.map_or(Ok(said), |reason| Err(Failure::failed(format!("tmux: {reason}"))))
+    }
+
+    /// Runs a command that runs others, such as `if-shell`. Returns what the first of them said.
+    pub(super) async fn run_nested(&self, line: &str) -> Result<String, Failure> {
+        let Answer { text, .. } = self.ask(line, true)?.await.map_err(|_| gone())?;
+        text.map_err(|reason| Failure::failed(format!("tmux: {reason}")))
+    }
+
+    /// As [`Self::run_nested`], whatever comes of it.
+    pub(super) fn post_nested(&self, line: &str) {
+        let _ = self.ask(line, true);
+    }
+
+    fn ask(&self, line: &str, is_nested: bool) -> Result<oneshot::Receiver<Answer>, Failure> {
+        debug_assert!(!line.contains('\n'), "a command is one line");
+        let last = is_nested.then(random_id);
+        let line = match &last {
+            Some(word) => format!("{line}\ndisplay-message -p {word}\n"),
+            None => format!("{line}\n"),
+        };
+        let (sender, receiver) = oneshot::channel();
+        let mut state = self.shared.lock();
+        let State { lines, waiting, .. } = &mut *state;
+        // Under one lock, so that answers come in the order of the lines.
+        let sent = lines.as_ref().is_some_and(|lines| lines.send(line).is_ok());
+        if !sent {
+            return Err(gone());
+        }
+        waiting.push_back(Waiting { sender, last, first: None });
+        Ok(receiver)
+    }
+
+    /// The client still has its server.
+    pub(super) fn is_open(&self) -> bool {
+        self.shared.lock().lines.is_some()
+    }
+
+    /// Hands out what a pane prints from now on; one watcher a pane.
+    pub(super) fn watch(&self, pane: u32) -> Output {
+        let (sender, receiver) = unbounded_channel();
+        let mut state = self.shared.lock();
+        if state.lines.is_some() {
+            state.watchers.insert(pane, sender);
+        }
+        Output { pane, receiver, shared: self.shared.clone() }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // Its input ends, and with that the client.
+        self.shared.lock().lines = None;
+    }
+}
+
+impl Output {
+    /// The next piece; an empty one when panes have come or gone, none when the server let the client go.
+    pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
+        self.receiver.recv().await
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.receiver.close();
+        let mut state = self.shared.lock();
+        if state.watchers.get(&self.pane).is_some_and(UnboundedSender::is_closed) {
+            state.watchers.remove(&self.pane);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, notice: Notice) {
+        let mut state = self.lock();
+        match notice {
+            Notice::Output { pane, bytes } => {
+                if let Some(watcher) = state.watchers.get(&pane) {
+                    let _ = watcher.send(bytes);
+                }
+            }
+            Notice::Answer(answer) => {
+                let Some(waiting) = state.waiting.front_mut() else { return };
+                let is_last = waiting.last.as_ref().is_none_or(|word| answer.text.as_ref() == Ok(word));
+                if !is_last {
+                    waiting.first.get_or_insert(answer);
+                    return;
+                }
+                if let Some(Waiting { sender, first, .. }) = state.waiting.pop_front() {
+                    let _ = sender.send(first.unwrap_or(answer));
+                }
+            }
+            Notice::Attached => {
+                if let Some(attached) = state.attached.take() {
+                    let _ = attached.send(());
+                }
+            }
+            // Whoever waits for a pane looks whether it is still there.
+            Notice::Changed => state.watchers.values().for_each(|watcher| _ = watcher.send(Vec::new())),
+            Notice::Exit => *state = State::default(),
+        }
+    }
+}
+
+async fn write(mut input: Input, mut queue: UnboundedReceiver<String>) {
+    while let Some(line) = queue.recv().await {
+        if input.write_all(line.as_bytes()).await.is_err() || input.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn follow(mut process: Box<dyn Process>, shared: Arc<Shared>) {
+    let (mut parser, mut notices) = (Parser::default(), Vec::new());
+    loop {
+        match process.next().await {
+            Ok(ProcessEvent::Stdout(bytes)) => parser.push(&bytes, &mut notices),
+            Ok(ProcessEvent::Stderr(_)) => {}
+            Ok(ProcessEvent::Exited(_)) | Err(_) => notices.push(Notice::Exit),
+        }
+        for notice in notices.drain(..) {
+            let is_over = notice == Notice::Exit;
+            shared.take(notice);
+            if is_over {
+                return;
+            }
+        }
+    }
+}
+
+fn gone() -> Failure {
+    Failure::new(Kind::Unavailable, "the tmux server or session is gone")
+        .hint("call again: the session is made anew; what ran in it has ended")
+}

@@ -1,0 +1,125 @@
+//! Managed tmux: sessions and panes that people can watch and join, on any backend.
+//!
+//! - `control.rs` reads and writes tmux's control mode, `client.rs` keeps one such client a session;
+//! - `server.rs` brings up the server and sessions, `names.rs` says what is ours;
+//! - `pane.rs` finds, makes, shows and ends panes, `run.rs` runs a command in one, with the wrapper of `wrapper.rs`.
+//!
+//! The server is ours alone: its socket lies in a directory of mode 0700, and it reads no configuration of the user's. What may be done
+//! at all is decided before, in `policy/`.
+
+mod client;
+mod control;
+mod names;
+mod pane;
+mod run;
+mod server;
+mod wrapper;
+
+pub(crate) use pane::{Input, Place, Selector, View};
+pub(crate) use run::{Ended, Run};
+pub use server::{Found, Where};
+
+use crate::backend::Backend;
+use crate::config::Config;
+use crate::envelope::Failure;
+use client::Client;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+use tokio::sync::Mutex;
+
+/// The managed tmux of one host, opened when it is first needed.
+pub struct Tmux {
+    backend: Arc<dyn Backend>,
+    place: Where,
+    /// The prefix of everything that is ours.
+    owner: String,
+    /// The session that is meant when none is named.
+    default: String,
+    max_sessions: u64,
+    max_panes: u64,
+    shell: String,
+    /// Where relative paths of file tools begin.
+    directory: String,
+    sessions: Mutex<HashMap<String, Arc<Session>>>,
+}
+
+/// A session of ours, with its client.
+pub(crate) struct Session {
+    name: String,
+    client: Client,
+    /// Tells this server from one that took its place: its ids count for it alone.
+    generation: String,
+    /// The process of our client, as the server knows it.
+    client_pid: String,
+    /// Files of staged commands, on the backend.
+    directory: String,
+    /// Who works in a pane just now, in this process.
+    turns: std::sync::Mutex<HashMap<u32, Arc<Mutex<()>>>>,
+    /// Panes by name, as they were found last.
+    known: std::sync::Mutex<HashMap<String, (u32, wrapper::Shell)>>,
+}
+
+impl Tmux {
+    /// Prepares the managed tmux of a backend; nothing is started yet. `session` takes the default one's place.
+    ///
+    /// # Errors
+    ///
+    /// When the session's name cannot be one.
+    pub fn new(
+        backend: Arc<dyn Backend>,
+        place: Where,
+        config: &Config,
+        session: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let owner = names::owner(&config.agent.name);
+        let default = names::session(&owner, &owner, session)?;
+        let tmux = &config.tmux;
+        Ok(Self {
+            backend,
+            default,
+            owner,
+            max_sessions: tmux.max_sessions,
+            max_panes: tmux.max_panes,
+            shell: tmux.shell.clone(),
+            directory: place.directory.clone(),
+            place,
+            sessions: Mutex::default(),
+        })
+    }
+
+    /// The name of the default session.
+    #[must_use]
+    pub fn default_session(&self) -> &str {
+        &self.default
+    }
+
+    /// The full name of a session; none means the default one.
+    ///
+    /// # Errors
+    ///
+    /// When it can be no name.
+    pub fn session_name(&self, name: Option<&str>) -> Result<String, Failure> {
+        names::session(&self.owner, &self.default, name)
+    }
+
+    /// Whether a directory is the one where relative paths of file tools begin.
+    pub(crate) fn is_in(&self, directory: &str) -> bool {
+        directory.is_empty() || self.directory == directory
+    }
+
+    fn is_default(&self, session: &str) -> bool {
+        session == self.default
+    }
+}
+
+impl Session {
+    /// What a model may know a pane by: its number, and the server for which that counts.
+    fn id(&self, pane: u32) -> String {
+        format!("%{pane}@{}", self.generation)
+    }
+
+    /// The turn of a pane; calls of this host take it one after the other.
+    fn turn(&self, pane: u32) -> Arc<Mutex<()>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(pane).or_default().clone()
+    }
+}

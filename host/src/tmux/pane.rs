@@ -1,0 +1,340 @@
+//! Panes: found by name or id, made, shown, typed into, ended.
+
+use super::control::quoted;
+use super::names::{self, SHARED};
+use super::run::GONE;
+use super::server::FIELD;
+use super::wrapper::Shell;
+use super::{Session, Tmux};
+use crate::envelope::Failure;
+use crate::policy::shell::AdmittedAction;
+use std::sync::{Arc, PoisonError};
+
+/// Which pane is meant, as a caller names it. Nothing: the shared one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Selector {
+    pub(crate) session: Option<String>,
+    pub(crate) pane: Option<String>,
+    /// An id: `%3@1f2e3d4c`.
+    pub(crate) target: Option<String>,
+}
+
+/// A pane that is there.
+pub(crate) struct Pane {
+    pub(super) session: Arc<Session>,
+    pub(super) number: u32,
+    pub(super) name: String,
+    pub(super) shell: Shell,
+    /// It was made just now.
+    pub(super) created: bool,
+    pub(crate) notices: Vec<String>,
+}
+
+/// What a guest learns of a pane.
+pub(crate) struct Place {
+    pub(crate) session: String,
+    pub(crate) pane: String,
+    pub(crate) id: String,
+    pub(crate) created: bool,
+    pub(crate) notices: Vec<String>,
+}
+
+/// What to look at; the fields are those of `wit/panes.wit`.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of tmux")]
+pub(crate) struct View {
+    pub(crate) start: Option<i64>,
+    pub(crate) from_begin: bool,
+    pub(crate) end: Option<i64>,
+    pub(crate) to_end: bool,
+    pub(crate) join: bool,
+    pub(crate) trailing_spaces: bool,
+    pub(crate) escapes: bool,
+    pub(crate) octal: bool,
+    pub(crate) alternate: bool,
+}
+
+/// What to type.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Input {
+    pub(crate) text: String,
+    pub(crate) keys: Vec<String>,
+    pub(crate) enter: bool,
+}
+
+/// One line of the inventory.
+struct Entry {
+    number: u32,
+    name: String,
+    shell: Shell,
+    session: String,
+}
+
+impl Pane {
+    pub(crate) fn place(self) -> Place {
+        let id = self.session.id(self.number);
+        let Self { name, created, notices, .. } = self;
+        Place { session: self.session.name.clone(), pane: name, id, created, notices }
+    }
+
+    /// `shared of toolcrib-agent`, for people.
+    pub(crate) fn shown(&self) -> String {
+        format!("{} of {}", self.name, self.session.name)
+    }
+
+    /// The failure says that the pane is not there any more; then it is not believed in again.
+    pub(crate) fn is_gone(&self, failure: &Failure) -> bool {
+        let is_gone = failure.message == GONE;
+        if is_gone {
+            self.session.learn(&self.name, None);
+        }
+        is_gone
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        self.name == SHARED
+    }
+
+    /// Takes what the pane shows.
+    pub(crate) async fn capture(&self, view: &View) -> Result<(String, Vec<String>), Failure> {
+        let mut notices = self.notices.clone();
+        let shown = self.session.client.command(&self.capture_line(view, view.alternate)).await?;
+        match shown {
+            Ok(text) => Ok((text, notices)),
+            Err(reason) if view.alternate && reason.contains("no alternate screen") => {
+                notices.push("no alternate screen was put aside; this is the screen that is shown".into());
+                Ok((self.session.client.run(&self.capture_line(view, false)).await?, notices))
+            }
+            Err(reason) => Err(Failure::failed(format!("tmux: {reason}"))),
+        }
+    }
+
+    fn capture_line(&self, view: &View, alternate: bool) -> String {
+        let mut line = String::from("capture-pane -p");
+        for (flag, is_set) in [
+            (" -J", view.join),
+            (" -N", view.trailing_spaces),
+            (" -e", view.escapes),
+            (" -C", view.octal),
+            (" -a", alternate),
+        ] {
+            if is_set {
+                line += flag;
+            }
+        }
+        for (flag, number, is_all) in [("-S", view.start, view.from_begin), ("-E", view.end, view.to_end)] {
+            if is_all {
+                line += &format!(" {flag} -");
+            } else if let Some(number) = number {
+                line += &format!(" {flag} {number}");
+            }
+        }
+        format!("{line} -t %{}", self.number)
+    }
+
+    /// Types what a person or the settings admitted.
+    pub(crate) async fn send(&self, input: &Input, _admitted: &AdmittedAction) -> Result<(), Failure> {
+        let client = &self.session.client;
+        // In a mode of tmux, keys are that mode's commands.
+        let _ = client.command(&format!("send-keys -X -t %{} cancel", self.number)).await?;
+        if !input.text.is_empty() {
+            client.run(&format!("send-keys -t %{} -l -- {}", self.number, quoted(&input.text))).await?;
+        }
+        for key in input.keys.iter().map(String::as_str).chain(input.enter.then_some("Enter")) {
+            client.run(&format!("send-keys -t %{} -- {}", self.number, quoted(key))).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Selector {
+    /// `session:pane`, for people.
+    pub(crate) fn shown(&self) -> String {
+        format!("{}:{}", self.session.as_deref().unwrap_or_default(), self.pane.as_deref().unwrap_or(SHARED))
+    }
+}
+
+impl Tmux {
+    /// Full names for what a caller calls a pane.
+    pub(crate) fn canonical(&self, session: Option<&str>, pane: &str) -> Result<Selector, Failure> {
+        let session = self.session_name(session)?;
+        Ok(Selector { session: Some(session), pane: Some(names::pane(Some(pane))?), target: None })
+    }
+
+    /// Finds a pane. The shared pane of the default session is made when it is missing; another one is not.
+    pub(crate) async fn find(&self, selector: &Selector) -> Result<Pane, Failure> {
+        if let Some(target) = selector.target.as_deref().map(str::trim).filter(|target| !target.is_empty()) {
+            return self.by_id(target).await;
+        }
+        let session = self.session_name(selector.session.as_deref())?;
+        let name = names::pane(selector.pane.as_deref())?;
+        let (session, _, notices) = self.session(&session, self.is_default(&session)).await?;
+        if let Some(entry) = session.panes().await?.into_iter().find(|entry| entry.name == name) {
+            return Ok(Pane { session, number: entry.number, name, shell: entry.shell, created: false, notices });
+        }
+        if name == SHARED {
+            let mut pane = self.make(session, SHARED, notices).await?;
+            pane.notices
+                .push("the shared pane was gone and has been made anew: its state and what ran in it are lost".into());
+            return Ok(pane);
+        }
+        Err(Failure::failed(format!("there is no pane `{name}` in session `{}`", session.name))
+            .hint("leave `pane` away for the shared one, or make it with tmux-create-pane"))
+    }
+
+    /// As [`Self::find`], but a pane that was found before is believed to be there: whoever uses it is told when it is not.
+    pub(crate) async fn find_again(&self, selector: &Selector) -> Result<Pane, Failure> {
+        if selector.target.is_none() {
+            let (session, name) =
+                (self.session_name(selector.session.as_deref())?, names::pane(selector.pane.as_deref())?);
+            let session = self.sessions.lock().await.get(&session).filter(|session| session.client.is_open()).cloned();
+            let known = session.and_then(|session| Some((session.known(&name)?, session)));
+            if let Some(((number, shell), session)) = known {
+                return Ok(Pane { session, number, name, shell, created: false, notices: Vec::new() });
+            }
+        }
+        let pane = self.find(selector).await?;
+        pane.session.learn(&pane.name, Some((pane.number, pane.shell)));
+        Ok(pane)
+    }
+
+    async fn by_id(&self, target: &str) -> Result<Pane, Failure> {
+        let (session, ..) = self.session(&self.default, true).await?;
+        let odd = || {
+            Failure::invalid(format!("`{target}` is no pane's id, such as `{}`", session.id(0)))
+                .hint("ids are in the results of tmux-create-pane and send-keys; `session` and `pane` take names")
+        };
+        let (number, generation) = target.strip_prefix('%').and_then(|id| id.split_once('@')).ok_or_else(odd)?;
+        let number: u32 = number.parse().map_err(|_| odd())?;
+        let missing = || {
+            Failure::failed(format!("there is no pane `{target}`"))
+                .hint("leave `target` away for the shared pane, or make one with tmux-create-pane")
+        };
+        if generation != session.generation {
+            return Err(missing());
+        }
+        let all = inventory(&session.client.run(&list("-a")).await?, &self.owner);
+        let entry = all.into_iter().find(|entry| entry.number == number).ok_or_else(missing)?;
+        let (session, _, notices) = self.session(&entry.session, false).await?;
+        Ok(Pane { session, number, name: entry.name, shell: entry.shell, created: false, notices })
+    }
+
+    /// Makes a pane, or finds it.
+    pub(crate) async fn create_pane(&self, selector: &Selector, _: &AdmittedAction) -> Result<Pane, Failure> {
+        let session = self.session_name(selector.session.as_deref())?;
+        let name = names::pane(selector.pane.as_deref())?;
+        let (session, _, notices) = self.session(&session, self.is_default(&session)).await?;
+        let panes = session.panes().await?;
+        if let Some(entry) = panes.iter().find(|entry| entry.name == name) {
+            return Ok(Pane { session, number: entry.number, name, shell: entry.shell, created: false, notices });
+        }
+        if panes.len() as u64 >= self.max_panes {
+            let message =
+                format!("limit: tmux panes {} in session `{}`, and all are there", self.max_panes, session.name);
+            return Err(Failure::limit(message).hint("end one with tmux-kill-pane, or raise `max_panes` under [tmux]"));
+        }
+        self.make(session, &name, notices).await
+    }
+
+    /// Makes a session, or finds it, with its shared pane.
+    pub(crate) async fn create_session(&self, name: &str, _: &AdmittedAction) -> Result<Pane, Failure> {
+        let (session, created, notices) = self.session(&self.session_name(Some(name))?, true).await?;
+        let selector = Selector { session: Some(session.name.clone()), ..Selector::default() };
+        let pane = self.find(&selector).await?;
+        Ok(Pane { created, notices, ..pane })
+    }
+
+    /// Ends a session; returns its name.
+    pub(crate) async fn kill_session(&self, name: &str, _: &AdmittedAction) -> Result<String, Failure> {
+        let name = self.session_name(Some(name))?;
+        if self.is_default(&name) {
+            return Err(Failure::denied(format!("`{name}` is the default session, which stays"))
+                .hint("end a pane in it with tmux-kill-pane"));
+        }
+        self.end_session(&name).await?;
+        Ok(name)
+    }
+
+    /// Ends a pane.
+    pub(crate) async fn kill_pane(&self, selector: &Selector, _: &AdmittedAction) -> Result<Pane, Failure> {
+        let pane = self.find(selector).await?;
+        if pane.is_shared() {
+            return Err(Failure::denied("the shared pane stays")
+                .hint("stop what runs in it with send-keys `C-c`, or end another pane"));
+        }
+        pane.session.client.run(&format!("kill-pane -t %{}", pane.number)).await?;
+        Ok(pane)
+    }
+
+    /// In a window of its own, so that every pane is wide.
+    async fn make(&self, session: Arc<Session>, name: &str, notices: Vec<String>) -> Result<Pane, Failure> {
+        let target = quoted(format!("={}:", session.name));
+        // New panes run the shell that the session was made with.
+        let shell = session.client.run(&format!("show-options -qv -t {target} @toolcrib_program")).await?;
+        let kind = session.client.run(&format!("show-options -qv -t {target} @toolcrib_kind")).await?;
+        let made = session
+            .client
+            .run(&format!(
+                "new-window -d -P -F '#{{pane_id}}' -t {target} -n {} -e PAGER=cat -e GIT_PAGER=cat -e {} {}",
+                quoted(name),
+                quoted(format!("TOOLCRIB_SESSION={}", session.name)),
+                quoted(format!("exec {shell}"))
+            ))
+            .await?;
+        let number = number(&made).ok_or_else(|| Failure::failed(format!("tmux made no pane: {made}")))?;
+        for (option, value) in [("@toolcrib_pane", name), ("@toolcrib_shell", &kind)] {
+            session.client.run(&format!("set-option -p -t %{number} {option} {}", quoted(value))).await?;
+        }
+        let shell = Shell::of(&kind);
+        Ok(Pane { session, number, name: name.to_owned(), shell, created: true, notices })
+    }
+}
+
+impl Session {
+    fn known(&self, name: &str) -> Option<(u32, Shell)> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+    }
+
+    fn learn(&self, name: &str, pane: Option<(u32, Shell)>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        match pane {
+            Some(pane) => _ = known.insert(name.to_owned(), pane),
+            None => _ = known.remove(name),
+        }
+    }
+
+    async fn panes(&self) -> Result<Vec<Entry>, Failure> {
+        let target = quoted(format!("={}:", self.name));
+        let listed = self.client.run(&list(&format!("-s -t {target}"))).await?;
+        Ok(entries(&listed).map(|(entry, _)| entry).collect())
+    }
+}
+
+fn list(scope: &str) -> String {
+    let fields = ["#{pane_id}", "#{@toolcrib_pane}", "#{@toolcrib_shell}", "#{session_name}", "#{@toolcrib_owner}"];
+    let fields = fields.join(&FIELD.to_string());
+    format!("list-panes {scope} -F '{fields}'")
+}
+
+/// The panes that an owner's sessions have.
+fn inventory(listed: &str, owner: &str) -> Vec<Entry> {
+    entries(listed).filter(|(_, of)| of == owner).map(|(entry, _)| entry).collect()
+}
+
+fn entries(listed: &str) -> impl Iterator<Item = (Entry, String)> {
+    listed.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split(FIELD).collect();
+        let [id, name, shell, session, owner] = fields[..] else { return None };
+        // One that a person split off has no name; it is theirs, and counts for nothing.
+        if name.is_empty() {
+            return None;
+        }
+        let entry =
+            Entry { number: number(id)?, name: name.to_owned(), shell: Shell::of(shell), session: session.to_owned() };
+        Some((entry, owner.to_owned()))
+    })
+}
+
+fn number(id: &str) -> Option<u32> {
+    id.trim().strip_prefix('%')?.parse().ok()
+}

@@ -1,0 +1,419 @@
+//! A command in a pane: wait for the pane's turn, stage the text, type one line, follow the output to the mark of its end.
+//!
+//! One command at a time a pane, across processes: the holder stands in an option of the pane, set by test-and-set.
+
+use super::Session;
+use super::client::{Output, Said};
+use super::control::quoted;
+use super::pane::Pane;
+use super::server::FIELD;
+use super::wrapper::{self, Files, Scanner, Shell, State};
+use crate::envelope::{Failure, Kind, duration};
+use crate::policy::shell::AdmittedCommand;
+use crate::scope::random_id;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedMutexGuard;
+use tokio::time::Instant;
+
+/// How long a call waits for its turn in a pane, at most.
+const TURN: Duration = Duration::from_secs(30);
+/// How often a pane that another host holds is looked at.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// What a pane runs until its shell is there, and how long that may take to change.
+const STARTING: &str = "tmux";
+const A_MOMENT: Duration = Duration::from_millis(5);
+/// A person who typed so many seconds ago may go on typing.
+const PERSON_SECONDS: u64 = 2;
+/// How long a shell may take to begin with what was typed; a new one first reads its start-up files.
+const BEGIN: Duration = Duration::from_secs(10);
+/// What is said of a pane that was known and is not there any more.
+pub(super) const GONE: &str = "the pane is gone";
+/// Characters of a command by which others learn what holds a pane.
+const TOLD_CHARS: usize = 80;
+
+/// A command that runs in a pane.
+pub(crate) struct Run {
+    session: Arc<Session>,
+    number: u32,
+    /// The pane, for people.
+    shown: String,
+    nonce: String,
+    /// None once others watch over it.
+    following: Option<Following>,
+}
+
+struct Following {
+    output: Output,
+    scanner: Scanner,
+    /// What came with the first mark.
+    early: Vec<u8>,
+    /// The pane is this call's as long as this lives.
+    _turn: OwnedMutexGuard<()>,
+}
+
+/// What a command in a pane does.
+pub(crate) enum Ended {
+    /// It printed these bytes.
+    Output(Vec<u8>),
+    /// Its exit status.
+    Exited(i32),
+}
+
+/// What a pane is doing, as one answer of tmux tells.
+struct Condition {
+    /// Client and nonce of who holds it, and the command's beginning.
+    holder: String,
+    in_mode: bool,
+    alternate: bool,
+    program: String,
+    /// The shell that the pane was made with.
+    made_with: Shell,
+    directory: String,
+    /// Seconds since a person last typed at the session.
+    typed_ago: u64,
+}
+
+impl Pane {
+    /// Starts a command; returns it when the pane's shell has begun with it. Waits for the pane's turn within `wait`.
+    pub(crate) async fn run(&self, command: &AdmittedCommand, wait: Duration) -> Result<(Run, String), Failure> {
+        let patience = wait.min(TURN);
+        let deadline = Instant::now() + patience;
+        let turn = tokio::time::timeout_at(deadline, self.session.turn(self.number).lock_owned()).await;
+        let Ok(turn) = turn else {
+            let condition = self.session.condition(self.number).await?;
+            return Err(held(self, condition.command(), patience));
+        };
+        let nonce = random_id();
+        let condition = self.hold(&nonce, command, deadline, patience).await?;
+        let begun = self.begin(&nonce, turn).await;
+        if begun.is_err() {
+            self.session.release(self.number, &nonce);
+        }
+        Ok((begun?, condition.directory))
+    }
+
+    /// Becomes the pane's holder, stages the command, and finds the pane ready for it.
+    async fn hold(
+        &self,
+        nonce: &str,
+        command: &AdmittedCommand,
+        deadline: Instant,
+        patience: Duration,
+    ) -> Result<Condition, Failure> {
+        let (session, number) = (&self.session, self.number);
+        let me = session.holder(nonce);
+        // Sets nothing where something is set: test and set in one.
+        let sign = quoted(format!("{me} {}", told(command.text())));
+        let hold = format!("set-option -q -o -p -t %{number} @toolcrib_holder {sign}");
+        let mut shell = self.shell;
+        let mut condition = session.stage(number, hold.clone(), command, nonce, shell).await?;
+        loop {
+            if condition.is_held_by(&me) && condition.program == STARTING && Instant::now() < deadline {
+                tokio::time::sleep(A_MOMENT).await;
+            } else if condition.is_held_by(&me) {
+                if let Err(failure) = ready(self, &condition) {
+                    session.release(number, nonce);
+                    return Err(failure);
+                }
+                // A shell that was left open in the pane may be of another kind.
+                let wanted = condition.shell();
+                if condition.in_mode {
+                    // There, keys are the mode's commands.
+                    session.client.run(&format!("send-keys -X -t %{number} cancel")).await?;
+                }
+                if wanted == shell {
+                    return Ok(condition);
+                }
+                shell = wanted;
+            } else if Instant::now() + LOOK_AGAIN > deadline {
+                return Err(held(self, condition.command(), patience));
+            } else if session.is_stale(number, &condition).await? {
+                session.client.run_nested(&free(number, condition.sign())).await?;
+            } else {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+            condition = session.stage(number, hold.clone(), command, nonce, shell).await?;
+        }
+    }
+
+    /// Types the line that sources what was staged, and waits until the shell has begun with it.
+    async fn begin(&self, nonce: &str, turn: OwnedMutexGuard<()>) -> Result<Run, Failure> {
+        let (session, number) = (&self.session, self.number);
+        let output = session.client.watch(number);
+        let keys = |keys: &str| format!("send-keys -t %{number} {keys}");
+        let line = format!("-l -- {}", quoted(wrapper::line(&session.files(number, &session.client_pid))));
+        session.client.run_all([keys("C-u"), keys(&line), keys("Enter")]).await?;
+        let following = Following { output, scanner: Scanner::new(nonce), early: Vec::new(), _turn: turn };
+        let (session, shown) = (session.clone(), self.shown());
+        let mut run = Run { session, number, shown, nonce: nonce.to_owned(), following: Some(following) };
+        match tokio::time::timeout(BEGIN, run.begun()).await {
+            Ok(begun) => begun.map(|()| run),
+            Err(_) => {
+                run.following = None;
+                let message = format!("the pane {} did not take the command within {}", run.shown, duration(BEGIN));
+                Err(Failure::new(Kind::Busy, message)
+                    .hint("look with capture-pane what it shows; end that with send-keys `C-c`, or use another pane"))
+            }
+        }
+    }
+}
+
+/// Refuses a pane in which something else reads what is typed.
+fn ready(pane: &Pane, condition: &Condition) -> Result<(), Failure> {
+    let busy = |message: String| Failure::new(Kind::Busy, message);
+    if condition.typed_ago < PERSON_SECONDS {
+        return Err(busy(format!("somebody is typing at session `{}`", pane.session.name))
+            .hint("try again when they have stopped, or use another session"));
+    }
+    let program = &condition.program;
+    if condition.alternate {
+        return Err(busy(format!("`{program}` fills the screen of pane {}", pane.shown()))
+            .hint("leave it with send-keys (`q`, `C-c`), or use another pane"));
+    }
+    if Shell::named(program).is_none() {
+        return Err(busy(format!("`{program}` runs in pane {} and would read the command", pane.shown()))
+            .hint("end it with send-keys `C-c` or `C-d`, or use another pane"));
+    }
+    Ok(())
+}
+
+fn held(pane: &Pane, command: &str, patience: Duration) -> Failure {
+    let message = format!("pane {} was not free within {}: it runs `{command}`", pane.shown(), duration(patience));
+    Failure::new(Kind::Busy, message)
+        .hint("wait for it, look with capture-pane, end it with send-keys `C-c`, or use another pane")
+}
+
+impl Condition {
+    /// From what the server said.
+    fn read(number: u32, condition: &str, people: &Said) -> Result<Self, Failure> {
+        let mut fields = condition.splitn(7, FIELD).map(str::to_owned);
+        let mut field = || fields.next().unwrap_or_default();
+        // Asked for a pane that is gone, the server says nothing, or speaks of another one.
+        if field() != format!("%{number}") {
+            return Err(Failure::failed(GONE));
+        }
+        let (in_mode, alternate, program) = (field() == "1", field() == "1", field());
+        let (made_with, directory, holder) = (Shell::of(&field()), field(), field());
+        let typed = people.text.lines().filter_map(|line| line.strip_prefix("0 ")?.parse::<u64>().ok()).max();
+        let typed_ago = typed.map_or(u64::MAX, |typed| people.time.saturating_sub(typed));
+        Ok(Self { holder, in_mode, alternate, program, made_with, directory, typed_ago })
+    }
+
+    fn is_held_by(&self, sign: &str) -> bool {
+        self.sign() == sign
+    }
+
+    /// Client and nonce of the holder.
+    fn sign(&self) -> &str {
+        self.holder.match_indices(' ').nth(1).map_or(&self.holder, |(end, _)| &self.holder[..end])
+    }
+
+    /// What the holder runs.
+    fn command(&self) -> &str {
+        self.holder.get(self.sign().len()..).unwrap_or_default().trim()
+    }
+
+    /// The shell that reads what is typed: the pane's own, or one that was left open in it.
+    fn shell(&self) -> Shell {
+        match self.program.as_str() {
+            "sh" => self.made_with,
+            program => Shell::named(program).unwrap_or(self.made_with),
+        }
+    }
+}
+
+impl Run {
+    /// Waits until the shell has begun with the command.
+    async fn begun(&mut self) -> Result<(), Failure> {
+        loop {
+            let following = self.following.as_mut().expect("just started");
+            if following.scanner.state() != State::Before {
+                return Ok(());
+            }
+            let piece = following.output.next().await;
+            let output = self.take(piece).await?;
+            self.following.as_mut().expect("just started").early = output;
+        }
+    }
+
+    async fn take(&mut self, piece: Option<Vec<u8>>) -> Result<Vec<u8>, Failure> {
+        match piece {
+            Some(piece) if piece.is_empty() => {
+                self.check_present().await?;
+                Ok(Vec::new())
+            }
+            Some(piece) => {
+                Ok(self.following.as_mut().map(|following| following.scanner.push(&piece)).unwrap_or_default())
+            }
+            None => Err(self.lost()),
+        }
+    }
+
+    /// The next thing that the command does.
+    pub(crate) async fn next(&mut self) -> Result<Ended, Failure> {
+        loop {
+            let Some(following) = self.following.as_mut() else { return Err(self.lost()) };
+            let early = std::mem::take(&mut following.early);
+            if !early.is_empty() {
+                return Ok(Ended::Output(early));
+            }
+            if let State::Ended(status) = following.scanner.state() {
+                self.session.release(self.number, &self.nonce);
+                self.following = None;
+                return Ok(Ended::Exited(status));
+            }
+            let piece = following.output.next().await;
+            let output = self.take(piece).await?;
+            if !output.is_empty() {
+                return Ok(Ended::Output(output));
+            }
+        }
+    }
+
+    /// Presses C-c.
+    pub(crate) async fn interrupt(&self) {
+        let _ = self.session.client.run(&format!("send-keys -t %{} C-c", self.number)).await;
+    }
+
+    /// The pane, as other tools name it.
+    pub(crate) fn pane(&self) -> String {
+        self.session.id(self.number)
+    }
+
+    async fn check_present(&self) -> Result<(), Failure> {
+        if self.session.has(self.number).await { Ok(()) } else { Err(self.lost()) }
+    }
+
+    fn lost(&self) -> Failure {
+        Failure::new(Kind::OutcomeUnknown, format!("pane {} ended while the command ran", self.shown))
+            .hint("look whether it had its effect before you run it again; the next command gets a new pane")
+    }
+}
+
+impl Drop for Run {
+    /// The command runs on: the pane stays held until it has ended.
+    fn drop(&mut self) {
+        let Some(mut following) = self.following.take() else { return };
+        let (session, number, nonce) = (self.session.clone(), self.number, self.nonce.clone());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                while !matches!(following.scanner.state(), State::Ended(_)) {
+                    match following.output.next().await {
+                        Some(piece) if piece.is_empty() && !session.has(number).await => return,
+                        Some(piece) => _ = following.scanner.push(&piece),
+                        None => return,
+                    }
+                }
+                session.release(number, &nonce);
+            });
+        }
+    }
+}
+
+impl Session {
+    /// The pane is still there, and its shell alive.
+    async fn has(&self, number: u32) -> bool {
+        let asked = format!("display-message -p -t %{number} '#{{pane_dead}}'");
+        matches!(self.client.command(&asked).await, Ok(Ok(dead)) if dead == "0")
+    }
+
+    /// How this host's client signs a pane that it holds.
+    fn holder(&self, nonce: &str) -> String {
+        format!("{} {nonce}", self.client_pid)
+    }
+
+    /// What a pane is doing.
+    async fn condition(&self, number: u32) -> Result<Condition, Failure> {
+        let [condition, people] = self.client.run_all(self.asked(number)).await?;
+        Condition::read(number, &condition.text, &people)
+    }
+
+    /// Tries to hold the pane and writes the files of a command, in one go: the server writes them, so that no process has to be started.
+    /// They are this client's own; a pane that somebody else holds is not touched by them.
+    async fn stage(
+        &self,
+        number: u32,
+        hold: String,
+        command: &AdmittedCommand,
+        nonce: &str,
+        shell: Shell,
+    ) -> Result<Condition, Failure> {
+        let files = self.files(number, &self.client_pid);
+        let script = wrapper::script(shell, command.text(), nonce, &files);
+        let buffer = format!("toolcrib-{}-{number}", self.client_pid);
+        let set = |text: &str| format!("set-buffer -b {buffer} {}", quoted(text));
+        let save = |path: &str| format!("save-buffer -b {buffer} {}", quoted(path));
+        let [condition, people] = self.asked(number);
+        let lines = [
+            hold,
+            condition,
+            people,
+            set(&format!("{}\n", command.text())),
+            save(&files.text),
+            set(&script),
+            save(&files.wrapper),
+            format!("delete-buffer -b {buffer}"),
+        ];
+        let [_, condition, people, ..] = self.client.run_all(lines).await?;
+        Condition::read(number, &condition.text, &people)
+    }
+
+    fn asked(&self, number: u32) -> [String; 2] {
+        let fields = [
+            "#{pane_id}",
+            "#{pane_in_mode}",
+            "#{alternate_on}",
+            "#{pane_current_command}",
+            "#{@toolcrib_shell}",
+            "#{pane_current_path}",
+            "#{@toolcrib_holder}",
+        ];
+        let condition = format!("display-message -p -t %{number} '{}'", fields.join(&FIELD.to_string()));
+        let session = quoted(format!("={}", self.name));
+        [condition, format!("list-clients -t {session} -F '#{{client_control_mode}} #{{client_activity}}'")]
+    }
+
+    /// The holder's client is gone, and so is its command.
+    async fn is_stale(&self, number: u32, condition: &Condition) -> Result<bool, Failure> {
+        let Some((client, nonce)) = condition.sign().split_once(' ') else { return Ok(true) };
+        let clients = self.client.run("list-clients -F '#{client_pid}'").await?;
+        if clients.lines().any(|pid| pid == client) {
+            return Ok(false);
+        }
+        // What the wrapper wrote last; asked through the server, so that it is the pane's machine that is asked.
+        let files = self.files(number, client);
+        let check = format!("grep -q -e '^{nonce} running' -- '{}'", files.state.replace('\'', r"'\''"));
+        let asked = format!(
+            "if-shell {} 'set-option -p -t %{number} @toolcrib_runs 1' 'set-option -p -t %{number} @toolcrib_runs 0'",
+            quoted(check)
+        );
+        self.client.run_nested(&asked).await?;
+        let runs = self.client.run(&format!("display-message -p -t %{number} '#{{@toolcrib_runs}}'")).await?;
+        Ok(runs == "0")
+    }
+
+    /// Gives the pane free for the next command.
+    fn release(&self, number: u32, nonce: &str) {
+        self.client.post_nested(&free(number, &self.holder(nonce)));
+    }
+
+    /// The files of a client's commands in a pane.
+    fn files(&self, number: u32, client: &str) -> Files {
+        let file = |what| format!("{}/{what}-{number}-{client}", self.directory);
+        Files { text: file("t"), wrapper: file("w"), state: file("s") }
+    }
+}
+
+/// Takes a holder's sign off a pane, if it is still there.
+fn free(number: u32, sign: &str) -> String {
+    format!(
+        "if-shell -F -t %{number} {} 'set-option -pu -t %{number} @toolcrib_holder'",
+        quoted(format!("#{{m:{sign} *,#{{@toolcrib_holder}}}}"))
+    )
+}
+
+/// The beginning of a command, by which others learn what holds a pane.
+fn told(command: &str) -> String {
+    command.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(TOLD_CHARS).collect()
+}

@@ -1,0 +1,287 @@
+//! The server and its sessions: brought up when they are needed, found again by whoever comes later.
+
+use super::client::Client;
+use super::control::quoted;
+use super::names::SHARED;
+use super::{Session, Tmux};
+use crate::backend::{ProcessEvent, ProcessSpec};
+use crate::envelope::{Failure, Kind};
+use sha2::{Digest, Sha256};
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where a server's socket and the files of staged commands lie, on the backend.
+#[derive(Clone, Debug)]
+pub struct Where {
+    /// The directory of the socket and of staged commands: absolute, this user's alone.
+    pub state: String,
+    /// Where relative paths of file tools begin.
+    pub directory: String,
+}
+
+/// A session that is there.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its full name.
+    pub name: String,
+    /// Panes in it.
+    pub panes: u64,
+    /// People who are attached.
+    pub attached: u64,
+    /// It is this agent's.
+    pub ours: bool,
+}
+
+/// How long the server may take to come up.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Where a socket's path ends for the kernel, in bytes.
+const SOCKET_PATH: usize = 107;
+/// Fields in what the server prints of itself; no name of ours contains it.
+pub(super) const FIELD: char = '|';
+
+/// Makes directory, server and session, as far as they are not there. Arguments: directory, session, owner, shell, most sessions.
+/// Prints the shell of new panes and its kind; a word on stderr with a status of its own says what is wrong.
+const BRING_UP: &str = r##"
+set -u
+umask 077
+dir=$1 session=$2 owner=$3 shell=$4 most=$5
+command -v tmux >/dev/null 2>&1 || exit 10
+mkdir -p -- "$dir" || exit 11
+[ ! -L "$dir" ] && [ -O "$dir" ] && chmod 700 -- "$dir" || exit 11
+find "$dir" -name '[tws]-*' -mtime +1 -exec rm -f {} + 2>/dev/null
+login=
+if [ -z "$shell" ]; then
+    login=$(getent passwd "$(id -u)" 2>/dev/null | cut -d: -f7)
+    shell=${login:-/bin/sh}
+fi
+case ${shell##*/} in bash | zsh | dash | ash | sh) ;; *) echo "unknown $shell" ; shell=/bin/sh ;; esac
+[ -x "$shell" ] || { echo "missing $shell" ; shell=/bin/sh ; }
+kind=${shell##*/}
+[ "$kind" != sh ] || kind=$(readlink -f /bin/sh) kind=${kind##*/}
+case $kind in bash | zsh) ;; *) kind=posix ;; esac
+conf=$dir/tmux.conf
+[ -e "$conf" ] || cat >"$conf" <<'CONF'
+set -gq default-shell /bin/sh
+set -gq history-limit 50000
+set -gq update-environment ""
+set -gq set-clipboard off
+set -gq allow-rename off
+set -gq allow-passthrough off
+set -gq destroy-unattached off
+set -gq remain-on-exit off
+set -gq visual-bell off
+set -gq bell-action none
+set -gq detach-on-destroy on
+CONF
+ours() { tmux -S "$dir/socket" list-sessions -F '#{@toolcrib_owner} #{session_name}' 2>/dev/null ; }
+if ! tmux -S "$dir/socket" has-session -t "=$session" 2>/dev/null; then
+    [ "$(ours | grep -c "^$owner ")" -lt "$most" ] || exit 12
+    tmux -S "$dir/socket" -f "$conf" new-session -d -s "$session" -n shared -x 200 -y 50 -e PAGER=cat -e GIT_PAGER=cat \
+        -e "TOOLCRIB_SESSION=$session" "exec $shell" \; \
+        set-option -t "=$session:" @toolcrib_managed 1 \; set-option -t "=$session:" @toolcrib_owner "$owner" \; \
+        set-option -t "=$session:" @toolcrib_program "$shell" \; set-option -t "=$session:" @toolcrib_kind "$kind" \; \
+        set-option -p -t "=$session:" @toolcrib_pane shared \; set-option -p -t "=$session:" @toolcrib_shell "$kind" \
+        2>"$dir/error" || tmux -S "$dir/socket" has-session -t "=$session" 2>/dev/null || { cat "$dir/error" >&2 ; exit 13 ; }
+    echo made
+fi
+[ "$(tmux -S "$dir/socket" show-options -qv -t "=$session:" @toolcrib_owner)" = "$owner" ] || exit 14
+echo "shell $shell"
+echo "kind $kind"
+"##;
+
+/// What bringing up a session told.
+struct Up {
+    made: bool,
+    notices: Vec<String>,
+}
+
+impl Tmux {
+    fn socket(&self) -> String {
+        format!("{}/socket", self.place.state)
+    }
+
+    /// A session of ours, brought up when it is missing and may be made. Says whether it was made just now, and what else there is to say.
+    pub(super) async fn session(
+        &self,
+        name: &str,
+        may_make: bool,
+    ) -> Result<(Arc<Session>, bool, Vec<String>), Failure> {
+        let mut sessions = self.sessions.lock().await;
+        if let Some(session) = sessions.get(name).filter(|session| session.client.is_open()) {
+            return Ok((session.clone(), false, Vec::new()));
+        }
+        let was_lost = sessions.remove(name).is_some();
+        if !may_make && !self.is_there(name).await? {
+            return Err(Failure::failed(format!("there is no session `{name}`"))
+                .hint("leave `session` away for the default one, or make it with tmux-create-session"));
+        }
+        let mut up = self.bring_up(name).await?;
+        if was_lost && up.made {
+            up.notices
+                .push("the session was gone and has been made anew: its state and what ran in it are lost".into());
+        }
+        let session = Arc::new(self.attach(name).await?);
+        sessions.insert(name.to_owned(), session.clone());
+        Ok((session, up.made, up.notices))
+    }
+
+    /// Forgets a session that was ended.
+    pub(super) async fn forget(&self, name: &str) {
+        self.sessions.lock().await.remove(name);
+    }
+
+    async fn bring_up(&self, name: &str) -> Result<Up, Failure> {
+        if self.socket().len() > SOCKET_PATH {
+            let message =
+                format!("`{}` is too long for a socket, at most {SOCKET_PATH} bytes are possible", self.socket());
+            return Err(Failure::new(Kind::Unavailable, message).hint("set XDG_STATE_HOME to a shorter path"));
+        }
+        let most = self.max_sessions.to_string();
+        let script = [BRING_UP, "sh", &self.place.state, name, &self.owner, &self.shell, &most];
+        let argv: Vec<OsString> = ["/bin/sh", "-c"].into_iter().chain(script).map(OsString::from).collect();
+        let (status, stdout, stderr) = self.script(argv).await?;
+        match status {
+            0 => Ok(Up {
+                made: stdout.lines().any(|line| line == "made"),
+                notices: stdout.lines().filter_map(odd_shell).collect(),
+            }),
+            10 => Err(no_tmux()),
+            11 => {
+                Err(Failure::new(Kind::Unavailable, format!("`{}` cannot be a directory of its own", self.place.state))
+                    .hint("it has to be yours, and no link"))
+            }
+            12 => Err(Failure::new(Kind::Limit, format!("limit: tmux sessions {most}, and all are there"))
+                .hint("end one with tmux-kill-session, or raise `max_sessions` under [tmux]")),
+            14 => Err(Failure::denied(format!("the session `{name}` is there, but is not this agent's"))
+                .hint("choose another name")),
+            _ => Err(Failure::new(Kind::Unavailable, format!("tmux does not start: {}", stderr.trim()))),
+        }
+    }
+
+    /// Runs a script of ours to its end.
+    async fn script(&self, argv: Vec<OsString>) -> Result<(i32, String, String), Failure> {
+        let mut process = self.backend.start(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let follow = async {
+            loop {
+                match process.next().await? {
+                    ProcessEvent::Stdout(bytes) => stdout.extend(bytes),
+                    ProcessEvent::Stderr(bytes) => stderr.extend(bytes),
+                    ProcessEvent::Exited(status) => return Ok::<i32, std::io::Error>(status),
+                }
+            }
+        };
+        let status = tokio::time::timeout(PATIENCE, follow).await.map_err(|_| {
+            Failure::new(Kind::Unavailable, format!("tmux did not come up within {} s", PATIENCE.as_secs()))
+        })?;
+        let status =
+            status.map_err(|error| Failure::new(Kind::Unavailable, format!("tmux did not come up: {error}")))?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok((status, text(stdout), text(stderr)))
+    }
+
+    async fn attach(&self, name: &str) -> Result<Session, Failure> {
+        let socket = self.socket();
+        let target = format!("={name}");
+        let argv = ["tmux", "-S", &socket, "-f", "/dev/null", "-C", "attach", "-t", &target, "-f", "ignore-size"];
+        let argv = argv.map(OsString::from).into();
+        let (process, input) = self.backend.open(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
+        let client = Client::open(process, input).await?;
+        let said = client.run("display-message -p '#{pid} #{start_time}|#{client_pid}'").await?;
+        let (server, client_pid) = said.split_once(FIELD).unwrap_or((&said, ""));
+        let generation = hex::encode(&Sha256::digest(server.as_bytes())[..4]);
+        Ok(Session {
+            name: name.to_owned(),
+            client,
+            generation,
+            client_pid: client_pid.to_owned(),
+            directory: self.place.state.clone(),
+            turns: std::sync::Mutex::default(),
+            known: std::sync::Mutex::default(),
+        })
+    }
+
+    async fn is_there(&self, name: &str) -> Result<bool, Failure> {
+        Ok(self.found().await?.iter().any(|found| found.name == name && found.ours))
+    }
+
+    /// The sessions on this server, whoever's. None when there is no server.
+    ///
+    /// # Errors
+    ///
+    /// When tmux cannot be started.
+    pub async fn found(&self) -> Result<Vec<Found>, Failure> {
+        let socket = self.socket();
+        let format = format!("#{{session_name}}{FIELD}#{{@toolcrib_owner}}");
+        let argv = ["tmux", "-S", &socket, "list-sessions", "-F", &format].map(OsString::from).into();
+        let (status, stdout, _) = self.script(argv).await?;
+        if status != 0 {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::new();
+        for line in stdout.lines() {
+            let Some((name, owner)) = line.split_once(FIELD) else { continue };
+            let (panes, attached) = self.count(name).await?;
+            found.push(Found { name: name.to_owned(), panes, attached, ours: owner == self.owner });
+        }
+        Ok(found)
+    }
+
+    /// Panes of a session, and people at it: clients that are not in control mode.
+    async fn count(&self, name: &str) -> Result<(u64, u64), Failure> {
+        let socket = self.socket();
+        let target = format!("={name}");
+        let panes =
+            ["tmux", "-S", &socket, "list-panes", "-s", "-t", &format!("{target}:"), "-F", "x"].map(OsString::from);
+        let people =
+            ["tmux", "-S", &socket, "list-clients", "-t", &target, "-F", "#{client_control_mode}"].map(OsString::from);
+        let panes = self.script(panes.into()).await?.1.lines().count() as u64;
+        let people = self.script(people.into()).await?.1.lines().filter(|mode| *mode != "1").count() as u64;
+        Ok((panes, people))
+    }
+
+    /// Ends a session with all that runs in it.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there, or not ours.
+    pub(crate) async fn end_session(&self, name: &str) -> Result<(), Failure> {
+        let (session, ..) = self.session(name, false).await?;
+        // The client is of the session that it ends, so its answer may never come.
+        let target = quoted(format!("={name}"));
+        let ended = session.client.command(&format!("kill-session -t {target}")).await;
+        self.forget(name).await;
+        match ended {
+            Ok(Err(reason)) => Err(Failure::failed(format!("tmux: {reason}"))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether this is our server, as `$TMUX` names it: socket, pid, session.
+    #[must_use]
+    pub fn owns(&self, server: &str) -> bool {
+        server.split(',').next() == Some(&self.socket())
+    }
+
+    /// The command that takes a person to a session.
+    #[must_use]
+    pub fn attach_command(&self, session: &str) -> Vec<OsString> {
+        let (socket, target) = (self.socket(), format!("={session}:{SHARED}"));
+        ["tmux", "-S", &socket, "attach", "-t", &target].map(OsString::from).into()
+    }
+}
+
+fn no_tmux() -> Failure {
+    Failure::new(Kind::Unavailable, "this backend has no tmux").hint("install tmux there, or pass `--no-tmux`")
+}
+
+/// The notice for a login shell that panes do not use.
+fn odd_shell(line: &str) -> Option<String> {
+    let (what, shell) = line.split_once(' ')?;
+    match what {
+        "unknown" => Some(format!("`{shell}` does not run POSIX scripts, so panes run /bin/sh")),
+        "missing" => Some(format!("`{shell}` is not there, so panes run /bin/sh")),
+        _ => None,
+    }
+}

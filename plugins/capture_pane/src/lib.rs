@@ -1,0 +1,175 @@
+//! `capture-pane`: returns what a terminal pane shows, the last of it when that is much.
+
+use serde::Deserialize;
+use toolcrib_sdk::panes::{self, Delay, Screen, View};
+use toolcrib_sdk::{Guidance, JsonSchema, Pane, Result, Tool, notice, schemars};
+
+const TAIL_CHARS: usize = 8_000;
+
+struct CapturePane;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// Id of the pane, such as `%3`; needs neither `session` nor `pane`.
+    target: Option<String>,
+    /// Session to look into; absent: the default one.
+    session: Option<String>,
+    /// Pane of that session; absent: the shared one.
+    pane: Option<String>,
+    /// First line: 0 is the first visible one, `-100` lies 100 lines back in the history, `-` is its begin.
+    start: Option<String>,
+    /// Last line, counted in the same way; `-` is the end of what is visible.
+    end: Option<String>,
+    /// Make one line of those that the terminal has wrapped.
+    #[serde(default = "yes")]
+    join_wrapped_lines: bool,
+    /// Keep the blanks at the ends of lines.
+    #[serde(default)]
+    preserve_trailing_spaces: bool,
+    /// Show colours and attributes as escape sequences.
+    #[serde(default)]
+    include_escape_sequences: bool,
+    /// Show non-printable characters as octal escapes.
+    #[serde(default)]
+    escape_non_printable: bool,
+    /// The screen that a full-screen program has put aside, in place of the program's own.
+    #[serde(default)]
+    include_alternate_screen: bool,
+    /// How long to wait before the look, at most 10 minutes; absent: not at all.
+    #[serde(default)]
+    delay: Delay,
+    /// Older form: ignored.
+    #[expect(dead_code, reason = "callers of older versions state a reason, and looking needs none")]
+    why: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Tool for CapturePane {
+    const NAME: &str = "capture-pane";
+    const TITLE: Option<&str> = Some("Look at a pane");
+    const SUMMARY: &str = "Return what a terminal pane shows, the last 8,000 characters of it.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "To see how a program fares that `run_shell` left running, what it asks, or what a full-screen program shows.",
+        when_not_to_use: "To get the output of a command that ends: `run_shell` returns it. Not again and again without a \
+            pause: set `delay`.",
+        disambiguation: "Only looks, changes nothing. `send-keys` types into a pane. Without `start` and `end` you see what is \
+            visible; the history lies before line 0. A full-screen program is seen without `include_alternate_screen`.",
+        examples: &[r#"{"pane":"server","delay":"5s"}"#, r#"{"target":"%3","start":"-200"}"#],
+    };
+    type Input = Input;
+    type Output = String;
+
+    fn call(input: Input) -> Result<String> {
+        let delay = input.delay.clone().parse()?;
+        let (pane, view) = request(input);
+        let Screen { text, notices } = panes::capture(&pane, &view, delay)?;
+        notices.into_iter().for_each(notice);
+        Ok(tail(text))
+    }
+}
+
+/// Returns which pane to look at, and how. Blank text counts as absent.
+fn request(input: Input) -> (Pane, View) {
+    let given = |line: Option<String>| line.filter(|line| !line.trim().is_empty());
+    let view = View {
+        start: given(input.start),
+        end: given(input.end),
+        join_wrapped_lines: input.join_wrapped_lines,
+        preserve_trailing_spaces: input.preserve_trailing_spaces,
+        include_escape_sequences: input.include_escape_sequences,
+        escape_non_printable: input.escape_non_printable,
+        include_alternate_screen: input.include_alternate_screen,
+    };
+    (Pane::named(input.session, input.pane, input.target).unwrap_or_default(), view)
+}
+
+/// Returns the last characters: the end of a screen is what is new.
+fn tail(text: String) -> String {
+    match text.char_indices().nth_back(TAIL_CHARS - 1) {
+        Some((start @ 1.., _)) => {
+            let (before, tail) = text.split_at(start);
+            format!("[truncated {} chars from start]\n{tail}", before.chars().count())
+        }
+        _ => text,
+    }
+}
+
+toolcrib_sdk::export!(CapturePane);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use toolcrib_sdk::{Failure, Kind};
+
+    fn input(arguments: &str) -> Result<Input> {
+        serde_json::from_str(arguments).map_err(Failure::from)
+    }
+
+    #[test]
+    fn without_arguments_it_is_the_visible_part_of_the_shared_pane() {
+        let input = input("{}").unwrap();
+        assert_eq!(input.delay.clone().parse(), Ok(Duration::ZERO));
+        let view = View { join_wrapped_lines: true, ..View::default() };
+        assert_eq!(request(input), (Pane::default(), view));
+    }
+
+    #[test]
+    fn every_argument_has_its_effect() {
+        let arguments = r#"{
+            "target": "%3", "session": " build ", "pane": "server", "start": "-200", "end": "-", "join_wrapped_lines": false,
+            "preserve_trailing_spaces": true, "include_escape_sequences": true, "escape_non_printable": true,
+            "include_alternate_screen": true, "delay": "250ms", "why": "to see"
+        }"#;
+        let input = input(arguments).unwrap();
+        assert_eq!(input.delay.clone().parse(), Ok(Duration::from_millis(250)));
+        let pane = Pane { session: Some("build".into()), pane: Some("server".into()), target: Some("%3".into()) };
+        let view = View {
+            start: Some("-200".into()),
+            end: Some("-".into()),
+            join_wrapped_lines: false,
+            preserve_trailing_spaces: true,
+            include_escape_sequences: true,
+            escape_non_printable: true,
+            include_alternate_screen: true,
+        };
+        assert_eq!(request(input), (pane, view));
+    }
+
+    #[test]
+    fn blank_lines_and_names_count_as_absent() {
+        let (pane, view) = request(input(r#"{"start": "", "end": " ", "pane": "\t"}"#).unwrap());
+        assert_eq!((pane, view.start, view.end), (Pane::default(), None, None));
+    }
+
+    #[test]
+    fn a_delay_may_be_a_number_and_has_a_bound() {
+        assert_eq!(input(r#"{"delay": 2}"#).unwrap().delay.parse(), Ok(Duration::from_secs(2)));
+        let failure = CapturePane::call(input(r#"{"delay": "11m"}"#).unwrap()).unwrap_err();
+        assert_eq!(failure.kind, Kind::INVALID_ARGUMENTS);
+        assert!(failure.message.contains("10 minutes"), "{}", failure.message);
+        assert!(input(r#"{"delay": 0.5}"#).is_err());
+    }
+
+    #[test]
+    fn unknown_arguments_are_refused() {
+        assert!(input(r#"{"colour": true}"#).is_err());
+    }
+
+    #[test]
+    fn a_long_screen_loses_its_start() {
+        let long = "🙂".repeat(3) + &"é".repeat(TAIL_CHARS);
+        assert_eq!(tail(long), format!("[truncated 3 chars from start]\n{}", "é".repeat(TAIL_CHARS)));
+    }
+
+    #[test]
+    fn a_screen_that_fits_is_whole() {
+        for text in [String::new(), "$ ".into(), "é".repeat(TAIL_CHARS)] {
+            assert_eq!(tail(text.clone()), text);
+        }
+    }
+}

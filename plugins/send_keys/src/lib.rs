@@ -1,0 +1,128 @@
+//! `send-keys`: types keys and text into the program that runs in a pane.
+//!
+//! Shapes arguments and result; the host judges what is typed, asks for approval and knows the names of keys.
+
+use serde::{Deserialize, Serialize};
+use toolcrib_sdk::panes::{self, Delay, Place};
+use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Pane, Result, Tool, notice, schemars};
+
+struct SendKeys;
+
+// serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
+#[derive(Deserialize, JsonSchema)]
+struct Input {
+    /// Typed first, as it is, without a line break.
+    literal_text: Option<String>,
+    /// Pressed next, by the names that tmux has for keys: `C-c`, `Up`, `M-x`, `F1`, `Escape`.
+    #[serde(default)]
+    keys: Vec<String>,
+    /// Press Enter at the end.
+    #[serde(default)]
+    enter: bool,
+    /// Id of the pane, such as `%3`; needs neither `session` nor `pane`.
+    target: Option<String>,
+    /// Session of the pane; absent: the default one.
+    session: Option<String>,
+    /// Pane of that session; absent: the shared one.
+    pane: Option<String>,
+    /// How long to wait before the first key, at most 10 minutes; absent: not at all.
+    #[serde(default)]
+    delay: Delay,
+    #[serde(flatten)]
+    declaration: Declaration,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Output {
+    session: String,
+    pane: String,
+    /// What `target` takes.
+    id: String,
+}
+
+impl Tool for SendKeys {
+    const NAME: &str = "send-keys";
+    const TITLE: Option<&str> = Some("Type into a pane");
+    const SUMMARY: &str = "Type text and keys into the program that runs in a terminal pane.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "To steer a program that runs already: stop it with `C-c`, answer its question, move in its menus.",
+        when_not_to_use: "To run a command: `run_shell` does, and returns its output and exit code.",
+        disambiguation: "Returns where it typed, not what came of it: look with `capture-pane`, before and after. Text goes \
+            first, then keys, then Enter; at least one of them is needed. Declare as for the command that the keys amount to.",
+        examples: &[
+            r#"{"pane":"server","keys":["C-c"],"risk":"low","mutation":true,"privesc":false,"why":"stop the server"}"#,
+            r#"{"target":"%3","literal_text":"yes","enter":true,"risk":"medium","mutation":true,"privesc":false,"why":"confirm the update"}"#,
+        ],
+    };
+    type Input = Input;
+    type Output = Output;
+
+    fn call(input: Input) -> Result<Output> {
+        let Input { literal_text, keys, enter, target, session, pane, delay, declaration } = input;
+        let typed = typed(literal_text, keys, enter)?;
+        let pane = Pane::named(session, pane, target).unwrap_or_default();
+        let Place { session, pane, id, notices, .. } = panes::send(&pane, &typed, delay.parse()?, &declaration)?;
+        notices.into_iter().for_each(notice);
+        Ok(Output { session, pane, id })
+    }
+}
+
+/// Returns what to type. Blanks are typed as they are, and do not suffice alone.
+fn typed(literal_text: Option<String>, keys: Vec<String>, enter: bool) -> Result<panes::Input> {
+    let is_blank = literal_text.as_ref().is_none_or(|text| text.trim().is_empty());
+    if is_blank && keys.is_empty() && !enter {
+        let hint = "give `keys`, a `literal_text` that is not blank, or `enter` as `true`";
+        return Err(Failure::invalid("there is nothing to type").hint(hint));
+    }
+    Ok(panes::Input { literal_text: literal_text.filter(|text| !text.is_empty()), keys, enter })
+}
+
+toolcrib_sdk::export!(SendKeys);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolcrib_sdk::Kind;
+
+    fn input(arguments: &str) -> Input {
+        let declared = r#""risk": "low", "mutation": true, "privesc": false, "why": "test""#;
+        serde_json::from_str(&format!("{{{declared}, {arguments}}}")).unwrap()
+    }
+
+    #[test]
+    fn nothing_to_type_is_refused() {
+        for arguments in [r#""enter": false"#, r#""keys": []"#, r#""literal_text": """#, r#""literal_text": " \n""#] {
+            let failure = SendKeys::call(input(arguments)).unwrap_err();
+            assert_eq!((failure.kind, failure.message.as_str()), (Kind::INVALID_ARGUMENTS, "there is nothing to type"));
+        }
+    }
+
+    #[test]
+    fn each_part_suffices() {
+        let nothing = panes::Input::default;
+        assert_eq!(typed(None, vec![], true), Ok(panes::Input { enter: true, ..nothing() }));
+        assert_eq!(typed(None, vec!["C-c".into()], false), Ok(panes::Input { keys: vec!["C-c".into()], ..nothing() }));
+        let text = Some("y ".to_owned());
+        assert_eq!(typed(text.clone(), vec![], false), Ok(panes::Input { literal_text: text, ..nothing() }));
+    }
+
+    #[test]
+    fn blanks_are_typed_beside_something_else() {
+        assert_eq!(typed(Some(" ".into()), vec![], true).unwrap().literal_text.as_deref(), Some(" "));
+        assert_eq!(typed(Some(String::new()), vec![], true).unwrap().literal_text, None);
+    }
+
+    #[test]
+    fn a_delay_past_its_bound_is_refused_before_anything_is_typed() {
+        for delay in ["601", r#""1h""#, r#""1d""#] {
+            let failure = SendKeys::call(input(&format!(r#""enter": true, "delay": {delay}"#))).unwrap_err();
+            assert_eq!(failure.kind, Kind::INVALID_ARGUMENTS);
+            assert!(failure.message.contains("10 minutes"), "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn a_declaration_is_needed() {
+        assert!(serde_json::from_str::<Input>(r#"{"keys": ["C-c"]}"#).is_err());
+    }
+}

@@ -1,0 +1,75 @@
+//! `tmux-create-pane`: makes one more pane to work in.
+
+use serde::{Deserialize, Serialize};
+use toolcrib_sdk::panes::{self, Place};
+use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Tool, notice, schemars};
+
+struct CreatePane;
+
+// serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
+#[derive(Deserialize, JsonSchema)]
+struct Input {
+    /// Session to make it in; absent: the default one.
+    session: Option<String>,
+    /// Name of the pane, by which other tools find it.
+    pane: String,
+    #[serde(flatten)]
+    declaration: Declaration,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Output {
+    session: String,
+    /// The pane's name within the session.
+    pane: String,
+    /// What `target` takes.
+    id: String,
+    /// `false`: it was there already.
+    created: bool,
+}
+
+impl Tool for CreatePane {
+    const NAME: &str = "tmux-create-pane";
+    const TITLE: Option<&str> = Some("Make a pane");
+    const SUMMARY: &str = "Make a terminal pane in a session, or find the one of that name.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "One more workspace beside the shared pane: a server or a watcher shall run on while you work elsewhere.",
+        when_not_to_use: "For a command that ends: `run_shell` needs no pane of your own. Not a new one for each command: panes are few.",
+        disambiguation: "Without `session` it lies in the default one, which is nearly always right; `tmux-create-session` is \
+            for work that must stay apart. `run_shell` with `pane` runs in it, `tmux-kill-pane` ends it.",
+        examples: &[
+            r#"{"pane":"server","risk":"low","mutation":true,"privesc":false,"why":"run the server beside the tests"}"#,
+        ],
+    };
+    type Input = Input;
+    type Output = Output;
+
+    fn call(Input { session, pane, declaration }: Input) -> Result<Output> {
+        if pane.trim().is_empty() {
+            return Err(Failure::invalid("`pane` is blank"));
+        }
+        let session = session.as_deref().filter(|name| !name.trim().is_empty());
+        let Place { session, pane, id, created, notices } = panes::create_pane(session, &pane, &declaration)?;
+        notices.into_iter().for_each(notice);
+        Ok(Output { session, pane, id, created })
+    }
+}
+
+toolcrib_sdk::export!(CreatePane);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blank_name_is_refused() {
+        let arguments = r#"{"pane": "\n", "risk": "low", "mutation": true, "privesc": false, "why": "test"}"#;
+        let failure = CreatePane::call(serde_json::from_str(arguments).unwrap()).unwrap_err();
+        assert_eq!(failure, Failure::invalid("`pane` is blank"));
+    }
+
+    #[test]
+    fn a_declaration_is_needed() {
+        assert!(serde_json::from_str::<Input>(r#"{"pane": "server"}"#).is_err());
+    }
+}

@@ -1,0 +1,74 @@
+//! `tmux-kill-pane`: ends a pane that was made before, with what runs in it.
+
+use serde::{Deserialize, Serialize};
+use toolcrib_sdk::panes::{self, Place};
+use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Tool, notice, schemars};
+
+struct KillPane;
+
+// serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
+#[derive(Deserialize, JsonSchema)]
+struct Input {
+    /// Session of the pane; absent: the default one.
+    session: Option<String>,
+    /// Name of the pane.
+    pane: String,
+    #[serde(flatten)]
+    declaration: Declaration,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Output {
+    session: String,
+    /// The pane that is no more.
+    pane: String,
+    /// What it was known by.
+    id: String,
+}
+
+impl Tool for KillPane {
+    const NAME: &str = "tmux-kill-pane";
+    const TITLE: Option<&str> = Some("End a pane");
+    const SUMMARY: &str = "End a terminal pane, with what runs in it.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "To clean up a pane that `tmux-create-pane` made, when what runs in it is not needed any more.",
+        when_not_to_use: "To stop a program and keep the pane, or to get rid of a pane that somebody else made: it is refused. \
+            A shared pane is protected.",
+        disambiguation: "`send-keys` with `C-c` stops a program and leaves its pane; `tmux-kill-session` ends a session that \
+            you made, all panes of it.",
+        examples: &[
+            r#"{"pane":"server","risk":"low","mutation":true,"privesc":false,"why":"the server is not needed any more"}"#,
+        ],
+    };
+    type Input = Input;
+    type Output = Output;
+
+    fn call(Input { session, pane, declaration }: Input) -> Result<Output> {
+        if pane.trim().is_empty() {
+            return Err(Failure::invalid("`pane` is blank"));
+        }
+        let session = session.as_deref().filter(|name| !name.trim().is_empty());
+        let Place { session, pane, id, notices, .. } = panes::kill_pane(session, &pane, &declaration)?;
+        notices.into_iter().for_each(notice);
+        Ok(Output { session, pane, id })
+    }
+}
+
+toolcrib_sdk::export!(KillPane);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blank_name_is_refused() {
+        let arguments = r#"{"pane": " ", "risk": "low", "mutation": true, "privesc": false, "why": "test"}"#;
+        let failure = KillPane::call(serde_json::from_str(arguments).unwrap()).unwrap_err();
+        assert_eq!(failure, Failure::invalid("`pane` is blank"));
+    }
+
+    #[test]
+    fn a_declaration_is_needed() {
+        assert!(serde_json::from_str::<Input>(r#"{"pane": "server"}"#).is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! `tmux-kill-session`: ends a tmux session that was made before, with all that runs in it.
+
+use serde::{Deserialize, Serialize};
+use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Tool, panes, schemars};
+
+struct KillSession;
+
+// serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
+#[derive(Deserialize, JsonSchema)]
+struct Input {
+    /// Name of the session.
+    session: String,
+    #[serde(flatten)]
+    declaration: Declaration,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Output {
+    /// The session that is no more.
+    session: String,
+}
+
+impl Tool for KillSession {
+    const NAME: &str = "tmux-kill-session";
+    const TITLE: Option<&str> = Some("End a session");
+    const SUMMARY: &str = "End a tmux session, with its panes and all that runs in them.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "To clean up a session that `tmux-create-session` made, when nothing in it is needed any more.",
+        when_not_to_use: "To stop one program, or to get rid of a session that somebody else made: it is refused. The default \
+            session is protected.",
+        disambiguation: "`tmux-kill-pane` ends one pane; `send-keys` with `C-c` stops a program and leaves its pane.",
+        examples: &[
+            r#"{"session":"build","risk":"low","mutation":true,"privesc":false,"why":"the release build is done"}"#,
+        ],
+    };
+    type Input = Input;
+    type Output = Output;
+
+    fn call(Input { session, declaration }: Input) -> Result<Output> {
+        if session.trim().is_empty() {
+            return Err(Failure::invalid("`session` is blank"));
+        }
+        Ok(Output { session: panes::kill_session(&session, &declaration)? })
+    }
+}
+
+toolcrib_sdk::export!(KillSession);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blank_name_is_refused() {
+        let arguments = r#"{"session": "\t", "risk": "low", "mutation": true, "privesc": false, "why": "test"}"#;
+        let failure = KillSession::call(serde_json::from_str(arguments).unwrap()).unwrap_err();
+        assert_eq!(failure, Failure::invalid("`session` is blank"));
+    }
+
+    #[test]
+    fn a_declaration_is_needed() {
+        assert!(serde_json::from_str::<Input>(r#"{"session": "build"}"#).is_err());
+    }
+}

@@ -1,0 +1,140 @@
+//! Terminal panes on the call's backend, which tmux keeps and people can attach to.
+//!
+//! The shared pane of the default session is there when it is needed; others are made on request. The host names them, asks
+//! for approval and audits; it touches nothing that the agent has not made. Without tmux everything here is `unavailable`.
+
+use crate::bindings::toolcrib::plugin::panes;
+use crate::duration::{self, milliseconds};
+use crate::{Declaration, Failure, JsonSchema, Pane, Result};
+use std::time::Duration;
+
+pub use panes::{Input, Place, Screen, View};
+
+/// What a [`Delay`] asks for at most.
+const LONGEST_DELAY: Duration = Duration::from_mins(10);
+
+/// The argument `delay` of a tool: how long to wait before a look or a key. The default is not at all.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "`delay` is whole seconds, or a duration such as 500ms")]
+pub enum Delay {
+    /// Seconds.
+    Seconds(u64),
+    /// Digits with a unit: `500ms`, `30s`, `2m`.
+    Text(String),
+}
+
+impl Default for Delay {
+    fn default() -> Self {
+        Self::Seconds(0)
+    }
+}
+
+impl Delay {
+    /// Returns what was asked for.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is no duration, and for more than 10 minutes.
+    pub fn parse(self) -> Result<Duration> {
+        let given = match self {
+            Self::Seconds(seconds) => seconds.to_string(),
+            Self::Text(text) => text,
+        };
+        let forms = "seconds, or digits with a unit: 500ms, 30s, 2m";
+        let delay = duration::parse(&given).ok_or_else(|| {
+            Failure::invalid(format!("`delay` `{given}` is no duration; forms that work are {forms}"))
+        })?;
+        if delay > LONGEST_DELAY {
+            let message = format!("`delay` `{given}` is longer than the 10 minutes that one call may wait");
+            return Err(Failure::invalid(message));
+        }
+        Ok(delay)
+    }
+}
+
+/// Waits for `delay`, then returns what the pane shows, at most the last 256 KiB.
+///
+/// A pane that is gone is replaced by the shared one; a notice says so.
+///
+/// # Errors
+/// `invalid_arguments`, `unavailable` or `cancelled`, as the host finds.
+pub fn capture(pane: &Pane, view: &View, delay: Duration) -> Result<Screen> {
+    panes::capture(pane, view, milliseconds(delay)).map_err(Failure::from_host)
+}
+
+/// Waits for `delay`, then types: first the text, then the keys, then Enter. Returns the pane that was typed into.
+///
+/// # Errors
+/// `denied` by policy or a person; `invalid_arguments` for an unknown key or a control character in the text;
+/// `execution_failed` for a pane that is gone.
+pub fn send(pane: &Pane, input: &Input, delay: Duration, declaration: &Declaration) -> Result<Place> {
+    panes::send(pane, input, milliseconds(delay), declaration).map_err(Failure::from_host)
+}
+
+/// Makes a session with its shared pane, or finds it.
+///
+/// # Errors
+/// `denied` by policy or a person; `limit` for more sessions than the host allows.
+pub fn create_session(session: &str, declaration: &Declaration) -> Result<Place> {
+    panes::create_session(session, declaration).map_err(Failure::from_host)
+}
+
+/// Ends a session with all that runs in it, and returns its name.
+///
+/// # Errors
+/// `denied` by policy or a person; for the default session and for one that the agent has not made, as the host finds.
+pub fn kill_session(session: &str, declaration: &Declaration) -> Result<String> {
+    panes::kill_session(session, declaration).map_err(Failure::from_host)
+}
+
+/// Makes a pane in a session, or finds it; without a session, in the default one.
+///
+/// # Errors
+/// `denied` by policy or a person; `limit` for more panes than the host allows.
+pub fn create_pane(session: Option<&str>, pane: &str, declaration: &Declaration) -> Result<Place> {
+    panes::create_pane(session, pane, declaration).map_err(Failure::from_host)
+}
+
+/// Ends a pane with what runs in it; without a session, one of the default session. Returns where it was.
+///
+/// # Errors
+/// `denied` by policy or a person; for a shared pane and for one that the agent has not made, as the host finds.
+pub fn kill_pane(session: Option<&str>, pane: &str, declaration: &Declaration) -> Result<Place> {
+    panes::kill_pane(session, pane, declaration).map_err(Failure::from_host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+
+    fn parse(text: &str) -> Result<Duration> {
+        Delay::Text(text.into()).parse()
+    }
+
+    #[test]
+    fn a_delay_is_seconds_or_has_a_unit() {
+        assert_eq!(Delay::default().parse(), Ok(Duration::ZERO));
+        assert_eq!(Delay::Seconds(2).parse(), Ok(Duration::from_secs(2)));
+        assert_eq!(parse("2"), Ok(Duration::from_secs(2)));
+        assert_eq!(parse("250ms"), Ok(Duration::from_millis(250)));
+    }
+
+    #[test]
+    fn a_delay_of_more_than_ten_minutes_is_refused_with_the_bound() {
+        assert_eq!(parse("10m"), Ok(LONGEST_DELAY));
+        for delay in [Delay::Text("600001ms".into()), Delay::Text("1h".into()), Delay::Seconds(601)] {
+            let failure = delay.parse().unwrap_err();
+            assert_eq!(failure.kind, Kind::INVALID_ARGUMENTS);
+            assert!(failure.message.contains("10 minutes"), "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn what_is_no_delay_is_named_with_the_forms_that_work() {
+        for delay in [Delay::Text(String::new()), Delay::Text("soon".into()), Delay::Seconds(u64::MAX)] {
+            let failure = delay.parse().unwrap_err();
+            assert_eq!(failure.kind, Kind::INVALID_ARGUMENTS);
+            assert!(failure.message.contains("500ms, 30s, 2m"), "{}", failure.message);
+        }
+    }
+}
