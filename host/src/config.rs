@@ -89,7 +89,7 @@ pub struct Tmux {
     #[serde(deserialize_with = "between::<1, 100, _>")]
     pub max_panes: u64,
     /// The shell of new panes, by its path; empty means the login shell.
-    pub shell: String,
+    pub default_shell: String,
 }
 
 /// `[approval]`

@@ -138,7 +138,7 @@ fn a_shell_keeps_its_directory_and_its_variables() {
 
 #[test]
 fn another_prompt_changes_nothing() {
-    let mut crib = Crib::with(&["tmux.shell=\"/bin/bash\""]);
+    let mut crib = Crib::with(&["tmux.default_shell=\"/bin/bash\""]);
     assert_eq!(crib.run("PS1='% '; PS2='more? '; PROMPT_COMMAND='echo noise'").0, 0);
     assert_runs(&mut crib, &[("echo right\necho on", 0, "right\non\n"), ("printf x; (exit 5)", 5, "x")]);
     assert_eq!(crib.run("PS1=; echo $PROMPT_COMMAND"), (0, "echo noise\n".into()));
@@ -286,7 +286,7 @@ fn a_cancelled_command_is_interrupted() {
 
 #[test]
 fn what_somebody_left_half_typed_is_not_part_of_a_command() {
-    let mut crib = Crib::with(&["tmux.shell=\"/bin/bash\""]);
+    let mut crib = Crib::with(&["tmux.default_shell=\"/bin/bash\""]);
     assert_eq!(crib.run("true").0, 0);
     crib.result("send-keys", crate::crib::declared(json!({ "literal_text": "leftover " })));
     assert_eq!(crib.run("echo z"), (0, "z\n".into()));

@@ -4,5 +4,6 @@ mod commands;
 mod crib;
 mod keys;
 mod lifecycle;
+mod people;
 mod sharing;
 mod shells;

@@ -9,7 +9,7 @@ use toolcrib_tests::{Program, eventually, skip};
 /// A program whose panes run this shell. zsh asks new users about a configuration, so there is one.
 fn crib(program: Program, shell: &str) -> Crib {
     program.write("home/.zshrc", "");
-    Crib::on(program, &[&format!("tmux.shell=\"{shell}\"")])
+    Crib::on(program, &[&format!("tmux.default_shell=\"{shell}\"")])
 }
 
 /// What must hold in each of them.

@@ -46,7 +46,7 @@ pub(super) const RULES: [(&str, Rule); 43] = [
     ("tmux.enabled", And),
     ("tmux.max_sessions", Min),
     ("tmux.max_panes", Min),
-    ("tmux.shell", Never),
+    ("tmux.default_shell", Never),
     ("limits.guest_cpu_ms", Min),
     ("limits.call_ms", Min),
     ("limits.command_ms", Min),
@@ -211,7 +211,7 @@ mod tests {
         let places: Vec<_> =
             RULES.iter().map(|(key, _)| text.find(&format!("\n{} =", key.rsplit('.').next().unwrap()))).collect();
         let shared: Vec<_> = places.into_iter().flatten().collect();
-        assert_eq!(shared.len(), 40);
+        assert_eq!(shared.len(), 39);
         assert!(shared.is_sorted());
     }
 

@@ -80,7 +80,7 @@ impl Tmux {
             owner,
             max_sessions: tmux.max_sessions,
             max_panes: tmux.max_panes,
-            shell: tmux.shell.clone(),
+            shell: tmux.default_shell.clone(),
             directory: place.directory.clone(),
             place,
             sessions: Mutex::default(),

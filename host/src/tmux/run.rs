@@ -38,9 +38,15 @@ pub(crate) struct Run {
     number: u32,
     /// The pane, for people.
     shown: String,
-    nonce: String,
-    /// None once others watch over it.
+    /// None once the command has ended.
     following: Option<Following>,
+}
+
+/// The sign of this call on a pane, taken off when it is dropped.
+struct Hold {
+    session: Arc<Session>,
+    number: u32,
+    nonce: String,
 }
 
 struct Following {
@@ -48,7 +54,8 @@ struct Following {
     scanner: Scanner,
     /// What came with the first mark.
     early: Vec<u8>,
-    /// The pane is this call's as long as this lives.
+    /// The pane is this call's as long as these live: among hosts, and within this one.
+    _hold: Hold,
     _turn: OwnedMutexGuard<()>,
 }
 
@@ -84,13 +91,10 @@ impl Pane {
             let condition = self.session.condition(self.number).await?;
             return Err(held(self, condition.command(), patience));
         };
-        let nonce = random_id();
-        let condition = self.hold(&nonce, command, deadline, patience).await?;
-        let begun = self.begin(&nonce, turn).await;
-        if begun.is_err() {
-            self.session.release(self.number, &nonce);
-        }
-        Ok((begun?, condition.directory))
+        let hold = Hold { session: self.session.clone(), number: self.number, nonce: random_id() };
+        let condition = self.hold(&hold.nonce, command, deadline, patience).await?;
+        let run = self.begin(hold, turn).await?;
+        Ok((run, condition.directory))
     }
 
     /// Becomes the pane's holder, stages the command, and finds the pane ready for it.
@@ -112,10 +116,7 @@ impl Pane {
             if condition.is_held_by(&me) && condition.program == STARTING && Instant::now() < deadline {
                 tokio::time::sleep(A_MOMENT).await;
             } else if condition.is_held_by(&me) {
-                if let Err(failure) = ready(self, &condition) {
-                    session.release(number, nonce);
-                    return Err(failure);
-                }
+                ready(self, &condition)?;
                 // A shell that was left open in the pane may be of another kind.
                 let wanted = condition.shell();
                 if condition.in_mode {
@@ -138,15 +139,17 @@ impl Pane {
     }
 
     /// Types the line that sources what was staged, and waits until the shell has begun with it.
-    async fn begin(&self, nonce: &str, turn: OwnedMutexGuard<()>) -> Result<Run, Failure> {
-        let (session, number) = (&self.session, self.number);
+    async fn begin(&self, hold: Hold, turn: OwnedMutexGuard<()>) -> Result<Run, Failure> {
+        let (session, number) = (self.session.clone(), self.number);
         let output = session.client.watch(number);
+        let scanner = Scanner::new(&hold.nonce);
         let keys = |keys: &str| format!("send-keys -t %{number} {keys}");
         let line = format!("-l -- {}", quoted(wrapper::line(&session.files(number, &session.client_pid))));
-        session.client.run_all([keys("C-u"), keys(&line), keys("Enter")]).await?;
-        let following = Following { output, scanner: Scanner::new(nonce), early: Vec::new(), _turn: turn };
-        let (session, shown) = (session.clone(), self.shown());
-        let mut run = Run { session, number, shown, nonce: nonce.to_owned(), following: Some(following) };
+        let typed = [keys("C-u"), keys(&line), keys("Enter")];
+        // From here on the command may run, whoever still waits for it.
+        let following = Following { output, scanner, early: Vec::new(), _hold: hold, _turn: turn };
+        let mut run = Run { session, number, shown: self.shown(), following: Some(following) };
+        run.session.client.run_all(typed).await?;
         match tokio::time::timeout(BEGIN, run.begun()).await {
             Ok(begun) => begun.map(|()| run),
             Err(_) => {
@@ -259,7 +262,6 @@ impl Run {
                 return Ok(Ended::Output(early));
             }
             if let State::Ended(status) = following.scanner.state() {
-                self.session.release(self.number, &self.nonce);
                 self.following = None;
                 return Ok(Ended::Exited(status));
             }
@@ -294,20 +296,37 @@ impl Run {
 impl Drop for Run {
     /// The command runs on: the pane stays held until it has ended.
     fn drop(&mut self) {
-        let Some(mut following) = self.following.take() else { return };
-        let (session, number, nonce) = (self.session.clone(), self.number, self.nonce.clone());
+        let Some(following) = self.following.take() else { return };
+        let (session, number) = (self.session.clone(), self.number);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                while !matches!(following.scanner.state(), State::Ended(_)) {
-                    match following.output.next().await {
-                        Some(piece) if piece.is_empty() && !session.has(number).await => return,
-                        Some(piece) => _ = following.scanner.push(&piece),
-                        None => return,
-                    }
-                }
-                session.release(number, &nonce);
-            });
+            runtime.spawn(watch_over(following, session, number));
         }
+    }
+}
+
+/// Waits for the end of a command that nobody waits for any more, or of its pane. One that the shell never takes up is given up.
+async fn watch_over(mut following: Following, session: Arc<Session>, number: u32) {
+    let taken_up_by = Instant::now() + BEGIN;
+    loop {
+        let piece = match following.scanner.state() {
+            State::Ended(_) => return,
+            State::Running => following.output.next().await,
+            State::Before => match tokio::time::timeout_at(taken_up_by, following.output.next()).await {
+                Ok(piece) => piece,
+                Err(_) => return,
+            },
+        };
+        match piece {
+            Some(piece) if piece.is_empty() && !session.has(number).await => return,
+            Some(piece) => _ = following.scanner.push(&piece),
+            None => return,
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.session.release(self.number, &self.nonce);
     }
 }
 
@@ -329,8 +348,8 @@ impl Session {
         Condition::read(number, &condition.text, &people)
     }
 
-    /// Tries to hold the pane and writes the files of a command, in one go: the server writes them, so that no process has to be started.
-    /// They are this client's own; a pane that somebody else holds is not touched by them.
+    /// Tries to hold the pane and writes the file of a command, in one go: the server writes it, so that no process has to be started.
+    /// It is this client's own; a pane that somebody else holds is not touched by it.
     async fn stage(
         &self,
         number: u32,
@@ -342,17 +361,13 @@ impl Session {
         let files = self.files(number, &self.client_pid);
         let script = wrapper::script(shell, command.text(), nonce, &files);
         let buffer = format!("toolcrib-{}-{number}", self.client_pid);
-        let set = |text: &str| format!("set-buffer -b {buffer} {}", quoted(text));
-        let save = |path: &str| format!("save-buffer -b {buffer} {}", quoted(path));
         let [condition, people] = self.asked(number);
         let lines = [
             hold,
             condition,
             people,
-            set(&format!("{}\n", command.text())),
-            save(&files.text),
-            set(&script),
-            save(&files.wrapper),
+            format!("set-buffer -b {buffer} {}", quoted(script)),
+            format!("save-buffer -b {buffer} {}", quoted(&files.script)),
             format!("delete-buffer -b {buffer}"),
         ];
         let [_, condition, people, ..] = self.client.run_all(lines).await?;
@@ -401,7 +416,7 @@ impl Session {
     /// The files of a client's commands in a pane.
     fn files(&self, number: u32, client: &str) -> Files {
         let file = |what| format!("{}/{what}-{number}-{client}", self.directory);
-        Files { text: file("t"), wrapper: file("w"), state: file("s") }
+        Files { script: file("t"), state: file("s") }
     }
 }
 

@@ -49,7 +49,7 @@ dir=$1 session=$2 owner=$3 shell=$4 most=$5
 command -v tmux >/dev/null 2>&1 || exit 10
 mkdir -p -- "$dir" || exit 11
 [ ! -L "$dir" ] && [ -O "$dir" ] && chmod 700 -- "$dir" || exit 11
-find "$dir" -name '[tws]-*' -mtime +1 -exec rm -f {} + 2>/dev/null
+find "$dir" -name '[ts]-*' -mtime +1 -exec rm -f {} + 2>/dev/null
 login=
 if [ -z "$shell" ]; then
     login=$(getent passwd "$(id -u)" 2>/dev/null | cut -d: -f7)

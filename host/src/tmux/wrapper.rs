@@ -1,4 +1,5 @@
-//! What is typed into a pane's shell: one line that sources a wrapper, which sources the command between two invisible marks.
+//! What is typed into a pane's shell: one line that sources a file, which sources itself once more, and so the command, between two
+//! invisible marks. One file is one write less a command.
 //!
 //! Terminals swallow the marks (OSC 133), so people see clean text. They carry a random nonce that is never shown: what a log or a remote
 //! prints cannot end a command. Code in the same shell could read it; nothing keeps a shell from lying about itself.
@@ -18,11 +19,10 @@ pub(super) enum Shell {
     Posix,
 }
 
-/// The files of one pane, on the backend.
+/// The files of a client's commands in one pane, on the backend.
 pub(super) struct Files {
-    /// The command's text.
-    pub(super) text: String,
-    pub(super) wrapper: String,
+    /// What is sourced.
+    pub(super) script: String,
     /// `NONCE running`, then `NONCE STATUS`: what a later host finds when this one is gone.
     pub(super) state: String,
 }
@@ -43,42 +43,49 @@ impl Shell {
     }
 }
 
-/// Builds the wrapper. An interrupt ends the command alone, with status 130, and the end is told all the same.
+/// Builds the file that is sourced: the wrapper, and behind it the command, which the wrapper reaches by sourcing the file again.
 ///
-/// bash gives up all that it sources when it is interrupted, so there the next prompt tells. The others run a trap.
+/// An interrupt ends the command alone, with status 130, and the end is told all the same. bash gives up all that it sources when it is
+/// interrupted, so there the next prompt tells; where the prompt's commands can be a list (5.1 on), the user's own stay what they are. The
+/// others run a trap.
 pub(super) fn script(shell: Shell, command: &str, nonce: &str, files: &Files) -> String {
-    let begin = format!(
-        "printf '\\r\\033[A\\033[2K\\033[2m%s\\033[0m\\n\\033]133;C;{nonce}\\007' {}\necho {nonce} running >{}\n",
-        word(&shown(command)),
-        word(&files.state)
-    );
-    let end = format!(
-        "__toolcrib_s=$?\nprintf '\\033]133;D;%s;{nonce}\\007' \"$__toolcrib_s\"\necho {nonce} \"$__toolcrib_s\" >{}\n",
-        word(&files.state)
-    );
-    let text = word(&files.text);
-    match shell {
-        // Where the prompt's commands can be a list (5.1 on), the user's own stay what they are.
-        Shell::Bash => format!(
-            "__toolcrib_e() {{ printf '\\033]133;D;130;{nonce}\\007'; __toolcrib_d; }}\n\
-             if [ \"${{BASH_VERSINFO[0]}}${{BASH_VERSINFO[1]}}\" -ge 51 ]; then\n\
-             __toolcrib_d() {{ unset 'PROMPT_COMMAND[133]'; unset -f __toolcrib_e __toolcrib_d; }}\n\
-             PROMPT_COMMAND[133]=__toolcrib_e\n\
-             else\n\
-             __toolcrib_p=${{PROMPT_COMMAND-}}\n\
-             __toolcrib_d() {{ [ \"$PROMPT_COMMAND\" != __toolcrib_e ] || PROMPT_COMMAND=$__toolcrib_p; unset -f __toolcrib_e __toolcrib_d; }}\n\
-             PROMPT_COMMAND=__toolcrib_e\n\
-             fi\n\
-             {begin}. {text}\n{end}__toolcrib_d\n"
-        ),
-        Shell::Zsh => format!("trap 'return 130' INT\n{begin}. {text}\n{end}trap - INT\n"),
-        Shell::Posix => format!("trap 'return 130' INT\n{begin}command . {text}\n{end}trap - INT\n"),
-    }
+    let (script, state, shown) = (word(&files.script), word(&files.state), word(&shown(command)));
+    let (arm, source, disarm) = match shell {
+        Shell::Bash => (BASH_ARM.replace("NONCE", nonce), ".", "__toolcrib_d"),
+        Shell::Zsh => (TRAP.into(), ".", "trap - INT"),
+        Shell::Posix => (TRAP.into(), "command .", "trap - INT"),
+    };
+    format!(
+        "if [ \"${{__toolcrib_n-}}\" != {nonce} ]; then\n\
+         __toolcrib_n={nonce}\n\
+         {arm}\n\
+         printf '\\r\\033[A\\033[2K\\033[2m%s\\033[0m\\n\\033]133;C;{nonce}\\007' {shown}\n\
+         echo {nonce} running >{state}\n\
+         {source} {script}\n\
+         __toolcrib_s=$?\n\
+         printf '\\033]133;D;%s;{nonce}\\007' \"$__toolcrib_s\"\n\
+         echo {nonce} \"$__toolcrib_s\" >{state}\n\
+         {disarm}\n\
+         return 0\n\
+         fi\n\
+         {command}\n"
+    )
 }
+
+const TRAP: &str = "trap 'return 130' INT";
+const BASH_ARM: &str = r#"__toolcrib_e() { printf '\033]133;D;130;NONCE\007'; __toolcrib_d; }
+if [ "${BASH_VERSINFO[0]}${BASH_VERSINFO[1]}" -ge 51 ]; then
+    __toolcrib_d() { unset 'PROMPT_COMMAND[133]'; unset -f __toolcrib_e __toolcrib_d; }
+    PROMPT_COMMAND[133]=__toolcrib_e
+else
+    __toolcrib_p=${PROMPT_COMMAND-}
+    __toolcrib_d() { [ "$PROMPT_COMMAND" != __toolcrib_e ] || PROMPT_COMMAND=$__toolcrib_p; unset -f __toolcrib_e __toolcrib_d; }
+    PROMPT_COMMAND=__toolcrib_e
+fi"#;
 
 /// The line to type. It begins with a space: shells that are told to keep such lines out of their history do.
 pub(super) fn line(files: &Files) -> String {
-    format!(" . {}", word(&files.wrapper))
+    format!(" . {}", word(&files.script))
 }
 
 /// The command as people at the pane see it.

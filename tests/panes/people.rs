@@ -1,0 +1,110 @@
+//! A person at the pane: what they see when they attach, and that nobody types while they do.
+#![expect(clippy::disallowed_methods, reason = "the person's terminal is a tmux of its own")]
+
+use crate::crib::{Crib, command};
+use serde_json::json;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use toolcrib_tests::{Program, eventually};
+
+/// The terminal of somebody who is attached, ended when it is dropped.
+struct Person {
+    socket: String,
+}
+
+impl Person {
+    fn attached_to(program: &Program) -> Self {
+        let person = Self { socket: program.path("person").display().to_string() };
+        let attach =
+            format!("exec tmux -S {} attach -t =toolcrib-agent", program.path("state/toolcrib/tmux/socket").display());
+        person.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "person", "-x", "120", "-y", "40", &attach]);
+        eventually("the person is attached", || {
+            program.tmux(&["list-clients", "-F", "#{client_control_mode}"]).lines().any(|mode| mode == "0")
+        });
+        person
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> String {
+        let output = Command::new("tmux").args(["-S", &self.socket]).args(arguments).env_remove("TMUX").output();
+        String::from_utf8_lossy(&output.expect("tmux is installed").stdout).into_owned()
+    }
+
+    fn sees(&self) -> String {
+        self.tmux(&["capture-pane", "-p", "-t", "person"])
+    }
+}
+
+impl Drop for Person {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+/// Calls until nobody counts as typing any more.
+fn once_quiet(crib: &mut Crib, text: &str) -> serde_json::Value {
+    let begin = Instant::now();
+    loop {
+        let answer = crib.call("run_shell", command(text));
+        if answer["error"]["kind"] != "busy" {
+            return answer;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(20), "{answer}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn a_person_sees_commands_and_their_output_and_nothing_of_the_machinery() {
+    let mut crib = Crib::with(&["tmux.default_shell=\"/bin/bash\""]);
+    crib.run("PS1='> '");
+    let person = Person::attached_to(&crib.program);
+    let answer = once_quiet(&mut crib, "for i in 1 2; do\n  echo step $i\ndone");
+    assert_eq!(answer["result"]["stdout"], "step 1\nstep 2\n", "{answer}");
+    eventually("it is drawn", || person.sees().contains("step 2"));
+    let seen = person.sees();
+    assert!(seen.contains("$ for i in 1 2; do\n    echo step $i\n  done\nstep 1\nstep 2\n>"), "{seen}");
+    for hidden in ["133;", "toolcrib_s", "state/toolcrib", "PROMPT_COMMAND"] {
+        assert!(!seen.contains(hidden), "`{hidden}` is seen: {seen}");
+    }
+}
+
+#[test]
+fn while_a_person_types_no_command_is_typed_between() {
+    let mut crib = Crib::new();
+    crib.run("true");
+    let person = Person::attached_to(&crib.program);
+    once_quiet(&mut crib, "true");
+    person.tmux(&["send-keys", "-t", "person", "-l", "echo half"]);
+    let refused = crib.refusal("echo mine");
+    assert_eq!(refused, "busy: somebody is typing at session `toolcrib-agent`");
+    eventually("what was typed is there", || person.sees().contains("echo half"));
+    person.tmux(&["send-keys", "-t", "person", "Enter"]);
+    let answer = once_quiet(&mut crib, "echo mine");
+    assert_eq!(answer["result"]["stdout"], "mine\n", "{answer}");
+    assert!(crib.screen().contains("half"), "{}", crib.screen());
+}
+
+/// Output reaches whoever watches while the command runs.
+#[test]
+fn output_is_streamed_while_the_command_runs() {
+    let program = Program::with_panes();
+    let mut host = program.start(&["--yes", "run", "--events"]);
+    let call = json!({ "id": 1, "tool": "run_shell", "arguments": command("echo early; sleep 1; echo late") });
+    host.send(&format!("{call}\n"));
+    let (mut early, mut answered) = (None, None);
+    while answered.is_none() {
+        let line = host.line();
+        match line["event"]["type"].as_str() {
+            Some("stdout") if line["event"]["text"].as_str().is_some_and(|text| text.contains("early")) => {
+                early = early.or(Some(Instant::now()));
+            }
+            Some(_) => {}
+            None => {
+                assert_eq!(line["result"]["stdout"], "early\nlate\n", "{line}");
+                answered = Some(Instant::now());
+            }
+        }
+    }
+    let lead = answered.expect("an answer") - early.expect("the first line came as an event");
+    assert!(lead > Duration::from_millis(500), "it came {lead:?} before the answer");
+}
