@@ -132,7 +132,12 @@ fn the_denylist_holds_for_what_is_typed() {
     assert!(said.starts_with("denied: ") && said.contains("`forbidden-thing`"), "{said}");
     let said = refused(&mut crib, json!({ "literal_text": "forbidden-thing now", "enter": true }));
     assert!(said.starts_with("denied: ") && said.contains("`forbidden-thing`"), "{said}");
+    let said = refused(&mut crib, json!({ "literal_text": "it's a forbidden-thing; forbidden-thing", "enter": true }));
+    assert!(said.starts_with("denied: "), "{said}");
     assert!(!crib.screen().contains("forbidden-thing"));
+    // What is no script is an answer to a program.
+    crib.result("send-keys", declared(json!({ "literal_text": "don't" })));
+    assert!(crib.screen().contains("don't"));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::envelope::{Failure, Kind, duration};
 use crate::event::Event;
 use crate::output::Captured;
 use crate::policy::approval::Declaration;
+use crate::policy::command::Destination;
 use crate::policy::shell::AdmittedCommand;
 use crate::sandbox::State;
 use crate::sanitize;
@@ -67,8 +68,8 @@ impl shell::HostCommand for State {
         let grant = self.grants.shell()?.clone();
         let command = self.table.get(&command)?.clone();
         let plan = plan(&command, &self.scope)?;
-        let in_pane = self.scope.tmux.is_some();
-        let admitted = grant.admit(command.text, command.declaration, in_pane, &self.scope).await?;
+        let goes_to = if self.scope.tmux.is_some() { Destination::Pane } else { Destination::Process };
+        let admitted = grant.admit(command.text, command.declaration, goes_to, &self.scope).await?;
         self.scope.emit(Event::Started { detail: sanitize::line(admitted.text()).into_owned() });
         // Whatever comes of it, the world may have changed.
         self.scope.touch_state();

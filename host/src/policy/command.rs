@@ -22,6 +22,8 @@ const MAX_BYTES: usize = 256 << 10;
 /// Levels of nesting: groups, compound commands, substitutions, scripts in arguments.
 const MAX_DEPTH: usize = 64;
 const STACK: usize = 64 << 20;
+/// Bytes of an answer to a program that is no script; a longer one has to be a script.
+const ANSWER_BYTES: usize = 1024;
 /// Far beyond what the caps leave to do.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -93,6 +95,20 @@ impl Script {
         })
     }
 
+    /// Takes text that is no valid syntax for commands all the same, as a shell might that reads the rest of it later: from each of its
+    /// words on, since one that starts another may stand before it.
+    fn by_words(text: &str) -> Self {
+        let parts = text.split([';', '|', '&', '\n', '(', ')', '{', '}', '`', '$']);
+        let parts = parts.map(|part| part.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned()));
+        let from_each_word = |words: Vec<String>| {
+            let commands = (0..words.len()).map(|first| words[first..].to_vec());
+            commands.collect::<Vec<Vec<String>>>()
+        };
+        let commands = parts.flat_map(|words| from_each_word(words.collect()));
+        let commands = commands.map(|words| Command { words, line: 1, in_shell: false }).collect();
+        Self { text: text.to_owned(), commands }
+    }
+
     /// The first pattern of the denylist that matches.
     #[must_use]
     pub fn denied_by<'d>(&self, denylist: &'d Denylist) -> Option<&'d str> {
@@ -118,17 +134,36 @@ impl Script {
     }
 }
 
+/// Who reads a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// A shell of its own.
+    Process,
+    /// The shell of a pane, which has to survive it.
+    Pane,
+    /// Whatever runs in a pane, a shell perhaps: it is typed.
+    Program,
+}
+
 /// Refuses a command that the denylist matches, or that cannot be compared with it; in a pane also one that would end or poison the shell
 /// there, or manage tmux behind our back.
 ///
 /// # Errors
 ///
 /// A [`Failure`] of kind `denied`. Outside of panes an empty denylist refuses nothing, and nothing is parsed.
-pub fn check(text: &str, denylist: &Denylist, in_pane: bool) -> Result<(), Failure> {
-    if denylist.is_empty() && !in_pane {
+pub fn check(text: &str, denylist: &Denylist, goes_to: Destination) -> Result<(), Failure> {
+    let is_sourced = goes_to == Destination::Pane;
+    if denylist.is_empty() && !is_sourced {
         return Ok(());
     }
-    let script = Script::parse(text).map_err(|reason| {
+    let parsed = match Script::parse(text) {
+        // An answer to a program need not be a script.
+        Err(Unparsable::Syntax(_)) if goes_to == Destination::Program && text.len() <= ANSWER_BYTES => {
+            Ok(Script::by_words(text))
+        }
+        parsed => parsed,
+    };
+    let script = parsed.map_err(|reason| {
         let against = if denylist.is_empty() { "what harms the shell of a pane" } else { "`tools.shell_denylist`" };
         Failure::denied(format!("command cannot be checked against {against}: {reason}"))
             .hint("write it in plain POSIX shell, or as several shorter commands")
@@ -137,7 +172,7 @@ pub fn check(text: &str, denylist: &Denylist, in_pane: bool) -> Result<(), Failu
         return Err(Failure::denied(format!("command is blocked by `tools.shell_denylist` pattern `{pattern}`"))
             .hint(format!("only the user can lift this: take `{pattern}` out of `shell_denylist` in `[tools]`")));
     }
-    if in_pane { check_for_pane(&script) } else { Ok(()) }
+    if is_sourced { check_for_pane(&script) } else { Ok(()) }
 }
 
 fn check_for_pane(script: &Script) -> Result<(), Failure> {
@@ -539,7 +574,7 @@ mod tests {
 
     #[test]
     fn check_names_the_pattern() {
-        let failure = check("rm -rf /tmp/test", &usual(), false).expect_err("it is on the list");
+        let failure = check("rm -rf /tmp/test", &usual(), Destination::Process).expect_err("it is on the list");
         assert_eq!(failure.kind, Kind::Denied);
         assert_eq!(failure.message, "command is blocked by `tools.shell_denylist` pattern `rm -rf /`");
     }
@@ -547,7 +582,7 @@ mod tests {
     #[test]
     fn check_refuses_what_it_cannot_read() {
         for text in ["echo 'x", "if true", "sh -c 'if true'", "echo \"$(if)\"", "99999999999>x", "a <<E\n${"] {
-            let failure = check(text, &usual(), false).expect_err("nobody knows what it runs");
+            let failure = check(text, &usual(), Destination::Process).expect_err("nobody knows what it runs");
             assert_eq!(failure.kind, Kind::Denied, "{text}");
             assert!(failure.message.starts_with("command cannot be checked"), "{text}: {}", failure.message);
         }
@@ -555,7 +590,16 @@ mod tests {
 
     #[test]
     fn empty_denylist_admits_everything_unread() {
-        assert_eq!(check("rm -rf / 'unclosed", &Denylist::default(), false), Ok(()));
+        assert_eq!(check("rm -rf / 'unclosed", &Denylist::default(), Destination::Process), Ok(()));
+    }
+
+    #[test]
+    fn what_is_typed_need_not_be_a_script_but_is_held_against_the_list() {
+        let typed = |text| check(text, &usual(), Destination::Program).map_err(|failure| failure.kind);
+        assert_eq!(["don't", "it's (almost) done", "echo hi"].map(typed), [Ok(()), Ok(()), Ok(())]);
+        for text in ["rm -rf /tmp 'and more", "echo 'x; sudo rm -rf /", "\"rm\" -rf / '"] {
+            let _ = typed(text).expect_err(text);
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Reading a command is `command.rs`, asking is `approval.rs`, running is `capability/shell.rs`.
 
 use super::approval::{Answer, ApprovalRequest, Declaration};
-use super::command::{self, Denylist};
+use super::command::{self, Denylist, Destination};
 use crate::audit::Action;
 use crate::envelope::{Failure, duration};
 use crate::sanitize;
@@ -55,8 +55,7 @@ struct Wish<'w> {
     shown: &'w str,
     /// What the denylist is held against.
     script: &'w str,
-    /// It runs in the shell of a pane, which has to survive it.
-    in_pane: bool,
+    goes_to: Destination,
 }
 
 /// An action on panes that policy and, where asked, a person admitted. Made only here.
@@ -74,10 +73,10 @@ impl ShellGrant {
         &self,
         text: String,
         declaration: Declaration,
-        in_pane: bool,
+        goes_to: Destination,
         scope: &Scope,
     ) -> Result<AdmittedCommand, Failure> {
-        let wish = Wish { capability: "shell", shown: &text, script: &text, in_pane };
+        let wish = Wish { capability: "shell", shown: &text, script: &text, goes_to };
         self.decide(wish, declaration, scope).await?;
         Ok(AdmittedCommand { text, environment: self.environment.clone() })
     }
@@ -89,7 +88,8 @@ impl ShellGrant {
         declaration: Declaration,
         scope: &Scope,
     ) -> Result<AdmittedAction, Failure> {
-        let wish = Wish { capability: "panes", shown: &action.shown, script: &action.script, in_pane: false };
+        let wish =
+            Wish { capability: "panes", shown: &action.shown, script: &action.script, goes_to: Destination::Program };
         self.decide(wish, declaration, scope).await?;
         Ok(AdmittedAction(()))
     }
@@ -110,8 +110,8 @@ impl ShellGrant {
 
     /// Holds the command against the denylist, off the threads that serve other calls: a long script takes milliseconds.
     async fn check(&self, wish: &Wish<'_>) -> Result<(), Failure> {
-        let (text, denylist, in_pane) = (wish.script.to_owned(), self.denylist.clone(), wish.in_pane);
-        let checked = tokio::task::spawn_blocking(move || command::check(&text, &denylist, in_pane)).await;
+        let (text, denylist, goes_to) = (wish.script.to_owned(), self.denylist.clone(), wish.goes_to);
+        let checked = tokio::task::spawn_blocking(move || command::check(&text, &denylist, goes_to)).await;
         checked
             .unwrap_or_else(|_| Err(Failure::denied("the command could not be checked against `tools.shell_denylist`")))
     }

@@ -424,7 +424,7 @@ impl Session {
 fn free(number: u32, sign: &str) -> String {
     format!(
         "if-shell -F -t %{number} {} 'set-option -pu -t %{number} @toolcrib_holder'",
-        quoted(format!("#{{m:{sign} *,#{{@toolcrib_holder}}}}"))
+        quoted(format!("#{{m:{sign}*,#{{@toolcrib_holder}}}}"))
     )
 }
 
