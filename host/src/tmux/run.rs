@@ -391,14 +391,15 @@ impl Session {
 
     /// The holder's client is gone, and so is its command.
     async fn is_stale(&self, number: u32, condition: &Condition) -> Result<bool, Failure> {
-        let Some((client, nonce)) = condition.sign().split_once(' ') else { return Ok(true) };
+        // What is no sign of ours goes into no script.
+        let Some((client, nonce)) = parse_sign(condition.sign()) else { return Ok(true) };
         let clients = self.client.run("list-clients -F '#{client_pid}'").await?;
         if clients.lines().any(|pid| pid == client) {
             return Ok(false);
         }
         // What the wrapper wrote last; asked through the server, so that it is the pane's machine that is asked.
         let files = self.files(number, client);
-        let check = format!("grep -q -e '^{nonce} running' -- '{}'", files.state.replace('\'', r"'\''"));
+        let check = format!("grep -q -e '^{nonce} running' -- {}", wrapper::word(&files.state));
         let asked = format!(
             "if-shell {} 'set-option -p -t %{number} @toolcrib_runs 1' 'set-option -p -t %{number} @toolcrib_runs 0'",
             quoted(check)
@@ -420,8 +421,19 @@ impl Session {
     }
 }
 
-/// Takes a holder's sign off a pane, if it is still there.
+/// Client and nonce of a sign. Any program in the pane can write something else in its place.
+fn parse_sign(sign: &str) -> Option<(&str, &str)> {
+    let (client, nonce) = sign.split_once(' ')?;
+    let is_sign =
+        client.bytes().all(|byte| byte.is_ascii_digit()) && nonce.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_sign.then_some((client, nonce))
+}
+
+/// Takes a holder's sign off a pane, if it is still there; what is no sign goes whatever it is.
 fn free(number: u32, sign: &str) -> String {
+    if parse_sign(sign).is_none() {
+        return format!("set-option -pu -t %{number} @toolcrib_holder");
+    }
     format!(
         "if-shell -F -t %{number} {} 'set-option -pu -t %{number} @toolcrib_holder'",
         quoted(format!("#{{m:{sign}*,#{{@toolcrib_holder}}}}"))

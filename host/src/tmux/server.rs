@@ -203,7 +203,7 @@ impl Tmux {
     }
 
     async fn is_there(&self, name: &str) -> Result<bool, Failure> {
-        Ok(self.found().await?.iter().any(|found| found.name == name && found.ours))
+        Ok(self.listed().await?.iter().any(|(found, owner)| found == name && *owner == self.owner))
     }
 
     /// The sessions on this server, whoever's. None when there is no server.
@@ -212,33 +212,34 @@ impl Tmux {
     ///
     /// When tmux cannot be started.
     pub async fn found(&self) -> Result<Vec<Found>, Failure> {
-        let socket = self.socket();
-        let format = format!("#{{session_name}}{FIELD}#{{@toolcrib_owner}}");
-        let argv = ["tmux", "-S", &socket, "list-sessions", "-F", &format].map(OsString::from).into();
-        let (status, stdout, _) = self.script(argv).await?;
-        if status != 0 {
-            return Ok(Vec::new());
-        }
-        let mut found = Vec::new();
-        for line in stdout.lines() {
-            let Some((name, owner)) = line.split_once(FIELD) else { continue };
-            let (panes, attached) = self.count(name).await?;
-            found.push(Found { name: name.to_owned(), panes, attached, ours: owner == self.owner });
-        }
-        Ok(found)
+        let sessions = self.listed().await?;
+        let panes = self.ask(&["list-panes", "-a", "-F", "#{session_name}"]).await?;
+        let people = self.ask(&["list-clients", "-F", "#{client_control_mode}#{session_name}"]).await?;
+        let count = |lines: &str, line: &str| lines.lines().filter(|other| *other == line).count() as u64;
+        let found = sessions.into_iter().map(|(name, owner)| Found {
+            panes: count(&panes, &name),
+            // Hosts are clients in control mode, people are not.
+            attached: count(&people, &format!("0{name}")),
+            ours: owner == self.owner,
+            name,
+        });
+        Ok(found.collect())
     }
 
-    /// Panes of a session, and people at it: clients that are not in control mode.
-    async fn count(&self, name: &str) -> Result<(u64, u64), Failure> {
+    /// Sessions with their owners.
+    async fn listed(&self) -> Result<Vec<(String, String)>, Failure> {
+        let format = format!("#{{session_name}}{FIELD}#{{@toolcrib_owner}}");
+        let listed = self.ask(&["list-sessions", "-F", &format]).await?;
+        let session = |line: &str| line.split_once(FIELD).map(|(name, owner)| (name.to_owned(), owner.to_owned()));
+        Ok(listed.lines().filter_map(session).collect())
+    }
+
+    /// What a process of tmux prints; nothing where there is no server.
+    async fn ask(&self, arguments: &[&str]) -> Result<String, Failure> {
         let socket = self.socket();
-        let target = format!("={name}");
-        let panes =
-            ["tmux", "-S", &socket, "list-panes", "-s", "-t", &format!("{target}:"), "-F", "x"].map(OsString::from);
-        let people =
-            ["tmux", "-S", &socket, "list-clients", "-t", &target, "-F", "#{client_control_mode}"].map(OsString::from);
-        let panes = self.script(panes.into()).await?.1.lines().count() as u64;
-        let people = self.script(people.into()).await?.1.lines().filter(|mode| *mode != "1").count() as u64;
-        Ok((panes, people))
+        let argv = [&["tmux", "-S", &socket], arguments].concat().into_iter().map(OsString::from).collect();
+        let (status, stdout, _) = self.script(argv).await?;
+        Ok(if status == 0 { stdout } else { String::new() })
     }
 
     /// Ends a session with all that runs in it.

@@ -100,7 +100,7 @@ fn shown(command: &str) -> String {
 }
 
 /// One word of a script.
-fn word(text: &str) -> String {
+pub(super) fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
