@@ -444,3 +444,18 @@ fn free(number: u32, sign: &str) -> String {
 fn told(command: &str) -> String {
     command.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(TOLD_CHARS).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_sign_reaches_no_script_and_no_format() {
+        assert_eq!(parse_sign("42 0af9"), Some(("42", "0af9")));
+        assert!(free(3, "42 0af9").starts_with("if-shell -F -t %3 "));
+        for odd in ["", "42", "42 x", "4x 0a", "42 0a'; touch owned; '", "42 #(touch owned)", "#(x) 0a"] {
+            assert_eq!(parse_sign(odd), None, "{odd}");
+            assert_eq!(free(3, odd), "set-option -pu -t %3 @toolcrib_holder", "{odd}");
+        }
+    }
+}
