@@ -1,6 +1,6 @@
 //! Whole processes and whole hosts, timed beside the bare equivalent: pairs A, B, A, B in one run, medians, three repetitions.
 //!
-//! `cargo bench -p toolcrib-tests` prints a table; `tests/bench` builds what it needs first. What happens inside a call is `cargo bench`.
+//! `cargo bench -p toolcrib-tests` prints a table; `tests/bench` builds what it needs first; `tests/bench panes` times a part. What happens inside a call is `cargo bench`.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts what it compares with")]
 
 use serde_json::json;
@@ -16,16 +16,21 @@ fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
+    let mut parts: Vec<(&str, fn())> = vec![
+        ("in-process", in_process),
+        ("whole-process", whole_process),
+        ("first-run", first_run),
+        ("command", command),
+        ("panes", panes),
+        ("waiting-calls", waiting_calls),
+        ("idle", idle),
+    ];
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    parts.retain(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name));
     println!("load before: {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
     println!("| what | target | ours | bare equivalent | ours / bare |\n|---|---|---|---|---|");
     for _ in 0..REPETITIONS {
-        in_process();
-        whole_process();
-        first_run();
-        command();
-        panes();
-        waiting_calls();
-        idle();
+        parts.iter().for_each(|(_, part)| part());
     }
     println!("load after: {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
 }

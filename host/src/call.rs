@@ -19,7 +19,7 @@ use crate::sanitize;
 use crate::schema::depth;
 use crate::scope::{Scope, ScopeParts};
 use crate::session::{CallKey, Session};
-use crate::tmux::Tmux;
+use crate::tmux::Panes;
 use futures_util::FutureExt;
 use serde_json::Value;
 use std::any::Any;
@@ -76,8 +76,8 @@ pub struct CallContext {
     pub tools: Arc<Registry>,
     /// Where effects land.
     pub backend: Arc<dyn Backend>,
-    /// Its panes, where commands then run.
-    pub tmux: Option<Arc<Tmux>>,
+    /// The panes that calls can reach.
+    pub panes: Panes,
     /// Where events go.
     pub events: Arc<dyn EventSink>,
     /// Who can be asked.
@@ -183,7 +183,7 @@ impl<'h> Call<'h> {
             tool: sanitize::line(&request.tool).chars().take(64).collect(),
             session: context.session.clone(),
             backend: context.backend.clone(),
-            tmux: context.tmux.clone(),
+            panes: context.panes.clone(),
             events: context.events.clone(),
             approver: context.approver.clone(),
             cancel: context.cancel.child_token(),

@@ -9,7 +9,7 @@ use crate::event::{Event, EventSink, GuestEvents, NoEvents};
 use crate::output::OutputStore;
 use crate::policy::approval::{Approver, Nobody};
 use crate::session::Session;
-use crate::tmux::Tmux;
+use crate::tmux::Panes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ pub(crate) struct Scope {
     pub(crate) tool: String,
     pub(crate) session: Arc<Session>,
     pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) tmux: Option<Arc<Tmux>>,
+    pub(crate) panes: Panes,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
@@ -42,7 +42,7 @@ pub(crate) struct ScopeParts {
     pub(crate) tool: String,
     pub(crate) session: Arc<Session>,
     pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) tmux: Option<Arc<Tmux>>,
+    pub(crate) panes: Panes,
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) cancel: CancellationToken,
@@ -58,7 +58,7 @@ impl Scope {
             tool: parts.tool,
             session: parts.session,
             backend: parts.backend,
-            tmux: parts.tmux,
+            panes: parts.panes,
             approver: parts.approver,
             cancel: parts.cancel,
             output: parts.output,
@@ -78,7 +78,7 @@ impl Scope {
             tool: "definitions".into(),
             session: Arc::default(),
             backend,
-            tmux: None,
+            panes: Panes::None,
             events: Arc::new(NoEvents),
             approver: Arc::new(Nobody),
             cancel: CancellationToken::new(),
@@ -102,6 +102,11 @@ impl Scope {
         self.guest_events.emit(&*self.events, text_bytes, event);
     }
 
+    /// Milliseconds since the session has looked at `what` and found the same text; none when it is new.
+    pub(crate) fn unchanged_ms(&self, what: String, text: &str) -> Option<u64> {
+        self.session.unchanged(what, text).map(|since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
     /// Keeps an action for the audit trail.
     pub(crate) fn record(&self, action: Action) {
         self.actions.lock().unwrap_or_else(PoisonError::into_inner).push(action);
@@ -114,6 +119,7 @@ impl Scope {
     /// Notes that the call has changed something, so that earlier failures may not repeat.
     pub(crate) fn touch_state(&self) {
         self.touched_state.store(true, Ordering::Relaxed);
+        self.session.forget_looks();
     }
 
     pub(crate) fn has_touched_state(&self) -> bool {

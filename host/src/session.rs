@@ -1,9 +1,10 @@
-//! What outlives a call: one caller's failures that repeat, and the approvals given for the whole session.
+//! What outlives a call: one caller's failures that repeat, what it has seen, and the approvals given for the whole session.
 //!
 //! Nothing here is written to disk; a session ends with its process or connection.
 
 use crate::envelope::Failure;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,11 +15,14 @@ const FAILURES_BEFORE_REMEDY: u32 = 2;
 const FAILURE_LIFETIME: Duration = Duration::from_secs(60);
 /// Failures remembered at once; the oldest goes first.
 const FAILURES_KEPT: usize = 256;
+/// Places whose last look is remembered; beyond, all are forgotten.
+const LOOKS_KEPT: usize = 64;
 
 /// One caller's memory.
 #[derive(Default)]
 pub struct Session {
     failures: Mutex<HashMap<CallKey, Repeated>>,
+    looks: Mutex<HashMap<String, Look>>,
     approved: Mutex<HashSet<ApprovalKey>>,
     asking: tokio::sync::Mutex<()>,
 }
@@ -37,6 +41,12 @@ pub(crate) struct ApprovalKey {
     pub(crate) plugin: String,
     pub(crate) capability: &'static str,
     pub(crate) backend: String,
+}
+
+/// What was found at a place that changes.
+struct Look {
+    digest: [u8; 32],
+    first: Instant,
 }
 
 struct Repeated {
@@ -88,6 +98,25 @@ impl Session {
     /// Something changed in the world: what failed before may work now.
     pub(crate) fn forget_failures(&self) {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Notes what was found at a place; returns since when it is the same.
+    pub(crate) fn unchanged(&self, place: String, text: &str) -> Option<Duration> {
+        let digest = Sha256::digest(text).into();
+        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(look) = looks.get(&place).filter(|look| look.digest == digest) {
+            return Some(look.first.elapsed());
+        }
+        if looks.len() >= LOOKS_KEPT {
+            looks.clear();
+        }
+        looks.insert(place, Look { digest, first: Instant::now() });
+        None
+    }
+
+    /// Something was done: what is seen next is news, also when it looks the same.
+    pub(crate) fn forget_looks(&self) {
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     pub(crate) fn is_approved(&self, key: &ApprovalKey) -> bool {

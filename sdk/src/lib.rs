@@ -10,6 +10,7 @@ mod failure;
 pub mod files;
 pub mod panes;
 mod schema;
+pub mod sessions;
 pub mod shell;
 mod tool;
 mod types;

@@ -1,7 +1,7 @@
 //! Terminal panes on the call's backend, which tmux keeps and people can attach to.
 //!
-//! The shared pane of the default session is there when it is needed; others are made on request. The host names them, asks
-//! for approval and audits; it touches nothing that the agent has not made. Without tmux everything here is `unavailable`.
+//! The shared pane of the default session is there when it is needed; others are made by [`sessions`](crate::sessions). The host
+//! asks for approval and audits; it touches nothing that the agent has not made. Without tmux everything here is `unavailable`.
 
 use crate::bindings::toolcrib::plugin::panes;
 use crate::duration::{self, milliseconds};
@@ -68,38 +68,6 @@ pub fn capture(pane: &Pane, view: &View, delay: Duration) -> Result<Screen> {
 /// `execution_failed` for a pane that is gone.
 pub fn send(pane: &Pane, input: &Input, delay: Duration, declaration: &Declaration) -> Result<Place> {
     panes::send(pane, input, milliseconds(delay), declaration).map_err(Failure::from_host)
-}
-
-/// Makes a session with its shared pane, or finds it.
-///
-/// # Errors
-/// `denied` by policy or a person; `limit` for more sessions than the host allows.
-pub fn create_session(session: &str, declaration: &Declaration) -> Result<Place> {
-    panes::create_session(session, declaration).map_err(Failure::from_host)
-}
-
-/// Ends a session with all that runs in it, and returns its name.
-///
-/// # Errors
-/// `denied` by policy or a person; for the default session and for one that the agent has not made, as the host finds.
-pub fn kill_session(session: &str, declaration: &Declaration) -> Result<String> {
-    panes::kill_session(session, declaration).map_err(Failure::from_host)
-}
-
-/// Makes a pane in a session, or finds it; without a session, in the default one.
-///
-/// # Errors
-/// `denied` by policy or a person; `limit` for more panes than the host allows.
-pub fn create_pane(session: Option<&str>, pane: &str, declaration: &Declaration) -> Result<Place> {
-    panes::create_pane(session, pane, declaration).map_err(Failure::from_host)
-}
-
-/// Ends a pane with what runs in it; without a session, one of the default session. Returns where it was.
-///
-/// # Errors
-/// `denied` by policy or a person; for a shared pane and for one that the agent has not made, as the host finds.
-pub fn kill_pane(session: Option<&str>, pane: &str, declaration: &Declaration) -> Result<Place> {
-    panes::kill_pane(session, pane, declaration).map_err(Failure::from_host)
 }
 
 #[cfg(test)]

@@ -2,8 +2,11 @@
 
 mod commands;
 mod crib;
+mod doctor;
 mod keys;
 mod lifecycle;
+mod own_pane;
 mod people;
 mod sharing;
 mod shells;
+mod unchanged;

@@ -15,6 +15,7 @@ use toolcrib::event::{Event, EventSink};
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::registry::{BUILTINS, Registry};
 use toolcrib::sandbox::Compiler;
+use toolcrib::tmux::Panes;
 
 /// The file of a guest below `tests/guests/`.
 #[must_use]
@@ -202,7 +203,7 @@ impl TestHost {
             session: Arc::default(),
             tools: Arc::new(Registry::load(BUILTINS, &self.plugins, &settings.config.limits)),
             backend: Arc::new(Local::new(self.work(), self.home())),
-            tmux: None,
+            panes: Panes::None,
             events: self.events.clone(),
             approver: self.asked.clone(),
             cancel: self.cancel.clone(),

@@ -86,10 +86,10 @@ fn the_tools_their_arguments_and_capabilities() {
     run_shell(command, mutation, pane?, privesc, risk, session?, wait?, why) needs [shell]
     send-keys(delay?, enter?, keys?, literal_text?, mutation, pane?, privesc, risk, session?, target?, why) needs [panes]
     time(format?, why?) needs []
-    tmux-create-pane(mutation, pane, privesc, risk, session?, why) needs [panes]
-    tmux-create-session(mutation, privesc, risk, session, why) needs [panes]
-    tmux-kill-pane(mutation, pane, privesc, risk, session?, why) needs [panes]
-    tmux-kill-session(mutation, privesc, risk, session, why) needs [panes]
+    tmux-create-pane(mutation, pane, privesc, risk, session?, why) needs [sessions]
+    tmux-create-session(mutation, privesc, risk, session, why) needs [sessions]
+    tmux-kill-pane(mutation, pane, privesc, risk, session?, why) needs [sessions]
+    tmux-kill-session(mutation, privesc, risk, session, why) needs [sessions]
     write_file(content, path, why?) needs [files]
     ");
 }

@@ -5,6 +5,7 @@
 mod events;
 mod files;
 mod panes;
+mod sessions;
 pub(crate) mod shell;
 
 use crate::envelope::Failure;

@@ -1,4 +1,6 @@
-//! `wit/panes.wit`: terminal panes, by the managed tmux, after the grant for `shell` admitted what changes them: typing is running.
+//! `wit/panes.wit`: looking at panes and typing into them, after the grant for `shell` admitted what changes them: typing is running.
+//!
+//! Panes are those of the managed tmux. Where there is none, the one that this program was started in can be looked at and typed into.
 
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{panes, types};
@@ -9,7 +11,7 @@ use crate::policy::shell::{AdmittedAction, PaneAction};
 use crate::sandbox::State;
 use crate::sanitize;
 use crate::scope::Scope;
-use crate::tmux::{Input, Place, Selector, Tmux, View};
+use crate::tmux::{Input, OwnPane, Pane, Panes, Place, Selector, Tmux, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,19 +32,14 @@ const KEYS: [&str; 34] = [
 
 impl panes::Host for State {
     async fn capture(&mut self, pane: types::Pane, view: panes::View, delay_ms: u64) -> Result<panes::Screen, Refusal> {
-        let tmux = self.panes()?;
+        self.grants.shell()?;
         let (selector, view) = (Selector::from(pane), View::try_from(view)?);
         delay(delay_ms, self.scope.clone()).await?;
-        let mut notices = Vec::new();
-        let pane = match tmux.find(&selector).await {
-            Err(missing) if missing.kind == Kind::ExecutionFailed && selector != Selector::default() => {
-                notices.push(format!("{}: this is the shared pane instead", missing.message));
-                tmux.find(&Selector::default()).await?
-            }
-            found => found?,
+        let (id, text, mut notices) = match &self.scope.panes {
+            Panes::None => return Err(no_panes().into()),
+            Panes::Own(own) => look_at_own(own, &selector, &view).await?,
+            Panes::Managed(tmux) => look(tmux, &selector, &view).await?,
         };
-        let (text, further) = pane.capture(&view).await?;
-        notices.extend(further);
         // Escape sequences are shown, not handed on.
         let text = if view.escapes { text.replace('\u{1b}', "\u{241b}") } else { text };
         let text = sanitize::text(&text).into_owned();
@@ -51,7 +48,9 @@ impl panes::Host for State {
         if begin > 0 {
             notices.push(format!("only the last {SCREEN_BYTES} of {} bytes were taken", text.len()));
         }
-        Ok(panes::Screen { text: text[begin..].to_owned(), notices })
+        let text = text[begin..].to_owned();
+        let unchanged_ms = self.scope.unchanged_ms(format!("{id} {view:?}"), &text);
+        Ok(panes::Screen { text, notices, unchanged_ms })
     }
 
     async fn send(
@@ -61,86 +60,88 @@ impl panes::Host for State {
         delay_ms: u64,
         declaration: types::Declaration,
     ) -> Result<panes::Place, Refusal> {
-        let tmux = self.panes()?;
+        self.grants.shell()?;
         let (selector, input) = (Selector::from(pane), Input::try_from(input)?);
         // Found before anybody is asked: the question names the pane, and a pane that is gone is no question.
-        let pane = tmux.find(&selector).await?;
-        let action = PaneAction { shown: shown(&input, &pane.shown()), script: input.text.clone() };
-        let admitted = self.admit(action, declaration).await?;
+        let target = match &self.scope.panes {
+            Panes::None => return Err(no_panes().into()),
+            Panes::Own(own) => Target::Own(own.clone(), own.place(&selector).await?),
+            Panes::Managed(tmux) => Target::Managed(tmux.find(&selector).await?),
+        };
+        let action = PaneAction { shown: shown(&input, &target.shown()), script: input.text.clone() };
+        let admitted = self.admit_action(action, declaration).await?;
         delay(delay_ms, self.scope.clone()).await?;
-        pane.send(&input, &admitted).await?;
         self.scope.touch_state();
-        Ok(pane.place().into())
-    }
-
-    async fn create_session(
-        &mut self,
-        session: String,
-        declaration: types::Declaration,
-    ) -> Result<panes::Place, Refusal> {
-        let tmux = self.panes()?;
-        let name = tmux.session_name(Some(&session))?;
-        let admitted = self.admit(lifecycle("create-session", &name), declaration).await?;
-        let made = tmux.create_session(&name, &admitted).await?;
-        self.scope.touch_state();
-        Ok(made.place().into())
-    }
-
-    async fn kill_session(&mut self, session: String, declaration: types::Declaration) -> Result<String, Refusal> {
-        let tmux = self.panes()?;
-        let name = tmux.session_name(Some(&session))?;
-        let admitted = self.admit(lifecycle("kill-session", &name), declaration).await?;
-        let ended = tmux.kill_session(&name, &admitted).await?;
-        self.scope.touch_state();
-        Ok(ended)
-    }
-
-    async fn create_pane(
-        &mut self,
-        session: Option<String>,
-        pane: String,
-        declaration: types::Declaration,
-    ) -> Result<panes::Place, Refusal> {
-        let tmux = self.panes()?;
-        let selector = tmux.canonical(session.as_deref(), &pane)?;
-        let admitted = self.admit(lifecycle("create-pane", &selector.shown()), declaration).await?;
-        let made = tmux.create_pane(&selector, &admitted).await?;
-        self.scope.touch_state();
-        Ok(made.place().into())
-    }
-
-    async fn kill_pane(
-        &mut self,
-        session: Option<String>,
-        pane: String,
-        declaration: types::Declaration,
-    ) -> Result<panes::Place, Refusal> {
-        let tmux = self.panes()?;
-        let selector = tmux.canonical(session.as_deref(), &pane)?;
-        let admitted = self.admit(lifecycle("kill-pane", &selector.shown()), declaration).await?;
-        let ended = tmux.kill_pane(&selector, &admitted).await?;
-        self.scope.touch_state();
-        Ok(ended.place().into())
+        Ok(target.send(&input, &admitted).await?.into())
     }
 }
 
 impl State {
-    /// The panes, for a plugin that may use the shell.
-    fn panes(&self) -> Result<Arc<Tmux>, Failure> {
-        self.grants.shell()?;
-        self.scope.tmux.clone().ok_or_else(|| {
-            Failure::new(Kind::Unavailable, "there are no panes: this host runs commands without tmux")
-                .hint("install tmux and start without `--no-tmux`")
-        })
-    }
-
-    async fn admit(&mut self, action: PaneAction, declaration: types::Declaration) -> Result<AdmittedAction, Refusal> {
+    /// Lets policy and, where it says so, a person decide.
+    pub(super) async fn admit_action(
+        &mut self,
+        action: PaneAction,
+        declaration: types::Declaration,
+    ) -> Result<AdmittedAction, Refusal> {
         self.meter.charge_bytes(action.shown.len() + declaration.why.len())?;
         let declaration = Declaration::from(declaration);
         check_why(&declaration)?;
         let (grant, scope) = (self.grants.shell()?.clone(), self.scope.clone());
         Ok(grant.admit_action(action, declaration, &scope).await?)
     }
+}
+
+/// What is typed into.
+enum Target {
+    Managed(Pane),
+    Own(Arc<OwnPane>, Place),
+}
+
+impl Target {
+    fn shown(&self) -> String {
+        match self {
+            Self::Managed(pane) => pane.shown(),
+            Self::Own(_, place) => format!("{} of {}, where this program was started", place.pane, place.session),
+        }
+    }
+
+    async fn send(self, input: &Input, admitted: &AdmittedAction) -> Result<Place, Failure> {
+        match self {
+            Self::Managed(pane) => pane.send(input, admitted).await.map(|()| pane.place()),
+            Self::Own(own, place) => own.send(input, admitted).await.map(|()| place),
+        }
+    }
+}
+
+/// Returns the pane's id, what it shows, and what there is to say. One that is gone is replaced by the shared pane.
+async fn look(tmux: &Tmux, selector: &Selector, view: &View) -> Result<(String, String, Vec<String>), Failure> {
+    let mut notices = Vec::new();
+    let pane = match tmux.find(selector).await {
+        Err(missing) if missing.kind == Kind::ExecutionFailed && *selector != Selector::default() => {
+            notices.push(format!("{}: this is the shared pane instead", missing.message));
+            tmux.find(&Selector::default()).await?
+        }
+        found => found?,
+    };
+    let (text, notice) = pane.capture(view).await?;
+    let place = pane.place();
+    notices.extend(place.notices.into_iter().chain(notice));
+    Ok((place.id, text, notices))
+}
+
+async fn look_at_own(
+    own: &OwnPane,
+    selector: &Selector,
+    view: &View,
+) -> Result<(String, String, Vec<String>), Failure> {
+    let place = own.place(selector).await?;
+    let (text, notice) = own.capture(view).await?;
+    Ok((place.id, text, notice.into_iter().collect()))
+}
+
+pub(super) fn no_panes() -> Failure {
+    Failure::new(Kind::Unavailable, "there are no panes: this host runs commands without tmux")
+        .hint("install tmux and start without `--no-tmux`")
 }
 
 async fn delay(delay_ms: u64, scope: Arc<Scope>) -> Result<(), Failure> {
@@ -156,12 +157,6 @@ async fn delay(delay_ms: u64, scope: Arc<Scope>) -> Result<(), Failure> {
         () = tokio::time::sleep(delay) => Ok(()),
         () = scope.cancel.cancelled() => Err(Failure::cancelled()),
     }
-}
-
-/// A lifecycle action, in the words of the command that it is.
-fn lifecycle(verb: &str, name: &str) -> PaneAction {
-    let shown = format!("tmux {verb} {name}");
-    PaneAction { script: shown.clone(), shown }
 }
 
 fn shown(input: &Input, pane: &str) -> String {

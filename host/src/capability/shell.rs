@@ -68,13 +68,14 @@ impl shell::HostCommand for State {
         let grant = self.grants.shell()?.clone();
         let command = self.table.get(&command)?.clone();
         let plan = plan(&command, &self.scope)?;
-        let goes_to = if self.scope.tmux.is_some() { Destination::Pane } else { Destination::Process };
+        let tmux = self.scope.panes.managed().cloned();
+        let goes_to = if tmux.is_some() { Destination::Pane } else { Destination::Process };
         let admitted = grant.admit(command.text, command.declaration, goes_to, &self.scope).await?;
         self.scope.emit(Event::Started { detail: sanitize::line(admitted.text()).into_owned() });
         // Whatever comes of it, the world may have changed.
         self.scope.touch_state();
-        Ok(match &self.scope.tmux {
-            Some(tmux) => in_pane::run(&admitted, &command.pane, &plan, tmux, &self.scope).await?,
+        Ok(match tmux {
+            Some(tmux) => in_pane::run(&admitted, &command.pane, &plan, &tmux, &self.scope).await?,
             None => run(&admitted, &plan, &self.scope).await?,
         })
     }
@@ -124,7 +125,7 @@ fn plan(command: &Command, scope: &Scope) -> Result<Plan, Failure> {
     if command.text.contains('\0') {
         return Err(Failure::invalid("the command contains a NUL byte").hint("write NUL as `\\0` of printf"));
     }
-    let has_panes = scope.tmux.is_some();
+    let has_panes = scope.panes.managed().is_some();
     if command.pane != Selector::default() && !has_panes {
         return Err(needs_tmux("a session or pane was named, which", "leave `session` and `pane` away"));
     }

@@ -5,6 +5,7 @@ use super::{Global, print};
 use crate::backend::{ProcessEvent, ProcessSpec};
 use crate::envelope::Failure;
 use crate::sanitize;
+use crate::tmux::{Panes, Version};
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write;
 use std::path::Path;
@@ -35,6 +36,7 @@ async fn check(report: &mut Report, setup: &Setup, global: &Global) {
     directories(report, setup);
     plugins(report, setup).await;
     shell(report, setup).await;
+    panes(report, setup).await;
     let approver = if global.yes {
         "--yes answers"
     } else if terminal() {
@@ -131,6 +133,33 @@ async fn shell(report: &mut Report, setup: &Setup) {
         Ok(path) => report.line(Verdict::Good, "backend", format!("{}: {path}", backend.name())),
         Err(fault) => report.line(Verdict::Bad, "backend", format!("{}: {fault}", backend.name())),
     }
+}
+
+async fn panes(report: &mut Report, setup: &Setup) {
+    let (verdict, found) = match &setup.context.panes {
+        Panes::None => (Verdict::Note, "none: commands run as plain processes, nobody can watch them".to_owned()),
+        Panes::Own(_) => (
+            Verdict::Note,
+            "not managed: commands run as plain processes; capture-pane and send-keys reach the pane of this program"
+                .to_owned(),
+        ),
+        Panes::Managed(tmux) => match tmux.version().await {
+            Err(fault) => (Verdict::Bad, fault.message),
+            Ok(version) if !version.is_enough() => (
+                Verdict::Bad,
+                format!(
+                    "tmux {version} is too old, {} or later is needed: update it, or pass `--no-tmux`",
+                    Version::OLDEST
+                ),
+            ),
+            Ok(version) => {
+                let sessions = tmux.found().await.map_or(0, |found| found.iter().filter(|found| found.ours).count());
+                let plural = if sessions == 1 { "" } else { "s" };
+                (Verdict::Good, format!("tmux {version}, {sessions} session{plural}; join with `toolcrib attach`"))
+            }
+        },
+    };
+    report.line(verdict, "panes", found);
 }
 
 fn terminal() -> bool {

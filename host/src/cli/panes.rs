@@ -8,6 +8,7 @@ use crate::tmux::Tmux;
 use comfy_table::{ContentArrangement, Table, presets};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 #[derive(clap::Args)]
 pub(super) struct Attach {
@@ -23,7 +24,7 @@ pub(super) struct Sessions {
 }
 
 fn tmux(setup: &Setup) -> Result<&Tmux, Failure> {
-    setup.context.tmux.as_deref().ok_or_else(|| {
+    setup.context.panes.managed().map(Arc::as_ref).ok_or_else(|| {
         Failure::new(Kind::Unavailable, "there is no managed tmux here: it is not installed, or switched off")
             .hint("install tmux; `--no-tmux` and `tmux.enabled = false` switch it off")
     })

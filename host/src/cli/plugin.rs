@@ -4,6 +4,7 @@ use super::setup::{Setup, usage};
 use super::{Global, print, print_json};
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::canonical;
+use crate::policy::is_shell;
 use crate::registry::Plugin;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
@@ -157,7 +158,7 @@ fn section(plugin: &Plugin, arguments: &Allow) -> Result<TomlTable, Failure> {
     let mut section = TomlTable::new();
     section.insert("sha256", value(plugin.sha256()));
     let capabilities = plugin.capabilities();
-    if arguments.shell.is_some() || capabilities.contains(&"shell") || capabilities.contains(&"panes") {
+    if arguments.shell.is_some() || capabilities.into_iter().any(is_shell) {
         section.insert("shell", value(arguments.shell.unwrap_or(true)));
     }
     for (key, given) in [("read", &arguments.read), ("write", &arguments.write)] {

@@ -12,7 +12,7 @@ use crate::event::EventSink;
 use crate::policy::approval::Approver;
 use crate::registry::{BUILTINS, Registry};
 use crate::sandbox::Compiler;
-use crate::tmux::{Tmux, Where};
+use crate::tmux::{OwnPane, Panes, Tmux, Where};
 use etcetera::BaseStrategy;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,13 +75,13 @@ impl Setup {
         }
         let tools = Registry::load(BUILTINS, &directories, &settings.config.limits);
         let backend: Arc<dyn Backend> = Arc::new(Local::new(here.clone(), dirs.home.clone()));
-        let tmux = managed_tmux(global, &settings, &dirs, &backend, &here, &mut notices).await?;
+        let panes = panes(global, &settings, &dirs, &backend, &here, &mut notices).await?;
         let context = CallContext {
             principal: format!("cli:{}", settings.config.agent.name),
             session: Arc::default(),
             tools: Arc::new(tools),
             backend,
-            tmux,
+            panes,
             events: Arc::new(Progress::default()) as Arc<dyn EventSink>,
             approver: approver(global, &host),
             cancel: CancellationToken::new(),
@@ -90,22 +90,23 @@ impl Setup {
     }
 }
 
-/// The panes of this machine, unless flags or settings say otherwise. Nothing is started yet.
-async fn managed_tmux(
+/// The panes of this machine, unless flags or settings say otherwise; then the one that this program was started in. Nothing is started
+/// yet.
+async fn panes(
     global: &Global,
     settings: &Settings,
     dirs: &Dirs,
     backend: &Arc<dyn Backend>,
     here: &Path,
     notices: &mut Vec<String>,
-) -> Result<Option<Arc<Tmux>>, Failure> {
+) -> Result<Panes, Failure> {
     let config = &settings.config;
     let is_wanted = config.tmux.enabled && config.tools.shell_enabled && !global.no_tmux;
     if !is_wanted {
         return match &global.tmux {
             Some(_) => Err(usage("`--tmux` was given, but settings switch tmux or the shell off")
                 .hint("set `enabled = true` under [tmux] and `shell_enabled = true` under [tools]")),
-            None => Ok(None),
+            None => Ok(own_pane(backend)),
         };
     }
     if !backend.has("tmux").await {
@@ -114,7 +115,7 @@ async fn managed_tmux(
             Some(_) => Err(Failure::new(Kind::Unavailable, missing).hint("install tmux, or leave `--tmux` away")),
             None => {
                 notices.push(format!("{missing}: commands run as plain processes (`--no-tmux` says the same)"));
-                Ok(None)
+                Ok(Panes::None)
             }
         };
     }
@@ -131,7 +132,13 @@ async fn managed_tmux(
         );
         return Err(usage(message).hint("start it in another terminal, or with `--no-tmux`"));
     }
-    Ok(Some(Arc::new(tmux)))
+    Ok(Panes::Managed(Arc::new(tmux)))
+}
+
+fn own_pane(backend: &Arc<dyn Backend>) -> Panes {
+    let named = std::env::var("TMUX").ok().zip(std::env::var("TMUX_PANE").ok());
+    let own = named.and_then(|(tmux, pane)| OwnPane::named(backend.clone(), &tmux, &pane));
+    own.map_or(Panes::None, |own| Panes::Own(Arc::new(own)))
 }
 
 fn approver(global: &Global, host: &Host) -> Arc<dyn Approver> {

@@ -5,8 +5,9 @@ use super::{Global, notice, print, print_json};
 use crate::definition::{Tool, signature};
 use crate::envelope::Failure;
 use crate::formats::{self, Offer, Strictness};
-use crate::policy::Policy;
+use crate::policy::{Policy, is_shell};
 use crate::registry::Plugin;
+use crate::tmux::Panes;
 use anstyle::Style;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -104,7 +105,12 @@ async fn all(setup: &Setup) -> Vec<Arc<Tool>> {
         notice(&format!("plugin `{}` was refused: {}", refused.origin, refused.reason));
     }
     // Without panes the tools of panes could only fail.
-    let is_usable = |plugin: &&Arc<Plugin>| setup.context.tmux.is_some() || !plugin.capabilities().contains(&"panes");
+    let missing: &[&str] = match &setup.context.panes {
+        Panes::None => &["panes", "sessions"],
+        Panes::Own(_) => &["sessions"],
+        Panes::Managed(_) => &[],
+    };
+    let is_usable = |plugin: &&Arc<Plugin>| !plugin.capabilities().iter().any(|needed| missing.contains(needed));
     for plugin in setup.context.tools.plugins().filter(is_usable) {
         match setup.host.ready(plugin, &setup.context).await {
             Ok(ready) => tools.extend(ready.tools().iter().cloned()),
@@ -118,7 +124,7 @@ async fn all(setup: &Setup) -> Vec<Arc<Tool>> {
 fn denial(tool: &Tool, policy: &Policy) -> Option<Failure> {
     let grants = policy.grants_for(tool.plugin());
     tool.plugin().capabilities().into_iter().find_map(|capability| match capability {
-        "shell" | "panes" => grants.shell().err(),
+        capability if is_shell(capability) => grants.shell().err(),
         "files" => grants.files().err(),
         _ => None,
     })

@@ -1,6 +1,6 @@
 //! `toolcrib policy explain`: what a call of a tool may do, and which line decides, in the words of the grants themselves.
 
-use super::{Grants, Policy};
+use super::{Grants, Policy, is_shell};
 use crate::config::{Allowlist, Origin, Settings};
 use crate::registry::Plugin;
 use serde_json::{Value, json};
@@ -34,8 +34,7 @@ impl Policy {
         let mut clauses = Vec::new();
         for capability in plugin.capabilities() {
             match capability {
-                // Typing into a pane is running a command.
-                "shell" | "panes" => clauses.extend(self.explain_shell(&grants, plugin, settings)),
+                capability if is_shell(capability) => clauses.extend(self.explain_shell(&grants, plugin, settings)),
                 "files" => clauses.extend(explain_files(&grants, plugin, settings)),
                 _ => clauses.push(Clause {
                     subject: "events",

@@ -33,6 +33,11 @@ pub struct Grants {
     files: Result<FilesGrant, Failure>,
 }
 
+/// Whether the grant for `shell` covers a capability: typing into a pane is running a command.
+pub(crate) fn is_shell(capability: &str) -> bool {
+    matches!(capability, "shell" | "panes" | "sessions")
+}
+
 impl Grants {
     /// Nothing at all.
     #[must_use]

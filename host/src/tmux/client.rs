@@ -3,10 +3,12 @@
 //! It is opened once and costs nothing while nothing happens. What the panes print is always read, whether somebody watches or not: a
 //! client that falls behind holds up the programs and is thrown out in the end.
 
-use super::control::{Answer, Notice, Parser};
+use super::control::{Answer, Notice, Parser, quoted};
+use super::screen::{self, Door};
 use crate::backend::{Input, Process, ProcessEvent};
 use crate::envelope::{Failure, Kind};
 use crate::scope::random_id;
+use async_trait::async_trait;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -81,7 +83,7 @@ impl Client {
 
     /// Runs one command that must succeed.
     pub(super) async fn run(&self, line: &str) -> Result<String, Failure> {
-        self.command(line).await?.map_err(|reason| Failure::failed(format!("tmux: {reason}")))
+        self.command(line).await?.map_err(|reason| screen::said(&reason))
     }
 
     /// Runs commands in one go, for the price of one. All are run, also behind one that fails; the first failure is told.
@@ -96,13 +98,13 @@ impl Client {
                 Err(reason) => failed = failed.or(Some(reason)),
             }
         }
-        failed.map_or(Ok(said), |reason| Err(Failure::failed(format!("tmux: {reason}"))))
+        failed.map_or(Ok(said), |reason| Err(screen::said(&reason)))
     }
 
     /// Runs a command that runs others, such as `if-shell`. Returns what the first of them said.
     pub(super) async fn run_nested(&self, line: &str) -> Result<String, Failure> {
         let Answer { text, .. } = self.ask(line, true)?.await.map_err(|_| gone())?;
-        text.map_err(|reason| Failure::failed(format!("tmux: {reason}")))
+        text.map_err(|reason| screen::said(&reason))
     }
 
     /// As [`Self::run_nested`], whatever comes of it.
@@ -142,6 +144,14 @@ impl Client {
             state.watchers.insert(pane, sender);
         }
         Output { pane, receiver, shared: self.shared.clone() }
+    }
+}
+
+#[async_trait]
+impl Door for Client {
+    async fn command(&self, words: &[String]) -> Result<Result<String, String>, Failure> {
+        let words: Vec<String> = words.iter().map(quoted).collect();
+        self.command(&words.join(" ")).await
     }
 }
 

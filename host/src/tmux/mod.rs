@@ -2,7 +2,9 @@
 //!
 //! - `control.rs` reads and writes tmux's control mode, `client.rs` keeps one such client a session;
 //! - `server.rs` brings up the server and sessions, `names.rs` says what is ours;
-//! - `pane.rs` finds, makes, shows and ends panes, `run.rs` runs a command in one, with the wrapper of `wrapper.rs`.
+//! - `pane.rs` finds, makes and ends panes, `screen.rs` looks at one and types into it, `run.rs` runs a command in one, with the wrapper
+//!   of `wrapper.rs`;
+//! - `own.rs` is the pane that this program was started in, where nothing is managed.
 //!
 //! The server is ours alone: its socket lies in a directory of mode 0700, and it reads no configuration of the user's. What may be done
 //! at all is decided before, in `policy/`.
@@ -10,14 +12,20 @@
 mod client;
 mod control;
 mod names;
+mod own;
 mod pane;
 mod run;
+mod screen;
 mod server;
+mod version;
 mod wrapper;
 
-pub(crate) use pane::{Input, Place, Selector, View};
+pub use own::OwnPane;
+pub(crate) use pane::{Pane, Place, Selector};
 pub(crate) use run::{Ended, Run};
+pub(crate) use screen::{Input, View};
 pub use server::{Found, Where};
+pub use version::Version;
 
 use crate::backend::Backend;
 use crate::config::Config;
@@ -26,6 +34,29 @@ use client::Client;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 use tokio::sync::Mutex;
+
+/// The panes that calls can reach.
+#[derive(Clone, Default)]
+pub enum Panes {
+    /// None: commands run as plain processes.
+    #[default]
+    None,
+    /// The one that this program was started in; commands run as plain processes.
+    Own(Arc<OwnPane>),
+    /// Those of a managed tmux, where commands then run.
+    Managed(Arc<Tmux>),
+}
+
+impl Panes {
+    /// The managed tmux.
+    #[must_use]
+    pub fn managed(&self) -> Option<&Arc<Tmux>> {
+        match self {
+            Self::Managed(tmux) => Some(tmux),
+            Self::Own(_) | Self::None => None,
+        }
+    }
+}
 
 /// The managed tmux of one host, opened when it is first needed.
 pub struct Tmux {

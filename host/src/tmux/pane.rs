@@ -1,8 +1,9 @@
-//! Panes: found by name or id, made, shown, typed into, ended.
+//! Panes: found by name or id, made, ended.
 
 use super::control::quoted;
 use super::names::{self, SHARED};
 use super::run::GONE;
+use super::screen::{self, Input, View};
 use super::server::FIELD;
 use super::wrapper::Shell;
 use super::{Session, Tmux};
@@ -39,29 +40,6 @@ pub(crate) struct Place {
     pub(crate) notices: Vec<String>,
 }
 
-/// What to look at; the fields are those of `wit/panes.wit`.
-#[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of tmux")]
-pub(crate) struct View {
-    pub(crate) start: Option<i64>,
-    pub(crate) from_begin: bool,
-    pub(crate) end: Option<i64>,
-    pub(crate) to_end: bool,
-    pub(crate) join: bool,
-    pub(crate) trailing_spaces: bool,
-    pub(crate) escapes: bool,
-    pub(crate) octal: bool,
-    pub(crate) alternate: bool,
-}
-
-/// What to type.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Input {
-    pub(crate) text: String,
-    pub(crate) keys: Vec<String>,
-    pub(crate) enter: bool,
-}
-
 /// One line of the inventory.
 struct Entry {
     number: u32,
@@ -96,54 +74,13 @@ impl Pane {
     }
 
     /// Takes what the pane shows.
-    pub(crate) async fn capture(&self, view: &View) -> Result<(String, Vec<String>), Failure> {
-        let mut notices = self.notices.clone();
-        let shown = self.session.client.command(&self.capture_line(view, view.alternate)).await?;
-        match shown {
-            Ok(text) => Ok((text, notices)),
-            Err(reason) if view.alternate && reason.contains("no alternate screen") => {
-                notices.push("no alternate screen was put aside; this is the screen that is shown".into());
-                Ok((self.session.client.run(&self.capture_line(view, false)).await?, notices))
-            }
-            Err(reason) => Err(Failure::failed(format!("tmux: {reason}"))),
-        }
-    }
-
-    fn capture_line(&self, view: &View, alternate: bool) -> String {
-        let mut line = String::from("capture-pane -p");
-        for (flag, is_set) in [
-            (" -J", view.join),
-            (" -N", view.trailing_spaces),
-            (" -e", view.escapes),
-            (" -C", view.octal),
-            (" -a", alternate),
-        ] {
-            if is_set {
-                line += flag;
-            }
-        }
-        for (flag, number, is_all) in [("-S", view.start, view.from_begin), ("-E", view.end, view.to_end)] {
-            if is_all {
-                line += &format!(" {flag} -");
-            } else if let Some(number) = number {
-                line += &format!(" {flag} {number}");
-            }
-        }
-        format!("{line} -t %{}", self.number)
+    pub(crate) async fn capture(&self, view: &View) -> Result<(String, Option<String>), Failure> {
+        screen::capture(&self.session.client, self.number, view).await
     }
 
     /// Types what a person or the settings admitted.
-    pub(crate) async fn send(&self, input: &Input, _admitted: &AdmittedAction) -> Result<(), Failure> {
-        let client = &self.session.client;
-        // In a mode of tmux, keys are that mode's commands.
-        let _ = client.command(&format!("send-keys -X -t %{} cancel", self.number)).await?;
-        if !input.text.is_empty() {
-            client.run(&format!("send-keys -t %{} -l -- {}", self.number, quoted(&input.text))).await?;
-        }
-        for key in input.keys.iter().map(String::as_str).chain(input.enter.then_some("Enter")) {
-            client.run(&format!("send-keys -t %{} -- {}", self.number, quoted(key))).await?;
-        }
-        Ok(())
+    pub(crate) async fn send(&self, input: &Input, _: &AdmittedAction) -> Result<(), Failure> {
+        screen::send(&self.session.client, self.number, input).await
     }
 }
 

@@ -3,8 +3,9 @@
 use super::client::Client;
 use super::control::quoted;
 use super::names::SHARED;
-use super::{Session, Tmux};
-use crate::backend::{ProcessEvent, ProcessSpec};
+use super::screen::said;
+use super::{Session, Tmux, Version};
+use crate::backend::{Backend, ProcessEvent, ProcessSpec};
 use crate::envelope::{Failure, Kind};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
@@ -126,6 +127,17 @@ impl Tmux {
         Ok((session, up.made, up.notices))
     }
 
+    /// The version of tmux that is there.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it does not say.
+    pub async fn version(&self) -> Result<Version, Failure> {
+        let argv = ["tmux", "-V"].map(OsString::from).into();
+        let (status, stdout, _) = run_to_end(&*self.backend, argv).await?;
+        Version::read(&stdout).filter(|_| status == 0).ok_or_else(no_tmux)
+    }
+
     /// Forgets a session that was ended.
     pub(super) async fn forget(&self, name: &str) {
         self.sessions.lock().await.remove(name);
@@ -140,7 +152,7 @@ impl Tmux {
         let most = self.max_sessions.to_string();
         let script = [BRING_UP, "sh", &self.place.state, name, &self.owner, &self.shell, &most];
         let argv: Vec<OsString> = ["/bin/sh", "-c"].into_iter().chain(script).map(OsString::from).collect();
-        let (status, stdout, stderr) = self.script(argv).await?;
+        let (status, stdout, stderr) = run_to_end(&*self.backend, argv).await?;
         match status {
             0 => Ok(Up {
                 made: stdout.lines().any(|line| line == "made"),
@@ -157,28 +169,6 @@ impl Tmux {
                 .hint("choose another name")),
             _ => Err(Failure::new(Kind::Unavailable, format!("tmux does not start: {}", stderr.trim()))),
         }
-    }
-
-    /// Runs a script of ours to its end.
-    async fn script(&self, argv: Vec<OsString>) -> Result<(i32, String, String), Failure> {
-        let mut process = self.backend.start(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
-        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        let follow = async {
-            loop {
-                match process.next().await? {
-                    ProcessEvent::Stdout(bytes) => stdout.extend(bytes),
-                    ProcessEvent::Stderr(bytes) => stderr.extend(bytes),
-                    ProcessEvent::Exited(status) => return Ok::<i32, std::io::Error>(status),
-                }
-            }
-        };
-        let status = tokio::time::timeout(PATIENCE, follow).await.map_err(|_| {
-            Failure::new(Kind::Unavailable, format!("tmux did not come up within {} s", PATIENCE.as_secs()))
-        })?;
-        let status =
-            status.map_err(|error| Failure::new(Kind::Unavailable, format!("tmux did not come up: {error}")))?;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ok((status, text(stdout), text(stderr)))
     }
 
     async fn attach(&self, name: &str) -> Result<Session, Failure> {
@@ -238,7 +228,7 @@ impl Tmux {
     async fn ask(&self, arguments: &[&str]) -> Result<String, Failure> {
         let socket = self.socket();
         let argv = [&["tmux", "-S", &socket], arguments].concat().into_iter().map(OsString::from).collect();
-        let (status, stdout, _) = self.script(argv).await?;
+        let (status, stdout, _) = run_to_end(&*self.backend, argv).await?;
         Ok(if status == 0 { stdout } else { String::new() })
     }
 
@@ -254,7 +244,7 @@ impl Tmux {
         let ended = session.client.command(&format!("kill-session -t {target}")).await;
         self.forget(name).await;
         match ended {
-            Ok(Err(reason)) => Err(Failure::failed(format!("tmux: {reason}"))),
+            Ok(Err(reason)) => Err(said(&reason)),
             _ => Ok(()),
         }
     }
@@ -271,6 +261,28 @@ impl Tmux {
         let (socket, target) = (self.socket(), format!("={session}:{SHARED}"));
         ["tmux", "-S", &socket, "attach", "-t", &target].map(OsString::from).into()
     }
+}
+
+/// Runs a program of tmux's, or a script of ours about it, to its end: status, standard output and error.
+pub(crate) async fn run_to_end(backend: &dyn Backend, argv: Vec<OsString>) -> Result<(i32, String, String), Failure> {
+    let mut process = backend.start(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let follow = async {
+        loop {
+            match process.next().await? {
+                ProcessEvent::Stdout(bytes) => stdout.extend(bytes),
+                ProcessEvent::Stderr(bytes) => stderr.extend(bytes),
+                ProcessEvent::Exited(status) => return Ok::<i32, std::io::Error>(status),
+            }
+        }
+    };
+    let no_answer = |what: String| Failure::new(Kind::Unavailable, format!("tmux {what}"));
+    let status = tokio::time::timeout(PATIENCE, follow)
+        .await
+        .map_err(|_| no_answer(format!("did not answer within {} s", PATIENCE.as_secs())))?;
+    let status = status.map_err(|error| no_answer(format!("did not answer: {error}")))?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok((status, text(stdout), text(stderr)))
 }
 
 fn no_tmux() -> Failure {

@@ -55,7 +55,7 @@ impl Tool for CapturePane {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "To see how a program fares that `run_shell` left running, what it asks, or what a full-screen program shows.",
         when_not_to_use: "To get the output of a command that ends: `run_shell` returns it. Not again and again without a \
-            pause: set `delay`.",
+            pause: set `delay`; a screen that has not changed is not repeated.",
         disambiguation: "Only looks, changes nothing. `send-keys` types into a pane. Without `start` and `end` you see what is \
             visible; the history lies before line 0. A full-screen program is seen without `include_alternate_screen`.",
         examples: &[r#"{"pane":"server","delay":"5s"}"#, r#"{"target":"%3","start":"-200"}"#],
@@ -66,9 +66,15 @@ impl Tool for CapturePane {
     fn call(input: Input) -> Result<String> {
         let delay = input.delay.clone().parse()?;
         let (pane, view) = request(input);
-        let Screen { text, notices } = panes::capture(&pane, &view, delay)?;
+        let Screen { text, notices, unchanged_ms } = panes::capture(&pane, &view, delay)?;
         notices.into_iter().for_each(notice);
-        Ok(tail(text))
+        Ok(match unchanged_ms {
+            Some(unchanged) => {
+                notice(still(unchanged));
+                String::new()
+            }
+            None => tail(text),
+        })
     }
 }
 
@@ -85,6 +91,15 @@ fn request(input: Input) -> (Pane, View) {
         include_alternate_screen: input.include_alternate_screen,
     };
     (Pane::named(input.session, input.pane, input.target).unwrap_or_default(), view)
+}
+
+/// What is said in place of a screen that the caller has seen already.
+fn still(unchanged_ms: u64) -> String {
+    let seconds = unchanged_ms / 1000;
+    format!(
+        "the pane shows what you saw {seconds} s ago, so it is not repeated: do not look again at once, set `delay` to wait for \
+         something to happen, or give `start` or `end` for another part"
+    )
 }
 
 /// Returns the last characters: the end of a screen is what is new.

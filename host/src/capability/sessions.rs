@@ -1,0 +1,75 @@
+//! `wit/sessions.wit`: sessions and panes made and ended, by the managed tmux, after the grant for `shell` admitted it.
+
+use super::Refusal;
+use super::bindings::toolcrib::plugin::{panes, sessions, types};
+use super::panes::no_panes;
+use crate::envelope::Failure;
+use crate::policy::shell::PaneAction;
+use crate::sandbox::State;
+use crate::tmux::Tmux;
+use std::sync::Arc;
+
+impl sessions::Host for State {
+    async fn create_session(
+        &mut self,
+        session: String,
+        declaration: types::Declaration,
+    ) -> Result<panes::Place, Refusal> {
+        let tmux = self.managed()?;
+        let name = tmux.session_name(Some(&session))?;
+        let admitted = self.admit_action(lifecycle("create-session", &name), declaration).await?;
+        let made = tmux.create_session(&name, &admitted).await?;
+        self.scope.touch_state();
+        Ok(made.place().into())
+    }
+
+    async fn kill_session(&mut self, session: String, declaration: types::Declaration) -> Result<String, Refusal> {
+        let tmux = self.managed()?;
+        let name = tmux.session_name(Some(&session))?;
+        let admitted = self.admit_action(lifecycle("kill-session", &name), declaration).await?;
+        let ended = tmux.kill_session(&name, &admitted).await?;
+        self.scope.touch_state();
+        Ok(ended)
+    }
+
+    async fn create_pane(
+        &mut self,
+        session: Option<String>,
+        pane: String,
+        declaration: types::Declaration,
+    ) -> Result<panes::Place, Refusal> {
+        let tmux = self.managed()?;
+        let selector = tmux.canonical(session.as_deref(), &pane)?;
+        let admitted = self.admit_action(lifecycle("create-pane", &selector.shown()), declaration).await?;
+        let made = tmux.create_pane(&selector, &admitted).await?;
+        self.scope.touch_state();
+        Ok(made.place().into())
+    }
+
+    async fn kill_pane(
+        &mut self,
+        session: Option<String>,
+        pane: String,
+        declaration: types::Declaration,
+    ) -> Result<panes::Place, Refusal> {
+        let tmux = self.managed()?;
+        let selector = tmux.canonical(session.as_deref(), &pane)?;
+        let admitted = self.admit_action(lifecycle("kill-pane", &selector.shown()), declaration).await?;
+        let ended = tmux.kill_pane(&selector, &admitted).await?;
+        self.scope.touch_state();
+        Ok(ended.place().into())
+    }
+}
+impl State {
+    /// The managed tmux, for a plugin that may use the shell.
+    fn managed(&self) -> Result<Arc<Tmux>, Failure> {
+        self.grants.shell()?;
+        self.scope.panes.managed().cloned().ok_or_else(no_panes)
+    }
+}
+
+/// A lifecycle action, in the words of the command that it is.
+fn lifecycle(verb: &str, name: &str) -> PaneAction {
+    let shown = format!("tmux {verb} {name}");
+    PaneAction { script: shown.clone(), shown }
+}

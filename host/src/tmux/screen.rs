@@ -1,0 +1,119 @@
+//! Looking at a pane and typing into it: the same words of tmux, whoever says them to the server.
+
+use crate::envelope::Failure;
+use async_trait::async_trait;
+
+/// What to look at; the fields are those of `wit/panes.wit`.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of tmux")]
+pub(crate) struct View {
+    pub(crate) start: Option<i64>,
+    pub(crate) from_begin: bool,
+    pub(crate) end: Option<i64>,
+    pub(crate) to_end: bool,
+    pub(crate) join: bool,
+    pub(crate) trailing_spaces: bool,
+    pub(crate) escapes: bool,
+    pub(crate) octal: bool,
+    pub(crate) alternate: bool,
+}
+
+/// What to type.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Input {
+    pub(crate) text: String,
+    pub(crate) keys: Vec<String>,
+    pub(crate) enter: bool,
+}
+
+/// A way to the server: a control-mode client, or a process for each command.
+#[async_trait]
+pub(super) trait Door: Sync {
+    /// Runs one command, given as the words that it is. An error is tmux's own word.
+    async fn command(&self, words: &[String]) -> Result<Result<String, String>, Failure>;
+}
+
+impl View {
+    fn words(&self, pane: u32, alternate: bool) -> Vec<String> {
+        let mut words = vec!["capture-pane".to_owned(), "-p".to_owned()];
+        let flags = [
+            ("-J", self.join),
+            ("-N", self.trailing_spaces),
+            ("-e", self.escapes),
+            ("-C", self.octal),
+            ("-a", alternate),
+        ];
+        words.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned()));
+        for (flag, number, is_all) in [("-S", self.start, self.from_begin), ("-E", self.end, self.to_end)] {
+            if is_all {
+                words.extend([flag.to_owned(), "-".to_owned()]);
+            } else if let Some(number) = number {
+                words.extend([flag.to_owned(), number.to_string()]);
+            }
+        }
+        words.extend(["-t".to_owned(), format!("%{pane}")]);
+        words
+    }
+}
+
+/// Takes what a pane shows, and what there is to say about it.
+pub(super) async fn capture(door: &dyn Door, pane: u32, view: &View) -> Result<(String, Option<String>), Failure> {
+    match door.command(&view.words(pane, view.alternate)).await? {
+        Ok(text) => Ok((text, None)),
+        Err(reason) if view.alternate && reason.contains("no alternate screen") => {
+            let notice = "no alternate screen was put aside; this is the screen that is shown";
+            Ok((run(door, &view.words(pane, false)).await?, Some(notice.into())))
+        }
+        Err(reason) => Err(said(&reason)),
+    }
+}
+
+/// Types: first the text, then the keys, then Enter.
+pub(super) async fn send(door: &dyn Door, pane: u32, input: &Input) -> Result<(), Failure> {
+    let keys = |words: &[&str]| -> Vec<String> {
+        let target = format!("%{pane}");
+        ["send-keys", "-t", &target].iter().chain(words).map(|word| (*word).to_owned()).collect()
+    };
+    // In a mode of tmux, keys are that mode's commands.
+    let _ = door.command(&keys(&["-X", "cancel"])).await?;
+    if !input.text.is_empty() {
+        run(door, &keys(&["-l", "--", &input.text])).await?;
+    }
+    for key in input.keys.iter().map(String::as_str).chain(input.enter.then_some("Enter")) {
+        run(door, &keys(&["--", key])).await?;
+    }
+    Ok(())
+}
+
+async fn run(door: &dyn Door, words: &[String]) -> Result<String, Failure> {
+    door.command(words).await?.map_err(|reason| said(&reason))
+}
+
+/// A failure in tmux's own words.
+pub(super) fn said(reason: &str) -> Failure {
+    Failure::failed(format!("tmux: {}", reason.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_becomes_flags() {
+        let plain = View { join: true, ..View::default() };
+        assert_eq!(plain.words(3, plain.alternate), ["capture-pane", "-p", "-J", "-t", "%3"]);
+        let all = View {
+            start: Some(-40),
+            end: Some(20),
+            trailing_spaces: true,
+            escapes: true,
+            octal: true,
+            alternate: true,
+            ..View::default()
+        };
+        let expected = "capture-pane -p -N -e -C -a -S -40 -E 20 -t %3";
+        assert_eq!(all.words(3, all.alternate).join(" "), expected);
+        let history = View { from_begin: true, to_end: true, ..View::default() };
+        assert_eq!(history.words(3, false).join(" "), "capture-pane -p -S - -E - -t %3");
+    }
+}
