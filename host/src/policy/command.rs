@@ -6,26 +6,21 @@
 
 mod cost;
 mod denylist;
+mod large_stack;
 mod lexer;
 mod reader;
 mod word;
 mod wrapper;
 
 use crate::envelope::Failure;
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
 
 pub use denylist::Denylist;
 
 const MAX_BYTES: usize = 256 << 10;
 /// Levels of nesting: groups, compound commands, substitutions, scripts in arguments.
 const MAX_DEPTH: usize = 64;
-const STACK: usize = 64 << 20;
 /// Bytes of an answer to a program that is no script; a longer one has to be a script.
 const ANSWER_BYTES: usize = 1024;
-/// Far beyond what the caps leave to do.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a script's commands are not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,7 +83,7 @@ impl Script {
             return Err(Unparsable::TooLong);
         }
         let text = text.to_owned();
-        on_large_stack(move || {
+        large_stack::run(move || {
             let mut reader = reader::Reader::new();
             reader.script(&text, reader::Place::TOP)?;
             Ok(Self { text, commands: reader.commands })
@@ -183,21 +178,6 @@ fn check_for_pane(script: &Script) -> Result<(), Failure> {
     script.shared_shell_hazard().map_or(Ok(()), |hazard| {
         let message = format!("`{}` on line {} would end or poison the shell of the pane", hazard.what, hazard.line);
         Err(Failure::denied(message).hint(hazard.remedy))
-    })
-}
-
-/// Runs `work` where deep recursion and a panic do no harm. A thread that overstays is left to end by itself: the caps
-/// see to that it does.
-fn on_large_stack<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Unparsable> + Send + 'static,
-) -> Result<T, Unparsable> {
-    let (sender, receiver) = mpsc::channel();
-    let run = move || drop(sender.send(work()));
-    let thread = thread::Builder::new().name("command-parser".to_owned()).stack_size(STACK).spawn(run);
-    thread.map_err(|_| Unparsable::Failed)?;
-    receiver.recv_timeout(PATIENCE).unwrap_or_else(|error| match error {
-        mpsc::RecvTimeoutError::Timeout => Err(Unparsable::TooSlow),
-        mpsc::RecvTimeoutError::Disconnected => Err(Unparsable::Failed),
     })
 }
 

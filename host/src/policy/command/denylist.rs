@@ -2,7 +2,7 @@
 //!
 //! What a script runs is `reader.rs`'s to say; here it is only compared.
 
-use super::{Command, basename, on_large_stack, reader};
+use super::{Command, basename, large_stack, reader};
 use crate::envelope::Failure;
 
 /// The patterns of `tools.shell_denylist`, parsed.
@@ -60,7 +60,7 @@ impl Denylist {
 impl Form {
     fn of(source: &str) -> Self {
         let text = source.to_owned();
-        let words = on_large_stack(move || Ok(reader::sole_command(&text))).ok().flatten();
+        let words = large_stack::run(move || Ok(reader::sole_command(&text))).ok().flatten();
         match words.as_ref().and_then(|words| words.split_first()) {
             Some((name, rest)) => Self::Words {
                 name: basename(name).to_ascii_lowercase(),

@@ -1,0 +1,68 @@
+//! Threads on which deep recursion and a panic do no harm. They are kept: making one costs more than parsing most scripts.
+
+use super::Unparsable;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+const STACK: usize = 64 << 20;
+/// Far beyond what the caps leave to do.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Threads that wait for work; beyond, they end.
+const KEPT: usize = 2;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+static IDLE: Mutex<Vec<mpsc::Sender<Job>>> = Mutex::new(Vec::new());
+
+/// Runs `work` on a large stack. A thread that overstays or panics is not used again; the caps see to that it ends.
+pub(super) fn run<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Unparsable> + Send + 'static,
+) -> Result<T, Unparsable> {
+    let (sender, receiver) = mpsc::channel();
+    let thread = hand_over(Box::new(move || drop(sender.send(work()))))?;
+    let done = receiver.recv_timeout(PATIENCE).map_err(|error| match error {
+        mpsc::RecvTimeoutError::Timeout => Unparsable::TooSlow,
+        mpsc::RecvTimeoutError::Disconnected => Unparsable::Failed,
+    })?;
+    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    if idle.len() < KEPT {
+        idle.push(thread);
+    }
+    done
+}
+
+/// Gives the job to a thread that waits, or to a new one; it ends when what is returned is dropped.
+fn hand_over(job: Job) -> Result<mpsc::Sender<Job>, Unparsable> {
+    let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let thread = idle.map_or_else(start, Ok)?;
+    thread.send(job).map_err(|_| Unparsable::Failed)?;
+    Ok(thread)
+}
+
+fn start() -> Result<mpsc::Sender<Job>, Unparsable> {
+    let (sender, jobs) = mpsc::channel::<Job>();
+    let work = move || jobs.into_iter().for_each(|job| job());
+    let thread = thread::Builder::new().name("command-parser".to_owned()).stack_size(STACK).spawn(work);
+    thread.map(|_| sender).map_err(|_| Unparsable::Failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_costs_its_own_work_only() {
+        for _ in 0..4 {
+            assert_eq!(run::<u8>(|| panic!("on purpose")), Err(Unparsable::Failed));
+            assert_eq!(run(|| Ok(1)), Ok(1));
+        }
+    }
+
+    #[test]
+    fn much_work_at_once_is_done_at_once() {
+        let all: Vec<_> = (0..20).map(|number| thread::spawn(move || run(move || Ok(number)))).collect();
+        let done: Vec<u32> = all.into_iter().map(|one| one.join().expect("no panic").expect("done")).collect();
+        assert_eq!(done, (0..20).collect::<Vec<_>>());
+    }
+}
