@@ -158,6 +158,27 @@ fn panes() {
     row("`capture-pane`", "p50 <= 2 ms", &format!("p50 {:.2?}", quantile(&times, 50)), "", "");
     let times = time(5, || call("run_shell", shell("seq 1 200000")));
     row("200,000 lines in a pane", "<= 2 s", &format!("{:.2?}", quantile(&times, 50)), "", "");
+    let server = program.tmux(&["list-clients", "-F", "#{client_pid} #{pid}"]);
+    let processes: Vec<u32> = server.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+    assert_eq!(processes.len(), 2, "one client and its server: {server}");
+    let processes = [&processes[..], &[running.child.id()]].concat();
+    let spent = || processes.iter().map(|pid| cpu_ticks(*pid)).sum::<u64>();
+    std::thread::sleep(Duration::from_secs(1));
+    let before = spent();
+    std::thread::sleep(IDLE);
+    let what = format!("CPU of an idle host, its client and the server in {IDLE:.0?}, ticks of 10 ms");
+    row(&what, "0", &(spent() - before).to_string(), "", "");
+}
+
+/// How long idle processes are looked at.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// CPU time that a process has used, in ticks of 10 ms.
+fn cpu_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    // Behind the name, which may hold anything: utime and stime are the 14th and 15th field.
+    let fields: Vec<&str> = stat.rsplit_once(") ").expect("a name").1.split(' ').collect();
+    fields[11..13].iter().map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
 }
 
 fn waiting_calls() {

@@ -291,3 +291,29 @@ fn what_somebody_left_half_typed_is_not_part_of_a_command() {
     crib.result("send-keys", crate::crib::declared(json!({ "literal_text": "leftover " })));
     assert_eq!(crib.run("echo z"), (0, "z\n".into()));
 }
+
+#[test]
+fn bytes_that_are_no_text_are_shown_and_counted() {
+    let mut crib = Crib::new();
+    let result = crib.result("run_shell", command(r"printf 'a\000b\377c\n'; printf 'd'"));
+    let stdout = result["stdout"].as_str().expect("text");
+    assert!(stdout.starts_with('a') && stdout.ends_with("c\nd"), "{stdout:?}");
+}
+
+#[test]
+fn a_backslash_at_the_end_continues_nothing() {
+    let mut crib = Crib::new();
+    for text in ["echo a \\", "echo a \\\n"] {
+        assert_eq!(crib.within(text, "5s")["result"]["exit_code"], 0, "{text:?}");
+    }
+    assert_eq!(crib.run("echo on"), (0, "on\n".into()));
+}
+
+#[test]
+fn without_a_wait_the_settings_bound_it() {
+    let mut crib = Crib::with(&["limits.command_ms=300"]);
+    let answer = crib.call("run_shell", command("echo begun; sleep 20"));
+    assert_eq!(answer["error"]["kind"], "timed_out", "{answer}");
+    assert_eq!(answer["error"]["data"]["stdout"], "begun\n");
+    crib.type_keys(&["C-c"]);
+}

@@ -1,12 +1,19 @@
 //! Managed tmux, on a real one: sessions and panes, commands in them, what a person at them sees.
 
+mod arguments;
 mod commands;
 mod crib;
 mod doctor;
+mod floods;
 mod keys;
 mod lifecycle;
+mod meddling;
 mod own_pane;
 mod people;
 mod sharing;
 mod shells;
+mod socket;
+mod stale;
+mod startup;
 mod unchanged;
+mod views;

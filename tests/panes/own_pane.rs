@@ -124,3 +124,13 @@ fn a_pane_that_is_gone_is_a_clear_failure() {
     let error = inside.call("capture-pane", &json!({}))["error"].clone();
     assert_eq!(error["kind"], "unavailable", "{error}");
 }
+
+#[test]
+fn a_long_text_is_typed_whole() {
+    let inside = Inside::new();
+    inside.tmux(&["respawn-pane", "-k", "-t", "mine", "stty raw -echo; echo ready; head -c 60000 | wc -c; cat"]);
+    inside.shows("ready");
+    let typed = declared(json!({ "literal_text": "\u{e9}".repeat(30_000) }));
+    assert_eq!(inside.call("send-keys", &typed)["result"]["pane"], inside.pane);
+    assert!(inside.shows("60000").contains("60000"));
+}

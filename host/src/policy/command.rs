@@ -235,7 +235,8 @@ fn hazard(words: &[String]) -> Option<(&'static str, &'static str)> {
         "setopt" if arguments.iter().any(|option| is_errexit(option)) => Some(("setopt errexit", STRICT)),
         "exit" | "bye" => Some(("exit", LEAVE)),
         "logout" => Some(("logout", LEAVE)),
-        "exec" if !arguments.is_empty() => Some(("exec", "start the program without `exec`, or within `( … )`")),
+        // Without a program it turns the shell's own output elsewhere.
+        "exec" => Some(("exec", "leave `exec` away, or put it and what follows into `( … )`")),
         "kill" if arguments.iter().any(|word| word == "$$") => Some(("kill $$", LEAVE)),
         _ => None,
     }

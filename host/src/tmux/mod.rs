@@ -77,6 +77,8 @@ pub struct Tmux {
 /// A session of ours, with its client.
 pub(crate) struct Session {
     name: String,
+    /// What the server knows it by, whatever a person may have named it since.
+    id: String,
     client: Client,
     /// Tells this server from one that took its place: its ids count for it alone.
     generation: String,
@@ -84,8 +86,8 @@ pub(crate) struct Session {
     client_pid: String,
     /// Files of staged commands, on the backend.
     directory: String,
-    /// Who works in a pane just now, in this process.
-    turns: std::sync::Mutex<HashMap<u32, Arc<Mutex<()>>>>,
+    /// Who works in a pane just now, in this process; how many commands its shell has not taken up.
+    turns: std::sync::Mutex<HashMap<u32, Arc<Mutex<u32>>>>,
     /// Panes by name, as they were found last.
     known: std::sync::Mutex<HashMap<String, (u32, wrapper::Shell)>>,
 }
@@ -145,12 +147,12 @@ impl Tmux {
 
 impl Session {
     /// What a model may know a pane by: its number, and the server for which that counts.
-    fn id(&self, pane: u32) -> String {
+    fn pane_id(&self, pane: u32) -> String {
         format!("%{pane}@{}", self.generation)
     }
 
     /// The turn of a pane; calls of this host take it one after the other.
-    fn turn(&self, pane: u32) -> Arc<Mutex<()>> {
+    fn turn(&self, pane: u32) -> Arc<Mutex<u32>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(pane).or_default().clone()
     }
 }

@@ -50,7 +50,7 @@ struct Entry {
 
 impl Pane {
     pub(crate) fn place(self) -> Place {
-        let id = self.session.id(self.number);
+        let id = self.session.pane_id(self.number);
         let Self { name, created, notices, .. } = self;
         Place { session: self.session.name.clone(), pane: name, id, created, notices }
     }
@@ -138,7 +138,7 @@ impl Tmux {
     async fn by_id(&self, target: &str) -> Result<Pane, Failure> {
         let (session, ..) = self.session(&self.default, true).await?;
         let odd = || {
-            Failure::invalid(format!("`{target}` is no pane's id, such as `{}`", session.id(0)))
+            Failure::invalid(format!("`{target}` is no pane's id, such as `{}`", session.pane_id(0)))
                 .hint("ids are in the results of tmux-create-pane and send-keys; `session` and `pane` take names")
         };
         let (number, generation) = target.strip_prefix('%').and_then(|id| id.split_once('@')).ok_or_else(odd)?;
@@ -205,7 +205,7 @@ impl Tmux {
 
     /// In a window of its own, so that every pane is wide.
     async fn make(&self, session: Arc<Session>, name: &str, notices: Vec<String>) -> Result<Pane, Failure> {
-        let target = quoted(format!("={}:", session.name));
+        let target = quoted(format!("{}:", session.id));
         // New panes run the shell that the session was made with.
         let shell = session.client.run(&format!("show-options -qv -t {target} @toolcrib_program")).await?;
         let kind = session.client.run(&format!("show-options -qv -t {target} @toolcrib_kind")).await?;
@@ -241,14 +241,21 @@ impl Session {
     }
 
     async fn panes(&self) -> Result<Vec<Entry>, Failure> {
-        let target = quoted(format!("={}:", self.name));
+        let target = quoted(format!("{}:", self.id));
         let listed = self.client.run(&list(&format!("-s -t {target}"))).await?;
         Ok(entries(&listed).map(|(entry, _)| entry).collect())
     }
 }
 
 fn list(scope: &str) -> String {
-    let fields = ["#{pane_id}", "#{@toolcrib_pane}", "#{@toolcrib_shell}", "#{session_name}", "#{@toolcrib_owner}"];
+    let fields = [
+        "#{pane_id}",
+        "#{pane_dead}",
+        "#{@toolcrib_pane}",
+        "#{@toolcrib_shell}",
+        "#{session_name}",
+        "#{@toolcrib_owner}",
+    ];
     let fields = fields.join(&FIELD.to_string());
     format!("list-panes {scope} -F '{fields}'")
 }
@@ -261,9 +268,9 @@ fn inventory(listed: &str, owner: &str) -> Vec<Entry> {
 fn entries(listed: &str) -> impl Iterator<Item = (Entry, String)> {
     listed.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split(FIELD).collect();
-        let [id, name, shell, session, owner] = fields[..] else { return None };
-        // One that a person split off has no name; it is theirs, and counts for nothing.
-        if name.is_empty() {
+        let [id, dead, name, shell, session, owner] = fields[..] else { return None };
+        // One that a person split off has no name; it is theirs, and counts for nothing. A dead one stays where somebody wants to see it.
+        if name.is_empty() || dead == "1" {
             return None;
         }
         let entry =

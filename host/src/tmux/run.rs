@@ -11,10 +11,11 @@ use super::wrapper::{self, Files, Scanner, Shell, State};
 use crate::envelope::{Failure, Kind, duration};
 use crate::policy::shell::AdmittedCommand;
 use crate::scope::random_id;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
-use tokio::time::Instant;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 /// How long a call waits for its turn in a pane, at most.
 const TURN: Duration = Duration::from_secs(30);
@@ -25,8 +26,12 @@ const STARTING: &str = "tmux";
 const A_MOMENT: Duration = Duration::from_millis(5);
 /// A person who typed so many seconds ago may go on typing.
 const PERSON_SECONDS: u64 = 2;
-/// How long a shell may take to begin with what was typed; a new one first reads its start-up files.
-const BEGIN: Duration = Duration::from_secs(10);
+/// How long a shell may take to begin with what was typed, whatever the wait is; a new one first reads its start-up files.
+const BEGIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10);
+/// How long a shell that has opened the file of a command may take to tell so.
+const LAST_MOMENT: Duration = Duration::from_millis(20);
+/// How often a pane is looked at while its command runs: nothing tells of one that was given another process.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
 /// What is said of a pane that was known and is not there any more.
 pub(super) const GONE: &str = "the pane is gone";
 /// Characters of a command by which others learn what holds a pane.
@@ -51,12 +56,22 @@ struct Hold {
 
 struct Following {
     output: Output,
+    /// The process of the pane, as it was when the command was typed.
+    pid: String,
+    look_after: Interval,
     scanner: Scanner,
     /// What came with the first mark.
     early: Vec<u8>,
     /// The pane is this call's as long as these live: among hosts, and within this one.
     _hold: Hold,
-    _turn: OwnedMutexGuard<()>,
+    turn: OwnedMutexGuard<u32>,
+}
+
+/// What is written for a shell to read.
+struct Staged<'s> {
+    command: &'s AdmittedCommand,
+    nonce: &'s str,
+    attempt: u32,
 }
 
 /// What a command in a pane does.
@@ -76,6 +91,8 @@ struct Condition {
     program: String,
     /// The shell that the pane was made with.
     made_with: Shell,
+    /// The process that the pane runs: another one after it was respawned.
+    pid: String,
     directory: String,
     /// Seconds since a person last typed at the session.
     typed_ago: u64,
@@ -92,9 +109,10 @@ impl Pane {
             return Err(held(self, condition.command(), patience));
         };
         let hold = Hold { session: self.session.clone(), number: self.number, nonce: random_id() };
-        let condition = self.hold(&hold.nonce, command, deadline, patience).await?;
-        let run = self.begin(hold, turn).await?;
-        Ok((run, condition.directory))
+        let begun = Instant::now();
+        let Condition { pid, directory, .. } = self.hold(&hold.nonce, command, *turn, deadline, patience).await?;
+        let patience = wait.saturating_sub(begun.elapsed()).clamp(*BEGIN.start(), *BEGIN.end());
+        Ok((self.begin(hold, turn, pid, patience).await?, directory))
     }
 
     /// Becomes the pane's holder, stages the command, and finds the pane ready for it.
@@ -102,6 +120,7 @@ impl Pane {
         &self,
         nonce: &str,
         command: &AdmittedCommand,
+        attempt: u32,
         deadline: Instant,
         patience: Duration,
     ) -> Result<Condition, Failure> {
@@ -110,8 +129,9 @@ impl Pane {
         // Sets nothing where something is set: test and set in one.
         let sign = quoted(format!("{me} {}", told(command.text())));
         let hold = format!("set-option -q -o -p -t %{number} @toolcrib_holder {sign}");
+        let staged = Staged { command, nonce, attempt };
         let mut shell = self.shell;
-        let mut condition = session.stage(number, hold.clone(), command, nonce, shell).await?;
+        let mut condition = session.stage(number, hold.clone(), &staged, shell).await?;
         loop {
             if condition.is_held_by(&me) && condition.program == STARTING && Instant::now() < deadline {
                 tokio::time::sleep(A_MOMENT).await;
@@ -134,31 +154,39 @@ impl Pane {
             } else {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
-            condition = session.stage(number, hold.clone(), command, nonce, shell).await?;
+            condition = session.stage(number, hold.clone(), &staged, shell).await?;
         }
     }
 
     /// Types the line that sources what was staged, and waits until the shell has begun with it.
-    async fn begin(&self, hold: Hold, turn: OwnedMutexGuard<()>) -> Result<Run, Failure> {
+    async fn begin(
+        &self,
+        hold: Hold,
+        turn: OwnedMutexGuard<u32>,
+        pid: String,
+        patience: Duration,
+    ) -> Result<Run, Failure> {
         let (session, number) = (self.session.clone(), self.number);
         let output = session.client.watch(number);
         let scanner = Scanner::new(&hold.nonce);
         let keys = |keys: &str| format!("send-keys -t %{number} {keys}");
-        let line = format!("-l -- {}", quoted(wrapper::line(&session.files(number, &session.client_pid))));
+        let line = format!("-l -- {}", quoted(wrapper::line(&session.files(number, &session.client_pid, *turn))));
         let typed = [keys("C-u"), keys(&line), keys("Enter")];
+        let mut look_after = tokio::time::interval_at(Instant::now() + LOOK_AFTER, LOOK_AFTER);
+        look_after.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // From here on the command may run, whoever still waits for it.
-        let following = Following { output, scanner, early: Vec::new(), _hold: hold, _turn: turn };
+        let following = Following { output, pid, look_after, scanner, early: Vec::new(), _hold: hold, turn };
         let mut run = Run { session, number, shown: self.shown(), following: Some(following) };
         run.session.client.run_all(typed).await?;
-        match tokio::time::timeout(BEGIN, run.begun()).await {
-            Ok(begun) => begun.map(|()| run),
-            Err(_) => {
-                run.following = None;
-                let message = format!("the pane {} did not take the command within {}", run.shown, duration(BEGIN));
-                Err(Failure::new(Kind::Busy, message)
-                    .hint("look with capture-pane what it shows; end that with send-keys `C-c`, or use another pane"))
-            }
+        if let Ok(begun) = tokio::time::timeout(patience, run.begun()).await {
+            return begun.map(|()| run);
         }
+        if !run.give_up().await {
+            return Ok(run);
+        }
+        let message = format!("pane {} did not take the command within {}", run.shown, duration(patience));
+        Err(Failure::new(Kind::Busy, message)
+            .hint("look with capture-pane what it shows; end that with send-keys `C-c`, or use another pane"))
     }
 }
 
@@ -189,18 +217,21 @@ fn held(pane: &Pane, command: &str, patience: Duration) -> Failure {
 
 impl Condition {
     /// From what the server said.
-    fn read(number: u32, condition: &str, people: &Said) -> Result<Self, Failure> {
-        let mut fields = condition.splitn(7, FIELD).map(str::to_owned);
+    fn read(number: u32, [condition, program, directory, people]: [Said; 4]) -> Result<Self, Failure> {
+        // What stands last may hold anything; other such text has an answer of its own.
+        let mut fields = condition.text.splitn(7, FIELD).map(str::to_owned);
         let mut field = || fields.next().unwrap_or_default();
-        // Asked for a pane that is gone, the server says nothing, or speaks of another one.
-        if field() != format!("%{number}") {
+        // Asked for a pane that is gone, the server says nothing, or speaks of another one; a dead one may stay on the screen.
+        let is_there = field() == format!("%{number}") && field() == "0";
+        if !is_there {
             return Err(Failure::failed(GONE));
         }
-        let (in_mode, alternate, program) = (field() == "1", field() == "1", field());
-        let (made_with, directory, holder) = (Shell::of(&field()), field(), field());
+        let (in_mode, alternate, made_with) = (field() == "1", field() == "1", Shell::of(&field()));
+        let (pid, holder) = (field(), field());
         let typed = people.text.lines().filter_map(|line| line.strip_prefix("0 ")?.parse::<u64>().ok()).max();
         let typed_ago = typed.map_or(u64::MAX, |typed| people.time.saturating_sub(typed));
-        Ok(Self { holder, in_mode, alternate, program, made_with, directory, typed_ago })
+        let (program, directory) = (program.text, directory.text);
+        Ok(Self { holder, in_mode, alternate, program, made_with, pid, directory, typed_ago })
     }
 
     fn is_held_by(&self, sign: &str) -> bool {
@@ -230,13 +261,15 @@ impl Run {
     /// Waits until the shell has begun with the command.
     async fn begun(&mut self) -> Result<(), Failure> {
         loop {
-            let following = self.following.as_mut().expect("just started");
+            let Some(following) = self.following.as_mut() else { return Err(self.lost()) };
             if following.scanner.state() != State::Before {
                 return Ok(());
             }
-            let piece = following.output.next().await;
+            let piece = following.next().await;
             let output = self.take(piece).await?;
-            self.following.as_mut().expect("just started").early = output;
+            if let Some(following) = self.following.as_mut() {
+                following.early = output;
+            }
         }
     }
 
@@ -265,7 +298,7 @@ impl Run {
                 self.following = None;
                 return Ok(Ended::Exited(status));
             }
-            let piece = following.output.next().await;
+            let piece = following.next().await;
             let output = self.take(piece).await?;
             if !output.is_empty() {
                 return Ok(Ended::Output(output));
@@ -273,18 +306,37 @@ impl Run {
         }
     }
 
+    /// Sees to it that the command never runs; false when the shell has begun with it all the same.
+    async fn give_up(&mut self) -> bool {
+        let Some(following) = self.following.as_mut() else { return true };
+        let is_given_up = following.give_up(&self.session, self.number).await;
+        if is_given_up {
+            self.following = None;
+        }
+        is_given_up
+    }
+
     /// Presses C-c.
     pub(crate) async fn interrupt(&self) {
-        let _ = self.session.client.run(&format!("send-keys -t %{} C-c", self.number)).await;
+        self.session.interrupt(self.number).await;
     }
 
     /// The pane, as other tools name it.
     pub(crate) fn pane(&self) -> String {
-        self.session.id(self.number)
+        self.session.pane_id(self.number)
     }
 
     async fn check_present(&self) -> Result<(), Failure> {
-        if self.session.has(self.number).await { Ok(()) } else { Err(self.lost()) }
+        let Some(following) = &self.following else { return Err(self.lost()) };
+        if self.session.has(self.number, &following.pid).await {
+            return Ok(());
+        }
+        if following.scanner.state() == State::Before {
+            let message = format!("the shell of pane {} ended before it took up the command", self.shown);
+            return Err(Failure::new(Kind::Unavailable, message)
+                .hint("call again; its start-up files may end it: mend them, or set `default_shell` under [tmux]"));
+        }
+        Err(self.lost())
     }
 
     fn lost(&self) -> Failure {
@@ -304,20 +356,43 @@ impl Drop for Run {
     }
 }
 
-/// Waits for the end of a command that nobody waits for any more, or of its pane. One that the shell never takes up is given up.
+impl Following {
+    /// The next piece of output; an empty one when it is time to look whether the pane is still there, none when the server is gone.
+    async fn next(&mut self) -> Option<Vec<u8>> {
+        tokio::select! {
+            biased;
+            piece = self.output.next() => piece,
+            _ = self.look_after.tick() => Some(Vec::new()),
+        }
+    }
+
+    /// Takes the text from a line that the shell may read at any time; false when it has begun with it by then.
+    async fn give_up(&mut self, session: &Session, number: u32) -> bool {
+        session.unstage(number, *self.turn).await;
+        // The line may still be read: the next command gets another file.
+        *self.turn += 1;
+        let last_moment = Instant::now() + LAST_MOMENT;
+        while self.scanner.state() == State::Before
+            && let Ok(Some(piece)) = tokio::time::timeout_at(last_moment, self.output.next()).await
+        {
+            let output = self.scanner.push(&piece);
+            self.early.extend(output);
+        }
+        self.scanner.state() == State::Before
+    }
+}
+
+/// Waits for the end of a command that nobody waits for any more, or of its pane. One that the shell has not begun with is given up.
 async fn watch_over(mut following: Following, session: Arc<Session>, number: u32) {
-    let taken_up_by = Instant::now() + BEGIN;
-    loop {
-        let piece = match following.scanner.state() {
-            State::Ended(_) => return,
-            State::Running => following.output.next().await,
-            State::Before => match tokio::time::timeout_at(taken_up_by, following.output.next()).await {
-                Ok(piece) => piece,
-                Err(_) => return,
-            },
-        };
-        match piece {
-            Some(piece) if piece.is_empty() && !session.has(number).await => return,
+    if following.scanner.state() == State::Before {
+        if following.give_up(&session, number).await {
+            return;
+        }
+        session.interrupt(number).await;
+    }
+    while !matches!(following.scanner.state(), State::Ended(_)) {
+        match following.next().await {
+            Some(piece) if piece.is_empty() && !session.has(number, &following.pid).await => return,
             Some(piece) => _ = following.scanner.push(&piece),
             None => return,
         }
@@ -331,10 +406,14 @@ impl Drop for Hold {
 }
 
 impl Session {
-    /// The pane is still there, and its shell alive.
-    async fn has(&self, number: u32) -> bool {
-        let asked = format!("display-message -p -t %{number} '#{{pane_dead}}'");
-        matches!(self.client.command(&asked).await, Ok(Ok(dead)) if dead == "0")
+    /// The pane is still there, alive, and runs the process that it ran.
+    async fn has(&self, number: u32, pid: &str) -> bool {
+        let asked = format!("display-message -p -t %{number} '#{{pane_dead}}{FIELD}#{{pane_pid}}'");
+        matches!(self.client.command(&asked).await, Ok(Ok(said)) if said == format!("0{FIELD}{pid}"))
+    }
+
+    async fn interrupt(&self, number: u32) {
+        let _ = self.client.run(&format!("send-keys -t %{number} C-c")).await;
     }
 
     /// How this host's client signs a pane that it holds.
@@ -344,49 +423,51 @@ impl Session {
 
     /// What a pane is doing.
     async fn condition(&self, number: u32) -> Result<Condition, Failure> {
-        let [condition, people] = self.client.run_all(self.asked(number)).await?;
-        Condition::read(number, &condition.text, &people)
+        Condition::read(number, self.client.run_all(self.asked(number)).await?)
     }
 
     /// Tries to hold the pane and writes the file of a command, in one go: the server writes it, so that no process has to be started.
     /// It is this client's own; a pane that somebody else holds is not touched by it.
-    async fn stage(
-        &self,
-        number: u32,
-        hold: String,
-        command: &AdmittedCommand,
-        nonce: &str,
-        shell: Shell,
-    ) -> Result<Condition, Failure> {
-        let files = self.files(number, &self.client_pid);
-        let script = wrapper::script(shell, command.text(), nonce, &files);
+    async fn stage(&self, number: u32, hold: String, staged: &Staged<'_>, shell: Shell) -> Result<Condition, Failure> {
+        let files = self.files(number, &self.client_pid, staged.attempt);
+        let script = wrapper::script(shell, staged.command.text(), staged.nonce, &files);
+        let [condition, program, directory, people] = self.asked(number);
+        let [set, save, delete] = self.written(number, &script, &files);
+        let lines = [hold, condition, program, directory, people, set, save, delete];
+        let [_, condition, program, directory, people, ..] = self.client.run_all(lines).await?;
+        Condition::read(number, [condition, program, directory, people])
+    }
+
+    /// Takes the command from the file that was staged last.
+    async fn unstage(&self, number: u32, attempt: u32) {
+        let files = self.files(number, &self.client_pid, attempt);
+        let _ = self.client.run_all(self.written(number, "return 0\n", &files)).await;
+    }
+
+    /// What has the server write a script.
+    fn written(&self, number: u32, script: &str, files: &Files) -> [String; 3] {
         let buffer = format!("toolcrib-{}-{number}", self.client_pid);
-        let [condition, people] = self.asked(number);
-        let lines = [
-            hold,
-            condition,
-            people,
+        [
             format!("set-buffer -b {buffer} {}", quoted(script)),
             format!("save-buffer -b {buffer} {}", quoted(&files.script)),
             format!("delete-buffer -b {buffer}"),
-        ];
-        let [_, condition, people, ..] = self.client.run_all(lines).await?;
-        Condition::read(number, &condition.text, &people)
+        ]
     }
 
-    fn asked(&self, number: u32) -> [String; 2] {
+    fn asked(&self, number: u32) -> [String; 4] {
         let fields = [
             "#{pane_id}",
+            "#{pane_dead}",
             "#{pane_in_mode}",
             "#{alternate_on}",
-            "#{pane_current_command}",
             "#{@toolcrib_shell}",
-            "#{pane_current_path}",
+            "#{pane_pid}",
             "#{@toolcrib_holder}",
         ];
-        let condition = format!("display-message -p -t %{number} '{}'", fields.join(&FIELD.to_string()));
-        let session = quoted(format!("={}", self.name));
-        [condition, format!("list-clients -t {session} -F '#{{client_control_mode}} #{{client_activity}}'")]
+        let fields = fields.join(&FIELD.to_string());
+        let ask = |format: &str| format!("display-message -p -t %{number} '{format}'");
+        let people = format!("list-clients -t {} -F '#{{client_control_mode}} #{{client_activity}}'", quoted(&self.id));
+        [ask(&fields), ask("#{pane_current_command}"), ask("#{pane_current_path}"), people]
     }
 
     /// The holder's client is gone, and so is its command.
@@ -398,7 +479,7 @@ impl Session {
             return Ok(false);
         }
         // What the wrapper wrote last; asked through the server, so that it is the pane's machine that is asked.
-        let files = self.files(number, client);
+        let files = self.files(number, client, 0);
         let check = format!("grep -q -e '^{nonce} running' -- {}", wrapper::word(&files.state));
         let asked = format!(
             "if-shell {} 'set-option -p -t %{number} @toolcrib_runs 1' 'set-option -p -t %{number} @toolcrib_runs 0'",
@@ -414,10 +495,10 @@ impl Session {
         self.client.post_nested(&free(number, &self.holder(nonce)));
     }
 
-    /// The files of a client's commands in a pane.
-    fn files(&self, number: u32, client: &str) -> Files {
+    /// The files of a client's commands in a pane, after so many that its shell has not taken up.
+    fn files(&self, number: u32, client: &str, attempt: u32) -> Files {
         let file = |what| format!("{}/{what}-{number}-{client}", self.directory);
-        Files { script: file("t"), state: file("s") }
+        Files { script: format!("{}-{attempt}", file("t")), state: file("s") }
     }
 }
 

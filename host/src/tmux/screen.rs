@@ -3,6 +3,9 @@
 use crate::envelope::Failure;
 use async_trait::async_trait;
 
+/// Bytes of text that go into one command: a message between client and server is at most 16 KiB.
+const PIECE: usize = 4 << 10;
+
 /// What to look at; the fields are those of `wit/panes.wit`.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of tmux")]
@@ -76,13 +79,23 @@ pub(super) async fn send(door: &dyn Door, pane: u32, input: &Input) -> Result<()
     };
     // In a mode of tmux, keys are that mode's commands.
     let _ = door.command(&keys(&["-X", "cancel"])).await?;
-    if !input.text.is_empty() {
-        run(door, &keys(&["-l", "--", &input.text])).await?;
+    for piece in pieces(&input.text) {
+        run(door, &keys(&["-l", "--", piece])).await?;
     }
     for key in input.keys.iter().map(String::as_str).chain(input.enter.then_some("Enter")) {
         run(door, &keys(&["--", key])).await?;
     }
     Ok(())
+}
+
+/// A text in pieces that a command of tmux can carry.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (piece, behind) = rest.split_at(rest.floor_char_boundary(PIECE));
+        rest = behind;
+        (!piece.is_empty()).then_some(piece)
+    })
 }
 
 async fn run(door: &dyn Door, words: &[String]) -> Result<String, Failure> {

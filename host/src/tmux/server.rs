@@ -7,6 +7,7 @@ use super::screen::said;
 use super::{Session, Tmux, Version};
 use crate::backend::{Backend, ProcessEvent, ProcessSpec};
 use crate::envelope::{Failure, Kind};
+use crate::sanitize;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -49,7 +50,11 @@ umask 077
 dir=$1 session=$2 owner=$3 shell=$4 most=$5
 command -v tmux >/dev/null 2>&1 || exit 10
 mkdir -p -- "$dir" || exit 11
-[ ! -L "$dir" ] && [ -O "$dir" ] && chmod 700 -- "$dir" || exit 11
+[ ! -L "$dir" ] && [ -O "$dir" ] || exit 11
+if [ -n "$(find "$dir" -prune \( -perm -020 -o -perm -002 \))" ]; then
+    rm -rf -- "$dir" && mkdir -- "$dir" || exit 11
+fi
+chmod 700 -- "$dir" || exit 11
 find "$dir" -name '[ts]-*' -mtime +1 -exec rm -f {} + 2>/dev/null
 login=
 if [ -z "$shell" ]; then
@@ -61,32 +66,27 @@ case ${shell##*/} in bash | zsh | dash | ash | sh) ;; *) echo "unknown $shell" ;
 kind=${shell##*/}
 [ "$kind" != sh ] || kind=$(readlink -f /bin/sh) kind=${kind##*/}
 case $kind in bash | zsh) ;; *) kind=posix ;; esac
-conf=$dir/tmux.conf
-[ -e "$conf" ] || cat >"$conf" <<'CONF'
-set -gq default-shell /bin/sh
-set -gq history-limit 50000
-set -gq update-environment ""
-set -gq set-clipboard off
-set -gq allow-rename off
-set -gq allow-passthrough off
-set -gq destroy-unattached off
-set -gq remain-on-exit off
-set -gq visual-bell off
-set -gq bell-action none
-set -gq detach-on-destroy on
-CONF
 ours() { tmux -S "$dir/socket" list-sessions -F '#{@toolcrib_owner} #{session_name}' 2>/dev/null ; }
 if ! tmux -S "$dir/socket" has-session -t "=$session" 2>/dev/null; then
     [ "$(ours | grep -c "^$owner ")" -lt "$most" ] || exit 12
-    tmux -S "$dir/socket" -f "$conf" new-session -d -s "$session" -n shared -x 200 -y 50 -e PAGER=cat -e GIT_PAGER=cat \
+    fault=$(tmux -u -S "$dir/socket" -f /dev/null start-server \; \
+        set-option -gq default-shell /bin/sh \; set-option -gq history-limit 50000 \; \
+        set-option -gq update-environment "" \; set-option -gq set-clipboard off \; set-option -gq allow-rename off \; \
+        set-option -gq allow-passthrough off \; set-option -gq destroy-unattached off \; \
+        set-option -gq remain-on-exit off \; set-option -gq visual-bell off \; set-option -gq bell-action none \; \
+        set-option -gq detach-on-destroy on \; \
+        new-session -d -s "$session" -n shared -x 200 -y 50 -e PAGER=cat -e GIT_PAGER=cat \
         -e "TOOLCRIB_SESSION=$session" "exec $shell" \; \
         set-option -t "=$session:" @toolcrib_managed 1 \; set-option -t "=$session:" @toolcrib_owner "$owner" \; \
         set-option -t "=$session:" @toolcrib_program "$shell" \; set-option -t "=$session:" @toolcrib_kind "$kind" \; \
-        set-option -p -t "=$session:" @toolcrib_pane shared \; set-option -p -t "=$session:" @toolcrib_shell "$kind" \
-        2>"$dir/error" || tmux -S "$dir/socket" has-session -t "=$session" 2>/dev/null || { cat "$dir/error" >&2 ; exit 13 ; }
+        set-option -p -t "=$session:" @toolcrib_pane shared \; set-option -p -t "=$session:" @toolcrib_shell "$kind" 2>&1) ||
+        tmux -S "$dir/socket" has-session -t "=$session" 2>/dev/null || { echo "$fault" >&2 ; exit 13 ; }
     echo made
 fi
-[ "$(tmux -S "$dir/socket" show-options -qv -t "=$session:" @toolcrib_owner)" = "$owner" ] || exit 14
+if [ "$(tmux -S "$dir/socket" show-options -qv -t "=$session:" @toolcrib_owner)" != "$owner" ]; then
+    tmux -S "$dir/socket" has-session -t "=$session" 2>/dev/null && exit 14
+    exit 15
+fi
 echo "shell $shell"
 echo "kind $kind"
 "##;
@@ -167,28 +167,35 @@ impl Tmux {
                 .hint("end one with tmux-kill-session, or raise `max_sessions` under [tmux]")),
             14 => Err(Failure::denied(format!("the session `{name}` is there, but is not this agent's"))
                 .hint("choose another name")),
-            _ => Err(Failure::new(Kind::Unavailable, format!("tmux does not start: {}", stderr.trim()))),
+            15 => Err(Failure::new(Kind::Unavailable, "the shell of the session ended as soon as it began")
+                .hint("its start-up files may end it: mend them, or set `default_shell` under [tmux]")),
+            _ => {
+                Err(Failure::new(Kind::Unavailable, format!("tmux does not start: {}", sanitize::line(stderr.trim()))))
+            }
         }
     }
 
     async fn attach(&self, name: &str) -> Result<Session, Failure> {
         let socket = self.socket();
         let target = format!("={name}");
-        let argv = ["tmux", "-S", &socket, "-f", "/dev/null", "-C", "attach", "-t", &target, "-f", "ignore-size"];
+        let argv = ["tmux", "-u", "-S", &socket, "-f", "/dev/null", "-C", "attach", "-t", &target, "-f", "ignore-size"];
         let argv = argv.map(OsString::from).into();
         let (process, input) = self.backend.open(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
         let client = Client::open(process, input).await?;
-        let said = client.run("display-message -p '#{pid} #{start_time}|#{client_pid}'").await?;
-        let (server, client_pid) = said.split_once(FIELD).unwrap_or((&said, ""));
+        let said = client.run("display-message -p '#{pid} #{start_time}|#{client_pid}|#{session_id}'").await?;
+        let mut fields = said.split(FIELD);
+        let mut field = || fields.next().unwrap_or_default();
+        let (server, client_pid, id) = (field(), field(), field());
         let generation = hex::encode(&Sha256::digest(server.as_bytes())[..4]);
         Ok(Session {
             name: name.to_owned(),
-            client,
+            id: id.to_owned(),
             generation,
             client_pid: client_pid.to_owned(),
             directory: self.place.state.clone(),
             turns: std::sync::Mutex::default(),
             known: std::sync::Mutex::default(),
+            client,
         })
     }
 

@@ -47,27 +47,31 @@ impl Shell {
 ///
 /// An interrupt ends the command alone, with status 130, and the end is told all the same. bash gives up all that it sources when it is
 /// interrupted, so there the next prompt tells; where the prompt's commands can be a list (5.1 on), the user's own stay what they are. The
-/// others run a trap.
+/// others run a trap. A line that was typed twice runs the command once. Tracing (`set -x`) ends with the command, or it would show the
+/// wrapper; what the wrapper uses is named so that neither functions nor aliases of the user's can stand in for it.
 pub(super) fn script(shell: Shell, command: &str, nonce: &str, files: &Files) -> String {
     let (script, state, shown) = (word(&files.script), word(&files.state), word(&shown(command)));
-    let (arm, source, disarm) = match shell {
-        Shell::Bash => (BASH_ARM.replace("NONCE", nonce), ".", "__toolcrib_d"),
-        Shell::Zsh => (TRAP.into(), ".", "trap - INT"),
-        Shell::Posix => (TRAP.into(), "command .", "trap - INT"),
+    let (builtin, arm, source, disarm) = match shell {
+        Shell::Bash => ("builtin", BASH_ARM.replace("NONCE", nonce), "builtin .", "__toolcrib_d"),
+        Shell::Zsh => ("builtin", TRAP.into(), "builtin .", "trap - INT"),
+        Shell::Posix => ("command", TRAP.into(), "command .", "trap - INT"),
     };
     format!(
-        "if [ \"${{__toolcrib_n-}}\" != {nonce} ]; then\n\
+        "case ${{__toolcrib_n-}} in\n\
+         {nonce}.) return 0 ;;\n\
+         {nonce}) __toolcrib_n={nonce}. ;;\n\
+         *)\n\
          __toolcrib_n={nonce}\n\
          {arm}\n\
-         printf '\\r\\033[A\\033[2K\\033[2m%s\\033[0m\\n\\033]133;C;{nonce}\\007' {shown}\n\
-         echo {nonce} running >{state}\n\
+         {builtin} printf '\\r\\033[A\\033[2K\\033[2m%s\\033[0m\\n\\033]133;C;{nonce}\\007' {shown}\n\
+         {builtin} printf '%s\\n' '{nonce} running' >|{state}\n\
          {source} {script}\n\
-         __toolcrib_s=$?\n\
-         printf '\\033]133;D;%s;{nonce}\\007' \"$__toolcrib_s\"\n\
-         echo {nonce} \"$__toolcrib_s\" >{state}\n\
+         {{ __toolcrib_s=$?; set +xv; }} 2>/dev/null\n\
+         {builtin} printf '\\033]133;D;%s;{nonce}\\007' \"$__toolcrib_s\"\n\
+         {builtin} printf '{nonce} %s\\n' \"$__toolcrib_s\" >|{state}\n\
          {disarm}\n\
-         return 0\n\
-         fi\n\
+         return 0 ;;\n\
+         esac\n\
          {command}\n"
     )
 }
@@ -85,7 +89,7 @@ fi"#;
 
 /// The line to type. It begins with a space: shells that are told to keep such lines out of their history do.
 pub(super) fn line(files: &Files) -> String {
-    format!(" . {}", word(&files.script))
+    format!(" \\. {}", word(&files.script))
 }
 
 /// The command as people at the pane see it.
