@@ -26,7 +26,7 @@ fn host(root: &Path) -> (Host, CallContext) {
         session: Arc::default(),
         tools: Arc::new(Registry::load(BUILTINS, &[], &settings.config.limits)),
         backend: Arc::new(Local::new(root.into(), root.into())),
-        tmux: None,
+        panes: toolcrib::tmux::Panes::None,
         events: Arc::new(NoEvents),
         approver: Arc::new(Nobody),
         cancel: CancellationToken::new(),
