@@ -5,6 +5,7 @@ mod commands;
 mod crib;
 mod doctor;
 mod floods;
+mod guards;
 mod keys;
 mod lifecycle;
 mod meddling;
