@@ -25,7 +25,7 @@ fn host(root: &Path) -> (Host, CallContext) {
         principal: "bench".into(),
         session: Arc::default(),
         tools: Arc::new(Registry::load(BUILTINS, &[], &settings.config.limits)),
-        backend: Arc::new(Local::new(root.into(), root.into())),
+        backend: Arc::new(Local::new(root.into(), root.into(), root.into())),
         panes: toolcrib::tmux::Panes::None,
         events: Arc::new(NoEvents),
         approver: Arc::new(Nobody),

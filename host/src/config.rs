@@ -36,6 +36,10 @@ pub struct Config {
     pub tools: Tools,
     /// How people are asked.
     pub approval: Approval,
+    /// Where tools act.
+    pub backend: Backend,
+    /// How hosts are reached.
+    pub ssh: Ssh,
     /// Panes that people can watch and join.
     pub tmux: Tmux,
     /// How much a call may use.
@@ -74,6 +78,29 @@ pub struct Tools {
     pub files_enabled: bool,
     /// Where tools may write; [`Config::allowed_paths`] and [`Config::opened_paths`] decide on a path.
     pub files_allowed_paths: Allowlist,
+}
+
+/// `[backend]`; with neither container nor host it is this machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Backend {
+    /// Name or id of a container that runs.
+    pub container: String,
+    /// The program that runs it; the one that knows it when empty.
+    #[serde(deserialize_with = "engine")]
+    pub engine: String,
+    /// Path of the engine's socket; its default one when empty.
+    pub socket: String,
+    /// `user@host:port`, or a name of the user's ssh configuration.
+    pub ssh: String,
+}
+
+/// `[ssh]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ssh {
+    /// Takes the place of `~/.ssh/config`.
+    pub config_file: String,
 }
 
 /// `[tmux]`
@@ -315,6 +342,12 @@ fn label<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error>
     let name = String::deserialize(deserializer)?;
     let fits = (1..=64).contains(&name.chars().count()) && !name.contains(char::is_control);
     if fits { Ok(name) } else { Err(D::Error::custom("must be 1 to 64 characters, none of them a control character")) }
+}
+
+fn engine<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let engine = String::deserialize(deserializer)?;
+    let is_one = ["", "docker", "podman"].contains(&engine.as_str());
+    if is_one { Ok(engine) } else { Err(D::Error::custom("must be \"docker\", \"podman\" or empty")) }
 }
 
 fn denials<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

@@ -2,12 +2,14 @@
 //!
 //! Memory a stream is bounded by what its reader asked for plus `TAIL`; what is cut goes to a file, whose size is bounded too.
 
+use crate::backend::FileText;
 use crate::dirs::private_dir;
+use crate::envelope::Failure;
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, SeekFrom};
 use std::path::{Path, PathBuf};
 use tokio::fs::File;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 
 /// The end of a stream that outgrew its file is kept in memory, so that the last lines are never lost.
 const TAIL: usize = 64 << 10;
@@ -36,6 +38,24 @@ struct Kept {
     bytes: u64,
     tail: VecDeque<u8>,
     dropped: u64,
+}
+
+/// A file of kept output.
+pub(crate) struct KeptFile(PathBuf);
+
+impl KeptFile {
+    /// Reads a piece of it.
+    pub(crate) async fn read(&self, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
+        let read = async {
+            let mut file = File::open(&self.0).await?;
+            let size = file.metadata().await?.len();
+            file.seek(SeekFrom::Start(offset)).await?;
+            let mut bytes = Vec::new();
+            file.take(max_bytes as u64).read_to_end(&mut bytes).await?;
+            Ok::<_, io::Error>(FileText { bytes, size })
+        };
+        read.await.map_err(|error| Failure::failed(format!("`{}`: {error}", self.0.display())))
+    }
 }
 
 /// A stream that has ended, cut for its reader.
@@ -68,6 +88,13 @@ impl OutputStore {
     pub(crate) fn capture(&self, name: String, chars: usize, head_bytes: usize) -> Capture<'_> {
         let head_bytes = head_bytes.min(chars.saturating_mul(char::MAX.len_utf8()));
         Capture { store: self, name, chars, head: Vec::new(), head_bytes, bytes: 0, kept: None }
+    }
+
+    /// A file of kept output, by its path as results name it.
+    pub(crate) fn kept(&self, path: &str) -> Option<KeptFile> {
+        let name = Path::new(path).strip_prefix(self.dir.as_ref()?).ok()?;
+        let is_name = name.components().count() == 1 && name.file_name() == Some(name.as_os_str());
+        is_name.then(|| KeptFile(path.into()))
     }
 
     async fn create(&self, name: &str) -> Option<Kept> {

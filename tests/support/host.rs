@@ -202,7 +202,7 @@ impl TestHost {
             principal: "test".into(),
             session: Arc::default(),
             tools: Arc::new(Registry::load(BUILTINS, &self.plugins, &settings.config.limits)),
-            backend: Arc::new(Local::new(self.work(), self.home())),
+            backend: Arc::new(Local::new(self.work(), self.home(), self.home())),
             panes: Panes::None,
             events: self.events.clone(),
             approver: self.asked.clone(),

@@ -23,13 +23,15 @@ const PATH_BYTES: usize = 4096;
 pub(super) fn resolve(path: &str, directory: &Path, home: &Path) -> Result<Resolved, Failure> {
     let given = absolute(path, directory, home)?;
     match std::fs::canonicalize(&given) {
-        Ok(found) => Ok(Resolved { given, path: found, absent: None }),
+        Ok(found) => Ok(Resolved { given, path: found, absent: None, there: None }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(resolve_new(given, path)),
-        Err(error) => Ok(Resolved { path: canonical(&normal(&given)), given, absent: Some(failure(path, &error)) }),
+        Err(error) => {
+            Ok(Resolved { path: canonical(&normal(&given)), given, absent: Some(failure(path, &error)), there: None })
+        }
     }
 }
 
-fn absolute(path: &str, directory: &Path, home: &Path) -> Result<PathBuf, Failure> {
+pub(super) fn absolute(path: &str, directory: &Path, home: &Path) -> Result<PathBuf, Failure> {
     if path.trim().is_empty() {
         return Err(Failure::invalid("path is empty").hint("give the path of a file"));
     }
@@ -49,8 +51,8 @@ fn absolute(path: &str, directory: &Path, home: &Path) -> Result<PathBuf, Failur
 
 fn resolve_new(given: PathBuf, path: &str) -> Resolved {
     match new_file(&given, path) {
-        Ok(new) => Resolved { given, path: new, absent: None },
-        Err(absent) => Resolved { path: canonical(&normal(&given)), given, absent: Some(absent) },
+        Ok(new) => Resolved { given, path: new, absent: None, there: None },
+        Err(absent) => Resolved { path: canonical(&normal(&given)), given, absent: Some(absent), there: None },
     }
 }
 
@@ -148,19 +150,19 @@ fn keep_mode_and_owner(file: &File, replaced: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-fn is_link(path: &str) -> Failure {
+pub(super) fn is_link(path: &str) -> Failure {
     Failure::failed(format!("`{path}`: a link stands where there was none, or links in a circle"))
 }
 
-fn is_directory(path: &str) -> Failure {
+pub(super) fn is_directory(path: &str) -> Failure {
     Failure::failed(format!("`{path}` is a directory")).hint("list it with run_shell `ls -la`, or name a file in it")
 }
 
-fn not_regular(path: &str) -> Failure {
+pub(super) fn not_regular(path: &str) -> Failure {
     Failure::failed(format!("`{path}` is not a regular file")).hint("only regular files can be read and written")
 }
 
-fn failure(path: &str, error: &io::Error) -> Failure {
+pub(super) fn failure(path: &str, error: &io::Error) -> Failure {
     let failed = |what: &str| Failure::failed(format!("`{path}`: {what}"));
     match error.kind() {
         io::ErrorKind::NotFound => failed("no such file or directory").hint("check the path; its directory must exist"),

@@ -2,7 +2,7 @@
 //!
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
-use super::{Backend, FileText, Input, Process, ProcessEvent, ProcessSpec, environment, files, spawn, tree};
+use super::{Backend, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, environment, files, spawn, tree};
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{ReadPath, Resolved, WritePath};
 use crate::scope::random_id;
@@ -13,6 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio::net::unix::pipe;
 
 /// How much is read from a stream at a time.
@@ -20,21 +21,23 @@ const CHUNK: usize = 64 << 10;
 
 /// The machine that the host runs on, as the user who runs it.
 pub struct Local {
-    directory: PathBuf,
-    home: PathBuf,
+    facts: Arc<Facts>,
 }
 
 impl Local {
-    /// Relative paths and commands start in `directory`.
+    /// Relative paths and commands start in `directory`; Toolcrib's own files lie in `own`.
     #[must_use]
-    pub fn new(directory: PathBuf, home: PathBuf) -> Self {
+    pub fn new(directory: PathBuf, home: PathBuf, own: PathBuf) -> Self {
         tree::become_subreaper();
-        Self { directory, home }
+        let environment = environment::build(std::env::vars_os(), &[], None);
+        let has_tmux = spawn::find(OsStr::new("tmux"), &environment).is_ok();
+        Self { facts: Arc::new(Facts { directory, home, own, has_tmux }) }
     }
 
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
         let environment = environment::build(std::env::vars_os(), &spec.environment, spec.call.as_deref());
-        let program = spawn::Program { argv: &spec.argv, environment: &environment, directory: &self.directory, input };
+        let program =
+            spawn::Program { argv: &spec.argv, environment: &environment, directory: &self.facts.directory, input };
         let started = tree::born(|| spawn::spawn(&program))?;
         LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id))
     }
@@ -62,14 +65,18 @@ impl Backend for Local {
         open().map_err(|error: io::Error| start_failure(&spec.argv[0], &error))
     }
 
-    async fn has(&self, program: &str) -> bool {
-        let environment = environment::build(std::env::vars_os(), &[], None);
-        spawn::find(OsStr::new(program), &environment).is_ok()
+    async fn facts(&self) -> Result<Arc<Facts>, Failure> {
+        Ok(self.facts.clone())
     }
 
-    async fn resolve(&self, path: &str) -> Result<Resolved, Failure> {
-        let (path, directory, home) = (path.to_owned(), self.directory.clone(), self.home.clone());
-        blocking(move || files::resolve(&path, &directory, &home)).await
+    /// Policy knows where its roots are on this machine.
+    async fn resolve(&self, path: &str, _roots: &[PathBuf]) -> Result<Resolved, Failure> {
+        let (path, facts) = (path.to_owned(), self.facts.clone());
+        blocking(move || files::resolve(&path, &facts.directory, &facts.home)).await
+    }
+
+    async fn inspect(&self) -> Result<String, Failure> {
+        Ok("this machine".into())
     }
 
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
@@ -185,16 +192,16 @@ impl Process for LocalProcess {
         }
     }
 
-    async fn end(&mut self) -> usize {
+    async fn end(&mut self) -> Option<usize> {
         if self.exited.is_some() {
-            return 0;
+            return Some(0);
         }
         let (ended, left) = tree::end(self.leader, &self.call).await;
         // It was killed: this does not wait long.
         let _ = self.handle.readable().await;
         let _ = self.reap();
         tree::bury(&ended);
-        left
+        Some(left)
     }
 
     async fn left_running(&mut self) -> Vec<u32> {

@@ -1,11 +1,18 @@
 //! Where effects land: a backend starts processes, can end their whole tree, and reads and writes files.
 //!
 //! Only this directory starts processes. What may be done at all is decided before, in `policy/`.
+//!
+//! - `local.rs` is this machine;
+//! - `remote.rs` is all that other places have in common: commands between marks, their end, files by scripts; `container.rs` and `ssh.rs`
+//!   are the ways there.
 
+pub mod container;
 mod environment;
 pub(crate) mod files;
 pub mod local;
+mod remote;
 mod spawn;
+pub mod ssh;
 mod tree;
 
 use crate::envelope::Failure;
@@ -13,6 +20,8 @@ use crate::policy::files::{ReadPath, Resolved, WritePath};
 use async_trait::async_trait;
 use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::io::AsyncWrite;
 
 /// A place where tools act.
@@ -27,17 +36,47 @@ pub trait Backend: Send + Sync {
     /// Starts a process with an open standard input, which lives on beside the calls: a client of a server.
     async fn open(&self, process: ProcessSpec) -> Result<(Box<dyn Process>, Input), Failure>;
 
-    /// Says whether a program is on the `PATH` that commands get.
-    async fn has(&self, program: &str) -> bool;
+    /// What there is to know of the place, found out once.
+    async fn facts(&self) -> Result<Arc<Facts>, Failure>;
 
-    /// Finds what a path names on this backend, following links; nothing is opened yet.
-    async fn resolve(&self, path: &str) -> Result<Resolved, Failure>;
+    /// Finds what a path names on this backend, following links; nothing is opened yet. Where paths are not this machine's, the `roots` by
+    /// which policy decides are found there too.
+    async fn resolve(&self, path: &str, roots: &[PathBuf]) -> Result<Resolved, Failure>;
 
     /// Reads at most `max_bytes` from a regular file, and says how large it is.
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure>;
 
     /// Replaces a regular file whole or not at all.
     async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure>;
+
+    /// Returns, with the reason, when what runs there can come to no end any more; never where that cannot be.
+    async fn lost(&self) -> Failure {
+        std::future::pending().await
+    }
+
+    /// The command line that takes a person's terminal to a program there.
+    async fn terminal(&self, argv: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+        Ok(argv)
+    }
+
+    /// What `toolcrib doctor` says of the way there.
+    async fn inspect(&self) -> Result<String, Failure>;
+
+    /// Lets go of what is held open, because this program ends.
+    fn close(&self) {}
+}
+
+/// What a backend is like.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Where commands and relative paths of file tools begin.
+    pub directory: PathBuf,
+    /// The home of the user as whom commands run.
+    pub home: PathBuf,
+    /// Where Toolcrib keeps files of its own.
+    pub own: PathBuf,
+    /// tmux is on the `PATH` that commands get.
+    pub has_tmux: bool,
 }
 
 /// A process to start.
@@ -70,8 +109,8 @@ pub trait Process: Send {
     /// Returns the next thing that happens; `Exited` comes last, behind all output that the process itself wrote.
     async fn next(&mut self) -> io::Result<ProcessEvent>;
 
-    /// Ends the process and all of its descendants; returns how many could not be ended.
-    async fn end(&mut self) -> usize;
+    /// Ends the process and all of its descendants; returns how many could not be ended, none when that could not be found out.
+    async fn end(&mut self) -> Option<usize>;
 
     /// Processes that the command started and left running.
     async fn left_running(&mut self) -> Vec<u32>;

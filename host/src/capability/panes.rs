@@ -35,10 +35,10 @@ impl panes::Host for State {
         self.grants.shell()?;
         let (selector, view) = (Selector::from(pane), View::try_from(view)?);
         delay(delay_ms, self.scope.clone()).await?;
-        let (id, text, mut notices) = match &self.scope.panes {
-            Panes::None => return Err(no_panes().into()),
-            Panes::Own(own) => look_at_own(own, &selector, &view).await?,
-            Panes::Managed(tmux) => look(tmux, &selector, &view).await?,
+        let (id, text, mut notices) = match (&self.scope.panes, self.scope.panes.managed().await?) {
+            (_, Some(tmux)) => look(tmux, &selector, &view).await?,
+            (Panes::Own(own), None) => look_at_own(own, &selector, &view).await?,
+            (_, None) => return Err(no_panes().into()),
         };
         // Escape sequences are shown, not handed on.
         let text = if view.escapes { text.replace('\u{1b}', "\u{241b}") } else { text };
@@ -63,10 +63,10 @@ impl panes::Host for State {
         self.grants.shell()?;
         let (selector, input) = (Selector::from(pane), Input::try_from(input)?);
         // Found before anybody is asked: the question names the pane, and a pane that is gone is no question.
-        let target = match &self.scope.panes {
-            Panes::None => return Err(no_panes().into()),
-            Panes::Own(own) => Target::Own(own.clone(), own.place(&selector).await?),
-            Panes::Managed(tmux) => Target::Managed(tmux.find(&selector).await?),
+        let target = match (&self.scope.panes, self.scope.panes.managed().await?) {
+            (_, Some(tmux)) => Target::Managed(tmux.find(&selector).await?),
+            (Panes::Own(own), None) => Target::Own(own.clone(), own.place(&selector).await?),
+            (_, None) => return Err(no_panes().into()),
         };
         let action = PaneAction { shown: shown(&input, &target.shown()), script: input.text.clone() };
         let admitted = self.admit_action(action, declaration).await?;

@@ -15,7 +15,7 @@ impl sessions::Host for State {
         session: String,
         declaration: types::Declaration,
     ) -> Result<panes::Place, Refusal> {
-        let tmux = self.managed()?;
+        let tmux = self.managed().await?;
         let name = tmux.session_name(Some(&session))?;
         let admitted = self.admit_action(lifecycle("create-session", &name), declaration).await?;
         let made = tmux.create_session(&name, &admitted).await?;
@@ -24,7 +24,7 @@ impl sessions::Host for State {
     }
 
     async fn kill_session(&mut self, session: String, declaration: types::Declaration) -> Result<String, Refusal> {
-        let tmux = self.managed()?;
+        let tmux = self.managed().await?;
         let name = tmux.session_name(Some(&session))?;
         let admitted = self.admit_action(lifecycle("kill-session", &name), declaration).await?;
         let ended = tmux.kill_session(&name, &admitted).await?;
@@ -38,7 +38,7 @@ impl sessions::Host for State {
         pane: String,
         declaration: types::Declaration,
     ) -> Result<panes::Place, Refusal> {
-        let tmux = self.managed()?;
+        let tmux = self.managed().await?;
         let selector = tmux.canonical(session.as_deref(), &pane)?;
         let admitted = self.admit_action(lifecycle("create-pane", &selector.shown()), declaration).await?;
         let made = tmux.create_pane(&selector, &admitted).await?;
@@ -52,7 +52,7 @@ impl sessions::Host for State {
         pane: String,
         declaration: types::Declaration,
     ) -> Result<panes::Place, Refusal> {
-        let tmux = self.managed()?;
+        let tmux = self.managed().await?;
         let selector = tmux.canonical(session.as_deref(), &pane)?;
         let admitted = self.admit_action(lifecycle("kill-pane", &selector.shown()), declaration).await?;
         let ended = tmux.kill_pane(&selector, &admitted).await?;
@@ -62,9 +62,9 @@ impl sessions::Host for State {
 }
 impl State {
     /// The managed tmux, for a plugin that may use the shell.
-    fn managed(&self) -> Result<Arc<Tmux>, Failure> {
+    async fn managed(&mut self) -> Result<Arc<Tmux>, Failure> {
         self.grants.shell()?;
-        self.scope.panes.managed().cloned().ok_or_else(no_panes)
+        self.scope.panes.managed().await?.cloned().ok_or_else(no_panes)
     }
 }
 

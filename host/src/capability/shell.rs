@@ -15,7 +15,7 @@ use crate::policy::shell::AdmittedCommand;
 use crate::sandbox::State;
 use crate::sanitize;
 use crate::scope::Scope;
-use crate::tmux::Selector;
+use crate::tmux::{Panes, Selector};
 use serde_json::{Value, json};
 use std::io;
 use std::time::Duration;
@@ -67,8 +67,8 @@ impl shell::HostCommand for State {
     async fn run(&mut self, command: Resource<Command>) -> Result<shell::Outcome, Refusal> {
         let grant = self.grants.shell()?.clone();
         let command = self.table.get(&command)?.clone();
-        let plan = plan(&command, &self.scope)?;
-        let tmux = self.scope.panes.managed().cloned();
+        let tmux = self.scope.panes.managed().await?.cloned();
+        let plan = plan(&command, tmux.is_some(), &self.scope)?;
         let goes_to = if tmux.is_some() { Destination::Pane } else { Destination::Process };
         let admitted = grant.admit(command.text, command.declaration, goes_to, &self.scope).await?;
         self.scope.emit(Event::Started { detail: sanitize::line(admitted.text()).into_owned() });
@@ -117,7 +117,7 @@ struct Plan {
     head_bytes: usize,
 }
 
-fn plan(command: &Command, scope: &Scope) -> Result<Plan, Failure> {
+fn plan(command: &Command, has_panes: bool, scope: &Scope) -> Result<Plan, Failure> {
     check_why(&command.declaration)?;
     if command.text.trim().is_empty() {
         return Err(Failure::invalid("the command is blank").hint("give a script for `sh`"));
@@ -125,7 +125,6 @@ fn plan(command: &Command, scope: &Scope) -> Result<Plan, Failure> {
     if command.text.contains('\0') {
         return Err(Failure::invalid("the command contains a NUL byte").hint("write NUL as `\\0` of printf"));
     }
-    let has_panes = scope.panes.managed().is_some();
     if command.pane != Selector::default() && !has_panes {
         return Err(needs_tmux("a session or pane was named, which", "leave `session` and `pane` away"));
     }
@@ -157,19 +156,32 @@ enum End {
     Exited(i32),
     TimedOut,
     Cancelled,
+    /// The backend cannot be used any more.
+    Lost(Failure),
 }
 
 async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<shell::Outcome, Failure> {
     let spec = ProcessSpec::shell(command.text(), command.environment().to_vec(), &scope.id);
-    let mut process = scope.backend.start(spec).await?;
+    let _waiting = scope.clock.waiting();
+    let mut process = tokio::select! {
+        started = scope.backend.start(spec) => started?,
+        () = scope.cancel.cancelled() => return Err(Failure::cancelled()),
+    };
     let mut stdout = Stream::new("stdout", plan, scope);
     let mut stderr = Stream::new("stderr", plan, scope);
-    let _waiting = scope.clock.waiting();
     let followed = follow(&mut *process, plan.wait, &mut stdout, &mut stderr, scope).await;
-    match followed.map_err(|error| lost(&error))? {
+    let end = match followed {
+        Ok(end) => end,
+        Err(error) => return Err(lost(&error).data(printed(stdout.finish().await, stderr.finish().await))),
+    };
+    match end {
         End::Exited(exit_code) => {
             let left = process.left_running().await;
-            let notices = (!left.is_empty()).then(|| left_running(&left)).into_iter().collect();
+            let absence = match &scope.panes {
+                Panes::Managed(tmux) => tmux.absence(),
+                Panes::Own(_) | Panes::None => None,
+            };
+            let notices = (!left.is_empty()).then(|| left_running(&left)).into_iter().chain(absence).collect();
             let (stdout, stderr) = (stdout.finish().await.into(), stderr.finish().await.into());
             Ok(shell::Outcome::Finished(shell::Finished { exit_code, stdout, stderr, notices }))
         }
@@ -181,6 +193,7 @@ async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<sh
             Err(ended(failure, &mut *process, stdout, stderr).await)
         }
         End::Cancelled => Err(ended(Failure::cancelled(), &mut *process, stdout, stderr).await),
+        End::Lost(failure) => Err(failure.data(printed(stdout.finish().await, stderr.finish().await))),
     }
 }
 
@@ -191,13 +204,14 @@ async fn follow(
     stderr: &mut Stream<'_>,
     scope: &Scope,
 ) -> io::Result<End> {
-    let timeout = tokio::time::sleep(wait);
-    tokio::pin!(timeout);
+    let (timeout, lost) = (tokio::time::sleep(wait), scope.backend.lost());
+    tokio::pin!(timeout, lost);
     loop {
         tokio::select! {
             biased;
             () = scope.cancel.cancelled() => return Ok(End::Cancelled),
             () = &mut timeout => return Ok(End::TimedOut),
+            failure = &mut lost => return Ok(End::Lost(failure)),
             event = process.next() => match event? {
                 ProcessEvent::Stdout(bytes) => stdout.push(&bytes).await,
                 ProcessEvent::Stderr(bytes) => stderr.push(&bytes).await,
@@ -211,8 +225,10 @@ async fn follow(
 async fn ended(failure: Failure, process: &mut dyn Process, stdout: Stream<'_>, stderr: Stream<'_>) -> Failure {
     let survivors = process.end().await;
     let mut data = printed(stdout.finish().await, stderr.finish().await);
-    if survivors > 0 {
-        data["survivors"] = json!(survivors);
+    match survivors {
+        Some(0) => {}
+        Some(survivors) => data["survivors"] = json!(survivors),
+        None => data["survivors"] = json!("unknown"),
     }
     failure.data(data)
 }

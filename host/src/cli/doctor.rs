@@ -70,6 +70,14 @@ impl Report {
     }
 }
 
+impl Report {
+    /// What is wrong, and what to do about it.
+    fn fault(&mut self, what: &str, fault: &Failure) {
+        let hint = fault.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        self.line(Verdict::Bad, what, format!("{}{hint}", fault.message));
+    }
+}
+
 fn settings(report: &mut Report, setup: &Setup) {
     let found = |path: &Path| {
         if path.exists() { path.display().to_string() } else { format!("{} (not there: defaults)", path.display()) }
@@ -116,6 +124,10 @@ async fn plugins(report: &mut Report, setup: &Setup) {
 /// Runs a real command: what `run_shell` would do.
 async fn shell(report: &mut Report, setup: &Setup) {
     let backend = &setup.context.backend;
+    match backend.inspect().await {
+        Ok(found) => report.line(Verdict::Good, "target", found),
+        Err(fault) => return report.fault("target", &fault),
+    }
     let mut printed = Vec::new();
     let outcome = match backend.start(ProcessSpec::shell("command -v sh", Vec::new(), "doctor")).await {
         Err(failure) => Err(failure.message),
@@ -136,30 +148,40 @@ async fn shell(report: &mut Report, setup: &Setup) {
 }
 
 async fn panes(report: &mut Report, setup: &Setup) {
-    let (verdict, found) = match &setup.context.panes {
-        Panes::None => (Verdict::Note, "none: commands run as plain processes, nobody can watch them".to_owned()),
-        Panes::Own(_) => (
-            Verdict::Note,
-            "not managed: commands run as plain processes; capture-pane and send-keys reach the pane of this program"
-                .to_owned(),
-        ),
-        Panes::Managed(tmux) => match tmux.version().await {
-            Err(fault) => (Verdict::Bad, fault.message),
-            Ok(version) if !version.is_enough() => (
-                Verdict::Bad,
-                format!(
-                    "tmux {version} is too old, {} or later is needed: update it, or pass `--no-tmux`",
-                    Version::OLDEST
-                ),
-            ),
-            Ok(version) => {
-                let sessions = tmux.found().await.map_or(0, |found| found.iter().filter(|found| found.ours).count());
-                let plural = if sessions == 1 { "" } else { "s" };
-                (Verdict::Good, format!("tmux {version}, {sessions} session{plural}; join with `toolcrib attach`"))
-            }
-        },
+    let tmux = match (&setup.context.panes, setup.context.panes.managed().await) {
+        (_, Ok(Some(tmux))) => tmux,
+        (_, Err(fault)) => return report.fault("panes", &fault),
+        (Panes::None, _) => {
+            return report.line(Verdict::Note, "panes", "none: commands run as plain processes, nobody can watch them");
+        }
+        (Panes::Own(_), _) => {
+            let found = "not managed: commands run as plain processes; capture-pane and send-keys reach the pane of this program";
+            return report.line(Verdict::Note, "panes", found);
+        }
+        (Panes::Managed(_), _) => {
+            let name = setup.context.backend.name();
+            let found = format!(
+                "none: {name} has no tmux, so commands run as plain processes; install the package `tmux` there"
+            );
+            return report.line(Verdict::Note, "panes", found);
+        }
     };
-    report.line(verdict, "panes", found);
+    let version = match tmux.version().await {
+        Ok(version) => version,
+        Err(fault) => return report.fault("panes", &fault),
+    };
+    if !version.is_enough() {
+        let oldest = Version::OLDEST;
+        let found = format!("tmux {version} is too old, {oldest} or later is needed: update it, or pass `--no-tmux`");
+        return report.line(Verdict::Bad, "panes", found);
+    }
+    let sessions = tmux.found().await.map_or(0, |found| found.iter().filter(|found| found.ours).count());
+    let plural = if sessions == 1 { "" } else { "s" };
+    report.line(
+        Verdict::Good,
+        "panes",
+        format!("tmux {version}, {sessions} session{plural}; join with `toolcrib attach`"),
+    );
 }
 
 fn terminal() -> bool {

@@ -12,6 +12,7 @@ mod terminal;
 mod tools;
 mod trust;
 
+use crate::backend::container::Engine;
 use crate::envelope::{Failure, Kind};
 use crate::sanitize;
 use anstyle::{AnsiColor, Style};
@@ -62,6 +63,15 @@ struct Global {
     /// Run commands as plain processes, also where tmux is installed
     #[arg(long)]
     no_tmux: bool,
+    /// Act in this container, which has to run already
+    #[arg(long, value_name = "NAME", conflicts_with = "ssh")]
+    container: Option<String>,
+    /// The program that runs the container; the one that knows it when absent
+    #[arg(long, value_enum, requires = "container")]
+    engine: Option<Engine>,
+    /// Act on this host: user@host:port, or a name of your ssh configuration
+    #[arg(long, value_name = "TARGET")]
+    ssh: Option<String>,
     /// Answer yes to every approval of this process
     #[arg(long, short)]
     yes: bool,
@@ -79,13 +89,17 @@ impl Global {
     /// Adds what stands behind the subcommands.
     fn add_below(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         let Some((_, below)) = matches.subcommand() else { return Ok(()) };
-        let Self { config, policy, plugins, set, tmux, no_tmux, yes } = Self::from_arg_matches(below)?;
+        let Self { config, policy, plugins, set, tmux, no_tmux, container, engine, ssh, yes } =
+            Self::from_arg_matches(below)?;
         self.config = config.or(self.config.take());
         self.policy.extend(policy);
         self.plugins.extend(plugins);
         self.set.extend(set);
         self.tmux = tmux.or(self.tmux.take());
         self.no_tmux |= no_tmux;
+        self.container = container.or(self.container.take());
+        self.engine = engine.or(self.engine);
+        self.ssh = ssh.or(self.ssh.take());
         self.yes |= yes;
         self.add_below(below)
     }

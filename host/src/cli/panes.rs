@@ -23,8 +23,8 @@ pub(super) struct Sessions {
     prune: bool,
 }
 
-fn tmux(setup: &Setup) -> Result<&Tmux, Failure> {
-    setup.context.panes.managed().map(Arc::as_ref).ok_or_else(|| {
+async fn tmux(setup: &Setup) -> Result<&Tmux, Failure> {
+    setup.context.panes.managed().await?.map(Arc::as_ref).ok_or_else(|| {
         Failure::new(Kind::Unavailable, "there is no managed tmux here: it is not installed, or switched off")
             .hint("install tmux; `--no-tmux` and `tmux.enabled = false` switch it off")
     })
@@ -32,7 +32,7 @@ fn tmux(setup: &Setup) -> Result<&Tmux, Failure> {
 
 pub(super) async fn attach(global: &Global, arguments: &Attach) -> Result<ExitCode, Failure> {
     let setup = Setup::new(global).await?;
-    let tmux = tmux(&setup)?;
+    let tmux = tmux(&setup).await?;
     let name = tmux.session_name(arguments.session.as_deref())?;
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(usage("`attach` needs a terminal").hint("start it where you sit"));
@@ -41,13 +41,13 @@ pub(super) async fn attach(global: &Global, arguments: &Attach) -> Result<ExitCo
         return Err(Failure::failed(format!("there is no session `{name}` yet"))
             .hint("it comes with the first command; `toolcrib sessions` lists what is there"));
     }
-    let error = local::become_program(&tmux.attach_command(&name));
+    let error = local::become_program(&tmux.attach_command(&name).await?);
     Err(Failure::new(Kind::Unavailable, format!("tmux could not be started: {error}")))
 }
 
 pub(super) async fn sessions(global: &Global, arguments: &Sessions) -> Result<ExitCode, Failure> {
     let setup = Setup::new(global).await?;
-    let tmux = tmux(&setup)?;
+    let tmux = tmux(&setup).await?;
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(["session", "panes", "people", ""]);

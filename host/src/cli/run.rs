@@ -67,7 +67,8 @@ struct Door {
 }
 
 pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let Setup { host, context, .. } = Setup::serving(global).await?;
+    let setup = Setup::serving(global).await?;
+    let (host, context) = (setup.host.clone(), setup.context.clone());
     cancel_on_signal(context.cancel.clone())?;
     let cancel = context.cancel.clone();
     let (lines, waiting) = channel(LINES_WAITING);

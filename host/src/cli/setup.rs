@@ -3,16 +3,20 @@
 use super::terminal::{Progress, Terminal};
 use super::{Global, notice};
 use crate::backend::Backend;
+use crate::backend::container::{self, ContainerName, Engine};
 use crate::backend::local::Local;
+use crate::backend::ssh::{self, SshTarget};
 use crate::call::{CallContext, Host};
 use crate::config::{PolicySource, Settings, Sources};
 use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind};
 use crate::event::EventSink;
 use crate::policy::approval::Approver;
+use crate::policy::files::HOME_THERE;
 use crate::registry::{BUILTINS, Registry};
 use crate::sandbox::Compiler;
-use crate::tmux::{OwnPane, Panes, Tmux, Where};
+use crate::tmux::{OwnPane, Panes, Tmux};
+use clap::ValueEnum;
 use etcetera::BaseStrategy;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,6 +63,11 @@ impl Setup {
         let dirs = dirs()?;
         let sources = sources(global, &dirs)?;
         let mut settings = load(&sources)?;
+        let elsewhere = elsewhere(global, &settings, &dirs)?;
+        if elsewhere.is_some() {
+            // `~` in paths of settings is the home there, which is known when somebody has to know.
+            settings = load(&Sources { home: HOME_THERE.into(), ..sources.clone() })?;
+        }
         adapt(&mut settings);
         let policies: Vec<PathBuf> = sources.policies.iter().map(|policy| policy.path.clone()).collect();
         let here = working_directory()?;
@@ -74,8 +83,11 @@ impl Setup {
                 .hint("give `--plugins` a directory of .wasm files"));
         }
         let tools = Registry::load(BUILTINS, &directories, &settings.config.limits);
-        let backend: Arc<dyn Backend> = Arc::new(Local::new(here.clone(), dirs.home.clone()));
-        let panes = panes(global, &settings, &dirs, &backend, &here, &mut notices).await?;
+        let is_here = elsewhere.is_none();
+        let backend = elsewhere.unwrap_or_else(|| {
+            Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone())) as Arc<dyn Backend>
+        });
+        let panes = panes(global, &settings, &backend, is_here, &mut notices).await?;
         let context = CallContext {
             principal: format!("cli:{}", settings.config.agent.name),
             session: Arc::default(),
@@ -90,14 +102,56 @@ impl Setup {
     }
 }
 
-/// The panes of this machine, unless flags or settings say otherwise; then the one that this program was started in. Nothing is started
+impl Drop for Setup {
+    fn drop(&mut self) {
+        self.context.backend.close();
+    }
+}
+
+/// The place beyond this machine where tools act, if flags or settings name one. Nothing is started yet.
+fn elsewhere(global: &Global, settings: &Settings, dirs: &Dirs) -> Result<Option<Arc<dyn Backend>>, Failure> {
+    let config = &settings.config.backend;
+    let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    // A flag takes the place of both settings.
+    let is_flagged = global.container.is_some() || global.ssh.is_some();
+    let setting = |text: &str| given(text).filter(|_| !is_flagged);
+    let container = global.container.clone().or_else(|| setting(&config.container));
+    let host = global.ssh.clone().or_else(|| setting(&config.ssh));
+    match (container, host) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => {
+            Err(usage("both a container and a host are set under [backend]").hint("leave one of them empty"))
+        }
+        (Some(name), None) => {
+            let engine = global.engine.or_else(|| Engine::from_str(&config.engine, false).ok());
+            Ok(Some(container::container(ContainerName::parse(&name)?, engine, given(&config.socket))))
+        }
+        (None, Some(target)) => {
+            let config_file = given(&settings.config.ssh.config_file);
+            let config_file = config_file.map(|file| match file.strip_prefix("~/") {
+                Some(below) => Ok(dirs.home.join(below)),
+                None => working_directory().map(|here| here.join(&file)),
+            });
+            let config_file = config_file.transpose()?;
+            if let Some(missing) = config_file.as_ref().filter(|file| !file.is_file()) {
+                return Err(usage(format!("`{}` is not there", missing.display()))
+                    .hint("set `config_file` under [ssh] to a file, or leave it empty"));
+            }
+            let directory =
+                std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|directory| directory.is_dir());
+            let directory = directory.unwrap_or_else(std::env::temp_dir);
+            Ok(Some(ssh::ssh(SshTarget::parse(&target)?, config_file, &directory)))
+        }
+    }
+}
+
+/// The panes of the backend, unless flags or settings say otherwise; then the one that this program was started in. Nothing is started
 /// yet.
 async fn panes(
     global: &Global,
     settings: &Settings,
-    dirs: &Dirs,
     backend: &Arc<dyn Backend>,
-    here: &Path,
+    is_here: bool,
     notices: &mut Vec<String>,
 ) -> Result<Panes, Failure> {
     let config = &settings.config;
@@ -106,10 +160,14 @@ async fn panes(
         return match &global.tmux {
             Some(_) => Err(usage("`--tmux` was given, but settings switch tmux or the shell off")
                 .hint("set `enabled = true` under [tmux] and `shell_enabled = true` under [tools]")),
-            None => Ok(own_pane(backend)),
+            None if is_here => Ok(own_pane(backend)),
+            None => Ok(Panes::None),
         };
     }
-    if !backend.has("tmux").await {
+    let session = global.tmux.as_deref().filter(|session| !session.is_empty());
+    let tmux = Tmux::new(backend.clone(), config, session, global.tmux.is_some())?;
+    // Another place is asked when something needs to know.
+    if is_here && !tmux.is_there().await? {
         let missing = "tmux is not installed";
         return match &global.tmux {
             Some(_) => Err(Failure::new(Kind::Unavailable, missing).hint("install tmux, or leave `--tmux` away")),
@@ -119,13 +177,9 @@ async fn panes(
             }
         };
     }
-    let state = dirs.state.join("tmux").display().to_string();
-    let place = Where { state, directory: here.display().to_string() };
-    let session = global.tmux.as_deref().filter(|session| !session.is_empty());
-    let tmux = Tmux::new(backend.clone(), place, config, session)?;
     let pane = std::env::var("TMUX").ok().zip(std::env::var("TOOLCRIB_SESSION").ok());
-    if let Some((socket, session)) = pane
-        && tmux.owns(&socket)
+    if let Some((socket, session)) = pane.filter(|_| is_here)
+        && tmux.owns(&socket).await
     {
         let message = format!(
             "this is a pane of the managed session `{session}`, which commands of this program would type into"

@@ -105,10 +105,14 @@ async fn all(setup: &Setup) -> Vec<Arc<Tool>> {
         notice(&format!("plugin `{}` was refused: {}", refused.origin, refused.reason));
     }
     // Without panes the tools of panes could only fail.
-    let missing: &[&str] = match &setup.context.panes {
-        Panes::None => &["panes", "sessions"],
-        Panes::Own(_) => &["sessions"],
-        Panes::Managed(_) => &[],
+    let missing: &[&str] = match (&setup.context.panes, setup.context.panes.managed().await) {
+        (_, Ok(Some(_))) => &[],
+        (Panes::Own(_), _) => &["sessions"],
+        (_, Ok(None)) => &["panes", "sessions"],
+        (_, Err(unreachable)) => {
+            notice(&format!("{}; what it offers is not known", unreachable.message));
+            &[]
+        }
     };
     let is_usable = |plugin: &&Arc<Plugin>| !plugin.capabilities().iter().any(|needed| missing.contains(needed));
     for plugin in setup.context.tools.plugins().filter(is_usable) {

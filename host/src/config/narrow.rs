@@ -33,7 +33,7 @@ pub(super) enum Rule {
 use Rule::{And, Digest, Directories, Intersect, Min, Never, Or, Paths, Union};
 
 /// Every setting; `*` stands for the name of a plugin.
-pub(super) const RULES: [(&str, Rule); 43] = [
+pub(super) const RULES: [(&str, Rule); 48] = [
     ("agent.name", Never),
     ("tools.shell_enabled", And),
     ("tools.shell_confirm", Or),
@@ -43,6 +43,11 @@ pub(super) const RULES: [(&str, Rule); 43] = [
     ("tools.files_allowed_paths", Paths),
     ("approval.allow_yes", And),
     ("approval.timeout_ms", Min),
+    ("backend.container", Never),
+    ("backend.engine", Never),
+    ("backend.socket", Never),
+    ("backend.ssh", Never),
+    ("ssh.config_file", Never),
     ("tmux.enabled", And),
     ("tmux.max_sessions", Min),
     ("tmux.max_panes", Min),

@@ -5,6 +5,8 @@
 use crate::config::{Allowlist, Config, PluginRights};
 use crate::dirs::Dirs;
 use crate::envelope::Failure;
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,7 +19,23 @@ pub struct Resolved {
     pub path: PathBuf,
     /// Why there can be no file of this name. Told only to a plugin that may know: who may not read a place does not learn what is there.
     pub absent: Option<Failure>,
+    /// Where the roots of the policy are, when the path is another machine's.
+    pub there: Option<There>,
 }
+
+/// What the roots of the policy name on another machine.
+#[derive(Clone, Debug)]
+pub struct There {
+    /// Toolcrib's own directory there.
+    pub own: PathBuf,
+    /// The roots as they are written, with the home of that place: one for each of [`FilesGrant::roots`].
+    pub named: Vec<PathBuf>,
+    /// The same without links, as far as they exist.
+    pub canonical: Vec<PathBuf>,
+}
+
+/// Stands in paths of settings for a home that is not known yet: that of a place beyond this machine.
+pub(crate) const HOME_THERE: &str = "/~";
 
 impl Resolved {
     fn check_present(&self) -> Result<(), Failure> {
@@ -43,6 +61,15 @@ struct Admitted {
 /// What one plugin may do with files.
 #[derive(Clone)]
 pub struct FilesGrant {
+    /// The rules as they are written, for a place beyond this machine.
+    named: Rules,
+    /// The rules on this machine.
+    here: Rules,
+}
+
+/// What binds one plugin at one place.
+#[derive(Clone)]
+struct Rules {
     plugin: String,
     /// A path lies within every one of these lists.
     read: Vec<Allowlist>,
@@ -66,6 +93,8 @@ pub(crate) struct Protected {
     secret: Vec<PathBuf>,
     /// Written only where a setting names them.
     system: Vec<PathBuf>,
+    /// The paths are this machine's.
+    is_here: bool,
 }
 
 /// The kernel's own trees: not files, and doors to everything else.
@@ -94,14 +123,28 @@ impl Protected {
             output: canonical(&dirs.output()),
             secret: SECRET.map(|name| canonical(&dirs.home).join(name)).into(),
             system,
+            is_here: true,
         }
     }
-}
 
-impl Protected {
+    /// The same for a place beyond this machine, by names; what is Toolcrib's own there is not known yet.
+    fn elsewhere() -> Self {
+        let home = |names: &[&str]| names.iter().map(|name| Path::new(HOME_THERE).join(name)).collect::<Vec<_>>();
+        let mut system: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+        system.extend(home(&LOGIN));
+        Self {
+            own: Vec::new(),
+            state: PathBuf::new(),
+            output: PathBuf::new(),
+            secret: home(&SECRET),
+            system,
+            is_here: false,
+        }
+    }
+
     /// Keys are protected under their name and where it leads now: a directory may become a link while the host runs.
     fn secret_root(&self, path: &Path) -> Option<&Path> {
-        let covers = |root: &&PathBuf| path.starts_with(root) || path.starts_with(canonical(root));
+        let covers = |root: &&PathBuf| path.starts_with(root) || self.is_here && path.starts_with(canonical(root));
         self.secret.iter().find(covers).map(PathBuf::as_path)
     }
 }
@@ -109,26 +152,40 @@ impl Protected {
 impl FilesGrant {
     /// Links in the directories of settings are resolved here, once.
     pub(super) fn new(plugin: &str, rights: &PluginRights, config: &Config, protected: Arc<Protected>) -> Self {
-        Self {
+        let named = Rules {
             plugin: plugin.into(),
-            read: canonical_lists(&rights.read),
-            write: canonical_lists(&rights.write),
-            allowed: canonical_lists(&config.allowed_paths()),
-            opened: config.opened_paths().iter().map(|path| canonical(path)).collect(),
-            protected,
-        }
+            read: rights.read.clone(),
+            write: rights.write.clone(),
+            allowed: config.allowed_paths(),
+            opened: config.opened_paths().to_vec(),
+            protected: Arc::new(Protected::elsewhere()),
+        };
+        let here = Rules { protected, ..named.map(canonical) };
+        Self { named, here }
     }
 
     /// Where the plugin may read: within all of these.
     #[must_use]
     pub fn readable(&self) -> &[Allowlist] {
-        &self.read
+        &self.here.read
     }
 
     /// Where the plugin may write: within all of these.
     #[must_use]
     pub fn writable(&self) -> &[Allowlist] {
-        &self.write
+        &self.here.write
+    }
+
+    /// The directories by which it is decided, for a place beyond this machine that is to say where they are.
+    #[must_use]
+    pub fn roots(&self) -> Vec<PathBuf> {
+        self.named.roots().cloned().collect()
+    }
+
+    /// Nothing confines what the plugin reads to some directories.
+    #[must_use]
+    pub fn reads_everywhere(&self) -> bool {
+        !is_confined(&self.here.read)
     }
 
     /// Decides on reading.
@@ -137,11 +194,7 @@ impl FilesGrant {
     ///
     /// `denied`, with the line that would allow it where one would.
     pub fn admit_read(&self, resolved: &Resolved) -> Result<ReadPath, Failure> {
-        self.refuse_kernel(resolved)?;
-        self.refuse_protected(&resolved.path)?;
-        self.check_confined(&resolved.path, &self.read, "read")?;
-        resolved.check_present()?;
-        Ok(ReadPath(Admitted { path: resolved.path.clone(), confined: is_confined(&self.read) }))
+        self.rules(resolved).admit_read(resolved)
     }
 
     /// Decides on writing.
@@ -150,6 +203,73 @@ impl FilesGrant {
     ///
     /// `denied`, with the line that would allow it where one would.
     pub fn admit_write(&self, resolved: &Resolved) -> Result<WritePath, Failure> {
+        self.rules(resolved).admit_write(resolved)
+    }
+
+    fn rules(&self, resolved: &Resolved) -> Cow<'_, Rules> {
+        resolved.there.as_ref().map_or(Cow::Borrowed(&self.here), |there| Cow::Owned(self.named.at(there)))
+    }
+}
+
+impl Rules {
+    /// All directories by which it is decided.
+    fn roots(&self) -> impl Iterator<Item = &PathBuf> {
+        let lists = [&self.read, &self.write, &self.allowed].into_iter().flatten();
+        let listed = lists.filter_map(|list| match list {
+            Allowlist::Any => None,
+            Allowlist::Only(paths) => Some(paths),
+        });
+        let protected = [&self.protected.secret, &self.protected.system];
+        listed.flatten().chain(&self.opened).chain(protected.into_iter().flatten())
+    }
+
+    /// The same with other paths; what is protected is left as it is.
+    fn map(&self, change: impl Fn(&Path) -> PathBuf) -> Self {
+        let lists = |lists: &[Allowlist]| {
+            let list = |list: &Allowlist| match list {
+                Allowlist::Any => Allowlist::Any,
+                Allowlist::Only(paths) => Allowlist::Only(paths.iter().map(|path| change(path)).collect()),
+            };
+            lists.iter().map(list).collect()
+        };
+        Self {
+            plugin: self.plugin.clone(),
+            read: lists(&self.read),
+            write: lists(&self.write),
+            allowed: lists(&self.allowed),
+            opened: self.opened.iter().map(|path| change(path)).collect(),
+            protected: self.protected.clone(),
+        }
+    }
+
+    /// The rules at a place beyond this machine. A root of which that place says nothing stays closed.
+    fn at(&self, there: &There) -> Self {
+        let canonical: HashMap<&PathBuf, &PathBuf> = self.roots().zip(&there.canonical).collect();
+        let resolved = |path: &Path| canonical.get(&path.to_owned()).map_or_else(PathBuf::new, |path| (*path).clone());
+        let named: HashMap<&PathBuf, &PathBuf> = self.roots().zip(&there.named).collect();
+        let secret = &self.protected.secret;
+        // Keys are protected under their name and where it leads.
+        let by_name = secret.iter().filter_map(|path| named.get(path).map(|path| (*path).clone()));
+        let protected = Protected {
+            own: vec![there.own.clone()],
+            state: there.own.clone(),
+            output: there.own.join("output"),
+            secret: by_name.chain(secret.iter().map(|path| resolved(path))).collect(),
+            system: self.protected.system.iter().map(|path| resolved(path)).collect(),
+            is_here: false,
+        };
+        Self { protected: Arc::new(protected), ..self.map(resolved) }
+    }
+
+    fn admit_read(&self, resolved: &Resolved) -> Result<ReadPath, Failure> {
+        self.refuse_kernel(resolved)?;
+        self.refuse_protected(&resolved.path)?;
+        self.check_confined(&resolved.path, &self.read, "read")?;
+        resolved.check_present()?;
+        Ok(ReadPath(Admitted { path: resolved.path.clone(), confined: is_confined(&self.read) }))
+    }
+
+    fn admit_write(&self, resolved: &Resolved) -> Result<WritePath, Failure> {
         let path = &resolved.path;
         self.refuse_kernel(resolved)?;
         if let Some(root) = root_of(path, &self.protected.own) {
@@ -217,14 +337,6 @@ impl FilesGrant {
 
 fn is_confined(lists: &[Allowlist]) -> bool {
     lists.iter().any(|list| *list != Allowlist::Any)
-}
-
-fn canonical_lists(lists: &[Allowlist]) -> Vec<Allowlist> {
-    let resolve = |list: &Allowlist| match list {
-        Allowlist::Any => Allowlist::Any,
-        Allowlist::Only(paths) => Allowlist::Only(paths.iter().map(|path| canonical(path)).collect()),
-    };
-    lists.iter().map(resolve).collect()
 }
 
 impl Admitted {

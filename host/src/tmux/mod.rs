@@ -24,7 +24,7 @@ pub use own::OwnPane;
 pub(crate) use pane::{Pane, Place, Selector};
 pub(crate) use run::{Ended, Run};
 pub(crate) use screen::{Input, View};
-pub use server::{Found, Where};
+pub use server::Found;
 pub use version::Version;
 
 use crate::backend::Backend;
@@ -32,6 +32,7 @@ use crate::config::Config;
 use crate::envelope::Failure;
 use client::Client;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use tokio::sync::Mutex;
 
@@ -48,12 +49,16 @@ pub enum Panes {
 }
 
 impl Panes {
-    /// The managed tmux.
-    #[must_use]
-    pub fn managed(&self) -> Option<&Arc<Tmux>> {
+    /// The managed tmux, where its backend has one. The backend is asked when this is asked first.
+    ///
+    /// # Errors
+    ///
+    /// When the backend cannot be reached, or has no tmux though that was demanded.
+    pub async fn managed(&self) -> Result<Option<&Arc<Tmux>>, Failure> {
         match self {
-            Self::Managed(tmux) => Some(tmux),
-            Self::Own(_) | Self::None => None,
+            Self::Managed(tmux) if tmux.is_there().await? => Ok(Some(tmux)),
+            Self::Managed(tmux) if tmux.is_demanded => Err(server::no_tmux(tmux.backend.name())),
+            Self::Managed(_) | Self::Own(_) | Self::None => Ok(None),
         }
     }
 }
@@ -61,7 +66,10 @@ impl Panes {
 /// The managed tmux of one host, opened when it is first needed.
 pub struct Tmux {
     backend: Arc<dyn Backend>,
-    place: Where,
+    /// Without it commands may not run.
+    is_demanded: bool,
+    /// It was said that there is no tmux.
+    has_told: AtomicBool,
     /// The prefix of everything that is ours.
     owner: String,
     /// The session that is meant when none is named.
@@ -69,8 +77,6 @@ pub struct Tmux {
     max_sessions: u64,
     max_panes: u64,
     shell: String,
-    /// Where relative paths of file tools begin.
-    directory: String,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
 }
 
@@ -93,29 +99,30 @@ pub(crate) struct Session {
 }
 
 impl Tmux {
-    /// Prepares the managed tmux of a backend; nothing is started yet. `session` takes the default one's place.
+    /// Prepares the managed tmux of a backend; nothing is started yet. `session` takes the default one's place. When it `is_demanded`,
+    /// a backend without tmux is a failure; else commands run as plain processes there.
     ///
     /// # Errors
     ///
     /// When the session's name cannot be one.
     pub fn new(
         backend: Arc<dyn Backend>,
-        place: Where,
         config: &Config,
         session: Option<&str>,
+        is_demanded: bool,
     ) -> Result<Self, Failure> {
         let owner = names::owner(&config.agent.name);
         let default = names::session(&owner, &owner, session)?;
         let tmux = &config.tmux;
         Ok(Self {
             backend,
+            is_demanded,
+            has_told: AtomicBool::new(false),
             default,
             owner,
             max_sessions: tmux.max_sessions,
             max_panes: tmux.max_panes,
             shell: tmux.default_shell.clone(),
-            directory: place.directory.clone(),
-            place,
             sessions: Mutex::default(),
         })
     }
@@ -135,9 +142,24 @@ impl Tmux {
         names::session(&self.owner, &self.default, name)
     }
 
+    /// The backend has tmux.
+    ///
+    /// # Errors
+    ///
+    /// When the backend cannot be reached.
+    pub async fn is_there(&self) -> Result<bool, Failure> {
+        Ok(self.backend.facts().await?.has_tmux)
+    }
+
+    /// What is to be said, once, when there is no tmux.
+    pub(crate) fn absence(&self) -> Option<String> {
+        let is_told = self.has_told.swap(true, Ordering::Relaxed);
+        (!is_told).then(|| format!("{} has no tmux, so commands run as plain processes there", self.backend.name()))
+    }
+
     /// Whether a directory is the one where relative paths of file tools begin.
-    pub(crate) fn is_in(&self, directory: &str) -> bool {
-        directory.is_empty() || self.directory == directory
+    pub(crate) async fn is_in(&self, directory: &str) -> bool {
+        directory.is_empty() || self.backend.facts().await.is_ok_and(|facts| facts.directory.as_os_str() == directory)
     }
 
     fn is_default(&self, session: &str) -> bool {

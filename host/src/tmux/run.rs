@@ -7,9 +7,11 @@ use super::client::{Output, Said};
 use super::control::quoted;
 use super::pane::Pane;
 use super::server::FIELD;
-use super::wrapper::{self, Files, Scanner, Shell, State};
+use super::wrapper::{self, Files, Shell};
 use crate::envelope::{Failure, Kind, duration};
+use crate::marks::{Breaks, Scanner, State};
 use crate::policy::shell::AdmittedCommand;
+use crate::quote::word;
 use crate::scope::random_id;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -168,7 +170,7 @@ impl Pane {
     ) -> Result<Run, Failure> {
         let (session, number) = (self.session.clone(), self.number);
         let output = session.client.watch(number);
-        let scanner = Scanner::new(&hold.nonce);
+        let scanner = Scanner::new(&hold.nonce, Breaks::Doubled);
         let keys = |keys: &str| format!("send-keys -t %{number} {keys}");
         let line = format!("-l -- {}", quoted(wrapper::line(&session.files(number, &session.client_pid, *turn))));
         let typed = [keys("C-u"), keys(&line), keys("Enter")];
@@ -480,7 +482,7 @@ impl Session {
         }
         // What the wrapper wrote last; asked through the server, so that it is the pane's machine that is asked.
         let files = self.files(number, client, 0);
-        let check = format!("grep -q -e '^{nonce} running' -- {}", wrapper::word(&files.state));
+        let check = format!("grep -q -e '^{nonce} running' -- {}", word(&files.state));
         let asked = format!(
             "if-shell {} 'set-option -p -t %{number} @toolcrib_runs 1' 'set-option -p -t %{number} @toolcrib_runs 0'",
             quoted(check)

@@ -13,15 +13,6 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where a server's socket and the files of staged commands lie, on the backend.
-#[derive(Clone, Debug)]
-pub struct Where {
-    /// The directory of the socket and of staged commands: absolute, this user's alone.
-    pub state: String,
-    /// Where relative paths of file tools begin.
-    pub directory: String,
-}
-
 /// A session that is there.
 #[derive(Clone, Debug)]
 pub struct Found {
@@ -98,8 +89,18 @@ struct Up {
 }
 
 impl Tmux {
-    fn socket(&self) -> String {
-        format!("{}/socket", self.place.state)
+    /// The directory of the socket and of staged commands: absolute, this user's alone.
+    async fn state(&self) -> Result<String, Failure> {
+        let own = &self.backend.facts().await?.own;
+        let own = own.to_str().ok_or_else(|| {
+            Failure::new(Kind::Unavailable, format!("`{}` is no text, so tmux cannot use it", own.display()))
+                .hint("set XDG_STATE_HOME to another path")
+        })?;
+        Ok(format!("{own}/tmux"))
+    }
+
+    async fn socket(&self) -> Result<String, Failure> {
+        Ok(format!("{}/socket", self.state().await?))
     }
 
     /// A session of ours, brought up when it is missing and may be made. Says whether it was made just now, and what else there is to say.
@@ -113,7 +114,7 @@ impl Tmux {
             return Ok((session.clone(), false, Vec::new()));
         }
         let was_lost = sessions.remove(name).is_some();
-        if !may_make && !self.is_there(name).await? {
+        if !may_make && !self.has_session(name).await? {
             return Err(Failure::failed(format!("there is no session `{name}`"))
                 .hint("leave `session` away for the default one, or make it with tmux-create-session"));
         }
@@ -135,7 +136,7 @@ impl Tmux {
     pub async fn version(&self) -> Result<Version, Failure> {
         let argv = ["tmux", "-V"].map(OsString::from).into();
         let (status, stdout, _) = run_to_end(&*self.backend, argv).await?;
-        Version::read(&stdout).filter(|_| status == 0).ok_or_else(no_tmux)
+        Version::read(&stdout).filter(|_| status == 0).ok_or_else(|| no_tmux(self.backend.name()))
     }
 
     /// Forgets a session that was ended.
@@ -144,13 +145,13 @@ impl Tmux {
     }
 
     async fn bring_up(&self, name: &str) -> Result<Up, Failure> {
-        if self.socket().len() > SOCKET_PATH {
-            let message =
-                format!("`{}` is too long for a socket, at most {SOCKET_PATH} bytes are possible", self.socket());
+        let (state, socket) = (self.state().await?, self.socket().await?);
+        if socket.len() > SOCKET_PATH {
+            let message = format!("`{socket}` is too long for a socket, at most {SOCKET_PATH} bytes are possible");
             return Err(Failure::new(Kind::Unavailable, message).hint("set XDG_STATE_HOME to a shorter path"));
         }
         let most = self.max_sessions.to_string();
-        let script = [BRING_UP, "sh", &self.place.state, name, &self.owner, &self.shell, &most];
+        let script = [BRING_UP, "sh", &state, name, &self.owner, &self.shell, &most];
         let argv: Vec<OsString> = ["/bin/sh", "-c"].into_iter().chain(script).map(OsString::from).collect();
         let (status, stdout, stderr) = run_to_end(&*self.backend, argv).await?;
         match status {
@@ -158,11 +159,9 @@ impl Tmux {
                 made: stdout.lines().any(|line| line == "made"),
                 notices: stdout.lines().filter_map(odd_shell).collect(),
             }),
-            10 => Err(no_tmux()),
-            11 => {
-                Err(Failure::new(Kind::Unavailable, format!("`{}` cannot be a directory of its own", self.place.state))
-                    .hint("it has to be yours, and no link"))
-            }
+            10 => Err(no_tmux(self.backend.name())),
+            11 => Err(Failure::new(Kind::Unavailable, format!("`{state}` cannot be a directory of its own"))
+                .hint("it has to be yours, and no link")),
             12 => Err(Failure::new(Kind::Limit, format!("limit: tmux sessions {most}, and all are there"))
                 .hint("end one with tmux-kill-session, or raise `max_sessions` under [tmux]")),
             14 => Err(Failure::denied(format!("the session `{name}` is there, but is not this agent's"))
@@ -176,7 +175,7 @@ impl Tmux {
     }
 
     async fn attach(&self, name: &str) -> Result<Session, Failure> {
-        let socket = self.socket();
+        let socket = self.socket().await?;
         let target = format!("={name}");
         let argv = ["tmux", "-u", "-S", &socket, "-f", "/dev/null", "-C", "attach", "-t", &target, "-f", "ignore-size"];
         let argv = argv.map(OsString::from).into();
@@ -192,14 +191,14 @@ impl Tmux {
             id: id.to_owned(),
             generation,
             client_pid: client_pid.to_owned(),
-            directory: self.place.state.clone(),
+            directory: self.state().await?,
             turns: std::sync::Mutex::default(),
             known: std::sync::Mutex::default(),
             client,
         })
     }
 
-    async fn is_there(&self, name: &str) -> Result<bool, Failure> {
+    async fn has_session(&self, name: &str) -> Result<bool, Failure> {
         Ok(self.listed().await?.iter().any(|(found, owner)| found == name && *owner == self.owner))
     }
 
@@ -233,7 +232,7 @@ impl Tmux {
 
     /// What a process of tmux prints; nothing where there is no server.
     async fn ask(&self, arguments: &[&str]) -> Result<String, Failure> {
-        let socket = self.socket();
+        let socket = self.socket().await?;
         let argv = [&["tmux", "-S", &socket], arguments].concat().into_iter().map(OsString::from).collect();
         let (status, stdout, _) = run_to_end(&*self.backend, argv).await?;
         Ok(if status == 0 { stdout } else { String::new() })
@@ -257,16 +256,18 @@ impl Tmux {
     }
 
     /// Whether this is our server, as `$TMUX` names it: socket, pid, session.
-    #[must_use]
-    pub fn owns(&self, server: &str) -> bool {
-        server.split(',').next() == Some(&self.socket())
+    pub async fn owns(&self, server: &str) -> bool {
+        self.socket().await.is_ok_and(|socket| server.split(',').next() == Some(&socket))
     }
 
     /// The command that takes a person to a session.
-    #[must_use]
-    pub fn attach_command(&self, session: &str) -> Vec<OsString> {
-        let (socket, target) = (self.socket(), format!("={session}:{SHARED}"));
-        ["tmux", "-S", &socket, "attach", "-t", &target].map(OsString::from).into()
+    ///
+    /// # Errors
+    ///
+    /// When the backend cannot be reached.
+    pub async fn attach_command(&self, session: &str) -> Result<Vec<OsString>, Failure> {
+        let (socket, target) = (self.socket().await?, format!("={session}:{SHARED}"));
+        self.backend.terminal(["tmux", "-S", &socket, "attach", "-t", &target].map(OsString::from).into()).await
     }
 }
 
@@ -292,8 +293,8 @@ pub(crate) async fn run_to_end(backend: &dyn Backend, argv: Vec<OsString>) -> Re
     Ok((status, text(stdout), text(stderr)))
 }
 
-fn no_tmux() -> Failure {
-    Failure::new(Kind::Unavailable, "this backend has no tmux").hint("install tmux there, or pass `--no-tmux`")
+pub(super) fn no_tmux(backend: &str) -> Failure {
+    Failure::new(Kind::Unavailable, format!("{backend} has no tmux")).hint("install tmux there, or pass `--no-tmux`")
 }
 
 /// The notice for a login shell that panes do not use.

@@ -40,7 +40,7 @@ pub(super) async fn run(
     if plan.dispatch {
         return Ok(shell::Outcome::Dispatched(run.pane()));
     }
-    if !tmux.is_in(&directory) {
+    if !tmux.is_in(&directory).await {
         notices.push(format!("the pane's directory is `{directory}`; paths of file tools begin elsewhere"));
     }
     let mut stdout = Stream::new("stdout", plan, scope);
@@ -70,18 +70,19 @@ pub(super) async fn run(
                 if ended.is_ok() { failure } else { failure.hint("it did not heed C-c and runs on in its pane") };
             Err(with_output(failure, &run, stdout).await)
         }
-        Err(lost) => Err(with_output(lost, &run, stdout).await),
+        Ok(End::Lost(lost)) | Err(lost) => Err(with_output(lost, &run, stdout).await),
     }
 }
 
 async fn follow(run: &mut Run, wait: Duration, stdout: &mut Stream<'_>, scope: &Scope) -> Result<End, Failure> {
-    let timeout = tokio::time::sleep(wait);
-    tokio::pin!(timeout);
+    let (timeout, lost) = (tokio::time::sleep(wait), scope.backend.lost());
+    tokio::pin!(timeout, lost);
     loop {
         tokio::select! {
             biased;
             () = scope.cancel.cancelled() => return Ok(End::Cancelled),
             () = &mut timeout => return Ok(End::TimedOut),
+            failure = &mut lost => return Ok(End::Lost(failure)),
             next = run.next() => match next? {
                 Ended::Output(bytes) => stdout.push(&bytes).await,
                 Ended::Exited(status) => return Ok(End::Exited(status)),

@@ -1,0 +1,471 @@
+//! What all places beyond this machine have in common: commands between marks, their end, what is there, files by scripts.
+//!
+//! A way there can run `/bin/sh` with a script of ours, with its input closed or open; everything else is built on that. What a command
+//! is made of travels as words of its own, never as part of a script.
+
+mod files;
+
+use super::{Backend, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec};
+use crate::envelope::{Failure, Kind};
+use crate::marks::{Breaks, Scanner, State};
+use crate::policy::files::{ReadPath, Resolved, WritePath};
+use crate::sanitize;
+use crate::scope::random_id;
+use async_trait::async_trait;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::OnceCell;
+
+/// How long a script of ours may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Characters of the reason that is told when nothing could be started.
+const REASON_CHARS: usize = 300;
+
+/// Runs a program between two marks on both streams. Arguments: nonce, call, `-lc` or `-c`, program and its arguments. What start-up files
+/// print stands before the first mark; a login shell knows where programs are.
+const FRAMED: &str = r#"n=$1 c=$2 l=$3
+shift 3
+[ -z "$c" ] || { TOOLCRIB_CALL=$c; export TOOLCRIB_CALL; }
+/bin/sh "$l" 'n=$1; shift; printf "\033]133;C;%s\007" "$n"; printf "\033]133;C;%s\007" "$n" >&2; exec "$@"' sh "$n" "$@" </dev/null
+s=$?
+printf '\033]133;D;%s;%s\007' "$s" "$n"
+printf '\033]133;D;%s;%s\007' "$s" "$n" >&2"#;
+
+/// Becomes a program after one mark; its input is left open. Arguments: nonce, `-lc` or `-c`, program and its arguments.
+const OPENED: &str = r#"n=$1 l=$2
+shift 2
+exec /bin/sh "$l" 'n=$1; shift; printf "\033]133;C;%s\007" "$n"; exec "$@"' sh "$n" "$@""#;
+
+/// Ends all processes of a call: marked ones, all in their sessions, and all below them. Prints how many are left.
+const END: &str = r#"c=$1
+seen=' '
+look() {
+    marked=' '
+    for f in $(grep -l -s -e "TOOLCRIB_CALL=$c" /proc/[0-9]*/environ); do
+        p=${f#/proc/}
+        marked="$marked${p%/environ} "
+    done
+    sessions=' '
+    changed=1
+    while [ -n "$changed" ]; do
+        changed=
+        for d in /proc/[0-9]*; do
+            p=${d#/proc/}
+            [ "$p" != "$$" ] || continue
+            { read -r line <"$d/stat"; } 2>/dev/null || continue
+            set -- ${line##*) }
+            case "$1" in Z | X) continue ;; esac
+            ours=
+            case "$marked$seen" in *" $p "* | *" $2 "*) ours=1 ;; esac
+            case "$sessions" in *" $4 "*) ours=1 ;; esac
+            [ -n "$ours" ] || continue
+            case "$seen" in *" $p "*) ;; *) seen="$seen$p " ; sessions="$sessions$4 " ; changed=1 ;; esac
+        done
+    done
+    left=
+    for p in $seen; do
+        { read -r line <"/proc/$p/stat"; } 2>/dev/null || continue
+        set -- ${line##*) }
+        case "$1" in Z | X) ;; *) left="$left $p" ;; esac
+    done
+}
+signal=TERM tries=0
+look
+while [ -n "$left" ] && [ "$tries" -lt 30 ]; do
+    kill -s $signal $left 2>/dev/null
+    sleep 0.1 2>/dev/null || sleep 1
+    [ "$tries" -lt 1 ] || signal=KILL
+    tries=$((tries + 1))
+    look
+done
+set -- $left
+echo $#"#;
+
+/// Prints, each ended by NUL: where commands begin, home, a directory for files of our own, and whether tmux is there.
+const FACTS: &str = r#"own=${XDG_STATE_HOME:-$HOME/.local/state}/toolcrib
+[ -w "$own" ] || [ -w "${XDG_STATE_HOME:-$HOME}" ] || own=${TMPDIR:-/tmp}/toolcrib-$(id -u)
+tmux=
+command -v tmux >/dev/null 2>&1 && tmux=1
+printf '%s\0' "$(pwd -P)" "$HOME" "$own" "$tmux""#;
+
+/// A script of ours with its arguments.
+pub(super) struct Script {
+    pub(super) text: &'static str,
+    pub(super) arguments: Vec<OsString>,
+}
+
+/// A way to a place.
+#[async_trait]
+pub(super) trait Way: Send + Sync + 'static {
+    /// What approvals, audit lines and messages call the place.
+    fn name(&self) -> &str;
+
+    /// Runs `/bin/sh` there with a script; its input is at its end.
+    async fn start(&self, script: Script) -> Result<Box<dyn Process>, Failure>;
+
+    /// Runs `/bin/sh` there with a script and an open input.
+    async fn open(&self, script: Script) -> Result<(Box<dyn Process>, Input), Failure>;
+
+    /// Why nothing was started, from what the way said and its status; none when it may have been started all the same.
+    fn refusal(&self, said: &str, status: Option<i32>) -> Option<Failure>;
+
+    /// See [`Backend::lost`].
+    async fn lost(&self) -> Failure;
+
+    /// See [`Backend::terminal`].
+    async fn terminal(&self, argv: Vec<OsString>) -> Result<Vec<OsString>, Failure>;
+
+    /// See [`Backend::inspect`].
+    async fn inspect(&self) -> Result<String, Failure>;
+
+    /// See [`Backend::close`].
+    fn close(&self) {}
+}
+
+/// A place beyond this machine.
+pub(super) struct Remote<W> {
+    way: Arc<W>,
+    facts: OnceCell<Arc<Facts>>,
+}
+
+/// The shell that becomes a program there.
+#[derive(Clone, Copy)]
+enum Shell {
+    /// Knows what start-up files say, such as where programs are.
+    Login,
+    Plain,
+}
+
+impl Shell {
+    fn flag(self) -> OsString {
+        match self {
+            Self::Login => "-lc",
+            Self::Plain => "-c",
+        }
+        .into()
+    }
+}
+
+impl<W: Way> Remote<W> {
+    pub(super) fn new(way: W) -> Self {
+        Self { way: Arc::new(way), facts: OnceCell::new() }
+    }
+
+    /// Starts a program; returns when it has begun.
+    async fn framed(&self, argv: Vec<OsString>, call: Option<String>, shell: Shell) -> Result<Framed<W>, Failure> {
+        framed(self.way.clone(), argv, call, shell).await
+    }
+
+    /// Runs a script of ours to its end; returns status and standard output.
+    async fn script(
+        &self,
+        text: &'static str,
+        arguments: Vec<OsString>,
+        shell: Shell,
+    ) -> Result<(i32, Vec<u8>), Failure> {
+        script(self.way.clone(), text, arguments, shell).await
+    }
+
+    /// The same for one that reads `input`. It has to say that it came to its end.
+    async fn feed(
+        &self,
+        text: &'static str,
+        arguments: Vec<OsString>,
+        input: &[u8],
+    ) -> Result<(i32, Vec<u8>), Failure> {
+        let nonce = random_id();
+        let argv = sh(text, arguments);
+        let arguments = [OsString::from(&nonce), Shell::Plain.flag()].into_iter().chain(argv).collect();
+        let work = async {
+            let (mut process, mut writer) = self.way.open(Script { text: OPENED, arguments }).await?;
+            let mut scanner = Scanner::new(&nonce, Breaks::Kept);
+            let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+            let write = async {
+                // A script that ends early says why.
+                let _ = writer.write_all(input).await;
+                let _ = writer.shutdown().await;
+                drop(writer);
+                std::future::pending::<()>().await;
+            };
+            let read = async {
+                loop {
+                    match process.next().await {
+                        Ok(ProcessEvent::Stdout(bytes)) => stdout.extend(scanner.push(&bytes)),
+                        Ok(ProcessEvent::Stderr(bytes)) => stderr.extend(bytes),
+                        Ok(ProcessEvent::Exited(status)) => return Some(status),
+                        Err(_) => return None,
+                    }
+                }
+            };
+            let status = tokio::select! { status = read => status, () = write => None };
+            let said = String::from_utf8_lossy(&stderr);
+            match status {
+                Some(status) if scanner.state() != State::Before => Ok((status, stdout)),
+                _ => Err(self.way.refusal(&said, status).unwrap_or_else(|| unknown(self.way.name()))),
+            }
+        };
+        tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| Err(slow(self.way.name())))
+    }
+}
+
+/// `/bin/sh` with a script and its arguments.
+fn sh(text: &str, arguments: Vec<OsString>) -> Vec<OsString> {
+    ["/bin/sh", "-c", text, "sh"].map(OsString::from).into_iter().chain(arguments).collect()
+}
+
+async fn framed<W: Way>(
+    way: Arc<W>,
+    argv: Vec<OsString>,
+    call: Option<String>,
+    shell: Shell,
+) -> Result<Framed<W>, Failure> {
+    let nonce = random_id();
+    let marks = [OsString::from(&nonce), call.clone().unwrap_or_default().into(), shell.flag()];
+    let arguments = marks.into_iter().chain(argv).collect();
+    let process = way.start(Script { text: FRAMED, arguments }).await?;
+    let scanner = || Scanner::new(&nonce, Breaks::Kept);
+    let (stdout, stderr) = (scanner(), scanner());
+    let mut framed =
+        Framed { way, process: Some(process), stdout, stderr, said: Vec::new(), next: VecDeque::new(), call };
+    framed.begun().await.map(|()| framed)
+}
+
+async fn script<W: Way>(
+    way: Arc<W>,
+    text: &'static str,
+    arguments: Vec<OsString>,
+    shell: Shell,
+) -> Result<(i32, Vec<u8>), Failure> {
+    let name = way.name().to_owned();
+    let work = async {
+        let mut process = framed(way, sh(text, arguments), None, shell).await?;
+        let mut stdout = Vec::new();
+        loop {
+            match process.next().await {
+                Ok(ProcessEvent::Stdout(bytes)) => stdout.extend(bytes),
+                Ok(ProcessEvent::Stderr(_)) => {}
+                Ok(ProcessEvent::Exited(status)) => return Ok((status, stdout)),
+                Err(_) => return Err(unknown(&name)),
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| Err(slow(&name)))
+}
+
+fn unknown(name: &str) -> Failure {
+    Failure::new(Kind::OutcomeUnknown, format!("the connection to {name} ended before the answer came"))
+        .hint("look whether it had its effect before you try again")
+}
+
+fn slow(name: &str) -> Failure {
+    Failure::new(Kind::Unavailable, format!("{name} did not answer within {} s", PATIENCE.as_secs()))
+}
+
+#[async_trait]
+impl<W: Way> Backend for Remote<W> {
+    fn name(&self) -> &str {
+        self.way.name()
+    }
+
+    /// Variables that settings name are this machine's: there, commands have the environment of that place.
+    async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
+        Ok(Box::new(self.framed(spec.argv, spec.call, Shell::Login).await?))
+    }
+
+    async fn open(&self, spec: ProcessSpec) -> Result<(Box<dyn Process>, Input), Failure> {
+        let nonce = random_id();
+        let arguments = [OsString::from(&nonce), Shell::Login.flag()].into_iter().chain(spec.argv).collect();
+        let (process, input) = self.way.open(Script { text: OPENED, arguments }).await?;
+        Ok((Box::new(Opened { process, stdout: Scanner::new(&nonce, Breaks::Kept) }), input))
+    }
+
+    async fn facts(&self) -> Result<Arc<Facts>, Failure> {
+        let find = async || {
+            let (status, printed) = self.script(FACTS, Vec::new(), Shell::Login).await?;
+            let mut fields = printed.split(|byte| *byte == 0).map(|field| OsString::from_vec(field.to_vec()));
+            let mut path = || fields.next().filter(|field| !field.is_empty()).map(PathBuf::from);
+            match (status, path(), path(), path()) {
+                (0, Some(directory), Some(home), Some(own)) => {
+                    Ok(Arc::new(Facts { directory, home, own, has_tmux: path().is_some() }))
+                }
+                _ => Err(Failure::new(Kind::Unavailable, format!("{} does not say where it is", self.name()))
+                    .hint("its shell needs HOME and a working directory")),
+            }
+        };
+        self.facts.get_or_try_init(find).await.cloned()
+    }
+
+    async fn resolve(&self, path: &str, roots: &[PathBuf]) -> Result<Resolved, Failure> {
+        let facts = self.facts().await?;
+        files::resolve(self, &facts, path, roots).await
+    }
+
+    async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
+        files::read(self, path, offset, max_bytes).await
+    }
+
+    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure> {
+        files::write(self, path, &content).await
+    }
+
+    async fn lost(&self) -> Failure {
+        self.way.lost().await
+    }
+
+    async fn terminal(&self, argv: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+        self.way.terminal(argv).await
+    }
+
+    async fn inspect(&self) -> Result<String, Failure> {
+        self.way.inspect().await
+    }
+
+    fn close(&self) {
+        self.way.close();
+    }
+}
+
+/// A program between marks.
+struct Framed<W: Way> {
+    way: Arc<W>,
+    /// None once the program has ended: what it left running may hold the streams open.
+    process: Option<Box<dyn Process>>,
+    stdout: Scanner,
+    stderr: Scanner,
+    /// What was said before the program began.
+    said: Vec<u8>,
+    next: VecDeque<ProcessEvent>,
+    /// What its processes are marked with.
+    call: Option<String>,
+}
+
+impl<W: Way> Framed<W> {
+    /// Waits until the program has begun, or has certainly not.
+    async fn begun(&mut self) -> Result<(), Failure> {
+        while self.stdout.state() == State::Before {
+            let status = match self.advance().await {
+                Ok(None) => continue,
+                Ok(Some(status)) => Some(status),
+                Err(_) => None,
+            };
+            self.process = None;
+            let said = String::from_utf8_lossy(&self.said);
+            return Err(self.way.refusal(&said, status).unwrap_or_else(|| unknown(self.way.name())));
+        }
+        Ok(())
+    }
+
+    /// Takes in what comes next. Returns a status when the way there has ended.
+    async fn advance(&mut self) -> io::Result<Option<i32>> {
+        let Some(process) = &mut self.process else { return Ok(Some(-1)) };
+        match process.next().await? {
+            ProcessEvent::Stdout(bytes) => {
+                let output = self.stdout.push(&bytes);
+                self.next.extend((!output.is_empty()).then_some(ProcessEvent::Stdout(output)));
+            }
+            ProcessEvent::Stderr(bytes) => {
+                if self.stderr.state() == State::Before && self.said.len() < REASON_CHARS * 4 {
+                    self.said.extend_from_slice(&bytes);
+                }
+                let output = self.stderr.push(&bytes);
+                self.next.extend((!output.is_empty()).then_some(ProcessEvent::Stderr(output)));
+            }
+            ProcessEvent::Exited(status) => return Ok(Some(status)),
+        }
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl<W: Way> Process for Framed<W> {
+    async fn next(&mut self) -> io::Result<ProcessEvent> {
+        loop {
+            if let Some(event) = self.next.pop_front() {
+                return Ok(event);
+            }
+            if let (State::Ended(status), State::Ended(_)) = (self.stdout.state(), self.stderr.state()) {
+                self.process = None;
+                return Ok(ProcessEvent::Exited(status));
+            }
+            if self.advance().await?.is_some() && self.next.is_empty() {
+                let is_over = matches!((self.stdout.state(), self.stderr.state()), (State::Ended(_), State::Ended(_)));
+                if !is_over {
+                    self.process = None;
+                    return Err(io::Error::other(format!("the connection to {} ended", self.way.name())));
+                }
+            }
+        }
+    }
+
+    async fn end(&mut self) -> Option<usize> {
+        let call = self.call.take();
+        let Some(call) = call.filter(|_| self.process.is_some()) else { return Some(0) };
+        let left = end(self.way.clone(), call).await;
+        self.process = None;
+        left
+    }
+
+    /// Told of local commands only: it would take another trip there.
+    async fn left_running(&mut self) -> Vec<u32> {
+        Vec::new()
+    }
+}
+
+impl<W: Way> Drop for Framed<W> {
+    fn drop(&mut self) {
+        if let Some(call) = self.call.take().filter(|_| self.process.is_some())
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(end(self.way.clone(), call));
+        }
+    }
+}
+
+/// Ends all processes of a call there; returns how many are left.
+async fn end<W: Way>(way: Arc<W>, call: String) -> Option<usize> {
+    let (_, left) = script(way, END, vec![call.into()], Shell::Plain).await.ok()?;
+    String::from_utf8_lossy(&left).trim().parse().ok()
+}
+
+/// A program with an open input, from its mark on.
+struct Opened {
+    process: Box<dyn Process>,
+    stdout: Scanner,
+}
+
+#[async_trait]
+impl Process for Opened {
+    async fn next(&mut self) -> io::Result<ProcessEvent> {
+        loop {
+            match self.process.next().await? {
+                ProcessEvent::Stdout(bytes) => {
+                    let output = self.stdout.push(&bytes);
+                    if !output.is_empty() {
+                        return Ok(ProcessEvent::Stdout(output));
+                    }
+                }
+                other => return Ok(other),
+            }
+        }
+    }
+
+    async fn end(&mut self) -> Option<usize> {
+        self.process.end().await
+    }
+
+    async fn left_running(&mut self) -> Vec<u32> {
+        self.process.left_running().await
+    }
+}
+
+/// The last line of what a program said, fit for a message.
+pub(super) fn reason(said: &str) -> String {
+    let line = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it does not say why");
+    sanitize::line(line).chars().take(REASON_CHARS).collect()
+}

@@ -1,0 +1,234 @@
+//! Regular files elsewhere, by short scripts: found by path, then read and written by the name in its directory, with no link followed.
+//!
+//! Between a look and an act of a script somebody there could still plant a link; nothing that a shell can do closes that window. What
+//! policy decides on is found by that place's own shell, in the same step as the roots that it compares with.
+
+use super::{Remote, Shell, Way, unknown};
+use crate::backend::files::{absolute, failure, is_directory, is_link, not_regular};
+use crate::backend::{Facts, FileText};
+use crate::envelope::{Failure, Kind};
+use crate::policy::files::{HOME_THERE, ReadPath, Resolved, There, WritePath};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Prints, each ended by NUL: what became of the first path (`there`, `new`, `absent`), that path without links, then the others without
+/// links, as far as they exist.
+const RESOLVE: &str = r#"CDPATH=
+resolve() {
+    r=$1 rest=
+    while :; do
+        if [ -d "$r" ]; then
+            r=$(cd -P -- "$r" 2>/dev/null && pwd -P && echo x) || break
+            r=${r%?x}
+            break
+        elif [ -L "$r" ] && [ -e "$r" ]; then
+            r=$(readlink -f -- "$r" && echo x) || break
+            r=${r%?x}
+            break
+        elif [ -e "$r" ] || [ -L "$r" ]; then
+            rest=/${r##*/}$rest
+            r=${r%/*}
+            r=${r:-/}
+        else
+            case "$r" in */*) ;; *) break ;; esac
+            rest=/${r##*/}$rest
+            r=${r%/*}
+            r=${r:-/}
+        fi
+    done
+    [ "$r" != / ] || r=
+    r=$r$rest
+    r=${r:-/}
+}
+p=$1
+shift
+what=new
+dir=${p%/*}
+dir=${dir:-/}
+if [ -e "$p" ]; then
+    what=there
+elif [ ! -d "$dir" ] || ! [ -x "$dir" ]; then
+    what=absent
+fi
+resolve "$p"
+printf '%s\0' "$what" "$r"
+for p; do
+    resolve "$p"
+    printf '%s\0' "$r"
+done"#;
+
+/// What both others begin with. Arguments: directory, name.
+macro_rules! enter {
+    ($rest:literal) => {
+        concat!(
+            r#"CDPATH=
+d=$1 f=./$2
+cd -P -- "$d" 2>/dev/null || exit 62
+[ "$(pwd -P && echo x)" = "$d
+x" ] || exit 61
+[ ! -L "$f" ] || exit 61
+[ ! -d "$f" ] || exit 63
+if [ -e "$f" ]; then
+    [ -f "$f" ] || exit 64
+fi
+"#,
+            $rest
+        )
+    };
+}
+
+/// Prints size and number of names, then at most so many bytes from an offset. Further arguments: offset, length.
+const READ: &str = enter!(
+    r#"[ -e "$f" ] || exit 62
+[ -r "$f" ] || exit 65
+size=$(wc -c <"$f") || exit 65
+names=$(stat -c %h -- "$f" 2>/dev/null || stat -f %l -- "$f" 2>/dev/null || echo 1)
+echo "$((size)) $names"
+if [ "$3" = 0 ]; then
+    cat -- "$f" 2>/dev/null | head -c "$4"
+else
+    tail -c "+$(($3 + 1))" -- "$f" | head -c "$4"
+fi"#
+);
+
+/// Replaces a file by what comes in: written beside it, counted, renamed. Further arguments: length, whether it may have one name only, a
+/// word for the temporary file.
+const WRITE: &str = enter!(
+    r#"t=./.toolcrib-$5
+trap 'rm -f -- "$t"' EXIT
+if [ -e "$f" ]; then
+    [ -w "$f" ] || exit 65
+    names=$(stat -c %h -- "$f" 2>/dev/null || stat -f %l -- "$f" 2>/dev/null || echo 1)
+    [ "$4" != 1 ] || [ "$names" = 1 ] || exit 66
+fi
+(umask 077 && set -C && : >"$t") 2>/dev/null || exit 65
+if [ -e "$f" ]; then
+    mode=$(stat -c %a -- "$f" 2>/dev/null || stat -f %Lp -- "$f" 2>/dev/null)
+    owner=$(stat -c %u:%g -- "$f" 2>/dev/null || stat -f %u:%g -- "$f" 2>/dev/null)
+    [ -z "$owner" ] || chown "$owner" "$t" 2>/dev/null
+    [ -z "$mode" ] || chmod "0$(printf %s "$mode" | tail -c 3)" "$t" 2>/dev/null
+fi
+cat >"$t" || exit 67
+[ "$(($(wc -c <"$t")))" = "$3" ] || exit 68
+mv -f -- "$t" "$f" || exit 67
+trap - EXIT"#
+);
+
+pub(super) async fn resolve<W: Way>(
+    remote: &Remote<W>,
+    facts: &Facts,
+    path: &str,
+    roots: &[PathBuf],
+) -> Result<Resolved, Failure> {
+    let given = absolute(path, &facts.directory, &facts.home)?;
+    let at_home = |root: &PathBuf| match root.strip_prefix(HOME_THERE) {
+        Ok(rest) => facts.home.join(rest),
+        Err(_) => root.clone(),
+    };
+    let looked_for = plain(&given);
+    let asked = [looked_for.clone()].into_iter().chain(roots.iter().map(at_home));
+    let asked: Vec<OsString> = asked.map(PathBuf::into_os_string).collect();
+    let (status, printed) = remote.script(RESOLVE, asked, Shell::Plain).await?;
+    let mut fields = printed.split(|byte| *byte == 0).map(<[u8]>::to_vec);
+    let (what, found) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+    let found = PathBuf::from(OsString::from_vec(found));
+    let canonical: Vec<PathBuf> = fields.take(roots.len()).map(|field| OsString::from_vec(field).into()).collect();
+    let is_whole = status == 0
+        && canonical.len() == roots.len()
+        && [&found].into_iter().chain(&canonical).all(|path| path.is_absolute());
+    if !is_whole {
+        return Err(Failure::new(
+            Kind::Unavailable,
+            format!("{} does not tell what paths name there", remote.way.name()),
+        ));
+    }
+    let absent = match what.as_slice() {
+        b"absent" => Some(failure(path, &io::ErrorKind::NotFound.into())),
+        b"new" if path.ends_with('/') || path.ends_with("/.") => {
+            Some(Failure::failed(format!("`{path}` is not there, and as a directory it could not be a file")))
+        }
+        _ => None,
+    };
+    let there = There { own: facts.own.clone(), named: roots.iter().map(at_home).collect(), canonical };
+    Ok(Resolved { given, path: found, absent, there: Some(there) })
+}
+
+/// The path as a shell splits it: without slashes at its end and doubled ones; `..` stays, since what stands before may be a link.
+fn plain(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
+pub(super) async fn read<W: Way>(
+    remote: &Remote<W>,
+    path: &ReadPath,
+    offset: u64,
+    max_bytes: usize,
+) -> Result<FileText, Failure> {
+    let shown = path.shown();
+    let mut arguments = place(path.as_path())?;
+    arguments.extend([offset.to_string().into(), max_bytes.to_string().into()]);
+    let (status, printed) = remote.script(READ, arguments, Shell::Plain).await?;
+    check(&shown, status)?;
+    let odd = || Failure::new(Kind::Unavailable, format!("{} does not tell what `{shown}` holds", remote.way.name()));
+    let end = printed.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
+    let (head, bytes) = (String::from_utf8_lossy(&printed[..end]), printed[end + 1..].to_vec());
+    let (size, names) = head.split_once(' ').ok_or_else(odd)?;
+    path.check_links(names.parse().map_err(|_| odd())?)?;
+    Ok(FileText { bytes, size: size.parse().map_err(|_| odd())? })
+}
+
+pub(super) async fn write<W: Way>(remote: &Remote<W>, path: &WritePath, content: &[u8]) -> Result<(), Failure> {
+    let shown = path.shown();
+    let mut arguments = place(path.as_path())?;
+    let only_one_name = if path.check_links(2).is_err() { "1" } else { "0" };
+    arguments.extend([content.len().to_string().into(), only_one_name.into(), crate::scope::random_id().into()]);
+    let (status, _) = remote.feed(WRITE, arguments, content).await?;
+    if status == 66 {
+        return path.check_links(2);
+    }
+    if !(0..=68).contains(&status) {
+        return Err(unknown(remote.way.name()));
+    }
+    check(&shown, status)
+}
+
+/// Directory and name.
+fn place(path: &Path) -> Result<Vec<OsString>, Failure> {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(is_directory(&path.display().to_string()));
+    };
+    let name: &OsStr = OsStr::from_bytes(name.as_bytes());
+    Ok(vec![directory.into(), name.into()])
+}
+
+/// What the status of a script says of the file.
+fn check(shown: &str, status: i32) -> Result<(), Failure> {
+    Err(match status {
+        0 => return Ok(()),
+        61 => is_link(shown),
+        62 => failure(shown, &io::ErrorKind::NotFound.into()),
+        63 => is_directory(shown),
+        64 => not_regular(shown),
+        65 => failure(shown, &io::ErrorKind::PermissionDenied.into()),
+        68 => Failure::failed(format!("`{shown}` was not written: the connection ended while it was sent")),
+        _ => Failure::failed(format!("`{shown}` could not be written there; what it held is still there")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_keeps_what_may_be_a_link() {
+        assert_eq!(plain(Path::new("/a//b/../c/.")), Path::new("/a/b/../c"));
+    }
+
+    #[test]
+    fn a_root_is_no_file() {
+        assert!(place(Path::new("/")).is_err());
+        assert_eq!(place(Path::new("/a b/-c")).expect("a file"), ["/a b", "-c"]);
+    }
+}
