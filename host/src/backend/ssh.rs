@@ -11,6 +11,9 @@ use async_trait::async_trait;
 use openssh::{
     Child, ChildStderr, ChildStdin, ChildStdout, ControlPersist, KnownHosts, Session, SessionBuilder, Stdio,
 };
+use openssh_mux_client::Connection;
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -159,13 +162,21 @@ struct Ssh {
     linking: tokio::sync::Mutex<()>,
 }
 
-/// An open connection. Dropped, it closes the master and removes its socket.
+/// An open connection. Dropped, it ends the master and removes its socket.
 struct Link {
     /// Makes channels; it has no part in closing.
     channels: Arc<Session>,
+    /// Told to stop, the master would wait for the ends of its channels; so it is ended.
+    process: OwnedFd,
     _master: Session,
     /// The configuration lies here, and the directory of the control socket.
     _directory: TempDir,
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let _ = pidfd_send_signal(&self.process, Signal::TERM);
+    }
 }
 
 impl Ssh {
@@ -197,9 +208,18 @@ impl Ssh {
             Ok(master) => master,
             Err(error) => return Err(self.no_connection(&error, &configuration).await),
         };
+        let process = self.process(master.control_socket()).await.map_err(|why| self.unavailable(&why))?;
         let channels = Arc::new(Session::resume_mux(master.control_socket().into(), None));
-        *self.lock() = Some(Link { channels: channels.clone(), _master: master, _directory: directory });
+        *self.lock() = Some(Link { channels: channels.clone(), process, _master: master, _directory: directory });
         Ok(channels)
+    }
+
+    /// The process of the master.
+    async fn process(&self, control_socket: &Path) -> Result<OwnedFd, String> {
+        let mut master = Connection::connect(control_socket).await.map_err(|error| error.to_string())?;
+        let pid = master.send_alive_check().await.map_err(|error| error.to_string())?;
+        let pid = i32::try_from(pid.get()).ok().and_then(Pid::from_raw).ok_or("its master has no process")?;
+        pidfd_open(pid, PidfdFlags::empty()).map_err(|error| error.to_string())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Link>> {
