@@ -4,9 +4,10 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::Arc;
 use toolcrib::backend::local::Local;
-use toolcrib::backend::{Backend, FileText, Input, Process, ProcessEvent, ProcessSpec};
+use toolcrib::backend::{Backend, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec};
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::event::{Event, EventSink};
@@ -60,13 +61,13 @@ impl Backend for Faulty {
         self.1.open(process).await
     }
 
-    async fn has(&self, program: &str) -> bool {
-        self.1.has(program).await
+    async fn facts(&self) -> Result<Arc<Facts>, Failure> {
+        self.1.facts().await
     }
 
-    async fn resolve(&self, path: &str) -> Result<Resolved, Failure> {
+    async fn resolve(&self, path: &str, roots: &[PathBuf]) -> Result<Resolved, Failure> {
         self.reach(At::Resolve);
-        self.1.resolve(path).await
+        self.1.resolve(path, roots).await
     }
 
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
@@ -86,8 +87,8 @@ impl Process for Panicking {
         panic!("the process")
     }
 
-    async fn end(&mut self) -> usize {
-        0
+    async fn end(&mut self) -> Option<usize> {
+        Some(0)
     }
 
     async fn left_running(&mut self) -> Vec<u32> {

@@ -3,12 +3,13 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use toolcrib::backend::local::Local;
-use toolcrib::backend::{Backend, FileText, Input, Process, ProcessEvent, ProcessSpec};
+use toolcrib::backend::{Backend, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec};
 use toolcrib::call::{Arguments, CallContext, Host, Request};
 use toolcrib::config::{Settings, Sources};
 use toolcrib::envelope::{Envelope, Failure};
@@ -185,13 +186,13 @@ impl Backend for Elsewhere {
         self.local.open(process).await
     }
 
-    async fn has(&self, program: &str) -> bool {
-        self.local.has(program).await
+    async fn facts(&self) -> Result<Arc<Facts>, Failure> {
+        self.local.facts().await
     }
 
-    async fn resolve(&self, path: &str) -> Result<Resolved, Failure> {
+    async fn resolve(&self, path: &str, roots: &[PathBuf]) -> Result<Resolved, Failure> {
         self.reached.fetch_add(1, Ordering::SeqCst);
-        if self.hangs { std::future::pending().await } else { self.local.resolve(path).await }
+        if self.hangs { std::future::pending().await } else { self.local.resolve(path, roots).await }
     }
 
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
@@ -212,7 +213,7 @@ impl Process for Hanging {
         std::future::pending().await
     }
 
-    async fn end(&mut self) -> usize {
+    async fn end(&mut self) -> Option<usize> {
         std::future::pending().await
     }
 

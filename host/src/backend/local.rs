@@ -75,10 +75,6 @@ impl Backend for Local {
         blocking(move || files::resolve(&path, &facts.directory, &facts.home)).await
     }
 
-    async fn inspect(&self) -> Result<String, Failure> {
-        Ok("this machine".into())
-    }
-
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
         let path = path.clone();
         blocking(move || files::read(&path, offset, max_bytes)).await

@@ -60,7 +60,9 @@ pub trait Backend: Send + Sync {
     }
 
     /// What `toolcrib doctor` says of the way there.
-    async fn inspect(&self) -> Result<String, Failure>;
+    async fn inspect(&self) -> Result<String, Failure> {
+        Ok(self.name().to_owned())
+    }
 
     /// Lets go of what is held open, because this program ends.
     fn close(&self) {}
