@@ -22,6 +22,7 @@ fn main() {
         ("first-run", first_run),
         ("command", command),
         ("panes", panes),
+        ("places", places),
         ("waiting-calls", waiting_calls),
         ("idle", idle),
     ];
@@ -179,6 +180,82 @@ fn cpu_ticks(pid: u32) -> u64 {
     // Behind the name, which may hold anything: utime and stime are the 14th and 15th field.
     let fields: Vec<&str> = stat.rsplit_once(") ").expect("a name").1.split(' ').collect();
     fields[11..13].iter().map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
+}
+
+/// What a command costs in containers and on a host, beside the engine's own program and a channel of ssh's own master.
+fn places() {
+    let Some(directory) = std::env::var_os("TOOLCRIB_TARGETS").map(std::path::PathBuf::from) else {
+        row("containers and hosts", "", "TOOLCRIB_TARGETS is not set: `tests/targets up DIR`", "", "");
+        return;
+    };
+    for engine in ["docker", "podman"] {
+        let name = format!("toolcrib-bench-{engine}");
+        let run = [
+            "run",
+            "-d",
+            "--network",
+            "none",
+            "--label",
+            "toolcrib-test",
+            "--name",
+            &name,
+            "toolcrib-test:debian",
+            "sleep",
+            "100000",
+        ];
+        let mut command = Command::new(engine);
+        quiet(command.args(run).env("CONTAINERS_CONF", directory.join("containers.conf")));
+        let bare = || quiet(Command::new(engine).args(["exec", &name, "/bin/sh", "-c", "true"]));
+        place(engine, "<= 1.1 x bare", &["--container", &name, "--engine", engine], &format!("`{engine} exec`"), bare);
+        quiet(Command::new(engine).args(["rm", "-f", &name]));
+    }
+    let (sshd, script) = (directory.join("bench-sshd"), concat!(env!("CARGO_MANIFEST_DIR"), "/targets"));
+    quiet(Command::new(script).arg("sshd").arg(&sshd));
+    let (config, master) = (sshd.join("ssh_config"), sshd.join("master"));
+    let ssh = |options: &[&str]| {
+        let mut ssh = Command::new("ssh");
+        ssh.arg("-F").arg(&config).arg("-S").arg(&master).args(options).arg("crib");
+        ssh
+    };
+    quiet(&mut ssh(&["-MNf"]));
+    let setting = format!("ssh.config_file={:?}", config.display().to_string());
+    let bare = || quiet(ssh(&[]).arg("true"));
+    place("ssh", "<= 1.2 x bare", &["--ssh", "crib", "--set", &setting], "`ssh -S`, one master", bare);
+    quiet(&mut ssh(&["-O", "exit"]));
+    quiet(Command::new(script).arg("sshd-down").arg(&sshd));
+}
+
+/// A plain command and one in a pane, over the pipe of `toolcrib run`.
+fn place(name: &str, target: &str, flags: &[&str], bare_name: &str, mut bare: impl FnMut()) {
+    let shell = json!({ "command": "true", "risk": "low", "mutation": false, "privesc": false, "why": "bench" });
+    let line = format!("{}\n", json!({ "id": 1, "tool": "run_shell", "arguments": shell }));
+    for (what, target, more) in [("plain", target, ["--no-tmux"].as_slice()), ("in a pane", "p50 <= 2 ms", &[])] {
+        let program = Program::with_panes();
+        let settings = ["--set", "tools.shell_confirm=false"];
+        let mut running = program.start(&[flags, more, &settings, &["run"]].concat());
+        let mut call = || {
+            running.send(&line);
+            let answer = running.line();
+            assert_eq!(answer["result"]["exit_code"], 0, "{answer}");
+        };
+        let begin = Instant::now();
+        call();
+        let first = begin.elapsed();
+        let (ours, bare) = pairs(&mut call, &mut bare);
+        let warm = time(200, &mut call);
+        let shown = format!(
+            "{ours:.2?}; without pauses p50 {:.2?}, p99 {:.2?}; the first {first:.0?}",
+            quantile(&warm, 50),
+            quantile(&warm, 99)
+        );
+        row(
+            &format!("`run_shell` `true`, {name}, {what}"),
+            target,
+            &shown,
+            &format!("{bare_name} {bare:.2?}"),
+            &ratio(ours, bare),
+        );
+    }
 }
 
 fn waiting_calls() {

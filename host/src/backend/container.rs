@@ -148,8 +148,9 @@ impl Container {
                 .hint(format!("`{program} {verb} {name}`, then try again")))
         };
         match state {
-            State { is_running: false, .. } => refused("does not run", "start"),
+            // Engines do not agree on whether what is paused runs.
             State { is_paused: true, .. } => refused("is paused", "unpause"),
+            State { is_running: false, .. } => refused("is not running", "start"),
             State { .. } => Ok(()),
         }
     }

@@ -87,6 +87,15 @@ done
 set -- $left
 echo $#"#;
 
+/// Prints the processes of a call that still run.
+const LEFT: &str = r#"for f in $(grep -l -s -e "TOOLCRIB_CALL=$1" /proc/[0-9]*/environ); do
+    p=${f#/proc/}
+    p=${p%/environ}
+    { read -r line <"/proc/$p/stat"; } 2>/dev/null || continue
+    set -- ${line##*) }
+    case "$1" in Z | X) ;; *) echo "$p" ;; esac
+done"#;
+
 /// Prints, each ended by NUL: where commands begin, home, a directory for files of our own, and whether tmux is there.
 const FACTS: &str = r#"own=${XDG_STATE_HOME:-$HOME/.local/state}/toolcrib
 [ -w "$own" ] || [ -w "${XDG_STATE_HOME:-$HOME}" ] || own=${TMPDIR:-/tmp}/toolcrib-$(id -u)
@@ -225,14 +234,22 @@ async fn framed<W: Way>(
     call: Option<String>,
     shell: Shell,
 ) -> Result<Framed<W>, Failure> {
-    let nonce = random_id();
+    let (nonce, may_leave) = (random_id(), may_leave(&argv));
     let marks = [OsString::from(&nonce), call.clone().unwrap_or_default().into(), shell.flag()];
     let arguments = marks.into_iter().chain(argv).collect();
     let process = way.start(Script { text: FRAMED, arguments }).await?;
     let scanner = || Scanner::new(&nonce, Breaks::Kept);
     let (stdout, stderr) = (scanner(), scanner());
-    let mut framed =
-        Framed { way, process: Some(process), stdout, stderr, said: Vec::new(), next: VecDeque::new(), call };
+    let mut framed = Framed {
+        way,
+        process: Some(process),
+        stdout,
+        stderr,
+        said: Vec::new(),
+        next: VecDeque::new(),
+        may_leave,
+        call,
+    };
     framed.begun().await.map(|()| framed)
 }
 
@@ -343,6 +360,18 @@ struct Framed<W: Way> {
     next: VecDeque<ProcessEvent>,
     /// What its processes are marked with.
     call: Option<String>,
+    /// It starts something in the background.
+    may_leave: bool,
+}
+
+/// Whether a script puts something in the background, by its looks: `&` that joins nothing and turns nothing elsewhere.
+fn may_leave(argv: &[OsString]) -> bool {
+    let script = argv.last().map(|script| script.to_string_lossy()).unwrap_or_default();
+    let bytes = script.as_bytes();
+    let is_other = |index: Option<usize>, other: &[u8]| {
+        index.and_then(|index| bytes.get(index)).is_some_and(|byte| other.contains(byte))
+    };
+    memchr::memchr_iter(b'&', bytes).any(|at| !is_other(at.checked_sub(1), b"&><") && !is_other(Some(at + 1), b"&>"))
 }
 
 impl<W: Way> Framed<W> {
@@ -411,9 +440,11 @@ impl<W: Way> Process for Framed<W> {
         left
     }
 
-    /// Told of local commands only: it would take another trip there.
+    /// Asking takes another trip there, so only what may have left something is asked about.
     async fn left_running(&mut self) -> Vec<u32> {
-        Vec::new()
+        let Some(call) = self.call.take().filter(|_| self.may_leave) else { return Vec::new() };
+        let printed = script(self.way.clone(), LEFT, vec![call.into()], Shell::Plain).await.unwrap_or_default().1;
+        String::from_utf8_lossy(&printed).lines().filter_map(|pid| pid.trim().parse().ok()).collect()
     }
 }
 
@@ -468,4 +499,23 @@ impl Process for Opened {
 pub(super) fn reason(said: &str) -> String {
     let line = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it does not say why");
     sanitize::line(line).chars().take(REASON_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_to_the_background_is_seen() {
+        for (script, expected) in [
+            ("make &", true),
+            ("(sleep 3 & echo) 2>&1", true),
+            ("a & b", true),
+            ("a && b", false),
+            ("a >&2 2>&1 &>log", false),
+            ("cat <&3", false),
+        ] {
+            assert_eq!(may_leave(&["sh".into(), script.into()]), expected, "{script}");
+        }
+    }
 }

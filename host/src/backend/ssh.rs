@@ -17,8 +17,10 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::fs::Permissions;
 use std::io;
 use std::num::NonZeroUsize;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -186,7 +188,7 @@ impl Ssh {
         if let Some(link) = self.lock().as_ref() {
             return Ok(link.channels.clone());
         }
-        let directory = tempfile::Builder::new().prefix("toolcrib-").tempdir_in(&self.directory);
+        let directory = tempfile::Builder::new().prefix("toolcrib-").permissions(private()).tempdir_in(&self.directory);
         let directory =
             directory.map_err(|error| self.unavailable(&format!("no directory for its socket: {error}")))?;
         let configuration =
@@ -208,6 +210,8 @@ impl Ssh {
             Ok(master) => master,
             Err(error) => return Err(self.no_connection(&error, &configuration).await),
         };
+        let socket_directory = master.control_socket().parent().unwrap_or(directory.path());
+        std::fs::set_permissions(socket_directory, private()).map_err(|error| self.unavailable(&error.to_string()))?;
         let process = self.process(master.control_socket()).await.map_err(|why| self.unavailable(&why))?;
         let channels = Arc::new(Session::resume_mux(master.control_socket().into(), None));
         *self.lock() = Some(Link { channels: channels.clone(), process, _master: master, _directory: directory });
@@ -279,14 +283,14 @@ impl Ssh {
         let said = told(error);
         if said.contains("IDENTIFICATION HAS CHANGED") || said.contains("REVOKED") {
             return self
-                .unavailable("the host's key is not the one that is known: somebody may be in between, or the host was made anew")
+                .unavailable("the host's key has changed: somebody may be in between, or the host was made anew")
                 .hint("ask who runs the host; when the new key is right, take the old one out with `ssh-keygen -R HOST` and connect once by hand");
         }
         if said.contains("ost key verification failed") || said.contains("ost key is known") {
             let key = self.key(configuration).await;
             let shown = key.unwrap_or_else(|| "which it does not tell".into());
             return self.unavailable(&format!("the host's key is not known: {shown}")).hint(format!(
-                "compare it with what the host's owner says, then connect once by hand: `ssh {}`",
+                "compare it with what the host's owner says, then put it into known_hosts by connecting once by hand: `ssh {}`",
                 self.by_hand()
             ));
         }
@@ -332,6 +336,11 @@ impl Ssh {
         let key = said.lines().rev().find_map(|line| line.split_once("Server host key: "))?.1;
         Some(sanitize::line(key.trim()).into_owned())
     }
+}
+
+/// This user's alone.
+fn private() -> Permissions {
+    Permissions::from_mode(0o700)
 }
 
 /// An error with its causes: the crate's own words say little.

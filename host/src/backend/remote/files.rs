@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Prints, each ended by NUL: what became of the first path (`there`, `new`, `absent`), that path without links, then the others without
+/// Prints, each ended by NUL: what became of the first path (`there`, `directory`, `new`, `absent`, `notdir`, `closed`), that path without links, then the others without
 /// links, as far as they exist.
 const RESOLVE: &str = r#"CDPATH=
 resolve() {
@@ -49,8 +49,16 @@ dir=${p%/*}
 dir=${dir:-/}
 if [ -e "$p" ]; then
     what=there
-elif [ ! -d "$dir" ] || ! [ -x "$dir" ]; then
+    [ ! -d "$p" ] || what=directory
+elif ! [ -d "$dir" ] || ! [ -x "$dir" ]; then
     what=absent
+    above=$dir
+    while ! [ -e "$above" ] && [ -n "$above" ]; do above=${above%/*}; done
+    if ! [ -d "${above:-/}" ]; then
+        what=notdir
+    elif ! [ -x "${above:-/}" ]; then
+        what=closed
+    fi
 fi
 resolve "$p"
 printf '%s\0' "$what" "$r"
@@ -64,14 +72,19 @@ macro_rules! enter {
     ($rest:literal) => {
         concat!(
             r#"CDPATH=
+# Engines may stumble over input that nobody reads.
+no() {
+    cat >/dev/null
+    exit "$1"
+}
 d=$1 f=./$2
-cd -P -- "$d" 2>/dev/null || exit 62
+cd -P -- "$d" 2>/dev/null || no 62
 [ "$(pwd -P && echo x)" = "$d
-x" ] || exit 61
-[ ! -L "$f" ] || exit 61
-[ ! -d "$f" ] || exit 63
+x" ] || no 61
+[ ! -L "$f" ] || no 61
+[ ! -d "$f" ] || no 63
 if [ -e "$f" ]; then
-    [ -f "$f" ] || exit 64
+    [ -f "$f" ] || no 64
 fi
 "#,
             $rest
@@ -81,9 +94,9 @@ fi
 
 /// Prints size and number of names, then at most so many bytes from an offset. Further arguments: offset, length.
 const READ: &str = enter!(
-    r#"[ -e "$f" ] || exit 62
-[ -r "$f" ] || exit 65
-size=$(wc -c <"$f") || exit 65
+    r#"[ -e "$f" ] || no 62
+[ -r "$f" ] || no 65
+size=$(wc -c <"$f") || no 65
 names=$(stat -c %h -- "$f" 2>/dev/null || stat -f %l -- "$f" 2>/dev/null || echo 1)
 echo "$((size)) $names"
 if [ "$3" = 0 ]; then
@@ -99,20 +112,20 @@ const WRITE: &str = enter!(
     r#"t=./.toolcrib-$5
 trap 'rm -f -- "$t"' EXIT
 if [ -e "$f" ]; then
-    [ -w "$f" ] || exit 65
+    [ -w "$f" ] || no 65
     names=$(stat -c %h -- "$f" 2>/dev/null || stat -f %l -- "$f" 2>/dev/null || echo 1)
-    [ "$4" != 1 ] || [ "$names" = 1 ] || exit 66
+    [ "$4" != 1 ] || [ "$names" = 1 ] || no 66
 fi
-(umask 077 && set -C && : >"$t") 2>/dev/null || exit 65
+(umask 077 && set -C && : >"$t") 2>/dev/null || no 65
 if [ -e "$f" ]; then
     mode=$(stat -c %a -- "$f" 2>/dev/null || stat -f %Lp -- "$f" 2>/dev/null)
     owner=$(stat -c %u:%g -- "$f" 2>/dev/null || stat -f %u:%g -- "$f" 2>/dev/null)
     [ -z "$owner" ] || chown "$owner" "$t" 2>/dev/null
     [ -z "$mode" ] || chmod "0$(printf %s "$mode" | tail -c 3)" "$t" 2>/dev/null
 fi
-cat >"$t" || exit 67
-[ "$(($(wc -c <"$t")))" = "$3" ] || exit 68
-mv -f -- "$t" "$f" || exit 67
+cat >"$t" || no 67
+[ "$(($(wc -c <"$t")))" = "$3" ] || no 68
+mv -f -- "$t" "$f" || no 67
 trap - EXIT"#
 );
 
@@ -144,9 +157,13 @@ pub(super) async fn resolve<W: Way>(
             format!("{} does not tell what paths name there", remote.way.name()),
         ));
     }
+    let names_directory = path.ends_with('/') || path.ends_with("/.");
     let absent = match what.as_slice() {
         b"absent" => Some(failure(path, &io::ErrorKind::NotFound.into())),
-        b"new" if path.ends_with('/') || path.ends_with("/.") => {
+        b"there" if names_directory => Some(failure(path, &io::ErrorKind::NotADirectory.into())),
+        b"notdir" => Some(failure(path, &io::ErrorKind::NotADirectory.into())),
+        b"closed" => Some(failure(path, &io::ErrorKind::PermissionDenied.into())),
+        b"new" if names_directory => {
             Some(Failure::failed(format!("`{path}` is not there, and as a directory it could not be a file")))
         }
         _ => None,
