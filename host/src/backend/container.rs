@@ -5,7 +5,7 @@
 
 use super::local::Local;
 use super::remote::{Remote, Script, Way, reason};
-use super::{Backend, Input, Process, ProcessEvent, ProcessSpec};
+use super::{Backend, Finished, Input, Process, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
 use async_trait::async_trait;
 use std::ffi::OsString;
@@ -170,20 +170,10 @@ impl Container {
     /// What an engine prints, or its last word on why not.
     async fn ask(&self, engine: Engine, command: &[&str]) -> Result<String, String> {
         let argv = engine.argv(self.socket.as_deref()).into_iter().chain(command.iter().map(OsString::from));
-        let mut process = self.local.start(spec(argv.collect())).await.map_err(|failure| failure.message)?;
-        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        let follow = async {
-            loop {
-                match process.next().await? {
-                    ProcessEvent::Stdout(bytes) => stdout.extend(bytes),
-                    ProcessEvent::Stderr(bytes) => stderr.extend(bytes),
-                    ProcessEvent::Exited(status) => return Ok::<_, std::io::Error>(status),
-                }
-            }
-        };
-        match tokio::time::timeout(PATIENCE, follow).await {
-            Ok(Ok(0)) => Ok(String::from_utf8_lossy(&stdout).trim().to_owned()),
-            Ok(Ok(_)) => Err(reason(&String::from_utf8_lossy(&stderr))),
+        let process = self.local.start(spec(argv.collect())).await.map_err(|failure| failure.message)?;
+        match tokio::time::timeout(PATIENCE, finish(process)).await {
+            Ok(Ok(Finished { status: 0, stdout, .. })) => Ok(String::from_utf8_lossy(&stdout).trim().to_owned()),
+            Ok(Ok(Finished { stderr, .. })) => Err(reason(&String::from_utf8_lossy(&stderr))),
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
         }

@@ -15,7 +15,7 @@ mod spawn;
 pub mod ssh;
 mod tree;
 
-use crate::envelope::Failure;
+use crate::envelope::{Failure, Kind};
 use crate::policy::files::{ReadPath, Resolved, WritePath};
 use async_trait::async_trait;
 use std::ffi::OsString;
@@ -48,6 +48,16 @@ pub trait Backend: Send + Sync {
 
     /// Replaces a regular file whole or not at all.
     async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure>;
+
+    /// Runs a short script of ours in `/bin/sh`; it does no harm when it is run twice. Returns status and standard output.
+    async fn run_script(&self, text: &str, arguments: &[OsString]) -> Result<(i32, Vec<u8>), Failure> {
+        let argv = ["/bin/sh", "-c", text, "sh"].map(OsString::from).into_iter().chain(arguments.iter().cloned());
+        let process = self.start(ProcessSpec { argv: argv.collect(), environment: Vec::new(), call: None }).await?;
+        let Finished { status, stdout, .. } = finish(process)
+            .await
+            .map_err(|error| Failure::new(Kind::Unavailable, format!("{}: {error}", self.name())))?;
+        Ok((status, stdout))
+    }
 
     /// Returns, with the reason, when what runs there can come to no end any more; never where that cannot be.
     async fn lost(&self) -> Failure {
@@ -127,6 +137,25 @@ pub enum ProcessEvent {
     Stderr(Vec<u8>),
     /// The exit status; -1 for a death by signal.
     Exited(i32),
+}
+
+/// A process that has come to its end.
+pub(crate) struct Finished {
+    pub(crate) status: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+/// Follows a process of ours, which says little, to its end.
+pub(crate) async fn finish(mut process: Box<dyn Process>) -> io::Result<Finished> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    loop {
+        match process.next().await? {
+            ProcessEvent::Stdout(bytes) => stdout.extend(bytes),
+            ProcessEvent::Stderr(bytes) => stderr.extend(bytes),
+            ProcessEvent::Exited(status) => return Ok(Finished { status, stdout, stderr }),
+        }
+    }
 }
 
 /// A piece of a file.

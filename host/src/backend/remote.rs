@@ -4,14 +4,16 @@
 //! is made of travels as words of its own, never as part of a script.
 
 mod files;
+mod runner;
 
-use super::{Backend, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec};
+use super::{Backend, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
 use crate::marks::{Breaks, Scanner, State};
 use crate::policy::files::{ReadPath, Resolved, WritePath};
 use crate::sanitize;
 use crate::scope::random_id;
 use async_trait::async_trait;
+use runner::Runner;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
@@ -20,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 /// How long a script of ours may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -141,6 +143,7 @@ pub(super) trait Way: Send + Sync + 'static {
 pub(super) struct Remote<W> {
     way: Arc<W>,
     facts: OnceCell<Arc<Facts>>,
+    runner: Mutex<Option<Runner>>,
 }
 
 /// The shell that becomes a program there.
@@ -163,7 +166,7 @@ impl Shell {
 
 impl<W: Way> Remote<W> {
     pub(super) fn new(way: W) -> Self {
-        Self { way: Arc::new(way), facts: OnceCell::new() }
+        Self { way: Arc::new(way), facts: OnceCell::new(), runner: Mutex::default() }
     }
 
     /// Starts a program; returns when it has begun.
@@ -171,14 +174,23 @@ impl<W: Way> Remote<W> {
         framed(self.way.clone(), argv, call, shell).await
     }
 
-    /// Runs a script of ours to its end; returns status and standard output.
-    async fn script(
-        &self,
-        text: &'static str,
-        arguments: Vec<OsString>,
-        shell: Shell,
-    ) -> Result<(i32, Vec<u8>), Failure> {
-        script(self.way.clone(), text, arguments, shell).await
+    /// Runs a short script of ours that may be run twice, in the shell that stays open for them; returns status and standard output.
+    async fn script(&self, text: &str, arguments: &[OsString]) -> Result<(i32, Vec<u8>), Failure> {
+        let work = async {
+            let mut runner = self.runner.lock().await;
+            // Taken out, so that one which is given up half-way is not used again.
+            if let Some(mut open) = runner.take()
+                && let Ok(done) = open.run(&*self.way, text, arguments).await
+            {
+                *runner = Some(open);
+                return Ok(done);
+            }
+            let mut new = Runner::open(&*self.way).await?;
+            let done = new.run(&*self.way, text, arguments).await?;
+            *runner = Some(new);
+            Ok(done)
+        };
+        tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| Err(slow(self.way.name())))
     }
 
     /// The same for one that reads `input`. It has to say that it came to its end.
@@ -261,16 +273,9 @@ async fn script<W: Way>(
 ) -> Result<(i32, Vec<u8>), Failure> {
     let name = way.name().to_owned();
     let work = async {
-        let mut process = framed(way, sh(text, arguments), None, shell).await?;
-        let mut stdout = Vec::new();
-        loop {
-            match process.next().await {
-                Ok(ProcessEvent::Stdout(bytes)) => stdout.extend(bytes),
-                Ok(ProcessEvent::Stderr(_)) => {}
-                Ok(ProcessEvent::Exited(status)) => return Ok((status, stdout)),
-                Err(_) => return Err(unknown(&name)),
-            }
-        }
+        let process = framed(way, sh(text, arguments), None, shell).await?;
+        let finished = finish(Box::new(process)).await.map_err(|_| unknown(&name))?;
+        Ok((finished.status, finished.stdout))
     };
     tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| Err(slow(&name)))
 }
@@ -304,7 +309,7 @@ impl<W: Way> Backend for Remote<W> {
 
     async fn facts(&self) -> Result<Arc<Facts>, Failure> {
         let find = async || {
-            let (status, printed) = self.script(FACTS, Vec::new(), Shell::Login).await?;
+            let (status, printed) = script(self.way.clone(), FACTS, Vec::new(), Shell::Login).await?;
             let mut fields = printed.split(|byte| *byte == 0).map(|field| OsString::from_vec(field.to_vec()));
             let mut path = || fields.next().filter(|field| !field.is_empty()).map(PathBuf::from);
             match (status, path(), path(), path()) {
@@ -331,6 +336,10 @@ impl<W: Way> Backend for Remote<W> {
         files::write(self, path, &content).await
     }
 
+    async fn run_script(&self, text: &str, arguments: &[OsString]) -> Result<(i32, Vec<u8>), Failure> {
+        self.script(text, arguments).await
+    }
+
     async fn lost(&self) -> Failure {
         self.way.lost().await
     }
@@ -344,6 +353,9 @@ impl<W: Way> Backend for Remote<W> {
     }
 
     fn close(&self) {
+        if let Ok(mut runner) = self.runner.try_lock() {
+            *runner = None;
+        }
         self.way.close();
     }
 }

@@ -4,7 +4,7 @@
 
 use super::local::Local;
 use super::remote::{Remote, Script, Way, reason};
-use super::{Backend, Input, Process, ProcessEvent, ProcessSpec};
+use super::{Backend, Input, Process, ProcessEvent, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
 use crate::{quote, sanitize};
 use async_trait::async_trait;
@@ -314,25 +314,20 @@ impl Ssh {
         options + &arguments.join(" ")
     }
 
+    /// What a program of ssh's on this machine says on standard error.
+    async fn said(&self, argv: Vec<OsString>) -> Result<String, Failure> {
+        let process = self.local.start(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
+        let finished = finish(process).await.map_err(|error| self.unavailable(&error.to_string()))?;
+        Ok(String::from_utf8_lossy(&finished.stderr).into_owned())
+    }
+
     /// Type and fingerprint of the key that the host shows.
     async fn key(&self, configuration: &Path) -> Option<String> {
         let options =
             ["ssh", "-v", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=5", "-F"];
         let argv = options.into_iter().map(OsString::from).chain([configuration.into()]);
         let argv = argv.chain(self.target.arguments()).chain(["true".into()]).collect();
-        let mut process = self.local.start(ProcessSpec { argv, environment: Vec::new(), call: None }).await.ok()?;
-        let mut said = Vec::new();
-        let follow = async {
-            while let Ok(event) = process.next().await {
-                match event {
-                    ProcessEvent::Stderr(bytes) => said.extend(bytes),
-                    ProcessEvent::Stdout(_) => {}
-                    ProcessEvent::Exited(_) => break,
-                }
-            }
-        };
-        let _ = tokio::time::timeout(CONNECT, follow).await;
-        let said = String::from_utf8_lossy(&said);
+        let said = tokio::time::timeout(CONNECT, self.said(argv)).await.ok()?.ok()?;
         let key = said.lines().rev().find_map(|line| line.split_once("Server host key: "))?.1;
         Some(sanitize::line(key.trim()).into_owned())
     }
@@ -413,18 +408,7 @@ impl Way for Ssh {
 
     async fn inspect(&self) -> Result<String, Failure> {
         self.link().await?;
-        let mut process = self
-            .local
-            .start(ProcessSpec { argv: ["ssh", "-V"].map(OsString::from).into(), environment: Vec::new(), call: None })
-            .await?;
-        let mut said = Vec::new();
-        while let Ok(event) = process.next().await {
-            match event {
-                ProcessEvent::Stderr(bytes) | ProcessEvent::Stdout(bytes) => said.extend(bytes),
-                ProcessEvent::Exited(_) => break,
-            }
-        }
-        let version = String::from_utf8_lossy(&said);
+        let version = self.said(["ssh", "-V"].map(OsString::from).into()).await?;
         Ok(version.split(',').next().unwrap_or_default().trim().to_owned())
     }
 

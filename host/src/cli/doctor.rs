@@ -2,7 +2,7 @@
 
 use super::setup::Setup;
 use super::{Global, print};
-use crate::backend::{ProcessEvent, ProcessSpec};
+use crate::backend::{Finished, ProcessSpec, finish};
 use crate::envelope::Failure;
 use crate::sanitize;
 use crate::tmux::{Panes, Version};
@@ -128,19 +128,14 @@ async fn shell(report: &mut Report, setup: &Setup) {
         Ok(found) => report.line(Verdict::Good, "target", found),
         Err(fault) => return report.fault("target", &fault),
     }
-    let mut printed = Vec::new();
-    let outcome = match backend.start(ProcessSpec::shell("command -v sh", Vec::new(), "doctor")).await {
+    let found = match backend.start(ProcessSpec::shell("command -v sh", Vec::new(), "doctor")).await {
         Err(failure) => Err(failure.message),
-        Ok(mut process) => loop {
-            match process.next().await {
-                Ok(ProcessEvent::Stdout(bytes)) => printed.extend(bytes),
-                Ok(ProcessEvent::Stderr(_)) => {}
-                Ok(ProcessEvent::Exited(0)) => break Ok(String::from_utf8_lossy(&printed).trim().to_owned()),
-                Ok(ProcessEvent::Exited(status)) => break Err(format!("`sh` exits with {status}")),
-                Err(error) => break Err(error.to_string()),
-            }
-        },
+        Ok(process) => finish(process).await.map_err(|error| error.to_string()),
     };
+    let outcome = found.and_then(|Finished { status, stdout, .. }| match status {
+        0 => Ok(String::from_utf8_lossy(&stdout).trim().to_owned()),
+        status => Err(format!("`sh` exits with {status}")),
+    });
     match outcome {
         Ok(path) => report.line(Verdict::Good, "backend", format!("{}: {path}", backend.name())),
         Err(fault) => report.line(Verdict::Bad, "backend", format!("{}: {fault}", backend.name())),

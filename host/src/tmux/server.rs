@@ -5,7 +5,7 @@ use super::control::quoted;
 use super::names::SHARED;
 use super::screen::said;
 use super::{Session, Tmux, Version};
-use crate::backend::{Backend, ProcessEvent, ProcessSpec};
+use crate::backend::{Backend, Finished, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
 use crate::sanitize;
 use sha2::{Digest, Sha256};
@@ -273,22 +273,12 @@ impl Tmux {
 
 /// Runs a program of tmux's, or a script of ours about it, to its end: status, standard output and error.
 pub(crate) async fn run_to_end(backend: &dyn Backend, argv: Vec<OsString>) -> Result<(i32, String, String), Failure> {
-    let mut process = backend.start(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let follow = async {
-        loop {
-            match process.next().await? {
-                ProcessEvent::Stdout(bytes) => stdout.extend(bytes),
-                ProcessEvent::Stderr(bytes) => stderr.extend(bytes),
-                ProcessEvent::Exited(status) => return Ok::<i32, std::io::Error>(status),
-            }
-        }
-    };
+    let process = backend.start(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
     let no_answer = |what: String| Failure::new(Kind::Unavailable, format!("tmux {what}"));
-    let status = tokio::time::timeout(PATIENCE, follow)
+    let Finished { status, stdout, stderr } = tokio::time::timeout(PATIENCE, finish(process))
         .await
-        .map_err(|_| no_answer(format!("did not answer within {} s", PATIENCE.as_secs())))?;
-    let status = status.map_err(|error| no_answer(format!("did not answer: {error}")))?;
+        .map_err(|_| no_answer(format!("did not answer within {} s", PATIENCE.as_secs())))?
+        .map_err(|error| no_answer(format!("did not answer: {error}")))?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     Ok((status, text(stdout), text(stderr)))
 }

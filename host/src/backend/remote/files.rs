@@ -3,7 +3,7 @@
 //! Between a look and an act of a script somebody there could still plant a link; nothing that a shell can do closes that window. What
 //! policy decides on is found by that place's own shell, in the same step as the roots that it compares with.
 
-use super::{Remote, Shell, Way, unknown};
+use super::{Remote, Way, unknown};
 use crate::backend::files::{absolute, failure, is_directory, is_link, not_regular};
 use crate::backend::{Facts, FileText};
 use crate::envelope::{Failure, Kind};
@@ -143,7 +143,7 @@ pub(super) async fn resolve<W: Way>(
     let looked_for = plain(&given);
     let asked = [looked_for.clone()].into_iter().chain(roots.iter().map(at_home));
     let asked: Vec<OsString> = asked.map(PathBuf::into_os_string).collect();
-    let (status, printed) = remote.script(RESOLVE, asked, Shell::Plain).await?;
+    let (status, printed) = remote.script(RESOLVE, &asked).await?;
     let mut fields = printed.split(|byte| *byte == 0).map(<[u8]>::to_vec);
     let (what, found) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
     let found = PathBuf::from(OsString::from_vec(found));
@@ -186,7 +186,7 @@ pub(super) async fn read<W: Way>(
     let shown = path.shown();
     let mut arguments = place(path.as_path())?;
     arguments.extend([offset.to_string().into(), max_bytes.to_string().into()]);
-    let (status, printed) = remote.script(READ, arguments, Shell::Plain).await?;
+    let (status, printed) = remote.script(READ, &arguments).await?;
     check(&shown, status)?;
     let odd = || Failure::new(Kind::Unavailable, format!("{} does not tell what `{shown}` holds", remote.way.name()));
     let end = printed.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
