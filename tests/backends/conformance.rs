@@ -11,7 +11,10 @@ use toolcrib_tests::eventually;
 
 /// A case may leave files behind, under names of its own; nothing else.
 #[rustfmt::skip]
-const CASES: [(&str, fn(&mut Rig)); 31] = [
+/// What one place has to do, by what it is.
+type Case = (&'static str, fn(&mut Rig));
+
+const CASES: [Case; 31] = [
     ("the exit status is the command's own", exit_status),
     ("death by a signal is no exit", death_by_a_signal),
     ("both streams are returned", both_streams),

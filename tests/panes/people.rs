@@ -108,3 +108,22 @@ fn output_is_streamed_while_the_command_runs() {
     let lead = answered.expect("an answer") - early.expect("the first line came as an event");
     assert!(lead > Duration::from_millis(500), "it came {lead:?} before the answer");
 }
+
+#[test]
+fn attaching_is_told_once() {
+    let program = Program::with_panes();
+    let mut host = program.start(&["--yes", "run", "--events"]);
+    let mut told = Vec::new();
+    for id in 1..=2 {
+        let line = json!({ "id": id, "tool": "run_shell", "arguments": command("true") });
+        host.send(&format!("{line}\n"));
+        loop {
+            let line = host.line();
+            if line["event"].is_null() {
+                break;
+            }
+            told.extend(line["event"]["text"].as_str().map(str::to_owned));
+        }
+    }
+    assert_eq!(told, ["attaching to the tmux session `toolcrib-agent` on local"]);
+}

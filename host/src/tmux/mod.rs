@@ -151,6 +151,13 @@ impl Tmux {
         Ok(self.backend.facts().await?.has_tmux)
     }
 
+    /// What is to be said of a session that is not attached to yet; that takes a trip to the backend.
+    pub(crate) async fn attaching(&self, session: Option<&str>) -> Option<String> {
+        let name = self.session_name(session).ok()?;
+        let is_open = self.sessions.lock().await.get(&name).is_some_and(|session| session.client.is_open());
+        (!is_open).then(|| format!("attaching to the tmux session `{name}` on {}", self.backend.name()))
+    }
+
     /// What is to be said, once, when there is no tmux.
     pub(crate) fn absence(&self) -> Option<String> {
         let is_told = self.has_told.swap(true, Ordering::Relaxed);

@@ -3,6 +3,7 @@
 use super::stream::Stream;
 use super::{End, Plan, printed, shell};
 use crate::envelope::{Failure, Kind, duration};
+use crate::event::Event;
 use crate::output::Captured;
 use crate::policy::shell::AdmittedCommand;
 use crate::scope::Scope;
@@ -23,6 +24,9 @@ pub(super) async fn run(
     scope: &Scope,
 ) -> Result<shell::Outcome, Failure> {
     let _waiting = scope.clock.waiting();
+    if let Some(text) = tmux.attaching(selector.session.as_deref()).await {
+        scope.emit(Event::Info { text });
+    }
     let started = async {
         let mut pane = tmux.find_again(selector).await?;
         let mut run = pane.run(command, plan.wait).await;
