@@ -352,7 +352,8 @@ fn background(rig: &mut Rig) {
         let said = notices(&answer);
         assert!(said.contains("still running") && said.contains(&pid), "{said}");
     }
-    rig.run(&format!("kill {pid}"));
+    // An interactive shell tells of the end of a job when it next can.
+    rig.run(&format!("kill {pid}; wait {pid} 2>/dev/null; true"));
     assert_gone(&seconds);
     // What talks on does not hold it up either.
     if !rig.panes {

@@ -76,7 +76,7 @@ impl Engine {
     fn remove(self) -> &'static [&'static str] {
         match self {
             Self::Docker => &["rm", "-f"],
-            Self::Podman => &["rm", "-f", "--time", "0"],
+            Self::Podman => &["rm", "-f", "--time", "5"],
         }
     }
 
@@ -133,12 +133,24 @@ impl Container {
 
     pub(crate) fn act(&self, act: Act) {
         let verb: &[&str] = match act {
-            Act::Stop => &["stop", "-t", "0"],
+            // `stop` gives up when the machine is busy.
+            Act::Stop => {
+                self.engine.done(&["kill", &self.name]);
+                let format = ["container", "inspect", "--format", "{{.State.Running}}", &self.name];
+                return toolcrib_tests::eventually("it has stopped", || self.engine.done(&format) == "false");
+            }
             Act::Start => &["start"],
-            Act::Restart => &["restart", "-t", "0"],
+            Act::Restart => {
+                self.act(Act::Stop);
+                return self.act(Act::Start);
+            }
             Act::Pause => &["pause"],
             Act::Unpause => &["unpause"],
-            Act::Remove => self.engine.remove(),
+            Act::Remove => {
+                // The same holds for removing what runs.
+                run(self.engine.name(), &["kill", &self.name]);
+                self.engine.remove()
+            }
         };
         self.engine.done(&[verb, &[self.name.as_str()]].concat());
     }

@@ -209,7 +209,7 @@ impl Drop for LocalProcess {
     fn drop(&mut self) {
         match self.exited {
             Some(_) => {}
-            // A client of a server: it must not be stopped half-way when this program ends, or the server would wait for it.
+            // A client of a server: killed at once, it would leave what it started at the other side.
             None if self.alone => tree::end_alone(self.leader),
             None => tree::end_at_once(self.leader, &self.call),
         }

@@ -171,12 +171,14 @@ pub(super) fn end_at_once(leader: u32, call: &str) {
     }
 }
 
-/// Ends a process that has no tree.
+/// Sees to the end of a process that has no tree and whose input is at its end: it ends by itself and tells the other side, or is ended.
 pub(super) fn end_alone(leader: u32) {
-    signal(leader, Signal::KILL);
-    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        runtime.spawn(async move { reap(leader, leader, String::new()).await });
-    }
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return signal(leader, Signal::KILL) };
+    runtime.spawn(async move {
+        wait(END, || stat(leader).is_none_or(|stat| stat.ended)).await;
+        signal(leader, Signal::KILL);
+        reap(leader, leader, String::new()).await;
+    });
 }
 
 /// Reaps the children that a leader's death made ours; those that others reap are not ours to wait for.
