@@ -41,7 +41,10 @@ pub(super) async fn attach(global: &Global, arguments: &Attach) -> Result<ExitCo
         return Err(Failure::failed(format!("there is no session `{name}` yet"))
             .hint("it comes with the first command; `toolcrib sessions` lists what is there"));
     }
-    let error = local::become_program(&tmux.attach_command(&name).await?);
+    let command = tmux.attach_command(&name).await?;
+    // What is open to the backend is closed: the program takes its own way there.
+    drop(setup);
+    let error = local::become_program(&command);
     Err(Failure::new(Kind::Unavailable, format!("tmux could not be started: {error}")))
 }
 
