@@ -230,9 +230,11 @@ impl Siege {
     fn holdings(&self) -> Holdings {
         let process = PathBuf::from(format!("/proc/{}", self.pid()));
         let tasks = process.join("task");
+        let threads = entries(&tasks).into_iter().filter(|task| !is_spare(task));
+        let (kept, others): (Vec<_>, Vec<_>) = threads.partition(|task| is_named(task, "command-parser"));
         Holdings {
             descriptors: entries(&process.join("fd")).iter().filter(|descriptor| !is_code(descriptor)).count(),
-            threads: entries(&tasks).iter().filter(|task| !is_spare(task)).count(),
+            threads: others.len() + kept.len().saturating_sub(KEPT_PARSERS),
             children: entries(&tasks).iter().flat_map(|task| children(task)).collect(),
         }
     }
@@ -240,7 +242,14 @@ impl Siege {
 
 /// A thread for blocking work comes when there is some and goes when there has been none for ten seconds.
 fn is_spare(task: &Path) -> bool {
-    std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == "tokio-rt-worker")
+    is_named(task, "tokio-rt-worker")
+}
+
+/// Threads that the parser of commands keeps for the next one; more of them have not come to an end.
+const KEPT_PARSERS: usize = 2;
+
+fn is_named(task: &Path, name: &str) -> bool {
+    std::fs::read_to_string(task.join("comm")).is_ok_and(|found| found.trim() == name)
 }
 
 /// Each loaded component keeps the image of its memory, once.
