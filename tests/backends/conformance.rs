@@ -95,6 +95,25 @@ fn docker_with_panes() {
     conforms(&container.flags(), true);
 }
 
+/// Panes of this machine that lead to where there is no tmux.
+fn led_to(flags: &[String]) -> Vec<String> {
+    [flags, &["--panes".to_owned(), "host".to_owned()]].concat()
+}
+
+#[test]
+fn docker_with_panes_of_this_machine() {
+    need_targets!();
+    let container = Container::new(Engine::Docker, "busybox");
+    conforms(&led_to(&container.flags()), true);
+}
+
+#[test]
+fn ssh_with_panes_of_this_machine() {
+    need_targets!();
+    let sshd = Sshd::new();
+    conforms(&led_to(&sshd.flags("cribplain")), true);
+}
+
 #[test]
 fn podman() {
     need_podman!();

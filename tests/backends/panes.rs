@@ -128,3 +128,28 @@ fn a_host_without_tmux_says_so_once() {
     assert!(code == 10 && text.contains("tmux"), "{code}: {text}");
     assert!(!sshd.home("cribplain").join("ran").exists());
 }
+
+#[test]
+fn panes_of_this_machine_lead_there_and_say_what_is_lost_with_the_connection() {
+    need_targets!();
+    let container = Container::new(Engine::Docker, "busybox");
+    let flags = [container.flags(), vec!["--panes".to_owned(), "host".to_owned()]].concat();
+    let mut rig = Rig::new(&flags, true);
+    let answer = rig.call("run_shell", command("kept=here; hostname"));
+    assert!(notices(&answer).contains("ends with the connection"), "{answer}");
+    let name = container.exec("hostname");
+    assert_eq!(rig.output("echo $kept; hostname"), format!("here\n{name}\n"));
+    container.act(crate::targets::Act::Restart);
+    let mut answer = rig.call("run_shell", command("echo \"[$kept]\""));
+    if !answer["error"].is_null() {
+        answer = rig.call("run_shell", command("echo \"[$kept]\""));
+    }
+    assert_eq!(answer["result"]["stdout"], "[]\n", "{answer}");
+}
+
+#[test]
+fn panes_of_this_machine_need_somewhere_to_lead() {
+    let said = run(&Program::with_panes(), &[], &["--panes", "host", "tools"]);
+    assert_eq!(said.status.code(), Some(2), "{}", all(&said));
+    assert!(all(&said).contains("--container"), "{}", all(&said));
+}

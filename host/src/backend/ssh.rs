@@ -399,7 +399,9 @@ impl Way for Ssh {
     }
 
     async fn terminal(&self, argv: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
-        let mut ssh: Vec<OsString> = ["ssh", "-t", "-o", "StrictHostKeyChecking=yes"].map(OsString::from).into();
+        let options = ["StrictHostKeyChecking=yes", "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes"];
+        let mut ssh: Vec<OsString> = ["ssh", "-t"].map(OsString::from).into();
+        ssh.extend(options.into_iter().flat_map(|option| ["-o".into(), option.into()]));
         ssh.extend(self.config_file.iter().flat_map(|file| ["-F".into(), file.into()]));
         ssh.extend(self.target.arguments());
         ssh.push(in_octal(&[b"exec ".as_slice(), &quote::words(&argv)].concat()).into());

@@ -72,9 +72,21 @@ struct Global {
     /// Act on this host: user@host:port, or a name of your ssh configuration
     #[arg(long, value_name = "TARGET")]
     ssh: Option<String>,
+    /// Where the panes of a container or host are: there, or on this machine, which needs no tmux there
+    #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "no_tmux")]
+    panes: Option<PanesAt>,
     /// Answer yes to every approval of this process
     #[arg(long, short)]
     yes: bool,
+}
+
+/// Where panes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum PanesAt {
+    /// Where commands run
+    There,
+    /// On this machine: they lead there, and end with the connection
+    Host,
 }
 
 impl Global {
@@ -89,7 +101,7 @@ impl Global {
     /// Adds what stands behind the subcommands.
     fn add_below(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         let Some((_, below)) = matches.subcommand() else { return Ok(()) };
-        let Self { config, policy, plugins, set, tmux, no_tmux, container, engine, ssh, yes } =
+        let Self { config, policy, plugins, set, tmux, no_tmux, container, engine, ssh, panes, yes } =
             Self::from_arg_matches(below)?;
         self.config = config.or(self.config.take());
         self.policy.extend(policy);
@@ -100,6 +112,7 @@ impl Global {
         self.container = container.or(self.container.take());
         self.engine = engine.or(self.engine);
         self.ssh = ssh.or(self.ssh.take());
+        self.panes = panes.or(self.panes);
         self.yes |= yes;
         self.add_below(below)
     }

@@ -1,7 +1,7 @@
 //! From the process's environment and flags to a host: the only place that reads either.
 
 use super::terminal::{Progress, Terminal};
-use super::{Global, notice};
+use super::{Global, PanesAt, notice};
 use crate::backend::Backend;
 use crate::backend::container::{self, ContainerName, Engine};
 use crate::backend::local::Local;
@@ -87,7 +87,16 @@ impl Setup {
         let backend = elsewhere.unwrap_or_else(|| {
             Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone())) as Arc<dyn Backend>
         });
-        let panes = panes(global, &settings, &backend, is_here, &mut notices).await?;
+        let local = || Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone()));
+        let panes = match global.panes {
+            Some(PanesAt::Host) if is_here => {
+                return Err(usage(
+                    "`--panes host` needs `--container` or `--ssh`: here panes are on this machine anyway",
+                ));
+            }
+            Some(PanesAt::Host) => panes_of_this_machine(global, &settings, local(), &backend).await?,
+            Some(PanesAt::There) | None => panes(global, &settings, &backend, is_here, &mut notices).await?,
+        };
         let context = CallContext {
             principal: format!("cli:{}", settings.config.agent.name),
             session: Arc::default(),
@@ -185,6 +194,22 @@ async fn panes(
             "this is a pane of the managed session `{session}`, which commands of this program would type into"
         );
         return Err(usage(message).hint("start it in another terminal, or with `--no-tmux`"));
+    }
+    Ok(Panes::Managed(Arc::new(tmux)))
+}
+
+/// Panes of this machine that lead to another place. Nothing is started yet.
+async fn panes_of_this_machine(
+    global: &Global,
+    settings: &Settings,
+    local: Arc<dyn Backend>,
+    there: &Arc<dyn Backend>,
+) -> Result<Panes, Failure> {
+    let session = global.tmux.as_deref().filter(|session| !session.is_empty());
+    let tmux = Tmux::leading_to(local, there.clone(), &settings.config, session)?;
+    if !tmux.is_there().await? {
+        return Err(Failure::new(Kind::Unavailable, "tmux is not installed on this machine")
+            .hint("install tmux, or leave `--panes host` away"));
     }
     Ok(Panes::Managed(Arc::new(tmux)))
 }

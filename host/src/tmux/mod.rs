@@ -66,6 +66,8 @@ impl Panes {
 /// The managed tmux of one host, opened when it is first needed.
 pub struct Tmux {
     backend: Arc<dyn Backend>,
+    /// Where the shells of the panes run, when that is elsewhere: panes of this machine that lead there.
+    inside: Option<Arc<dyn Backend>>,
     /// Without it commands may not run.
     is_demanded: bool,
     /// It was said that there is no tmux.
@@ -90,8 +92,10 @@ pub(crate) struct Session {
     generation: String,
     /// The process of our client, as the server knows it.
     client_pid: String,
-    /// Files of staged commands, on the backend.
+    /// Files of staged commands, where the shells of the panes run.
     directory: String,
+    /// That place, when it is elsewhere.
+    inside: Option<Arc<dyn Backend>>,
     /// Who works in a pane just now, in this process; how many commands its shell has not taken up.
     turns: std::sync::Mutex<HashMap<u32, Arc<Mutex<u32>>>>,
     /// Panes by name, as they were found last.
@@ -116,6 +120,7 @@ impl Tmux {
         let tmux = &config.tmux;
         Ok(Self {
             backend,
+            inside: None,
             is_demanded,
             has_told: AtomicBool::new(false),
             default,
@@ -125,6 +130,23 @@ impl Tmux {
             shell: tmux.default_shell.clone(),
             sessions: Mutex::default(),
         })
+    }
+
+    /// The same with panes that lead to another place, where no tmux is needed. They are sessions of their own, and end with the
+    /// connection.
+    ///
+    /// # Errors
+    ///
+    /// When the session's name cannot be one.
+    pub fn leading_to(
+        backend: Arc<dyn Backend>,
+        inside: Arc<dyn Backend>,
+        config: &Config,
+        session: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let owner = names::owner(&format!("{}-{}", config.agent.name, inside.name()));
+        let default = names::session(&owner, &owner, session)?;
+        Ok(Self { inside: Some(inside), owner, default, ..Self::new(backend, config, None, true)? })
     }
 
     /// The name of the default session.

@@ -8,11 +8,13 @@ use super::control::quoted;
 use super::pane::Pane;
 use super::server::FIELD;
 use super::wrapper::{self, Files, Shell};
+use crate::backend::Backend;
 use crate::envelope::{Failure, Kind, duration};
 use crate::marks::{Breaks, Scanner, State};
 use crate::policy::shell::AdmittedCommand;
 use crate::quote::word;
 use crate::scope::random_id;
+use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +36,8 @@ const BEGIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_
 const LAST_MOMENT: Duration = Duration::from_millis(20);
 /// How often a pane is looked at while its command runs: nothing tells of one that was given another process.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
+/// The file of a command that is not to run any more.
+const NOTHING: &str = "return 0\n";
 /// What is said of a pane that was known and is not there any more.
 pub(super) const GONE: &str = "the pane is gone";
 /// Characters of a command by which others learn what holds a pane.
@@ -204,7 +208,8 @@ fn ready(pane: &Pane, condition: &Condition) -> Result<(), Failure> {
         return Err(busy(format!("`{program}` fills the screen of pane {}", pane.shown()))
             .hint("leave it with send-keys (`q`, `C-c`), or use another pane"));
     }
-    if Shell::named(program).is_none() {
+    // What a pane runs that leads elsewhere is the way there.
+    if pane.session.inside.is_none() && Shell::named(program).is_none() {
         return Err(busy(format!("`{program}` runs in pane {} and would read the command", pane.shown()))
             .hint("end it with send-keys `C-c` or `C-d`, or use another pane"));
     }
@@ -434,6 +439,11 @@ impl Session {
         let files = self.files(number, &self.client_pid, staged.attempt);
         let script = wrapper::script(shell, staged.command.text(), staged.nonce, &files);
         let [condition, program, directory, people] = self.asked(number);
+        if let Some(inside) = &self.inside {
+            write_inside(&**inside, &files, &script).await?;
+            let [_, condition, program, people] = self.client.run_all([hold, condition, program, people]).await?;
+            return Condition::read(number, [condition, program, Said::default(), people]);
+        }
         let [set, save, delete] = self.written(number, &script, &files);
         let lines = [hold, condition, program, directory, people, set, save, delete];
         let [_, condition, program, directory, people, ..] = self.client.run_all(lines).await?;
@@ -443,7 +453,10 @@ impl Session {
     /// Takes the command from the file that was staged last.
     async fn unstage(&self, number: u32, attempt: u32) {
         let files = self.files(number, &self.client_pid, attempt);
-        let _ = self.client.run_all(self.written(number, "return 0\n", &files)).await;
+        match &self.inside {
+            Some(inside) => _ = write_inside(&**inside, &files, NOTHING).await,
+            None => _ = self.client.run_all(self.written(number, NOTHING, &files)).await,
+        }
     }
 
     /// What has the server write a script.
@@ -482,6 +495,10 @@ impl Session {
         }
         // What the wrapper wrote last; asked through the server, so that it is the pane's machine that is asked.
         let files = self.files(number, client, 0);
+        if let Some(inside) = &self.inside {
+            let arguments = [nonce, &files.state].map(OsString::from);
+            return Ok(inside.run_script(r#"grep -q -e "^$1 running" -- "$2""#, &arguments).await?.0 != 0);
+        }
         let check = format!("grep -q -e '^{nonce} running' -- {}", word(&files.state));
         let asked = format!(
             "if-shell {} 'set-option -p -t %{number} @toolcrib_runs 1' 'set-option -p -t %{number} @toolcrib_runs 0'",
@@ -501,6 +518,15 @@ impl Session {
     fn files(&self, number: u32, client: &str, attempt: u32) -> Files {
         let file = |what| format!("{}/{what}-{number}-{client}", self.directory);
         Files { script: format!("{}-{attempt}", file("t")), state: file("s") }
+    }
+}
+
+/// Writes the file of a command where panes lead to.
+async fn write_inside(inside: &dyn Backend, files: &Files, script: &str) -> Result<(), Failure> {
+    let arguments = [&files.script, script].map(OsString::from);
+    match inside.run_script("umask 077; printf %s \"$2\" >\"$1\"", &arguments).await? {
+        (0, _) => Ok(()),
+        _ => Err(Failure::new(Kind::Unavailable, format!("`{}` cannot be written on {}", files.script, inside.name()))),
     }
 }
 

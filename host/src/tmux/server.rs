@@ -7,7 +7,7 @@ use super::screen::said;
 use super::{Session, Tmux, Version};
 use crate::backend::{Backend, Finished, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
-use crate::sanitize;
+use crate::{quote, sanitize};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ const SOCKET_PATH: usize = 107;
 /// Fields in what the server prints of itself; no name of ours contains it.
 pub(super) const FIELD: char = '|';
 
-/// Makes directory, server and session, as far as they are not there. Arguments: directory, session, owner, shell, most sessions.
+/// Makes directory, server and session, as far as they are not there. Arguments: directory, session, owner, shell, most sessions,
+/// and where panes lead elsewhere the command line for that and the kind of the shell there.
 /// Prints the shell of new panes and its kind; a word on stderr with a status of its own says what is wrong.
 const BRING_UP: &str = r##"
 set -u
@@ -47,8 +48,10 @@ if [ -n "$(find "$dir" -prune \( -perm -020 -o -perm -002 \))" ]; then
 fi
 chmod 700 -- "$dir" || exit 11
 find "$dir" -name '[ts]-*' -mtime +1 -exec rm -f {} + 2>/dev/null
-login=
-if [ -z "$shell" ]; then
+program=$6
+if [ -n "$program" ]; then
+    shell=/bin/sh
+elif [ -z "$shell" ]; then
     login=$(getent passwd "$(id -u)" 2>/dev/null | cut -d: -f7)
     shell=${login:-/bin/sh}
 fi
@@ -57,6 +60,8 @@ case ${shell##*/} in bash | zsh | dash | ash | sh) ;; *) echo "unknown $shell" ;
 kind=${shell##*/}
 [ "$kind" != sh ] || kind=$(readlink -f /bin/sh) kind=${kind##*/}
 case $kind in bash | zsh) ;; *) kind=posix ;; esac
+kind=${7:-$kind}
+shell=${program:-$shell}
 ours() { tmux -S "$dir/socket" list-sessions -F '#{@toolcrib_owner} #{session_name}' 2>/dev/null ; }
 if ! tmux -S "$dir/socket" has-session -t "=$session" 2>/dev/null; then
     [ "$(ours | grep -c "^$owner ")" -lt "$most" ] || exit 12
@@ -81,6 +86,15 @@ fi
 echo "shell $shell"
 echo "kind $kind"
 "##;
+
+/// Prints the shell for panes that lead elsewhere.
+const SHELL_INSIDE: &str =
+    r#"command -v bash || case $(readlink -f /bin/sh) in */bash) echo /bin/bash ;; *) echo /bin/sh ;; esac"#;
+/// Becomes that shell, as a login shell.
+const BECOME_SHELL: &str = r#"PAGER=cat GIT_PAGER=cat; export PAGER GIT_PAGER; exec "$0" -l"#;
+/// Makes a directory that is this user's alone.
+const PRIVATE_DIRECTORY: &str = r#"umask 077
+mkdir -p -- "$1" && [ ! -L "$1" ] && [ -O "$1" ] && chmod 700 -- "$1""#;
 
 /// What bringing up a session told.
 struct Up {
@@ -151,14 +165,19 @@ impl Tmux {
             return Err(Failure::new(Kind::Unavailable, message).hint("set XDG_STATE_HOME to a shorter path"));
         }
         let most = self.max_sessions.to_string();
-        let script = [BRING_UP, "sh", &state, name, &self.owner, &self.shell, &most];
+        let (program, kind) = self.program_inside().await?;
+        let script = [BRING_UP, "sh", &state, name, &self.owner, &self.shell, &most, &program, &kind];
         let argv: Vec<OsString> = ["/bin/sh", "-c"].into_iter().chain(script).map(OsString::from).collect();
         let (status, stdout, stderr) = run_to_end(&*self.backend, argv).await?;
         match status {
-            0 => Ok(Up {
-                made: stdout.lines().any(|line| line == "made"),
-                notices: stdout.lines().filter_map(odd_shell).collect(),
-            }),
+            0 => {
+                let made = stdout.lines().any(|line| line == "made");
+                let leads = self.inside.as_ref().filter(|_| made).map(|inside| inside.name());
+                let leads = leads.map(|name| {
+                    format!("panes are of this machine and lead to {name}: what runs in them ends with the connection")
+                });
+                Ok(Up { made, notices: stdout.lines().filter_map(odd_shell).chain(leads).collect() })
+            }
             10 => Err(no_tmux(self.backend.name())),
             11 => Err(Failure::new(Kind::Unavailable, format!("`{state}` cannot be a directory of its own"))
                 .hint("it has to be yours, and no link")),
@@ -171,6 +190,32 @@ impl Tmux {
             _ => {
                 Err(Failure::new(Kind::Unavailable, format!("tmux does not start: {}", sanitize::line(stderr.trim()))))
             }
+        }
+    }
+
+    /// The command line by which panes lead elsewhere, and the kind of the shell there; both empty where they do not.
+    async fn program_inside(&self) -> Result<(String, String), Failure> {
+        let Some(inside) = &self.inside else { return Ok(Default::default()) };
+        let (_, shell) = inside.run_script(SHELL_INSIDE, &[]).await?;
+        let shell = String::from_utf8_lossy(&shell).trim().to_owned();
+        let kind = if shell.ends_with("/bash") { "bash" } else { "posix" };
+        let argv = inside.terminal(["/bin/sh", "-c", BECOME_SHELL, &shell].map(OsString::from).into()).await?;
+        let program = String::from_utf8(quote::words(&argv)).map_err(|_| {
+            Failure::new(Kind::Unavailable, format!("the way to {} is no text, so tmux cannot use it", inside.name()))
+        })?;
+        Ok((program, kind.into()))
+    }
+
+    /// The directory of staged commands, where the shells of the panes run.
+    async fn staged(&self) -> Result<String, Failure> {
+        let Some(inside) = &self.inside else { return self.state().await };
+        let own = inside.facts().await?.own.join("panes").display().to_string();
+        match inside.run_script(PRIVATE_DIRECTORY, &[OsString::from(&own)]).await? {
+            (0, _) => Ok(own),
+            _ => Err(Failure::new(
+                Kind::Unavailable,
+                format!("`{own}` cannot be a directory of its own on {}", inside.name()),
+            )),
         }
     }
 
@@ -191,7 +236,8 @@ impl Tmux {
             id: id.to_owned(),
             generation,
             client_pid: client_pid.to_owned(),
-            directory: self.state().await?,
+            directory: self.staged().await?,
+            inside: self.inside.clone(),
             turns: std::sync::Mutex::default(),
             known: std::sync::Mutex::default(),
             client,
