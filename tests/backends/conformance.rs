@@ -600,7 +600,7 @@ fn closed_files(rig: &mut Rig) {
         let said = rig.failure("read_file", json!({ "path": path }));
         assert!(said.starts_with("denied: ") && !said.contains("SECRET"), "reading {path}: {said}");
     }
-    assert_eq!(rig.output("cksum /etc/passwd ~/.profile >sums 2>&1; true"), "");
+    assert_eq!(rig.output("md5sum /etc/passwd ~/.profile >sums 2>&1; true"), "");
     for path in [
         "/etc/passwd",
         "/etc/new",
@@ -620,7 +620,7 @@ fn closed_files(rig: &mut Rig) {
         let said = rig.failure("write_file", json!({ "path": path, "content": "new" }));
         assert!(said.starts_with("denied: "), "writing {path}: {said}");
     }
-    assert_eq!(rig.output("cksum /etc/passwd ~/.profile 2>&1 | cmp - sums && echo same"), "same\n");
+    assert_eq!(rig.output("md5sum /etc/passwd ~/.profile 2>&1 | cmp - sums && echo same"), "same\n");
     assert_eq!(rig.output("ls /etc/new /usr/new /bin/new ~/.ssh/new 2>/dev/null; true"), "");
     // Reading the system's files is open, and so is a neighbour with a similar name.
     let answer = rig.read_file("/etc/passwd");
@@ -770,7 +770,8 @@ fn busy(rig: &mut Rig) {
 
 /// The directory of its socket is for nobody else, and this machine's own server is not used for other places.
 fn private_server(rig: &mut Rig) {
-    if !rig.panes {
+    // Panes of this machine that lead elsewhere have their server here.
+    if !rig.panes || rig.output("echo \"${TMUX:-none}\"") == "none\n" {
         return;
     }
     assert_eq!(rig.output("stat -c %a \"$(dirname \"${TMUX%%,*}\")\""), "700\n");
