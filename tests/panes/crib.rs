@@ -111,6 +111,17 @@ impl Crib {
         lines.collect::<Vec<_>>().join("\n")
     }
 
+    /// Waits until the shared pane shows a text; false when it does not within some seconds.
+    pub(crate) fn shows(&mut self, text: &str) -> bool {
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < std::time::Duration::from_secs(10) {
+            if self.screen().contains(text) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Types into the shared pane.
     pub(crate) fn type_keys(&mut self, keys: &[&str]) {
         self.result("send-keys", declared(json!({ "keys": keys })));

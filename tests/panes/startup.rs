@@ -60,7 +60,8 @@ fn a_startup_file_that_ends_the_shell_is_said_to() {
     let mut crib = crib("exit 3\n");
     for attempt in 1..=3 {
         let said = crib.refusal(&format!("echo {attempt}"));
-        assert!(said.starts_with("unavailable: "), "{said}");
+        // When the server went with its last shell, nobody can say whether the line was read.
+        assert!(said.starts_with("unavailable: ") || said.starts_with("outcome_unknown: "), "{said}");
     }
 }
 
