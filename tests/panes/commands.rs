@@ -193,7 +193,7 @@ fn what_was_not_waited_for_runs_on_and_keeps_its_output() {
     assert!(pane.starts_with('%') && pane.contains('@'), "{pane}");
     let answer = crib.within("echo next", "5s");
     assert_eq!(answer["result"]["stdout"], "next\n", "{answer}");
-    assert!(crib.screen().contains("slow"));
+    assert!(crib.shows("slow"));
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn text_and_enter_answer_a_question() {
     let place = crib.result("send-keys", declared(json!({ "literal_text": "one ", "keys": ["t", "w", "o"] })));
     assert_eq!((&place["session"], &place["pane"]), (&json!("toolcrib-agent"), &json!("shared")));
     assert_eq!(answered(&mut crib, " three"), "one two three");
-    assert!(crib.screen().contains("got one two three"));
+    assert!(crib.shows("got one two three"));
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn while_a_person_types_no_command_is_typed_between() {
     person.tmux(&["send-keys", "-t", "person", "Enter"]);
     let answer = once_quiet(&mut crib, "echo mine");
     assert_eq!(answer["result"]["stdout"], "mine\n", "{answer}");
-    assert!(crib.screen().contains("half"), "{}", crib.screen());
+    assert!(crib.shows("half"), "{}", crib.screen());
 }
 
 /// Output reaches whoever watches while the command runs.
