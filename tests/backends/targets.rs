@@ -132,27 +132,37 @@ impl Container {
     }
 
     pub(crate) fn act(&self, act: Act) {
-        let verb: &[&str] = match act {
-            // `stop` gives up when the machine is busy.
+        match act {
+            Act::Start => self.insist("start"),
+            Act::Pause => self.insist("pause"),
+            Act::Unpause => self.insist("unpause"),
             Act::Stop => {
-                self.engine.done(&["kill", &self.name]);
+                // `stop` gives up when the machine is busy; `kill` may complain there, and has killed all the same.
+                run(self.engine.name(), &["kill", &self.name]);
                 let format = ["container", "inspect", "--format", "{{.State.Running}}", &self.name];
-                return toolcrib_tests::eventually("it has stopped", || self.engine.done(&format) == "false");
+                toolcrib_tests::eventually("it has stopped", || self.engine.done(&format) == "false");
             }
-            Act::Start => &["start"],
             Act::Restart => {
                 self.act(Act::Stop);
-                return self.act(Act::Start);
+                self.act(Act::Start);
             }
-            Act::Pause => &["pause"],
-            Act::Unpause => &["unpause"],
             Act::Remove => {
                 // The same holds for removing what runs.
                 run(self.engine.name(), &["kill", &self.name]);
-                self.engine.remove()
+                self.engine.done(&[self.engine.remove(), &[self.name.as_str()]].concat());
             }
-        };
-        self.engine.done(&[verb, &[self.name.as_str()]].concat());
+        }
+    }
+
+    /// Has it done, whatever podman 4.3 first complains about on a busy machine.
+    fn insist(&self, verb: &str) {
+        toolcrib_tests::eventually(verb, || {
+            let said = run(self.engine.name(), &[verb, &self.name]);
+            if !said.status.success() {
+                eprintln!("{verb} {}: {}", self.name, String::from_utf8_lossy(&said.stderr));
+            }
+            said.status.success()
+        });
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Backend, Finished, Input, Process, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
 use async_trait::async_trait;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -83,13 +83,12 @@ impl ContainerName {
     }
 }
 
-/// A container as a backend.
+/// A container as a backend; `home` is the user's on this machine.
 #[must_use]
-pub fn container(name: ContainerName, engine: Option<Engine>, socket: Option<String>) -> Arc<dyn Backend> {
+pub fn container(name: ContainerName, engine: Option<Engine>, socket: Option<String>, home: &Path) -> Arc<dyn Backend> {
     let shown = format!("container:{}", name.0);
     // Its program is started on this machine, where nothing else of the call lands.
-    let home = std::env::var_os("HOME").map_or_else(|| "/".into(), PathBuf::from);
-    let local = Local::new("/".into(), home.clone(), home);
+    let local = Local::new("/".into(), home.into(), home.into());
     Arc::new(Remote::new(Container { shown, name, engine, socket, local, found: OnceCell::new() }))
 }
 

@@ -169,11 +169,6 @@ impl<W: Way> Remote<W> {
         Self { way: Arc::new(way), facts: OnceCell::new(), runner: Mutex::default() }
     }
 
-    /// Starts a program; returns when it has begun.
-    async fn framed(&self, argv: Vec<OsString>, call: Option<String>, shell: Shell) -> Result<Framed<W>, Failure> {
-        framed(self.way.clone(), argv, call, shell).await
-    }
-
     /// Runs a short script of ours that may be run twice, in the shell that stays open for them; returns status and standard output.
     async fn script(&self, text: &str, arguments: &[OsString]) -> Result<(i32, Vec<u8>), Failure> {
         let work = async {
@@ -240,6 +235,7 @@ fn sh(text: &str, arguments: Vec<OsString>) -> Vec<OsString> {
     ["/bin/sh", "-c", text, "sh"].map(OsString::from).into_iter().chain(arguments).collect()
 }
 
+/// Starts a program; returns when it has begun.
 async fn framed<W: Way>(
     way: Arc<W>,
     argv: Vec<OsString>,
@@ -297,7 +293,7 @@ impl<W: Way> Backend for Remote<W> {
 
     /// Variables that settings name are this machine's: there, commands have the environment of that place.
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
-        Ok(Box::new(self.framed(spec.argv, spec.call, Shell::Login).await?))
+        Ok(Box::new(framed(self.way.clone(), spec.argv, spec.call, Shell::Login).await?))
     }
 
     async fn open(&self, spec: ProcessSpec) -> Result<(Box<dyn Process>, Input), Failure> {

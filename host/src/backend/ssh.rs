@@ -133,11 +133,11 @@ fn is_host(host: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
-/// A host as a backend. `config_file` takes the place of the user's own configuration; the control socket comes below `directory`.
+/// A host as a backend. `config_file` takes the place of the user's own configuration; the control socket comes below `directory`; `home`
+/// is the user's on this machine.
 #[must_use]
-pub fn ssh(target: SshTarget, config_file: Option<PathBuf>, directory: &Path) -> Arc<dyn Backend> {
-    let home = std::env::var_os("HOME").map_or_else(|| "/".into(), PathBuf::from);
-    let local = Local::new("/".into(), home.clone(), home.clone());
+pub fn ssh(target: SshTarget, config_file: Option<PathBuf>, directory: &Path, home: &Path) -> Arc<dyn Backend> {
+    let local = Local::new("/".into(), home.into(), home.into());
     let is_short = directory.as_os_str().len() <= DIRECTORY_BYTES;
     let directory = if is_short { directory.to_owned() } else { "/tmp".into() };
     let config_file = config_file.or_else(|| Some(home.join(".ssh/config")).filter(|file| file.exists()));
@@ -246,23 +246,17 @@ impl Ssh {
     }
 
     /// Starts a channel. One that could not be opened has started nothing, so a connection that has ended is made anew.
-    async fn channel(&self, command: &str, input: Stdio) -> Result<(Channel, Option<ChildStdin>), Failure> {
-        let mut input = Some(input);
-        for is_last in [false, true] {
-            let session = self.link().await?;
-            let mut command = session.clone().arc_raw_command(command);
-            let stdin = input.take().unwrap_or_else(Stdio::piped);
-            match command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().await {
-                Ok(mut child) => {
-                    let stdin = child.stdin().take();
-                    let (stdout, stderr) = (child.stdout().take(), child.stderr().take());
-                    return Ok((Channel { stdout, stderr, child: Some(child) }, stdin));
-                }
-                Err(error) if is_last => return Err(self.unavailable(&told(&error))),
-                Err(_) => self.forget(&session),
-            }
+    async fn channel(&self, command: &str) -> Result<(Channel, Option<ChildStdin>), Failure> {
+        let session = self.link().await?;
+        let mut opened = spawn(&session, command).await;
+        if opened.is_err() {
+            self.forget(&session);
+            opened = spawn(&self.link().await?, command).await;
         }
-        unreachable!("the last attempt returns")
+        let mut child = opened.map_err(|error| self.unavailable(&told(&error)))?;
+        let stdin = child.stdin().take();
+        let (stdout, stderr) = (child.stdout().take(), child.stderr().take());
+        Ok((Channel { stdout, stderr, child: Some(child) }, stdin))
     }
 
     /// Gives up a connection, unless another one has taken its place.
@@ -333,6 +327,11 @@ impl Ssh {
     }
 }
 
+async fn spawn(session: &Arc<Session>, command: &str) -> Result<Child<Arc<Session>>, openssh::Error> {
+    let mut command = session.clone().arc_raw_command(command);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().await
+}
+
 /// This user's alone.
 fn private() -> Permissions {
     Permissions::from_mode(0o700)
@@ -369,7 +368,7 @@ impl Way for Ssh {
     }
 
     async fn start(&self, given: Script) -> Result<Box<dyn Process>, Failure> {
-        let (channel, input) = self.channel(BY_INPUT, Stdio::piped()).await?;
+        let (channel, input) = self.channel(BY_INPUT).await?;
         if let Some(mut input) = input {
             let text = script(&given);
             // A link that is cut is told by the channel.
@@ -382,7 +381,7 @@ impl Way for Ssh {
     }
 
     async fn open(&self, given: Script) -> Result<(Box<dyn Process>, Input), Failure> {
-        let (channel, input) = self.channel(&in_octal(&script(&given)), Stdio::piped()).await?;
+        let (channel, input) = self.channel(&in_octal(&script(&given))).await?;
         let input = input.ok_or_else(|| self.unavailable("the channel has no input"))?;
         Ok((Box::new(channel), Box::new(input)))
     }

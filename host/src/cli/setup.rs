@@ -84,10 +84,8 @@ impl Setup {
         }
         let tools = Registry::load(BUILTINS, &directories, &settings.config.limits);
         let is_here = elsewhere.is_none();
-        let backend = elsewhere.unwrap_or_else(|| {
-            Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone())) as Arc<dyn Backend>
-        });
-        let local = || Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone()));
+        let local = || Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone())) as Arc<dyn Backend>;
+        let backend = elsewhere.unwrap_or_else(local);
         let panes = match global.panes {
             Some(PanesAt::Host) if is_here => {
                 return Err(usage(
@@ -133,7 +131,7 @@ fn elsewhere(global: &Global, settings: &Settings, dirs: &Dirs) -> Result<Option
         }
         (Some(name), None) => {
             let engine = global.engine.or_else(|| Engine::from_str(&config.engine, false).ok());
-            Ok(Some(container::container(ContainerName::parse(&name)?, engine, given(&config.socket))))
+            Ok(Some(container::container(ContainerName::parse(&name)?, engine, given(&config.socket), &dirs.home)))
         }
         (None, Some(target)) => {
             let config_file = given(&settings.config.ssh.config_file);
@@ -149,7 +147,7 @@ fn elsewhere(global: &Global, settings: &Settings, dirs: &Dirs) -> Result<Option
             let directory =
                 std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|directory| directory.is_dir());
             let directory = directory.unwrap_or_else(std::env::temp_dir);
-            Ok(Some(ssh::ssh(SshTarget::parse(&target)?, config_file, &directory)))
+            Ok(Some(ssh::ssh(SshTarget::parse(&target)?, config_file, &directory, &dirs.home)))
         }
     }
 }

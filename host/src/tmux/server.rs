@@ -35,7 +35,7 @@ pub(super) const FIELD: char = '|';
 
 /// Makes directory, server and session, as far as they are not there. Arguments: directory, session, owner, shell, most sessions,
 /// and where panes lead elsewhere the command line for that and the kind of the shell there.
-/// Prints the shell of new panes and its kind; a word on stderr with a status of its own says what is wrong.
+/// Prints `made` for a new session, and of a login shell that panes do not use why; a status of its own says what is wrong.
 const BRING_UP: &str = r##"
 set -u
 umask 077
@@ -83,8 +83,6 @@ if [ "$(tmux -S "$dir/socket" show-options -qv -t "=$session:" @toolcrib_owner)"
     tmux -S "$dir/socket" has-session -t "=$session" 2>/dev/null && exit 14
     exit 15
 fi
-echo "shell $shell"
-echo "kind $kind"
 "##;
 
 /// Prints the shell for panes that lead elsewhere.
