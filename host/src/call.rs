@@ -10,6 +10,7 @@ use crate::config::Limits;
 use crate::definition::Tool;
 use crate::envelope::{Content, Envelope, Failure, Kind, Output};
 use crate::event::{Event, EventSink};
+use crate::http::Egress;
 use crate::output::OutputStore;
 use crate::policy::Policy;
 use crate::policy::approval::Approver;
@@ -44,6 +45,7 @@ pub struct Host {
     pub(crate) policy: Policy,
     pub(crate) audit: Audit,
     pub(crate) output: Arc<OutputStore>,
+    pub(crate) egress: Arc<Egress>,
     pub(crate) permits: Semaphore,
 }
 
@@ -128,7 +130,8 @@ impl Host {
     /// Compiles a plugin and learns its tools, the first time.
     pub(crate) async fn ready<'c>(&self, plugin: &Arc<Plugin>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
         let limits = &self.policy.config().limits;
-        context.tools.ready(plugin, &self.sandbox, || Scope::for_definitions(limits, context.backend.clone())).await
+        let scope = || Scope::for_definitions(limits, context.backend.clone(), self.egress.clone());
+        context.tools.ready(plugin, &self.sandbox, scope).await
     }
 }
 
@@ -188,6 +191,7 @@ impl<'h> Call<'h> {
             approver: context.approver.clone(),
             cancel: context.cancel.child_token(),
             output: host.output.clone(),
+            egress: host.egress.clone(),
             limits: host.policy.config().limits.clone(),
         });
         let plugin = OnceLock::new();

@@ -4,17 +4,22 @@
 //! grants of it.
 
 mod allowlist;
+mod hosts;
 mod layers;
 mod narrow;
 mod read;
+pub(crate) mod requests;
 
 pub use allowlist::Allowlist;
+pub use hosts::{HostList, HostPattern};
 pub use layers::{Origins, PolicySource, Settings, Sources};
 pub use read::{ConfigError, Origin, Place};
 
+use narrow::Bound;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,6 +47,8 @@ pub struct Config {
     pub ssh: Ssh,
     /// Panes that people can watch and join.
     pub tmux: Tmux,
+    /// How web servers are reached.
+    pub network: Network,
     /// How much a call may use.
     pub limits: Limits,
     /// `[plugin.NAME]` by name; ask [`Config::plugin_rights`] what a plugin may do.
@@ -78,6 +85,27 @@ pub struct Tools {
     pub files_enabled: bool,
     /// Where tools may write; [`Config::allowed_paths`] and [`Config::opened_paths`] decide on a path.
     pub files_allowed_paths: Allowlist,
+    /// Whether tools may make requests to web servers at all, `web_search` not counted.
+    pub fetch_enabled: bool,
+    /// Whether a person is asked before a request is made.
+    pub fetch_confirm: bool,
+    /// Whether requests may go without encryption.
+    pub fetch_plain_http: bool,
+    /// The hosts that may be reached; [`Config::allowed_domains`] and [`Config::opened_domains`] decide on a host.
+    pub fetch_allowed_domains: HostList,
+    /// Hosts that are never reached.
+    pub fetch_blocked_domains: Vec<HostPattern>,
+    /// Addresses that may be reached besides public ones, ranges all; [`Config::private_ranges`] decides on one.
+    #[serde(deserialize_with = "ranges")]
+    pub fetch_private_ranges: Vec<HostPattern>,
+    /// The ports of public addresses that may be reached.
+    #[serde(deserialize_with = "ports")]
+    pub fetch_ports: Vec<u16>,
+    /// Whether `web_search` is there.
+    pub search_enabled: bool,
+    /// The URL that `web_search` asks: of the web, without user, query and fragment, and with a `/` at its end.
+    #[serde(deserialize_with = "base")]
+    pub search_endpoint: String,
 }
 
 /// `[backend]`; with neither container nor host it is this machine.
@@ -117,6 +145,20 @@ pub struct Tmux {
     pub max_panes: u64,
     /// The shell of new panes, by its path; empty means the login shell.
     pub default_shell: String,
+}
+
+/// `[network]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// How long a request may take, with all its redirects.
+    #[serde(deserialize_with = "between::<1, 3600, _>")]
+    pub fetch_timeout_secs: u64,
+    /// Name servers that take the place of the system's, as they are written; [`Network::dns_servers`] reads them.
+    #[serde(deserialize_with = "name_servers")]
+    pub dns_servers: Vec<String>,
+    /// A PEM file with certificates that are trusted besides the system's.
+    pub ca_file: String,
 }
 
 /// `[approval]`
@@ -227,6 +269,9 @@ pub struct PluginSection {
     /// The directories it may read and write in.
     #[serde(default)]
     pub files: PluginFiles,
+    /// The requests it may make.
+    #[serde(default)]
+    pub http: PluginHttp,
 }
 
 /// `[plugin.NAME.files]`; an empty list means nowhere.
@@ -241,6 +286,24 @@ pub struct PluginFiles {
     pub write: Option<Vec<PathBuf>>,
 }
 
+/// `[plugin.NAME.http]`; an empty list means none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginHttp {
+    /// The hosts it may reach.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "plugin_hosts")]
+    pub hosts: Option<Vec<HostPattern>>,
+    /// The methods its requests may have; GET and HEAD unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "methods")]
+    pub methods: Option<Vec<String>>,
+    /// The path prefixes it may reach, by whole segments; all unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "prefixes")]
+    pub paths: Option<Vec<String>>,
+    /// What its relative URLs start from.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "own_base")]
+    pub base: Option<String>,
+}
+
 /// What the configuration lets a plugin do, once `[tools]` lets any plugin do it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginRights {
@@ -250,16 +313,31 @@ pub struct PluginRights {
     pub read: Vec<Allowlist>,
     /// Where it may write: within every one of these.
     pub write: Vec<Allowlist>,
+    /// The requests it may make; `None` where it has no right to any.
+    pub http: Option<HttpRights>,
+}
+
+/// The requests that a plugin may make, as far as its section tells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpRights {
+    /// The hosts it may reach: within every one of these.
+    pub hosts: Vec<HostList>,
+    /// The methods its requests may have: in every one of these.
+    pub methods: Vec<Vec<String>>,
+    /// The path prefixes it may reach: below an entry of every one of these; all paths where there is no list.
+    pub paths: Vec<Vec<String>>,
+    /// What its relative URLs start from.
+    pub base: Option<String>,
 }
 
 /// What the values themselves do not tell after they were narrowed.
 ///
-/// Lists are intersected by spelling. A link below one directory may lead out of another, so a path whose links are
-/// resolved has to be held against each list that took part.
+/// Lists are intersected by spelling. A link below one directory may lead out of another, and a name to an address of
+/// another list, so what they turn out to be has to be held against each list that took part.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Bounds {
     /// By dotted key: the list before it was narrowed, if there was one, then each list that narrowed it.
-    lists: BTreeMap<String, Vec<Allowlist>>,
+    lists: BTreeMap<String, Vec<Bound>>,
     /// By plugin: the digests demanded of it; two different ones let no bytes pass.
     digests: BTreeMap<String, Vec<String>>,
 }
@@ -274,7 +352,7 @@ impl Config {
     /// Returns the lists within each of which a written file has to lie, links resolved on both sides.
     #[must_use]
     pub fn allowed_paths(&self) -> Vec<Allowlist> {
-        self.with_bounds(self.tools.files_allowed_paths.clone(), "tools.files_allowed_paths")
+        self.with_bounds(Some(self.tools.files_allowed_paths.clone()), "tools.files_allowed_paths", Bound::paths)
     }
 
     /// Returns the directories that the user's own layers name: only these open sensitive directories.
@@ -282,11 +360,44 @@ impl Config {
     /// A list that a policy or an untrusted project puts in place of "no restriction" opens nothing.
     #[must_use]
     pub fn opened_paths(&self) -> &[PathBuf] {
-        let before = self.bounds.lists.get("tools.files_allowed_paths").and_then(|lists| lists.first());
+        let before = self.bounds.first("tools.files_allowed_paths").and_then(Bound::paths);
         match before.unwrap_or(&self.tools.files_allowed_paths) {
             Allowlist::Any => &[],
             Allowlist::Only(directories) => directories,
         }
+    }
+
+    /// Returns the lists in each of which a host has to be: the effective one, then those that it was narrowed from.
+    #[must_use]
+    pub fn allowed_domains(&self) -> Vec<HostList> {
+        self.with_bounds(Some(self.tools.fetch_allowed_domains.clone()), "tools.fetch_allowed_domains", Bound::hosts)
+    }
+
+    /// Returns the hosts that the user's own layers name: only these open private addresses.
+    ///
+    /// A list that a policy or an untrusted project puts in place of "no restriction" opens nothing.
+    #[must_use]
+    pub fn opened_domains(&self) -> &[HostPattern] {
+        let before = self.bounds.first("tools.fetch_allowed_domains").and_then(Bound::hosts);
+        match before.unwrap_or(&self.tools.fetch_allowed_domains) {
+            HostList::Any => &[],
+            HostList::Only(patterns) => patterns,
+        }
+    }
+
+    /// Returns the lists of private addresses, the effective one first: open is what each of them covers.
+    #[must_use]
+    pub fn private_ranges(&self) -> Vec<Vec<HostPattern>> {
+        self.with_bounds(Some(self.tools.fetch_private_ranges.clone()), "tools.fetch_private_ranges", Bound::ranges)
+    }
+
+    /// Returns the lists of private addresses that a policy or an untrusted project has set: what one of them does not cover stays closed,
+    /// also where a host is named.
+    #[must_use]
+    pub fn private_bounds(&self) -> Vec<Vec<HostPattern>> {
+        let lists = self.bounds.lists.get("tools.fetch_private_ranges").into_iter().flatten();
+        // The first is the user's own.
+        lists.skip(1).filter_map(Bound::ranges).cloned().collect()
     }
 
     /// Returns what the plugin `name` with these bytes may do; `embedded` says that they are part of this binary.
@@ -298,22 +409,60 @@ impl Config {
         let named = section.sha256.as_ref().map_or(embedded, |digest| digest.eq_ignore_ascii_case(sha256));
         let mut demanded = self.bounds.digests.get(name).into_iter().flatten();
         let about_it = named && demanded.all(|digest| digest.eq_ignore_ascii_case(sha256));
-        let lists = |directories: Option<Vec<PathBuf>>, key| match directories {
-            _ if !about_it => vec![Allowlist::NOTHING],
-            None if embedded => self.with_bounds(Allowlist::Any, &format!("plugin.{name}.files.{key}")),
-            own => self.with_bounds(Allowlist::Only(own.unwrap_or_default()), &format!("plugin.{name}.files.{key}")),
+        let lists = |directories: Option<Vec<PathBuf>>, key| {
+            let own = match directories {
+                _ if !about_it => return vec![Allowlist::NOTHING],
+                None if embedded => Allowlist::Any,
+                own => Allowlist::Only(own.unwrap_or_default()),
+            };
+            self.with_bounds(Some(own), &format!("plugin.{name}.files.{key}"), Bound::paths)
         };
         PluginRights {
             shell: about_it && section.shell.unwrap_or(embedded),
             read: lists(section.files.read, "read"),
             write: lists(section.files.write, "write"),
+            http: if about_it { self.http_rights(name, section.http, embedded) } else { None },
         }
     }
 
-    fn with_bounds(&self, effective: Allowlist, key: &str) -> Vec<Allowlist> {
-        let mut lists = vec![effective];
-        lists.extend(self.bounds.lists.get(key).into_iter().flatten().cloned());
-        lists
+    /// Returns what a plugin may request whose section `own` is in.
+    fn http_rights(&self, name: &str, own: PluginHttp, embedded: bool) -> Option<HttpRights> {
+        let key = |key| format!("plugin.{name}.http.{key}");
+        let hosts = match own.hosts {
+            None if embedded => HostList::Any,
+            hosts => HostList::Only(hosts.unwrap_or_default()),
+        };
+        let hosts = self.with_bounds(Some(hosts), &key("hosts"), Bound::hosts);
+        let methods = own.methods.unwrap_or_else(|| requests::READING_METHODS.map(str::to_owned).into());
+        let may_reach = !hosts.contains(&HostList::NOTHING);
+        may_reach.then(|| HttpRights {
+            hosts,
+            methods: self.with_bounds(Some(methods), &key("methods"), Bound::words),
+            paths: self.with_bounds(own.paths, &key("paths"), Bound::words),
+            base: own.base,
+        })
+    }
+
+    /// Returns the effective list of a setting, if it has one, with each list that bounds it.
+    fn with_bounds<T: Clone>(&self, effective: Option<T>, key: &str, list: fn(&Bound) -> Option<&T>) -> Vec<T> {
+        let bounds = self.bounds.lists.get(key).into_iter().flatten();
+        effective.into_iter().chain(bounds.filter_map(list).cloned()).collect()
+    }
+}
+
+impl Bounds {
+    /// Returns the list of a setting before it was narrowed, or the first that bounds it where there was none.
+    fn first(&self, key: &str) -> Option<&Bound> {
+        self.lists.get(key)?.first()
+    }
+}
+
+impl Network {
+    /// Returns the name servers that are asked in place of the system's, with their ports.
+    #[must_use]
+    pub fn dns_servers(&self) -> Vec<SocketAddr> {
+        let server = |text: &String| requests::name_server(text).expect("a name server was checked when it was read");
+        self.dns_servers.iter().map(server).collect()
     }
 }
 
@@ -362,6 +511,52 @@ fn environment_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<S
         Some(name) => Err(D::Error::custom(format!("`{}` is never passed", name.escape_debug()))),
         None => Ok(names),
     }
+}
+
+/// Reads each entry of a list by `read`.
+fn each<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    read: fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, D::Error> {
+    let entries = Vec::<String>::deserialize(deserializer)?;
+    entries.iter().map(|entry| read(entry).map_err(D::Error::custom)).collect()
+}
+
+fn ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostPattern>, D::Error> {
+    each(deserializer, HostPattern::range)
+}
+
+fn ports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Error> {
+    let port = |number: i64| {
+        let port = u16::try_from(number).ok().filter(|port| *port > 0);
+        port.ok_or_else(|| D::Error::custom(format!("a port must be 1 to 65535, not {number}")))
+    };
+    Vec::<i64>::deserialize(deserializer)?.into_iter().map(port).collect()
+}
+
+fn name_servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    each(deserializer, |text| requests::name_server(text).map(|_| text.to_owned()))
+}
+
+fn base<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    requests::base(&text).map(|_| text).map_err(D::Error::custom)
+}
+
+fn own_base<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    base(deserializer).map(Some)
+}
+
+fn plugin_hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<HostPattern>>, D::Error> {
+    each(deserializer, HostPattern::exact).map(Some)
+}
+
+fn methods<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    each(deserializer, requests::method).map(Some)
+}
+
+fn prefixes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    each(deserializer, requests::prefix).map(Some)
 }
 
 fn digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
@@ -429,6 +624,10 @@ mod tests {
             (config.limits.guest_cpu_ms, config.limits.memory_mib, config.limits.kept_total_mib),
             (5000, 64, 256)
         );
+        assert!(config.tools.fetch_enabled && !config.tools.fetch_confirm && config.tools.search_enabled);
+        assert_eq!(config.allowed_domains(), [HostList::Any]);
+        assert_eq!(config.private_ranges(), [Vec::<HostPattern>::new()]);
+        assert!(config.opened_domains().is_empty() && config.network.dns_servers().is_empty());
     }
 
     #[test]
@@ -462,8 +661,15 @@ mod tests {
 
     #[test]
     fn a_default_configuration_leaves_embedded_plugins_alone_and_gives_others_nothing() {
-        let nothing = PluginRights { shell: false, read: vec![Allowlist::NOTHING], write: vec![Allowlist::NOTHING] };
-        let everything = PluginRights { shell: true, read: vec![Allowlist::Any], write: vec![Allowlist::Any] };
+        let (nowhere, everywhere) = (vec![Allowlist::NOTHING], vec![Allowlist::Any]);
+        let nothing = PluginRights { shell: false, read: nowhere.clone(), write: nowhere, http: None };
+        let reading = HttpRights {
+            hosts: vec![HostList::Any],
+            methods: vec![vec!["GET".into(), "HEAD".into()]],
+            paths: vec![],
+            base: None,
+        };
+        let everything = PluginRights { shell: true, read: everywhere.clone(), write: everywhere, http: Some(reading) };
         assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), true), everything);
         assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), false), nothing);
     }

@@ -28,6 +28,12 @@ impl Dirs {
         }
     }
 
+    /// Where a path of the settings leads: `~/` is the user's home.
+    #[must_use]
+    pub fn expand(&self, path: &str) -> PathBuf {
+        path.strip_prefix("~/").map_or_else(|| path.into(), |below| self.home.join(below))
+    }
+
     /// The user's settings.
     #[must_use]
     pub fn settings(&self) -> PathBuf {

@@ -7,6 +7,7 @@ use crate::call::Host;
 use crate::config::Settings;
 use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind};
+use crate::http::Egress;
 use crate::output::OutputStore;
 use crate::policy::Policy;
 use crate::sandbox::{CodeCache, Compiler, Sandbox};
@@ -49,7 +50,10 @@ impl Host {
             .map_err(|error| Failure::new(Kind::Internal, format!("the sandbox could not start: {error:#}")))?;
         let permits = usize::try_from(limits.concurrent_calls).unwrap_or(Semaphore::MAX_PERMITS);
         let permits = Semaphore::new(permits.min(Semaphore::MAX_PERMITS));
-        let host = Self { sandbox: Arc::new(sandbox), policy, audit, output: Arc::new(output), permits };
+        let network = &settings.config.network;
+        let ca_file = Some(&network.ca_file).filter(|file| !file.is_empty()).map(|file| dirs.expand(file));
+        let egress = Arc::new(Egress::new(network.dns_servers(), ca_file));
+        let host = Self { sandbox: Arc::new(sandbox), policy, audit, output: Arc::new(output), egress, permits };
         Ok((host, notices))
     }
 

@@ -7,7 +7,7 @@
 //! 4. [`policy`] turns the settings of [`config`] into the plugin's grants;
 //! 5. `sandbox` makes a fresh instance with all limits, and runs the guest;
 //! 6. the guest reaches the world through `capability`: check the grant, act, convert;
-//! 7. [`backend`] is where it lands: processes, files; [`tmux`] keeps the panes in which commands run there;
+//! 7. [`backend`] is where it lands: processes, files; [`tmux`] keeps the panes in which commands run there; `http` is the one way out;
 //! 8. back in [`call`], texts are cleaned by [`sanitize`], the outcome is audited, and one [`envelope`] goes out.
 //!
 //! Definitions, calls and results as model APIs write them are in [`formats`].
@@ -25,6 +25,7 @@ pub mod envelope;
 pub mod event;
 pub mod formats;
 mod host;
+mod http;
 mod marks;
 pub mod output;
 pub mod policy;

@@ -6,6 +6,7 @@ use crate::audit::{Action, Actions};
 use crate::backend::Backend;
 use crate::config::Limits;
 use crate::event::{Event, EventSink, GuestEvents, NoEvents};
+use crate::http::Egress;
 use crate::output::OutputStore;
 use crate::policy::approval::{Approver, Nobody};
 use crate::session::Session;
@@ -28,6 +29,7 @@ pub(crate) struct Scope {
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
+    pub(crate) egress: Arc<Egress>,
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     events: Arc<dyn EventSink>,
@@ -47,6 +49,7 @@ pub(crate) struct ScopeParts {
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
+    pub(crate) egress: Arc<Egress>,
     pub(crate) limits: Limits,
 }
 
@@ -62,6 +65,7 @@ impl Scope {
             approver: parts.approver,
             cancel: parts.cancel,
             output: parts.output,
+            egress: parts.egress,
             guest_events: GuestEvents::new(&parts.limits),
             limits: parts.limits,
             clock: Clock::start(),
@@ -72,7 +76,7 @@ impl Scope {
     }
 
     /// The scope in which a plugin is asked what it offers: nobody watches, nobody approves.
-    pub(crate) fn for_definitions(limits: &Limits, backend: Arc<dyn Backend>) -> Self {
+    pub(crate) fn for_definitions(limits: &Limits, backend: Arc<dyn Backend>, egress: Arc<Egress>) -> Self {
         Self::new(ScopeParts {
             principal: "toolcrib".into(),
             tool: "definitions".into(),
@@ -83,6 +87,7 @@ impl Scope {
             approver: Arc::new(Nobody),
             cancel: CancellationToken::new(),
             output: Arc::new(OutputStore::none()),
+            egress,
             limits: limits.clone(),
         })
     }

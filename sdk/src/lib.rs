@@ -8,6 +8,7 @@ pub mod events;
 mod export;
 mod failure;
 pub mod files;
+pub mod http;
 pub mod panes;
 mod schema;
 pub mod sessions;

@@ -4,6 +4,7 @@
 
 mod events;
 mod files;
+mod http;
 mod panes;
 mod sessions;
 pub(crate) mod shell;
@@ -21,7 +22,10 @@ pub(crate) mod bindings {
         imports: { default: async | trappable },
         exports: { default: async },
         trappable_error_type: { "toolcrib:plugin/types.failure" => super::Refusal },
-        with: { "toolcrib:plugin/shell.command": super::shell::Command },
+        with: {
+            "toolcrib:plugin/shell.command": super::shell::Command,
+            "toolcrib:plugin/http.request": super::http::Request,
+        },
     });
 }
 

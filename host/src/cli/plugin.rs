@@ -2,6 +2,7 @@
 
 use super::setup::{Setup, usage};
 use super::{Global, print, print_json};
+use crate::config::{HostPattern, requests};
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::canonical;
 use crate::policy::is_shell;
@@ -25,7 +26,8 @@ pub(super) enum Arguments {
     /// Allow a component, by its bytes, to do what it asks for
     ///
     /// Writes its [plugin.NAME] section to your settings. Without options it may use the shell if it imports it, and read
-    /// and write files in the current directory if it imports those functions.
+    /// and write files in the current directory if it imports those functions. It may make requests to the hosts that
+    /// `--host` names and to no others.
     Allow(Allow),
 }
 
@@ -42,6 +44,15 @@ pub(super) struct Allow {
     /// Whether it may run commands
     #[arg(long, value_name = "BOOL")]
     shell: Option<bool>,
+    /// Let it make requests to this host: a name, `*.example.com` for all below, an address or a range (repeatable)
+    #[arg(long, value_name = "HOST", value_parser = HostPattern::exact)]
+    host: Vec<HostPattern>,
+    /// Let these requests have this method; GET and HEAD unless given (repeatable)
+    #[arg(long, value_name = "METHOD", value_parser = requests::method, requires = "host")]
+    method: Vec<String>,
+    /// Let these requests go to this path and what is below it; everywhere unless given (repeatable)
+    #[arg(long, value_name = "PREFIX", value_parser = requests::prefix, requires = "host")]
+    path: Vec<String>,
 }
 
 pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCode, Failure> {
@@ -120,7 +131,7 @@ fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, Failure> {
     };
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| unusable(&error))?;
     let section = section(&plugin, arguments)?;
-    let shown = format!("[plugin.{}]\n{section}", plugin.name());
+    let shown = format!("[plugin.{}]\n{section}{}", plugin.name(), left_out(&plugin, arguments));
     let plugins = document.entry("plugin").or_insert_with(|| {
         let mut table = TomlTable::new();
         table.set_implicit(true);
@@ -170,13 +181,35 @@ fn section(plugin: &Plugin, arguments: &Allow) -> Result<TomlTable, Failure> {
             for directory in directories {
                 list.push(canonical(&super::setup::working_directory()?.join(directory)).display().to_string());
             }
-            let files = section.entry("files").or_insert_with(|| {
-                let mut files = TomlTable::new();
-                files.set_dotted(true);
-                Item::Table(files)
-            });
-            files[key] = value(list);
+            dotted(&mut section, "files")[key] = value(list);
+        }
+    }
+    let hosts: Vec<String> = arguments.host.iter().map(ToString::to_string).collect();
+    for (key, given) in [("hosts", &hosts), ("methods", &arguments.method), ("paths", &arguments.path)] {
+        if !given.is_empty() {
+            dotted(&mut section, "http")[key] = value(given.iter().map(String::as_str).collect::<Array>());
         }
     }
     Ok(section)
+}
+
+/// The part of a section that is written with dots: `files.read = …`.
+fn dotted<'t>(section: &'t mut TomlTable, name: &str) -> &'t mut Item {
+    section.entry(name).or_insert_with(|| {
+        let mut part = TomlTable::new();
+        part.set_dotted(true);
+        Item::Table(part)
+    })
+}
+
+/// Says what the plugin asks for and does not get, because nobody can guess which hosts it is for.
+fn left_out(plugin: &Plugin, arguments: &Allow) -> String {
+    if !arguments.host.is_empty() || !plugin.capabilities().contains(&"http") {
+        return String::new();
+    }
+    format!(
+        "\nIt also asks for `http`, and may make no requests until hosts are named:\n\
+         `toolcrib plugin allow {} --host HOST`\n",
+        arguments.file.display()
+    )
 }

@@ -135,10 +135,7 @@ fn elsewhere(global: &Global, settings: &Settings, dirs: &Dirs) -> Result<Option
         }
         (None, Some(target)) => {
             let config_file = given(&settings.config.ssh.config_file);
-            let config_file = config_file.map(|file| match file.strip_prefix("~/") {
-                Some(below) => Ok(dirs.home.join(below)),
-                None => working_directory().map(|here| here.join(&file)),
-            });
+            let config_file = config_file.map(|file| working_directory().map(|here| here.join(dirs.expand(&file))));
             let config_file = config_file.transpose()?;
             if let Some(missing) = config_file.as_ref().filter(|file| !file.is_file()) {
                 return Err(usage(format!("`{}` is not there", missing.display()))

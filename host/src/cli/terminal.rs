@@ -1,7 +1,7 @@
 //! The person at the terminal: approvals on `/dev/tty`, so that stdin may carry anything else, and a spinner on stderr.
 
 use crate::event::{Event, EventSink};
-use crate::policy::approval::{Answer, ApprovalRequest, Approver, Nobody};
+use crate::policy::approval::{ActionKind, Answer, ApprovalRequest, Approver, Nobody};
 use anstyle::{AnsiColor, Style};
 use async_trait::async_trait;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -65,7 +65,7 @@ async fn read_line(tty: &pipe::Receiver) -> io::Result<String> {
 }
 
 fn question(request: &ApprovalRequest) -> String {
-    let ApprovalRequest { tool, plugin, backend, action, declaration } = request;
+    let ApprovalRequest { kind, tool, plugin, backend, action, declaration } = request;
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     let colour = match declaration.risk {
         "low" => AnsiColor::Green,
@@ -76,12 +76,20 @@ fn question(request: &ApprovalRequest) -> String {
     let flags = [(declaration.mutation, ", changes something"), (declaration.privesc, ", needs more rights")];
     let flags: String = flags.iter().filter(|(set, _)| *set).map(|(_, text)| *text).collect();
     let action = action.lines().collect::<Vec<_>>().join("\n    ");
+    let (does, sign, all) = match kind {
+        ActionKind::Command => ("run on", "$", "commands"),
+        ActionKind::Request => ("send from", ">", "requests"),
+    };
+    let why = match declaration.why.as_str() {
+        "" => String::new(),
+        why => format!("  {dim}why{dim:#} {why}\n"),
+    };
     let plugin = plugin.strip_prefix(tool.as_str()).map_or_else(|| format!(" of {plugin}"), str::to_owned);
     format!(
-        "\n{bold}{tool}{bold:#}{plugin} wants to run on {bold}{backend}{bold:#}, declared {risk}{} risk{risk:#}{flags}\n  \
-         {dim}why{dim:#} {}\n  {dim}${dim:#} {action}\n\
-         {bold}Allow?{bold:#} [y]es, [N]o, [s]ession: all commands of this plugin until Toolcrib ends > ",
-        declaration.risk, declaration.why
+        "\n{bold}{tool}{bold:#}{plugin} wants to {does} {bold}{backend}{bold:#}, declared {risk}{} risk{risk:#}{flags}\n{why}  \
+         {dim}{sign}{dim:#} {action}\n\
+         {bold}Allow?{bold:#} [y]es, [N]o, [s]ession: all {all} of this plugin until Toolcrib ends > ",
+        declaration.risk
     )
 }
 

@@ -130,6 +130,7 @@ fn denial(tool: &Tool, policy: &Policy) -> Option<Failure> {
     tool.plugin().capabilities().into_iter().find_map(|capability| match capability {
         capability if is_shell(capability) => grants.shell().err(),
         "files" => grants.files().err(),
+        "http" => grants.http().err(),
         _ => None,
     })
 }

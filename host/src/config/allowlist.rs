@@ -2,6 +2,7 @@
 //!
 //! All of it goes by spelling. Links are resolved where files are opened.
 
+use super::narrow::common;
 use serde::de::{Error, SeqAccess, Unexpected, Visitor, value::SeqAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -33,17 +34,11 @@ impl Allowlist {
     pub(super) fn intersect(&self, other: &Self) -> Self {
         match (self, other) {
             (Self::Any, list) | (list, Self::Any) => list.clone(),
-            (Self::Only(ours), Self::Only(theirs)) => Self::Only(common(ours, theirs)),
+            (Self::Only(ours), Self::Only(theirs)) => {
+                Self::Only(common(ours, theirs, |path, directory| path.starts_with(directory)))
+            }
         }
     }
-}
-
-/// Returns each path of either list that lies within a path of the other.
-pub(super) fn common(ours: &[PathBuf], theirs: &[PathBuf]) -> Vec<PathBuf> {
-    let within = |path: &PathBuf, list: &[PathBuf]| list.iter().any(|directory| path.starts_with(directory));
-    let mut both: Vec<_> = ours.iter().filter(|path| within(path, theirs)).cloned().collect();
-    both.extend(theirs.iter().filter(|path| within(path, ours) && !ours.contains(path)).cloned());
-    both
 }
 
 /// Returns the directory that `text` means: `~/` is `home`, and what is relative starts at `start`, if given.

@@ -170,7 +170,7 @@ impl Draft {
                     leaf.origin, leaf.key
                 ));
             }
-            if narrowed.is_some() {
+            if narrowed.is_some() || leaf.is_cap(base) {
                 self.narrow(leaf, narrowed);
             }
         }
@@ -194,11 +194,11 @@ impl Draft {
     /// Puts `narrowed` in the place of a value; without it, no layer has granted what the leaf caps.
     fn narrow(&mut self, leaf: Leaf, narrowed: Option<Value>) {
         let base = get(&self.values, &leaf.key);
-        let list = leaf.rule.paths(&leaf.value);
-        let is_cap = base.is_none() && list.is_some();
-        if let Some(list) = list {
-            let own = base.and_then(|base| leaf.rule.paths(base));
-            self.bounds.lists.entry(leaf.key.clone()).or_insert_with(|| own.into_iter().collect()).push(list);
+        let bound = leaf.rule.bound(&leaf.value);
+        let is_cap = base.is_none() && bound.is_some();
+        if let Some(bound) = bound {
+            let own = base.and_then(|base| leaf.rule.bound(base));
+            self.bounds.lists.entry(leaf.key.clone()).or_insert_with(|| own.into_iter().collect()).push(bound);
         }
         if is_cap || base != narrowed.as_ref() {
             self.origins.0.insert(leaf.key.clone(), leaf.origin.narrowed());
@@ -250,18 +250,25 @@ impl Leaf {
 
     /// Returns what becomes of a wish that goes beyond narrowing `base`.
     fn beyond(&self, base: Option<&Value>, narrowed: Option<&Value>) -> Option<&'static str> {
+        const NARROWS: &str = "is taken only as far as it narrows";
         match narrowed {
+            None if self.is_cap(base) => Some(NARROWS),
             None => base.is_none_or(|base| !alike(base, &self.value)).then_some("is ignored"),
             Some(_) if self.rule == Rule::Union => None,
-            Some(narrowed) => (!alike(narrowed, &self.value)).then_some("is taken only as far as it narrows"),
+            Some(narrowed) => (!alike(narrowed, &self.value)).then_some(NARROWS),
         }
+    }
+
+    /// Returns whether a project's value binds plugins that no layer has granted anything.
+    fn is_cap(&self, base: Option<&Value>) -> bool {
+        base.is_none() && self.rule.caps()
     }
 }
 
 impl Bounds {
     fn shown(&self, key: &str) -> String {
         let lists = self.lists.get(key).into_iter().flatten();
-        let lists = lists.map(|list| inline(&Value::try_from(list).expect("paths came from TOML")));
+        let lists = lists.map(|list| inline(&Value::try_from(list).expect("lists came from TOML")));
         let name = section_of(key).trim_start_matches("plugin.");
         let digests = self.digests.get(name).filter(|_| key.ends_with(".sha256")).into_iter().flatten().cloned();
         lists.chain(digests).collect::<Vec<_>>().join(" and ")
@@ -305,7 +312,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Allowlist;
+    use crate::config::{Allowlist, HostList, HostPattern, HttpRights};
     use std::fs;
     use std::path::Path;
     use tempfile::TempDir;
@@ -395,6 +402,22 @@ mod tests {
         lists.iter().all(|list| list.contains(Path::new(path)))
     }
 
+    fn domains(entries: &[&str]) -> HostList {
+        HostList::Only(entries.iter().map(|entry| HostPattern::domain(entry).unwrap()).collect())
+    }
+
+    fn hosts(entries: &[&str]) -> HostList {
+        HostList::Only(entries.iter().map(|entry| HostPattern::exact(entry).unwrap()).collect())
+    }
+
+    fn ranges(entries: &[&str]) -> Vec<HostPattern> {
+        entries.iter().map(|entry| HostPattern::range(entry).unwrap()).collect()
+    }
+
+    fn reaches(lists: &[HostList], name: &str) -> bool {
+        lists.iter().all(|list| list.covers_name(name))
+    }
+
     const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
     const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
@@ -447,16 +470,46 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_narrows_every_setting_about_requests_by_its_rule() {
+        let given = given()
+            .user(
+                "[tools]\nfetch_blocked_domains = ['a.com']\nfetch_private_ranges = ['10.0.0.0/8', '::1']\n\
+                 fetch_ports = [80, 8080]\nfetch_allowed_domains = ['a.com', 'b.com']",
+            )
+            .policy(
+                "[tools]\nfetch_enabled = false\nfetch_confirm = true\nfetch_plain_http = false\n\
+                 fetch_allowed_domains = ['*.a.com', 'c.com']\nfetch_blocked_domains = ['b.com']\n\
+                 fetch_private_ranges = ['10.1.0.0/16']\nfetch_ports = [443, 80]\nsearch_enabled = false\n\
+                 [network]\nfetch_timeout_secs = 5",
+            );
+        let Config { tools, network, .. } = given.settings().config;
+        assert_eq!(
+            (tools.fetch_enabled, tools.fetch_confirm, tools.fetch_plain_http, tools.search_enabled),
+            (false, true, false, false)
+        );
+        assert_eq!(tools.fetch_allowed_domains, domains(&["*.a.com"]));
+        assert_eq!(HostList::Only(tools.fetch_blocked_domains), domains(&["a.com", "b.com"]));
+        assert_eq!((tools.fetch_private_ranges, tools.fetch_ports), (ranges(&["10.1.0.0/16"]), vec![80]));
+        assert_eq!(network.fetch_timeout_secs, 5);
+        assert_eq!(given.notices(), [""; 0]);
+    }
+
+    #[test]
     fn a_policy_never_widens() {
         let given = given()
             .user(
                 "approval.allow_yes = false\n\
-                 [tools]\nshell_enabled = false\nfiles_allowed_paths = ['/a']\nshell_env = []",
+                 [tools]\nshell_enabled = false\nfiles_allowed_paths = ['/a']\nshell_env = []\n\
+                 fetch_enabled = false\nfetch_confirm = true\nfetch_allowed_domains = ['a.com']\n\
+                 fetch_blocked_domains = ['b.a.com']",
             )
             .policy(
                 "[tools]\nshell_enabled = true\nshell_confirm = false\nshell_denylist = []\nshell_env = ['X']\n\
-                 files_allowed_paths = ['/']\n[approval]\nallow_yes = true\ntimeout_ms = 31536000000\n\
-                 [limits]\ncall_ms = 31536000000",
+                 files_allowed_paths = ['/']\nfetch_enabled = true\nfetch_confirm = false\n\
+                 fetch_allowed_domains = ['com', 'org']\nfetch_blocked_domains = []\n\
+                 fetch_private_ranges = ['0.0.0.0/0']\nfetch_ports = [22, 80, 443]\n\
+                 [approval]\nallow_yes = true\ntimeout_ms = 31536000000\n\
+                 [network]\nfetch_timeout_secs = 3600\n[limits]\ncall_ms = 31536000000",
             );
         let mut settings = given.settings();
         settings.config.bounds = Bounds::default();
@@ -467,11 +520,17 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_the_agent_cannot_be_set_by_policy() {
-        assert_eq!(
-            given().policy("agent.name = 'x'").error(),
-            "policy0.toml:1:7: `agent.name` cannot be set by policy"
-        );
+    fn what_is_the_users_alone_cannot_be_set_by_policy() {
+        for (line, column, key) in [
+            ("agent.name = 'x'", 7, "agent.name"),
+            ("tools.search_endpoint = 'https://a.com/'", 7, "tools.search_endpoint"),
+            ("network.dns_servers = ['127.0.0.1']", 9, "network.dns_servers"),
+            ("network.ca_file = '/a'", 9, "network.ca_file"),
+            ("plugin.x.http.base = 'https://a.com/'", 15, "plugin.x.http.base"),
+        ] {
+            let expected = format!("policy0.toml:1:{column}: `{key}` cannot be set by policy");
+            assert_eq!(given().policy(line).error(), expected);
+        }
     }
 
     #[test]
@@ -481,6 +540,64 @@ mod tests {
         let given = given.policy("tools.files_allowed_paths = []");
         assert_eq!(given.settings().config.tools.files_allowed_paths, Allowlist::NOTHING);
         assert!(given.render().contains("files_allowed_paths = \"none\"  # narrowed by policy0.toml:1"));
+    }
+
+    #[test]
+    fn an_empty_list_of_domains_is_every_host_for_the_user_and_none_for_a_policy() {
+        let given = given().user("tools.fetch_allowed_domains = []");
+        assert_eq!(given.settings().config.allowed_domains(), [HostList::Any]);
+        let given = given.policy("tools.fetch_allowed_domains = []");
+        assert_eq!(given.settings().config.tools.fetch_allowed_domains, HostList::NOTHING);
+        assert!(given.render().contains("fetch_allowed_domains = \"none\"  # narrowed by policy0.toml:1"));
+        let given = given.set("tools.fetch_allowed_domains=none");
+        assert_eq!(given.settings().config.tools.fetch_allowed_domains, HostList::NOTHING);
+    }
+
+    #[test]
+    fn a_host_is_held_against_every_list_that_took_part() {
+        let given = given()
+            .user("tools.fetch_allowed_domains = ['a.com', '10.0.0.0/8']")
+            .policy("tools.fetch_allowed_domains = ['b.a.com', '10.1.0.0/16']")
+            .policy("tools.fetch_allowed_domains = ['com', '10.0.0.0/8']");
+        let settings = given.settings();
+        assert_eq!(settings.config.tools.fetch_allowed_domains, domains(&["b.a.com", "10.1.0.0/16"]));
+        assert_eq!(
+            settings.config.allowed_domains(),
+            [
+                domains(&["b.a.com", "10.1.0.0/16"]),
+                domains(&["a.com", "10.0.0.0/8"]),
+                domains(&["b.a.com", "10.1.0.0/16"]),
+                domains(&["com", "10.0.0.0/8"]),
+            ]
+        );
+        assert_eq!(HostList::Only(settings.config.opened_domains().to_vec()), domains(&["a.com", "10.0.0.0/8"]));
+    }
+
+    #[test]
+    fn only_the_user_opens_private_addresses() {
+        let given = given().project("[tools]\nfetch_allowed_domains = ['router.lan']\nfetch_private_ranges = []");
+        let config = given.settings().config;
+        assert_eq!(config.tools.fetch_allowed_domains, domains(&["router.lan"]));
+        assert!(config.opened_domains().is_empty());
+        assert_eq!(given.notices(), [""; 0]);
+        let given = given.trusted().policy("tools.fetch_allowed_domains = ['lan']");
+        assert_eq!(HostList::Only(given.settings().config.opened_domains().to_vec()), domains(&["router.lan"]));
+        let given = given.policy("tools.fetch_private_ranges = ['10.0.0.0/8']");
+        assert!(given.settings().config.tools.fetch_private_ranges.is_empty());
+    }
+
+    #[test]
+    fn private_addresses_are_open_within_every_list_that_took_part() {
+        let given = given()
+            .user("tools.fetch_private_ranges = ['127.0.0.1', '10.1.0.0/16']")
+            .policy("tools.fetch_private_ranges = ['10.0.0.0/8']");
+        assert_eq!(
+            given.settings().config.private_ranges(),
+            [ranges(&["10.1.0.0/16"]), ranges(&["127.0.0.1", "10.1.0.0/16"]), ranges(&["10.0.0.0/8"])]
+        );
+        assert_eq!(given.origin("tools.fetch_private_ranges"), "narrowed by policy0.toml:1");
+        let given = given.set("tools.fetch_private_ranges=['10.0.0.0/8']");
+        assert_eq!(given.settings().config.tools.fetch_private_ranges, ranges(&["10.0.0.0/8"]));
     }
 
     #[test]
@@ -546,12 +663,22 @@ mod tests {
             ("tools.shell_denylist = []", "tools.shell_denylist"),
             ("tools.shell_env = ['TOKEN']", "tools.shell_env"),
             ("tools.files_allowed_paths = []", "tools.files_allowed_paths"),
+            ("tools.fetch_confirm = false", "tools.fetch_confirm"),
+            ("tools.fetch_allowed_domains = []", "tools.fetch_allowed_domains"),
+            ("tools.fetch_allowed_domains = ['com']", "tools.fetch_allowed_domains"),
+            ("tools.fetch_private_ranges = ['127.0.0.1']", "tools.fetch_private_ranges"),
+            ("tools.search_endpoint = 'https://evil.com/'", "tools.search_endpoint"),
+            ("network.fetch_timeout_secs = 21", "network.fetch_timeout_secs"),
+            ("network.dns_servers = ['192.0.2.1']", "network.dns_servers"),
+            ("network.ca_file = 'evil.pem'", "network.ca_file"),
+            ("plugin.x.http.base = 'https://evil.com/'", "plugin.x.http.base"),
             ("limits.call_ms = 60001", "limits.call_ms"),
             ("plugin.x.shell = true", "plugin.x.shell"),
             ("plugin.x.files.read = ['/']", "plugin.x.files.read"),
             ("plugin.x.files.write = ['.']", "plugin.x.files.write"),
         ] {
-            let given = given().user("tools.files_allowed_paths = ['/a']");
+            let given = given()
+                .user("[tools]\nfiles_allowed_paths = ['/a']\nfetch_confirm = true\nfetch_allowed_domains = ['a.com']");
             let before = given.settings();
             let given = given.project(&format!("\n{line}"));
             let after = given.settings();
@@ -660,6 +787,83 @@ mod tests {
              files.write = []  # narrowed by policy0.toml:5\n"
         );
         assert!(given.render().ends_with(&lines), "{}", given.render());
+    }
+
+    #[test]
+    fn a_section_grants_requests_to_its_bytes_only() {
+        let given = given().user(&format!(
+            "[plugin.x]\nsha256 = '{A}'\nhttp.hosts = ['a.com', '*.b.com']\nhttp.methods = ['POST']\n\
+             http.paths = ['/v1/']\nhttp.base = 'https://a.com/v1/'"
+        ));
+        let config = given.settings().config;
+        let rights = HttpRights {
+            hosts: vec![hosts(&["a.com", "*.b.com"])],
+            methods: vec![vec!["POST".into()]],
+            paths: vec![vec!["/v1".into()]],
+            base: Some("https://a.com/v1/".into()),
+        };
+        assert_eq!(config.plugin_rights("x", A, false).http, Some(rights));
+        for embedded in [true, false] {
+            assert_eq!(config.plugin_rights("x", B, embedded).http, None);
+        }
+    }
+
+    #[test]
+    fn a_section_without_hosts_leaves_them_to_embedded_bytes() {
+        let config = given().user("plugin.x.http.methods = ['POST']").settings().config;
+        assert_eq!(config.plugin_rights("x", A, false).http, None);
+        let rights = config.plugin_rights("x", A, true).http.unwrap();
+        assert_eq!((rights.hosts, rights.methods), (vec![HostList::Any], vec![vec!["POST".to_owned()]]));
+        let config = given().user("plugin.x.http.hosts = []").settings().config;
+        assert_eq!(config.plugin_rights("x", A, true).http, None);
+    }
+
+    #[test]
+    fn a_policy_caps_the_requests_of_an_embedded_plugin() {
+        let given = given()
+            .policy("[plugin.x]\nhttp.hosts = ['docs.rs']\nhttp.methods = ['GET', 'POST']\nhttp.paths = ['/crate']");
+        let config = given.settings().config;
+        let rights = config.plugin_rights("x", A, true).http.unwrap();
+        assert!(reaches(&rights.hosts, "docs.rs") && !reaches(&rights.hosts, "a.docs.rs"));
+        assert_eq!(rights.methods, [vec!["GET", "HEAD"], vec!["GET", "POST"]]);
+        assert_eq!(rights.paths, [["/crate"]]);
+        assert_eq!(config.plugin_rights("x", A, false).http, None);
+        let lines = "[plugin.x]\n# http.hosts: only [\"docs.rs\"]  # narrowed by policy0.toml:2\n\
+                     # http.methods: only [\"GET\", \"POST\"]  # narrowed by policy0.toml:3\n\
+                     # http.paths: only [\"/crate\"]  # narrowed by policy0.toml:4\n";
+        assert!(given.render().ends_with(lines), "{}", given.render());
+        let given = given.policy("plugin.x.http.hosts = []");
+        assert_eq!(given.settings().config.plugin_rights("x", A, true).http, None);
+    }
+
+    #[test]
+    fn a_policy_narrows_the_requests_that_the_user_granted() {
+        let given = given()
+            .user(&format!(
+                "[plugin.x]\nsha256 = '{A}'\n\
+                 http = {{ hosts = ['a.com', '*.b.com'], methods = ['GET', 'PUT'], paths = ['/v1', '/v2'] }}"
+            ))
+            .policy("[plugin.x]\nhttp.hosts = ['a.com', 'c.b.com', 'd.com']\nhttp.methods = ['PUT']")
+            .policy("plugin.x.http.paths = ['/v1/x', '/v10']");
+        let config = given.settings().config;
+        let rights = config.plugin_rights("x", A, false).http.unwrap();
+        assert_eq!(rights.hosts[0], hosts(&["a.com", "c.b.com"]));
+        assert_eq!((rights.hosts.len(), rights.methods.len(), rights.paths.len()), (3, 3, 3));
+        let own = &config.plugin["x"].http;
+        assert_eq!((&own.methods, &own.paths), (&Some(vec!["PUT".to_owned()]), &Some(vec!["/v1/x".to_owned()])));
+        assert_eq!(given.origin("plugin.x.http.paths"), "narrowed by policy1.toml:1");
+    }
+
+    #[test]
+    fn an_untrusted_project_caps_requests_and_grants_none() {
+        let given = given().project("[plugin.x]\nhttp.hosts = ['docs.rs']");
+        let config = given.settings().config;
+        let rights = config.plugin_rights("x", A, true).http.unwrap();
+        assert!(reaches(&rights.hosts, "docs.rs") && !reaches(&rights.hosts, "a.com"));
+        assert_eq!(config.plugin_rights("x", A, false).http, None);
+        let notice = "project/toolcrib.toml:2: `plugin.x.http.hosts` is taken only as far as it narrows: a project that is \
+                      not trusted can only narrow; `toolcrib trust` would accept it";
+        assert_eq!(given.notices(), [notice]);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! Which layers may only narrow, and what is said about the rest, is decided in `layers.rs`.
 
-use super::allowlist::{Allowlist, common};
-use serde::Deserialize;
+use super::requests::lies_below;
+use super::{Allowlist, HostList, HostPattern};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use toml::Value;
 
@@ -26,14 +27,26 @@ pub(super) enum Rule {
     Paths,
     /// What lies within both lists of directories; empty means nowhere.
     Directories,
+    /// What lies within both lists of domains.
+    Domains,
+    /// What lies within both lists of addresses; empty means none.
+    Ranges,
+    /// What lies within both lists of a plugin's hosts; empty means none.
+    Hosts,
+    /// The methods that both have; empty means none.
+    Methods,
+    /// What lies within both lists of path prefixes; empty means none.
+    Prefixes,
     /// The bytes a plugin's section is about; sections about different bytes have nothing in common.
     Digest,
 }
 
-use Rule::{And, Digest, Directories, Intersect, Min, Never, Or, Paths, Union};
+use Rule::{
+    And, Digest, Directories, Domains, Hosts, Intersect, Methods, Min, Never, Or, Paths, Prefixes, Ranges, Union,
+};
 
 /// Every setting; `*` stands for the name of a plugin.
-pub(super) const RULES: [(&str, Rule); 48] = [
+pub(super) const RULES: [(&str, Rule); 64] = [
     ("agent.name", Never),
     ("tools.shell_enabled", And),
     ("tools.shell_confirm", Or),
@@ -41,6 +54,15 @@ pub(super) const RULES: [(&str, Rule); 48] = [
     ("tools.shell_env", Intersect),
     ("tools.files_enabled", And),
     ("tools.files_allowed_paths", Paths),
+    ("tools.fetch_enabled", And),
+    ("tools.fetch_confirm", Or),
+    ("tools.fetch_plain_http", And),
+    ("tools.fetch_allowed_domains", Domains),
+    ("tools.fetch_blocked_domains", Union),
+    ("tools.fetch_private_ranges", Ranges),
+    ("tools.fetch_ports", Intersect),
+    ("tools.search_enabled", And),
+    ("tools.search_endpoint", Never),
     ("approval.allow_yes", And),
     ("approval.timeout_ms", Min),
     ("backend.container", Never),
@@ -52,6 +74,9 @@ pub(super) const RULES: [(&str, Rule); 48] = [
     ("tmux.max_sessions", Min),
     ("tmux.max_panes", Min),
     ("tmux.default_shell", Never),
+    ("network.fetch_timeout_secs", Min),
+    ("network.dns_servers", Never),
+    ("network.ca_file", Never),
     ("limits.guest_cpu_ms", Min),
     ("limits.call_ms", Min),
     ("limits.command_ms", Min),
@@ -82,7 +107,43 @@ pub(super) const RULES: [(&str, Rule); 48] = [
     ("plugin.*.shell", And),
     ("plugin.*.files.read", Directories),
     ("plugin.*.files.write", Directories),
+    ("plugin.*.http.hosts", Hosts),
+    ("plugin.*.http.methods", Methods),
+    ("plugin.*.http.paths", Prefixes),
+    ("plugin.*.http.base", Never),
 ];
+
+/// A list that took part in narrowing.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(super) enum Bound {
+    /// Of directories.
+    Paths(Allowlist),
+    /// Of hosts.
+    Hosts(HostList),
+    /// Of addresses.
+    Ranges(Vec<HostPattern>),
+    /// Of methods or of path prefixes.
+    Words(Vec<String>),
+}
+
+impl Bound {
+    pub(super) fn paths(&self) -> Option<&Allowlist> {
+        if let Self::Paths(list) = self { Some(list) } else { None }
+    }
+
+    pub(super) fn hosts(&self) -> Option<&HostList> {
+        if let Self::Hosts(list) = self { Some(list) } else { None }
+    }
+
+    pub(super) fn ranges(&self) -> Option<&Vec<HostPattern>> {
+        if let Self::Ranges(list) = self { Some(list) } else { None }
+    }
+
+    pub(super) fn words(&self) -> Option<&Vec<String>> {
+        if let Self::Words(list) = self { Some(list) } else { None }
+    }
+}
 
 /// Returns the rule of a dotted key, if there is such a setting.
 pub(super) fn rule_of(key: &str) -> Option<Rule> {
@@ -129,9 +190,15 @@ impl Rule {
             Or => Value::Boolean(is_on(base) || is_on(by)),
             Min => if by.as_integer() < base.as_integer() { by } else { base }.clone(),
             Union => [entries(base), &picked(by, |entry| !entries(base).contains(entry))].concat().into(),
-            Intersect => picked(base, |entry| entries(by).contains(entry)).into(),
-            Paths => Value::try_from(allowlist(base).intersect(&allowlist(by))).expect("paths came from TOML"),
-            Directories => Value::try_from(common(&directories(base), &directories(by))).expect("paths came from TOML"),
+            Intersect | Methods => picked(base, |entry| entries(by).contains(entry)).into(),
+            Paths => written(allowlist(base).intersect(&allowlist(by))),
+            Directories => {
+                written(common(&directories(base), &directories(by), |path, directory| path.starts_with(directory)))
+            }
+            Domains => written(domains(base).intersect(&domains(by))),
+            Ranges => written(common(&ranges(base), &ranges(by), HostPattern::is_within)),
+            Hosts => written(common(&hosts(base), &hosts(by), HostPattern::is_within)),
+            Prefixes => written(common(&words(base), &words(by), |path, prefix| lies_below(path, prefix))),
         }
     }
 
@@ -139,19 +206,41 @@ impl Rule {
     pub(super) fn gives_nothing(self, value: &Value) -> bool {
         match self {
             And => !is_on(value),
-            Directories => entries(value).is_empty(),
+            Directories | Hosts | Methods | Prefixes => entries(value).is_empty(),
             _ => false,
         }
     }
 
-    /// Returns the directories of a value whose rule is about directories.
-    pub(super) fn paths(self, value: &Value) -> Option<Allowlist> {
+    /// Returns whether a project's list counts where no layer has granted anything: it binds what plugins of this
+    /// binary may do without a grant.
+    pub(super) fn caps(self) -> bool {
+        matches!(self, Hosts | Methods | Prefixes)
+    }
+
+    /// Returns the list that a value is, for a rule that keeps every list that took part.
+    pub(super) fn bound(self, value: &Value) -> Option<Bound> {
         match self {
-            Paths => Some(allowlist(value)),
-            Directories => Some(Allowlist::Only(directories(value))),
-            _ => None,
+            Paths => Some(Bound::Paths(allowlist(value))),
+            Directories => Some(Bound::Paths(Allowlist::Only(directories(value)))),
+            Domains => Some(Bound::Hosts(domains(value))),
+            Hosts => Some(Bound::Hosts(HostList::Only(hosts(value)))),
+            Ranges => Some(Bound::Ranges(ranges(value))),
+            Methods | Prefixes => Some(Bound::Words(words(value))),
+            Never | And | Or | Min | Union | Intersect | Digest => None,
         }
     }
+}
+
+/// Returns each entry of either list that lies within an entry of the other.
+pub(super) fn common<T: Clone + PartialEq>(ours: &[T], theirs: &[T], lies_within: impl Fn(&T, &T) -> bool) -> Vec<T> {
+    let within = |entry: &T, list: &[T]| list.iter().any(|other| lies_within(entry, other));
+    let mut both: Vec<_> = ours.iter().filter(|entry| within(entry, theirs)).cloned().collect();
+    both.extend(theirs.iter().filter(|entry| within(entry, ours) && !ours.contains(entry)).cloned());
+    both
+}
+
+fn written(list: impl Serialize) -> Value {
+    Value::try_from(list).expect("lists came from TOML")
 }
 
 fn picked(list: &Value, is_wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
@@ -171,6 +260,23 @@ fn allowlist(value: &Value) -> Allowlist {
 }
 
 fn directories(value: &Value) -> Vec<PathBuf> {
+    Vec::deserialize(value.clone()).expect("a list was checked when it was read")
+}
+
+fn domains(value: &Value) -> HostList {
+    HostList::deserialize(value.clone()).expect("a list of domains was checked when it was read")
+}
+
+fn ranges(value: &Value) -> Vec<HostPattern> {
+    Vec::deserialize(value.clone()).expect("a list was checked when it was read")
+}
+
+fn hosts(value: &Value) -> Vec<HostPattern> {
+    let host = |text: &String| HostPattern::exact(text).expect("a host was checked when it was read");
+    words(value).iter().map(host).collect()
+}
+
+fn words(value: &Value) -> Vec<String> {
     Vec::deserialize(value.clone()).expect("a list was checked when it was read")
 }
 
@@ -203,8 +309,9 @@ mod tests {
             let fits = match rule {
                 And | Or => value.is_bool(),
                 Min => value.is_integer(),
-                Union | Intersect | Paths | Directories => value.is_array(),
-                Never | Digest => value.is_str(),
+                Never => value.is_str() || value.is_array(),
+                Digest => value.is_str(),
+                _ => value.is_array(),
             };
             assert!(fits, "`{key}` cannot be narrowed by {rule:?}");
         }
@@ -216,7 +323,7 @@ mod tests {
         let places: Vec<_> =
             RULES.iter().map(|(key, _)| text.find(&format!("\n{} =", key.rsplit('.').next().unwrap()))).collect();
         let shared: Vec<_> = places.into_iter().flatten().collect();
-        assert_eq!(shared.len(), 44);
+        assert_eq!(shared.len(), 56);
         assert!(shared.is_sorted());
     }
 
@@ -231,6 +338,7 @@ mod tests {
     #[test]
     fn plugins_are_named_by_letters_digits_underscores_and_dashes() {
         assert_eq!(rule_of("plugin.word-count_2.files.read"), Some(Directories));
+        assert_eq!(rule_of("plugin.word-count_2.http.hosts"), Some(Hosts));
         for name in ["", "a b", "a/b", "ä", "*", &"x".repeat(65)] {
             assert_eq!(rule_of(&format!("plugin.{name}.shell")), None, "{name}");
         }
@@ -241,6 +349,8 @@ mod tests {
         assert_eq!(nearest("tools.shell_confrim").as_deref(), Some("tools.shell_confirm"));
         assert_eq!(nearest("limits.memory_mb").as_deref(), Some("limits.memory_mib"));
         assert_eq!(nearest("plugin.x.files.reads").as_deref(), Some("plugin.x.files.read"));
+        assert_eq!(nearest("plugin.x.http.host").as_deref(), Some("plugin.x.http.hosts"));
+        assert_eq!(nearest("tools.fetch_allowed_domain").as_deref(), Some("tools.fetch_allowed_domains"));
         assert_eq!(nearest("zzz"), None);
     }
 }

@@ -4,7 +4,8 @@
 
 use super::allowlist::locate;
 use super::narrow::{RULES, Rule, is_plugin_name, is_section, nearest, rule_of};
-use super::{Config, DEFAULT_TOML};
+use super::requests::prefix;
+use super::{Config, DEFAULT_TOML, HostPattern};
 use serde::Deserialize;
 use std::fmt;
 use std::fs::{self, File};
@@ -152,25 +153,41 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the value as all sources mean it: directories absolute, digests in lower case.
+    /// Returns the value as all sources mean it: directories absolute, hosts and prefixes spelled in one way, digests in
+    /// lower case.
     fn spelled_out(&self, rule: Rule, value: Value) -> Result<Value, String> {
         match (rule, value) {
             (_, Value::Array(entries)) if entries.len() > MAX_ENTRIES => {
                 Err(format!("at most {MAX_ENTRIES} entries, not {}", entries.len()))
             }
-            (Rule::Paths, Value::Array(entries)) if entries.is_empty() && self.is_policy => Ok("none".into()),
-            (Rule::Paths | Rule::Directories, Value::Array(entries)) => {
-                entries.into_iter().map(|entry| self.located(entry)).collect::<Result<_, _>>().map(Value::Array)
+            (Rule::Paths | Rule::Domains, Value::Array(entries)) if entries.is_empty() && self.is_policy => {
+                Ok("none".into())
+            }
+            (rule, Value::Array(entries)) => {
+                entries.into_iter().map(|entry| self.entry(rule, entry)).collect::<Result<_, _>>().map(Value::Array)
             }
             (Rule::Digest, Value::String(digits)) => Ok(digits.to_lowercase().into()),
             (_, value) => Ok(value),
         }
     }
 
-    fn located(&self, entry: Value) -> Result<Value, String> {
+    /// Returns an entry of a list as all sources mean it; what is no text is for the types of the fields to refuse.
+    fn entry(&self, rule: Rule, entry: Value) -> Result<Value, String> {
         let Some(text) = entry.as_str() else { return Ok(entry) };
+        let spelled = match rule {
+            Rule::Paths | Rule::Directories => self.located(text)?,
+            Rule::Domains => HostPattern::domain(text)?.to_string(),
+            Rule::Ranges => HostPattern::range(text)?.to_string(),
+            Rule::Hosts => HostPattern::exact(text)?.to_string(),
+            Rule::Prefixes => prefix(text)?,
+            _ => return Ok(entry),
+        };
+        Ok(spelled.into())
+    }
+
+    fn located(&self, text: &str) -> Result<String, String> {
         let path = locate(text, self.home, self.start)?;
-        path.to_str().map(Value::from).ok_or_else(|| format!("`{}` is not UTF-8", path.display()))
+        path.to_str().map(str::to_owned).ok_or_else(|| format!("`{}` is not UTF-8", path.display()))
     }
 
     /// Returns the value if the configuration takes it: types and ranges are those of the fields.
@@ -344,7 +361,9 @@ mod tests {
                 "[plugin.'a b']\nshell = true",
                 "f.toml:1:9: `plugin.\"a b\"`: the name of a plugin is 1 to 64 of A-Za-z0-9_-",
             ),
-            ("[plugin.x]\nhttp = {}", "f.toml:2:1: `plugin.x.http` is not a setting"),
+            ("[plugin.x]\nsockets = {}", "f.toml:2:1: `plugin.x.sockets` is not a setting"),
+            ("[plugin.x]\nhttp.verbs = []", "f.toml:2:6: `plugin.x.http.verbs` is not a setting"),
+            ("[plugin.x]\nhttp = true", "f.toml:2:1: `plugin.x.http` is a section: write the settings within it"),
         ] {
             assert!(error(text).starts_with(expected), "{}", error(text));
         }
@@ -379,6 +398,43 @@ mod tests {
                 "f.toml:1:7: `tools.files_allowed_paths`: `w` is relative: write `~/w` or",
             ),
             ("plugin.x.files.read = ['w']", "f.toml:1:16: `plugin.x.files.read`: `w` is relative: write `~/w` or"),
+            (
+                "tools.fetch_allowed_domains = ['example.com:80']",
+                "f.toml:1:7: `tools.fetch_allowed_domains`: `example.com:80` has a scheme or a port: write the host alone",
+            ),
+            (
+                "tools.fetch_allowed_domains = 'all'",
+                "f.toml:1:7: `tools.fetch_allowed_domains`: invalid value: string \"all\", expected a list of hosts or",
+            ),
+            (
+                "tools.fetch_blocked_domains = ['127.0.0.1/8']",
+                "f.toml:1:7: `tools.fetch_blocked_domains`: `127.0.0.1/8` is no range: write `127.0.0.0/8`",
+            ),
+            (
+                "tools.fetch_private_ranges = ['localhost']",
+                "f.toml:1:7: `tools.fetch_private_ranges`: `localhost` is a name: write an address",
+            ),
+            (
+                "tools.fetch_private_ranges = [1]",
+                "f.toml:1:7: `tools.fetch_private_ranges`: invalid type: integer `1`, expected a string",
+            ),
+            ("tools.fetch_ports = [80, 0]", "f.toml:1:7: `tools.fetch_ports`: a port must be 1 to 65535, not 0"),
+            ("tools.fetch_ports = [65536]", "f.toml:1:7: `tools.fetch_ports`: a port must be 1 to 65535, not 65536"),
+            (
+                "tools.search_endpoint = 'https://example.com/search'",
+                "f.toml:1:7: `tools.search_endpoint`: `https://example.com/search` does not end in `/`: write",
+            ),
+            (
+                "network.dns_servers = ['dns.example.com']",
+                "f.toml:1:9: `network.dns_servers`: `dns.example.com` is no name server: write `192.0.2.1`",
+            ),
+            ("plugin.x.http.hosts = ['*']", "f.toml:1:15: `plugin.x.http.hosts`: `*` has a `*` elsewhere than"),
+            (
+                "plugin.x.http.methods = ['get']",
+                "f.toml:1:15: `plugin.x.http.methods`: `get` is a method in upper case: write `GET`",
+            ),
+            ("plugin.x.http.paths = ['v1']", "f.toml:1:15: `plugin.x.http.paths`: `v1` does not begin with `/`"),
+            ("plugin.x.http.base = '/v1/'", "f.toml:1:15: `plugin.x.http.base`: `/v1/` is no absolute URL"),
         ] {
             assert!(error(text).starts_with(expected), "{}", error(text));
         }
@@ -415,6 +471,17 @@ mod tests {
             assert!(error(&list(1001)).ends_with("at most 1000 entries, not 1001"));
             assert!(key == "tools.shell_env" || read(list(1000).as_bytes()).is_ok());
         }
+    }
+
+    #[test]
+    fn hosts_and_prefixes_are_spelled_in_one_way() {
+        let leaves = read(
+            b"tools.fetch_allowed_domains = ['Example.COM.', '10.0.0.1/32']\ntools.fetch_private_ranges = ['::1/128']\n\
+              plugin.x.http = { hosts = ['*.B\xc3\x9cCHER.example'], paths = ['/v1/'] }",
+        );
+        let values: Vec<_> = leaves.unwrap().into_iter().map(|leaf| leaf.value).collect();
+        let lists = [vec!["example.com", "10.0.0.1"], vec!["::1"], vec!["*.xn--bcher-kva.example"], vec!["/v1"]];
+        assert_eq!(values, lists.map(Value::from));
     }
 
     #[test]

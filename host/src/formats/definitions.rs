@@ -63,6 +63,7 @@ impl Effects {
         let all = plugin.capabilities().into_iter().map(|capability| match capability {
             "events" => Self { writes: false, reaches_out: false },
             "files" => Self { writes: can_write(plugin, grants), reaches_out: false },
+            "http" => Self { writes: can_send(grants), reaches_out: true },
             "panes" if only_looks(plugin) => Self { writes: false, reaches_out: false },
             // A command can do anything, and so can what is not known here.
             _ => Self { writes: true, reaches_out: true },
@@ -84,6 +85,11 @@ fn only_looks(plugin: &Plugin) -> bool {
 fn can_write(plugin: &Plugin, grants: &Grants) -> bool {
     let is_granted = grants.files().is_ok_and(|files| !files.writable().contains(&Allowlist::NOTHING));
     is_granted && (!plugin.is_builtin() || plugin.calls("files", "write"))
+}
+
+/// A method that is granted is more than a question.
+fn can_send(grants: &Grants) -> bool {
+    grants.http().is_ok_and(|http| http.methods().iter().any(|method| !["GET", "HEAD", "OPTIONS"].contains(method)))
 }
 
 /// What becomes of the schemas.

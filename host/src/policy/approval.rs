@@ -1,13 +1,47 @@
 //! Asking a person: the request, the answer, and the trait that every door implements its own way.
 //!
-//! Whether to ask is decided by the grant (`shell.rs`); nothing that a guest or a model writes can answer.
+//! Whether to ask is decided by the grants (`shell.rs`, `http.rs`); nothing that a guest or a model writes can answer.
 
+use crate::envelope::{Failure, duration};
+use crate::sanitize;
+use crate::scope::Scope;
+use crate::session::ApprovalKey;
 use async_trait::async_trait;
 use serde::Serialize;
+use std::time::Duration;
+
+/// What kind of action a person is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActionKind {
+    /// A command, or what is done to a pane.
+    Command,
+    /// A request to a web server.
+    Request,
+}
+
+impl ActionKind {
+    /// The setting under [tools] that decides whether to ask.
+    #[must_use]
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::Command => "shell_confirm",
+            Self::Request => "fetch_confirm",
+        }
+    }
+
+    fn refused(self) -> &'static str {
+        match self {
+            Self::Command => "Command execution denied by user.",
+            Self::Request => "Fetch request denied by user.",
+        }
+    }
+}
 
 /// What a person is asked to allow. Texts are sanitised.
 #[derive(Clone, Debug)]
 pub struct ApprovalRequest {
+    /// What kind of action it is.
+    pub kind: ActionKind,
     /// The tool that the model called.
     pub tool: String,
     /// The plugin that asks, and whether it came with Toolcrib.
@@ -61,15 +95,83 @@ pub trait Approver: Send + Sync {
     fn name(&self) -> &'static str;
 }
 
+/// What one plugin has to have approved.
+pub(super) struct Question<'q> {
+    pub(super) kind: ActionKind,
+    /// The plugin as people read it, and the digest that an approval for the session is bound to.
+    pub(super) plugin: &'q str,
+    pub(super) sha256: &'q str,
+    pub(super) capability: &'static str,
+    /// Where the effect will land.
+    pub(super) place: &'q str,
+    pub(super) action: &'q str,
+    pub(super) declaration: &'q Declaration,
+    pub(super) timeout: Duration,
+}
+
+/// Who or what decided.
+pub(super) type By = &'static str;
+
+impl Question<'_> {
+    /// Asks, unless the session has an approval. Returns who allowed it, or the refusal and who refused.
+    pub(super) async fn ask(&self, scope: &Scope) -> Result<By, (Failure, By)> {
+        let key =
+            ApprovalKey { plugin: self.sha256.to_owned(), capability: self.capability, backend: self.place.to_owned() };
+        if scope.session.is_approved(&key) {
+            return Ok("approval for the session");
+        }
+        let request = self.request(scope);
+        let _waiting = scope.clock.waiting();
+        let by = scope.approver.name();
+        let asked = async {
+            // One question of a session at a time: an answer to the first may cover the next.
+            let _asking = scope.session.ask().await;
+            if scope.session.is_approved(&key) {
+                return Answer::Yes;
+            }
+            scope.approver.ask(&request).await
+        };
+        let answer = tokio::select! {
+            answer = tokio::time::timeout(self.timeout, asked) => answer,
+            () = scope.cancel.cancelled() => return Err((Failure::cancelled(), "cancel")),
+        };
+        match answer {
+            Ok(Answer::Yes) => Ok(by),
+            Ok(Answer::YesForSession) => {
+                scope.session.approve(key);
+                Ok(by)
+            }
+            Ok(Answer::No) => Err((Failure::denied(self.kind.refused()), by)),
+            Ok(Answer::Nobody { reason, hint }) => Err((Failure::denied(reason).hint(hint), by)),
+            Err(_) => {
+                let message = format!("nobody answered within {}", duration(self.timeout));
+                Err((Failure::denied(message).hint("ask again when somebody is there"), by))
+            }
+        }
+    }
+
+    fn request(&self, scope: &Scope) -> ApprovalRequest {
+        let why = sanitize::line(&self.declaration.why).into_owned();
+        ApprovalRequest {
+            kind: self.kind,
+            tool: scope.tool.clone(),
+            plugin: self.plugin.to_owned(),
+            backend: self.place.to_owned(),
+            action: sanitize::visible(self.action).into_owned(),
+            declaration: Declaration { why, ..self.declaration.clone() },
+        }
+    }
+}
+
 /// Says that nobody can be asked.
 pub struct Nobody;
 
 #[async_trait]
 impl Approver for Nobody {
-    async fn ask(&self, _: &ApprovalRequest) -> Answer {
+    async fn ask(&self, request: &ApprovalRequest) -> Answer {
         Answer::Nobody {
             reason: "the action needs an approval, and there is no terminal to ask on".into(),
-            hint: "pass `--yes`, or set `shell_confirm = false` under [tools]".into(),
+            hint: format!("pass `--yes`, or set `{} = false` under [tools]", request.kind.setting()),
         }
     }
 

@@ -1,7 +1,8 @@
 //! `toolcrib policy explain`: what a call of a tool may do, and which line decides, in the words of the grants themselves.
 
+use super::http::{HttpGrant, switch};
 use super::{Grants, Policy, is_shell};
-use crate::config::{Allowlist, Origin, Settings};
+use crate::config::{Allowlist, HostList, Origin, Settings};
 use crate::registry::Plugin;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -36,6 +37,7 @@ impl Policy {
             match capability {
                 capability if is_shell(capability) => clauses.extend(self.explain_shell(&grants, plugin, settings)),
                 "files" => clauses.extend(explain_files(&grants, plugin, settings)),
+                "http" => clauses.extend(self.explain_http(&grants, plugin, settings)),
                 _ => clauses.push(Clause {
                     subject: "events",
                     verdict: "allowed",
@@ -84,6 +86,65 @@ impl Policy {
             },
         ]
     }
+
+    fn explain_http(&self, grants: &Grants, plugin: &Plugin, settings: &Settings) -> Vec<Clause> {
+        let (on, hosts) = (format!("tools.{}", switch(plugin)), format!("plugin.{}.http.hosts", plugin.name()));
+        match grants.http() {
+            Err(refusal) => vec![refused("http", refusal.message, plugin, settings, &[&on, &hosts])],
+            Ok(grant) => {
+                let mut clauses = explain_requests(grant, plugin, settings);
+                clauses.extend(self.explain_targets(settings));
+                clauses
+            }
+        }
+    }
+
+    /// Explains what binds the requests of all plugins.
+    fn explain_targets(&self, settings: &Settings) -> Vec<Clause> {
+        let tools = &self.config.tools;
+        let clause = |key: &str, is_allowed: bool, detail: String| {
+            let verdict = if is_allowed { "allowed" } else { "denied" };
+            Clause { subject: "http", verdict, detail, decided_by: decided(settings, &format!("tools.{key}")) }
+        };
+        let (domains, ranges, ports) = (&tools.fetch_allowed_domains, &tools.fetch_private_ranges, &tools.fetch_ports);
+        let allowed = match domains {
+            HostList::Any => "every public host".into(),
+            HostList::Only(entries) => listed(entries, "no host"),
+        };
+        let private = match ranges.is_empty() {
+            true => "private addresses, unless an allowed host that is named leads there".into(),
+            false => format!("private addresses: {}", listed(ranges, "none")),
+        };
+        vec![
+            clause("fetch_allowed_domains", *domains != HostList::NOTHING, allowed),
+            clause("fetch_blocked_domains", false, listed(&tools.fetch_blocked_domains, "no host")),
+            clause("fetch_private_ranges", !ranges.is_empty(), private),
+            clause("fetch_ports", !ports.is_empty(), format!("ports of public addresses: {}", listed(ports, "none"))),
+            clause("fetch_plain_http", tools.fetch_plain_http, "requests without encryption".into()),
+        ]
+    }
+}
+
+/// Explains what binds the requests of one plugin.
+fn explain_requests(grant: &HttpGrant, plugin: &Plugin, settings: &Settings) -> Vec<Clause> {
+    let clause = |verdict, detail, decided_by| Clause { subject: "http", verdict, detail, decided_by };
+    let own = |name: &str| {
+        let key = format!("plugin.{}.http.{name}", plugin.name());
+        if settings.origins.get(&key).is_some() { decided(settings, &key) } else { "built in".into() }
+    };
+    let is_search = switch(plugin) == "search_enabled";
+    let hosts = if is_search { decided(settings, "tools.search_endpoint") } else { own("hosts") };
+    let (verdict, asked) = if grant.confirms() {
+        ("asks", "a person is shown every request first")
+    } else {
+        ("allowed", "requests are made without a question")
+    };
+    vec![
+        clause("allowed", format!("requests to {}", reached(grant.hosts())), hosts),
+        clause("allowed", format!("methods: {}", listed(&grant.methods(), "none")), own("methods")),
+        clause("allowed", below(grant.paths()), own("paths")),
+        clause(verdict, asked.into(), decided(settings, "tools.fetch_confirm")),
+    ]
 }
 
 fn explain_files(grants: &Grants, plugin: &Plugin, settings: &Settings) -> Vec<Clause> {
@@ -149,5 +210,47 @@ fn places(lists: &[Allowlist]) -> String {
         "everything that is not protected".into()
     } else {
         format!("below {}", named.join(", and also below "))
+    }
+}
+
+fn reached(lists: &[HostList]) -> String {
+    let named = lists.iter().filter_map(|list| match list {
+        HostList::Any => None,
+        HostList::Only(entries) => Some(listed(entries, "no host")),
+    });
+    let named: Vec<String> = named.collect();
+    if named.is_empty() { "every host".into() } else { named.join(", of these only ") }
+}
+
+fn below(lists: &[Vec<String>]) -> String {
+    let named: Vec<String> = lists.iter().map(|prefixes| listed(prefixes, "none")).collect();
+    if named.is_empty() { "every path".into() } else { format!("paths below {}", named.join(", and also below ")) }
+}
+
+fn listed(entries: &[impl ToString], none: &str) -> String {
+    let entries: Vec<String> = entries.iter().map(ToString::to_string).collect();
+    if entries.is_empty() { none.into() } else { entries.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::HostPattern;
+
+    #[test]
+    fn hosts_are_named_by_every_list_that_binds() {
+        let only =
+            |names: &[&str]| HostList::Only(names.iter().map(|name| HostPattern::exact(name).unwrap()).collect());
+        assert_eq!(reached(&[HostList::Any]), "every host");
+        assert_eq!(reached(&[HostList::Any, only(&["a.com", "*.b.com"])]), "a.com, *.b.com");
+        assert_eq!(reached(&[only(&["a.com", "b.com"]), only(&["b.com"])]), "a.com, b.com, of these only b.com");
+        assert_eq!(reached(&[HostList::NOTHING]), "no host");
+    }
+
+    #[test]
+    fn paths_are_named_by_every_list_that_binds() {
+        let (v1, x) = (vec!["/v1".to_owned(), "/v2".to_owned()], vec!["/v1/x".to_owned()]);
+        assert_eq!(below(&[]), "every path");
+        assert_eq!(below(&[v1, x]), "paths below /v1, /v2, and also below /v1/x");
     }
 }

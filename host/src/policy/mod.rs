@@ -6,15 +6,17 @@ pub mod approval;
 pub mod command;
 pub mod explain;
 pub mod files;
+pub mod http;
 pub mod shell;
 
-use crate::config::{Allowlist, Config, PluginRights, Settings};
+use crate::config::{Allowlist, Config, HttpRights, PluginRights, Settings};
 use crate::dirs::Dirs;
 use crate::envelope::Failure;
 use crate::registry::Plugin;
 use approval::InAdvance;
 use command::Denylist;
 use files::{FilesGrant, Protected};
+use http::HttpGrant;
 use shell::ShellGrant;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,6 +33,7 @@ pub struct Policy {
 pub struct Grants {
     shell: Result<ShellGrant, Failure>,
     files: Result<FilesGrant, Failure>,
+    http: Result<HttpGrant, Failure>,
 }
 
 /// Whether the grant for `shell` covers a capability: typing into a pane is running a command.
@@ -43,7 +46,7 @@ impl Grants {
     #[must_use]
     pub fn none() -> Self {
         let refused = || Failure::denied("no capability can be used here");
-        Self { shell: Err(refused()), files: Err(refused()) }
+        Self { shell: Err(refused()), files: Err(refused()), http: Err(refused()) }
     }
 
     /// The grant for `shell`.
@@ -62,6 +65,15 @@ impl Grants {
     /// `denied`, with the line to add.
     pub fn files(&self) -> Result<&FilesGrant, Failure> {
         self.files.as_ref().map_err(Failure::clone)
+    }
+
+    /// The grant for `http`.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn http(&self) -> Result<&HttpGrant, Failure> {
+        self.http.as_ref().map_err(Failure::clone)
     }
 }
 
@@ -93,7 +105,11 @@ impl Policy {
     #[must_use]
     pub fn grants_for(&self, plugin: &Plugin) -> Grants {
         let rights = self.config.plugin_rights(plugin.name(), plugin.sha256(), plugin.is_builtin());
-        Grants { shell: self.shell_grant(plugin, &rights), files: self.files_grant(plugin, &rights) }
+        Grants {
+            shell: self.shell_grant(plugin, &rights),
+            files: self.files_grant(plugin, &rights),
+            http: self.http_grant(plugin, rights.http.clone()),
+        }
     }
 
     fn shell_grant(&self, plugin: &Plugin, rights: &PluginRights) -> Result<ShellGrant, Failure> {
@@ -122,6 +138,19 @@ impl Policy {
             return Err(self.not_granted(plugin, "files", "files.read = [\"/a/directory\"]"));
         }
         Ok(FilesGrant::new(plugin.name(), rights, &self.config, self.protected.clone()))
+    }
+
+    fn http_grant(&self, plugin: &Plugin, rights: Option<HttpRights>) -> Result<HttpGrant, Failure> {
+        let tools = &self.config.tools;
+        let key = http::switch(plugin);
+        let is_on = if key == "search_enabled" { tools.search_enabled } else { tools.fetch_enabled };
+        if !is_on {
+            return Err(switched_off("http", key));
+        }
+        match rights {
+            Some(rights) => Ok(HttpGrant::new(plugin, rights, &self.config)),
+            None => Err(self.not_granted(plugin, "http", "http.hosts = [\"api.example.com\"]")),
+        }
     }
 
     /// Says why a plugin has no right to a capability, and what would give it.

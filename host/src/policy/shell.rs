@@ -2,13 +2,11 @@
 //!
 //! Reading a command is `command.rs`, asking is `approval.rs`, running is `capability/shell.rs`.
 
-use super::approval::{Answer, ApprovalRequest, Declaration};
+use super::approval::{ActionKind, By, Declaration, Question};
 use super::command::{self, Denylist, Destination};
 use crate::audit::Action;
-use crate::envelope::{Failure, duration};
-use crate::sanitize;
+use crate::envelope::Failure;
 use crate::scope::Scope;
-use crate::session::ApprovalKey;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,52 +121,20 @@ impl ShellGrant {
         text: &str,
         declaration: &Declaration,
         scope: &Scope,
-    ) -> Result<&'static str, (Failure, &'static str)> {
+    ) -> Result<By, (Failure, By)> {
         if !self.confirm {
             return Ok("tools.shell_confirm");
         }
-        let key = ApprovalKey { plugin: self.sha256.clone(), capability, backend: scope.backend.name().to_owned() };
-        if scope.session.is_approved(&key) {
-            return Ok("approval for the session");
-        }
-        let request = self.request(text, declaration, scope);
-        let _waiting = scope.clock.waiting();
-        let by = scope.approver.name();
-        let asked = async {
-            // One question of a session at a time: an answer to the first may cover the next.
-            let _asking = scope.session.ask().await;
-            if scope.session.is_approved(&key) {
-                return Answer::Yes;
-            }
-            scope.approver.ask(&request).await
+        let question = Question {
+            kind: ActionKind::Command,
+            plugin: &self.plugin,
+            sha256: &self.sha256,
+            capability,
+            place: scope.backend.name(),
+            action: text,
+            declaration,
+            timeout: self.approval_timeout,
         };
-        let answer = tokio::select! {
-            answer = tokio::time::timeout(self.approval_timeout, asked) => answer,
-            () = scope.cancel.cancelled() => return Err((Failure::cancelled(), "cancel")),
-        };
-        match answer {
-            Ok(Answer::Yes) => Ok(by),
-            Ok(Answer::YesForSession) => {
-                scope.session.approve(key);
-                Ok(by)
-            }
-            Ok(Answer::No) => Err((Failure::denied("Command execution denied by user."), by)),
-            Ok(Answer::Nobody { reason, hint }) => Err((Failure::denied(reason).hint(hint), by)),
-            Err(_) => {
-                let message = format!("nobody answered within {}", duration(self.approval_timeout));
-                Err((Failure::denied(message).hint("ask again when somebody is there"), by))
-            }
-        }
-    }
-
-    fn request(&self, text: &str, declaration: &Declaration, scope: &Scope) -> ApprovalRequest {
-        let why = sanitize::line(&declaration.why).into_owned();
-        ApprovalRequest {
-            tool: scope.tool.clone(),
-            plugin: self.plugin.clone(),
-            backend: scope.backend.name().to_owned(),
-            action: sanitize::visible(text).into_owned(),
-            declaration: Declaration { why, ..declaration.clone() },
-        }
+        question.ask(scope).await
     }
 }

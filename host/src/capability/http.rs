@@ -1,0 +1,99 @@
+//! `wit/http.wit`: requests to web servers, by the egress, where the grant admits them.
+
+use super::Refusal;
+use super::bindings::toolcrib::plugin::http;
+use crate::envelope::Failure;
+use crate::event::Event;
+use crate::http::{BODY_BYTES, Request as Prepared, Target};
+use crate::policy::http::method;
+use crate::sandbox::State;
+use crate::sanitize;
+use reqwest::header::HeaderMap;
+use wasmtime::component::Resource;
+
+/// Bytes of the body that a guest gets when it does not say.
+const DEFAULT_LIMIT: u32 = 1 << 20;
+/// Headers of a request.
+const MAX_HEADERS: usize = 100;
+
+/// A request that a guest prepares: the host's side of the resource. Judged when it is sent.
+#[derive(Clone)]
+#[expect(unreachable_pub, reason = "the generated bindings name it as public")]
+pub struct Request {
+    method: String,
+    url: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+    limit: u32,
+}
+
+impl http::Host for State {}
+
+impl http::HostRequest for State {
+    async fn new(&mut self, method: String, url: String) -> wasmtime::Result<Resource<Request>> {
+        self.meter.charge_bytes(method.len() + url.len())?;
+        let request = Request { method, url, headers: Vec::new(), body: Vec::new(), limit: DEFAULT_LIMIT };
+        Ok(self.table.push(request)?)
+    }
+
+    async fn header(&mut self, request: Resource<Request>, name: String, value: String) -> wasmtime::Result<()> {
+        self.meter.charge_bytes(name.len() + value.len())?;
+        self.table.get_mut(&request)?.headers.push((name, value));
+        Ok(())
+    }
+
+    async fn body(&mut self, request: Resource<Request>, bytes: Vec<u8>) -> wasmtime::Result<()> {
+        self.meter.charge_bytes(bytes.len())?;
+        self.table.get_mut(&request)?.body = bytes;
+        Ok(())
+    }
+
+    async fn limit(&mut self, request: Resource<Request>, bytes: u32) -> wasmtime::Result<()> {
+        self.table.get_mut(&request)?.limit = bytes;
+        Ok(())
+    }
+
+    async fn send(&mut self, request: Resource<Request>) -> Result<http::Response, Refusal> {
+        let grant = self.grants.http()?.clone();
+        let request = self.table.get(&request)?.clone();
+        let target = Target::parse(&request.url, grant.base())?;
+        let request = prepared(request)?;
+        let detail = sanitize::line(&format!("{} {target}", request.method)).into_owned();
+        self.scope.emit(Event::Started { detail });
+        if !request.method.is_safe() {
+            // Whatever comes of it, the world may have changed.
+            self.scope.touch_state();
+        }
+        let response = tokio::select! {
+            biased;
+            () = self.scope.cancel.cancelled() => return Err(Failure::cancelled().into()),
+            response = self.scope.egress.fetch(request, target, &grant, &self.scope) => response?,
+        };
+        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+        Ok(http::Response {
+            status: response.status.as_u16(),
+            headers: response.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect(),
+            url: response.url,
+            body: response.body,
+            truncated: response.truncated,
+        })
+    }
+
+    async fn drop(&mut self, request: Resource<Request>) -> wasmtime::Result<()> {
+        self.table.delete(request)?;
+        Ok(())
+    }
+}
+
+fn prepared(request: Request) -> Result<Prepared, Failure> {
+    if request.headers.len() > MAX_HEADERS {
+        return Err(Failure::invalid(format!("a request has at most {MAX_HEADERS} headers")));
+    }
+    let limit = usize::try_from(request.limit).unwrap_or(BODY_BYTES).min(BODY_BYTES);
+    let method = method(&request.method)?;
+    let mut prepared = Prepared { method, headers: HeaderMap::new(), body: request.body, limit };
+    for (name, value) in &request.headers {
+        prepared.add_header(name, value)?;
+    }
+    Ok(prepared)
+}

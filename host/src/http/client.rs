@@ -1,0 +1,179 @@
+//! Connections: one client for each plugin, bound to the addresses that its routes were judged by.
+//!
+//! A name whose addresses change gets a new client, so that no connection outlives the answer that it was opened by.
+
+use super::connect::Route;
+use super::target::{Host, Target};
+use crate::envelope::{Failure, Kind};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// How long a connection may take, TLS included.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an unused connection is kept.
+const IDLE: Duration = Duration::from_secs(60);
+/// Unused connections to one host.
+const IDLE_CONNECTIONS: usize = 4;
+/// Hosts of one client; beyond, a new one begins.
+const MAX_HOSTS: usize = 64;
+/// Headers of an answer.
+const MAX_HEADERS: usize = 200;
+
+/// The clients of all plugins.
+pub(super) struct Clients {
+    ca_file: Option<PathBuf>,
+    tls: OnceCell<ClientConfig>,
+    by_plugin: Mutex<HashMap<String, Pinned>>,
+}
+
+/// A client and where each host's connections go.
+#[derive(Clone)]
+struct Pinned {
+    client: reqwest::Client,
+    pins: Arc<Pins>,
+}
+
+/// The addresses of each name, as they were judged. Set once: the client's connections all go by them.
+#[derive(Default)]
+struct Pins(Mutex<HashMap<String, Vec<IpAddr>>>);
+
+impl Clients {
+    /// `ca_file` holds certificates that are trusted besides the system's.
+    pub(super) fn new(ca_file: Option<PathBuf>) -> Self {
+        Self { ca_file, tls: OnceCell::new(), by_plugin: Mutex::default() }
+    }
+
+    /// Returns the plugin's client, whose connections to the route's host go to the route's addresses and no others.
+    pub(super) async fn client(&self, plugin: &str, route: &Route) -> Result<reqwest::Client, Failure> {
+        let tls = self.tls.get_or_try_init(|| trusted(self.ca_file.clone())).await?;
+        let mut by_plugin = self.by_plugin.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pinned) = by_plugin.get(plugin)
+            && pinned.pins.pin(route)
+        {
+            return Ok(pinned.client.clone());
+        }
+        let pins = Arc::new(Pins::default());
+        pins.pin(route);
+        let client = build(tls.clone(), pins.clone())?;
+        by_plugin.insert(plugin.to_owned(), Pinned { client: client.clone(), pins });
+        Ok(client)
+    }
+}
+
+impl Pins {
+    /// Pins the route's name; says no if connections may be open to other addresses of it, or to too many names.
+    fn pin(&self, route: &Route) -> bool {
+        let Host::Name(name) = route.target().host() else { return true };
+        let mut addresses: Vec<IpAddr> = route.addresses().iter().map(SocketAddr::ip).collect();
+        addresses.sort_unstable();
+        let mut pins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match pins.get(name) {
+            Some(pinned) => *pinned == addresses,
+            None if pins.len() >= MAX_HOSTS => false,
+            None => {
+                pins.insert(name.clone(), addresses);
+                true
+            }
+        }
+    }
+}
+
+impl Resolve for Pins {
+    fn resolve(&self, name: Name) -> Resolving {
+        let pins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pinned = pins.get(name.as_str()).cloned();
+        Box::pin(async move {
+            let pinned = pinned.ok_or("this name was not judged")?;
+            // The port is the URL's.
+            Ok(Box::new(pinned.into_iter().map(|address| SocketAddr::new(address, 0))) as Addrs)
+        })
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that makes a client")]
+fn build(tls: ClientConfig, pins: Arc<Pins>) -> Result<reqwest::Client, Failure> {
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .dns_resolver(pins)
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .connect_timeout(CONNECT)
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS)
+        .http1_max_headers(MAX_HEADERS)
+        .build();
+    client.map_err(|error| Failure::new(Kind::Internal, format!("there is no HTTP client: {error}")))
+}
+
+/// Whom connections trust: the system's authorities and those of the file.
+async fn trusted(ca_file: Option<PathBuf>) -> Result<ClientConfig, Failure> {
+    let read = tokio::task::spawn_blocking(move || {
+        let mut roots = RootCertStore::empty();
+        // What cannot be read is left out: then less is trusted.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if let Some(file) = ca_file {
+            add(&mut roots, &file)?;
+        }
+        Ok(roots)
+    });
+    let roots = read.await.map_err(|error| Failure::new(Kind::Internal, error.to_string()))??;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn add(roots: &mut RootCertStore, file: &Path) -> Result<(), Failure> {
+    let unusable = |why: String| {
+        Failure::new(Kind::Unavailable, format!("`{}` gives no certificates: {why}", file.display()))
+            .hint("set `ca_file` under [network] to a PEM file, or leave it empty")
+    };
+    let certificates = CertificateDer::pem_file_iter(file).map_err(|error| unusable(error.to_string()))?;
+    let mut some = false;
+    for certificate in certificates {
+        roots
+            .add(certificate.map_err(|error| unusable(error.to_string()))?)
+            .map_err(|error| unusable(error.to_string()))?;
+        some = true;
+    }
+    if some { Ok(()) } else { Err(unusable("it holds none".into())) }
+}
+
+/// Says why there was no answer. `may_have_acted`: the request can have had its effect all the same.
+pub(super) fn explain(error: &reqwest::Error, target: &Target, may_have_acted: bool) -> Failure {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    let host = format!("{}:{}", target.host(), target.port());
+    if error.is_connect() && error.is_timeout() {
+        return Failure::new(Kind::TimedOut, format!("`{host}` did not take the connection within {CONNECT:?}"));
+    }
+    if error.is_connect() {
+        let failure = Failure::new(Kind::Unavailable, format!("no connection to `{host}`: {cause}"));
+        return match cause.downcast_ref::<rustls::Error>() {
+            Some(rustls::Error::InvalidCertificate(_)) => failure.hint(
+                "the server does not prove that it is the one; `ca_file` under [network] names further authorities to trust",
+            ),
+            _ => failure,
+        };
+    }
+    if may_have_acted {
+        return Failure::new(
+            Kind::OutcomeUnknown,
+            format!("`{host}` was sent the request and gave no answer: {cause}"),
+        )
+        .hint("look whether it had its effect before you send it again");
+    }
+    Failure::new(Kind::Unavailable, format!("`{host}` gave no answer: {cause}"))
+}

@@ -1,0 +1,51 @@
+//! The lower half of the egress: from a target that policy admitted to the addresses that may be connected to.
+//!
+//! Whatever opens a socket to somewhere takes a [`Route`], and this is the only place that makes one.
+
+use super::addresses::special;
+use super::resolver::Names;
+use super::target::{Host, Target};
+use crate::envelope::{Failure, Kind};
+use crate::policy::http::{AdmittedTarget, HttpGrant};
+use std::net::{IpAddr, SocketAddr};
+
+/// A target with its addresses, each of them judged. Connections go to these and no others.
+pub(crate) struct Route {
+    target: Target,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Route {
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// At least one, all with the target's port.
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+}
+
+/// Finds where the target is, once, and has the grant judge every address: one that is refused refuses the target.
+pub(super) async fn connect(names: &Names, target: AdmittedTarget, grant: &HttpGrant) -> Result<Route, Failure> {
+    let target = target.into_target();
+    let found = match target.host() {
+        Host::Name(name) => names.addresses(name).await?,
+        Host::Address(address) => vec![*address],
+    };
+    let own = own_addresses()?;
+    for address in &found {
+        let is_own = own.contains(&address.to_canonical());
+        grant.admit_address(&target, *address, special(*address), is_own)?;
+    }
+    let addresses = found.into_iter().map(|address| SocketAddr::new(address, target.port())).collect();
+    Ok(Route { target, addresses })
+}
+
+/// The addresses of this machine: public ones among them lead past whatever guards it from outside.
+fn own_addresses() -> Result<Vec<IpAddr>, Failure> {
+    let interfaces = if_addrs::get_if_addrs().map_err(|error| {
+        Failure::new(Kind::Unavailable, format!("this machine does not tell its own addresses: {error}"))
+    })?;
+    Ok(interfaces.into_iter().map(|interface| interface.ip()).collect())
+}

@@ -1,0 +1,245 @@
+//! The one egress: whatever leaves this machine for a plugin goes through here, and no other module opens sockets.
+//!
+//! A URL is parsed (`target.rs`), policy decides on it, its name is resolved once and every address judged (`connect.rs`, `addresses.rs`,
+//! `resolver.rs`), a person is asked where settings say so, and the request goes to these addresses alone (`client.rs`). A redirect begins
+//! anew. What a plugin may reach, and the words of refusals, are in `policy/http.rs`.
+
+mod addresses;
+mod body;
+mod client;
+mod connect;
+mod resolver;
+mod target;
+
+pub(crate) use addresses::Special;
+pub(crate) use connect::Route;
+pub(crate) use target::{Host, Target};
+
+use crate::envelope::{Failure, Kind, duration};
+use crate::policy::http::{ApprovedRoute, HttpGrant};
+use crate::scope::Scope;
+use body::Body;
+use client::{Clients, explain};
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Response as Answer, StatusCode};
+use resolver::Names;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Redirects that are followed.
+const MAX_HOPS: u32 = 5;
+/// How long a server may think before it answers.
+const FIRST_BYTE: Duration = Duration::from_secs(15);
+/// Names and values of an answer's headers.
+const HEADER_BYTES: usize = 64 << 10;
+/// The longest body that is handed on.
+pub(crate) const BODY_BYTES: usize = 8 << 20;
+
+/// What servers are told is asking, unless a plugin says.
+const USER_AGENT: &str = concat!("toolcrib/", env!("CARGO_PKG_VERSION"));
+
+/// Headers that belong to the connection, or that this module sets by what it does itself.
+#[rustfmt::skip]
+const OWN_HEADERS: [HeaderName; 13] = [
+    header::HOST, header::CONNECTION, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::TE, header::TRAILER, header::UPGRADE,
+    header::EXPECT, header::ACCEPT_ENCODING, header::PROXY_AUTHORIZATION, header::PROXY_AUTHENTICATE, header::FORWARDED,
+    HeaderName::from_static("keep-alive"),
+];
+/// Headers that another origin may see: they tell nothing of who asks the first one.
+#[rustfmt::skip]
+const PUBLIC_HEADERS: [HeaderName; 5] = [
+    header::ACCEPT, header::ACCEPT_LANGUAGE, header::CONTENT_LANGUAGE, header::CONTENT_TYPE, header::USER_AGENT,
+];
+
+/// The way out.
+pub(crate) struct Egress {
+    names: Names,
+    clients: Clients,
+}
+
+/// A request that a guest has put together.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    /// Bytes of the answer's body to hand on.
+    pub(crate) limit: usize,
+}
+
+/// What a server answered.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    /// Where it came from, after redirects.
+    pub(crate) url: String,
+    pub(crate) body: Vec<u8>,
+    pub(crate) truncated: bool,
+}
+
+impl Egress {
+    /// `dns_servers` are asked in place of the system's; `ca_file` holds certificates that are trusted besides the system's.
+    pub(crate) fn new(dns_servers: Vec<SocketAddr>, ca_file: Option<PathBuf>) -> Self {
+        Self { names: Names::new(dns_servers), clients: Clients::new(ca_file) }
+    }
+
+    /// Sends a request, and follows redirects, within the time that the grant gives.
+    pub(crate) async fn fetch(
+        &self,
+        request: Request,
+        target: Target,
+        grant: &HttpGrant,
+        scope: &Scope,
+    ) -> Result<Response, Failure> {
+        let mut deadline = Deadline::new(grant.timeout());
+        let (mut request, mut target, mut asked) = (request, target, None);
+        for _ in 0..=MAX_HOPS {
+            let goal = target.clone();
+            let may_have_acted = !request.method.is_safe();
+            let admitted = grant.admit(&request.method, target, scope)?;
+            let route = deadline.bound(false, &goal, connect::connect(&self.names, admitted, grant)).await;
+            let route = route.inspect_err(|refusal| grant.record(&request.method, &goal, Err(refusal), scope))?;
+            let route = grant.approve(route, &request, asked.as_ref(), scope).await?;
+            let answer = deadline.bound(may_have_acted, &goal, self.send(&route, &request, grant)).await?;
+            let Some(location) = redirect(&answer)? else {
+                return deadline.bound(false, &goal, read(answer, &goal, request.limit)).await;
+            };
+            target = goal.redirected(&location)?;
+            if goal.is_encrypted() && !target.is_encrypted() {
+                return Err(Failure::denied(format!("`{goal}` redirects from https to `{target}`")));
+            }
+            request = request.redirected(answer.status(), &goal, &target);
+            asked = Some(goal.host().clone());
+        }
+        Err(Failure::denied(format!("the server redirects more than {MAX_HOPS} times")))
+    }
+
+    async fn send(&self, route: &ApprovedRoute, request: &Request, grant: &HttpGrant) -> Result<Answer, Failure> {
+        let (route, target) = (route.route(), route.route().target());
+        let client = self.clients.client(&grant.client_key(), route).await?;
+        let mut headers = request.headers.clone();
+        headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(body::ENCODINGS));
+        let mut sent = client.request(request.method.clone(), target.url().clone()).headers(headers);
+        if !request.body.is_empty() {
+            sent = sent.body(request.body.clone());
+        }
+        let may_have_acted = !request.method.is_safe();
+        let answer = tokio::time::timeout(FIRST_BYTE, sent.send()).await;
+        let answer = answer.map_err(|_| slow(target, FIRST_BYTE, may_have_acted))?;
+        let answer = answer.map_err(|error| explain(&error, target, may_have_acted))?;
+        // The library was bound to these addresses; this is the proof.
+        if answer.remote_addr().is_none_or(|peer| !route.addresses().contains(&peer)) {
+            let message = format!("the connection to `{}` went elsewhere", target.host());
+            return Err(Failure::new(Kind::Internal, message));
+        }
+        check_headers(answer.headers())?;
+        Ok(answer)
+    }
+}
+
+impl Request {
+    /// Adds a header of the guest's.
+    pub(crate) fn add_header(&mut self, name: &str, value: &str) -> Result<(), Failure> {
+        let shown = crate::sanitize::line(name).chars().take(100).collect::<String>();
+        let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) else {
+            return Err(Failure::invalid(format!("the header `{shown}` has characters that no header may have")));
+        };
+        if OWN_HEADERS.contains(&name) || name.as_str().starts_with("proxy-") {
+            return Err(Failure::invalid(format!("the header `{name}` is set by the host alone"))
+                .hint("leave it away; the connection is made as the URL says"));
+        }
+        self.headers.append(name, value);
+        Ok(())
+    }
+
+    /// The request that a redirect asks for, by the rules of the Fetch standard (HTTP-redirect fetch).
+    fn redirected(mut self, status: StatusCode, from: &Target, to: &Target) -> Self {
+        let becomes_get = match status {
+            StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method == Method::POST,
+            StatusCode::SEE_OTHER => ![Method::GET, Method::HEAD].contains(&self.method),
+            _ => false,
+        };
+        if becomes_get {
+            self.method = Method::GET;
+            self.body.clear();
+            self.headers.remove(header::CONTENT_TYPE);
+            self.headers.remove(header::CONTENT_LANGUAGE);
+        }
+        if from.url().origin() != to.url().origin() {
+            let kept = PUBLIC_HEADERS
+                .iter()
+                .flat_map(|name| self.headers.get_all(name).iter().map(move |value| (name.clone(), value.clone())));
+            self.headers = kept.collect();
+        }
+        self
+    }
+}
+
+/// Where the answer redirects to, if it does.
+fn redirect(answer: &Answer) -> Result<Option<String>, Failure> {
+    let is_redirect = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    let Some(location) = answer.headers().get(header::LOCATION).filter(|_| is_redirect) else { return Ok(None) };
+    let location = location.to_str().map_err(|_| Failure::failed("the server redirects to what is not a URL"))?;
+    Ok(Some(location.to_owned()))
+}
+
+async fn read(mut answer: Answer, target: &Target, limit: usize) -> Result<Response, Failure> {
+    let encoding = answer.headers_mut().remove(header::CONTENT_ENCODING);
+    let encoding = encoding.as_ref().map(|value| value.to_str().unwrap_or("?"));
+    let mut body = Body::new(encoding, limit.min(BODY_BYTES))?;
+    let mut truncated = false;
+    while let Some(piece) = answer.chunk().await.map_err(|error| explain(&error, target, false))? {
+        if !body.push(&piece)? {
+            truncated = true;
+            break;
+        }
+    }
+    let headers = std::mem::take(answer.headers_mut());
+    let url = target.url().to_string();
+    Ok(Response { status: answer.status(), headers, url, body: body.finish(), truncated })
+}
+
+fn check_headers(headers: &HeaderMap) -> Result<(), Failure> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes <= HEADER_BYTES {
+        return Ok(());
+    }
+    Err(Failure::limit(format!("limit: headers of an answer {} KiB, this one has {bytes} bytes", HEADER_BYTES >> 10)))
+}
+
+fn slow(target: &Target, after: Duration, may_have_acted: bool) -> Failure {
+    let message = format!("`{}:{}` gave no answer within {}", target.host(), target.port(), duration(after));
+    if may_have_acted {
+        return Failure::new(Kind::OutcomeUnknown, message)
+            .hint("look whether the request had its effect before you send it again");
+    }
+    Failure::new(Kind::TimedOut, message)
+}
+
+/// The time that a request has with all its redirects; what people take to answer does not count.
+struct Deadline {
+    in_all: Duration,
+    left: Duration,
+}
+
+impl Deadline {
+    fn new(in_all: Duration) -> Self {
+        Self { in_all, left: in_all }
+    }
+
+    /// Does a part of it. `may_have_acted`: a request that is not answered in time can have had its effect.
+    async fn bound<T>(
+        &mut self,
+        may_have_acted: bool,
+        target: &Target,
+        part: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let begin = Instant::now();
+        let done = tokio::time::timeout(self.left, part).await;
+        self.left = self.left.saturating_sub(begin.elapsed());
+        done.unwrap_or_else(|_| Err(slow(target, self.in_all, may_have_acted)))
+    }
+}
