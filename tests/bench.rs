@@ -6,7 +6,7 @@
 use serde_json::json;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use toolcrib_tests::{Preparation, Program, TestHost, guest};
+use toolcrib_tests::{Preparation, Program, TestHost, guest, serve};
 
 const REPETITIONS: usize = 3;
 const PAIRS: usize = 60;
@@ -23,6 +23,7 @@ fn main() {
         ("command", command),
         ("panes", panes),
         ("places", places),
+        ("web", web),
         ("waiting-calls", waiting_calls),
         ("idle", idle),
     ];
@@ -256,6 +257,45 @@ fn place(name: &str, target: &str, flags: &[&str], bare_name: &str, mut bare: im
             &ratio(ours, bare),
         );
     }
+}
+
+/// A page of 1 KiB over a warm connection, and a page of results that is taken apart in the sandbox.
+fn web() {
+    const RESULTS: &str = include_str!("tools/web_search/pages/large.html");
+    let small = "x".repeat(1024);
+    let address = serve(move |path| if path.starts_with("/html/") { RESULTS.to_owned() } else { small.clone() });
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let _inside = runtime.enter();
+    let host = TestHost::new()
+        .set("tools.fetch_private_ranges=[\"127.0.0.1\"]")
+        .set(&format!("tools.search_endpoint=\"http://{address}/html/\""));
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let bare = |path: &str| {
+        let url = format!("http://{address}{path}");
+        let body = runtime.block_on(async { client.get(url).send().await?.bytes().await });
+        assert!(body.is_ok_and(|body| body.len() >= 1024), "the server answers");
+    };
+    let fetch = || {
+        let page = runtime.block_on(host.result("fetch_url", json!({ "url": format!("http://{address}/page") })));
+        assert_eq!(page["status"], 200, "{page}");
+    };
+    let (ours, plain) = pairs(fetch, || bare("/page"));
+    let over = format!("<= 1 ms over bare: {:.2} ms", (ours.as_secs_f64() - plain.as_secs_f64()) * 1e3);
+    row(
+        "`fetch_url`, 1 KiB, warm",
+        &over,
+        &format!("{ours:.2?}"),
+        &format!("`reqwest` {plain:.2?}"),
+        &ratio(ours, plain),
+    );
+    let search = || {
+        let found = runtime.block_on(host.result("web_search", json!({ "query": "rust" })));
+        assert_eq!(found["results"].as_array().map(Vec::len), Some(8), "{found}");
+    };
+    let (ours, plain) = pairs(search, || bare("/html/?q=rust"));
+    let what = format!("`web_search`, a page of {} KiB parsed", RESULTS.len() >> 10);
+    row(&what, "<= 20 ms", &format!("{ours:.2?} in all"), &format!("`reqwest` {plain:.2?}"), &ratio(ours, plain));
 }
 
 fn waiting_calls() {

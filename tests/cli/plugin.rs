@@ -111,6 +111,37 @@ fn options_say_what_is_allowed() {
 }
 
 #[test]
+fn hosts_methods_and_paths_are_written_as_they_were_meant() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    let allow = ["plugin", "allow", &file, "--host", "Example.COM", "--host", "*.b.example", "--host", "10.0.0.0/8"];
+    let told = succeeded(&program.run(&[&allow[..], &["--method", "POST", "--path", "/v1/"]].concat()));
+    let lines = "http.hosts = [\"example.com\", \"*.b.example\", \"10.0.0.0/8\"]\n\
+                 http.methods = [\"POST\"]\nhttp.paths = [\"/v1\"]\n";
+    assert!(told.ends_with(lines) && settings(&program).ends_with(lines), "{told}");
+    succeeded(&program.run(&["plugin", "allow", &file]));
+    assert!(!settings(&program).contains("http"), "{}", settings(&program));
+}
+
+#[test]
+fn what_is_no_host_method_or_path_is_refused_before_anything_is_written() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    for (options, refusal) in [
+        (&["--host", "https://example.com"][..], "`https://example.com` is a URL: write the host alone"),
+        (&["--host", "127.0.0.1/8"][..], "`127.0.0.1/8` is no range: write `127.0.0.0/8`"),
+        (&["--host", "a.com", "--method", "get"][..], "`get` is a method in upper case: write `GET`"),
+        (&["--host", "a.com", "--path", "v1"][..], "`v1` does not begin with `/`"),
+        (&["--method", "GET"][..], "--host <HOST>"),
+    ] {
+        let output = program.run(&[&["plugin", "allow", &file][..], options].concat());
+        assert_eq!(code(&output), 2, "{options:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(refusal), "{}", stderr(&output));
+        assert!(!program.path(SETTINGS).exists());
+    }
+}
+
+#[test]
 fn an_allowed_plugin_still_asks_before_it_runs_commands() {
     let program = Program::new();
     let file = install(&program, "shell_echo");

@@ -23,6 +23,18 @@ pub fn guest(name: &str) -> PathBuf {
     Path::new(env!("GUESTS")).join(format!("{name}.wasm"))
 }
 
+/// The digest of a guest, by which settings name it.
+///
+/// # Panics
+///
+/// When the guest cannot be read.
+#[must_use]
+pub fn digest(name: &str) -> String {
+    let plugin = toolcrib::registry::Plugin::open(&guest(name), &toolcrib::config::Config::default().limits);
+    let plugin = plugin.map_err(|refused| refused.reason).expect("a guest that can be a plugin");
+    plugin.sha256().to_owned()
+}
+
 /// A host that is being prepared, then called. Shell commands run without a question unless [`TestHost::answering`] is used.
 pub struct TestHost {
     directory: TempDir,
@@ -176,9 +188,7 @@ impl TestHost {
     /// When the guest cannot be read.
     #[must_use]
     pub fn grant(self, name: &str, line: &str) -> Self {
-        let plugin = toolcrib::registry::Plugin::open(&guest(name), &toolcrib::config::Config::default().limits);
-        let plugin = plugin.map_err(|refused| refused.reason).expect("a guest that can be a plugin");
-        let host = self.set(&format!("plugin.{name}.sha256={:?}", plugin.sha256()));
+        let host = self.set(&format!("plugin.{name}.sha256={:?}", digest(name)));
         host.set(&format!("plugin.{name}.{line}"))
     }
 

@@ -4,10 +4,12 @@ pub mod forge;
 mod host;
 mod program;
 mod siege;
+mod web;
 
-pub use host::{Asked, TestHost, guest};
+pub use host::{Asked, TestHost, digest, guest};
 pub use program::{Program, Running};
-pub use siege::{Preparation, Siege};
+pub use siege::{Preparation, Siege, compiled, reuse_code};
+pub use web::serve;
 
 /// Ends a test that cannot run here: says why, and leaves a line that `tests/run` counts.
 ///

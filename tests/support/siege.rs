@@ -96,7 +96,7 @@ impl Preparation {
     /// When it does not start.
     #[must_use]
     pub fn begin(self) -> Siege {
-        seed(&self.program);
+        reuse_code(compiled(), &self.program);
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).chain(["run"]).collect();
         let running = self.program.start(&arguments);
         let before = Holdings { descriptors: 0, threads: 0, children: Vec::new() };
@@ -107,14 +107,28 @@ impl Preparation {
     }
 }
 
-/// Gives a program the compiled built-in tools of an earlier one: the attacks are not on compiling them, two hundred times over.
-fn seed(program: &Program) {
+/// A home in which the built-in tools were compiled, once for all tests of this process.
+///
+/// # Panics
+///
+/// When the tools cannot be listed.
+#[must_use]
+pub fn compiled() -> &'static Path {
     static SEED: LazyLock<Program> = LazyLock::new(|| {
         let seed = Program::new();
         assert!(seed.run(&["tools"]).status.success(), "the tools are listed");
         seed
     });
-    let (from, to) = (SEED.path("state/toolcrib"), program.path("state/toolcrib"));
+    SEED.root()
+}
+
+/// Gives a program the compiled tools of a home: most tests are not on compiling them, two hundred times over.
+///
+/// # Panics
+///
+/// When they cannot be copied.
+pub fn reuse_code(home: &Path, program: &Program) {
+    let (from, to) = (home.join("state/toolcrib"), program.path("state/toolcrib"));
     std::fs::create_dir_all(to.join("code")).expect("a directory");
     for file in entries(&from.join("code")).into_iter().chain([from.join("code.key")]) {
         let name = file.strip_prefix(&from).expect("below it");

@@ -82,6 +82,7 @@ fn the_tools_their_arguments_and_capabilities() {
     let lines: Vec<String> = builtins().iter().map(line).collect();
     insta::assert_snapshot!(lines.join("\n"), @"
     capture-pane(delay?, end?, escape_non_printable?, include_alternate_screen?, include_escape_sequences?, join_wrapped_lines?, pane?, preserve_trailing_spaces?, session?, start?, target?, why?) needs [panes]
+    fetch_url(as?, offset?, url, why?) needs [http]
     read_file(offset?, path, why?) needs [files]
     run_shell(command, mutation, pane?, privesc, risk, session?, wait?, why) needs [shell]
     send-keys(delay?, enter?, keys?, literal_text?, mutation, pane?, privesc, risk, session?, target?, why) needs [panes]
@@ -90,6 +91,7 @@ fn the_tools_their_arguments_and_capabilities() {
     tmux-create-session(mutation, privesc, risk, session, why) needs [sessions]
     tmux-kill-pane(mutation, pane, privesc, risk, session?, why) needs [sessions]
     tmux-kill-session(mutation, privesc, risk, session, why) needs [sessions]
+    web_search(query, why?) needs [http]
     write_file(content, path, why?) needs [files]
     ");
 }
@@ -174,7 +176,8 @@ fn only_tools_that_run_or_type_ask_for_a_declaration() {
     for tool in builtins() {
         let required = names(&tool["inputSchema"], "required");
         let declared = DECLARATION.iter().filter(|name| required.contains(**name)).count();
-        let asks = !["capture-pane", "read_file", "time", "write_file"].contains(&text(&tool, "name"));
+        let asks = !["capture-pane", "fetch_url", "read_file", "time", "web_search", "write_file"]
+            .contains(&text(&tool, "name"));
         assert_eq!(declared, if asks { DECLARATION.len() } else { 0 }, "{}", tool["name"]);
     }
 }

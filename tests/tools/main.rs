@@ -1,10 +1,12 @@
 //! One module a tool; what every tool must keep is in `definitions`.
 
 mod definitions;
+mod fetch_url;
 mod ordinary_user;
 mod read_file;
 mod run_shell;
 mod shell_echo;
 mod time;
+mod web_search;
 mod word_count;
 mod write_file;

@@ -149,9 +149,16 @@ fn add(roots: &mut RootCertStore, file: &Path) -> Result<(), Failure> {
     if some { Ok(()) } else { Err(unusable("it holds none".into())) }
 }
 
+/// The certificate does not do. The streams of TLS wrap that into an error of input and output.
+fn is_unproven(cause: &(dyn std::error::Error + 'static)) -> bool {
+    let wrapped = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    let error = cause.downcast_ref().or_else(|| wrapped.and_then(|wrapped| wrapped.downcast_ref()));
+    matches!(error, Some(rustls::Error::InvalidCertificate(_)))
+}
+
 /// Says why there was no answer. `may_have_acted`: the request can have had its effect all the same.
 pub(super) fn explain(error: &reqwest::Error, target: &Target, may_have_acted: bool) -> Failure {
-    let mut cause: &dyn std::error::Error = error;
+    let mut cause: &(dyn std::error::Error + 'static) = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
     }
@@ -161,11 +168,10 @@ pub(super) fn explain(error: &reqwest::Error, target: &Target, may_have_acted: b
     }
     if error.is_connect() {
         let failure = Failure::new(Kind::Unavailable, format!("no connection to `{host}`: {cause}"));
-        return match cause.downcast_ref::<rustls::Error>() {
-            Some(rustls::Error::InvalidCertificate(_)) => failure.hint(
-                "the server does not prove that it is the one; `ca_file` under [network] names further authorities to trust",
-            ),
-            _ => failure,
+        return if is_unproven(cause) {
+            failure.hint("the server does not prove that it is the one; `ca_file` under [network] names further authorities to trust")
+        } else {
+            failure
         };
     }
     if may_have_acted {

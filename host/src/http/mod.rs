@@ -94,26 +94,39 @@ impl Egress {
         scope: &Scope,
     ) -> Result<Response, Failure> {
         let mut deadline = Deadline::new(grant.timeout());
-        let (mut request, mut target, mut asked) = (request, target, None);
+        let (mut request, mut target) = (request, target);
+        let mut from: Option<Target> = None;
         for _ in 0..=MAX_HOPS {
-            let goal = target.clone();
-            let may_have_acted = !request.method.is_safe();
-            let admitted = grant.admit(&request.method, target, scope)?;
-            let route = deadline.bound(false, &goal, connect::connect(&self.names, admitted, grant)).await;
-            let route = route.inspect_err(|refusal| grant.record(&request.method, &goal, Err(refusal), scope))?;
-            let route = grant.approve(route, &request, asked.as_ref(), scope).await?;
-            let answer = deadline.bound(may_have_acted, &goal, self.send(&route, &request, grant)).await?;
+            let hop = self.hop(&request, &target, from.as_ref(), grant, &mut deadline, scope).await;
+            let answer = hop.map_err(|failure| told(from.as_ref(), failure))?;
             let Some(location) = redirect(&answer)? else {
-                return deadline.bound(false, &goal, read(answer, &goal, request.limit)).await;
+                return deadline.bound(false, &target, read(answer, &target, request.limit)).await;
             };
-            target = goal.redirected(&location)?;
-            if goal.is_encrypted() && !target.is_encrypted() {
-                return Err(Failure::denied(format!("`{goal}` redirects from https to `{target}`")));
+            let next = target.redirected(&location).map_err(|failure| told(Some(&target), failure))?;
+            if target.is_encrypted() && !next.is_encrypted() {
+                return Err(told(Some(&target), Failure::denied(format!("`{next}` is not encrypted any more"))));
             }
-            request = request.redirected(answer.status(), &goal, &target);
-            asked = Some(goal.host().clone());
+            request = request.redirected(answer.status(), &target, &next);
+            from = Some(std::mem::replace(&mut target, next));
         }
         Err(Failure::denied(format!("the server redirects more than {MAX_HOPS} times")))
+    }
+
+    /// Takes one target from the rules to the server's answer; `from` is what redirected to it.
+    async fn hop(
+        &self,
+        request: &Request,
+        target: &Target,
+        from: Option<&Target>,
+        grant: &HttpGrant,
+        deadline: &mut Deadline,
+        scope: &Scope,
+    ) -> Result<Answer, Failure> {
+        let admitted = grant.admit(&request.method, target.clone(), scope)?;
+        let route = deadline.bound(false, target, connect::connect(&self.names, admitted, grant)).await;
+        let route = route.inspect_err(|refusal| grant.record(&request.method, target, Err(refusal), scope))?;
+        let route = grant.approve(route, request, from.map(Target::host), scope).await?;
+        deadline.bound(!request.method.is_safe(), target, self.send(&route, request, grant)).await
     }
 
     async fn send(&self, route: &ApprovedRoute, request: &Request, grant: &HttpGrant) -> Result<Answer, Failure> {
@@ -178,6 +191,14 @@ impl Request {
     }
 }
 
+/// Says who led there.
+fn told(from: Option<&Target>, failure: Failure) -> Failure {
+    match from {
+        Some(from) => Failure { message: format!("`{from}` redirects: {}", failure.message), ..failure },
+        None => failure,
+    }
+}
+
 /// Where the answer redirects to, if it does.
 fn redirect(answer: &Answer) -> Result<Option<String>, Failure> {
     let is_redirect = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
@@ -188,6 +209,10 @@ fn redirect(answer: &Answer) -> Result<Option<String>, Failure> {
 
 async fn read(mut answer: Answer, target: &Target, limit: usize) -> Result<Response, Failure> {
     let encoding = answer.headers_mut().remove(header::CONTENT_ENCODING);
+    if encoding.is_some() {
+        // It is that of the packed body.
+        answer.headers_mut().remove(header::CONTENT_LENGTH);
+    }
     let encoding = encoding.as_ref().map(|value| value.to_str().unwrap_or("?"));
     let mut body = Body::new(encoding, limit.min(BODY_BYTES))?;
     let mut truncated = false;

@@ -1,0 +1,55 @@
+//! `tools.fetch_confirm`: nothing is connected to before somebody said yes.
+
+use crate::host::{kind, said};
+use crate::names::Names;
+use crate::web::{Web, page, redirect};
+use crate::world::in_a_world;
+use serde_json::json;
+
+const URL: &str = "url=http://asked.org/";
+
+#[test]
+fn without_a_terminal_a_request_that_needs_a_yes_is_denied_and_says_what_to_set() {
+    in_a_world(|world| {
+        Names::everywhere(&["1.1.1.1"]);
+        let web = Web::open(&[80], |_, wire| wire.write_all(&page("here")));
+        let program = world.program().set("tools.fetch_confirm=true");
+        let (code, answer) = program.call(&["fetch_url", URL]);
+        assert_eq!((code, kind(&answer)), (5, "denied"), "{answer}");
+        let told = said(&answer);
+        assert!(told.contains("--yes") && told.contains("fetch_confirm"), "{told}");
+        assert!(web.connections().is_empty(), "{:?}", web.connections());
+        world.assert_record(&[]);
+        let (code, answer) = program.call(&["--yes", "fetch_url", URL]);
+        assert_eq!((code, &answer["result"]["status"]), (0, &json!(200)), "{answer}");
+        let (code, answer) = world.program().call(&["fetch_url", URL]);
+        assert_eq!((code, &answer["result"]["status"]), (0, &json!(200)), "{answer}");
+        world.assert_record(&["tcp 1.1.1.1:80"]);
+    });
+}
+
+#[test]
+fn a_yes_in_advance_opens_nothing_that_is_closed() {
+    in_a_world(|world| {
+        Names::everywhere(&["1.1.1.1"]);
+        Web::open(&[80], |_, wire| wire.write_all(&redirect(302, "http://127.0.0.1/")));
+        let program = world.program().set("tools.fetch_confirm=true");
+        for url in ["url=http://127.0.0.1/", "url=http://localhost/", URL] {
+            let (code, answer) = program.call(&["--yes", "fetch_url", url]);
+            assert_eq!((code, kind(&answer)), (5, "denied"), "{url}: {answer}");
+        }
+        world.assert_record(&["tcp 1.1.1.1:80"]);
+    });
+}
+
+#[test]
+fn an_operator_who_forbids_answers_in_advance_is_obeyed() {
+    in_a_world(|world| {
+        Names::everywhere(&["1.1.1.1"]);
+        let program = world.program().set("tools.fetch_confirm=true").set("approval.allow_yes=false");
+        let (code, answer) = program.call(&["--yes", "fetch_url", URL]);
+        assert_eq!((code, kind(&answer)), (5, "denied"), "{answer}");
+        assert!(said(&answer).contains("approval.allow_yes"), "{answer}");
+        world.assert_record(&[]);
+    });
+}

@@ -1,0 +1,184 @@
+//! The program under test in a world: prepared, then spoken to by `toolcrib run` or called once.
+#![expect(clippy::disallowed_methods, reason = "a tracer starts the program")]
+
+use crate::record::TRACER;
+use crate::world::World;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use toolcrib_tests::{Program, digest, guest, reuse_code};
+
+/// How long a host may take to answer anything at all.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What an answer is: the kind of its error, or `ok`.
+pub(crate) fn kind(answer: &Value) -> &str {
+    if answer["error"].is_object() { answer["error"]["kind"].as_str().unwrap_or_default() } else { "ok" }
+}
+
+/// Kind, message and hint of an answer that has to be a failure.
+pub(crate) fn said(answer: &Value) -> String {
+    let error = &answer["error"];
+    assert!(error.is_object(), "it succeeded: {answer}");
+    let part = |name: &str| error[name].as_str().unwrap_or_default();
+    format!("{}: {} ({})", part("kind"), part("message"), part("hint"))
+}
+
+/// A program of a world before it runs.
+pub(crate) struct Preparation<'w> {
+    world: &'w World,
+    /// Its directories.
+    pub(crate) program: Program,
+    arguments: Vec<String>,
+    environment: Vec<(String, String)>,
+}
+
+/// `toolcrib run` in a world.
+pub(crate) struct Host {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    errors: PathBuf,
+    calls: u64,
+    // Its directories, which end with it.
+    _program: Program,
+}
+
+impl<'w> Preparation<'w> {
+    /// With the tools that were compiled in that home.
+    pub(crate) fn new(world: &'w World, compiled: &Path) -> Self {
+        let program = Program::new();
+        reuse_code(compiled, &program);
+        program.write("plugins/readme.txt", "");
+        let arguments = vec!["--plugins".into(), program.path("plugins").display().to_string()];
+        Self { world, program, arguments, environment: Vec::new() }
+    }
+
+    /// Adds a setting.
+    pub(crate) fn set(mut self, setting: &str) -> Self {
+        self.arguments.extend(["--set".into(), setting.into()]);
+        self
+    }
+
+    /// Adds a guest of the tests, and lines of its section such as `http.hosts=["open.org"]`.
+    pub(crate) fn guest(self, name: &str, lines: &[&str]) -> Self {
+        self.program
+            .write(&format!("plugins/{name}.wasm"), std::fs::read(guest(name)).expect("a guest that was built"));
+        let prepared = self.set(&format!("plugin.{name}.sha256={:?}", digest(name)));
+        lines.iter().fold(prepared, |prepared, line| prepared.set(&format!("plugin.{name}.{line}")))
+    }
+
+    /// Adds a variable to what it finds around it.
+    pub(crate) fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Starts `toolcrib run`.
+    pub(crate) fn run(self) -> Host {
+        let errors = self.program.path("stderr");
+        let mut command = self.traced(&["run"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(&errors).expect("a file"));
+        let mut child = command.spawn().expect("`strace` is installed");
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        Host { child, input, lines, errors, calls: 0, _program: self.program }
+    }
+
+    /// Calls a tool as a user does; returns exit code and envelope.
+    pub(crate) fn call(&self, arguments: &[&str]) -> (i32, Value) {
+        let output = self.traced(&[&["call"], arguments].concat()).stdin(Stdio::null()).output();
+        let output = output.expect("`strace` is installed");
+        let envelope = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+            panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
+        });
+        (output.status.code().expect("an exit code"), envelope)
+    }
+
+    /// The program behind a tracer, which is its grandchild: the process that is started is the program's own.
+    fn traced(&self, arguments: &[&str]) -> Command {
+        let own: Vec<&str> = self.arguments.iter().map(String::as_str).chain(arguments.iter().copied()).collect();
+        let program = self.program.command(&own);
+        let record = self.world.new_record();
+        File::create(&record).expect("a record");
+        let mut command = Command::new("strace");
+        command.arg("-D").args(TRACER).arg(record).arg(program.get_program()).args(program.get_args());
+        command.env_clear().envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.current_dir(program.get_current_dir().expect("the program has a working directory"));
+        command
+    }
+}
+
+impl Host {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Calls a tool and returns its envelope.
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.calls += 1;
+        let line = json!({ "id": self.calls, "tool": tool, "arguments": arguments });
+        let input = self.input.as_mut().expect("its input is open");
+        // A host that ended early is seen by what it answered.
+        let _ = input.write_all(format!("{line}\n").as_bytes()).and_then(|()| input.flush());
+        let answer = self.answer();
+        assert_eq!(answer["id"], self.calls, "{answer}");
+        answer
+    }
+
+    fn answer(&mut self) -> Value {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: `{line}`")),
+            Err(error) => {
+                let errors = std::fs::read_to_string(&self.errors).unwrap_or_default();
+                panic!("no answer: {error}: {errors}")
+            }
+        }
+    }
+
+    /// Fetches a URL; returns the envelope.
+    pub(crate) fn fetch(&mut self, url: &str) -> Value {
+        self.call("fetch_url", json!({ "url": url }))
+    }
+
+    /// Fetches a URL that must answer with 200; returns the result.
+    pub(crate) fn page(&mut self, url: &str) -> Value {
+        let answer = self.fetch(url);
+        assert_eq!(answer["result"]["status"], 200, "{url}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// Fetches a URL that must be refused by policy; returns what is said.
+    pub(crate) fn denied(&mut self, url: &str) -> String {
+        let answer = self.fetch(url);
+        assert_eq!(kind(&answer), "denied", "{url}: {answer}");
+        said(&answer)
+    }
+
+    /// Has the guest `requester` send a request; returns the envelope.
+    pub(crate) fn request(&mut self, method: &str, url: &str, headers: &[(&str, &str)]) -> Value {
+        self.call("request", json!({ "method": method, "url": url, "headers": headers }))
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.input = None;
+        let begin = Instant::now();
+        while self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            if begin.elapsed() > Duration::from_secs(5) {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}

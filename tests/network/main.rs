@@ -1,0 +1,21 @@
+//! The one egress: what a tool can make the host ask, connect to and read, and what it never can.
+//!
+//! Each test lives in a network of its own where every address is this machine (`world.rs`): no packet leaves, servers of the test answer for
+//! any address, and whatever the program turns to is on record (`record.rs`).
+
+mod certificates;
+mod confirm;
+mod host;
+mod limits;
+mod names;
+mod pages;
+mod rebinding;
+mod record;
+mod redirects;
+mod requests;
+mod search;
+mod settings;
+mod tls;
+mod vectors;
+mod web;
+mod world;
