@@ -4,6 +4,8 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts what it compares with")]
 
 use serde_json::json;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use toolcrib_tests::{Preparation, Program, TestHost, guest, serve};
@@ -12,6 +14,9 @@ const REPETITIONS: usize = 3;
 const PAIRS: usize = 60;
 
 fn main() {
+    if std::env::var_os(BARE).is_some() {
+        return bare_responder();
+    }
     // `cargo test --benches` only wants to know that it starts.
     if std::env::args().any(|argument| argument == "--test") {
         return;
@@ -24,6 +29,7 @@ fn main() {
         ("panes", panes),
         ("places", places),
         ("web", web),
+        ("mcp", mcp),
         ("waiting-calls", waiting_calls),
         ("idle", idle),
     ];
@@ -296,6 +302,125 @@ fn web() {
     let (ours, plain) = pairs(search, || bare("/html/?q=rust"));
     let what = format!("`web_search`, a page of {} KiB parsed", RESULTS.len() >> 10);
     row(&what, "<= 20 ms", &format!("{ours:.2?} in all"), &format!("`reqwest` {plain:.2?}"), &ratio(ours, plain));
+}
+
+/// Set for the process that a server of MCP is compared with: it reads a line, parses it, and answers with a fixed one.
+const BARE: &str = "TOOLCRIB_BENCH_BARE";
+
+fn bare_responder() {
+    let mut stdout = std::io::stdout().lock();
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let request: serde_json::Value = serde_json::from_str(&line).expect("a request");
+        let text = json!({ "type": "text", "text": "2026-11-20T00:00:00Z" });
+        let answer = json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "content": [text] } });
+        writeln!(stdout, "{answer}").and_then(|()| stdout.flush()).expect("somebody reads");
+    }
+}
+
+/// What an agent waits for: the start, a call over each transport, and what connections cost that do nothing.
+fn mcp() {
+    let program = Program::new();
+    quiet(&mut program.command(&["tools"]));
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } } });
+    let start = || {
+        let mut running = program.start(&["serve"]);
+        running.send(&format!("{hello}\n"));
+        assert_eq!(running.line()["result"]["serverInfo"]["name"], "toolcrib");
+        running
+    };
+    let times = time(20, || _ = start().child.kill());
+    row(
+        "`toolcrib serve`, from its start to `initialize` answered",
+        "<= 15 ms",
+        &format!("{:.1?}", quantile(&times, 50)),
+        "",
+        "",
+    );
+    let mut running = start();
+    running.send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
+    let call =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "time", "arguments": {} } });
+    let line = format!("{call}\n");
+    let ours = || {
+        running.send(&line);
+        assert_eq!(running.line()["result"]["isError"], false);
+    };
+    let mut command = Command::new(std::env::current_exe().expect("a file"));
+    let mut bare = command.env(BARE, "1").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let (mut to, mut from) = (bare.stdin.take().expect("piped"), BufReader::new(bare.stdout.take().expect("piped")));
+    let respond = || {
+        let mut answer = String::new();
+        to.write_all(line.as_bytes()).and_then(|()| from.read_line(&mut answer)).expect("it answers");
+        let answer: serde_json::Value = serde_json::from_str(&answer).expect("an answer");
+        assert!(answer["result"].is_object());
+    };
+    // Without pauses, in turn by the thousand: a pair at a time would mostly measure who sleeps how deeply.
+    let (ours, respond) = (time(5_000, ours), time(5_000, respond));
+    let (p50, bare_p50) = (quantile(&ours, 50), quantile(&respond, 50));
+    let shown = format!("p50 {p50:.1?}, p99 {:.1?}", quantile(&ours, 99));
+    row(
+        "`time` over stdio",
+        "p50 <= 2.2 x bare",
+        &shown,
+        &format!("bare responder {bare_p50:.1?}"),
+        &ratio(p50, bare_p50),
+    );
+    let _ = bare.kill().and_then(|()| bare.wait());
+    mcp_over_http(&program);
+}
+
+fn mcp_over_http(program: &Program) {
+    let mut command = program.command(&["serve", "--http", "0", "--no-auth"]);
+    let mut server =
+        command.stderr(Stdio::piped()).stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it starts");
+    let mut said = BufReader::new(server.stderr.take().expect("piped")).lines().map_while(Result::ok);
+    let url = said.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned)).expect("it listens");
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "bench", "version": "1" } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "time", "arguments": {}, "_meta": meta } });
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let post = || {
+        let request = client.post(&url).body(call.to_string()).header("content-type", "application/json");
+        let request = request.header("accept", "application/json, text/event-stream");
+        let request = request
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", "time");
+        let text = runtime.block_on(async { request.send().await?.text().await }).expect("it answers");
+        assert!(text.contains("\"isError\":false"), "{text}");
+    };
+    let page = serve(|_| "x".repeat(512));
+    let bare = || {
+        let text = runtime.block_on(async { client.get(format!("http://{page}/")).send().await?.text().await });
+        assert!(text.is_ok_and(|text| text.len() == 512));
+    };
+    let (ours, bare) = (time(2_000, post), time(2_000, bare));
+    let (p50, bare_p50) = (quantile(&ours, 50), quantile(&bare, 50));
+    let shown = format!("p50 {p50:.0?}, p99 {:.0?}", quantile(&ours, 99));
+    row(
+        "`time` over HTTP, one connection",
+        "p50 <= 300 µs",
+        &shown,
+        &format!("a GET by the same client {bare_p50:.0?}"),
+        &ratio(p50, bare_p50),
+    );
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+    let connect = || {
+        let mut stream = TcpStream::connect(&address).expect("a connection");
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("it is read");
+        let mut answer = [0; 256];
+        assert!(std::io::Read::read(&mut stream, &mut answer).is_ok_and(|bytes| bytes > 0), "it answers");
+        stream
+    };
+    let connections: Vec<TcpStream> = (0..1000).map(|_| connect()).collect();
+    let resident = toolcrib_tests::resident_kib(server.id()) as f64 / 1024.0;
+    row("1,000 connections that do nothing", "<= 100 MiB resident", &format!("{resident:.1} MiB"), "", "");
+    drop(connections);
+    let _ = server.kill().and_then(|()| server.wait());
 }
 
 fn waiting_calls() {

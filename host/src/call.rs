@@ -248,7 +248,7 @@ impl<'h> Call<'h> {
             self.scope.session.forget_failures();
         }
         self.close(outcome.as_ref().err());
-        Envelope::new(outcome)
+        Envelope { kept: self.scope.kept(), ..Envelope::new(outcome) }
     }
 
     fn close(&mut self, failure: Option<&Failure>) {

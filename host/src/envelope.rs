@@ -170,6 +170,8 @@ pub enum Content {
 pub struct Envelope {
     /// Milliseconds since 1970, by the host's clock.
     pub unix_millis: u64,
+    /// Files of output that was cut, as notices name them.
+    pub kept: Vec<String>,
     /// What came of the call.
     pub outcome: Result<Output, Failure>,
 }
@@ -177,7 +179,7 @@ pub struct Envelope {
 impl Envelope {
     pub(crate) fn new(outcome: Result<Output, Failure>) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { unix_millis: u64::try_from(now.as_millis()).unwrap_or(u64::MAX), outcome }
+        Self { unix_millis: u64::try_from(now.as_millis()).unwrap_or(u64::MAX), kept: Vec::new(), outcome }
     }
 
     /// The envelope as JSON: `harness_timestamp`, then `result` and `notices`, or `error`.

@@ -8,7 +8,7 @@ use crate::config::Settings;
 use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind};
 use crate::http::Egress;
-use crate::output::OutputStore;
+use crate::output::{KeptFile, OutputStore};
 use crate::policy::Policy;
 use crate::sandbox::{CodeCache, Compiler, Sandbox};
 use std::path::PathBuf;
@@ -55,6 +55,11 @@ impl Host {
         let egress = Arc::new(Egress::new(network.dns_servers(), ca_file));
         let host = Self { sandbox: Arc::new(sandbox), policy, audit, output: Arc::new(output), egress, permits };
         Ok((host, notices))
+    }
+
+    /// A file of kept output, by its name.
+    pub(crate) fn kept(&self, name: &str) -> Option<KeptFile> {
+        self.output.kept_by_name(name)
     }
 
     /// What decides in this host.

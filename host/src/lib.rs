@@ -27,6 +27,8 @@ pub mod formats;
 mod host;
 mod http;
 mod marks;
+mod mcp;
+mod offered;
 pub mod output;
 pub mod policy;
 mod quote;

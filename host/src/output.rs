@@ -97,6 +97,12 @@ impl OutputStore {
         is_name.then(|| KeptFile(path.into()))
     }
 
+    /// The same, by its name alone.
+    pub(crate) fn kept_by_name(&self, name: &str) -> Option<KeptFile> {
+        let path = self.dir.as_ref()?.join(name);
+        self.kept(path.to_str()?)
+    }
+
     async fn create(&self, name: &str) -> Option<Kept> {
         let path = self.dir.as_ref()?.join(name);
         let mut options = File::options();

@@ -23,7 +23,7 @@ pub const BUILTINS: &[Builtin] = include!(concat!(env!("OUT_DIR"), "/builtins.rs
 
 /// All tools of a host.
 pub struct Registry {
-    entries: Vec<Entry>,
+    entries: Vec<Arc<Entry>>,
     by_tool: HashMap<String, Arc<Plugin>>,
     /// The name of each tool by what it reads like.
     by_folded: HashMap<String, String>,
@@ -76,6 +76,11 @@ impl Plugin {
     #[must_use]
     pub fn has_name_of(&self, other: &Self) -> bool {
         folded(&self.name) == folded(&other.name)
+    }
+
+    /// Both are the same bytes at the same place.
+    fn is(&self, other: &Self) -> bool {
+        (self.builtin, &self.origin, self.sha256()) == (other.builtin, &other.origin, other.sha256())
     }
 
     /// It came with this binary.
@@ -181,25 +186,45 @@ impl Registry {
     /// Reads the built-in components and every `.wasm` of the directories. What cannot be taken is listed as refused.
     #[must_use]
     pub fn load(builtins: &[Builtin], directories: &[PathBuf], limits: &Limits) -> Self {
+        Self::read(builtins, directories, limits, &[])
+    }
+
+    /// Reads everything anew; plugins whose bytes are the same stay compiled. Nothing if nothing has changed.
+    #[must_use]
+    pub fn reread(&self, builtins: &[Builtin], directories: &[PathBuf], limits: &Limits) -> Option<Self> {
+        let anew = Self::read(builtins, directories, limits, &self.entries);
+        let same = |one: &Self, other: &Self| {
+            one.entries.len() == other.entries.len()
+                && one.entries.iter().zip(&other.entries).all(|(one, other)| Arc::ptr_eq(one, other))
+                && one
+                    .refused
+                    .iter()
+                    .map(|refused| (&refused.origin, &refused.reason))
+                    .eq(other.refused.iter().map(|refused| (&refused.origin, &refused.reason)))
+        };
+        (!same(self, &anew)).then_some(anew)
+    }
+
+    fn read(builtins: &[Builtin], directories: &[PathBuf], limits: &Limits, known: &[Arc<Entry>]) -> Self {
         let mut registry =
             Self { entries: Vec::new(), by_tool: HashMap::new(), by_folded: HashMap::new(), refused: Vec::new() };
         for builtin in builtins {
-            registry.take(Plugin::builtin(*builtin));
+            registry.take(Plugin::builtin(*builtin), known);
         }
         for file in directories.iter().flat_map(|directory| components_in(directory)) {
-            registry.take(Plugin::open(&file, limits));
+            registry.take(Plugin::open(&file, limits), known);
         }
         registry
     }
 
-    fn take(&mut self, plugin: Result<Plugin, Refused>) {
-        if let Err(refused) = plugin.and_then(|plugin| self.admit(plugin)) {
+    fn take(&mut self, plugin: Result<Plugin, Refused>, known: &[Arc<Entry>]) {
+        if let Err(refused) = plugin.and_then(|plugin| self.admit(plugin, known)) {
             let reason = sanitize::line(&refused.reason).into_owned();
             self.refused.push(Refused { reason, ..refused });
         }
     }
 
-    fn admit(&mut self, plugin: Plugin) -> Result<(), Refused> {
+    fn admit(&mut self, plugin: Plugin, known: &[Arc<Entry>]) -> Result<(), Refused> {
         let refuse = |reason| Refused { origin: plugin.origin.clone(), reason };
         if let Some(other) = self.plugins().find(|other| other.has_name_of(&plugin)) {
             return Err(refuse(format!("a plugin `{}` is there already, {}", other.name, other.place())));
@@ -212,12 +237,13 @@ impl Registry {
                 )));
             }
         }
-        let plugin = Arc::new(plugin);
-        for tool in plugin.tool_names() {
+        let known = known.iter().find(|known| known.plugin.is(&plugin)).cloned();
+        let entry = known.unwrap_or_else(|| Arc::new(Entry { plugin: Arc::new(plugin), ready: OnceCell::new() }));
+        for tool in entry.plugin.tool_names() {
             self.by_folded.insert(folded(tool), tool.clone());
-            self.by_tool.insert(tool.clone(), plugin.clone());
+            self.by_tool.insert(tool.clone(), entry.plugin.clone());
         }
-        self.entries.push(Entry { plugin, ready: OnceCell::new() });
+        self.entries.push(entry);
         Ok(())
     }
 

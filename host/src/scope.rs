@@ -36,6 +36,7 @@ pub(crate) struct Scope {
     guest_events: GuestEvents,
     actions: Mutex<Actions>,
     touched_state: AtomicBool,
+    kept: Mutex<Vec<String>>,
 }
 
 /// What a scope is made of.
@@ -72,6 +73,7 @@ impl Scope {
             events: parts.events,
             actions: Mutex::default(),
             touched_state: AtomicBool::new(false),
+            kept: Mutex::default(),
         }
     }
 
@@ -119,6 +121,15 @@ impl Scope {
 
     pub(crate) fn actions(&self) -> Actions {
         self.actions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes a file of output that was cut.
+    pub(crate) fn remember_kept(&self, path: &str) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+    }
+
+    pub(crate) fn kept(&self) -> Vec<String> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Notes that the call has changed something, so that earlier failures may not repeat.

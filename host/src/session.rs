@@ -5,7 +5,7 @@
 use crate::envelope::Failure;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,9 @@ const FAILURES_KEPT: usize = 256;
 /// Places whose last look is remembered; beyond, all are forgotten.
 const LOOKS_KEPT: usize = 64;
 
+/// Names of kept output that a session may read; the oldest goes first, as it does on disk.
+const OUTPUTS_KEPT: usize = 256;
+
 /// One caller's memory.
 #[derive(Default)]
 pub struct Session {
@@ -25,6 +28,7 @@ pub struct Session {
     looks: Mutex<HashMap<String, Look>>,
     approved: Mutex<HashSet<ApprovalKey>>,
     asking: tokio::sync::Mutex<()>,
+    outputs: Mutex<VecDeque<String>>,
 }
 
 /// What makes two calls the same: who asks, the tool, and the arguments in canonical form.
@@ -117,6 +121,20 @@ impl Session {
     /// Something was done: what is seen next is news, also when it looks the same.
     pub(crate) fn forget_looks(&self) {
         self.looks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Lets the session read on in what was cut of its output.
+    pub(crate) fn remember_output(&self, name: &str) {
+        let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        if outputs.len() >= OUTPUTS_KEPT {
+            outputs.pop_front();
+        }
+        outputs.push_back(name.to_owned());
+    }
+
+    /// Names of kept output that the session may read, the oldest first.
+    pub(crate) fn outputs(&self) -> Vec<String> {
+        self.outputs.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     pub(crate) fn is_approved(&self, key: &ApprovalKey) -> bool {

@@ -9,7 +9,7 @@ const FORMATS: [Format; 5] =
     [Format::Mcp, Format::OpenaiChat, Format::OpenaiResponses, Format::Anthropic, Format::Gemini];
 
 fn at_a_fixed_time(outcome: Result<Output, Failure>) -> Envelope {
-    Envelope { unix_millis: 1_790_000_000_000, outcome }
+    Envelope { unix_millis: 1_790_000_000_000, kept: Vec::new(), outcome }
 }
 
 /// A result, a failure with all that one can have, and a result with parts of every kind.

@@ -179,6 +179,25 @@ fn a_warm_connection_serves_neither_another_plugin_nor_a_name_that_has_turned() 
     });
 }
 
+/// A connection stands for the answer that it was opened by.
+#[test]
+fn a_name_that_has_moved_is_followed_and_its_warm_connection_is_not_used() {
+    in_a_world(|world| {
+        let moved = Arc::new(AtomicBool::new(false));
+        let has_moved = moved.clone();
+        let _names = Names::serve(move |query| {
+            Reply::addresses(query, if has_moved.load(Ordering::SeqCst) { &["93.184.216.35"] } else { &[PUBLIC] })
+        });
+        let web = open_web();
+        let mut host = world.program().run();
+        host.page("http://moving.org/1");
+        moved.store(true, Ordering::SeqCst);
+        host.page("http://moving.org/2");
+        assert_eq!(web.places(), ["93.184.216.34:80/1", "93.184.216.35:80/2"]);
+        world.assert_record(&[PUBLIC_CONTACT, "tcp 93.184.216.35:80"]);
+    });
+}
+
 /// As many addresses as the name says, of one family or half of each.
 fn crowd(query: &Query) -> Reply {
     let count: usize = query.name.split_once('.').and_then(|(count, _)| count.parse().ok()).unwrap_or(1);

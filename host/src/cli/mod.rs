@@ -7,6 +7,7 @@ mod panes;
 mod plugin;
 mod policy;
 mod run;
+mod serve;
 mod setup;
 mod terminal;
 mod tools;
@@ -22,6 +23,7 @@ use serde_json::Value;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// A sandboxed tool host for AI agents.
 ///
@@ -39,6 +41,8 @@ struct Cli {
     command: Command,
 }
 
+/// How long threads that still wait for something may hold up the end.
+const LAST_THREADS: Duration = Duration::from_millis(100);
 /// What a shell reports of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
@@ -134,6 +138,8 @@ enum Command {
     Call(call::Arguments),
     /// Serve calls as JSON lines: requests on stdin, answers on stdout
     Run(run::Arguments),
+    /// Serve the tools to an agent that speaks MCP, over stdin and stdout or over HTTP
+    Serve(serve::Arguments),
     /// List, inspect or allow plugins
     #[command(subcommand)]
     Plugin(plugin::Arguments),
@@ -190,8 +196,9 @@ pub fn main() -> ExitCode {
         // Outside of a call only a signal cancels.
         if failure.kind == Kind::Cancelled { ExitCode::from(INTERRUPTED) } else { code }
     });
-    // A prompt or a file may still be waited for on a thread of its own; nothing that matters hangs on it.
-    runtime.shutdown_background();
+    // Tasks are dropped, and with them end the clients of tmux that they followed. A prompt or a file may still be waited for on a
+    // thread of its own; nothing that matters hangs on it.
+    runtime.shutdown_timeout(LAST_THREADS);
     code
 }
 
@@ -212,6 +219,7 @@ async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Tools(arguments) => tools::run(global, &arguments).await,
         Command::Call(arguments) => call::run(global, arguments).await,
         Command::Run(arguments) => run::run(global, &arguments).await,
+        Command::Serve(arguments) => serve::run(global, arguments).await,
         Command::Plugin(arguments) => plugin::run(global, arguments).await,
         Command::Attach(arguments) => panes::attach(global, &arguments).await,
         Command::Sessions(arguments) => panes::sessions(global, &arguments).await,

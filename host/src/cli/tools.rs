@@ -2,12 +2,10 @@
 
 use super::setup::{Setup, usage};
 use super::{Global, notice, print, print_json};
+use crate::call::Host;
 use crate::definition::{Tool, signature};
 use crate::envelope::Failure;
-use crate::formats::{self, Offer, Strictness};
-use crate::policy::{Policy, is_shell};
-use crate::registry::Plugin;
-use crate::tmux::Panes;
+use crate::formats::{self, Strictness};
 use anstyle::Style;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -53,21 +51,21 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
         return Err(usage("`--strict` is for the format of a model API").hint("add `--format openai-chat` or another"));
     }
     let setup = Setup::new(global).await?;
-    let policy = setup.host.policy();
+    let host = &*setup.host;
     let tools = match &arguments.name {
         Some(name) => vec![one(&setup, name).await?],
         None => all(&setup).await,
     };
     match (format, &arguments.name) {
-        (Format::Table, Some(_)) => print(&page(&tools[0], policy)),
-        (Format::Table, None) => print(&format!("{}\n", table(&tools, policy))),
-        (Format::Json, Some(_)) => print_json(&describe(&tools[0], policy)),
-        (Format::Json, None) => print_json(&tools.iter().map(|tool| describe(tool, policy)).collect()),
-        (Format::Api(api), Some(_)) => match denial(&tools[0], policy) {
+        (Format::Table, Some(_)) => print(&page(&tools[0], host)),
+        (Format::Table, None) => print(&format!("{}\n", table(&tools, host))),
+        (Format::Json, Some(_)) => print_json(&describe(&tools[0], host)),
+        (Format::Json, None) => print_json(&tools.iter().map(|tool| describe(tool, host)).collect()),
+        (Format::Api(api), Some(_)) => match host.denial(&tools[0]) {
             Some(denial) => Err(denial),
-            None => define(api, arguments, &tools, policy),
+            None => define(api, arguments, &tools, host),
         },
-        (Format::Api(api), None) => define(api, arguments, &tools, policy),
+        (Format::Api(api), None) => define(api, arguments, &tools, host),
     }
 }
 
@@ -77,16 +75,11 @@ async fn one(setup: &Setup, name: &str) -> Result<Arc<Tool>, Failure> {
 }
 
 /// Prints the definitions of the tools that can be called; what they leave away goes to stderr.
-fn define(
-    api: formats::Format,
-    arguments: &Arguments,
-    tools: &[Arc<Tool>],
-    policy: &Policy,
-) -> Result<ExitCode, Failure> {
+fn define(api: formats::Format, arguments: &Arguments, tools: &[Arc<Tool>], host: &Host) -> Result<ExitCode, Failure> {
     let mut offers = Vec::new();
     for tool in tools {
-        match denial(tool, policy) {
-            None => offers.push(Offer::new(tool, &policy.grants_for(tool.plugin()))),
+        match host.denial(tool) {
+            None => offers.push(host.offer(tool)),
             Some(denial) => {
                 let hint = denial.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
                 notice(&format!("`{}` is left away: {}{hint}", tool.definition().name, denial.message));
@@ -100,44 +93,14 @@ fn define(
 
 /// Loads every plugin; those that cannot be loaded are told on stderr and left away.
 async fn all(setup: &Setup) -> Vec<Arc<Tool>> {
-    let mut tools = Vec::new();
-    for refused in setup.context.tools.refused() {
-        notice(&format!("plugin `{}` was refused: {}", refused.origin, refused.reason));
-    }
-    // Without panes the tools of panes could only fail.
-    let missing: &[&str] = match (&setup.context.panes, setup.context.panes.managed().await) {
-        (_, Ok(Some(_))) => &[],
-        (Panes::Own(_), _) => &["sessions"],
-        (_, Ok(None)) => &["panes", "sessions"],
-        (_, Err(unreachable)) => {
-            notice(&format!("{}; what it offers is not known", unreachable.message));
-            &[]
-        }
-    };
-    let is_usable = |plugin: &&Arc<Plugin>| !plugin.capabilities().iter().any(|needed| missing.contains(needed));
-    for plugin in setup.context.tools.plugins().filter(is_usable) {
-        match setup.host.ready(plugin, &setup.context).await {
-            Ok(ready) => tools.extend(ready.tools().iter().cloned()),
-            Err(failure) => notice(&failure.message),
-        }
-    }
-    tools
+    let offered = setup.host.offered(&setup.context).await;
+    offered.notices.iter().for_each(|text| notice(text));
+    offered.tools
 }
 
-/// The first reason why a call of the tool would be denied.
-fn denial(tool: &Tool, policy: &Policy) -> Option<Failure> {
-    let grants = policy.grants_for(tool.plugin());
-    tool.plugin().capabilities().into_iter().find_map(|capability| match capability {
-        capability if is_shell(capability) => grants.shell().err(),
-        "files" => grants.files().err(),
-        "http" => grants.http().err(),
-        _ => None,
-    })
-}
-
-fn describe(tool: &Tool, policy: &Policy) -> Value {
+fn describe(tool: &Tool, host: &Host) -> Value {
     let (definition, plugin) = (tool.definition(), tool.plugin());
-    let denial = denial(tool, policy);
+    let denial = host.denial(tool);
     json!({
         "name": definition.name,
         "title": definition.title,
@@ -150,13 +113,13 @@ fn describe(tool: &Tool, policy: &Policy) -> Value {
     })
 }
 
-fn table(tools: &[Arc<Tool>], policy: &Policy) -> Table {
+fn table(tools: &[Arc<Tool>], host: &Host) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(["tool", "what it does", "needs", "plugin", "state"]);
     for tool in tools {
         let plugin = tool.plugin();
-        let state = match denial(tool, policy) {
+        let state = match host.denial(tool) {
             None => Cell::new("ready").fg(Color::Green),
             Some(denial) => Cell::new(denial.hint.unwrap_or(denial.message)).fg(Color::Yellow),
         };
@@ -171,14 +134,14 @@ fn table(tools: &[Arc<Tool>], policy: &Policy) -> Table {
     table
 }
 
-fn page(tool: &Tool, policy: &Policy) -> String {
+fn page(tool: &Tool, host: &Host) -> String {
     let bold = Style::new().bold();
     let plugin = tool.plugin();
     let mut page =
         format!("{bold}{}{bold:#}, of plugin {}\n\n{}\n\n", tool.definition().name, plugin.label(), tool.description());
     page += &format!("{bold}Arguments{bold:#} {}\n", signature(&tool.definition().input_schema));
     page += &arguments(&tool.definition().input_schema);
-    if let Some(denial) = denial(tool, policy) {
+    if let Some(denial) = host.denial(tool) {
         page += &format!("\n{bold}Not available{bold:#}: {}\n", denial.message);
         page += &denial.hint.map(|hint| format!("{hint}\n")).unwrap_or_default();
     }

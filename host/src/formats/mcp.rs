@@ -8,6 +8,21 @@ use serde_json::{Value, json};
 /// `ListToolsResult`, `CallToolRequest` and `CallToolResult`.
 pub(super) struct Mcp;
 
+/// Leaves away that an optional argument may be null: clients stumble over several types, and the host takes null as left away anyway.
+fn without_nulls(mut schema: Value) -> Value {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (_, property) in properties.into_iter().flatten().filter(|(name, _)| !required.contains(&json!(name))) {
+        if let Some(types) = property.get_mut("type").and_then(Value::as_array_mut) {
+            types.retain(|one| one != "null");
+        }
+        if let Some([one]) = property["type"].as_array().map(Vec::as_slice) {
+            property["type"] = one.clone();
+        }
+    }
+    schema
+}
+
 impl Shape for Mcp {
     fn tool(&self, Declared { offer, input, output, .. }: Declared<'_>) -> Value {
         let mut tool = json!({ "name": offer.definition.name });
@@ -15,7 +30,7 @@ impl Shape for Mcp {
             tool["title"] = title.clone().into();
         }
         tool["description"] = offer.description.into();
-        tool["inputSchema"] = input;
+        tool["inputSchema"] = without_nulls(input);
         if let Some(output) = output {
             tool["outputSchema"] = output;
         }

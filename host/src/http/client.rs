@@ -149,11 +149,12 @@ fn add(roots: &mut RootCertStore, file: &Path) -> Result<(), Failure> {
     if some { Ok(()) } else { Err(unusable("it holds none".into())) }
 }
 
-/// The certificate does not do. The streams of TLS wrap that into an error of input and output.
-fn is_unproven(cause: &(dyn std::error::Error + 'static)) -> bool {
-    let wrapped = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-    let error = cause.downcast_ref().or_else(|| wrapped.and_then(|wrapped| wrapped.downcast_ref()));
-    matches!(error, Some(rustls::Error::InvalidCertificate(_)))
+/// The certificate does not do. On its way here that was wrapped into errors of input and output.
+fn is_unproven(mut cause: &(dyn std::error::Error + 'static)) -> bool {
+    while let Some(inner) = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+        cause = inner;
+    }
+    matches!(cause.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
 }
 
 /// Says why there was no answer. `may_have_acted`: the request can have had its effect all the same.

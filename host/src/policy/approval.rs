@@ -93,6 +93,11 @@ pub trait Approver: Send + Sync {
 
     /// How the decision reads in the audit trail.
     fn name(&self) -> &'static str;
+
+    /// Whether a question waits until the one before is answered, which may cover it.
+    fn asks_one_at_a_time(&self) -> bool {
+        true
+    }
 }
 
 /// What one plugin has to have approved.
@@ -125,7 +130,10 @@ impl Question<'_> {
         let by = scope.approver.name();
         let asked = async {
             // One question of a session at a time: an answer to the first may cover the next.
-            let _asking = scope.session.ask().await;
+            let _asking = match scope.approver.asks_one_at_a_time() {
+                true => Some(scope.session.ask().await),
+                false => None,
+            };
             if scope.session.is_approved(&key) {
                 return Answer::Yes;
             }

@@ -49,7 +49,9 @@ impl<'s> Stream<'s> {
         if !last.is_empty() {
             self.scope.emit((self.event)(last));
         }
-        self.capture.finish().await
+        let captured = self.capture.finish().await;
+        captured.stored.iter().for_each(|path| self.scope.remember_kept(path));
+        captured
     }
 }
 

@@ -1,0 +1,168 @@
+//! `tools/call`: a request to `call.rs`, with the client as the one who watches, approves and cancels.
+
+use super::Inner;
+use super::approval::{Asked, CannotBeAsked, Deferred, Elicit, Waiting, answer_among, can_be_asked};
+use super::progress::{Progress, Sending};
+use super::sessions::{is_stateless, principal};
+use crate::call::{Arguments, CallContext, Request};
+use crate::envelope::{Envelope, Failure, Kind};
+use crate::event::{EventSink, NoEvents};
+use crate::formats::{Format, ToolCall};
+use crate::policy::approval::{Answer, Approver};
+use crate::session::Session;
+use rmcp::ErrorData;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// A call in a task of its own: it winds down by itself when nobody waits for it any more.
+pub(super) struct Running {
+    task: JoinHandle<Envelope>,
+    questions: mpsc::Receiver<Asked>,
+    progress: Arc<Progress>,
+    session: Arc<Session>,
+    /// Cancels the call when this is dropped.
+    cancel: DropGuard,
+}
+
+impl Running {
+    pub(super) fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+}
+
+impl Inner {
+    pub(super) async fn call(
+        &self,
+        params: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tools = self.catalog.current();
+        if let Err(unknown) = tools.plugin_of(&params.name) {
+            return Err(ErrorData::invalid_params(unknown.message, unknown.hint.map(|hint| json!({ "hint": hint }))));
+        }
+        let principal = principal(&context).unwrap_or_else(|| self.context.principal.clone());
+        let arguments = Value::Object(params.arguments.clone().unwrap_or_default());
+        let binding = binding(&principal, &params.name, &arguments);
+        let running = match &params.request_state {
+            Some(state) => {
+                let Some(Waiting { running, answer }) = self.pending.take(state, &binding) else {
+                    return Err(ErrorData::invalid_params(
+                        "the requestState is not one that waits for this call: it was used, is too old, or was made for another",
+                        Some(json!({ "hint": "send the call again without it" })),
+                    ));
+                };
+                // Whoever asked has given up waiting if this fails, and says so.
+                let _ = answer.send(answer_among(params.input_responses.as_ref()));
+                running
+            }
+            None => self.begin(
+                principal,
+                Request { tool: params.name.to_string(), arguments: Arguments::Json(arguments) },
+                &context,
+            ),
+        };
+        self.follow(running, &binding, &context).await
+    }
+
+    fn begin(&self, principal: String, request: Request, context: &RequestContext<RoleServer>) -> Running {
+        let session = self.sessions.of(context);
+        let (asking, questions) = mpsc::channel(1);
+        let approver: Arc<dyn Approver> = if self.approves_in_advance {
+            self.context.approver.clone()
+        } else if !can_be_asked(context) {
+            Arc::new(CannotBeAsked)
+        } else if is_stateless(context) {
+            Arc::new(Deferred(asking))
+        } else {
+            Arc::new(Elicit(context.peer.clone()))
+        };
+        let progress = Arc::new(Progress::default());
+        let is_watched = context.meta.get_progress_token().is_some();
+        let events: Arc<dyn EventSink> = if is_watched { progress.clone() } else { Arc::new(NoEvents) };
+        let cancel = self.context.cancel.child_token();
+        let call = CallContext {
+            principal,
+            session: session.clone(),
+            tools: self.catalog.current(),
+            events,
+            approver,
+            cancel: cancel.clone(),
+            ..self.context.clone()
+        };
+        let host = self.host.clone();
+        let task = self.calls.spawn(async move { host.call(request, &call).await });
+        Running { task, questions, progress, session, cancel: cancel.drop_guard() }
+    }
+
+    /// Waits for the outcome or for a question; ends the call when the client does not want it any more.
+    async fn follow(
+        &self,
+        mut running: Running,
+        binding: &[u8],
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let token = context.meta.get_progress_token();
+        let sending: Option<Sending> = token.map(|token| running.progress.send_to(context.peer.clone(), token));
+        let asked = tokio::select! {
+            envelope = &mut running.task => {
+                // What is sent of a call comes before its result.
+                if let Some(sending) = sending {
+                    sending.stop().await;
+                }
+                return finished(envelope, &running.session);
+            }
+            Some(asked) = running.questions.recv() => asked,
+            () = context.ct.cancelled() => {
+                let Running { task, cancel, session, .. } = running;
+                drop(cancel);
+                return finished(task.await, &session);
+            }
+        };
+        match self.pending.park(running, asked, binding) {
+            Ok(input_required) => Ok(input_required.into()),
+            Err(Waiting { running, answer }) => {
+                let _ = answer.send(Answer::Nobody {
+                    reason: "too many calls wait for a person".into(),
+                    hint: "answer some of them first".into(),
+                });
+                let Running { task, cancel, session, .. } = running;
+                let outcome = finished(task.await, &session);
+                let _: CancellationToken = cancel.disarm();
+                outcome
+            }
+        }
+    }
+}
+
+/// What a `requestState` is good for: this caller, tool and arguments.
+fn binding(principal: &str, tool: &str, arguments: &Value) -> Vec<u8> {
+    let mut arguments = arguments.clone();
+    arguments.sort_all_objects();
+    Sha256::digest(json!([principal, tool, arguments]).to_string()).to_vec()
+}
+
+/// The envelope as the protocol has it, with the output that was kept as links.
+fn finished(
+    envelope: Result<Envelope, tokio::task::JoinError>,
+    session: &Session,
+) -> Result<CallToolResponse, ErrorData> {
+    let envelope = envelope.unwrap_or_else(|error| {
+        Envelope::new(Err(Failure::new(Kind::Internal, format!("the call met a fault of the host: {error}"))))
+    });
+    let call = ToolCall { id: None, request: Request { tool: String::new(), arguments: Arguments::Json(Value::Null) } };
+    let mut result = Format::Mcp.answer(&call, &envelope);
+    // The older eras do not know it; rmcp leaves it away for them.
+    result["resultType"] = "complete".into();
+    if let Some(content) = result["content"].as_array_mut() {
+        content.extend(super::resources::links(&envelope.kept, session));
+    }
+    let result: CallToolResult = serde_json::from_value(result)
+        .map_err(|error| ErrorData::internal_error(format!("a result is not one of MCP: {error}"), None))?;
+    Ok(result.into())
+}

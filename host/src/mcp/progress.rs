@@ -1,0 +1,129 @@
+//! Events as progress: the last thing that was said, at most ten times a second, to clients that asked for it.
+
+use crate::event::{Event, EventSink};
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::service::{Peer, RoleServer};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// The least time between two notifications.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Characters of a message.
+const MESSAGE_CHARS: usize = 200;
+
+/// Takes the events of a call; a client that resumes the call may take the place of the one that began it.
+#[derive(Default)]
+pub(super) struct Progress {
+    state: Mutex<State>,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    /// Grows with every notification, as the protocol demands.
+    progress: f64,
+    total: Option<f64>,
+    message: Option<String>,
+    /// There is something that was not sent.
+    is_fresh: bool,
+}
+
+/// Sends until it is stopped or dropped.
+pub(super) struct Sending {
+    task: JoinHandle<()>,
+    stop: DropGuard,
+}
+
+impl Sending {
+    /// Returns when nothing more will be sent.
+    pub(super) async fn stop(self) {
+        drop(self.stop);
+        let _ = self.task.await;
+    }
+}
+
+impl Progress {
+    /// Sends what is new to the client, under the token that it gave.
+    pub(super) fn send_to(self: &Arc<Self>, peer: Peer<RoleServer>, token: ProgressToken) -> Sending {
+        let (progress, stopped) = (self.clone(), CancellationToken::new());
+        let stop = stopped.clone().drop_guard();
+        let task = tokio::spawn(async move {
+            while stopped.run_until_cancelled(progress.news.notified()).await.is_some() {
+                let Some(news) = progress.take(&token) else { continue };
+                if peer.notify_progress(news).await.is_err() {
+                    return;
+                }
+                let _ = stopped.run_until_cancelled(tokio::time::sleep(INTERVAL)).await;
+            }
+        });
+        Sending { task, stop }
+    }
+
+    fn take(&self, token: &ProgressToken) -> Option<ProgressNotificationParam> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::take(&mut state.is_fresh) {
+            return None;
+        }
+        let mut news = ProgressNotificationParam::new(token.clone(), state.progress);
+        news.total = state.total;
+        news.message.clone_from(&state.message);
+        Some(news)
+    }
+}
+
+impl EventSink for Progress {
+    fn emit(&self, event: Event) {
+        let (done, total, message) = match event {
+            Event::Started { detail } => (None, None, Some(detail)),
+            Event::Stdout { text } | Event::Stderr { text } | Event::Info { text } => (None, None, last_line(&text)),
+            Event::Progress { done, total, message } => (Some(done as f64), total.map(|total| total as f64), message),
+            Event::Completed { .. } => return,
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // A plugin that counts says how far it is; what it says between two counts is a little more.
+        let next = state.progress + if state.total.is_some() { 1e-6 } else { 1.0 };
+        state.progress = done.filter(|done| *done > state.progress).unwrap_or(next);
+        state.total = total.or(state.total);
+        state.message = message.map(|text| text.chars().take(MESSAGE_CHARS).collect()).or(state.message.take());
+        state.is_fresh = true;
+        self.news.notify_one();
+    }
+}
+
+fn last_line(text: &str) -> Option<String> {
+    text.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::model::NumberOrString;
+
+    #[test]
+    fn progress_grows_and_only_the_last_word_is_sent() {
+        let (progress, token) = (Progress::default(), ProgressToken(NumberOrString::Number(1)));
+        let mut last = 0.0;
+        let said = [
+            Event::Started { detail: "make".into() },
+            Event::Stdout { text: "one\ntwo\n\n".into() },
+            Event::Progress { done: 5, total: Some(10), message: None },
+            Event::Progress { done: 5, total: Some(10), message: Some("again".into()) },
+            Event::Stdout { text: "more".into() },
+            Event::Progress { done: 1, total: None, message: Some("back".into()) },
+        ];
+        for event in said {
+            progress.emit(event);
+            let news = progress.take(&token).expect("news");
+            assert!(news.progress > last, "{} after {last}", news.progress);
+            last = news.progress;
+        }
+        assert!(progress.take(&token).is_none());
+        progress.emit(Event::Stdout { text: "a\n".into() });
+        progress.emit(Event::Stdout { text: "b\n".into() });
+        assert_eq!(progress.take(&token).and_then(|news| news.message).as_deref(), Some("b"));
+        assert!(progress.take(&token).is_none());
+    }
+}

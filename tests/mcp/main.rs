@@ -1,0 +1,10 @@
+//! `toolcrib serve` as its clients meet it: over pipes and over HTTP, in both eras of the protocol.
+
+mod approvals;
+mod client;
+mod day;
+mod http;
+mod lists;
+mod rig;
+mod robust;
+mod traces;
