@@ -5,11 +5,12 @@ use crate::process::{code, json_of, stderr, stdout, succeeded};
 use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 
-const SUBCOMMANDS: [&[&str]; 15] = [
+const SUBCOMMANDS: [&[&str]; 16] = [
     &[],
     &["tools"],
     &["call"],
     &["run"],
+    &["serve"],
     &["plugin"],
     &["plugin", "list"],
     &["plugin", "inspect"],
