@@ -4,7 +4,7 @@ use crate::process::{code, install, json_of, stderr, stdout, succeeded};
 use serde_json::{Value, json};
 use toolcrib_tests::Program;
 
-const BUILT_IN: [&str; 4] = ["read_file", "run_shell", "time", "write_file"];
+const BUILT_IN: [&str; 6] = ["fetch_url", "read_file", "run_shell", "time", "web_search", "write_file"];
 
 #[test]
 fn the_table_names_every_tool_and_its_state() {

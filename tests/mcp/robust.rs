@@ -400,21 +400,6 @@ fn the_end_of_the_input_ends_a_server_whose_answers_nobody_reads() {
 
 /// The client of tmux has more to tell than anybody reads when the server goes.
 #[test]
-fn the_end_of_the_input_leaves_no_client_of_tmux_while_a_pane_floods() {
-    if !has_tmux() {
-        skip!("tmux is not installed");
-    }
-    let home = Home::with_panes().unasked();
-    let mut client = home.serve(Era::Legacy);
-    let mut flood = command("yes flood");
-    flood["wait"] = false.into();
-    envelope(&client.call("run_shell", flood));
-    assert_eq!(tmux_clients(&home.program).len(), 1);
-    assert!(client.end(SOON).is_some(), "the server is still there: {}", client.said());
-    eventually("the client of tmux has gone", || tmux_clients(&home.program).is_empty());
-}
-
-#[test]
 fn an_input_that_ends_at_once_ends_the_server_without_a_word() {
     for input in ["", "\n", "x", "{\"jsonrpc\":\"2.0\",\"id\":1"] {
         let home = Home::new();
