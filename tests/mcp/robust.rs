@@ -1,7 +1,7 @@
 //! What comes when a client, a plugin or a command does not behave: the server goes on, or ends with a word, and nothing is left.
 
-use crate::rig::{Client, ERAS, Era, Home, LIST_CHANGED, bytes_of, command, envelope, failure, has_tmux, is_answer_to};
-use crate::traces::{SOON, assert_gone, open_calls, outcomes, sleeping, tmux_clients, trail, unique_seconds};
+use crate::rig::{Client, ERAS, Era, Home, LIST_CHANGED, bytes_of, command, envelope, failure, is_answer_to};
+use crate::traces::{SOON, assert_gone, open_calls, outcomes, sleeping, trail, unique_seconds};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
