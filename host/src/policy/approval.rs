@@ -20,7 +20,7 @@ pub enum ActionKind {
 }
 
 impl ActionKind {
-    /// The setting under [tools] that decides whether to ask.
+    /// The setting under `[tools]` that decides whether to ask.
     #[must_use]
     pub fn setting(self) -> &'static str {
         match self {

@@ -68,7 +68,7 @@ impl ApprovedRoute {
     }
 }
 
-/// The key under [tools] that switches the plugin's requests.
+/// The key under `[tools]` that switches the plugin's requests.
 pub(super) fn switch(plugin: &Plugin) -> &'static str {
     if is_search(plugin) { "search_enabled" } else { "fetch_enabled" }
 }
