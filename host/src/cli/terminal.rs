@@ -65,7 +65,7 @@ async fn read_line(tty: &pipe::Receiver) -> io::Result<String> {
 }
 
 fn question(request: &ApprovalRequest) -> String {
-    let ApprovalRequest { kind, tool, plugin, backend, action, declaration } = request;
+    let ApprovalRequest { kind, action, declaration, .. } = request;
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
     let colour = match declaration.risk {
         "low" => AnsiColor::Green,
@@ -73,23 +73,19 @@ fn question(request: &ApprovalRequest) -> String {
         _ => AnsiColor::Red,
     };
     let risk = Style::new().fg_color(Some(colour.into())).bold();
-    let flags = [(declaration.mutation, ", changes something"), (declaration.privesc, ", needs more rights")];
-    let flags: String = flags.iter().filter(|(set, _)| *set).map(|(_, text)| *text).collect();
     let action = action.lines().collect::<Vec<_>>().join("\n    ");
-    let (does, sign, all) = match kind {
-        ActionKind::Command => ("run on", "$", "commands"),
-        ActionKind::Request => ("send from", ">", "requests"),
+    let (sign, all) = match kind {
+        ActionKind::Command => ("$", "commands"),
+        ActionKind::Request => (">", "requests"),
     };
     let why = match declaration.why.as_str() {
         "" => String::new(),
         why => format!("  {dim}why{dim:#} {why}\n"),
     };
-    let plugin = plugin.strip_prefix(tool.as_str()).map_or_else(|| format!(" of {plugin}"), str::to_owned);
+    let headline = request.headline(bold, risk);
     format!(
-        "\n{bold}{tool}{bold:#}{plugin} wants to {does} {bold}{backend}{bold:#}, declared {risk}{} risk{risk:#}{flags}\n{why}  \
-         {dim}{sign}{dim:#} {action}\n\
-         {bold}Allow?{bold:#} [y]es, [N]o, [s]ession: all {all} of this plugin until Toolcrib ends > ",
-        declaration.risk
+        "\n{headline}\n{why}  {dim}{sign}{dim:#} {action}\n\
+         {bold}Allow?{bold:#} [y]es, [N]o, [s]ession: all {all} of this plugin until Toolcrib ends > "
     )
 }
 

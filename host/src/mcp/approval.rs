@@ -1,17 +1,20 @@
-//! Asking the person behind the client: in the older eras while the call runs, in the newer one by letting the call wait for a second request.
+//! Asking the person behind the client: in the older eras while the request runs, in the newer one by letting the call wait for a
+//! second request.
 //!
-//! A waiting call is held here, under a random word that is sealed into the `requestState`: it opens once, for the same caller, tool and
-//! arguments, and not for long. Nothing that is asked for again runs again.
+//! A call hands its question to whoever serves the request, and waits. In the newer era the waiting call is held here, under a random
+//! word that is sealed into the `requestState`: it opens once, for the same caller, tool and arguments, and not for long. Nothing that
+//! is asked for again runs again.
 
 use super::call::Running;
-use crate::policy::approval::{ActionKind, Answer, ApprovalRequest, Approver};
+use crate::policy::approval::{Answer, ApprovalRequest, Approver};
 use crate::scope::random_id;
+use anstyle::Style;
 use async_trait::async_trait;
 use rmcp::model::{
-    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
-    InputRequiredResult, InputResponses, RequestStateCodec, SealOptions,
+    ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
+    InputRequiredResult, InputResponses, RequestStateCodec, SealOptions, ServerRequest,
 };
-use rmcp::service::{Peer, RequestContext, RoleServer};
+use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, ServiceError};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -55,28 +58,12 @@ impl Approver for CannotBeAsked {
     }
 }
 
-/// A client of the older eras, asked while the call runs.
-pub(super) struct Elicit(pub(super) Peer<RoleServer>);
-
-#[async_trait]
-impl Approver for Elicit {
-    async fn ask(&self, request: &ApprovalRequest) -> Answer {
-        match self.0.create_elicitation(form(request)).await {
-            Ok(result) => answer(&result),
-            Err(error) => Answer::Nobody {
-                reason: format!("the client did not answer the question: {error}"),
-                hint: "try again, or run the action where you can be asked".into(),
-            },
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        "the person at the client"
-    }
+/// A client that can be asked by whoever serves its request.
+pub(super) struct Deferred {
+    pub(super) asking: mpsc::Sender<Asked>,
+    /// It answers each question in a request of its own, so that none has to wait for another.
+    pub(super) is_stateless: bool,
 }
-
-/// A client of the newer era: the question is handed to whoever serves the request, and the call waits.
-pub(super) struct Deferred(pub(super) mpsc::Sender<Asked>);
 
 /// A question of a call that waits for its answer.
 pub(super) struct Asked {
@@ -89,23 +76,51 @@ impl Approver for Deferred {
     async fn ask(&self, request: &ApprovalRequest) -> Answer {
         let (answer, answered) = oneshot::channel();
         let asked = Asked { request: request.clone(), answer };
-        let nobody = || Answer::Nobody {
+        // Whoever would answer has gone if either fails.
+        let _ = self.asking.send(asked).await;
+        answered.await.unwrap_or_else(|_| Answer::Nobody {
             reason: "the client has not come back with an answer".into(),
             hint: "send the call again".into(),
-        };
-        if self.0.send(asked).await.is_err() {
-            return nobody();
-        }
-        answered.await.unwrap_or_else(|_| nobody())
+        })
     }
 
     fn name(&self) -> &'static str {
         "the person at the client"
     }
 
-    /// Each has its own request, and is answered in a request of its own.
     fn asks_one_at_a_time(&self) -> bool {
-        false
+        !self.is_stateless
+    }
+}
+
+impl Asked {
+    /// Asks a client of the older eras, from within its request: over HTTP the question then goes where the request's answer goes. A
+    /// question that is withdrawn is withdrawn at the client, too.
+    pub(super) async fn elicit(self, peer: &Peer<RoleServer>) {
+        let Self { request, mut answer } = self;
+        let question = ServerRequest::ElicitRequest(ElicitRequest::new(form(&request)));
+        let sent = peer.send_cancellable_request(question, PeerRequestOptions::no_options()).await;
+        let answered = match sent {
+            Ok(mut question) => tokio::select! {
+                answered = &mut question.rx => answered.unwrap_or(Err(ServiceError::TransportClosed)),
+                () = answer.closed() => {
+                    let _ = question.cancel(Some("the question is no longer open".into())).await;
+                    return;
+                }
+            },
+            Err(error) => Err(error),
+        };
+        let says = match answered {
+            Ok(ClientResult::ElicitResult(result)) => answer_of(&result),
+            Ok(_) => Answer::No,
+            // A client that has left ends its calls, which is not for an answer to do.
+            Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => return answer.closed().await,
+            Err(error) => Answer::Nobody {
+                reason: format!("the client did not answer the question: {error}"),
+                hint: "try again, or run the action where you can be asked".into(),
+            },
+        };
+        let _ = answer.send(says);
     }
 }
 
@@ -160,11 +175,11 @@ impl Pending {
 pub(super) fn answer_among(responses: Option<&InputResponses>) -> Answer {
     let result = responses.and_then(|responses| responses.get(QUESTION)).cloned();
     let result = result.and_then(|result| serde_json::from_value::<ElicitResult>(result).ok());
-    result.map_or(Answer::No, |result| answer(&result))
+    result.map_or(Answer::No, |result| answer_of(&result))
 }
 
 /// Only a plain yes is one.
-fn answer(result: &ElicitResult) -> Answer {
+fn answer_of(result: &ElicitResult) -> Answer {
     let decision = result.content.as_ref().and_then(|content| content.get(FIELD)).and_then(Value::as_str);
     match (&result.action, decision) {
         (ElicitationAction::Accept, Some(ONCE)) => Answer::Yes,
@@ -191,14 +206,7 @@ fn form(request: &ApprovalRequest) -> ElicitRequestParams {
 }
 
 fn question(request: &ApprovalRequest) -> String {
-    let ApprovalRequest { kind, tool, plugin, backend, action, declaration } = request;
-    let does = match kind {
-        ActionKind::Command => "run on",
-        ActionKind::Request => "send from",
-    };
-    let flags = [(declaration.mutation, ", changes something"), (declaration.privesc, ", needs more rights")];
-    let flags: String = flags.iter().filter(|(set, _)| *set).map(|(_, text)| *text).collect();
-    let plugin = plugin.strip_prefix(tool.as_str()).map_or_else(|| format!(" of {plugin}"), str::to_owned);
-    let why = if declaration.why.is_empty() { String::new() } else { format!("Why: {}\n", declaration.why) };
-    format!("{tool}{plugin} wants to {does} {backend}, declared {} risk{flags}\n{why}\n{action}", declaration.risk)
+    let (headline, why) = (request.headline(Style::new(), Style::new()), &request.declaration.why);
+    let why = if why.is_empty() { String::new() } else { format!("Why: {why}\n") };
+    format!("{headline}\n{why}\n{}", request.action)
 }

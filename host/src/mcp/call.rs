@@ -1,12 +1,11 @@
 //! `tools/call`: a request to `call.rs`, with the client as the one who watches, approves and cancels.
 
 use super::Inner;
-use super::approval::{Asked, CannotBeAsked, Deferred, Elicit, Waiting, answer_among, can_be_asked};
+use super::approval::{Asked, CannotBeAsked, Deferred, Waiting, answer_among, can_be_asked};
 use super::progress::{Progress, Sending};
 use super::sessions::{is_stateless, principal};
 use crate::call::{Arguments, CallContext, Request};
 use crate::envelope::{Envelope, Failure, Kind};
-use crate::event::{EventSink, NoEvents};
 use crate::formats::{Format, ToolCall};
 use crate::policy::approval::{Answer, Approver};
 use crate::session::Session;
@@ -15,10 +14,11 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::task::{JoinError, JoinHandle};
+use tokio_util::sync::CancellationToken;
 
 /// A call in a task of its own: it winds down by itself when nobody waits for it any more.
 pub(super) struct Running {
@@ -26,13 +26,52 @@ pub(super) struct Running {
     questions: mpsc::Receiver<Asked>,
     progress: Arc<Progress>,
     session: Arc<Session>,
-    /// Cancels the call when this is dropped.
-    cancel: DropGuard,
+    cancel: CancellationToken,
 }
 
 impl Running {
     pub(super) fn has_ended(&self) -> bool {
         self.task.is_finished()
+    }
+
+    /// Waits for the outcome, or for a question that only another request can answer. Ends the call when the client does not want it
+    /// any more.
+    async fn turn(&mut self, context: &RequestContext<RoleServer>) -> Turn {
+        loop {
+            let asked = tokio::select! {
+                envelope = &mut self.task => return Turn::Ended(envelope),
+                Some(asked) = self.questions.recv() => asked,
+                () = context.ct.cancelled() => {
+                    self.cancel.cancel();
+                    return Turn::Ended((&mut self.task).await);
+                }
+            };
+            if is_stateless(context) {
+                return Turn::Asked(asked);
+            }
+            let mut asking = pin!(asked.elicit(&context.peer));
+            tokio::select! {
+                () = &mut asking => {}
+                () = context.ct.cancelled() => {
+                    self.cancel.cancel();
+                    // The call withdraws its question.
+                    asking.await;
+                }
+            }
+        }
+    }
+}
+
+/// What a request comes to.
+enum Turn {
+    Ended(Result<Envelope, JoinError>),
+    Asked(Asked),
+}
+
+/// Nobody waits for the call any more.
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.cancel.cancel();
     }
 }
 
@@ -77,30 +116,26 @@ impl Inner {
             self.context.approver.clone()
         } else if !can_be_asked(context) {
             Arc::new(CannotBeAsked)
-        } else if is_stateless(context) {
-            Arc::new(Deferred(asking))
         } else {
-            Arc::new(Elicit(context.peer.clone()))
+            Arc::new(Deferred { asking, is_stateless: is_stateless(context) })
         };
         let progress = Arc::new(Progress::default());
-        let is_watched = context.meta.get_progress_token().is_some();
-        let events: Arc<dyn EventSink> = if is_watched { progress.clone() } else { Arc::new(NoEvents) };
         let cancel = self.context.cancel.child_token();
         let call = CallContext {
             principal,
             session: session.clone(),
             tools: self.catalog.current(),
-            events,
+            events: progress.clone(),
             approver,
             cancel: cancel.clone(),
             ..self.context.clone()
         };
         let host = self.host.clone();
         let task = self.calls.spawn(async move { host.call(request, &call).await });
-        Running { task, questions, progress, session, cancel: cancel.drop_guard() }
+        Running { task, questions, progress, session, cancel }
     }
 
-    /// Waits for the outcome or for a question; ends the call when the client does not want it any more.
+    /// Serves a call until its outcome, or until it has to wait for another request.
     async fn follow(
         &self,
         mut running: Running,
@@ -109,32 +144,27 @@ impl Inner {
     ) -> Result<CallToolResponse, ErrorData> {
         let token = context.meta.get_progress_token();
         let sending: Option<Sending> = token.map(|token| running.progress.send_to(context.peer.clone(), token));
-        let asked = tokio::select! {
-            envelope = &mut running.task => {
-                // What is sent of a call comes before its result.
-                if let Some(sending) = sending {
-                    sending.stop().await;
-                }
-                return finished(envelope, &running.session);
-            }
-            Some(asked) = running.questions.recv() => asked,
-            () = context.ct.cancelled() => {
-                let Running { task, cancel, session, .. } = running;
-                drop(cancel);
-                return finished(task.await, &session);
-            }
-        };
+        let turn = running.turn(context).await;
+        // What is sent of a request comes before its result.
+        if let Some(sending) = sending {
+            sending.stop().await;
+        }
+        match turn {
+            Turn::Ended(envelope) => finished(envelope, &running.session),
+            Turn::Asked(asked) => self.park(running, asked, binding).await,
+        }
+    }
+
+    /// Lets the call wait for a second request, whose answer it will have.
+    async fn park(&self, running: Running, asked: Asked, binding: &[u8]) -> Result<CallToolResponse, ErrorData> {
         match self.pending.park(running, asked, binding) {
             Ok(input_required) => Ok(input_required.into()),
-            Err(Waiting { running, answer }) => {
+            Err(Waiting { mut running, answer }) => {
                 let _ = answer.send(Answer::Nobody {
                     reason: "too many calls wait for a person".into(),
                     hint: "answer some of them first".into(),
                 });
-                let Running { task, cancel, session, .. } = running;
-                let outcome = finished(task.await, &session);
-                let _: CancellationToken = cancel.disarm();
-                outcome
+                finished((&mut running.task).await, &running.session)
             }
         }
     }
@@ -148,10 +178,7 @@ fn binding(principal: &str, tool: &str, arguments: &Value) -> Vec<u8> {
 }
 
 /// The envelope as the protocol has it, with the output that was kept as links.
-fn finished(
-    envelope: Result<Envelope, tokio::task::JoinError>,
-    session: &Session,
-) -> Result<CallToolResponse, ErrorData> {
+fn finished(envelope: Result<Envelope, JoinError>, session: &Session) -> Result<CallToolResponse, ErrorData> {
     let envelope = envelope.unwrap_or_else(|error| {
         Envelope::new(Err(Failure::new(Kind::Internal, format!("the call met a fault of the host: {error}"))))
     });

@@ -3,7 +3,7 @@
 use crate::event::{Event, EventSink};
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RoleServer};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Characters of a message.
 const MESSAGE_CHARS: usize = 200;
 
-/// Takes the events of a call; a client that resumes the call may take the place of the one that began it.
+/// Takes the events of a call. Whoever resumes a call that waited may watch it, whether or not who began it did.
 #[derive(Default)]
 pub(super) struct Progress {
     state: Mutex<State>,
@@ -29,12 +29,23 @@ struct State {
     message: Option<String>,
     /// There is something that was not sent.
     is_fresh: bool,
+    /// Clients to which it is sent.
+    watchers: usize,
 }
 
 /// Sends until it is stopped or dropped.
 pub(super) struct Sending {
     task: JoinHandle<()>,
     stop: DropGuard,
+}
+
+/// One client that is told, for as long as this lives.
+struct Watching(Arc<Progress>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.state().watchers -= 1;
+    }
 }
 
 impl Sending {
@@ -48,9 +59,11 @@ impl Sending {
 impl Progress {
     /// Sends what is new to the client, under the token that it gave.
     pub(super) fn send_to(self: &Arc<Self>, peer: Peer<RoleServer>, token: ProgressToken) -> Sending {
-        let (progress, stopped) = (self.clone(), CancellationToken::new());
+        self.state().watchers += 1;
+        let (watching, stopped) = (Watching(self.clone()), CancellationToken::new());
         let stop = stopped.clone().drop_guard();
         let task = tokio::spawn(async move {
+            let Watching(progress) = &watching;
             while stopped.run_until_cancelled(progress.news.notified()).await.is_some() {
                 let Some(news) = progress.take(&token) else { continue };
                 if peer.notify_progress(news).await.is_err() {
@@ -62,8 +75,12 @@ impl Progress {
         Sending { task, stop }
     }
 
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn take(&self, token: &ProgressToken) -> Option<ProgressNotificationParam> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         if !std::mem::take(&mut state.is_fresh) {
             return None;
         }
@@ -82,7 +99,7 @@ impl EventSink for Progress {
             Event::Progress { done, total, message } => (Some(done as f64), total.map(|total| total as f64), message),
             Event::Completed { .. } => return,
         };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         // A plugin that counts says how far it is; what it says between two counts is a little more.
         let next = state.progress + if state.total.is_some() { 1e-6 } else { 1.0 };
         state.progress = done.filter(|done| *done > state.progress).unwrap_or(next);
@@ -90,6 +107,10 @@ impl EventSink for Progress {
         state.message = message.map(|text| text.chars().take(MESSAGE_CHARS).collect()).or(state.message.take());
         state.is_fresh = true;
         self.news.notify_one();
+    }
+
+    fn is_watched(&self) -> bool {
+        self.state().watchers > 0
     }
 }
 

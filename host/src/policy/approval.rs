@@ -6,6 +6,7 @@ use crate::envelope::{Failure, duration};
 use crate::sanitize;
 use crate::scope::Scope;
 use crate::session::ApprovalKey;
+use anstyle::Style;
 use async_trait::async_trait;
 use serde::Serialize;
 use std::time::Duration;
@@ -52,6 +53,24 @@ pub struct ApprovalRequest {
     pub action: String,
     /// What the model said of it.
     pub declaration: Declaration,
+}
+
+impl ApprovalRequest {
+    /// Who wants to do what and where: the same words at every door, with tool and place in one style and the declared risk in another.
+    pub(crate) fn headline(&self, strong: Style, risk: Style) -> String {
+        let Self { kind, tool, plugin, backend, declaration, .. } = self;
+        let does = match kind {
+            ActionKind::Command => "run on",
+            ActionKind::Request => "send from",
+        };
+        let flags = [(declaration.mutation, ", changes something"), (declaration.privesc, ", needs more rights")];
+        let flags: String = flags.iter().filter(|(set, _)| *set).map(|(_, text)| *text).collect();
+        let plugin = plugin.strip_prefix(tool.as_str()).map_or_else(|| format!(" of {plugin}"), str::to_owned);
+        let declared = declaration.risk;
+        format!(
+            "{strong}{tool}{strong:#}{plugin} wants to {does} {strong}{backend}{strong:#}, declared {risk}{declared} risk{risk:#}{flags}"
+        )
+    }
 }
 
 /// What a model states before an action that touches state. Shown and audited, never believed.
