@@ -173,12 +173,23 @@ pub(super) fn end_at_once(leader: u32, call: &str) {
 
 /// Sees to the end of a process that has no tree and whose input is at its end: it ends by itself and tells the other side, or is ended.
 pub(super) fn end_alone(leader: u32) {
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return signal(leader, Signal::KILL) };
+    let living = Living(leader);
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    // A runtime that shuts down drops this at any point, also before it begins.
     runtime.spawn(async move {
-        wait(END, || stat(leader).is_none_or(|stat| stat.ended)).await;
-        signal(leader, Signal::KILL);
+        wait(END, || stat(living.0).is_none_or(|stat| stat.ended)).await;
+        drop(living);
         reap(leader, leader, String::new()).await;
     });
+}
+
+/// A child that nobody has reaped: it is killed when this is dropped.
+struct Living(u32);
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        signal(self.0, Signal::KILL);
+    }
 }
 
 /// Reaps the children that a leader's death made ours; those that others reap are not ours to wait for.

@@ -82,6 +82,7 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     calls.close();
     calls.wait().await;
     drop(door);
+    setup.context.panes.leave().await;
     let lost =
         |error: &dyn std::fmt::Display| Failure::new(Kind::Internal, format!("answers could not be written: {error}"));
     match writer.await.map_err(|error| lost(&error))? {

@@ -15,13 +15,19 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
 
 /// How long a client may take to attach.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a client may take to leave.
+const LEAVE: Duration = Duration::from_millis(300);
+
 /// An open client.
 pub(super) struct Client {
     shared: Arc<Shared>,
+    /// Its two directions.
+    tasks: TaskTracker,
 }
 
 #[derive(Default)]
@@ -67,9 +73,10 @@ impl Client {
         let (attached, is_attached) = oneshot::channel();
         let shared = Arc::new(Shared::default());
         *shared.lock() = State { lines: Some(lines), attached: Some(attached), ..State::default() };
-        tokio::spawn(write(input, queue));
-        tokio::spawn(follow(process, shared.clone()));
-        let client = Self { shared };
+        let tasks = TaskTracker::new();
+        tasks.spawn(write(input, queue));
+        tasks.spawn(follow(process, shared.clone()));
+        let client = Self { shared, tasks };
         match tokio::time::timeout(PATIENCE, is_attached).await {
             Ok(Ok(())) => Ok(client),
             _ => Err(gone()),
@@ -134,6 +141,14 @@ impl Client {
     /// The client still has its server.
     pub(super) fn is_open(&self) -> bool {
         self.shared.lock().lines.is_some()
+    }
+
+    /// Lets the client leave its server, and waits until it has. What its panes print is read until then: a server that cannot get rid of
+    /// it keeps the client.
+    pub(super) async fn leave(&self) {
+        self.shared.lock().lines = None;
+        self.tasks.close();
+        let _ = tokio::time::timeout(LEAVE, self.tasks.wait()).await;
     }
 
     /// Hands out what a pane prints from now on; one watcher a pane.

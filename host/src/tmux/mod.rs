@@ -31,6 +31,7 @@ use crate::backend::Backend;
 use crate::config::Config;
 use crate::envelope::Failure;
 use client::Client;
+use futures_util::future::join_all;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -60,6 +61,13 @@ impl Panes {
             Self::Managed(tmux) if tmux.is_demanded => Err(server::no_tmux(tmux.backend.name())),
             Self::Managed(_) | Self::Own(_) | Self::None => Ok(None),
         }
+    }
+
+    /// Takes leave of the servers that were attached to; sessions and what runs in them stay.
+    pub(crate) async fn leave(&self) {
+        let Self::Managed(tmux) = self else { return };
+        let sessions = std::mem::take(&mut *tmux.sessions.lock().await);
+        join_all(sessions.values().map(|session| session.client.leave())).await;
     }
 }
 
