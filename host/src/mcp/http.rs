@@ -1,7 +1,9 @@
 //! MCP over HTTP: who may speak to this server, and for how long.
 //!
-//! A request passes Host, Origin, path, token, body and headers; then it is rmcp's, and what it asks for is the handler's.
+//! A request passes Host, Origin, path, token, body and headers; then it is rmcp's, and what it asks for is the handler's. Pages of an
+//! allowed origin get answers that their browser lets them read.
 
+mod cors;
 mod message;
 mod names;
 
@@ -191,11 +193,23 @@ impl<H: ServerHandler + Clone> Gate<H> {
         self.pass(request).await.unwrap_or_else(Refusal::into_answer)
     }
 
-    async fn pass(&self, mut request: Request<Incoming>) -> Result<Answer, Refusal> {
+    async fn pass(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
         self.check_host(&request)?;
-        self.check_origin(request.headers())?;
+        let Some(origin) = self.check_origin(request.headers())? else { return self.enter(request).await };
+        // Refusals as well: the page has to read why.
+        let mut answer = self.enter(request).await.unwrap_or_else(Refusal::into_answer);
+        cors::open_to(origin, &mut answer);
+        Ok(answer)
+    }
+
+    async fn enter(&self, mut request: Request<Incoming>) -> Result<Answer, Refusal> {
         match (request.uri().path(), request.method()) {
-            (PATH, _) => {}
+            // Browsers ask without the token.
+            (PATH, method) => {
+                if let Some(answer) = cors::preflight(method, request.headers()) {
+                    return Ok(answer);
+                }
+            }
             (HEALTH, &Method::GET | &Method::HEAD) => return Ok(text(StatusCode::OK, "ok")),
             (HEALTH, _) => return Err(Refusal::Method("GET, HEAD")),
             _ => return Err(Refusal::Path),
@@ -239,13 +253,14 @@ impl<H: ServerHandler + Clone> Gate<H> {
         if names.into_iter().flatten().all(is_own) { Ok(()) } else { Err(Refusal::Host) }
     }
 
-    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    /// The origin of the page that calls, where one does.
+    fn check_origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Refusal> {
         if !headers.contains_key(ORIGIN) {
-            return Ok(());
+            return Ok(None);
         }
         let origin = single(headers, &ORIGIN).ok_or(Refusal::Origin)?;
         // Browsers write an origin in one way only.
-        if self.origins.iter().any(|known| known == origin) { Ok(()) } else { Err(Refusal::Origin) }
+        if self.origins.iter().any(|known| known == origin) { Ok(Some(origin.clone())) } else { Err(Refusal::Origin) }
     }
 
     fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
