@@ -16,7 +16,7 @@ use toolcrib::registry::{BUILTINS, Registry};
 use toolcrib::sandbox::Compiler;
 
 fn host(root: &Path) -> (Host, CallContext) {
-    let set = vec!["tools.shell_confirm=false".to_owned()];
+    let set = ["tools.shell_confirm=false", "limits.calls_per_minute=1000000000"].map(str::to_owned).into();
     let settings = Settings::load(&Sources { home: root.into(), set, ..Sources::default() }).expect("settings");
     let (host, _) = Host::new(&settings, &Dirs::below(root), &[], Compiler::Here)
         .map_err(|failure| failure.message)

@@ -14,6 +14,7 @@ use crate::http::Egress;
 use crate::output::OutputStore;
 use crate::policy::Policy;
 use crate::policy::approval::Approver;
+use crate::rate::Rates;
 use crate::registry::{Plugin, Ready, Registry};
 use crate::sandbox::Sandbox;
 use crate::sanitize;
@@ -47,6 +48,7 @@ pub struct Host {
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
     pub(crate) permits: Semaphore,
+    pub(crate) rates: Rates,
 }
 
 /// What a caller asks for.
@@ -97,6 +99,7 @@ impl Host {
     }
 
     async fn try_call(&self, request: &Request, context: &CallContext, call: &Call<'_>) -> Result<Output, Failure> {
+        self.rates.check(&context.principal)?;
         let _permit = self.permit()?;
         let plugin = context.tools.plugin_of(&request.tool)?;
         call.know_plugin(plugin);

@@ -248,6 +248,9 @@ pub struct Limits {
     /// Calls at one time.
     #[serde(deserialize_with = "between::<1, 10_000, _>")]
     pub concurrent_calls: u64,
+    /// Calls of one caller in a minute.
+    #[serde(deserialize_with = "between::<1, 1_000_000_000, _>")]
+    pub calls_per_minute: u64,
     /// Output of a command kept for later, each stream.
     #[serde(deserialize_with = "between::<0, 1_048_576, _>")]
     pub kept_stream_mib: u64,

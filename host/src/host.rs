@@ -10,6 +10,7 @@ use crate::envelope::{Failure, Kind};
 use crate::http::Egress;
 use crate::output::{KeptFile, OutputStore};
 use crate::policy::Policy;
+use crate::rate::Rates;
 use crate::sandbox::{CodeCache, Compiler, Sandbox};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,10 +51,11 @@ impl Host {
             .map_err(|error| Failure::new(Kind::Internal, format!("the sandbox could not start: {error:#}")))?;
         let permits = usize::try_from(limits.concurrent_calls).unwrap_or(Semaphore::MAX_PERMITS);
         let permits = Semaphore::new(permits.min(Semaphore::MAX_PERMITS));
+        let rates = Rates::new(limits.calls_per_minute);
         let network = &settings.config.network;
         let ca_file = Some(&network.ca_file).filter(|file| !file.is_empty()).map(|file| dirs.expand(file));
         let egress = Arc::new(Egress::new(network.dns_servers(), ca_file));
-        let host = Self { sandbox: Arc::new(sandbox), policy, audit, output: Arc::new(output), egress, permits };
+        let host = Self { sandbox: Arc::new(sandbox), policy, audit, output: Arc::new(output), egress, permits, rates };
         Ok((host, notices))
     }
 

@@ -32,6 +32,7 @@ mod offered;
 pub mod output;
 pub mod policy;
 mod quote;
+mod rate;
 pub mod registry;
 pub mod sandbox;
 pub mod sanitize;

@@ -9,7 +9,7 @@ use toolcrib_tests::{Preparation, Siege, is_long, resident_kib};
 #[test]
 fn calls_leave_nothing_behind() {
     let calls = if is_long() { 1_000_000 } else { 10_000 };
-    let mut siege = Preparation::new().begin();
+    let mut siege = Preparation::new().set("limits.calls_per_minute=1000000000").begin();
     serve(&mut siege, calls / 10);
     let before = resident_kib(siege.pid());
     let begin = Instant::now();

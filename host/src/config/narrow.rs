@@ -46,7 +46,7 @@ use Rule::{
 };
 
 /// Every setting; `*` stands for the name of a plugin.
-pub(super) const RULES: [(&str, Rule); 64] = [
+pub(super) const RULES: [(&str, Rule); 65] = [
     ("agent.name", Never),
     ("tools.shell_enabled", And),
     ("tools.shell_confirm", Or),
@@ -101,6 +101,7 @@ pub(super) const RULES: [(&str, Rule); 64] = [
     ("limits.schema_kib", Min),
     ("limits.schema_depth", Min),
     ("limits.concurrent_calls", Min),
+    ("limits.calls_per_minute", Min),
     ("limits.kept_stream_mib", Min),
     ("limits.kept_total_mib", Min),
     ("plugin.*.sha256", Digest),
