@@ -21,9 +21,7 @@ pub(crate) struct Offered {
 impl Host {
     /// Loads every plugin that the place has a use for.
     pub(crate) async fn offered(&self, context: &CallContext) -> Offered {
-        let refused = context.tools.refused().iter();
-        let mut notices: Vec<String> =
-            refused.map(|refused| format!("plugin `{}` was refused: {}", refused.origin, refused.reason)).collect();
+        let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
         let missing = missing(context, &mut notices).await;
         let is_usable = |plugin: &&Arc<Plugin>| !plugin.capabilities().iter().any(|needed| missing.contains(needed));
         let plugins: Vec<_> = context.tools.plugins().filter(is_usable).collect();

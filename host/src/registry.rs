@@ -11,6 +11,7 @@ use crate::sandbox::{Code, Sandbox};
 use crate::sanitize;
 use crate::scope::Scope;
 use std::collections::HashMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
@@ -43,6 +44,12 @@ pub struct Refused {
     pub origin: String,
     /// A lowercase sentence.
     pub reason: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "plugin `{}` was refused: {}", self.origin, self.reason)
+    }
 }
 
 /// One component.

@@ -7,7 +7,7 @@ use crate::call::CallContext;
 use crate::envelope::{Failure, Kind};
 use crate::mcp::http::{self, Options};
 use crate::mcp::token::Token;
-use crate::mcp::{Catalog, Door, stdio};
+use crate::mcp::{Catalog, Door, Notices, stdio};
 use rmcp::ServerHandler;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -74,16 +74,14 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
     };
     let was_stopped = stop.is_cancelled();
     door.close(PATIENCE).await;
+    setup.context.panes.leave().await;
     if was_stopped { served.map(|_| ExitCode::from(INTERRUPTED)) } else { served }
 }
 
 fn door(global: &Global, setup: &Setup, principal: &str) -> Door {
     let directories = [setup.dirs.plugins()].into_iter().chain(global.plugins.iter().cloned()).collect();
     let limits = setup.settings.config.limits.clone();
-    let (catalog, unwatched) = Catalog::watching(setup.context.tools.clone(), directories, limits);
-    if let Some(failure) = unwatched {
-        notice(&failure.message);
-    }
+    let catalog = Catalog::watching(setup.context.tools.clone(), directories, limits, Notices::new(notice));
     let context = CallContext { principal: principal.into(), ..setup.context.clone() };
     Door::new(setup.host.clone(), context, catalog, global.yes)
 }

@@ -1,30 +1,38 @@
 //! The tools in force: read anew when a plugin's file comes, changes or goes. Calls in flight keep what they began with.
 
+use super::notices::Notices;
 use crate::config::Limits;
-use crate::envelope::{Failure, Kind};
 use crate::registry::{BUILTINS, Registry};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 
 /// How long the directories have to be quiet: a file that is being copied changes many times.
 const QUIET: Duration = Duration::from_millis(200);
+/// How long they may go on changing before they are read all the same.
+const UNQUIET: Duration = Duration::from_secs(2);
 
 /// The registry in force, and word of its changes.
 pub(crate) struct Catalog {
     current: watch::Receiver<Arc<Registry>>,
+    notices: Arc<Notices>,
     _watcher: Option<RecommendedWatcher>,
 }
 
 impl Catalog {
-    /// Watches the directories from which `registry` was read. What cannot be watched is said in a failure; the tools stay as they are.
+    /// Watches the directories from which `registry` was read. Where that cannot be done, the tools stay as they are. What is refused,
+    /// or not watched, is told.
     pub(crate) fn watching(
         registry: Arc<Registry>,
         directories: Vec<PathBuf>,
         limits: Limits,
-    ) -> (Self, Option<Failure>) {
+        notices: Notices,
+    ) -> Self {
+        let notices = Arc::new(notices);
+        notices.tell(refused(&registry));
         let (sender, current) = watch::channel(registry);
         let (touched, touches) = mpsc::channel(1);
         let mut watcher = match notify::recommended_watcher(move |event: notify::Result<Event>| {
@@ -34,18 +42,25 @@ impl Catalog {
             }
         }) {
             Ok(watcher) => watcher,
-            Err(error) => return (Self { current, _watcher: None }, Some(unwatched(&error))),
+            Err(error) => {
+                notices.tell([unwatched(&error)]);
+                return Self { current, notices, _watcher: None };
+            }
         };
-        let mut failure = None;
         for directory in &directories {
             // It is watched from the start, so that the first plugin is noticed.
             let _ = std::fs::create_dir_all(directory);
             if let Err(error) = watcher.watch(directory, RecursiveMode::NonRecursive) {
-                failure = Some(unwatched(&error));
+                notices.tell([unwatched(&error)]);
             }
         }
-        tokio::spawn(follow(sender, touches, directories, limits));
-        (Self { current, _watcher: Some(watcher) }, failure)
+        tokio::spawn(follow(sender, touches, directories, limits, notices.clone()));
+        Self { current, notices, _watcher: Some(watcher) }
+    }
+
+    /// What whoever started the server is told.
+    pub(super) fn notices(&self) -> &Notices {
+        &self.notices
     }
 
     /// The registry in force.
@@ -66,18 +81,25 @@ async fn follow(
     mut touches: mpsc::Receiver<()>,
     directories: Vec<PathBuf>,
     limits: Limits,
+    notices: Arc<Notices>,
 ) {
     while touches.recv().await.is_some() {
-        while let Ok(Some(())) = tokio::time::timeout(QUIET, touches.recv()).await {}
+        let quiet = async { while let Ok(Some(())) = timeout(QUIET, touches.recv()).await {} };
+        let _ = timeout(UNQUIET, quiet).await;
         let before = current.borrow().clone();
         let (directories, limits) = (directories.clone(), limits.clone());
         let read = tokio::task::spawn_blocking(move || before.reread(BUILTINS, &directories, &limits)).await;
         if let Ok(Some(registry)) = read {
+            notices.tell(refused(&registry));
             current.send_replace(Arc::new(registry));
         }
     }
 }
 
-fn unwatched(error: &notify::Error) -> Failure {
-    Failure::new(Kind::Unavailable, format!("plugins that come or change are not noticed: {error}"))
+fn refused(registry: &Registry) -> impl Iterator<Item = String> {
+    registry.refused().iter().map(ToString::to_string)
+}
+
+fn unwatched(error: &notify::Error) -> String {
+    format!("plugins that come or change are not noticed: {error}")
 }

@@ -9,6 +9,7 @@ mod catalog;
 #[cfg(feature = "conformance")]
 pub(crate) mod conformance;
 pub(crate) mod http;
+mod notices;
 mod progress;
 mod resources;
 mod sessions;
@@ -19,6 +20,7 @@ mod tools;
 use crate::call::{CallContext, Host};
 use approval::Pending;
 pub(crate) use catalog::Catalog;
+pub(crate) use notices::Notices;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult, ListResourcesResult,
     ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,

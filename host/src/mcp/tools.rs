@@ -30,6 +30,7 @@ impl Inner {
     async fn tools(&self) -> Result<Vec<Tool>, ErrorData> {
         let context = CallContext { tools: self.catalog.current(), ..self.context.clone() };
         let offered = self.host.offered(&context).await;
+        self.catalog.notices().tell(offered.notices);
         let callable = offered.tools.iter().filter(|tool| self.host.denial(tool).is_none());
         let offers = callable.map(|tool| self.host.offer(tool)).collect();
         let definitions = Format::Mcp.definitions(offers, Strictness::default());

@@ -1,0 +1,34 @@
+//! What the person who started the server has to know, said once: lists are made again and again, and would repeat it.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+/// Notices that are remembered; beyond these all may be said again.
+const REMEMBERED: usize = 1000;
+
+/// Notices, and which of them were said.
+pub(crate) struct Notices {
+    say: fn(&str),
+    said: Mutex<HashSet<String>>,
+}
+
+impl Notices {
+    pub(crate) fn new(say: fn(&str)) -> Self {
+        Self { say, said: Mutex::default() }
+    }
+
+    /// Says what is new among these.
+    pub(crate) fn tell(&self, notices: impl IntoIterator<Item = String>) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        for notice in notices {
+            if said.contains(&notice) {
+                continue;
+            }
+            (self.say)(&notice);
+            if said.len() >= REMEMBERED {
+                said.clear();
+            }
+            said.insert(notice);
+        }
+    }
+}
