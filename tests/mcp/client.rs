@@ -43,12 +43,21 @@ impl Server {
         Self::start(&home(), &["--http", "127.0.0.1:0"], &[])
     }
 
+    /// Starts one whose commands wait for a yes.
+    pub(crate) fn asking() -> Self {
+        Self::launch(&home(), &["serve", "--http", "127.0.0.1:0"], &[])
+    }
+
     /// Starts one with these arguments of `serve`, and these variables in its environment.
     pub(crate) fn start(program: &Arc<Program>, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let arguments = [&["--set", "tools.shell_confirm=false", "serve"], arguments].concat();
+        Self::launch(program, &arguments, environment)
+    }
+
+    fn launch(program: &Arc<Program>, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let errors = program.path(&format!("http-stderr-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
-        let arguments = [&["--set", "tools.shell_confirm=false", "serve"], arguments].concat();
-        let mut command = program.command(&arguments);
+        let mut command = program.command(arguments);
         command.envs(environment.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&errors).expect("a file"));
         let child = command.spawn().expect("the program starts");
@@ -110,8 +119,13 @@ impl Server {
 
     /// Begins a session of the older era; returns its id.
     pub(crate) fn session(&self) -> String {
+        self.session_of(&json!({}))
+    }
+
+    /// The same for a client with these capabilities.
+    pub(crate) fn session_of(&self, capabilities: &Value) -> String {
         let client = json!({ "name": "client", "version": "1" });
-        let params = json!({ "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": client });
+        let params = json!({ "protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": client });
         let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
         let reply = self.answer(&self.post(&hello));
         assert_eq!(reply.message()["result"]["protocolVersion"], LEGACY, "{reply:?}");
@@ -179,6 +193,13 @@ impl Request {
         self
     }
 
+    /// The same message under another id.
+    pub(crate) fn numbered(self, id: usize) -> Self {
+        let mut message: Value = serde_json::from_str(&self.body).expect("a message");
+        message["id"] = id.into();
+        self.saying(&message.to_string())
+    }
+
     /// Adds a header, also when there is one of this name.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
@@ -224,18 +245,37 @@ impl Reply {
         self.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
-    /// The message in the body: the body, or the last event of it.
-    pub(crate) fn message(&self) -> Value {
+    /// The headers whose names begin so, by their names.
+    pub(crate) fn headers(&self, beginning: &str) -> Vec<(&str, &str)> {
+        let headers = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let mut headers: Vec<_> = headers.filter(|(name, _)| name.starts_with(beginning)).collect();
+        headers.sort_unstable();
+        headers
+    }
+
+    /// The messages in the body: the body, or those of its events.
+    pub(crate) fn messages(&self) -> Vec<Value> {
         let is_stream = self.header("content-type") == Some("text/event-stream");
-        let data = self.body.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
-        let text = if is_stream { data.unwrap_or_default() } else { &self.body };
-        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+        let texts: Vec<&str> = if is_stream { data(&self.body).collect() } else { vec![self.body.as_str()] };
+        let parse = |text| serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"));
+        texts.into_iter().map(parse).collect()
+    }
+
+    /// The message in the body, of several the last.
+    pub(crate) fn message(&self) -> Value {
+        self.messages().pop().unwrap_or_else(|| panic!("no message: {self:?}"))
     }
 
     /// The code of the error in the body, if there is one.
     pub(crate) fn code(&self) -> Option<i64> {
         serde_json::from_str::<Value>(&self.body).ok()?["error"]["code"].as_i64()
     }
+}
+
+/// What the events of a stream say. Those that say nothing keep it open, or are for clients that resume it.
+fn data(stream: &str) -> impl Iterator<Item = &str> {
+    let data = stream.lines().filter_map(|line| line.strip_prefix("data:"));
+    data.map(str::trim).filter(|data| !data.is_empty())
 }
 
 /// A connection, on which a server may answer, or hang up.
@@ -295,6 +335,16 @@ impl Connection {
         self.0.read_exact(&mut chunk).ok()?;
         chunk.truncate(length);
         (length > 0).then_some(chunk)
+    }
+
+    /// The next message of a stream, of whose events each is a part of its own; none at its end.
+    pub(crate) fn event(&mut self) -> Option<Value> {
+        loop {
+            let event = String::from_utf8(self.chunk()?).expect("text");
+            if let Some(data) = data(&event).next() {
+                return Some(serde_json::from_str(data).unwrap_or_else(|error| panic!("{error}: {event}")));
+            }
+        }
     }
 
     /// Waits until the server hangs up; returns what it has said before.

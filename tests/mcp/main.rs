@@ -2,9 +2,11 @@
 
 mod approvals;
 mod client;
+mod clients;
 mod day;
 mod http;
 mod lists;
+mod manners;
 mod rig;
 mod robust;
 mod traces;

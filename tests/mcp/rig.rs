@@ -254,7 +254,7 @@ pub(crate) struct Question {
     /// What the person is shown.
     pub(crate) form: Value,
     /// Where the answer belongs: the id of the server's request, or the `requestState`.
-    place: Value,
+    pub(crate) place: Value,
 }
 
 impl Question {

@@ -1,7 +1,7 @@
 //! What comes when a client, a plugin or a command does not behave: the server goes on, or ends with a word, and nothing is left.
 
-use crate::rig::{Client, ERAS, Era, Home, LIST_CHANGED, bytes_of, command, envelope, failure, is_answer_to};
-use crate::traces::{SOON, assert_gone, open_calls, outcomes, sleeping, trail, unique_seconds};
+use crate::rig::{Client, ERAS, Era, Home, LIST_CHANGED, bytes_of, command, envelope, failure, has_tmux, is_answer_to};
+use crate::traces::{SOON, assert_gone, open_calls, outcomes, sleeping, tmux_clients, trail, unique_seconds};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -259,6 +259,7 @@ fn answers_never_cross() {
     const BATCH: usize = 500;
     let batches = if is_long() { 200 } else { 2 };
     let home = Home::new().guest("hostile").guest("word_count").reading("word_count");
+    let home = home.set("limits.calls_per_minute=1000000000");
     for words in 0..FILES {
         home.program.write(&format!("work/{words}.txt"), "word ".repeat(words));
     }
@@ -399,6 +400,21 @@ fn the_end_of_the_input_ends_a_server_whose_answers_nobody_reads() {
 }
 
 /// The client of tmux has more to tell than anybody reads when the server goes.
+#[test]
+fn the_end_of_the_input_leaves_no_client_of_tmux_while_a_pane_floods() {
+    if !has_tmux() {
+        skip!("tmux is not installed");
+    }
+    let home = Home::with_panes().unasked();
+    let mut client = home.serve(Era::Legacy);
+    let mut flood = command("yes flood");
+    flood["wait"] = false.into();
+    envelope(&client.call("run_shell", flood));
+    assert_eq!(tmux_clients(&home.program).len(), 1);
+    assert!(client.end(SOON).is_some(), "the server is still there: {}", client.said());
+    eventually("the client of tmux has gone", || tmux_clients(&home.program).is_empty());
+}
+
 #[test]
 fn an_input_that_ends_at_once_ends_the_server_without_a_word() {
     for input in ["", "\n", "x", "{\"jsonrpc\":\"2.0\",\"id\":1"] {
