@@ -9,6 +9,8 @@ use crate::envelope::{Envelope, Failure, Kind};
 use crate::formats::{Format, ToolCall};
 use crate::policy::approval::{Answer, Approver};
 use crate::session::Session;
+use futures_util::future::{BoxFuture, Fuse, FusedFuture};
+use futures_util::{FutureExt, TryFutureExt};
 use rmcp::ErrorData;
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use rmcp::service::{RequestContext, RoleServer};
@@ -17,12 +19,16 @@ use sha2::{Digest, Sha256};
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-/// A call in a task of its own: it winds down by itself when nobody waits for it any more.
+/// A call, which whoever serves its request drives. It winds down by itself when nobody waits for it any more.
 pub(super) struct Running {
-    task: JoinHandle<Envelope>,
+    call: Fuse<BoxFuture<'static, Envelope>>,
+    /// Knows whether a call that goes on by itself has ended.
+    task: Option<AbortHandle>,
+    calls: TaskTracker,
     questions: mpsc::Receiver<Asked>,
     progress: Arc<Progress>,
     session: Arc<Session>,
@@ -31,7 +37,18 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn has_ended(&self) -> bool {
-        self.task.is_finished()
+        self.task.as_ref().is_some_and(AbortHandle::is_finished)
+    }
+
+    /// Lets the call go on while no request waits for it.
+    fn go_on(&mut self) {
+        let task = self.calls.spawn(std::mem::replace(&mut self.call, Fuse::terminated()));
+        self.task = Some(task.abort_handle());
+        let outcome = task.unwrap_or_else(|error| {
+            let fault = format!("the call met a fault of the host: {error}");
+            Envelope::new(Err(Failure::new(Kind::Internal, fault)))
+        });
+        self.call = outcome.boxed().fuse();
     }
 
     /// Waits for the outcome, or for a question that only another request can answer. Ends the call when the client does not want it
@@ -39,40 +56,45 @@ impl Running {
     async fn turn(&mut self, context: &RequestContext<RoleServer>) -> Turn {
         loop {
             let asked = tokio::select! {
-                envelope = &mut self.task => return Turn::Ended(envelope),
+                envelope = &mut self.call => return Turn::Ended(envelope),
                 Some(asked) = self.questions.recv() => asked,
                 () = context.ct.cancelled() => {
                     self.cancel.cancel();
-                    return Turn::Ended((&mut self.task).await);
+                    return Turn::Ended((&mut self.call).await);
                 }
             };
             if is_stateless(context) {
                 return Turn::Asked(asked);
             }
             let mut asking = pin!(asked.elicit(&context.peer));
-            tokio::select! {
-                () = &mut asking => {}
+            let ended = tokio::select! {
+                () = &mut asking => continue,
+                envelope = &mut self.call => envelope,
                 () = context.ct.cancelled() => {
                     self.cancel.cancel();
-                    // The call withdraws its question.
-                    asking.await;
+                    (&mut self.call).await
                 }
-            }
+            };
+            // The call has withdrawn its question.
+            asking.await;
+            return Turn::Ended(ended);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+        if self.task.is_none() && !self.call.is_terminated() {
+            self.go_on();
         }
     }
 }
 
 /// What a request comes to.
 enum Turn {
-    Ended(Result<Envelope, JoinError>),
+    Ended(Envelope),
     Asked(Asked),
-}
-
-/// Nobody waits for the call any more.
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.cancel.cancel();
-    }
 }
 
 impl Inner {
@@ -130,9 +152,13 @@ impl Inner {
             cancel: cancel.clone(),
             ..self.context.clone()
         };
-        let host = self.host.clone();
-        let task = self.calls.spawn(async move { host.call(request, &call).await });
-        Running { task, questions, progress, session, cancel }
+        let (host, ends) = (self.host.clone(), self.calls.token());
+        let call = async move {
+            let _ends = ends;
+            host.call(request, &call).await
+        };
+        let calls = self.calls.clone();
+        Running { call: call.boxed().fuse(), task: None, calls, questions, progress, session, cancel }
     }
 
     /// Serves a call until its outcome, or until it has to wait for another request.
@@ -156,7 +182,8 @@ impl Inner {
     }
 
     /// Lets the call wait for a second request, whose answer it will have.
-    async fn park(&self, running: Running, asked: Asked, binding: &[u8]) -> Result<CallToolResponse, ErrorData> {
+    async fn park(&self, mut running: Running, asked: Asked, binding: &[u8]) -> Result<CallToolResponse, ErrorData> {
+        running.go_on();
         match self.pending.park(running, asked, binding) {
             Ok(input_required) => Ok(input_required.into()),
             Err(Waiting { mut running, answer }) => {
@@ -164,7 +191,7 @@ impl Inner {
                     reason: "too many calls wait for a person".into(),
                     hint: "answer some of them first".into(),
                 });
-                finished((&mut running.task).await, &running.session)
+                finished((&mut running.call).await, &running.session)
             }
         }
     }
@@ -178,10 +205,7 @@ fn binding(principal: &str, tool: &str, arguments: &Value) -> Vec<u8> {
 }
 
 /// The envelope as the protocol has it, with the output that was kept as links.
-fn finished(envelope: Result<Envelope, JoinError>, session: &Session) -> Result<CallToolResponse, ErrorData> {
-    let envelope = envelope.unwrap_or_else(|error| {
-        Envelope::new(Err(Failure::new(Kind::Internal, format!("the call met a fault of the host: {error}"))))
-    });
+fn finished(envelope: Envelope, session: &Session) -> Result<CallToolResponse, ErrorData> {
     let call = ToolCall { id: None, request: Request { tool: String::new(), arguments: Arguments::Json(Value::Null) } };
     let mut result = Format::Mcp.answer(&call, &envelope);
     // The older eras do not know it; rmcp leaves it away for them.

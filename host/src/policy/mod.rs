@@ -101,15 +101,20 @@ impl Policy {
         InAdvance { is_allowed: self.config.approval.allow_yes }
     }
 
-    /// Returns what `plugin` may do.
+    /// Returns what `plugin` may do. For what it does not import it has no grant: it cannot ask for it.
     #[must_use]
     pub fn grants_for(&self, plugin: &Plugin) -> Grants {
         let rights = self.config.plugin_rights(plugin.name(), plugin.sha256(), plugin.is_builtin());
-        Grants {
-            shell: self.shell_grant(plugin, &rights),
-            files: self.files_grant(plugin, &rights),
-            http: self.http_grant(plugin, rights.http.clone()),
+        let mut grants = Grants::none();
+        for capability in plugin.capabilities() {
+            match capability {
+                capability if is_shell(capability) => grants.shell = self.shell_grant(plugin, &rights),
+                "files" => grants.files = self.files_grant(plugin, &rights),
+                "http" => grants.http = self.http_grant(plugin, rights.http.clone()),
+                _ => {}
+            }
         }
+        grants
     }
 
     fn shell_grant(&self, plugin: &Plugin, rights: &PluginRights) -> Result<ShellGrant, Failure> {
