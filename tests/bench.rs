@@ -380,7 +380,8 @@ fn mcp_over_http(program: &Program) {
         "io.modelcontextprotocol/clientInfo": { "name": "bench", "version": "1" } });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": { "name": "time", "arguments": {}, "_meta": meta } });
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    // One thread: what is measured is the server.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build().expect("a client");
     let post = || {

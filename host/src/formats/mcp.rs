@@ -3,15 +3,11 @@
 use super::results::ToolResult;
 use super::{Declared, Shape, ToolCall};
 use crate::envelope::Content;
-use serde_json::{Map, Value, json};
+use crate::schema::{NAMED_SCHEMAS, SCHEMA, SCHEMAS};
+use serde_json::{Value, json};
 
 /// `ListToolsResult`, `CallToolRequest` and `CallToolResult`.
 pub(super) struct Mcp;
-
-/// Keywords whose values are no schemas.
-const VALUES: [&str; 4] = ["const", "default", "enum", "examples"];
-/// Keywords that say nothing of whether a value fits.
-const ANNOTATIONS: [&str; 3] = ["description", "title", "default"];
 
 /// Leaves away that an optional argument may be null, which the host takes for left away anyway.
 fn without_nulls(mut schema: Value) -> Value {
@@ -27,31 +23,37 @@ fn without_nulls(mut schema: Value) -> Value {
 
 fn forbid_null(schema: &mut Value) {
     let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) else { return };
-    types.retain(|one| one != "null");
+    if types.iter().any(|one| one != "null") {
+        types.retain(|one| one != "null");
+    }
     if let [one] = types.as_slice() {
         schema["type"] = one.clone();
     }
 }
 
-/// Writes each `type` that lists several as `anyOf` with one each, which means the same: clients stumble over the list.
-fn one_type_each(schema: Value) -> Value {
-    match schema {
-        Value::Array(list) => list.into_iter().map(one_type_each).collect(),
-        Value::Object(fields) => {
-            let each = |(name, value): (String, Value)| {
-                let is_value = VALUES.contains(&name.as_str());
-                (name, if is_value { value } else { one_type_each(value) })
-            };
-            let mut fields: Map<String, Value> = fields.into_iter().map(each).collect();
-            let Some(Value::Array(types)) = fields.get("type").cloned() else { return fields.into() };
-            fields.remove("type");
-            let (said, checks): (Map<_, _>, Map<_, _>) =
-                fields.into_iter().partition(|(name, _)| ANNOTATIONS.contains(&name.as_str()));
-            let branch = |one| Value::Object([("type".to_owned(), one)].into_iter().chain(checks.clone()).collect());
-            let branches = types.into_iter().map(branch).collect();
-            Value::Object([("anyOf".to_owned(), branches)].into_iter().chain(said).collect())
+/// Writes each `type` that lists several as an `anyOf` with one each, which means the same: clients stumble over the list.
+fn one_type_each(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    for (keyword, value) in fields.iter_mut() {
+        match keyword.as_str() {
+            keyword if SCHEMA.contains(&keyword) => one_type_each(value),
+            keyword if SCHEMAS.contains(&keyword) => {
+                value.as_array_mut().into_iter().flatten().for_each(one_type_each);
+            }
+            keyword if NAMED_SCHEMAS.contains(&keyword) => {
+                value.as_object_mut().into_iter().flatten().for_each(|(_, schema)| one_type_each(schema));
+            }
+            _ => {}
         }
-        other => other,
+    }
+    let Some(types) = fields.get("type").and_then(Value::as_array) else { return };
+    let branches = types.iter().map(|one| json!({ "type": one })).collect();
+    fields.shift_remove("type");
+    // Where one stands there already, both have to hold.
+    let Some(other) = fields.insert("anyOf".into(), branches) else { return };
+    let all = fields.entry("allOf").or_insert_with(|| json!([]));
+    if let Some(all) = all.as_array_mut() {
+        all.push(json!({ "anyOf": other }));
     }
 }
 
@@ -62,9 +64,12 @@ impl Shape for Mcp {
             tool["title"] = title.clone().into();
         }
         tool["description"] = offer.description.into();
-        tool["inputSchema"] = one_type_each(without_nulls(input));
-        if let Some(output) = output {
-            tool["outputSchema"] = one_type_each(output);
+        let mut input = without_nulls(input);
+        one_type_each(&mut input);
+        tool["inputSchema"] = input;
+        if let Some(mut output) = output {
+            one_type_each(&mut output);
+            tool["outputSchema"] = output;
         }
         let effects = offer.effects;
         tool["annotations"] = json!({ "readOnlyHint": !effects.writes, "openWorldHint": effects.reaches_out });
@@ -124,13 +129,25 @@ impl Shape for Mcp {
 mod tests {
     use super::*;
 
-    fn has_list_of_types(schema: &Value) -> bool {
+    fn split(schema: &Value) -> Value {
+        let mut split = schema.clone();
+        one_type_each(&mut split);
+        split
+    }
+
+    /// Lists of types in a schema; `dependentRequired` has lists of names.
+    fn types(schema: &Value) -> usize {
         match schema {
-            Value::Array(list) => list.iter().any(has_list_of_types),
+            Value::Array(list) => list.iter().map(types).sum(),
             Value::Object(fields) => {
-                fields.get("type").is_some_and(Value::is_array) || fields.values().any(has_list_of_types)
+                let own = usize::from(fields.get("type").is_some_and(Value::is_array));
+                own + fields
+                    .iter()
+                    .filter(|(name, _)| *name != "dependentRequired")
+                    .map(|(_, one)| types(one))
+                    .sum::<usize>()
             }
-            _ => false,
+            _ => 0,
         }
     }
 
@@ -143,6 +160,8 @@ mod tests {
             json!({ "type": ["object", "null"], "anyOf": [{ "required": ["a"] }, { "required": ["b"] }], "properties": { "a": { "type": ["number", "null"] }, "type": { "type": "string" } } }),
             json!({ "type": ["array"], "items": { "type": ["string", "integer"] } }),
             json!({ "not": { "type": ["string", "null"] } }),
+            json!({ "type": ["object", "null"], "allOf": [{ "minProperties": 1 }], "anyOf": [{ "required": ["a"] }, { "maxProperties": 1 }] }),
+            json!({ "type": "object", "dependentRequired": { "type": ["b"] }, "properties": { "default": { "type": ["string", "null"] } } }),
         ];
         let values = [
             json!(null),
@@ -160,10 +179,12 @@ mod tests {
             json!({ "a": "x" }),
             json!({ "b": 1, "type": 1 }),
             json!({ "b": 1, "type": "x" }),
+            json!({ "default": 1 }),
+            json!({ "type": 1 }),
         ];
         for schema in schemas {
-            let split = one_type_each(schema.clone());
-            assert!(!has_list_of_types(&split), "{split}");
+            let split = split(&schema);
+            assert_eq!(types(&split), 0, "{split}");
             for value in &values {
                 let [before, after] = [&schema, &split].map(|schema| jsonschema::is_valid(schema, value));
                 assert_eq!(before, after, "{value} by {schema} and {split}");
@@ -172,18 +193,33 @@ mod tests {
     }
 
     #[test]
-    fn values_in_a_schema_are_left_as_they_are() {
-        let schema = json!({ "const": { "type": ["a", "b"] }, "examples": [{ "type": ["c", "d"] }] });
-        assert_eq!(one_type_each(schema.clone()), schema);
+    fn what_is_no_schema_is_left_as_it_is() {
+        for schema in [
+            json!({ "const": { "type": ["a", "b"] }, "examples": [{ "type": ["c", "d"] }] }),
+            json!({ "dependentRequired": { "type": ["b", "c"] } }),
+        ] {
+            assert_eq!(split(&schema), schema);
+        }
+    }
+
+    #[test]
+    fn lists_of_types_within_lists_of_types_do_not_multiply() {
+        let all = ["array", "boolean", "integer", "null", "number", "object", "string"];
+        let innermost = json!({ "type": all });
+        let nested = (0..30).fold(innermost, |items, _| json!({ "type": all, "items": items }));
+        let split = split(&nested);
+        assert_eq!(types(&split), 0);
+        assert!(split.to_string().len() < 4 * nested.to_string().len(), "{} bytes", split.to_string().len());
     }
 
     #[test]
     fn an_optional_argument_is_not_said_to_be_null() {
         let wait = json!({ "anyOf": [{ "type": ["boolean", "null"] }, { "type": "string" }] });
-        let schema = json!({ "properties": { "a": { "type": ["string", "null"] }, "b": wait, "c": { "type": ["string", "null"] } }, "required": ["c"] });
+        let schema = json!({ "properties": { "a": { "type": ["string", "null"] }, "b": wait, "c": { "type": ["string", "null"] }, "d": { "type": ["null"] } }, "required": ["c"] });
         let told = without_nulls(schema.clone());
         assert_eq!(told["properties"]["a"], json!({ "type": "string" }));
         assert_eq!(told["properties"]["b"], json!({ "anyOf": [{ "type": "boolean" }, { "type": "string" }] }));
         assert_eq!(told["properties"]["c"], schema["properties"]["c"]);
+        assert_eq!(told["properties"]["d"], json!({ "type": "null" }));
     }
 }

@@ -5,6 +5,7 @@
 //! word that is sealed into the `requestState`: it opens once, for the same caller, tool and arguments, and not for long. Nothing that
 //! is asked for again runs again.
 
+use super::LAST_WORD;
 use super::call::Running;
 use crate::policy::approval::{Answer, ApprovalRequest, Approver};
 use crate::scope::random_id;
@@ -20,6 +21,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 /// Calls that wait for a person at one time.
 const MAX_WAITING: usize = 100;
@@ -94,8 +96,8 @@ impl Approver for Deferred {
 }
 
 impl Asked {
-    /// Asks a client of the older eras, from within its request: over HTTP the question then goes where the request's answer goes. A
-    /// question that is withdrawn is withdrawn at the client, too.
+    /// Asks a client of the older eras, from within its request: over HTTP the question then goes where the request's answer goes. The
+    /// client is told when it is withdrawn; over HTTP on the stream that it has opened by GET, if any.
     pub(super) async fn elicit(self, peer: &Peer<RoleServer>) {
         let Self { request, mut answer } = self;
         let question = ServerRequest::ElicitRequest(ElicitRequest::new(form(&request)));
@@ -104,7 +106,8 @@ impl Asked {
             Ok(mut question) => tokio::select! {
                 answered = &mut question.rx => answered.unwrap_or(Err(ServiceError::TransportClosed)),
                 () = answer.closed() => {
-                    let _ = question.cancel(Some("the question is no longer open".into())).await;
+                    let told = question.cancel(Some("the question is no longer open".into()));
+                    let _ = timeout(LAST_WORD, told).await;
                     return;
                 }
             },
@@ -114,7 +117,7 @@ impl Asked {
             Ok(ClientResult::ElicitResult(result)) => answer_of(&result),
             Ok(_) => Answer::No,
             // A client that has left ends its calls, which is not for an answer to do.
-            Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => return answer.closed().await,
+            Err(ServiceError::TransportClosed) => return answer.closed().await,
             Err(error) => Answer::Nobody {
                 reason: format!("the client did not answer the question: {error}"),
                 hint: "try again, or run the action where you can be asked".into(),

@@ -16,7 +16,7 @@ use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::pin::pin;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -44,11 +44,7 @@ impl Running {
     fn go_on(&mut self) {
         let task = self.calls.spawn(std::mem::replace(&mut self.call, Fuse::terminated()));
         self.task = Some(task.abort_handle());
-        let outcome = task.unwrap_or_else(|error| {
-            let fault = format!("the call met a fault of the host: {error}");
-            Envelope::new(Err(Failure::new(Kind::Internal, fault)))
-        });
-        self.call = outcome.boxed().fuse();
+        self.call = task.unwrap_or_else(|_| fault()).boxed().fuse();
     }
 
     /// Waits for the outcome, or for a question that only another request can answer. Ends the call when the client does not want it
@@ -66,7 +62,7 @@ impl Running {
             if is_stateless(context) {
                 return Turn::Asked(asked);
             }
-            let mut asking = pin!(asked.elicit(&context.peer));
+            let mut asking = Box::pin(asked.elicit(&context.peer));
             let ended = tokio::select! {
                 () = &mut asking => continue,
                 envelope = &mut self.call => envelope,
@@ -89,6 +85,10 @@ impl Drop for Running {
             self.go_on();
         }
     }
+}
+
+fn fault() -> Envelope {
+    Envelope::new(Err(Failure::new(Kind::Internal, "the call met a fault of the host")))
 }
 
 /// What a request comes to.
@@ -157,6 +157,8 @@ impl Inner {
             let _ends = ends;
             host.call(request, &call).await
         };
+        // The request has an answer whatever happens here.
+        let call = AssertUnwindSafe(call).catch_unwind().unwrap_or_else(|_| fault());
         let calls = self.calls.clone();
         Running { call: call.boxed().fuse(), task: None, calls, questions, progress, session, cancel }
     }
@@ -170,30 +172,28 @@ impl Inner {
     ) -> Result<CallToolResponse, ErrorData> {
         let token = context.meta.get_progress_token();
         let sending: Option<Sending> = token.map(|token| running.progress.send_to(context.peer.clone(), token));
-        let turn = running.turn(context).await;
+        let result = loop {
+            let asked = match running.turn(context).await {
+                Turn::Ended(envelope) => break finished(envelope, &running.session),
+                Turn::Asked(asked) => asked,
+            };
+            running.go_on();
+            match self.pending.park(running, asked, binding) {
+                Ok(input_required) => break Ok(input_required.into()),
+                Err(Waiting { running: again, answer }) => {
+                    running = again;
+                    let _ = answer.send(Answer::Nobody {
+                        reason: "too many calls wait for a person".into(),
+                        hint: "answer some of them first".into(),
+                    });
+                }
+            }
+        };
         // What is sent of a request comes before its result.
         if let Some(sending) = sending {
             sending.stop().await;
         }
-        match turn {
-            Turn::Ended(envelope) => finished(envelope, &running.session),
-            Turn::Asked(asked) => self.park(running, asked, binding).await,
-        }
-    }
-
-    /// Lets the call wait for a second request, whose answer it will have.
-    async fn park(&self, mut running: Running, asked: Asked, binding: &[u8]) -> Result<CallToolResponse, ErrorData> {
-        running.go_on();
-        match self.pending.park(running, asked, binding) {
-            Ok(input_required) => Ok(input_required.into()),
-            Err(Waiting { mut running, answer }) => {
-                let _ = answer.send(Answer::Nobody {
-                    reason: "too many calls wait for a person".into(),
-                    hint: "answer some of them first".into(),
-                });
-                finished((&mut running.call).await, &running.session)
-            }
-        }
+        result
     }
 }
 

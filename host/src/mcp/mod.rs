@@ -38,6 +38,8 @@ use tokio_util::task::TaskTracker;
 const INSTRUCTIONS: &str = "Tools of a sandboxed host: each acts only where the user's policy granted it, and actions that change something may be \
     shown to a person first. An error says what to change. Output that was cut is offered as a resource.";
 
+/// How long a request waits until what it has told beside its answer is sent: of a client that has left, rmcp takes nothing more.
+const LAST_WORD: Duration = Duration::from_millis(100);
 /// Lists that are made at one time.
 const LISTS: usize = 8;
 
@@ -52,7 +54,7 @@ struct Inner {
     catalog: Catalog,
     sessions: Sessions,
     pending: Pending,
-    /// Calls in flight; they outlive the requests that began them.
+    /// Calls in flight, whoever drives them.
     calls: TaskTracker,
     /// `--yes`: nobody is asked.
     approves_in_advance: bool,
@@ -99,7 +101,8 @@ impl ServerHandler for Door {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.0.list(request.and_then(|request| request.cursor)).await
+        // Boxed, like all that is rare: the futures of all methods share the room that every request pays for.
+        Box::pin(self.0.list(request.and_then(|request| request.cursor))).await
     }
 
     async fn call_tool(
@@ -131,7 +134,7 @@ impl ServerHandler for Door {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.0.read_resource(&request.uri, &context).await.map(ReadResourceResponse::from)
+        Box::pin(self.0.read_resource(&request.uri, &context)).await.map(ReadResourceResponse::from)
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

@@ -19,16 +19,14 @@ impl Notices {
 
     /// Says what is new among these.
     pub(crate) fn tell(&self, notices: impl IntoIterator<Item = String>) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        for notice in notices {
-            if said.contains(&notice) {
-                continue;
-            }
-            (self.say)(&notice);
+        let is_new = |notice: &String| {
+            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
             if said.len() >= REMEMBERED {
                 said.clear();
             }
-            said.insert(notice);
-        }
+            said.insert(notice.clone())
+        };
+        // Not under the lock: whoever reads may be slow.
+        notices.into_iter().filter(is_new).for_each(|notice| (self.say)(&notice));
     }
 }

@@ -1,5 +1,6 @@
 //! Events as progress: the last thing that was said, at most ten times a second, to clients that asked for it.
 
+use super::LAST_WORD;
 use crate::event::{Event, EventSink};
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RoleServer};
@@ -7,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The least time between two notifications.
@@ -49,10 +51,10 @@ impl Drop for Watching {
 }
 
 impl Sending {
-    /// Returns when nothing more will be sent.
+    /// Returns when nothing more will be sent, or when the client does not take it.
     pub(super) async fn stop(self) {
         drop(self.stop);
-        let _ = self.task.await;
+        let _ = timeout(LAST_WORD, self.task).await;
     }
 }
 
