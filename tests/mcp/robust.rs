@@ -430,16 +430,34 @@ fn an_input_that_ends_at_once_ends_the_server_without_a_word() {
 
 #[test]
 fn what_was_asked_before_the_input_ended_is_answered() {
-    let home = Home::new();
+    let home = Home::new().unasked();
     let mut client = home.start(Era::Legacy);
     let hello =
         json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "a", "version": "1" } });
-    let asked = [client.request("initialize", hello), client.request("tools/list", json!({}))];
+    // One has more to tell of itself when nothing is told any more.
+    let (slow, meta) = (command("echo one; sleep 0.2; echo two"), json!({ "progressToken": 1 }));
+    let asked = [
+        client.request("initialize", hello),
+        client.request("tools/list", json!({})),
+        client.request("tools/call", json!({ "name": "run_shell", "arguments": slow, "_meta": meta })),
+    ];
     assert!(client.end(SOON).is_some_and(|status| status.success()), "{}", client.said());
     let answers = client.rest();
     for id in asked {
         assert_eq!(answers.iter().filter(|message| is_answer_to(message, id)).count(), 1, "{id}: {answers:?}");
     }
+}
+
+#[test]
+fn a_call_whose_question_is_open_when_the_input_ends_is_answered() {
+    let home = Home::new();
+    let mut client = home.serve(Era::Legacy);
+    let question = client.asked("run_shell", &command("touch ran"));
+    assert!(client.end(SOON).is_some(), "the server is still there: {}", client.said());
+    let answers = client.rest();
+    assert_eq!(answers.iter().filter(|message| is_answer_to(message, question.call)).count(), 1, "{answers:?}");
+    assert_eq!(outcomes(&home.program, "run_shell"), ["cancelled"]);
+    assert!(!home.program.path("work/ran").exists());
 }
 
 /// M-14: what plugins and commands print looks like messages, and is none.
