@@ -140,11 +140,14 @@ fn signal_members(leader: u32, call: &str, with: Signal) -> HashSet<u32> {
 }
 
 async fn end_members(leader: u32, call: &str, deadline: Instant, ended: &mut HashSet<u32>) -> usize {
+    // A look misses what forks and ends faster than it reads, so only two in a row tell that nothing is left.
+    let mut found_none = false;
     loop {
         let left = signal_members(leader, call, Signal::KILL);
-        if left.is_empty() || Instant::now() > deadline {
+        if left.is_empty() && found_none || Instant::now() > deadline {
             return left.len();
         }
+        found_none = left.is_empty();
         ended.extend(left);
         tokio::time::sleep(LOOK_AGAIN).await;
     }
