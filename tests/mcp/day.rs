@@ -2,7 +2,7 @@
 
 use crate::rig::{
     Client, ERAS, Era, Home, LIST_CHANGED, META, bytes_of, command, decides, envelope, failure, has_tmux, is_answer_to,
-    text,
+    is_progress, progress_of, text,
 };
 use crate::traces::{SOON, assert_gone, open_calls, outcomes, sleeping, unique_seconds};
 use serde_json::{Value, json};
@@ -10,10 +10,6 @@ use std::path::Path;
 use std::time::Instant;
 use toolcrib_tests::forge::liar;
 use toolcrib_tests::{eventually, skip};
-
-fn is_progress(message: &Value) -> bool {
-    message["method"] == "notifications/progress"
-}
 
 #[test]
 fn a_day_with_plain_commands_in_the_older_era() {
@@ -170,16 +166,8 @@ fn a_long_command_tells_how_it_fares() {
         let most = begin.elapsed().as_secs_f64() * 10.0 + 2.0;
         assert_eq!(envelope(&result)["result"]["exit_code"], 0);
 
-        let told = agent.count(is_progress);
+        let told = progress_of(&mut agent, &token);
         assert!(told >= 5 && (told as f64) <= most, "{era:?}: {told} notifications, not 5 to {most}");
-        let mut last = 0.0;
-        for _ in 0..told {
-            let news = agent.notification("notifications/progress")["params"].take();
-            assert_eq!(news["progressToken"], token, "{news}");
-            let progress = news["progress"].as_f64().expect("a number");
-            assert!(progress > last, "{era:?}: {progress} after {last}");
-            last = progress;
-        }
         agent.call("run_shell", command("sleep 0.3"));
         assert_eq!(agent.count(is_progress), 0, "{era:?}: more came after the result, or for a call without a token");
     }

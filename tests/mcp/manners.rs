@@ -2,7 +2,8 @@
 //! that do not fit.
 
 use crate::rig::{
-    Client, ERAS, Era, Home, LIST_CHANGED, bytes_of, command, decides, envelope, failure, is_answer_to, text,
+    Client, ERAS, Era, Home, LIST_CHANGED, bytes_of, command, decides, envelope, failure, is_answer_to, is_progress,
+    progress_of, text,
 };
 use crate::traces::{open_calls, outcomes, trail};
 use proptest::prelude::*;
@@ -21,10 +22,6 @@ const CANCELLED: &str = "notifications/cancelled";
 
 fn is_withdrawal(message: &Value) -> bool {
     message["method"] == CANCELLED
-}
-
-fn is_progress(message: &Value) -> bool {
-    message["method"] == "notifications/progress"
 }
 
 /// Names of the files in the working directory.
@@ -83,20 +80,6 @@ fn watched_by(token: Option<&str>) -> Value {
     token.map_or_else(|| json!({}), |token| json!({ "progressToken": token }))
 }
 
-/// Takes the progress that has come: of this token, and each time more. Returns how much there was.
-fn progress_of(client: &mut Client, token: &str) -> usize {
-    let told = client.count(is_progress);
-    let mut last = 0.0;
-    for _ in 0..told {
-        let news = client.notification("notifications/progress")["params"].take();
-        assert_eq!(news["progressToken"], token, "{news}");
-        let progress = news["progress"].as_f64().expect("a number");
-        assert!(progress > last, "{progress} after {last}");
-        last = progress;
-    }
-    told
-}
-
 /// The request that asked has ended by the time the command runs.
 #[test]
 fn a_call_that_waited_tells_how_it_fares_to_the_request_that_resumed_it() {
@@ -117,7 +100,7 @@ fn a_call_that_waited_tells_how_it_fares_to_the_request_that_resumed_it() {
         let result = client.result(id);
         assert_eq!(envelope(&result)["result"]["exit_code"], 0);
         if let Some(token) = second {
-            let told = progress_of(&mut client, token);
+            let told = progress_of(&mut client, &json!(token));
             assert!(told >= 3, "{first:?}, {second:?}: {told} notifications of four steps");
         }
         client.settle();

@@ -587,3 +587,21 @@ impl Drop for Client {
 pub(crate) fn is_answer_to(message: &Value, id: u64) -> bool {
     message["id"] == id && message.get("method").is_none()
 }
+
+pub(crate) fn is_progress(message: &Value) -> bool {
+    message["method"] == "notifications/progress"
+}
+
+/// Takes the progress that has come: of this token, and each time more. Returns how much there was.
+pub(crate) fn progress_of(client: &mut Client, token: &Value) -> usize {
+    let told = client.count(is_progress);
+    let mut last = 0.0;
+    for _ in 0..told {
+        let news = client.notification("notifications/progress")["params"].take();
+        assert_eq!(&news["progressToken"], token, "{news}");
+        let progress = news["progress"].as_f64().expect("a number");
+        assert!(progress > last, "{progress} after {last}");
+        last = progress;
+    }
+    told
+}
