@@ -160,20 +160,29 @@ impl Plugin {
         Ok(Self { name: name.into(), origin: name.into(), builtin: true, component })
     }
 
-    async fn load(self: &Arc<Self>, sandbox: Arc<Sandbox>, scope: Scope) -> Result<Ready, String> {
+    /// What is wrong with the plugin is the inner error, for good; the outer one passes.
+    async fn load(self: &Arc<Self>, sandbox: Arc<Sandbox>, scope: Scope) -> Result<Result<Ready, String>, Failure> {
         let limits = scope.limits.clone();
         if let Some((code, definitions)) = sandbox.cached(self.sha256())
             && let Ok(definitions) = serde_json::from_slice::<Vec<Definition>>(&definitions)
         {
-            return Ok(Ready { code, tools: self.tools(definitions, &limits)? });
+            return Ok(self.tools(definitions, &limits).map(|tools| Ready { code, tools }));
         }
-        let code = sandbox.compile(self.component.bytes.clone(), self.builtin).await?;
-        let said = sandbox.definitions(&code, scope).await.map_err(|failure| failure.message)?;
-        let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>()?;
-        let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
-        let tools = self.tools(definitions, &limits)?;
-        sandbox.keep(self.sha256(), &code, json);
-        Ok(Ready { code, tools })
+        let code = match sandbox.compile(self.component.bytes.clone(), self.builtin).await {
+            Ok(code) => code,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let said = match sandbox.definitions(&code, scope).await {
+            Ok(said) => said,
+            Err(failure) if failure.kind == Kind::Busy => return Err(failure),
+            Err(failure) => return Ok(Err(failure.message)),
+        };
+        Ok(said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>().and_then(|definitions| {
+            let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
+            let tools = self.tools(definitions, &limits)?;
+            sandbox.keep(self.sha256(), &code, json);
+            Ok(Ready { code, tools })
+        }))
     }
 
     /// Checks what the plugin said of itself, also against the names that it shows from outside.
@@ -263,7 +272,7 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// `unavailable`, with what is wrong with the plugin.
+    /// `unavailable`, with what is wrong with the plugin; `busy` when the sandbox has no room for it now.
     pub(crate) async fn ready(
         &self,
         plugin: &Arc<Plugin>,
@@ -272,7 +281,7 @@ impl Registry {
     ) -> Result<&Ready, Failure> {
         let entry =
             self.entries.iter().find(|entry| Arc::ptr_eq(&entry.plugin, plugin)).expect("a plugin of this registry");
-        let ready = entry.ready.get_or_init(|| plugin.load(sandbox.clone(), scope())).await;
+        let ready = entry.ready.get_or_try_init(|| plugin.load(sandbox.clone(), scope())).await?;
         ready.as_ref().map_err(|reason| {
             let hint = if plugin.builtin {
                 "this is a fault of Toolcrib, or a limit is too low"

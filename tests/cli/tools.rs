@@ -3,6 +3,7 @@
 use crate::process::{code, install, json_of, stderr, stdout, succeeded};
 use serde_json::{Value, json};
 use toolcrib_tests::Program;
+use toolcrib_tests::forge::Forged;
 
 const BUILT_IN: [&str; 6] = ["fetch_url", "read_file", "run_shell", "time", "web_search", "write_file"];
 
@@ -62,6 +63,33 @@ fn a_plugin_that_was_not_allowed_is_listed_with_the_command_that_allows_it() {
     assert!(succeeded(&program.run(&["tools"])).contains(&hint));
     let page = succeeded(&program.run(&["tools", "word_count"]));
     assert!(page.contains("Not available: `word_count` needs `files`") && page.contains(&hint), "{page}");
+}
+
+#[test]
+fn plugins_that_say_slowly_what_they_offer_load_all_the_same() {
+    let spin = "(local $left i32) (local.set $left (i32.const 100000000))
+        (loop $on (br_if $on (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))";
+    let program = Program::new();
+    let names: Vec<String> = (0..8).map(|index| format!("slow_{index}")).collect();
+    for name in &names {
+        let component = Forged::new(name).definitions(spin).bytes();
+        program.write(&format!("data/toolcrib/plugins/{name}.wasm"), component);
+    }
+    let table = succeeded(&program.run(&["tools"]));
+    assert!(names.iter().all(|name| table.contains(name)), "{table}");
+}
+
+#[test]
+fn a_plugin_that_uses_all_that_the_limits_give_finds_room_for_it() {
+    let memories = "(core module $memory (memory 1))".to_owned() + &"(core instance (instantiate $memory))".repeat(7);
+    let tables =
+        "(core module $table (table 9 funcref))".to_owned() + &"(core instance (instantiate $table))".repeat(14);
+    let others = "(core module $empty)".to_owned() + &"(core instance (instantiate $empty))".repeat(30);
+    let program = Program::new();
+    let component = Forged::new("large").items(&[memories, tables, others].concat()).bytes();
+    program.write("data/toolcrib/plugins/large.wasm", component);
+    let (code, envelope) = program.call(&["large"]);
+    assert_eq!((code, &envelope["result"]), (0, &json!("ok")), "{envelope}");
 }
 
 #[test]

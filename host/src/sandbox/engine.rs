@@ -9,8 +9,11 @@ use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConf
 /// Depth of a guest's stack, in bytes; the fiber it runs on is larger, for the host functions above it.
 const GUEST_STACK: usize = 512 << 10;
 const FIBER_STACK: usize = 2 << 20;
-/// Core instances that a component of the usual make needs: the module, and the shims of its adapter.
+/// Core instances and tables that a component of the usual make needs: the module, and the shims of its adapter.
 const CORE_INSTANCES_A_CALL: u32 = 4;
+const TABLES_A_CALL: u32 = 2;
+/// Plugins that say at the same time what they offer. They have room of their own, so no call can take it.
+pub(super) const DEFINITIONS_AT_A_TIME: u32 = 16;
 
 /// Bytes of a table that are overwritten after a call, not unmapped: the tables of small tools.
 const RESIDENT_TABLE: usize = 4 << 10;
@@ -43,20 +46,23 @@ fn base() -> Config {
 }
 
 fn pool(limits: &Limits) -> PoolingAllocationConfig {
-    let calls = u32::try_from(limits.concurrent_calls).unwrap_or(u32::MAX);
+    let count = |limit: u64| u32::try_from(limit).unwrap_or(u32::MAX);
+    let (instances, memories, tables) = (count(limits.instances), count(limits.memories), count(limits.tables));
+    let guests = count(limits.concurrent_calls).saturating_add(DEFINITIONS_AT_A_TIME);
     let mut pool = PoolingAllocationConfig::default();
-    pool.total_component_instances(calls)
-        .total_core_instances(calls.saturating_mul(CORE_INSTANCES_A_CALL))
-        .total_memories(calls)
-        .total_tables(calls.saturating_mul(2))
-        .total_stacks(calls)
+    // Where few may run, one that takes all it may has to find room all the same.
+    pool.total_component_instances(guests)
+        .total_core_instances(guests.saturating_mul(CORE_INSTANCES_A_CALL).max(instances))
+        .total_memories(guests.max(memories))
+        .total_tables(guests.saturating_mul(TABLES_A_CALL).max(tables))
+        .total_stacks(guests)
         .max_memory_size(to_usize(limits.memory_mib << 20))
         .table_elements(to_usize(limits.table_elements))
-        .max_core_instances_per_component(u32::try_from(limits.instances).unwrap_or(u32::MAX))
-        .max_memories_per_component(u32::try_from(limits.memories).unwrap_or(u32::MAX))
-        .max_tables_per_component(u32::try_from(limits.tables).unwrap_or(u32::MAX))
-        .max_memories_per_module(u32::try_from(limits.memories).unwrap_or(u32::MAX))
-        .max_tables_per_module(u32::try_from(limits.tables).unwrap_or(u32::MAX))
+        .max_core_instances_per_component(instances)
+        .max_memories_per_component(memories)
+        .max_tables_per_component(tables)
+        .max_memories_per_module(memories)
+        .max_tables_per_module(tables)
         .max_component_instance_size(1 << 20)
         .max_core_instance_size(1 << 20)
         .table_keep_resident(RESIDENT_TABLE);

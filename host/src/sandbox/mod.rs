@@ -39,6 +39,8 @@ pub(crate) struct Sandbox {
     compiler: Compiler,
     /// As many children as there are processors: each may take `compile_mib` of memory.
     compiling: Semaphore,
+    /// As many as the engine has room for beside the calls.
+    asking: Semaphore,
     limits: Limits,
 }
 
@@ -64,7 +66,8 @@ impl Sandbox {
         Plugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
         let ticker = Ticker::start(&engine)?;
         let compiling = Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from));
-        Ok(Self { engine, linker, ticker, cache, compiler, compiling, limits: limits.clone() })
+        let asking = Semaphore::new(to_usize(engine::DEFINITIONS_AT_A_TIME.into()));
+        Ok(Self { engine, linker, ticker, cache, compiler, compiling, asking, limits: limits.clone() })
     }
 
     /// Returns the cached code and definitions of a component.
@@ -155,6 +158,7 @@ impl Sandbox {
 
     /// Asks a plugin what it offers.
     pub(crate) async fn definitions(&self, code: &Code, scope: Scope) -> Result<Vec<tools::Definition>, Failure> {
+        let _turn = self.asking.acquire().await.expect("it is never closed");
         // Without grants there is nothing to wait for: twice the CPU time leaves room for a busy machine.
         let patience = Duration::from_millis(self.limits.guest_cpu_ms.saturating_mul(2));
         let asked = async {
