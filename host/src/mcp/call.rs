@@ -12,7 +12,7 @@ use crate::session::Session;
 use futures_util::future::{BoxFuture, Fuse, FusedFuture};
 use futures_util::{FutureExt, TryFutureExt};
 use rmcp::ErrorData;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -108,11 +108,10 @@ impl Inner {
             return Err(ErrorData::invalid_params(unknown.message, unknown.hint.map(|hint| json!({ "hint": hint }))));
         }
         let principal = principal(&context).unwrap_or_else(|| self.context.principal.clone());
-        let arguments = Value::Object(params.arguments.clone().unwrap_or_default());
-        let binding = binding(&principal, &params.name, &arguments);
+        let binding = || binding(&principal, &params);
         let running = match &params.request_state {
             Some(state) => {
-                let Some(Waiting { running, answer }) = self.pending.take(state, &binding) else {
+                let Some(Waiting { running, answer }) = self.pending.take(state, &binding()) else {
                     return Err(ErrorData::invalid_params(
                         "the requestState is not one that waits for this call: it was used, is too old, or was made for another",
                         Some(json!({ "hint": "send the call again without it" })),
@@ -122,13 +121,9 @@ impl Inner {
                 let _ = answer.send(answer_among(params.input_responses.as_ref()));
                 running
             }
-            None => self.begin(
-                principal,
-                Request { tool: params.name.to_string(), arguments: Arguments::Json(arguments) },
-                &context,
-            ),
+            None => self.begin(principal.clone(), request(&params), &context),
         };
-        self.follow(running, &binding, &context).await
+        self.follow(running, binding, &context).await
     }
 
     fn begin(&self, principal: String, request: Request, context: &RequestContext<RoleServer>) -> Running {
@@ -153,10 +148,11 @@ impl Inner {
             ..self.context.clone()
         };
         let (host, ends) = (self.host.clone(), self.calls.token());
-        let call = async move {
+        // Boxed where it is made: a call is some ten KiB of state, which each wrapper around it would move.
+        let call = Box::pin(async move {
             let _ends = ends;
             host.call(request, &call).await
-        };
+        });
         // The request has an answer whatever happens here.
         let call = AssertUnwindSafe(call).catch_unwind().unwrap_or_else(|_| fault());
         let calls = self.calls.clone();
@@ -167,7 +163,7 @@ impl Inner {
     async fn follow(
         &self,
         mut running: Running,
-        binding: &[u8],
+        binding: impl Fn() -> Vec<u8>,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let token = context.meta.get_progress_token();
@@ -178,7 +174,7 @@ impl Inner {
                 Turn::Asked(asked) => asked,
             };
             running.go_on();
-            match self.pending.park(running, asked, binding) {
+            match self.pending.park(running, asked, &binding()) {
                 Ok(input_required) => break Ok(input_required.into()),
                 Err(Waiting { running: again, answer }) => {
                     running = again;
@@ -197,23 +193,39 @@ impl Inner {
     }
 }
 
+fn request(params: &CallToolRequestParams) -> Request {
+    let arguments = Value::Object(params.arguments.clone().unwrap_or_default());
+    Request { tool: params.name.to_string(), arguments: Arguments::Json(arguments) }
+}
+
 /// What a `requestState` is good for: this caller, tool and arguments.
-fn binding(principal: &str, tool: &str, arguments: &Value) -> Vec<u8> {
-    let mut arguments = arguments.clone();
+fn binding(principal: &str, params: &CallToolRequestParams) -> Vec<u8> {
+    let mut arguments = Value::Object(params.arguments.clone().unwrap_or_default());
     arguments.sort_all_objects();
-    Sha256::digest(json!([principal, tool, arguments]).to_string()).to_vec()
+    Sha256::digest(json!([principal, params.name, arguments]).to_string()).to_vec()
 }
 
 /// The envelope as the protocol has it, with the output that was kept as links.
 fn finished(envelope: Envelope, session: &Session) -> Result<CallToolResponse, ErrorData> {
     let call = ToolCall { id: None, request: Request { tool: String::new(), arguments: Arguments::Json(Value::Null) } };
-    let mut result = Format::Mcp.answer(&call, &envelope);
-    // The older eras do not know it; rmcp leaves it away for them.
-    result["resultType"] = "complete".into();
-    if let Some(content) = result["content"].as_array_mut() {
-        content.extend(super::resources::links(&envelope.kept, session));
-    }
-    let result: CallToolResult = serde_json::from_value(result)
-        .map_err(|error| ErrorData::internal_error(format!("a result is not one of MCP: {error}"), None))?;
+    let Value::Object(mut answer) = Format::Mcp.answer(&call, &envelope) else {
+        return Err(ErrorData::internal_error("a result is not one of MCP", None));
+    };
+    let content = answer.get_mut("content").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
+    let content = content.into_iter().chain(super::resources::links(&envelope.kept, session));
+    let content = content.map(block).collect::<Result<_, _>>();
+    let content =
+        content.map_err(|error| ErrorData::internal_error(format!("content is none of MCP: {error}"), None))?;
+    let mut result = CallToolResult::success(content);
+    result.structured_content = answer.shift_remove("structuredContent");
+    result.is_error = answer.get("isError").and_then(Value::as_bool);
     Ok(result.into())
+}
+
+/// A part of the content; the text, which every result has, without a detour.
+fn block(mut content: Value) -> serde_json::Result<ContentBlock> {
+    match content.get_mut("text").map(Value::take) {
+        Some(Value::String(text)) => Ok(ContentBlock::text(text)),
+        _ => serde_json::from_value(content),
+    }
 }

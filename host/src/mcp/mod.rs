@@ -110,7 +110,7 @@ impl ServerHandler for Door {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.0.call(request, context).await
+        Box::pin(self.0.call(request, context)).await
     }
 
     async fn list_resources(
