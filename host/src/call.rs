@@ -94,7 +94,8 @@ impl Host {
     /// Takes a request to its envelope. Whatever happens on the way, there is exactly one outcome.
     pub async fn call(&self, request: Request, context: &CallContext) -> Envelope {
         let call = Call::begin(self, &request, context);
-        let outcome = call.bounded(self.try_call(&request, context, &call)).await;
+        // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.
+        let outcome = call.bounded(Box::pin(self.try_call(&request, context, &call))).await;
         call.finish(outcome)
     }
 

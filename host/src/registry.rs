@@ -281,7 +281,7 @@ impl Registry {
     ) -> Result<&Ready, Failure> {
         let entry =
             self.entries.iter().find(|entry| Arc::ptr_eq(&entry.plugin, plugin)).expect("a plugin of this registry");
-        let ready = entry.ready.get_or_try_init(|| plugin.load(sandbox.clone(), scope())).await?;
+        let ready = entry.ready.get_or_try_init(|| Box::pin(plugin.load(sandbox.clone(), scope()))).await?;
         ready.as_ref().map_err(|reason| {
             let hint = if plugin.builtin {
                 "this is a fault of Toolcrib, or a limit is too low"

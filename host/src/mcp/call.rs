@@ -148,11 +148,10 @@ impl Inner {
             ..self.context.clone()
         };
         let (host, ends) = (self.host.clone(), self.calls.token());
-        // Boxed where it is made: a call is some ten KiB of state, which each wrapper around it would move.
-        let call = Box::pin(async move {
+        let call = async move {
             let _ends = ends;
             host.call(request, &call).await
-        });
+        };
         // The request has an answer whatever happens here.
         let call = AssertUnwindSafe(call).catch_unwind().unwrap_or_else(|_| fault());
         let calls = self.calls.clone();
