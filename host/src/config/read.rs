@@ -121,7 +121,8 @@ impl Reader<'_> {
 
     /// Reads the variables that name a setting outside `[plugin]`.
     pub(super) fn environment(&self, variables: &[(String, String)]) -> Result<Vec<Leaf>, ConfigError> {
-        let ours = variables.iter().filter(|(name, _)| RULES.iter().any(|(key, _)| shares_section(name, key)));
+        let ours = variables.iter().filter(|(name, _)| name.starts_with(PREFIX));
+        let ours = ours.filter(|(name, _)| RULES.iter().any(|(key, _)| shares_section(name, key)));
         let leaf = |(name, text): &(String, String)| {
             let origin = Origin::Environment(name.clone());
             let named = RULES.iter().find(|(key, _)| variable(key) == *name);
@@ -291,9 +292,12 @@ fn parsed(text: &str) -> Value {
     text.parse().unwrap_or_else(|_| text.into())
 }
 
+/// How the names of our environment variables begin.
+const PREFIX: &str = "TOOLCRIB_";
+
 /// Returns the environment variable for a dotted key.
 fn variable(key: &str) -> String {
-    format!("TOOLCRIB_{}", key.to_uppercase().replace('.', "_"))
+    format!("{PREFIX}{}", key.to_uppercase().replace('.', "_"))
 }
 
 fn shares_section(name: &str, key: &str) -> bool {
@@ -318,7 +322,7 @@ fn unknown(key: &str) -> String {
 }
 
 fn unknown_variable(name: &str) -> String {
-    let key = name.trim_start_matches("TOOLCRIB_").to_lowercase().replacen('_', ".", 1);
+    let key = name.trim_start_matches(PREFIX).to_lowercase().replacen('_', ".", 1);
     format!("`{}` names no setting{}", name.escape_debug(), hint(nearest(&key).map(|key| variable(&key))))
 }
 
