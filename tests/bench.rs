@@ -214,7 +214,7 @@ fn places() {
         quiet(command.args(run).env("CONTAINERS_CONF", directory.join("containers.conf")));
         let bare = || quiet(Command::new(engine).args(["exec", &name, "/bin/sh", "-c", "true"]));
         place(engine, "<= 1.1 x bare", &["--container", &name, "--engine", engine], &format!("`{engine} exec`"), bare);
-        quiet(Command::new(engine).args(["rm", "-f", &name]));
+        quiet(Command::new(engine).args(["rm", "-f", &name]).env("CONTAINERS_CONF", directory.join("containers.conf")));
     }
     let (sshd, script) = (directory.join("bench-sshd"), concat!(env!("CARGO_MANIFEST_DIR"), "/targets"));
     quiet(Command::new(script).arg("sshd").arg(&sshd));

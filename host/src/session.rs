@@ -31,12 +31,12 @@ pub struct Session {
     outputs: Mutex<VecDeque<String>>,
 }
 
-/// What makes two calls the same: who asks, the tool, and the arguments in canonical form.
+/// What makes two calls the same: who asks, the tool, and the digest of the arguments in canonical form, which may be MiB.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CallKey {
     principal: String,
     tool: String,
-    arguments: String,
+    arguments: [u8; 32],
 }
 
 /// What a person's "yes for this session" covers: one plugin, by its bytes, with one capability on one backend.
@@ -63,7 +63,7 @@ impl CallKey {
     pub(crate) fn new(principal: &str, tool: &str, arguments: &Value) -> Self {
         let mut arguments = arguments.clone();
         arguments.sort_all_objects();
-        Self { principal: principal.into(), tool: tool.into(), arguments: arguments.to_string() }
+        Self { principal: principal.into(), tool: tool.into(), arguments: Sha256::digest(arguments.to_string()).into() }
     }
 }
 

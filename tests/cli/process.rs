@@ -69,13 +69,13 @@ pub(crate) fn lives(pid: &str) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// Waits until the process has a handler for both signals; before that they would simply end it.
+/// Waits until the process has a handler for all three signals; before that they would simply end it.
 pub(crate) fn catches_signals(pid: u32) {
-    const INT_AND_TERM: u64 = 1 << 1 | 1 << 14;
+    const HUP_INT_AND_TERM: u64 = 1 | 1 << 1 | 1 << 14;
     eventually("signals are caught", || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & INT_AND_TERM == INT_AND_TERM)
+        mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & HUP_INT_AND_TERM == HUP_INT_AND_TERM)
     });
 }
 

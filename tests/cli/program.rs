@@ -2,6 +2,7 @@
 #![expect(clippy::disallowed_methods, reason = "a pipe that breaks is made by a shell")]
 
 use crate::process::{code, json_of, stderr, stdout, succeeded};
+use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 
@@ -36,9 +37,11 @@ fn the_version_names_the_engine() {
 #[test]
 fn every_subcommand_has_help() {
     let program = Program::new();
+    let mut first_lines = BTreeSet::new();
     for subcommand in SUBCOMMANDS {
         let output = program.run(&[subcommand, &["--help"]].concat());
         let text = succeeded(&output);
+        assert!(first_lines.insert(text.lines().next().map(str::to_owned)), "{subcommand:?} is another's: {text}");
         let usage = [&["Usage: toolcrib"], subcommand].concat().join(" ");
         assert!(text.contains(&usage) && stderr(&output).is_empty(), "{subcommand:?}: {text}");
     }

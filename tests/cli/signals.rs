@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks all calls to end, the second ends the program.
+//! Ctrl-C, SIGTERM and a terminal that goes: the first asks all calls to end, the second ends the program.
 
 use crate::process::{NO_QUESTION, catches_signals, command, ended, lives, request};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use toolcrib_tests::{Program, Running, eventually};
 
 /// What runs until it is ended, and is hard to end.
 fn endless() -> Value {
-    command("(trap '' TERM INT; exec sleep 1000) & echo $! > pids; echo $$ >> pids; touch ready; wait")
+    command("(trap '' TERM INT HUP; exec sleep 1000) & echo $! > pids; echo $$ >> pids; touch ready; wait")
 }
 
 fn begun(program: &Program) -> Vec<String> {
@@ -28,7 +28,7 @@ fn call(program: &Program) -> Running {
 
 #[test]
 fn one_signal_cancels_a_call_which_still_gives_its_envelope() {
-    for signal in ["INT", "TERM"] {
+    for signal in ["INT", "TERM", "HUP"] {
         let program = Program::new();
         let mut running = call(&program);
         let pids = begun(&program);
@@ -44,7 +44,7 @@ fn one_signal_cancels_a_call_which_still_gives_its_envelope() {
 
 #[test]
 fn one_signal_cancels_all_calls_of_a_run_and_ends_it() {
-    for signal in ["INT", "TERM"] {
+    for signal in ["INT", "TERM", "HUP"] {
         let program = Program::new();
         let mut running = program.start(&[&NO_QUESTION[..], &["run"]].concat());
         running.send(&request(1, "run_shell", &endless()));
@@ -95,4 +95,18 @@ fn a_second_signal_ends_a_run_at_once() {
     assert!(running.child.try_wait().unwrap().is_none(), "it ended although its answers were not read");
     running.signal("INT");
     assert_eq!(ended(&mut running.child), Some(130));
+}
+
+#[test]
+fn a_signal_ends_a_server_to_which_nobody_has_spoken() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let program = Program::new();
+        let mut running = program.start(&["serve"]);
+        catches_signals(running.child.id());
+        running.signal(signal);
+        assert_eq!(ended(&mut running.child), Some(130), "{signal}");
+        let mut said = String::new();
+        running.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(said, "", "{signal}");
+    }
 }

@@ -162,6 +162,22 @@ fn a_plugin_is_taken_though_its_directory_never_gets_quiet() {
     noise.join().expect("writing does not panic");
 }
 
+/// Some tools make a directory anew.
+#[test]
+fn a_plugin_is_taken_though_its_directory_was_removed_meanwhile() {
+    let home = Home::new().reading("word_count");
+    home.install("word_count", &bytes_of("word_count"));
+    let mut client = home.serve(Era::Legacy);
+    assert!(client.tools().iter().any(|name| name == "word_count"));
+    std::fs::remove_dir_all(home.plugin("word_count").parent().expect("a directory")).expect("it is removed");
+    client.notification(LIST_CHANGED);
+    assert!(!client.tools().iter().any(|name| name == "word_count"));
+    client.forget(|message| message["method"] == LIST_CHANGED);
+    home.install("word_count", &bytes_of("word_count"));
+    client.notification(LIST_CHANGED);
+    assert!(client.tools().iter().any(|name| name == "word_count"));
+}
+
 /// A call is one too many.
 fn assert_over_the_rate(result: &Value) {
     let said = failure(result);

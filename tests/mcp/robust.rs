@@ -142,6 +142,24 @@ fn an_unknown_method_is_said_to_be_one() {
 }
 
 #[test]
+fn params_of_another_shape_are_said_to_be_wrong() {
+    for era in ERAS {
+        let mut client = Home::new().serve(era);
+        for (method, params, named) in [
+            ("tools/call", json!({ "name": "time", "arguments": "{}" }), "`arguments`"),
+            ("tools/call", json!({ "name": "time", "arguments": [1] }), "`arguments`"),
+            ("tools/call", json!({ "arguments": {} }), "`name`"),
+            ("resources/read", json!({}), "`uri`"),
+        ] {
+            let id = client.request(method, params);
+            let (code, message) = client.error(id);
+            assert!(code == -32602 && message.contains(named), "{era:?}: {method}: {code}: {message}");
+        }
+        client.settle();
+    }
+}
+
+#[test]
 fn ids_come_back_as_they_were() {
     let mut client = Home::new().serve(Era::Legacy);
     let ids =
@@ -340,6 +358,11 @@ fn stubborn(seconds: &str) -> Value {
     command(&format!("(trap '' TERM; exec sleep {seconds}) & setsid sleep {seconds} & sleep {seconds}"))
 }
 
+fn terminate(client: &Client) {
+    let pid = i32::try_from(client.pid()).ok().and_then(Pid::from_raw).expect("a process");
+    kill_process(pid, Signal::TERM).expect("the signal is sent");
+}
+
 /// How a client goes.
 enum Farewell {
     BothPipesBreak,
@@ -358,13 +381,17 @@ fn assert_ends_with_all(era: Era, farewell: &Farewell) {
         Farewell::BothPipesBreak => client.hang_up(),
         Farewell::InputEnds => {}
         Farewell::Terminates => {
-            let pid = i32::try_from(client.pid()).ok().and_then(Pid::from_raw).expect("a process");
-            kill_process(pid, Signal::TERM).expect("the signal is sent");
+            terminate(&client);
         }
     }
     let status = if matches!(farewell, Farewell::Terminates) { client.ended(SOON) } else { client.end(SOON) };
     assert_gone(&seconds);
-    assert!(status.is_some(), "{era:?}: the server is still there: {}", client.said());
+    let status = status.unwrap_or_else(|| panic!("{era:?}: the server is still there: {}", client.said()));
+    match farewell {
+        Farewell::BothPipesBreak => {}
+        Farewell::InputEnds => assert_eq!(status.code(), Some(0), "{era:?}: {}", client.said()),
+        Farewell::Terminates => assert_eq!(status.code(), Some(130), "{era:?}: {}", client.said()),
+    }
     assert_eq!(outcomes(&home.program, "run_shell"), ["cancelled"], "{era:?}");
 }
 

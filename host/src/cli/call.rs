@@ -93,14 +93,21 @@ fn exit_code(setup: &Setup, envelope: &Envelope) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The first Ctrl-C or SIGTERM cancels; a second ends the process at once.
+/// The first Ctrl-C, SIGTERM or hang-up cancels; a second ends the process at once.
 pub(super) fn cancel_on_signal(cancel: CancellationToken) -> Result<(), Failure> {
     let cannot = |error| Failure::new(Kind::Internal, format!("signals cannot be received: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
+    let mut hang_up = if ignores_hang_up() { None } else { Some(signal(SignalKind::hangup()).map_err(cannot)?) };
     tokio::spawn(async move {
         loop {
-            tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+            let hung_up = async {
+                match &mut hang_up {
+                    Some(signal) => signal.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {}, _ = hung_up => {} }
             if cancel.is_cancelled() {
                 std::process::exit(i32::from(INTERRUPTED));
             }
@@ -108,6 +115,13 @@ pub(super) fn cancel_on_signal(cancel: CancellationToken) -> Result<(), Failure>
         }
     });
     Ok(())
+}
+
+/// It was started to outlive its terminal, as by `nohup`: a handler would undo that. Only Linux tells.
+fn ignores_hang_up() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 async fn parse(setup: &Setup, tool: &str, arguments: &[String]) -> Result<CallArguments, Failure> {

@@ -46,7 +46,7 @@ const LAST_THREADS: Duration = Duration::from_millis(100);
 /// What a shell reports of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
-/// Options that stand before or behind any subcommand, and add up.
+// Options that stand before or behind any subcommand, and add up. No documentation: clap would show it as every subcommand's own.
 #[derive(Args)]
 struct Global {
     /// Settings file in place of the user's own

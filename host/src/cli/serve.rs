@@ -9,7 +9,7 @@ use crate::mcp::http::{self, Options};
 use crate::mcp::token::Token;
 use crate::mcp::{Catalog, Door, Notices, stdio};
 use rmcp::ServerHandler;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -82,7 +82,9 @@ fn door(global: &Global, setup: &Setup, principal: &str) -> Door {
     let directories = [setup.dirs.plugins()].into_iter().chain(global.plugins.iter().cloned()).collect();
     let limits = setup.settings.config.limits.clone();
     let catalog = Catalog::watching(setup.context.tools.clone(), directories, limits, Notices::new(notice));
-    let context = CallContext { principal: principal.into(), ..setup.context.clone() };
+    // A token of its own: a client that goes ends its calls, which is no signal to this program.
+    let cancel = setup.context.cancel.child_token();
+    let context = CallContext { principal: principal.into(), cancel, ..setup.context.clone() };
     Door::new(setup.host.clone(), context, catalog, global.yes)
 }
 
@@ -129,8 +131,11 @@ async fn over_http<H: ServerHandler + Clone>(
         let _ = writeln!(anstream::stderr(), "listening on http://{address}{}", http::PATH);
     };
     http::serve(options, handler, stop, bound).await.map_err(|error| {
-        Failure::new(Kind::Unavailable, format!("{listen} cannot be served: {error}"))
-            .hint("try another port: `--http 0` takes a free one")
+        let hint = match error.kind() {
+            ErrorKind::AddrNotAvailable => "give an address that this machine has",
+            _ => "try another port: `--http 0` takes a free one",
+        };
+        Failure::new(Kind::Unavailable, format!("{listen} cannot be served: {error}")).hint(hint)
     })?;
     Ok(ExitCode::SUCCESS)
 }

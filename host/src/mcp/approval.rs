@@ -49,7 +49,7 @@ impl Approver for CannotBeAsked {
         Answer::Nobody {
             reason: "the action needs an approval, and this client cannot ask for one (it has no elicitation)".into(),
             hint: format!(
-                "use a client with elicitation, start `toolcrib --yes serve`, or set `{} = false` under [tools]",
+                "use a client with elicitation; as far as the policy lets you, start `toolcrib --yes serve`, or set `{} = false` under [tools]",
                 request.kind.setting()
             ),
         }

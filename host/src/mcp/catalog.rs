@@ -19,7 +19,6 @@ const UNQUIET: Duration = Duration::from_secs(2);
 pub(crate) struct Catalog {
     current: watch::Receiver<Arc<Registry>>,
     notices: Arc<Notices>,
-    _watcher: Option<RecommendedWatcher>,
 }
 
 impl Catalog {
@@ -35,7 +34,7 @@ impl Catalog {
         notices.tell(refused(&registry));
         let (sender, current) = watch::channel(registry);
         let (touched, touches) = mpsc::channel(1);
-        let mut watcher = match notify::recommended_watcher(move |event: notify::Result<Event>| {
+        let watcher = match notify::recommended_watcher(move |event: notify::Result<Event>| {
             // Reading is what we do ourselves.
             if event.is_ok_and(|event| !event.kind.is_access()) {
                 let _ = touched.try_send(());
@@ -44,18 +43,13 @@ impl Catalog {
             Ok(watcher) => watcher,
             Err(error) => {
                 notices.tell([unwatched(&error)]);
-                return Self { current, notices, _watcher: None };
+                return Self { current, notices };
             }
         };
-        for directory in &directories {
-            // It is watched from the start, so that the first plugin is noticed.
-            let _ = std::fs::create_dir_all(directory);
-            if let Err(error) = watcher.watch(directory, RecursiveMode::NonRecursive) {
-                notices.tell([unwatched(&error)]);
-            }
-        }
-        tokio::spawn(follow(sender, touches, directories, limits, notices.clone()));
-        Self { current, notices, _watcher: Some(watcher) }
+        let mut watched = Watched { watcher, directories };
+        notices.tell(watched.watch());
+        tokio::spawn(follow(sender, touches, watched, limits, notices.clone()));
+        Self { current, notices }
     }
 
     /// What whoever started the server is told.
@@ -76,18 +70,38 @@ impl Catalog {
     }
 }
 
+/// The directories of plugins, and who notices what happens in them.
+struct Watched {
+    watcher: RecommendedWatcher,
+    directories: Vec<PathBuf>,
+}
+
+impl Watched {
+    /// Watches each directory, the one as well that has just been removed or made anew; so that the first plugin is noticed, it is made.
+    fn watch(&mut self) -> Vec<String> {
+        let mut failed = Vec::new();
+        for directory in &self.directories {
+            let _ = std::fs::create_dir_all(directory);
+            failed.extend(self.watcher.watch(directory, RecursiveMode::NonRecursive).err());
+        }
+        failed.iter().map(unwatched).collect()
+    }
+}
+
 async fn follow(
     current: watch::Sender<Arc<Registry>>,
     mut touches: mpsc::Receiver<()>,
-    directories: Vec<PathBuf>,
+    mut watched: Watched,
     limits: Limits,
     notices: Arc<Notices>,
 ) {
-    while touches.recv().await.is_some() {
+    // Nobody may ask any more.
+    while let Some(Some(())) = tokio::select! { touch = touches.recv() => Some(touch), () = current.closed() => None } {
         let quiet = async { while let Ok(Some(())) = timeout(QUIET, touches.recv()).await {} };
         let _ = timeout(UNQUIET, quiet).await;
+        notices.tell(watched.watch());
         let before = current.borrow().clone();
-        let (directories, limits) = (directories.clone(), limits.clone());
+        let (directories, limits) = (watched.directories.clone(), limits.clone());
         let read = tokio::task::spawn_blocking(move || before.reread(BUILTINS, &directories, &limits)).await;
         if let Ok(Some(registry)) = read {
             notices.tell(refused(&registry));

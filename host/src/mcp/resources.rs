@@ -24,7 +24,7 @@ pub(super) fn links(kept: &[String], session: &Session) -> Vec<Value> {
             "type": "resource_link",
             "uri": format!("{PREFIX}{name}"),
             "name": name,
-            "title": format!("the whole {stream}"),
+            "title": format!("{stream}, as far as it was kept"),
             "description": "what was cut; `?offset=BYTES` reads on",
             "mimeType": "text/plain",
         })
@@ -66,9 +66,10 @@ impl Inner {
         if !self.sessions.of(context).outputs().contains(&name) {
             return Err(missing());
         }
-        let kept = self.host.kept(&name).ok_or_else(missing)?;
-        // Kept output makes room for newer output.
-        let page = kept.read(offset, PAGE_BYTES).await.map_err(|_| missing())?;
+        let gone =
+            || ErrorData::resource_not_found("this output has made room for newer output", Some(json!({ "uri": uri })));
+        let kept = self.host.kept(&name).ok_or_else(gone)?;
+        let page = kept.read(offset, PAGE_BYTES).await.map_err(|_| gone())?;
         let read = page.bytes.len() as u64;
         let (text, used) = whole_characters(&page.bytes, offset + read >= page.size);
         let next = (offset + used < page.size).then(|| format!("{PREFIX}{name}?offset={}", offset + used));

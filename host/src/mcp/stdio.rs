@@ -5,6 +5,7 @@
 use super::Door;
 use crate::envelope::{Failure, Kind};
 use futures_util::task::AtomicWaker;
+use rmcp::service::ServerInitializeError;
 use rmcp::transport::io::stdio_pipes;
 use rmcp::{RoleServer, ServiceExt};
 use std::io;
@@ -43,8 +44,11 @@ pub(crate) async fn serve(door: Door, stop: CancellationToken) -> Result<(), Fai
     let served = async {
         match ServiceExt::<RoleServer>::serve_with_ct(door.clone(), (reader, writer), stop.child_token()).await {
             Ok(service) => service.waiting().await.map(drop).map_err(|error| failed(&error)),
-            // It has gone before it said anything.
-            Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            // It has gone before it said anything, or this program was told to end.
+            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
+            Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
+                Err(failed(&"its first message is neither `initialize` nor a request of the version 2026-07-28"))
+            }
             Err(error) => Err(failed(&error)),
         }
     };

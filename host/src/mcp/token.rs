@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use subtle::ConstantTimeEq;
 
@@ -52,7 +53,12 @@ impl Token {
         let shown = path.display();
         let unreadable = |error: io::Error| usage(format!("the token file `{shown}` cannot be read: {error}"));
         let file = File::open(path).map_err(unreadable)?;
-        let mode = mode(&file).map_err(unreadable)?;
+        let metadata = file.metadata().map_err(unreadable)?;
+        let (kind, mode) = (metadata.file_type(), metadata.permissions().mode());
+        // A shell hands a command's output over as a pipe.
+        if !kind.is_file() && !kind.is_fifo() {
+            return Err(usage(format!("the token file `{shown}` is not a file")));
+        }
         if mode & 0o077 != 0 {
             return Err(usage(format!("the token file `{shown}` is open to others (mode {:04o})", mode & 0o7777))
                 .hint(format!("chmod 600 '{shown}'")));
@@ -99,11 +105,6 @@ fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-fn mode(file: &File) -> io::Result<u32> {
-    use std::os::unix::fs::PermissionsExt;
-    Ok(file.metadata()?.permissions().mode())
-}
-
 fn usage(message: String) -> Failure {
     Failure::new(Kind::Usage, message)
 }
@@ -111,7 +112,6 @@ fn usage(message: String) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     const GOOD: &str = "0123456789abcdef0123456789ABCDEF";
 
@@ -162,8 +162,11 @@ mod tests {
             assert_eq!((refused.kind, refused.message), (Kind::Usage, told));
             assert_eq!(refused.hint, Some(format!("chmod 600 '{}'", path.display())));
         }
-        let (_directory, path) = file(GOOD, 0o400);
+        let (directory, path) = file(GOOD, 0o400);
         assert!(Token::read(&path).is_ok());
+        for place in [directory.path(), Path::new("/dev/null")] {
+            assert!(Token::read(place).unwrap_err().message.ends_with("is not a file"), "{}", place.display());
+        }
     }
 
     #[test]
