@@ -6,7 +6,7 @@ use crate::envelope::Failure;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// After so many identical failures the next identical call gets a remedy instead of a run.
@@ -26,9 +26,9 @@ const OUTPUTS_KEPT: usize = 256;
 pub struct Session {
     failures: Mutex<HashMap<CallKey, Repeated>>,
     looks: Mutex<HashMap<String, Look>>,
-    approved: Mutex<HashSet<ApprovalKey>>,
-    asking: tokio::sync::Mutex<()>,
-    outputs: Mutex<VecDeque<String>>,
+    approved: Arc<Mutex<HashSet<ApprovalKey>>>,
+    asking: Arc<tokio::sync::Mutex<()>>,
+    outputs: Arc<Mutex<VecDeque<String>>>,
 }
 
 /// What makes two calls the same: who asks, the tool, and the digest of the arguments in canonical form, which may be MiB.
@@ -68,6 +68,12 @@ impl CallKey {
 }
 
 impl Session {
+    /// The memory of somebody else with the same approvals and the same kept output: what one model saw, or failed at, is news to another.
+    pub(crate) fn beside(&self) -> Self {
+        let (approved, asking, outputs) = (self.approved.clone(), self.asking.clone(), self.outputs.clone());
+        Self { approved, asking, outputs, ..Self::default() }
+    }
+
     /// Refuses a call that has just failed the same way often enough.
     pub(crate) fn check_repeats(&self, key: &CallKey) -> Result<(), Failure> {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);

@@ -135,6 +135,34 @@ fn a_client_that_leaves_at_any_point_leaves_nothing_but_one_outcome() {
     assert!(outcomes.iter().all(|outcome| outcome == "cancelled"), "{outcomes:?}");
 }
 
+/// M-06: what follows the request is not yet read.
+#[test]
+fn a_client_that_has_said_more_and_leaves_is_noticed_as_well() {
+    let server = Server::new();
+    for more in ["\r\n", "GET /healthz HTTP/1.1\r\n"] {
+        let mut connection = server.connect();
+        let seconds = begin(&server, &mut connection);
+        eventually("both processes run", || sleeping(&seconds).len() == 2);
+        connection.send(more.as_bytes());
+        drop(connection);
+        assert_gone(&seconds);
+    }
+    eventually("every call has its outcome", || open_calls(&server.program) == 0);
+    assert_eq!(outcomes(&server.program, "run_shell"), ["cancelled"; 2]);
+}
+
+/// Without sessions nobody knows whether the one who asks is the one who failed before.
+#[test]
+fn clients_without_sessions_do_not_share_what_failed() {
+    let server = Server::new();
+    let read = || server.answer(&server.call("read_file", json!({ "path": "later.txt" }))).message()["result"].clone();
+    for _ in 0..4 {
+        let result = read();
+        let said = failure(&result);
+        assert!(said.contains("later.txt") && !said.contains("was not run again"), "{said}");
+    }
+}
+
 /// One of many clients that use the same ids, on a connection of its own.
 struct Caller<'s> {
     server: &'s Server,

@@ -531,6 +531,20 @@ fn holding(directory: &Path, word: &str, found: &mut Vec<String>) {
     }
 }
 
+/// A session keeps what its client says of itself.
+#[test]
+fn a_client_that_says_too_much_of_itself_is_refused() {
+    let server = Server::new();
+    let begin = |text: &str| {
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": { "experimental": { "x": { "x": text } } },
+            "clientInfo": { "name": "test", "version": "1" } });
+        server.answer(&server.post(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params })))
+    };
+    assert_eq!(begin(&"x".repeat(60 << 10)).status, 200);
+    let refused = begin(&"x".repeat(64 << 10));
+    assert!(refused.status == 413 && refused.body.contains("64 KiB"), "{refused:?}");
+}
+
 #[test]
 fn a_body_larger_than_four_mebibytes_is_refused() {
     let server = Server::new();

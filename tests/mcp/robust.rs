@@ -353,6 +353,33 @@ fn answers_that_nobody_reads_take_bounded_memory() {
     assert!(peak < before + 192 * 1024, "from {before} to {peak} KiB");
 }
 
+#[test]
+fn pages_that_nobody_reads_take_bounded_memory() {
+    const PAGES: usize = 4000;
+    let mut client = Home::new().unasked().serve(Era::Legacy);
+    let result = client.call("run_shell", command("head -c 400000 /dev/zero | tr '\\0' x"));
+    let uri = result["content"][1]["uri"].as_str().expect("a link").to_owned();
+    let before = resident_kib(client.pid());
+    let read = |client: &mut Client| client.written("resources/read", json!({ "uri": uri }));
+    let requests: Vec<(u64, String)> = (0..PAGES).map(|_| read(&mut client)).collect();
+    let lines: String = requests.iter().map(|(_, line)| line.as_str()).collect();
+    client.pause();
+    let writer = client.raw_aside(lines.into_bytes());
+    let (begin, mut peak) = (Instant::now(), 0);
+    while begin.elapsed() < Duration::from_secs(2) {
+        peak = peak.max(resident_kib(client.pid()));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    client.resume();
+    for (id, _) in requests {
+        assert!(client.answer(id)["result"]["contents"].is_array());
+        peak = peak.max(resident_kib(client.pid()));
+    }
+    client.join(writer);
+    println!("{PAGES} pages that are not read: {before} KiB before, {peak} KiB at most");
+    assert!(peak < before + 192 * 1024, "from {before} to {peak} KiB");
+}
+
 /// A command that leaves processes which are hard to end.
 fn stubborn(seconds: &str) -> Value {
     command(&format!("(trap '' TERM; exec sleep {seconds}) & setsid sleep {seconds} & sleep {seconds}"))
@@ -413,6 +440,15 @@ fn a_signal_ends_the_server_and_its_commands() {
 /// As a client does that waits for the server's end and reads no more.
 #[test]
 fn the_end_of_the_input_ends_a_server_whose_answers_nobody_reads() {
+    assert_ends_unread(&Farewell::InputEnds);
+}
+
+#[test]
+fn a_signal_ends_a_server_whose_answers_nobody_reads() {
+    assert_ends_unread(&Farewell::Terminates);
+}
+
+fn assert_ends_unread(farewell: &Farewell) {
     let home = Home::new().unasked();
     let mut client = home.serve(Era::Legacy);
     let seconds = unique_seconds();
@@ -420,7 +456,12 @@ fn the_end_of_the_input_ends_a_server_whose_answers_nobody_reads() {
     eventually("the command runs", || sleeping(&seconds).len() == 3);
     client.pause();
     (0..200).for_each(|_| _ = client.request("tools/list", json!({})));
-    client.close();
+    // It is no message, and the answer that says so waits before all others.
+    client.raw(b"{\"jsonrpc\":\"2.0\",\"id\":[1]}\n");
+    match farewell {
+        Farewell::Terminates => terminate(&client),
+        Farewell::BothPipesBreak | Farewell::InputEnds => client.close(),
+    }
     let status = client.ended(SOON);
     assert_gone(&seconds);
     assert!(status.is_some(), "the server is still there: {}", client.said());

@@ -7,6 +7,7 @@ mod cors;
 mod message;
 mod names;
 
+use super::hang_up::is_hung_up;
 use super::sessions::Principal;
 use super::token::Token;
 use bytes::Bytes;
@@ -30,12 +31,14 @@ use rustix::process::{Resource, getrlimit};
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -58,6 +61,12 @@ const HEADER_TIME: Duration = Duration::from_secs(10);
 const BODY_TIME: Duration = Duration::from_secs(60);
 /// How large it may be.
 const BODY_BYTES: usize = 4 << 20;
+/// How large the first one of a session may be, which is kept with it.
+const INITIALIZE_BYTES: usize = 64 << 10;
+/// How long a client may take nothing of an answer.
+const WRITE_TIME: Duration = Duration::from_secs(30);
+/// How often it is looked whether the client of a request is still there.
+const LOOK: Duration = Duration::from_secs(1);
 /// How large its headers may be.
 const HEADER_BYTES: usize = 32 << 10;
 /// What a connection reads at a time.
@@ -177,11 +186,20 @@ impl<H: ServerHandler + Clone> Gate<H> {
     /// Answers the requests of one connection, until it ends or has to. One that goes away or speaks no HTTP is its own affair.
     async fn attend(&self, stream: TcpStream) {
         let _ = stream.set_nodelay(true);
+        // What follows a request keeps hyper from noticing that its client has gone.
+        let Ok(socket) = stream.as_fd().try_clone_to_owned() else { return };
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(WRITE_TIME));
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME);
         http.max_header_size(HEADER_BYTES).max_buf_size(BUFFER_BYTES);
-        let answer = service_fn(async |request| Ok::<_, Infallible>(self.answer(request).await));
-        let mut connection = pin!(http.serve_connection(TokioIo::new(stream), answer));
+        let answer = service_fn(async |request| {
+            tokio::select! {
+                answer = self.answer(request) => Ok(answer),
+                () = hung_up(&socket) => Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
+            }
+        });
+        let mut connection = pin!(http.serve_connection(TokioIo::new(Box::pin(stream)), answer));
         tokio::select! {
             _ = &mut connection => return,
             () = self.stop.cancelled() => connection.as_mut().graceful_shutdown(),
@@ -227,8 +245,14 @@ impl<H: ServerHandler + Clone> Gate<H> {
         let message = Message::read(&body)?;
         message.check(&parts.headers)?;
         let method = message.method();
-        if method == Some("initialize") && self.sessions.sessions.read().await.len() >= SESSIONS {
-            return Err(Refusal::Busy);
+        if method == Some("initialize") {
+            // A session keeps it.
+            if body.len() > INITIALIZE_BYTES {
+                return Err(Refusal::Long);
+            }
+            if self.sessions.sessions.read().await.len() >= SESSIONS {
+                return Err(Refusal::Busy);
+            }
         }
         let mcp = if method == Some("subscriptions/listen") { &self.news } else { &self.mcp };
         Ok(mcp.handle(Request::from_parts(parts, Full::new(body))).await)
@@ -277,6 +301,16 @@ fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderVal
     values.next().filter(|_| values.next().is_none())
 }
 
+/// Returns when the client has gone.
+async fn hung_up(socket: &OwnedFd) {
+    loop {
+        sleep(LOOK).await;
+        if is_hung_up(socket) {
+            return;
+        }
+    }
+}
+
 async fn read(body: Incoming) -> Result<Bytes, Refusal> {
     if body.size_hint().lower() > BODY_BYTES as u64 {
         return Err(Refusal::Size);
@@ -298,6 +332,7 @@ enum Refusal {
     Method(&'static str),
     Token,
     Size,
+    Long,
     Time,
     Busy,
     Message(Fault),
@@ -326,6 +361,10 @@ impl Refusal {
             }
             Self::Size => {
                 text(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {} MiB", BODY_BYTES >> 20))
+            }
+            Self::Long => {
+                let told = format!("an `initialize` of more than {} KiB is not taken", INITIALIZE_BYTES >> 10);
+                text(StatusCode::PAYLOAD_TOO_LARGE, told)
             }
             Self::Time => {
                 text(StatusCode::REQUEST_TIMEOUT, format!("the body took longer than {} s", BODY_TIME.as_secs()))

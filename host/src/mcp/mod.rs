@@ -8,7 +8,9 @@ mod call;
 mod catalog;
 #[cfg(feature = "conformance")]
 pub(crate) mod conformance;
+mod hang_up;
 pub(crate) mod http;
+mod metered;
 mod notices;
 mod progress;
 mod resources;
@@ -34,6 +36,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
+/// How often it is looked whether a client that is told of changes is still there.
+const LOOK: Duration = Duration::from_secs(10);
 /// What clients are told of the server as a whole.
 const INSTRUCTIONS: &str = "Tools of a sandboxed host: each acts only where the user's policy granted it, and actions that change something may be \
     shown to a person first. An error says what to change. Output that was cut is offered as a resource.";
@@ -181,10 +185,16 @@ impl ServerHandler for Door {
         let (mut changes, peer) = (self.0.catalog.changes(), context.peer);
         let stop = self.0.context.cancel.clone();
         tokio::spawn(async move {
-            // Ends with the server or with the client, which is noticed at the next change.
-            while let Some(Ok(())) = stop.run_until_cancelled(changes.changed()).await {
-                if peer.notify_tool_list_changed().await.is_err() {
-                    return;
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    // It keeps what the client said of itself, so it does not outlive the client for long.
+                    () = tokio::time::sleep(LOOK) => if peer.is_transport_closed() { return },
+                    changed = changes.changed() => {
+                        if changed.is_err() || peer.notify_tool_list_changed().await.is_err() {
+                            return;
+                        }
+                    }
                 }
             }
         });

@@ -1,6 +1,7 @@
 //! Output that was cut, as resources: linked from the result, listed for the session that made it, read a page at a time.
 
 use super::Inner;
+use super::sessions::is_shared;
 use crate::session::Session;
 use rmcp::ErrorData;
 use rmcp::model::{ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult};
@@ -47,7 +48,8 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 impl Inner {
     /// Lists what this session's calls have left.
     pub(super) fn list_resources(&self, context: &RequestContext<RoleServer>) -> ListResourcesResult {
-        let names = self.sessions.of(context).outputs();
+        // A link is known to whom it was given; without sessions nobody knows who else asks.
+        let names = if is_shared(context) { Vec::new() } else { self.sessions.of(context).outputs() };
         let resource =
             |name: &String| json!({ "uri": format!("{PREFIX}{name}"), "name": name, "mimeType": "text/plain" });
         let list: Vec<Value> = names.iter().map(resource).collect();
@@ -68,6 +70,8 @@ impl Inner {
         }
         let gone =
             || ErrorData::resource_not_found("this output has made room for newer output", Some(json!({ "uri": uri })));
+        let _turn = self.lists.acquire().await;
+        self.client.has_room().await;
         let kept = self.host.kept(&name).ok_or_else(gone)?;
         let page = kept.read(offset, PAGE_BYTES).await.map_err(|_| gone())?;
         let read = page.bytes.len() as u64;

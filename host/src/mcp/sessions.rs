@@ -17,7 +17,7 @@ pub(crate) struct Principal(pub(crate) String);
 
 /// The sessions of all clients.
 pub(super) struct Sessions {
-    /// That of the newer era, and of stdio.
+    /// That of stdio; over HTTP clients of the newer era share what people approved and the output that was kept.
     shared: Arc<Session>,
     by_id: Mutex<VecDeque<(String, Arc<Session>)>>,
     /// Those that have begun, by id; the one of stdio has none.
@@ -42,6 +42,9 @@ impl Sessions {
 
     /// The session of a request. An id is looked at only where the transport has made it.
     pub(super) fn of(&self, context: &RequestContext<RoleServer>) -> Arc<Session> {
+        if is_shared(context) {
+            return Arc::new(self.shared.beside());
+        }
         let Some(id) = session_id(context) else { return self.shared.clone() };
         let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, session)) = by_id.iter().find(|(other, _)| *other == id) {
@@ -65,6 +68,11 @@ pub(super) fn principal(context: &RequestContext<RoleServer>) -> Option<String> 
 /// Whether the client speaks the newer era, which cannot be asked while a call runs.
 pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| !version.has_initialize())
+}
+
+/// Whether the request may be of any of several clients: over HTTP the newer era has no sessions.
+pub(super) fn is_shared(context: &RequestContext<RoleServer>) -> bool {
+    is_stateless(context) && context.extensions.get::<Parts>().is_some()
 }
 
 fn session_id(context: &RequestContext<RoleServer>) -> Option<String> {

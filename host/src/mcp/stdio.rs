@@ -3,15 +3,18 @@
 //! A client that does not read is not read from either, so that answers that wait stay few.
 
 use super::Door;
+use super::metered::Metered;
 use crate::envelope::{Failure, Kind};
+use crate::mcp::hang_up::is_hung_up;
 use futures_util::task::AtomicWaker;
 use rmcp::service::ServerInitializeError;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::io::stdio_pipes;
 use rmcp::{RoleServer, ServiceExt};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -23,6 +26,10 @@ const LAST_CALLS: Duration = Duration::from_millis(500);
 
 /// How long the end may wait for a client that does not take its last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// How often a client that takes no answers is looked after.
+const LOOK: Duration = Duration::from_millis(250);
+/// Messages that may be on their way to a client.
+const SENDING: usize = 64;
 /// Bytes that are read of a client that takes no answers: enough to see the end of its input behind them.
 const UNANSWERED_BYTES: usize = 1 << 20;
 
@@ -34,15 +41,22 @@ pub(crate) async fn serve(door: Door, stop: CancellationToken) -> Result<(), Fai
     let (reader, writer) = stdio_pipes();
     let (client, ended) = (door.0.client.clone(), CancellationToken::new());
     let reader = Reader { inner: reader, client: client.clone(), ended: ended.clone(), unanswered: 0 };
-    let writer = Writer { inner: writer, client };
+    let writer = Writer { inner: writer, client: client.clone() };
+    // Calls beyond those that may run are refused at once.
+    let calls = usize::try_from(door.0.host.policy().config().limits.concurrent_calls).unwrap_or(usize::MAX);
+    let transport = Metered::new(AsyncRwTransport::new_server(reader, writer), calls.saturating_mul(2), client.clone());
     let last_calls = async {
-        ended.cancelled().await;
+        tokio::select! {
+            () = ended.cancelled() => {}
+            () = client.hung_up() => {}
+            () = stop.cancelled() => {}
+        }
         tokio::time::sleep(LAST_CALLS).await;
         door.cancel();
         tokio::time::sleep(LAST_ANSWERS).await;
     };
     let served = async {
-        match ServiceExt::<RoleServer>::serve_with_ct(door.clone(), (reader, writer), stop.child_token()).await {
+        match ServiceExt::<RoleServer>::serve_with_ct(door.clone(), transport, stop.child_token()).await {
             Ok(service) => service.waiting().await.map(drop).map_err(|error| failed(&error)),
             // It has gone before it said anything, or this program was told to end.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
@@ -63,7 +77,10 @@ pub(crate) async fn serve(door: Door, stop: CancellationToken) -> Result<(), Fai
 pub(super) struct Client {
     /// It does not take what is written.
     is_full: AtomicBool,
+    /// Messages on their way to it.
+    sending: AtomicUsize,
     reading: AtomicWaker,
+    filled: Notify,
     emptied: Notify,
 }
 
@@ -72,10 +89,33 @@ impl Client {
     pub(super) async fn has_room(&self) {
         loop {
             let emptied = self.emptied.notified();
-            if !self.is_full.load(Ordering::SeqCst) {
+            // That it takes some does not say that it takes them as fast as they are made.
+            if !self.is_full.load(Ordering::SeqCst) && self.sending.load(Ordering::SeqCst) < SENDING {
                 return;
             }
             emptied.await;
+        }
+    }
+
+    pub(super) fn sends(&self) {
+        self.sending.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn sent(&self) {
+        self.sending.fetch_sub(1, Ordering::SeqCst);
+        self.emptied.notify_waiters();
+    }
+
+    /// Returns when the client has closed our input while it takes no answers: then nothing may be reading up to the end.
+    async fn hung_up(&self) {
+        loop {
+            self.filled.notified().await;
+            while self.is_full.load(Ordering::SeqCst) {
+                tokio::time::sleep(LOOK).await;
+                if is_hung_up(&io::stdin()) {
+                    return;
+                }
+            }
         }
     }
 }
@@ -122,6 +162,9 @@ impl<W> Writer<W> {
     /// Notes whether the client took it.
     fn noted<T>(&self, done: Poll<T>) -> Poll<T> {
         let was_full = self.client.is_full.swap(done.is_pending(), Ordering::SeqCst);
+        if !was_full && done.is_pending() {
+            self.client.filled.notify_one();
+        }
         if was_full && done.is_ready() {
             self.client.reading.wake();
             self.client.emptied.notify_waiters();
