@@ -123,10 +123,10 @@ where
     Ok(())
 }
 
-/// Connections that may be open: half of the files that this process may have, for calls need some as well.
+/// Connections that may be open: each has two files, and half of those that this process may have are for calls.
 fn room() -> usize {
     let files = getrlimit(Resource::Nofile).current.and_then(|files| usize::try_from(files).ok());
-    CONNECTIONS.min(files.unwrap_or(usize::MAX) / 2).max(1)
+    CONNECTIONS.min(files.unwrap_or(usize::MAX) / 4).max(1)
 }
 
 async fn next(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
