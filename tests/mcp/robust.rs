@@ -332,25 +332,9 @@ fn answers_that_nobody_reads_take_bounded_memory() {
     const LISTS: usize = 4000;
     let mut client = Home::with_panes().serve(Era::Legacy);
     client.settle();
-    let before = resident_kib(client.pid());
-    let requests: Vec<(u64, String)> = (0..LISTS).map(|_| client.written("tools/list", json!({}))).collect();
-    let lines: String = requests.iter().map(|(_, line)| line.as_str()).collect();
-    client.pause();
-    let writer = client.raw_aside(lines.into_bytes());
-    let (begin, mut peak) = (Instant::now(), 0);
-    while begin.elapsed() < Duration::from_secs(2) {
-        peak = peak.max(resident_kib(client.pid()));
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    client.resume();
-    for (id, _) in requests {
-        assert!(client.answer(id)["result"]["tools"].is_array());
-    }
-    client.join(writer);
+    assert_unread_in_bounded_memory(&mut client, LISTS, "tools/list", &json!({}), "tools");
     client.settle();
     assert_eq!(client.count(|_| true), 0, "more answers than requests");
-    println!("{LISTS} lists that are not read: {before} KiB before, {peak} KiB at most");
-    assert!(peak < before + 192 * 1024, "from {before} to {peak} KiB");
 }
 
 #[test]
@@ -359,9 +343,13 @@ fn pages_that_nobody_reads_take_bounded_memory() {
     let mut client = Home::new().unasked().serve(Era::Legacy);
     let result = client.call("run_shell", command("head -c 400000 /dev/zero | tr '\\0' x"));
     let uri = result["content"][1]["uri"].as_str().expect("a link").to_owned();
+    assert_unread_in_bounded_memory(&mut client, PAGES, "resources/read", &json!({ "uri": uri }), "contents");
+}
+
+/// Asks so many times and reads nothing for two seconds, then all; `part` of each result is a list.
+fn assert_unread_in_bounded_memory(client: &mut Client, count: usize, method: &str, params: &Value, part: &str) {
     let before = resident_kib(client.pid());
-    let read = |client: &mut Client| client.written("resources/read", json!({ "uri": uri }));
-    let requests: Vec<(u64, String)> = (0..PAGES).map(|_| read(&mut client)).collect();
+    let requests: Vec<(u64, String)> = (0..count).map(|_| client.written(method, params.clone())).collect();
     let lines: String = requests.iter().map(|(_, line)| line.as_str()).collect();
     client.pause();
     let writer = client.raw_aside(lines.into_bytes());
@@ -372,11 +360,11 @@ fn pages_that_nobody_reads_take_bounded_memory() {
     }
     client.resume();
     for (id, _) in requests {
-        assert!(client.answer(id)["result"]["contents"].is_array());
+        assert!(client.answer(id)["result"][part].is_array());
         peak = peak.max(resident_kib(client.pid()));
     }
     client.join(writer);
-    println!("{PAGES} pages that are not read: {before} KiB before, {peak} KiB at most");
+    println!("{count} times {method} unread: {before} KiB before, {peak} KiB at most");
     assert!(peak < before + 192 * 1024, "from {before} to {peak} KiB");
 }
 
