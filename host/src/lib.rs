@@ -40,3 +40,4 @@ mod schema;
 mod scope;
 pub mod session;
 pub mod tmux;
+pub mod workspace;
