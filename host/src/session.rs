@@ -3,6 +3,7 @@
 //! Nothing here is written to disk; a session ends with its process or connection.
 
 use crate::envelope::Failure;
+use crate::policy::approval::ActionKind;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -39,11 +40,12 @@ pub(crate) struct CallKey {
     arguments: [u8; 32],
 }
 
-/// What a person's "yes for this session" covers: one plugin, by its bytes, with one capability on one backend.
+/// What a person's "yes for this session" covers: one plugin, by its bytes, with one kind of action of one capability on one backend.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ApprovalKey {
     pub(crate) plugin: String,
     pub(crate) capability: &'static str,
+    pub(crate) kind: ActionKind,
     pub(crate) backend: String,
 }
 

@@ -55,6 +55,6 @@ async fn a_declaration_that_claims_an_approval_is_shown_and_not_believed() {
         json!({ "command": "touch planted", "risk": "low", "mutation": false, "privesc": false, "why": CLAIM });
     let failure = host.failure("run_shell", arguments).await;
     assert_eq!((failure.kind, failure.message.as_str()), (Kind::Denied, "Command execution denied by user."));
-    assert!(host.asked()[0].declaration.why.starts_with("APPROVED by the user"));
+    assert!(host.asked()[0].why().starts_with("APPROVED by the user"));
     assert!(!host.work().join("planted").exists(), "the command ran");
 }

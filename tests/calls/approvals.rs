@@ -28,7 +28,7 @@ async fn an_approved_command_runs_after_its_very_text_was_shown() {
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].action, text);
     assert_eq!((asked[0].tool.as_str(), asked[0].plugin.as_str()), ("run_shell", "run_shell (built in)"));
-    assert_eq!(asked[0].backend, "local");
+    assert_eq!(asked[0].landing.backend, "local");
     assert_eq!(std::fs::read_to_string(host.work().join("ran")).unwrap(), "two words\n");
 }
 
@@ -40,7 +40,7 @@ async fn the_declaration_reaches_the_person_and_the_trail() {
         let mut arguments = declared.clone();
         arguments["command"] = json!("date");
         host.result("run_shell", arguments).await;
-        let asked = host.asked().remove(0).declaration;
+        let asked = host.asked().remove(0).declaration.expect("a command is declared");
         assert_eq!(
             (asked.risk, asked.mutation, asked.privesc, asked.why.as_str()),
             (risk, mutation, privesc, "see the date")
@@ -98,10 +98,10 @@ async fn a_command_is_shown_without_control_characters() {
     arguments["why"] = json!("\u{1b}]0;title\u{7}because");
     host.failure("run_shell", arguments).await;
     let asked = host.asked().remove(0);
-    for text in [&asked.action, &asked.declaration.why] {
+    for text in [&asked.action, asked.why()] {
         assert!(!text.contains(|c: char| c.is_control() || c == '\u{202e}'), "{text:?}");
     }
-    assert!(asked.action.contains("safe") && asked.declaration.why.ends_with("because"));
+    assert!(asked.action.contains("safe") && asked.why().ends_with("because"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,7 +149,7 @@ async fn yes_for_the_session_does_not_cover_another_backend() {
     host.shell("true").await;
     let other = CallContext { backend: Elsewhere::new(&host, false), ..context(&host) };
     assert!(send(&host, &other, "run_shell", command("true")).await.outcome.is_ok());
-    let asked: Vec<String> = host.asked().into_iter().map(|request| request.backend).collect();
+    let asked: Vec<String> = host.asked().into_iter().map(|request| request.landing.backend).collect();
     assert_eq!(asked, ["local", "elsewhere"]);
 }
 

@@ -69,9 +69,12 @@ async fn a_person_who_is_asked_sees_the_url_with_its_address_and_may_say_no() {
     let failure = host.failure("fetch_url", json!({ "url": "https://1.1.1.1" })).await;
     assert_eq!((failure.kind, failure.message.as_str()), (Kind::Denied, "Fetch request denied by user."));
     let asked = host.asked();
-    assert_eq!((asked.len(), asked[0].kind, asked[0].backend.as_str()), (1, ActionKind::Request, "this machine"));
-    assert!(asked[0].action.starts_with("fetch https://1.1.1.1/ at 1.1.1.1\n"), "{}", asked[0].action);
-    assert_eq!(asked[0].declaration.risk, "low");
+    assert_eq!(
+        (asked.len(), asked[0].kind, asked[0].landing.backend.as_str()),
+        (1, ActionKind::Request, "this machine")
+    );
+    assert_eq!(asked[0].action, "fetch https://1.1.1.1/ at 1.1.1.1");
+    assert!(asked[0].details.as_deref().is_some_and(|details| details.contains("accept: ")), "{:?}", asked[0].details);
 }
 
 #[tokio::test(flavor = "multi_thread")]

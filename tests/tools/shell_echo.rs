@@ -96,8 +96,8 @@ async fn the_question_names_the_plugin_and_the_whole_command() {
     assert_eq!(asked.len(), 1);
     assert_eq!((asked[0].tool.as_str(), asked[0].plugin.as_str()), ("shell_echo", "shell_echo (third party)"));
     assert_eq!(asked[0].action, r"printf %s 'it'\''s'");
-    assert_eq!(asked[0].declaration.why, "print the text that the caller gave");
-    assert_eq!(asked[0].backend, "local");
+    assert_eq!(asked[0].why(), "print the text that the caller gave");
+    assert_eq!(asked[0].landing.backend, "local");
 }
 
 #[tokio::test(flavor = "multi_thread")]

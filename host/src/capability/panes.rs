@@ -5,13 +5,15 @@
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{panes, types};
 use super::shell::check_why;
+use crate::backend::Backend;
 use crate::envelope::{Failure, Kind};
-use crate::policy::approval::Declaration;
+use crate::policy::approval::{Declaration, Landing, Site};
 use crate::policy::shell::{AdmittedAction, PaneAction};
 use crate::sandbox::State;
 use crate::sanitize;
 use crate::scope::Scope;
 use crate::tmux::{Input, OwnPane, Pane, Panes, Place, Selector, Tmux, View};
+use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,7 +71,8 @@ impl panes::Host for State {
             (_, None) => return Err(no_panes().into()),
         };
         let action = PaneAction { shown: shown(&input, &target.shown()), script: input.text.clone() };
-        let admitted = self.admit_action(action, declaration).await?;
+        let site = Typing { target: &target, backend: self.scope.backend.clone(), delay_ms };
+        let admitted = self.admit_action(action, declaration, &site).await?;
         delay(delay_ms, self.scope.clone()).await?;
         self.scope.touch_state();
         Ok(target.send(&input, &admitted).await?.into())
@@ -82,12 +85,13 @@ impl State {
         &mut self,
         action: PaneAction,
         declaration: types::Declaration,
+        site: &dyn Site,
     ) -> Result<AdmittedAction, Refusal> {
         self.meter.charge_bytes(action.shown.len() + declaration.why.len())?;
         let declaration = Declaration::from(declaration);
         check_why(&declaration)?;
         let (grant, scope) = (self.grants.shell()?.clone(), self.scope.clone());
-        Ok(grant.admit_action(action, declaration, &scope).await?)
+        Ok(grant.admit_action(action, declaration, site, &scope).await?)
     }
 }
 
@@ -110,6 +114,26 @@ impl Target {
             Self::Managed(pane) => pane.send(input, admitted).await.map(|()| pane.place()),
             Self::Own(own, place) => own.send(input, admitted).await.map(|()| place),
         }
+    }
+}
+
+/// Where and when keys are typed.
+struct Typing<'t> {
+    target: &'t Target,
+    backend: Arc<dyn Backend>,
+    delay_ms: u64,
+}
+
+#[async_trait]
+impl Site for Typing<'_> {
+    async fn landing(&self) -> Result<Landing, Failure> {
+        let directory = match self.target {
+            Target::Managed(pane) => pane.directory().await?,
+            Target::Own(..) => None,
+        };
+        let delay = Some(Duration::from_millis(self.delay_ms)).filter(|delay| !delay.is_zero());
+        let pane = Some(self.target.shown());
+        Ok(Landing { backend: self.backend.name().into(), pane, directory, delay })
     }
 }
 

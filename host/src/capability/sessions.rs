@@ -4,6 +4,7 @@ use super::Refusal;
 use super::bindings::toolcrib::plugin::{panes, sessions, types};
 use super::panes::no_panes;
 use crate::envelope::Failure;
+use crate::policy::approval::Landing;
 use crate::policy::shell::PaneAction;
 use crate::sandbox::State;
 use crate::tmux::Tmux;
@@ -17,7 +18,8 @@ impl sessions::Host for State {
     ) -> Result<panes::Place, Refusal> {
         let tmux = self.managed().await?;
         let name = tmux.session_name(Some(&session))?;
-        let admitted = self.admit_action(lifecycle("create-session", &name), declaration).await?;
+        let admitted =
+            self.admit_action(lifecycle("create-session", &name), declaration, &self.lifecycle_site()).await?;
         let made = tmux.create_session(&name, &admitted).await?;
         self.scope.touch_state();
         Ok(made.place().into())
@@ -26,7 +28,7 @@ impl sessions::Host for State {
     async fn kill_session(&mut self, session: String, declaration: types::Declaration) -> Result<String, Refusal> {
         let tmux = self.managed().await?;
         let name = tmux.session_name(Some(&session))?;
-        let admitted = self.admit_action(lifecycle("kill-session", &name), declaration).await?;
+        let admitted = self.admit_action(lifecycle("kill-session", &name), declaration, &self.lifecycle_site()).await?;
         let ended = tmux.kill_session(&name, &admitted).await?;
         self.scope.touch_state();
         Ok(ended)
@@ -40,7 +42,8 @@ impl sessions::Host for State {
     ) -> Result<panes::Place, Refusal> {
         let tmux = self.managed().await?;
         let selector = tmux.canonical(session.as_deref(), &pane)?;
-        let admitted = self.admit_action(lifecycle("create-pane", &selector.shown()), declaration).await?;
+        let admitted =
+            self.admit_action(lifecycle("create-pane", &selector.shown()), declaration, &self.lifecycle_site()).await?;
         let made = tmux.create_pane(&selector, &admitted).await?;
         self.scope.touch_state();
         Ok(made.place().into())
@@ -54,7 +57,8 @@ impl sessions::Host for State {
     ) -> Result<panes::Place, Refusal> {
         let tmux = self.managed().await?;
         let selector = tmux.canonical(session.as_deref(), &pane)?;
-        let admitted = self.admit_action(lifecycle("kill-pane", &selector.shown()), declaration).await?;
+        let admitted =
+            self.admit_action(lifecycle("kill-pane", &selector.shown()), declaration, &self.lifecycle_site()).await?;
         let ended = tmux.kill_pane(&selector, &admitted).await?;
         self.scope.touch_state();
         Ok(ended.place().into())
@@ -65,6 +69,11 @@ impl State {
     async fn managed(&mut self) -> Result<Arc<Tmux>, Failure> {
         self.grants.shell()?;
         self.scope.panes.managed().await?.cloned().ok_or_else(no_panes)
+    }
+
+    /// The action names the session or pane itself.
+    fn lifecycle_site(&self) -> Landing {
+        Landing { backend: self.scope.backend.name().into(), ..Landing::default() }
     }
 }
 

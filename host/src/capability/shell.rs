@@ -5,17 +5,19 @@ mod stream;
 
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{shell, types};
-use crate::backend::{Process, ProcessEvent, ProcessSpec};
+use crate::backend::{Backend, Process, ProcessEvent, ProcessSpec};
 use crate::envelope::{Failure, Kind, duration};
 use crate::event::Event;
 use crate::output::Captured;
-use crate::policy::approval::Declaration;
+use crate::policy::approval::{Declaration, Landing, Site};
 use crate::policy::command::Destination;
 use crate::policy::shell::AdmittedCommand;
 use crate::sandbox::State;
 use crate::sanitize;
 use crate::scope::Scope;
 use crate::tmux::{Panes, Selector};
+use async_trait::async_trait;
+use in_pane::Target;
 use serde_json::{Value, json};
 use std::io;
 use std::time::Duration;
@@ -70,12 +72,15 @@ impl shell::HostCommand for State {
         let tmux = self.scope.panes.managed().await?.cloned();
         let plan = plan(&command, tmux.is_some(), &self.scope)?;
         let goes_to = if tmux.is_some() { Destination::Pane } else { Destination::Process };
-        let admitted = grant.admit(command.text, command.declaration, goes_to, &self.scope).await?;
+        let target = tmux.as_ref().map(|tmux| Target::new(tmux, &command.pane, &self.scope));
+        let process = PlainProcess(&*self.scope.backend);
+        let site = target.as_ref().map_or(&process as &dyn Site, |target| target);
+        let admitted = grant.admit(command.text, command.declaration, goes_to, site, &self.scope).await?;
         self.scope.emit(Event::Started { detail: sanitize::line(admitted.text()).into_owned() });
         // Whatever comes of it, the world may have changed.
         self.scope.touch_state();
-        Ok(match tmux {
-            Some(tmux) => in_pane::run(&admitted, &command.pane, &plan, &tmux, &self.scope).await?,
+        Ok(match target {
+            Some(target) => in_pane::run(&admitted, target, &plan, &self.scope).await?,
             None => run(&admitted, &plan, &self.scope).await?,
         })
     }
@@ -83,6 +88,17 @@ impl shell::HostCommand for State {
     async fn drop(&mut self, command: Resource<Command>) -> wasmtime::Result<()> {
         self.table.delete(command)?;
         Ok(())
+    }
+}
+
+/// Where commands land that run as plain processes.
+struct PlainProcess<'b>(&'b dyn Backend);
+
+#[async_trait]
+impl Site for PlainProcess<'_> {
+    async fn landing(&self) -> Result<Landing, Failure> {
+        let directory = self.0.facts().await?.directory.display().to_string();
+        Ok(Landing { backend: self.0.name().into(), directory: Some(directory), ..Landing::default() })
     }
 }
 

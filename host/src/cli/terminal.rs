@@ -1,7 +1,7 @@
 //! The person at the terminal: approvals on `/dev/tty`, so that stdin may carry anything else, and a spinner on stderr.
 
 use crate::event::{Event, EventSink};
-use crate::policy::approval::{ActionKind, Answer, ApprovalRequest, Approver, Nobody};
+use crate::policy::approval::{Answer, ApprovalRequest, Approver, Nobody};
 use anstyle::{AnsiColor, Style};
 use async_trait::async_trait;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -65,27 +65,23 @@ async fn read_line(tty: &pipe::Receiver) -> io::Result<String> {
 }
 
 fn question(request: &ApprovalRequest) -> String {
-    let ApprovalRequest { kind, action, declaration, .. } = request;
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
-    let colour = match declaration.risk {
-        "low" => AnsiColor::Green,
-        "medium" => AnsiColor::Yellow,
-        _ => AnsiColor::Red,
+    let colour = match request.declaration.as_ref().map(|declaration| declaration.risk) {
+        Some("low") => AnsiColor::Green,
+        Some("medium") => AnsiColor::Yellow,
+        Some(_) | None => AnsiColor::Red,
     };
     let risk = Style::new().fg_color(Some(colour.into())).bold();
-    let action = action.lines().collect::<Vec<_>>().join("\n    ");
-    let (sign, all) = match kind {
-        ActionKind::Command => ("$", "commands"),
-        ActionKind::Request => (">", "requests"),
-    };
-    let why = match declaration.why.as_str() {
-        "" => String::new(),
-        why => format!("  {dim}why{dim:#} {why}\n"),
-    };
+    let foreign: String = request
+        .foreign()
+        .iter()
+        .map(|part| format!("  {dim}{}{dim:#} {}\n", part.label, part.text.lines().collect::<Vec<_>>().join("\n    ")))
+        .collect();
+    let (summary, all) = (request.summary(bold), request.all());
     let headline = request.headline(bold, risk);
     format!(
-        "\n{headline}\n{why}  {dim}{sign}{dim:#} {action}\n\
-         {bold}Allow?{bold:#} [y]es, [N]o, [s]ession: all {all} of this plugin until Toolcrib ends > "
+        "\n{headline}\n{foreign}{summary}\n\
+         {bold}Allow?{bold:#} [y]es, [N]o, [s]ession: {all} until Toolcrib ends > "
     )
 }
 

@@ -49,7 +49,7 @@ impl Approver for CannotBeAsked {
         Answer::Nobody {
             reason: "the action needs an approval, and this client cannot ask for one (it has no elicitation)".into(),
             hint: format!(
-                "use a client with elicitation; as far as the policy lets you, start `toolcrib --yes serve`, or set `{} = false` under [tools]",
+                "use a client with elicitation; as far as the policy lets you, start `toolcrib --yes serve`, or set `{}` under [tools]",
                 request.kind.setting()
             ),
         }
@@ -57,6 +57,10 @@ impl Approver for CannotBeAsked {
 
     fn name(&self) -> &'static str {
         "nobody"
+    }
+
+    fn is_read(&self) -> bool {
+        false
     }
 }
 
@@ -209,7 +213,7 @@ fn form(request: &ApprovalRequest) -> ElicitRequestParams {
 }
 
 fn question(request: &ApprovalRequest) -> String {
-    let (headline, why) = (request.headline(Style::new(), Style::new()), &request.declaration.why);
-    let why = if why.is_empty() { String::new() } else { format!("Why: {why}\n") };
-    format!("{headline}\n{why}\n{}", request.action)
+    let plain = Style::new();
+    let foreign: String = request.foreign().iter().map(|part| format!("{}: {}\n", part.label, part.text)).collect();
+    format!("{}\n{foreign}\n{}", request.headline(plain, plain), request.summary(plain))
 }

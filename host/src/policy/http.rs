@@ -2,7 +2,7 @@
 //!
 //! Parsing, resolving and connecting is `http/`, asking is `approval.rs`.
 
-use super::approval::{ActionKind, By, Declaration, Question};
+use super::approval::{ActionKind, By, Landing, Question};
 use crate::audit::Action;
 use crate::config::{Config, HostList, HostPattern, HttpRights, requests};
 use crate::envelope::Failure;
@@ -25,6 +25,9 @@ const LOCAL_NAMES: [&str; 15] = [
     "localhost", "local", "localdomain", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa", "svc", "onion", "test",
     "invalid", "arpa",
 ];
+
+/// Where requests leave from, whatever the backend.
+const HERE: &str = "this machine";
 
 /// What one plugin may ask of web servers.
 #[derive(Clone)]
@@ -292,24 +295,21 @@ impl HttpGrant {
     }
 
     async fn ask(&self, route: &Route, request: &Request, scope: &Scope) -> Result<By, (Failure, By)> {
-        let is_safe = request.method.is_safe();
-        let declaration = Declaration {
-            risk: if is_safe { "low" } else { "medium" },
-            mutation: !is_safe,
-            privesc: false,
-            why: String::new(),
-        };
+        let (line, details) = shown(route, request);
+        let site = Landing { backend: HERE.into(), ..Landing::default() };
         let question = Question {
             kind: ActionKind::Request,
             plugin: &self.label,
             sha256: &self.sha256,
             capability: "http",
-            place: "this machine",
-            action: &shown(route, request),
-            declaration: &declaration,
+            backend: HERE,
+            site: &site,
+            action: &line,
+            details: Some(&details),
+            declaration: None,
             timeout: self.approval_timeout,
         };
-        question.ask(scope).await
+        question.ask(scope).await.map(|consent| consent.by)
     }
 
     /// Writes down what became of a request, with who decided.
@@ -322,18 +322,30 @@ impl HttpGrant {
     }
 }
 
-/// The whole request, as a person reads it.
-fn shown(route: &Route, request: &Request) -> String {
+/// The whole request, as a person reads it: its line, then headers and body.
+fn shown(route: &Route, request: &Request) -> (String, String) {
     let verb = if request.method == Method::GET { "fetch" } else { request.method.as_str() };
     let addresses: Vec<String> = route.addresses().iter().map(|address| address.ip().to_string()).collect();
-    let mut text = format!("{verb} {} at {}", route.target().url(), addresses.join(", "));
+    let line = format!("{verb} {} at {}", route.target().url(), addresses.join(", "));
+    let mut details = String::new();
     for (name, value) in &request.headers {
-        let _ = write!(text, "\n{name}: {}", String::from_utf8_lossy(value.as_bytes()));
+        let _ = writeln!(details, "{name}: {}", readable(value.as_bytes()));
     }
     if !request.body.is_empty() {
-        let _ = write!(text, "\n\n{}", String::from_utf8_lossy(&request.body));
+        let _ = write!(details, "\n{}", readable(&request.body));
     }
-    text
+    (line, details)
+}
+
+/// Text as it is, and each other byte as `\xff`: two requests that differ do not read the same.
+fn readable(bytes: &[u8]) -> String {
+    bytes.utf8_chunks().fold(String::new(), |mut text, chunk| {
+        text += chunk.valid();
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+        text
+    })
 }
 
 /// The host of a URL and no other.

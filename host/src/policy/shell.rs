@@ -2,7 +2,7 @@
 //!
 //! Reading a command is `command.rs`, asking is `approval.rs`, running is `capability/shell.rs`.
 
-use super::approval::{ActionKind, By, Declaration, Question};
+use super::approval::{ActionKind, By, Consent, Declaration, Landing, Question, Site};
 use super::command::{self, Denylist, Destination};
 use crate::audit::Action;
 use crate::envelope::Failure;
@@ -25,12 +25,18 @@ pub struct ShellGrant {
 /// A command that policy and, where asked, a person admitted. Made only here.
 pub struct AdmittedCommand {
     text: String,
+    /// Where a person was told that it runs.
+    directory: Option<String>,
     environment: Vec<String>,
 }
 
 impl AdmittedCommand {
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+
+    pub(crate) fn directory(&self) -> Option<&str> {
+        self.directory.as_deref()
     }
 
     pub(crate) fn environment(&self) -> &[String] {
@@ -54,6 +60,7 @@ struct Wish<'w> {
     /// What the denylist is held against.
     script: &'w str,
     goes_to: Destination,
+    site: &'w dyn Site,
 }
 
 /// An action on panes that policy and, where asked, a person admitted. Made only here.
@@ -72,11 +79,16 @@ impl ShellGrant {
         text: String,
         declaration: Declaration,
         goes_to: Destination,
+        site: &dyn Site,
         scope: &Scope,
     ) -> Result<AdmittedCommand, Failure> {
-        let wish = Wish { capability: "shell", shown: &text, script: &text, goes_to };
-        self.decide(wish, declaration, scope).await?;
-        Ok(AdmittedCommand { text, environment: self.environment.clone() })
+        let wish = Wish { capability: "shell", shown: &text, script: &text, goes_to, site };
+        let seen = self.decide(wish, declaration, scope).await?;
+        Ok(AdmittedCommand {
+            text,
+            directory: seen.and_then(|landing| landing.directory),
+            environment: self.environment.clone(),
+        })
     }
 
     /// Decides on an action on panes, and records the decision.
@@ -84,26 +96,33 @@ impl ShellGrant {
         &self,
         action: PaneAction,
         declaration: Declaration,
+        site: &dyn Site,
         scope: &Scope,
     ) -> Result<AdmittedAction, Failure> {
-        let wish =
-            Wish { capability: "panes", shown: &action.shown, script: &action.script, goes_to: Destination::Program };
+        let PaneAction { shown, script } = &action;
+        let wish = Wish { capability: "panes", shown, script, goes_to: Destination::Program, site };
         self.decide(wish, declaration, scope).await?;
         Ok(AdmittedAction(()))
     }
 
-    async fn decide(&self, wish: Wish<'_>, declaration: Declaration, scope: &Scope) -> Result<(), Failure> {
+    /// Returns where a person was told that it lands, if one was asked.
+    async fn decide(
+        &self,
+        wish: Wish<'_>,
+        declaration: Declaration,
+        scope: &Scope,
+    ) -> Result<Option<Landing>, Failure> {
         let Wish { capability, shown, .. } = wish;
         let decided = match self.check(&wish).await {
-            Ok(()) => self.confirm(capability, shown, &declaration, scope).await,
+            Ok(()) => self.confirm(&wish, &declaration, scope).await,
             Err(failure) => Err((failure, "tools.shell_denylist")),
         };
         let decision = match &decided {
-            Ok(by) => format!("allowed by {by}"),
+            Ok(consent) => format!("allowed by {}", consent.by),
             Err((_, by)) => format!("denied by {by}"),
         };
         scope.record(Action { capability, what: shown.to_owned(), declaration: Some(declaration), decision });
-        decided.map(|_| ()).map_err(|(failure, _)| failure)
+        decided.map(|consent| consent.seen).map_err(|(failure, _)| failure)
     }
 
     /// Holds the command against the denylist, off the threads that serve other calls: a long script takes milliseconds.
@@ -117,22 +136,23 @@ impl ShellGrant {
     /// Returns who allowed it, or the refusal and who refused.
     async fn confirm(
         &self,
-        capability: &'static str,
-        text: &str,
+        wish: &Wish<'_>,
         declaration: &Declaration,
         scope: &Scope,
-    ) -> Result<By, (Failure, By)> {
+    ) -> Result<Consent, (Failure, By)> {
         if !self.confirm {
-            return Ok("tools.shell_confirm");
+            return Ok(Consent::unasked("tools.shell_confirm"));
         }
         let question = Question {
             kind: ActionKind::Command,
             plugin: &self.plugin,
             sha256: &self.sha256,
-            capability,
-            place: scope.backend.name(),
-            action: text,
-            declaration,
+            capability: wish.capability,
+            backend: scope.backend.name(),
+            site: wish.site,
+            action: wish.shown,
+            details: None,
+            declaration: Some(declaration),
             timeout: self.approval_timeout,
         };
         question.ask(scope).await

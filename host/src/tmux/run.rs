@@ -121,6 +121,13 @@ impl Pane {
         Ok((self.begin(hold, turn, pid, patience).await?, directory))
     }
 
+    /// The directory in which the pane's program is just now. None where that cannot be known: in a pane that leads elsewhere, or whose
+    /// program belongs to another user.
+    pub(crate) async fn directory(&self) -> Result<Option<String>, Failure> {
+        let directory = self.session.condition(self.number).await?.directory;
+        Ok(Some(directory).filter(|directory| !directory.is_empty() && self.session.inside.is_none()))
+    }
+
     /// Becomes the pane's holder, stages the command, and finds the pane ready for it.
     async fn hold(
         &self,
@@ -143,6 +150,7 @@ impl Pane {
                 tokio::time::sleep(A_MOMENT).await;
             } else if condition.is_held_by(&me) {
                 ready(self, &condition)?;
+                unmoved(self, &condition, command)?;
                 // A shell that was left open in the pane may be of another kind.
                 let wanted = condition.shell();
                 if condition.in_mode {
@@ -214,6 +222,19 @@ fn ready(pane: &Pane, condition: &Condition) -> Result<(), Failure> {
             .hint("end it with send-keys `C-c` or `C-d`, or use another pane"));
     }
     Ok(())
+}
+
+/// Refuses a pane whose directory is not the one that a person was shown: what ran before may have changed it.
+fn unmoved(pane: &Pane, condition: &Condition, command: &AdmittedCommand) -> Result<(), Failure> {
+    let present = &condition.directory;
+    match command.directory() {
+        Some(seen) if seen != present => {
+            let message =
+                format!("pane {} went from `{seen}` to `{present}` after the approval; nothing ran", pane.shown());
+            Err(Failure::new(Kind::Busy, message).hint("call again: the question then shows the new directory"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn held(pane: &Pane, command: &str, patience: Duration) -> Failure {

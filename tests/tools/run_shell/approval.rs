@@ -44,7 +44,7 @@ async fn an_approved_command_runs_and_the_question_shows_it_whole() {
     let asked = host.asked();
     assert_eq!((asked.len(), asked[0].action.as_str()), (1, "echo one\necho two"));
     assert_eq!((asked[0].tool.as_str(), asked[0].plugin.as_str()), ("run_shell", "run_shell (built in)"));
-    assert_eq!(asked[0].backend, "local");
+    assert_eq!(asked[0].landing.backend, "local");
     let declaration = serde_json::to_value(&asked[0].declaration).expect("JSON");
     assert_eq!(declaration, json!({ "risk": "low", "mutation": false, "privesc": false, "why": "a test" }));
 }
@@ -122,10 +122,7 @@ async fn what_would_deceive_the_person_is_made_visible() {
     deceiving["why"] = json!("\u{1b}[1A\u{7}harmless");
     host.failure("run_shell", deceiving).await;
     let request = &host.asked()[0];
-    assert_eq!(
-        (request.action.as_str(), request.declaration.why.as_str()),
-        (r"touch ran # ␛[2K␍ls \u{202e}sl\u{200b}", "␇harmless")
-    );
+    assert_eq!((request.action.as_str(), request.why()), (r"touch ran # ␛[2K␍ls \u{202e}sl\u{200b}", "␇harmless"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

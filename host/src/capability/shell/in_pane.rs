@@ -5,33 +5,77 @@ use super::{End, Plan, printed, shell};
 use crate::envelope::{Failure, Kind, duration};
 use crate::event::Event;
 use crate::output::Captured;
+use crate::policy::approval::{Landing, Site};
 use crate::policy::shell::AdmittedCommand;
 use crate::scope::Scope;
-use crate::tmux::{Ended, Run, Selector, Tmux};
+use crate::tmux::{Ended, Pane, Run, Selector, Tmux};
+use async_trait::async_trait;
 use serde_json::json;
 use std::time::Duration;
+use tokio::sync::Mutex;
 
 /// How long a command that was interrupted may take to end.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 /// What every result of a pane says.
 const ONE_STREAM: &str = "in a pane stdout and stderr are one stream: `stdout` holds both";
 
+/// The pane that a command goes to, found when it is first needed: by the question that names it, or by the command.
+pub(super) struct Target<'t> {
+    tmux: &'t Tmux,
+    selector: &'t Selector,
+    scope: &'t Scope,
+    found: Mutex<Option<Pane>>,
+}
+
+impl<'t> Target<'t> {
+    pub(super) fn new(tmux: &'t Tmux, selector: &'t Selector, scope: &'t Scope) -> Self {
+        Self { tmux, selector, scope, found: Mutex::default() }
+    }
+
+    async fn find(&self) -> Result<Pane, Failure> {
+        if let Some(text) = self.tmux.attaching(self.selector.session.as_deref()).await {
+            self.scope.emit(Event::Info { text });
+        }
+        self.tmux.find_again(self.selector).await
+    }
+}
+
+#[async_trait]
+impl Site for Target<'_> {
+    async fn landing(&self) -> Result<Landing, Failure> {
+        let mut found = self.found.lock().await;
+        let mut pane = match found.take() {
+            Some(pane) => pane,
+            None => self.find().await?,
+        };
+        let mut directory = pane.directory().await;
+        if directory.as_ref().is_err_and(|failure| pane.is_gone(failure)) {
+            pane = self.find().await?;
+            directory = pane.directory().await;
+        }
+        let backend = self.scope.backend.name().to_owned();
+        let landing = Landing { backend, pane: Some(pane.shown()), directory: directory?, delay: None };
+        *found = Some(pane);
+        Ok(landing)
+    }
+}
+
 pub(super) async fn run(
     command: &AdmittedCommand,
-    selector: &Selector,
+    target: Target<'_>,
     plan: &Plan,
-    tmux: &Tmux,
     scope: &Scope,
 ) -> Result<shell::Outcome, Failure> {
     let _waiting = scope.clock.waiting();
-    if let Some(text) = tmux.attaching(selector.session.as_deref()).await {
-        scope.emit(Event::Info { text });
-    }
+    let tmux = target.tmux;
     let started = async {
-        let mut pane = tmux.find_again(selector).await?;
+        let mut pane = match target.found.lock().await.take() {
+            Some(pane) => pane,
+            None => target.find().await?,
+        };
         let mut run = pane.run(command, plan.wait).await;
         if run.as_ref().is_err_and(|failure| pane.is_gone(failure)) {
-            pane = tmux.find_again(selector).await?;
+            pane = target.find().await?;
             run = pane.run(command, plan.wait).await;
         }
         let (run, directory) = run?;

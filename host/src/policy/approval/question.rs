@@ -1,0 +1,157 @@
+//! One question: where the action lands is read when it is asked and again when the answer comes.
+
+use super::{ActionKind, Answer, ApprovalRequest, Declaration, Landing};
+use crate::envelope::{Failure, duration};
+use crate::sanitize;
+use crate::scope::Scope;
+use crate::session::ApprovalKey;
+use async_trait::async_trait;
+use std::time::Duration;
+
+/// How often a question is asked whose place changes while it is open.
+const TIMES: usize = 3;
+
+/// Where an action lands, read anew whenever somebody needs to know.
+#[async_trait]
+pub(crate) trait Site: Send + Sync {
+    /// Reads where the action would land just now.
+    async fn landing(&self) -> Result<Landing, Failure>;
+}
+
+/// A place that cannot change.
+#[async_trait]
+impl Site for Landing {
+    async fn landing(&self) -> Result<Landing, Failure> {
+        Ok(self.clone())
+    }
+}
+
+/// What one plugin has to have approved.
+pub(in crate::policy) struct Question<'q> {
+    pub(in crate::policy) kind: ActionKind,
+    /// The plugin as people read it, and the digest that an approval for the session is bound to.
+    pub(in crate::policy) plugin: &'q str,
+    pub(in crate::policy) sha256: &'q str,
+    pub(in crate::policy) capability: &'static str,
+    /// The backend that an approval for the session is bound to.
+    pub(in crate::policy) backend: &'q str,
+    pub(in crate::policy) site: &'q dyn Site,
+    pub(in crate::policy) action: &'q str,
+    pub(in crate::policy) details: Option<&'q str>,
+    pub(in crate::policy) declaration: Option<&'q Declaration>,
+    pub(in crate::policy) timeout: Duration,
+}
+
+/// Who or what decided.
+pub(in crate::policy) type By = &'static str;
+
+/// What was allowed.
+pub(in crate::policy) struct Consent {
+    pub(in crate::policy) by: By,
+    /// Where a person was told that the action lands; none when nobody was asked.
+    pub(in crate::policy) seen: Option<Landing>,
+}
+
+impl Consent {
+    /// Allowed without a question.
+    pub(in crate::policy) fn unasked(by: By) -> Self {
+        Self { by, seen: None }
+    }
+}
+
+impl Question<'_> {
+    /// Asks, unless the session has an approval. Returns who allowed what, or the refusal and who refused.
+    pub(in crate::policy) async fn ask(&self, scope: &Scope) -> Result<Consent, (Failure, By)> {
+        let key = ApprovalKey {
+            plugin: self.sha256.to_owned(),
+            capability: self.capability,
+            kind: self.kind,
+            backend: self.backend.to_owned(),
+        };
+        if scope.session.is_approved(&key) {
+            return Ok(Consent::unasked("approval for the session"));
+        }
+        let _waiting = scope.clock.waiting();
+        let by = scope.approver.name();
+        let asked = async {
+            // One question of a session at a time: an answer to the first may cover the next.
+            let _asking = match scope.approver.asks_one_at_a_time() {
+                true => Some(scope.session.ask().await),
+                false => None,
+            };
+            if scope.session.is_approved(&key) {
+                return Ok((Answer::Yes, None));
+            }
+            self.answer(scope).await
+        };
+        let answer = tokio::select! {
+            answer = tokio::time::timeout(self.timeout, asked) => answer,
+            () = scope.cancel.cancelled() => return Err((Failure::cancelled(), "cancel")),
+        };
+        match answer {
+            Ok(Ok((Answer::Yes, seen))) => Ok(Consent { by, seen }),
+            Ok(Ok((Answer::YesForSession, seen))) => {
+                scope.session.approve(key);
+                Ok(Consent { by, seen })
+            }
+            Ok(Ok((Answer::No, _))) => Err((Failure::denied(self.kind.refused()), by)),
+            Ok(Ok((Answer::Nobody { reason, hint }, _))) => Err((Failure::denied(reason).hint(hint), by)),
+            Ok(Err(failure)) => Err((failure, "the place of the action")),
+            Err(_) => {
+                let message = format!("nobody answered within {}", duration(self.timeout));
+                Err((Failure::denied(message).hint("ask again when somebody is there"), by))
+            }
+        }
+    }
+
+    /// Asks until the action would land where the person was told that it lands; says where that is.
+    async fn answer(&self, scope: &Scope) -> Result<(Answer, Option<Landing>), Failure> {
+        if !scope.approver.is_read() {
+            let landing = Landing { backend: self.backend.to_owned(), ..Landing::default() };
+            return Ok((scope.approver.ask(&self.request(scope, landing)).await, None));
+        }
+        let mut landing = self.site.landing().await?;
+        for _ in 0..TIMES {
+            let answer = scope.approver.ask(&self.request(scope, landing.clone())).await;
+            if !matches!(answer, Answer::Yes | Answer::YesForSession) {
+                return Ok((answer, None));
+            }
+            let present = self.site.landing().await?;
+            if present == landing {
+                return Ok((answer, Some(landing)));
+            }
+            landing = present;
+        }
+        Err(Failure::denied(format!("where the action would land changed while it was asked about, {TIMES} times"))
+            .hint("wait until nothing else runs in the pane, then call again"))
+    }
+
+    fn request(&self, scope: &Scope, landing: Landing) -> ApprovalRequest {
+        let shown = |text: &str| sanitize::visible(text).into_owned();
+        ApprovalRequest {
+            kind: self.kind,
+            tool: scope.tool.clone(),
+            plugin: self.plugin.to_owned(),
+            landing: landing.shown(),
+            action: shown(self.action),
+            details: self.details.map(shown),
+            declaration: self.declaration.map(|said| {
+                let why = sanitize::line(&said.why).into_owned();
+                Declaration { why, ..said.clone() }
+            }),
+        }
+    }
+}
+
+impl Landing {
+    /// As people read it: the name of a directory may hold anything.
+    fn shown(self) -> Self {
+        let line = |text: String| sanitize::visible(&text).replace('\n', "\\u{a}").replace('\t', "\\u{9}");
+        Self {
+            backend: line(self.backend),
+            pane: self.pane.map(line),
+            directory: self.directory.map(line),
+            delay: self.delay,
+        }
+    }
+}
