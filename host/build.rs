@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo::rustc-env=WASMTIME_VERSION={}", locked_version("wasmtime"));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the host is in the workspace");
+    let root = components::here().parent().expect("the host is in the workspace").to_owned();
     let plugins = components::build(&root.join("plugins"), &["sdk", "wit", "Cargo.lock", "Cargo.toml"]);
     let rows: String = plugins.iter().map(|plugin| row(plugin)).collect();
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

@@ -3,10 +3,8 @@
 #[path = "../host/build/components.rs"]
 mod components;
 
-use std::path::Path;
-
 fn main() {
-    let guests = Path::new(env!("CARGO_MANIFEST_DIR")).join("guests");
+    let guests = components::here().join("guests");
     let built = components::build(&guests, &["sdk", "wit", "Cargo.lock", "Cargo.toml"]);
     let directory = built.first().and_then(|guest| guest.parent()).expect("there are guests");
     println!("cargo::rustc-env=GUESTS={}", directory.display());

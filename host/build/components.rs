@@ -7,6 +7,12 @@ use std::process::Command;
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "component";
 
+/// The directory of the package that is built. Asked when the script runs: a script that was compiled in another checkout is used again
+/// where the target directory moves along.
+pub(crate) fn here() -> PathBuf {
+    PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"))
+}
+
 /// Builds the crates below `directory` and returns their components in order of name.
 ///
 /// A crate's library is named after its directory, and so is its component: the name that policy knows it by.
