@@ -2,16 +2,17 @@
 //!
 //! A call that is dropped half-way still gets its outcome line (`call.rs`). The trail is not synced per call.
 
-use crate::dirs::private_dir;
+use crate::disk::OwnDir;
 use crate::envelope::Failure;
 use crate::policy::approval::Declaration;
 use crate::sanitize;
 use serde::Serialize;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+/// Its file, in the state directory.
+pub(crate) const TRAIL: &str = "audit.jsonl";
 /// Characters that a line keeps of what an action was, and of any other text.
 const WHAT_CHARS: usize = 4096;
 const TEXT_CHARS: usize = 1024;
@@ -112,14 +113,9 @@ impl Audit {
     ///
     /// # Errors
     ///
-    /// When the file or its directory cannot be made.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        private_dir(path.parent().expect("a file has a directory"))?;
-        let mut options = OpenOptions::new();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Ok(Self(Some(options.open(path)?)))
+    /// When the file cannot be made, or is not this user's own.
+    pub(crate) fn open(state: &OwnDir) -> io::Result<Self> {
+        Ok(Self(Some(state.append(TRAIL)?)))
     }
 
     /// Keeps nothing.

@@ -1,6 +1,6 @@
-//! Where Toolcrib keeps things, by the XDG rules, and how it writes what only this user may read.
+//! Where Toolcrib keeps things, by the XDG rules. What is Toolcrib's own there is opened by `disk.rs`.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The directories of one user.
@@ -49,7 +49,7 @@ impl Dirs {
     /// The audit trail, one JSON line an entry.
     #[must_use]
     pub fn audit(&self) -> PathBuf {
-        self.state.join("audit.jsonl")
+        self.state.join(crate::audit::TRAIL)
     }
 
     /// Output that was cut, kept for later reading.
@@ -57,47 +57,19 @@ impl Dirs {
     pub fn output(&self) -> PathBuf {
         self.state.join("output")
     }
-
-    /// Digests of the project files that `toolcrib trust` has pinned.
-    #[must_use]
-    pub fn trusted(&self) -> PathBuf {
-        self.state.join("trusted")
-    }
-
-    pub(crate) fn code_cache(&self) -> PathBuf {
-        self.state.join("code")
-    }
-
-    pub(crate) fn code_key(&self) -> PathBuf {
-        self.state.join("code.key")
-    }
 }
 
-/// Makes a directory that only this user may enter.
-pub(crate) fn private_dir(path: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
-
-/// Replaces a file, whole or not at all; one that was there keeps its mode.
+/// Replaces a file of the user's own, such as settings, whole or not at all; one that was there keeps its mode.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path.parent().expect("a file has a directory");
+    let mut builder = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(directory)?;
     let before = std::fs::metadata(path).map(|metadata| metadata.permissions());
-    write_private(path, bytes)?;
-    before.map_or(Ok(()), |permissions| std::fs::set_permissions(path, permissions))
-}
-
-/// Replaces a file that only this user may read, whole or not at all.
-pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    use std::io::Write;
-    let dir = path.parent().expect("a file has a directory");
-    private_dir(dir)?;
     // Temporary files of this library are made with mode 0600.
-    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
     file.write_all(bytes)?;
     file.as_file().sync_data()?;
     file.persist(path)?;
-    Ok(())
+    before.map_or(Ok(()), |permissions| std::fs::set_permissions(path, permissions))
 }

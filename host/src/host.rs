@@ -6,6 +6,7 @@ use crate::audit::Audit;
 use crate::call::Host;
 use crate::config::Settings;
 use crate::dirs::Dirs;
+use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
 use crate::http::Egress;
 use crate::output::{KeptFile, OutputStore};
@@ -31,20 +32,19 @@ impl Host {
         let limits = &settings.config.limits;
         let mut notices = settings.notices.clone();
         let policy = Policy::new(settings, dirs, policies)?;
-        let mut or_without = |what: &str, path: PathBuf, error: std::io::Error| {
-            notices.push(format!("{what}: `{}` cannot be used: {error}", path.display()));
-        };
-        let cache = CodeCache::open(&dirs.code_cache(), &dirs.code_key()).unwrap_or_else(|error| {
-            or_without("compiled code is not kept", dirs.code_cache(), error);
+        let mut or_without = |what: &str, error: std::io::Error| notices.push(format!("{what}: {}", told(&error)));
+        let state = || OwnDir::open(&dirs.state);
+        let cache = state().and_then(|state| CodeCache::open(&state)).unwrap_or_else(|error| {
+            or_without("compiled code is not kept", error);
             CodeCache::none()
         });
-        let audit = Audit::open(&dirs.audit()).unwrap_or_else(|error| {
-            or_without("nothing is audited", dirs.audit(), error);
+        let audit = state().and_then(|state| Audit::open(&state)).unwrap_or_else(|error| {
+            or_without("nothing is audited", error);
             Audit::none()
         });
-        let output = OutputStore::open(dirs.output(), limits.kept_stream_mib << 20, limits.kept_total_mib << 20);
-        let output = output.unwrap_or_else(|error| {
-            or_without("cut output is not kept", dirs.output(), error);
+        let (stream, total) = (limits.kept_stream_mib << 20, limits.kept_total_mib << 20);
+        let output = state().and_then(|_| OutputStore::open(dirs.output(), stream, total)).unwrap_or_else(|error| {
+            or_without("cut output is not kept", error);
             OutputStore::none()
         });
         let sandbox = Sandbox::new(limits, cache, compiler)

@@ -21,6 +21,7 @@ mod component;
 pub mod config;
 pub mod definition;
 pub mod dirs;
+mod disk;
 pub mod envelope;
 pub mod event;
 pub mod formats;

@@ -3,7 +3,7 @@
 //! Memory a stream is bounded by what its reader asked for plus `TAIL`; what is cut goes to a file, whose size is bounded too.
 
 use crate::backend::FileText;
-use crate::dirs::private_dir;
+use crate::disk::OwnDir;
 use crate::envelope::Failure;
 use std::collections::VecDeque;
 use std::io::{self, SeekFrom};
@@ -72,9 +72,9 @@ impl OutputStore {
     ///
     /// # Errors
     ///
-    /// When the directory cannot be made.
+    /// When the directory cannot be made, or is not this user's own.
     pub fn open(dir: PathBuf, stream_bytes: u64, total_bytes: u64) -> io::Result<Self> {
-        private_dir(&dir)?;
+        OwnDir::open(&dir)?;
         Ok(Self { dir: Some(dir), stream_bytes, total_bytes })
     }
 

@@ -78,6 +78,8 @@ mod f14_read_only_grant;
 mod f17_odd_names;
 mod files;
 mod parsers;
+mod s01_foreign_state;
+mod s03_forged_trust;
 mod x10_options;
 mod x20_nested_commands;
 mod x23_inherited_descriptors;

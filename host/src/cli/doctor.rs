@@ -3,6 +3,7 @@
 use super::setup::Setup;
 use super::{Global, print};
 use crate::backend::{Finished, ProcessSpec, finish};
+use crate::disk::{OwnDir, told};
 use crate::envelope::Failure;
 use crate::sanitize;
 use crate::tmux::{Panes, Version};
@@ -96,8 +97,10 @@ fn settings(report: &mut Report, setup: &Setup) {
 }
 
 fn directories(report: &mut Report, setup: &Setup) {
-    let verdict = if setup.dirs.state.is_dir() { Verdict::Good } else { Verdict::Note };
-    report.line(verdict, "state", setup.dirs.state.display().to_string());
+    match OwnDir::open(&setup.dirs.state) {
+        Ok(state) => report.line(Verdict::Good, "state", state.path().display().to_string()),
+        Err(error) => report.line(Verdict::Bad, "state", told(&error)),
+    }
     for text in &setup.notices {
         report.line(Verdict::Note, "notice", text);
     }

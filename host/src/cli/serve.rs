@@ -79,9 +79,8 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
 }
 
 fn door(global: &Global, setup: &Setup, principal: &str) -> Door {
-    let directories = [setup.dirs.plugins()].into_iter().chain(global.plugins.iter().cloned()).collect();
     let limits = setup.settings.config.limits.clone();
-    let catalog = Catalog::watching(setup.context.tools.clone(), directories, limits, Notices::new(notice));
+    let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), limits, Notices::new(notice));
     // A token of its own: a client that goes ends its calls, which is no signal to this program.
     let cancel = setup.context.cancel.child_token();
     let context = CallContext { principal: principal.into(), cancel, ..setup.context.clone() };

@@ -9,6 +9,7 @@ use crate::backend::ssh::{self, SshTarget};
 use crate::call::{CallContext, Host};
 use crate::config::{PolicySource, Settings, Sources};
 use crate::dirs::Dirs;
+use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
 use crate::event::EventSink;
 use crate::policy::approval::Approver;
@@ -32,6 +33,8 @@ pub(super) struct Setup {
     pub(super) dirs: Dirs,
     pub(super) settings: Settings,
     pub(super) sources: Sources,
+    /// The directories of plugins, the user's own first.
+    pub(super) plugins: Vec<PathBuf>,
     pub(super) host: Arc<Host>,
     pub(super) context: CallContext,
     pub(super) notices: Vec<String>,
@@ -77,12 +80,16 @@ impl Setup {
             .map_err(|error| Failure::new(Kind::Internal, format!("this program has no file: {error}")))?;
         let (host, mut notices) =
             Host::new(&settings, &dirs, &protected.collect::<Vec<_>>(), Compiler::Child(program))?;
-        let directories: Vec<PathBuf> = [dirs.plugins()].into_iter().chain(global.plugins.iter().cloned()).collect();
+        let own = own_plugins(&dirs).unwrap_or_else(|error| {
+            notices.push(format!("your own plugins are left out: {}", told(&error)));
+            None
+        });
+        let plugins: Vec<PathBuf> = own.into_iter().chain(global.plugins.iter().cloned()).collect();
         if let Some(missing) = global.plugins.iter().find(|directory| !directory.is_dir()) {
             return Err(usage(format!("`{}` is not a directory", missing.display()))
                 .hint("give `--plugins` a directory of .wasm files"));
         }
-        let tools = Registry::load(BUILTINS, &directories, &settings.config.limits);
+        let tools = Registry::load(BUILTINS, &plugins, &settings.config.limits);
         let is_here = elsewhere.is_none();
         let local = || Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone())) as Arc<dyn Backend>;
         let backend = elsewhere.unwrap_or_else(local);
@@ -105,7 +112,7 @@ impl Setup {
             approver: approver(global, &host),
             cancel: CancellationToken::new(),
         };
-        Ok(Self { dirs, settings, sources, host: Arc::new(host), context, notices })
+        Ok(Self { dirs, settings, sources, plugins, host: Arc::new(host), context, notices })
     }
 }
 
@@ -217,6 +224,16 @@ fn own_pane(backend: &Arc<dyn Backend>) -> Panes {
 
 fn approver(global: &Global, host: &Host) -> Arc<dyn Approver> {
     if global.yes { Arc::new(host.policy().always_yes()) } else { Arc::new(Terminal::default()) }
+}
+
+/// The directory of the user's own plugins; it may be missing. Nothing where another user could put plugins into it.
+fn own_plugins(dirs: &Dirs) -> std::io::Result<Option<PathBuf>> {
+    let path = dirs.plugins();
+    if path.symlink_metadata().is_ok() {
+        OwnDir::open(&dirs.data)?;
+        OwnDir::open(&path)?;
+    }
+    Ok(Some(path))
 }
 
 /// This user's directories.

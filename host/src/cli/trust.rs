@@ -1,13 +1,20 @@
-//! `toolcrib trust`: a project's settings may widen once the user has accepted their very bytes.
+//! `toolcrib trust`: a project's settings may widen once the user has accepted their very bytes, in that directory.
 
 use super::print;
 use super::setup::{PROJECT_SETTINGS, dirs, usage, working_directory};
-use crate::dirs::{Dirs, write_private};
+use crate::dirs::Dirs;
+use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::canonical;
+use crate::sanitize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// What the user has accepted, in the state directory.
+const TRUSTED: &str = "trusted.toml";
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -18,34 +25,71 @@ pub(super) struct Arguments {
     revoke: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let dirs = dirs()?;
-    let file = working_directory()?.join(arguments.file.as_deref().unwrap_or(Path::new(PROJECT_SETTINGS)));
-    let cannot = |error: std::io::Error| usage(format!("`{}`: {error}", file.display()));
-    // A file that has gone can still lose its trust.
-    let path = canonical(&file);
-    let known = std::fs::read_to_string(dirs.trusted()).unwrap_or_default();
-    let others = known.lines().filter(|line| line.split_once("  ").is_none_or(|(_, other)| Path::new(other) != path));
-    let mut lines: Vec<String> = others.map(str::to_owned).collect();
-    if !arguments.revoke {
-        // `DIGEST  PATH`, as `sha256sum` writes it.
-        lines.push(format!("{}  {}", digest(&path).map_err(cannot)?, path.display()));
-    }
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    write_private(&dirs.trusted(), text.as_bytes()).map_err(|error| {
-        Failure::new(Kind::Unavailable, format!("`{}` cannot be written: {error}", dirs.trusted().display()))
-    })?;
-    let done =
-        if arguments.revoke { "no longer trusted" } else { "trusted as it is now; a change takes the trust away" };
-    print(&format!("{} is {done}\n", path.display()))
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Trusted {
+    #[serde(default)]
+    project: Vec<Project>,
 }
 
-/// Returns the digest under which the user has accepted the file.
+/// The settings of one directory. Paths in them are relative to it: the same bytes elsewhere say something else.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Project {
+    directory: String,
+    sha256: String,
+}
+
+impl Trusted {
+    fn read(state: &OwnDir) -> io::Result<Self> {
+        let Some(bytes) = state.read(TRUSTED)? else { return Ok(Self::default()) };
+        toml::from_slice(&bytes).map_err(|error| {
+            let path = state.path().join(TRUSTED);
+            io::Error::other(format!("`{}` is not what `toolcrib trust` writes: {}", path.display(), error.message()))
+        })
+    }
+
+    fn write(&self, state: &OwnDir) -> io::Result<()> {
+        state.replace(TRUSTED, toml::to_string(self).expect("paths and digests are TOML").as_bytes())
+    }
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let file = working_directory()?.join(arguments.file.as_deref().unwrap_or(Path::new(PROJECT_SETTINGS)));
+    if file.file_name().is_none_or(|name| name != PROJECT_SETTINGS) {
+        return Err(usage(format!("`{}` is not a project's `{PROJECT_SETTINGS}`", file.display())));
+    }
+    // A file that has gone can still lose its trust.
+    let directory = directory_of(&canonical(file.parent().unwrap_or(&file)))?;
+    let shown = Path::new(&directory).join(PROJECT_SETTINGS);
+    let cannot = |error: io::Error| Failure::new(Kind::Unavailable, format!("trust cannot be kept: {}", told(&error)));
+    let state = OwnDir::open(&dirs()?.state).map_err(cannot)?;
+    let mut trusted = Trusted::read(&state).map_err(cannot)?;
+    trusted.project.retain(|project| project.directory != directory);
+    if !arguments.revoke {
+        let unreadable = |error: io::Error| usage(format!("`{}`: {error}", shown.display()));
+        if shown.is_symlink() {
+            return Err(usage(format!("`{}` is a link, and links are never trusted", shown.display()))
+                .hint("put the settings themselves there"));
+        }
+        trusted.project.push(Project { directory, sha256: digest(&shown).map_err(unreadable)? });
+    }
+    trusted.write(&state).map_err(cannot)?;
+    let done =
+        if arguments.revoke { "no longer trusted" } else { "trusted as it is now; a change takes the trust away" };
+    print(&format!("{} is {done}\n", sanitize::line(&shown.display().to_string())))
+}
+
+/// Returns the digest under which the user has accepted the settings of the directory that this file is in. Never of a link: its
+/// target is somebody else's to choose.
 pub(super) fn accepted(file: &Path, dirs: &Dirs) -> Option<String> {
-    let path = std::fs::canonicalize(file).ok()?;
-    let known = std::fs::read_to_string(dirs.trusted()).ok()?;
-    let mut entries = known.lines().filter_map(|line| line.split_once("  "));
-    entries.find(|(_, other)| Path::new(other) == path).map(|(digest, _)| digest.to_owned())
+    if file.is_symlink() {
+        return None;
+    }
+    let directory = std::fs::canonicalize(file.parent()?).ok()?;
+    let trusted = Trusted::read(&OwnDir::open(&dirs.state).ok()?).ok()?;
+    let project = trusted.project.into_iter().find(|project| Path::new(&project.directory) == directory)?;
+    Some(project.sha256)
 }
 
 /// Returns whether the user has accepted the file as it is now.
@@ -53,6 +97,11 @@ pub(super) fn is_trusted(file: &Path, dirs: &Dirs) -> bool {
     digest(file).is_ok_and(|digest| accepted(file, dirs) == Some(digest))
 }
 
-fn digest(path: &Path) -> std::io::Result<String> {
+fn directory_of(path: &Path) -> Result<String, Failure> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| usage(format!("`{}` is not UTF-8, so it cannot be trusted", path.display())))
+}
+
+fn digest(path: &Path) -> io::Result<String> {
     Ok(hex::encode(Sha256::digest(std::fs::read(path)?)))
 }

@@ -2,6 +2,7 @@
 
 use super::notices::Notices;
 use crate::config::Limits;
+use crate::disk::OwnDir;
 use crate::registry::{BUILTINS, Registry};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use std::path::PathBuf;
@@ -81,7 +82,7 @@ impl Watched {
     fn watch(&mut self) -> Vec<String> {
         let mut failed = Vec::new();
         for directory in &self.directories {
-            let _ = std::fs::create_dir_all(directory);
+            let _ = OwnDir::open(directory);
             failed.extend(self.watcher.watch(directory, RecursiveMode::NonRecursive).err());
         }
         failed.iter().map(unwatched).collect()

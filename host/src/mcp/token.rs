@@ -1,12 +1,13 @@
 //! The token that HTTP clients bear: from a file or a text, or made once and kept. Who asks for it is `http.rs`.
 
-use crate::dirs::{Dirs, private_dir};
+use crate::dirs::Dirs;
+use crate::disk::{Foreign, OwnDir};
 use crate::envelope::{Failure, Kind};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use subtle::ConstantTimeEq;
 
@@ -14,6 +15,8 @@ use subtle::ConstantTimeEq;
 const LEAST_CHARS: usize = 32;
 /// How long it may be; it has to fit into a header.
 const MOST_CHARS: usize = 4096;
+/// The file of the token that is kept, in the state directory.
+const KEPT: &str = "serve.token";
 /// Random bytes of a token that is made.
 const MADE_BYTES: usize = 32;
 
@@ -59,6 +62,11 @@ impl Token {
         if !kind.is_file() && !kind.is_fifo() {
             return Err(usage(format!("the token file `{shown}` is not a file")));
         }
+        let (owner, own) = (metadata.uid(), rustix::process::geteuid().as_raw());
+        if ![own, 0].contains(&owner) {
+            return Err(usage(format!("the token file `{shown}` belongs to uid {owner}, who knows it"))
+                .hint(format!("give a file of your own: chown {own} '{shown}'")));
+        }
         if mode & 0o077 != 0 {
             return Err(usage(format!("the token file `{shown}` is open to others (mode {:04o})", mode & 0o7777))
                 .hint(format!("chmod 600 '{shown}'")));
@@ -71,16 +79,27 @@ impl Token {
     /// The token of this user, made the first time; and the file in which it is.
     ///
     /// # Errors
-    /// When it can be neither read nor made.
+    /// When it can be neither read nor made, or when another user may know it.
     pub(crate) fn kept(dirs: &Dirs) -> Result<(Self, PathBuf), Failure> {
-        let path = dirs.state.join("serve.token");
-        if !path.exists() {
-            make(&path).map_err(|error| {
-                Failure::new(Kind::Unavailable, format!("no token can be kept as `{}`: {error}", path.display()))
-                    .hint("give one with `--token-file`, or in the environment as TOOLCRIB_TOKEN")
-            })?;
-        }
-        Self::read(&path).map(|token| (token, path))
+        let read = || {
+            let state = OwnDir::open(&dirs.state)?;
+            match state.read(KEPT)? {
+                Some(text) => Ok((text, state.path().join(KEPT))),
+                None => {
+                    // Another process may be faster: its token counts.
+                    state.make(KEPT, &made()?)?;
+                    Ok((state.read(KEPT)?.unwrap_or_default(), state.path().join(KEPT)))
+                }
+            }
+        };
+        let (text, path) = read().map_err(|error: io::Error| {
+            let elsewhere = "give one with `--token-file`, or in the environment as TOOLCRIB_TOKEN";
+            let hint = Foreign::of(&error).map_or_else(|| elsewhere.into(), Foreign::hint);
+            Failure::new(Kind::Unavailable, format!("no token can be kept: {error}")).hint(hint)
+        })?;
+        let text = String::from_utf8_lossy(&text);
+        let token = Self::new(text.lines().next().unwrap_or_default(), &format!("`{}`", path.display()))?;
+        Ok((token, path))
     }
 
     /// Whether a client bears this token. How long the answer takes does not tell how much of it was right.
@@ -89,20 +108,11 @@ impl Token {
     }
 }
 
-/// Makes a token, unless another process was faster.
-fn make(path: &Path) -> io::Result<()> {
+/// A new token, as its file has it.
+fn made() -> io::Result<Vec<u8>> {
     let mut bytes = [0; MADE_BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    let dir = path.parent().expect("a file has a directory");
-    private_dir(dir)?;
-    // Temporary files of this library are made with mode 0600.
-    let mut file = tempfile::NamedTempFile::new_in(dir)?;
-    writeln!(file, "{}", hex::encode(bytes))?;
-    file.as_file().sync_data()?;
-    match file.persist_noclobber(path) {
-        Err(error) if error.error.kind() != io::ErrorKind::AlreadyExists => Err(error.error),
-        _ => Ok(()),
-    }
+    Ok(format!("{}\n", hex::encode(bytes)).into_bytes())
 }
 
 fn usage(message: String) -> Failure {
@@ -177,8 +187,19 @@ mod tests {
         let made = std::fs::read_to_string(&path).unwrap();
         assert_eq!(made.trim_end().len(), 2 * MADE_BYTES);
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        make(&path).unwrap();
         assert!(Token::kept(&dirs).unwrap().0.is(made.trim_end()));
         assert_eq!(std::fs::read_dir(&dirs.state).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn one_that_others_may_know_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let dirs = Dirs::below(directory.path());
+        let (_, path) = Token::kept(&dirs).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let refused = Token::kept(&dirs).unwrap_err();
+        let told = format!("no token can be kept: `{}` is open to others (mode 0640)", path.display());
+        assert_eq!((refused.kind, refused.message), (Kind::Unavailable, told));
+        assert_eq!(refused.hint, Some(format!("chmod go-rwx '{}'", path.display())));
     }
 }

@@ -1,13 +1,17 @@
 //! Compiled components on disk, by content, each authenticated before it is believed.
 //!
 //! Deserialising forged code would run it. So a file counts only with a MAC under this user's key, over its name and all of its bytes;
-//! anything else is compiled anew. What is in an entry beside the code: the plugin's definitions (`registry.rs`).
+//! anything else is compiled anew. A key that another user could have put there is no key: then nothing is kept (`disk.rs`). What is in an
+//! entry beside the code: the plugin's definitions (`registry.rs`).
 
-use crate::dirs::{private_dir, write_private};
+use crate::disk::OwnDir;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use std::path::{Path, PathBuf};
+use std::io;
 
+/// The directory of entries and the key, in the state directory.
+const DIRECTORY: &str = "code";
+const KEY: &str = "code.key";
 const KEY_BYTES: usize = 32;
 const MAC_BYTES: usize = 32;
 
@@ -23,7 +27,7 @@ pub(crate) struct Entry {
 pub(crate) struct CodeCache(Option<Store>);
 
 struct Store {
-    dir: PathBuf,
+    entries: OwnDir,
     key: [u8; KEY_BYTES],
 }
 
@@ -33,15 +37,14 @@ impl CodeCache {
         Self(None)
     }
 
-    /// Opens the directory with its key, or makes both.
-    pub(crate) fn open(dir: &Path, key: &Path) -> std::io::Result<Self> {
-        private_dir(dir)?;
-        Ok(Self(Some(Store { dir: dir.to_owned(), key: read_or_make_key(key)? })))
+    /// Opens the entries with their key in the state directory, or makes both.
+    pub(crate) fn open(state: &OwnDir) -> io::Result<Self> {
+        Ok(Self(Some(Store { entries: state.below(DIRECTORY)?, key: read_or_make_key(state)? })))
     }
 
     pub(crate) fn read(&self, name: &str) -> Option<Entry> {
         let store = self.0.as_ref()?;
-        let bytes = std::fs::read(store.dir.join(name)).ok()?;
+        let bytes = store.entries.read(name).ok()??;
         let (mac, body) = bytes.split_at_checked(MAC_BYTES)?;
         store.mac(name, body).verify_slice(mac).ok()?;
         let (length, body) = body.split_at_checked(size_of::<u32>())?;
@@ -59,7 +62,7 @@ impl CodeCache {
         body.extend_from_slice(&entry.code);
         let mut bytes = store.mac(name, &body).finalize().into_bytes().to_vec();
         bytes.append(&mut body);
-        let _ = write_private(&store.dir.join(name), &bytes);
+        let _ = store.entries.replace(name, &bytes);
     }
 }
 
@@ -73,15 +76,15 @@ impl Store {
     }
 }
 
-fn read_or_make_key(path: &Path) -> std::io::Result<[u8; KEY_BYTES]> {
-    if let Ok(key) = std::fs::read(path)
+fn read_or_make_key(state: &OwnDir) -> io::Result<[u8; KEY_BYTES]> {
+    if let Some(key) = state.read(KEY)?
         && let Ok(key) = key.try_into()
     {
         return Ok(key);
     }
     let mut key = [0; KEY_BYTES];
-    getrandom::fill(&mut key).map_err(std::io::Error::other)?;
-    write_private(path, &key)?;
+    getrandom::fill(&mut key).map_err(io::Error::other)?;
+    state.replace(KEY, &key)?;
     Ok(key)
 }
 
@@ -91,8 +94,12 @@ mod tests {
 
     fn cache() -> (tempfile::TempDir, CodeCache) {
         let dir = tempfile::tempdir().expect("a temporary directory");
-        let cache = CodeCache::open(&dir.path().join("code"), &dir.path().join("key")).expect("a cache");
+        let cache = again(&dir);
         (dir, cache)
+    }
+
+    fn again(dir: &tempfile::TempDir) -> CodeCache {
+        CodeCache::open(&OwnDir::open(dir.path()).expect("a state directory")).expect("a cache")
     }
 
     fn entry() -> Entry {
@@ -133,17 +140,15 @@ mod tests {
     fn an_entry_of_another_key_is_not_believed() {
         let (dir, cache) = cache();
         cache.write("digest", &entry());
-        std::fs::remove_file(dir.path().join("key")).expect("the key's file");
-        let cache = CodeCache::open(&dir.path().join("code"), &dir.path().join("key")).expect("a cache");
-        assert!(cache.read("digest").is_none());
+        std::fs::remove_file(dir.path().join(KEY)).expect("the key's file");
+        assert!(again(&dir).read("digest").is_none());
     }
 
-    #[cfg(unix)]
     #[test]
     fn key_and_directory_are_the_users_alone() {
         use std::os::unix::fs::PermissionsExt;
         let (dir, _cache) = cache();
         let mode = |name: &str| std::fs::metadata(dir.path().join(name)).expect("made").permissions().mode() & 0o777;
-        assert_eq!((mode("code"), mode("key")), (0o700, 0o600));
+        assert_eq!((mode(DIRECTORY), mode(KEY)), (0o700, 0o600));
     }
 }

@@ -1,0 +1,170 @@
+//! S-01: a state directory, compile cache, key or token of another user, or one that others may write or have linked.
+//! Outcome: nothing of it is believed or written: calls run without it and a notice says what to change, `serve` refuses the token.
+//! Switched off: with `check_owner` and `check_mode` in `disk.rs` always `Ok`, the foreign code was run and the foreign token served.
+
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::Path;
+use std::process::Output;
+use toolcrib_tests::{Program, skip};
+
+/// A user who is not us.
+const OTHER: u32 = 65534;
+
+/// What a plugin says of itself is more than 1 KiB, what `time` answers is less: under this bound only code and definitions from the
+/// cache can answer.
+const CACHED_ONLY: [&str; 5] = ["call", "--set", "limits.host_call_kib=1", "time", "format=epoch_s"];
+
+fn believes_the_cache(program: &Program) -> bool {
+    let output = program.run(&CACHED_ONLY);
+    let code = output.status.code();
+    assert!(code == Some(0) || code == Some(10), "{}", said(&output));
+    code == Some(0)
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A program with `time` in its cache.
+fn warm() -> Program {
+    let program = Program::new();
+    let output = program.run(&["call", "time", "format=epoch_s"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(believes_the_cache(&program), "the cache of this user is used");
+    program
+}
+
+fn chmod(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("a mode");
+}
+
+/// The program's state is changed so that it is not this user's own any more.
+fn is_not_believed(program: &Program, path: &Path, reason: &str) {
+    assert!(!believes_the_cache(program), "`{}`: {reason}: believed", path.display());
+    let output = program.run(&["call", "time", "format=epoch_s"]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(0), "a call works without: {said}");
+    let notice = format!("notice: compiled code is not kept: `{}` {reason}", path.display());
+    assert!(said.contains(&notice), "`{notice}` is not in: {said}");
+    let doctor = program.run(&["doctor"]);
+    assert!(self::said(&doctor).contains(reason), "doctor says nothing of it: {}", self::said(&doctor));
+}
+
+#[test]
+fn a_state_directory_of_another_user_is_not_used() {
+    if !rustix::process::geteuid().is_root() {
+        skip!("only root can give files to another user");
+    }
+    let program = warm();
+    let state = program.path("state/toolcrib");
+    let trail = std::fs::read(state.join("audit.jsonl")).expect("a trail");
+    for name in ["", "code", "code.key", "audit.jsonl", "output"] {
+        chown(state.join(name), Some(OTHER), Some(OTHER)).expect("another owner");
+    }
+    is_not_believed(&program, &state, "belongs to uid 65534, and this program runs as uid 0");
+    assert!(trail == std::fs::read(state.join("audit.jsonl")).expect("a trail"), "something was written");
+    assert!(!state.join("serve.token").exists());
+}
+
+#[test]
+fn a_key_of_another_user_in_a_directory_of_ours_is_not_used() {
+    if !rustix::process::geteuid().is_root() {
+        skip!("only root can give files to another user");
+    }
+    let program = warm();
+    let key = program.path("state/toolcrib/code.key");
+    chown(&key, Some(OTHER), None).expect("another owner");
+    is_not_believed(&program, &key, "belongs to uid 65534, and this program runs as uid 0");
+    let program = warm();
+    let code = program.path("state/toolcrib/code");
+    chown(&code, Some(OTHER), None).expect("another owner");
+    is_not_believed(&program, &code, "belongs to uid 65534, and this program runs as uid 0");
+}
+
+#[test]
+fn a_key_that_others_may_read_or_write_is_not_used() {
+    for (name, mode, reason) in [
+        ("code.key", 0o644, "is open to others (mode 0644)"),
+        ("code.key", 0o660, "can be written by others (mode 0660)"),
+        ("code", 0o777, "can be written by others (mode 0777)"),
+        ("", 0o770, "can be written by others (mode 0770)"),
+    ] {
+        let program = warm();
+        let path = program.path("state/toolcrib").join(name);
+        let path: std::path::PathBuf = path.components().collect();
+        chmod(&path, mode);
+        is_not_believed(&program, &path, reason);
+    }
+}
+
+#[test]
+fn a_key_or_directory_that_is_linked_is_not_used() {
+    for name in ["code.key", "code", ""] {
+        let program = warm();
+        let path: std::path::PathBuf = program.path("state/toolcrib").join(name).components().collect();
+        let elsewhere = program.path("elsewhere");
+        std::fs::rename(&path, &elsewhere).expect("a new name");
+        symlink(&elsewhere, &path).expect("a link");
+        is_not_believed(&program, &path, "is a link, which is not followed here");
+    }
+    let program = warm();
+    let key = program.path("state/toolcrib/code.key");
+    std::fs::hard_link(&key, program.path("elsewhere")).expect("a hard link");
+    is_not_believed(&program, &key, "has another name (a hard link)");
+}
+
+#[test]
+fn a_token_that_another_user_may_know_is_not_served() {
+    let served = |program: &Program| {
+        let output = program.run(&["serve", "--http", "0"]);
+        (output.status.code(), said(&output))
+    };
+    let token = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n";
+    let planted = || {
+        let program = Program::new();
+        program.write("state/toolcrib/serve.token", token);
+        let (state, file) = (program.path("state/toolcrib"), program.path("state/toolcrib/serve.token"));
+        chmod(&state, 0o700);
+        chmod(&file, 0o600);
+        (program, state, file)
+    };
+    let (program, _, file) = planted();
+    chmod(&file, 0o644);
+    let (code, text) = served(&program);
+    assert_eq!(code, Some(10), "{text}");
+    assert!(text.contains("is open to others (mode 0644)") && text.contains("chmod go-rwx"), "{text}");
+    let (program, _, file) = planted();
+    std::fs::rename(&file, program.path("elsewhere")).expect("a new name");
+    symlink(program.path("elsewhere"), &file).expect("a link");
+    let (code, text) = served(&program);
+    assert!(code == Some(10) && text.contains("is a link"), "{text}");
+    if !rustix::process::geteuid().is_root() {
+        skip!("only root can give files to another user");
+    }
+    for which in 0..2 {
+        let (program, state, file) = planted();
+        chown([state, file][which].as_path(), Some(OTHER), None).expect("another owner");
+        let (code, text) = served(&program);
+        assert!(code == Some(10) && text.contains("belongs to uid 65534"), "{text}");
+    }
+    let (program, _, file) = planted();
+    std::fs::rename(&file, program.path("given")).expect("a new name");
+    chown(program.path("given"), Some(OTHER), None).expect("another owner");
+    let output = program.run(&["serve", "--http", "0", "--token-file", "../given"]);
+    assert!(output.status.code() == Some(2) && said(&output).contains("belongs to uid 65534"), "{}", said(&output));
+}
+
+#[test]
+fn a_plugin_directory_that_others_may_write_is_left_out() {
+    let program = Program::new();
+    let plugins = program.path("data/toolcrib/plugins");
+    let guest = std::fs::read(toolcrib_tests::guest("word_count")).expect("a guest that was built");
+    program.write("data/toolcrib/plugins/word_count.wasm", guest);
+    for mode in [0o777, 0o755] {
+        chmod(&plugins, mode);
+        let output = program.run(&["tools"]);
+        let is_listed = String::from_utf8_lossy(&output.stdout).contains("word_count");
+        let is_noticed = String::from_utf8_lossy(&output.stderr).contains("your own plugins are left out: `");
+        assert_eq!((is_listed, is_noticed), (mode == 0o755, mode == 0o777), "{}", said(&output));
+    }
+}
