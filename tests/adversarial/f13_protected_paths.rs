@@ -49,7 +49,7 @@ fn a_protected_path_is_not_replaced_under_any_of_its_names() {
         "../config/../config/./toolcrib//toolcrib.toml",
         "../state/toolcrib/audit.jsonl",
         "../state/toolcrib/code.key",
-        "../state/toolcrib/trusted",
+        "../state/toolcrib/trusted.toml",
         "../data/toolcrib/plugins/new.wasm",
         // None of these directories is there: should one be let through, the test does this machine no harm.
         "/etc/no-such-directory/policy.toml",

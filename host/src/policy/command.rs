@@ -1,9 +1,10 @@
 //! Commands: parses a shell script once and answers what it would run.
 //!
-//! Who is asked next is `shell.rs`'s matter. The denylist guards against accidents, it is no boundary: a word known
-//! only at run time (`$X -rf /`), an alias, a script in a file or on standard input, a program that starts others, all
-//! pass. What a command may reach is the sandbox's to say.
+//! Who is asked next is `shell.rs`'s matter. The denylist guards against accidents, it is not a boundary: a word known
+//! only at run time (`$X -rf /`, `rm -rf "$DIR/"`), an alias, a script in a file or on standard input, a program that
+//! starts others, all pass. What a command may reach is the sandbox's to say.
 
+mod brace;
 mod cost;
 mod denylist;
 mod large_stack;

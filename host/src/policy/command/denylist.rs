@@ -20,7 +20,7 @@ struct Pattern {
 /// All in lower case.
 #[derive(Clone, Debug)]
 enum Form {
-    /// One simple command: its name and the words to find after it.
+    /// One simple command: its name and the words to find after it, in this order.
     Words { name: String, rest: Vec<String> },
     /// Anything else, without its whitespace.
     Text(String),
@@ -78,16 +78,38 @@ fn squeezed(text: &str) -> String {
 fn matches(name: &str, rest: &[String], words: &[String]) -> bool {
     let Some((first, later)) = words.split_first() else { return false };
     let first = basename(first).to_ascii_lowercase();
-    let Some((last, middle)) = rest.split_last() else {
+    if rest.is_empty() {
         return first.strip_prefix(name).is_some_and(|more| more.is_empty() || more.starts_with(['.', '-']));
-    };
+    }
     if first != name {
         return false;
     }
     let later: Vec<String> = later.iter().map(|word| word.to_ascii_lowercase()).collect();
     let mut unread = later.iter();
-    middle.iter().all(|want| has_flags(want, &later) || unread.any(|word| word == want))
-        && (has_flags(last, &later) || unread.any(|word| word.starts_with(last.as_str())))
+    rest.iter().all(|want| has_flags(want, &later) || unread.any(|word| is_meant(want, word)))
+}
+
+/// Whether a word of a command is the one that a pattern means: the same word, a path by another spelling, or what begins so where the
+/// pattern ends in `=`.
+fn is_meant(want: &str, word: &str) -> bool {
+    word == want
+        || want.ends_with('=') && word.starts_with(want)
+        || want.starts_with('/') && word.starts_with('/') && normal(want) == normal(word)
+}
+
+/// The components of an absolute path. All that is in a directory (`/*`) stands for the directory.
+fn normal(path: &str) -> Vec<&str> {
+    let mut components = Vec::new();
+    for component in path.split('/') {
+        match component {
+            "" | "." => {}
+            ".." => drop(components.pop()),
+            component => components.push(component),
+        }
+    }
+    let all = ["*", ".*", ".[!.]*", "?*"];
+    components.truncate(components.len() - usize::from(components.last().is_some_and(|last| all.contains(last))));
+    components
 }
 
 /// Whether `want` is a cluster of short options, and all of them are among `words`, however split. An option of two

@@ -3,7 +3,7 @@
 //! Every `match` on the syntax tree names all variants, so that a new one does not compile.
 
 use super::wrapper::{self, Wrapped};
-use super::{Command, MAX_DEPTH, Unparsable, cost, lexer, word};
+use super::{Command, MAX_DEPTH, Unparsable, brace, cost, lexer, word};
 use brush_parser::ast::{
     self, AndOr, AndOrList, CommandPrefixOrSuffixItem as Item, CompoundCommand, CompoundList, ExtendedTestExpr,
     IoFileRedirectTarget, IoRedirect, Pipeline, RedirectList, SeparatorOperator, SimpleCommand,
@@ -195,13 +195,14 @@ impl Reader {
         let place = Place { line, ..place };
         self.items(simple.prefix.iter().flat_map(|prefix| &prefix.0), place)?;
         let Some(name) = &simple.word_or_name else { return Ok(()) };
-        let mut words = vec![self.word(name, place)?];
+        let mut words = self.in_braces(name, place)?;
         // A shell without the keyword runs the program `time`, which has options.
-        if timed && words[0].starts_with('-') {
+        if timed && words.first().is_some_and(|word| word.starts_with('-')) {
             words.insert(0, "time".to_owned());
         }
         words.extend(self.items(simple.suffix.iter().flat_map(|suffix| &suffix.0), place)?);
-        self.record(words, place)
+        // `{,}` alone is nothing.
+        if words.is_empty() { Ok(()) } else { self.record(words, place) }
     }
 
     fn items<'i>(&mut self, items: impl Iterator<Item = &'i Item>, place: Place) -> Result<Vec<String>, Unparsable> {
@@ -210,7 +211,7 @@ impl Reader {
             match item {
                 Item::IoRedirect(redirect) => self.redirect(redirect, place)?,
                 // The word of an assignment has its value in it, and all of an array.
-                Item::Word(word) | Item::AssignmentWord(_, word) => words.push(self.word(word, place)?),
+                Item::Word(word) | Item::AssignmentWord(_, word) => words.extend(self.in_braces(word, place)?),
                 Item::ProcessSubstitution(_, subshell) => {
                     self.list(&subshell.list, place.child())?;
                     words.push("<()".to_owned());
@@ -232,12 +233,22 @@ impl Reader {
     }
 
     fn words<'w>(&mut self, words: impl IntoIterator<Item = &'w Word>, place: Place) -> Done {
-        words.into_iter().try_for_each(|word| self.word(word, place).map(drop))
+        words.into_iter().try_for_each(|word| self.word(word, place))
+    }
+
+    /// Returns the words that a word becomes, without quotes.
+    fn in_braces(&mut self, word: &Word, place: Place) -> Result<Vec<String>, Unparsable> {
+        let words = brace::expand(&word.value, place.depth)?;
+        words.iter().map(|word| self.unquoted(word, place)).collect()
+    }
+
+    fn word(&mut self, word: &Word, place: Place) -> Done {
+        self.unquoted(&word.value, place).map(drop)
     }
 
     /// Returns the word without its quotes.
-    fn word(&mut self, word: &Word, place: Place) -> Result<String, Unparsable> {
-        let expansion = word::word(&word.value, place.depth)?;
+    fn unquoted(&mut self, word: &str, place: Place) -> Result<String, Unparsable> {
+        let expansion = word::word(word, place.depth)?;
         self.expansions(expansion.runs, place)?;
         Ok(expansion.shown)
     }

@@ -85,6 +85,21 @@ impl<'t> Scanner<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
+    /// Reads past one unquoted character, or one quoted or expanded part.
+    pub(super) fn element(&mut self) -> Done {
+        match self.peek() {
+            Some(b'\\') => {
+                self.at += 1;
+                self.keep();
+                Ok(())
+            }
+            Some(b'\'') => self.single(),
+            Some(b'"') => self.double(),
+            Some(b'<' | b'>') if self.text[self.at + 1..].starts_with('(') => self.deeper(|this| this.run(2)),
+            _ => self.step(false),
+        }
+    }
+
     /// Reads past one word of a command, and returns it as it is written.
     pub(super) fn raw_word(&mut self, extended_globs: bool) -> Result<&'t str, Unparsable> {
         let start = self.at;

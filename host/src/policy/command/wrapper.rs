@@ -105,6 +105,31 @@ static WRAPPERS: &[Wrapper] = &[
         long: "description gid machine property setenv slice uid unit working-directory",
         ..WORDS
     },
+    // `systemctl reboot` is `reboot`.
+    Wrapper {
+        names: "systemctl loginctl",
+        valued: "HMPnopst",
+        long: "host job-mode kill-whom lines machine output property root signal state type what when",
+        ..WORDS
+    },
+    Wrapper {
+        names: "run0",
+        valued: "Dgu",
+        long: "chdir description group machine property setenv slice unit user",
+        ..WORDS
+    },
+    Wrapper {
+        names: "setpriv",
+        long: "ambient-caps apparmor-profile bounding-set egid euid groups inh-caps pdeathsig ptracer regid reset-env reuid rgid \
+               ruid securebits selinux-label",
+        ..WORDS
+    },
+    Wrapper {
+        names: "prlimit choom numactl",
+        valued: "CNPilmnp",
+        long: "adjust cpunodebind interleave membind pid",
+        ..WORDS
+    },
     Wrapper { names: "systemd-inhibit", long: "mode what who why", ..WORDS },
     Wrapper {
         names: "xargs gxargs",
