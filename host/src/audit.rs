@@ -1,14 +1,16 @@
 //! The audit trail: one line when a call is accepted, one with its outcome; append-only, a single write each.
 //!
-//! A call that is dropped half-way still gets its outcome line (`call.rs`). The trail is not synced per call.
+//! A call that is dropped half-way still gets its outcome line (`call.rs`). The trail is not synced per call. A line that cannot be written
+//! is told: it refuses the call where settings require a record (`audit.required`), else the result says that it is missing.
 
-use crate::disk::OwnDir;
-use crate::envelope::Failure;
+use crate::disk::{OwnDir, told};
+use crate::envelope::{Failure, Kind};
 use crate::policy::approval::Declaration;
 use crate::sanitize;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, SystemTime};
 
 /// Its file, in the state directory.
@@ -19,8 +21,19 @@ const TEXT_CHARS: usize = 1024;
 /// Actions that a line tells one by one; of the others it has the number.
 const ACTIONS_TOLD: usize = 100;
 
-/// An open trail, or none when the home cannot be written (the host says so once).
-pub struct Audit(Option<File>);
+/// The trail of a host.
+pub struct Audit {
+    place: Place,
+    /// A call that is not recorded is refused.
+    required: bool,
+}
+
+/// Where the trail is.
+enum Place {
+    State(OwnDir),
+    /// Nowhere, for this reason; the host said so when it started.
+    Nowhere(String),
+}
 
 /// One thing that a call did or was refused.
 #[derive(Clone, Debug, Serialize)]
@@ -109,38 +122,85 @@ struct Line<'l> {
 }
 
 impl Audit {
-    /// Opens the trail for appending; only this user may read it.
+    /// Keeps the trail in the state directory. Where it cannot be kept, the host goes on without, unless it is required.
     ///
     /// # Errors
     ///
-    /// When the file cannot be made, or is not this user's own.
-    pub(crate) fn open(state: &OwnDir) -> io::Result<Self> {
-        Ok(Self(Some(state.append(TRAIL)?)))
+    /// Also why it cannot be kept: the directory cannot be used, or the file is not this user's own.
+    pub(crate) fn open(state: io::Result<OwnDir>, required: bool) -> (Self, Option<io::Error>) {
+        match state.and_then(|state| state.append(TRAIL).map(|_| state)) {
+            Ok(state) => (Self { place: Place::State(state), required }, None),
+            Err(error) => (Self { place: Place::Nowhere(told(&error)), required }, Some(error)),
+        }
     }
 
-    /// Keeps nothing.
-    #[must_use]
-    pub fn none() -> Self {
-        Self(None)
+    /// Records that a call begins. Returns what its result has to say if it is not on record.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` when a record is required and cannot be made: nothing may happen then.
+    pub(crate) fn accepted(&self, subject: Subject<'_>) -> Result<Option<String>, Failure> {
+        let reason = match &self.place {
+            Place::State(state) => match append(state, subject, Entry::Accepted) {
+                Ok(()) => return Ok(None),
+                Err(error) => told(&error),
+            },
+            Place::Nowhere(_) if !self.required => return Ok(None),
+            Place::Nowhere(reason) => reason.clone(),
+        };
+        if !self.required {
+            return Ok(Some(format!("this call is not in the audit trail: {reason}")));
+        }
+        let message = format!("no call runs without a line in the audit trail (`audit.required`): {reason}");
+        Err(Failure::new(Kind::Unavailable, message)
+            .hint("make room for the trail and let this user write it, then try again"))
     }
 
-    pub(crate) fn accepted(&self, subject: Subject<'_>) {
-        self.write(subject, Entry::Accepted);
-    }
-
-    pub(crate) fn outcome(&self, subject: Subject<'_>, failure: Option<&Failure>, spent: Duration, actions: &Actions) {
+    /// Records how a call ended. Returns what its result has to say if that is not on record.
+    pub(crate) fn outcome(
+        &self,
+        subject: Subject<'_>,
+        failure: Option<&Failure>,
+        spent: Duration,
+        actions: &Actions,
+    ) -> Option<String> {
+        let Place::State(state) = &self.place else { return None };
         let outcome = failure.map_or("ok", |failure| failure.kind.name());
         let message = failure.map(|failure| line(&failure.message));
-        let (duration_ms, Actions { told, more }) = (spent.as_millis(), actions);
-        self.write(subject, Entry::Outcome { outcome, message, duration_ms, actions: told, more_actions: *more });
+        let (duration_ms, Actions { told: actions, more }) = (spent.as_millis(), actions);
+        let entry = Entry::Outcome { outcome, message, duration_ms, actions, more_actions: *more };
+        let error = append(state, subject, entry).err()?;
+        Some(format!("the outcome of this call is not in the audit trail: {}", told(&error)))
     }
+}
 
-    fn write(&self, subject: Subject<'_>, entry: Entry<'_>) {
-        let Some(mut file) = self.0.as_ref() else { return };
-        let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
-        let mut line = serde_json::to_vec(&Line { time, subject, entry }).expect("an audit line is plain data");
-        line.push(b'\n');
-        // A full disk must not end calls that are under way; locked deployments decide otherwise.
-        let _ = file.write_all(&line);
+/// Adds a line. The file is opened for each: it may be moved away, removed or become unusable at any time.
+fn append(state: &OwnDir, subject: Subject<'_>, entry: Entry<'_>) -> io::Result<()> {
+    let file = state.append(TRAIL)?;
+    let time = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
+    // A disk that filled up, or a machine that went down, left part of a line: ours begins on a line of its own.
+    let mut line = if is_torn(&file)? { vec![b'\n'] } else { Vec::new() };
+    serde_json::to_writer(&mut line, &Line { time, subject, entry }).expect("an audit line is plain data");
+    line.push(b'\n');
+    match write_once(&file, &line)? {
+        written if written == line.len() => Ok(()),
+        // To write the rest would glue it to whatever another process has added by now.
+        _ => Err(io::Error::from(io::ErrorKind::StorageFull)),
+    }
+}
+
+fn is_torn(file: &File) -> io::Result<bool> {
+    let Some(last) = file.metadata()?.len().checked_sub(1) else { return Ok(false) };
+    let mut byte = [b'\n'];
+    file.read_exact_at(&mut byte, last)?;
+    Ok(byte != [b'\n'])
+}
+
+fn write_once(mut file: &File, line: &[u8]) -> io::Result<usize> {
+    loop {
+        match file.write(line) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
     }
 }

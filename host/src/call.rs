@@ -94,9 +94,12 @@ impl Host {
     /// Takes a request to its envelope. Whatever happens on the way, there is exactly one outcome.
     pub async fn call(&self, request: Request, context: &CallContext) -> Envelope {
         let call = Call::begin(self, &request, context);
-        // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.
-        let outcome = call.bounded(Box::pin(self.try_call(&request, context, &call))).await;
-        call.finish(outcome)
+        let (unrecorded, outcome) = match self.audit.accepted(call.subject()) {
+            // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.
+            Ok(unrecorded) => (unrecorded, call.bounded(Box::pin(self.try_call(&request, context, &call))).await),
+            Err(refused) => (None, Err(refused)),
+        };
+        call.finish(outcome, unrecorded)
     }
 
     async fn try_call(&self, request: &Request, context: &CallContext, call: &Call<'_>) -> Result<Output, Failure> {
@@ -199,9 +202,7 @@ impl<'h> Call<'h> {
             limits: host.policy.config().limits.clone(),
         });
         let plugin = OnceLock::new();
-        let call = Self { audit: &host.audit, scope: Arc::new(scope), plugin, begin: Instant::now(), finished: false };
-        host.audit.accepted(call.subject());
-        call
+        Self { audit: &host.audit, scope: Arc::new(scope), plugin, begin: Instant::now(), finished: false }
     }
 
     fn subject(&self) -> Subject<'_> {
@@ -245,22 +246,27 @@ impl<'h> Call<'h> {
         }
     }
 
-    /// Makes the envelope: clean texts, one audit line, one last event.
-    fn finish(mut self, outcome: Result<Output, Failure>) -> Envelope {
-        let outcome = outcome.map(clean_output).map_err(clean_failure);
+    /// Makes the envelope: clean texts, one audit line, one last event. `unrecorded` says that the audit trail lacks its first line.
+    fn finish(mut self, outcome: Result<Output, Failure>, unrecorded: Option<String>) -> Envelope {
+        let mut outcome = outcome.map(clean_output).map_err(clean_failure);
         if outcome.is_ok() && self.scope.has_touched_state() {
             self.scope.session.forget_failures();
         }
-        self.close(outcome.as_ref().err());
+        let without_outcome = self.close(outcome.as_ref().err());
+        if let Ok(output) = &mut outcome {
+            output.notices.extend(unrecorded.or(without_outcome));
+        }
         Envelope { kept: self.scope.kept(), ..Envelope::new(outcome) }
     }
 
-    fn close(&mut self, failure: Option<&Failure>) {
+    /// Returns what the result has to say where the audit trail lacks its outcome.
+    fn close(&mut self, failure: Option<&Failure>) -> Option<String> {
         self.finished = true;
-        self.audit.outcome(self.subject(), failure, self.begin.elapsed(), &self.scope.actions());
+        let told = self.audit.outcome(self.subject(), failure, self.begin.elapsed(), &self.scope.actions());
         let outcome = failure.map_or("ok", |failure| failure.kind.name());
         // The outcome stands; a sink that fails at it must not take the caller's answer away.
         let _ = catch_unwind(AssertUnwindSafe(|| self.scope.emit(Event::Completed { outcome })));
+        told
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Config {
     pub tools: Tools,
     /// How people are asked.
     pub approval: Approval,
+    /// The record of calls.
+    pub audit: Audit,
     /// Where tools act.
     pub backend: Backend,
     /// How hosts are reached.
@@ -170,6 +172,14 @@ pub struct Approval {
     /// How long a person is waited for, in milliseconds.
     #[serde(deserialize_with = "between::<1, YEAR_MS, _>")]
     pub timeout_ms: u64,
+}
+
+/// `[audit]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Audit {
+    /// Whether a call that cannot be recorded is refused.
+    pub required: bool,
 }
 
 /// `[limits]`; each name ends with its unit, counts have none.

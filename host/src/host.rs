@@ -38,10 +38,8 @@ impl Host {
             or_without("compiled code is not kept", error);
             CodeCache::none()
         });
-        let audit = state().and_then(|state| Audit::open(&state)).unwrap_or_else(|error| {
-            or_without("nothing is audited", error);
-            Audit::none()
-        });
+        let (audit, unaudited) = Audit::open(state(), settings.config.audit.required);
+        unaudited.into_iter().for_each(|error| or_without("nothing is audited", error));
         let (stream, total) = (limits.kept_stream_mib << 20, limits.kept_total_mib << 20);
         let output = state().and_then(|_| OutputStore::open(dirs.output(), stream, total)).unwrap_or_else(|error| {
             or_without("cut output is not kept", error);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use toolcrib::call::{Arguments, CallContext, Request};
+use toolcrib::envelope::Kind;
 use toolcrib::policy::approval::Answer;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,10 +125,56 @@ async fn a_long_command_is_on_record_in_part() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_does_not_end_calls() {
+async fn a_line_after_a_torn_one_begins_on_a_line_of_its_own() {
+    let host = small_host();
+    host.result("time", json!({})).await;
+    let trail = host.dirs().audit();
+    let before = std::fs::read_to_string(&trail).unwrap();
+    std::fs::write(&trail, format!("{before}{{\"time\":\"2026-")).unwrap();
+    host.result("time", json!({})).await;
+    let after = std::fs::read_to_string(&trail).unwrap();
+    let lines: Vec<&str> = after.lines().collect();
+    assert_eq!((lines.len(), lines[2]), (5, "{\"time\":\"2026-"));
+    assert!(lines[3..].iter().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{after}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trail_that_is_removed_or_moved_away_is_begun_anew() {
     let host = small_host();
     let trail = host.dirs().audit();
-    std::fs::create_dir_all(trail.parent().unwrap()).unwrap();
-    std::os::unix::fs::symlink("/dev/full", &trail).unwrap();
     host.result("time", json!({})).await;
+    std::fs::rename(&trail, trail.with_extension("old")).unwrap();
+    host.result("time", json!({})).await;
+    std::fs::remove_file(&trail).unwrap();
+    host.result("time", json!({})).await;
+    assert_eq!(outcomes(&host.audit()), ["ok"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trail_that_cannot_be_written_any_more_is_told_with_each_result() {
+    let host = small_host();
+    let trail = host.dirs().audit();
+    host.result("time", json!({})).await;
+    std::fs::remove_file(&trail).unwrap();
+    std::fs::create_dir(&trail).unwrap();
+    let envelope = host.call("time", json!({})).await;
+    let notices = envelope.outcome.unwrap().notices;
+    let told = format!("this call is not in the audit trail: `{}` is not a regular file", trail.display());
+    assert!(notices.len() == 1 && notices[0].starts_with(&told), "{notices:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_record_is_required_a_call_without_one_does_nothing() {
+    let host = small_host().set("audit.required=true");
+    std::fs::create_dir_all(host.dirs().audit()).unwrap();
+    let failure = host.shell_failure("touch ran").await;
+    let told = format!(
+        "no call runs without a line in the audit trail (`audit.required`): `{}` is not a regular file",
+        host.dirs().audit().display()
+    );
+    assert!(failure.kind == Kind::Unavailable && failure.message.starts_with(&told), "{failure:?}");
+    assert!(!host.work().join("ran").exists());
+    let host = small_host().set("audit.required=false").policy("audit.required = true");
+    std::fs::create_dir_all(host.dirs().audit()).unwrap();
+    assert_eq!(host.shell_failure("touch ran").await.kind, Kind::Unavailable);
 }

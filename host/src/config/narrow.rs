@@ -46,7 +46,7 @@ use Rule::{
 };
 
 /// Every setting; `*` stands for the name of a plugin.
-pub(super) const RULES: [(&str, Rule); 65] = [
+pub(super) const RULES: [(&str, Rule); 66] = [
     ("agent.name", Never),
     ("tools.shell_enabled", And),
     ("tools.shell_confirm", Or),
@@ -65,6 +65,7 @@ pub(super) const RULES: [(&str, Rule); 65] = [
     ("tools.search_endpoint", Never),
     ("approval.allow_yes", And),
     ("approval.timeout_ms", Min),
+    ("audit.required", Or),
     ("backend.container", Never),
     ("backend.engine", Never),
     ("backend.socket", Never),
@@ -324,7 +325,7 @@ mod tests {
         let places: Vec<_> =
             RULES.iter().map(|(key, _)| text.find(&format!("\n{} =", key.rsplit('.').next().unwrap()))).collect();
         let shared: Vec<_> = places.into_iter().flatten().collect();
-        assert_eq!(shared.len(), 57);
+        assert_eq!(shared.len(), 58);
         assert!(shared.is_sorted());
     }
 
