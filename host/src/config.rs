@@ -595,7 +595,7 @@ pub fn is_never_passed(name: &str) -> bool {
     let is_name = bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     !is_name
-        || name == crate::backend::CALL_MARK
+        || [crate::backend::CALL_MARK, crate::mcp::token::VARIABLE].contains(&name)
         || LOADER_HOOKS.split_whitespace().chain(SHELL_HOOKS.split_whitespace()).any(is_hook)
 }
 
@@ -727,6 +727,8 @@ mod tests {
             "INPUTRC",
             "HISTFILE",
             "SHELL",
+            "TOOLCRIB_CALL",
+            "TOOLCRIB_TOKEN",
         ] {
             assert!(is_never_passed(name), "{name}");
         }

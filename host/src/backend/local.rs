@@ -91,10 +91,16 @@ pub(crate) fn own_children() {
     tree::own_children();
 }
 
+/// Declares that this program leaves no core dump, which would show its memory. Commands leave theirs as before.
+pub(crate) fn leave_no_core() {
+    spawn::leave_no_core();
+}
+
 /// Becomes another program, which takes over this terminal; returns only why it could not.
 #[expect(clippy::disallowed_methods, reason = "this is where processes are started, and this one is replaced")]
 pub(crate) fn become_program(argv: &[OsString]) -> io::Error {
     use std::os::unix::process::CommandExt;
+    spawn::leave_core_again();
     std::process::Command::new(&argv[0]).args(&argv[1..]).exec()
 }
 

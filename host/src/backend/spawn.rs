@@ -4,10 +4,31 @@
 //! host's memory until it executes, as `posix_spawn` does; the standard library's form of that has no way to make a session.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::process::{Resource, Rlimit};
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The size of core dumps as this program was given it, once it has given up its own.
+static CORE: OnceLock<Rlimit> = OnceLock::new();
+
+/// Makes this program leave no core dump; what it starts may leave one as before.
+pub(super) fn leave_no_core() {
+    let given = *CORE.get_or_init(|| rustix::process::getrlimit(Resource::Core));
+    // Not 0: a program that the kernel pipes dumps to gets them whatever the limit is, but for 1, which the kernel takes as "not at all".
+    let least = given.maximum.map_or(1, |most| most.min(1));
+    // A limit that is below what it was can always be set.
+    let _ = rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(least), ..given });
+}
+
+/// Takes [`leave_no_core`] back, for what takes this program's place.
+pub(super) fn leave_core_again() {
+    if let Some(given) = CORE.get() {
+        let _ = rustix::process::setrlimit(Resource::Core, *given);
+    }
+}
 
 /// What to execute.
 pub(super) struct Program<'p> {
@@ -74,6 +95,7 @@ struct Shared {
     variables: Vec<*const libc::c_char>,
     directory: *const libc::c_char,
     standard: [libc::c_int; 3],
+    core: Option<libc::rlimit>,
     error: libc::c_int,
 }
 
@@ -90,6 +112,10 @@ fn start(image: &Image, standard: [BorrowedFd<'_>; 3]) -> io::Result<(u32, Owned
         variables: pointers(&image.variables),
         directory: image.directory.as_ptr(),
         standard: standard.map(|fd| fd.as_raw_fd()),
+        core: CORE.get().map(|given| libc::rlimit {
+            rlim_cur: given.current.unwrap_or(libc::RLIM_INFINITY),
+            rlim_max: given.maximum.unwrap_or(libc::RLIM_INFINITY),
+        }),
         error: 0,
     };
     let mut stack = vec![0_u128; CHILD_STACK / size_of::<u128>()];
@@ -135,6 +161,9 @@ extern "C" fn child(shared: *mut libc::c_void) -> libc::c_int {
             libc::dup2(source, i32::try_from(target).unwrap_or_default());
         }
         libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
+        if let Some(core) = &shared.core {
+            libc::setrlimit(libc::RLIMIT_CORE, core);
+        }
         // The standard library ignores it in the host, and that would be inherited.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         let mut none: libc::sigset_t = std::mem::zeroed();

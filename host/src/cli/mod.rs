@@ -6,6 +6,7 @@ mod doctor;
 mod panes;
 mod plugin;
 mod policy;
+mod process;
 mod run;
 mod serve;
 mod setup;
@@ -182,6 +183,7 @@ fn version() -> &'static str {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = parse();
+    let secrets = process::seal();
     if let Command::Compile { cpu_ms, memory_mib } = cli.command {
         return compile(cpu_ms, memory_mib);
     }
@@ -191,7 +193,7 @@ pub fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return report(&Failure::new(Kind::Internal, format!("no threads to run on: {error}"))),
     };
-    let code = runtime.block_on(dispatch(cli)).unwrap_or_else(|failure| {
+    let code = runtime.block_on(dispatch(cli, secrets)).unwrap_or_else(|failure| {
         let code = report(&failure);
         // Outside of a call only a signal cancels.
         if failure.kind == Kind::Cancelled { ExitCode::from(INTERRUPTED) } else { code }
@@ -213,13 +215,13 @@ fn compile(cpu_ms: u64, memory_mib: u64) -> ExitCode {
     }
 }
 
-async fn dispatch(cli: Cli) -> Result<ExitCode, Failure> {
+async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failure> {
     let global = &cli.global;
     match cli.command {
         Command::Tools(arguments) => tools::run(global, &arguments).await,
         Command::Call(arguments) => call::run(global, arguments).await,
         Command::Run(arguments) => run::run(global, &arguments).await,
-        Command::Serve(arguments) => serve::run(global, arguments).await,
+        Command::Serve(arguments) => serve::run(global, arguments, secrets.token).await,
         Command::Plugin(arguments) => plugin::run(global, arguments).await,
         Command::Attach(arguments) => panes::attach(global, &arguments).await,
         Command::Sessions(arguments) => panes::sessions(global, &arguments).await,

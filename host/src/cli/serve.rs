@@ -6,9 +6,10 @@ use super::{Global, INTERRUPTED, notice};
 use crate::call::CallContext;
 use crate::envelope::{Failure, Kind};
 use crate::mcp::http::{self, Options};
-use crate::mcp::token::Token;
+use crate::mcp::token::{self, Token};
 use crate::mcp::{Catalog, Door, Notices, stdio};
 use rmcp::ServerHandler;
+use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -18,8 +19,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Where HTTP is served when only `--http` is said.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8722";
-/// The token, in the environment.
-const TOKEN_VARIABLE: &str = "TOOLCRIB_TOKEN";
 /// How long calls in flight may take to end when the client has gone.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
@@ -57,16 +56,16 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     port.or_else(|_| text.parse()).map_err(|_| "give a port, or an address with a port, such as 127.0.0.1:8722".into())
 }
 
-pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCode, Failure> {
+pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsString>) -> Result<ExitCode, Failure> {
     let setup = Setup::serving(global).await?;
     let stop = setup.context.cancel.clone();
     cancel_on_signal(stop.clone())?;
     #[cfg(feature = "conformance")]
     if arguments.conformance {
-        let options = options(&setup, arguments)?.expect("it needs --http");
+        let options = options(&setup, arguments, token)?.expect("it needs --http");
         return over_http(options, crate::mcp::conformance::Fixture::new(), stop).await;
     }
-    let options = options(&setup, arguments)?;
+    let options = options(&setup, arguments, token)?;
     let door = door(global, &setup, if options.is_some() { "mcp:http" } else { "mcp:stdio" });
     let served = match options {
         Some(options) => over_http(options, door.clone(), stop.clone()).await,
@@ -88,13 +87,13 @@ fn door(global: &Global, setup: &Setup, principal: &str) -> Door {
 }
 
 /// How HTTP is served, if it is; and what the user has to know of it.
-fn options(setup: &Setup, arguments: Arguments) -> Result<Option<Options>, Failure> {
+fn options(setup: &Setup, arguments: Arguments, given: Option<OsString>) -> Result<Option<Options>, Failure> {
     let Some(listen) = arguments.http else { return Ok(None) };
     if arguments.no_auth && !listen.ip().is_loopback() {
         return Err(usage(format!("`--no-auth` at {listen} would let everybody in"))
             .hint("listen on loopback, or leave `--no-auth` away"));
     }
-    let token = if arguments.no_auth { None } else { Some(token(setup, arguments.token_file)?) };
+    let token = if arguments.no_auth { None } else { Some(token(setup, arguments.token_file, given)?) };
     if !listen.ip().is_loopback() {
         notice("the connection is not encrypted: put a proxy with TLS or a tunnel before it");
     }
@@ -107,13 +106,13 @@ fn options(setup: &Setup, arguments: Arguments) -> Result<Option<Options>, Failu
     Ok(Some(Options { listen, token, hosts: arguments.allow_host, origins: arguments.allow_origin }))
 }
 
-fn token(setup: &Setup, file: Option<PathBuf>) -> Result<Token, Failure> {
+fn token(setup: &Setup, file: Option<PathBuf>, given: Option<OsString>) -> Result<Token, Failure> {
     if let Some(file) = file {
         return Token::read(&file);
     }
-    if let Some(text) = std::env::var_os(TOKEN_VARIABLE) {
+    if let Some(text) = given {
         // What is no text is no token either, and is refused as such.
-        return Token::new(&text.to_string_lossy(), TOKEN_VARIABLE);
+        return Token::new(&text.to_string_lossy(), token::VARIABLE);
     }
     let (token, path) = Token::kept(&setup.dirs)?;
     notice(&format!("the token that clients bear is in {}", path.display()));
