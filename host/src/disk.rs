@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 /// Nobody but the owner may do anything.
 const FILE_MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
+/// Who may do everything anyway.
+const ROOT: u32 = 0;
 /// The bits with which others may write, and all bits of others.
 const OTHERS_WRITE: u32 = 0o022;
 const OTHERS: u32 = 0o077;
@@ -235,6 +237,20 @@ impl OwnDir {
         // None: somebody removed or replaced it since it was opened.
         if found.st_nlink > 1 { Err(Foreign::Linked(path).into()) } else { Ok(file.into()) }
     }
+}
+
+/// Checks a file that decides what this program does, such as settings or a policy: this user's or root's, and written by nobody else. On
+/// what was opened: a path may lead elsewhere by then.
+///
+/// # Errors
+///
+/// Who else could have written it.
+pub(crate) fn check_obeyed(file: &File, path: &Path) -> io::Result<()> {
+    let found = rustix::fs::fstat(file)?;
+    if found.st_uid != ROOT {
+        check_owner(&found, path)?;
+    }
+    Ok(check_mode(&found, path, OTHERS_WRITE)?)
 }
 
 fn check_owner(found: &Stat, path: &Path) -> Result<(), Foreign> {

@@ -26,7 +26,7 @@ pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
     report.line(Verdict::Good, "version", super::version());
     match Setup::quiet(global).await {
         Ok(setup) => check(&mut report, &setup, global).await,
-        Err(fault) => report.line(Verdict::Bad, "settings", fault.message),
+        Err(fault) => report.fault("settings", &fault),
     }
     print(&report.text)?;
     Ok(ExitCode::from(u8::from(report.bad)))

@@ -3,7 +3,7 @@
 //! `read.rs` reads them, `narrow.rs` says what narrowing is; where files lie and what is trusted is the caller's.
 
 use super::narrow::{RULES, Rule};
-use super::read::{ConfigError, Leaf, Origin, Reader, defaults, get, put, read_text};
+use super::read::{Author, ConfigError, Leaf, Origin, Reader, defaults, get, put, read_text};
 use super::{Bounds, Config};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -80,7 +80,7 @@ impl Settings {
             draft.replace(plain.file(path, sources.user_required)?);
         }
         if let Some(path) = &sources.project
-            && let Some(text) = read_text(path, false)?
+            && let Some(text) = read_text(path, false, Author::Anybody)?
         {
             let leaves = Reader { start: path.parent(), ..plain }.text(path, &text)?;
             // The very text that is applied is the one that is compared.

@@ -6,10 +6,12 @@ use super::allowlist::locate;
 use super::narrow::{RULES, Rule, is_plugin_name, is_section, nearest, rule_of};
 use super::requests::prefix;
 use super::{Config, DEFAULT_TOML, HostPattern};
+use crate::disk::{check_obeyed, told};
 use serde::Deserialize;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Table, Value};
@@ -57,6 +59,9 @@ pub enum ConfigError {
         /// What the system says.
         reason: io::Error,
     },
+    /// A file that decides could have been written by another user.
+    #[error("settings are not obeyed that others could have written: {0}")]
+    NotObeyed(String),
     /// A source says what cannot be.
     #[error("{origin:#}: {message}")]
     Invalid {
@@ -96,7 +101,7 @@ pub(super) fn defaults() -> Table {
 impl Reader<'_> {
     /// Reads a file; none where there is no file that has to be.
     pub(super) fn file(&self, path: &Path, required: bool) -> Result<Vec<Leaf>, ConfigError> {
-        let text = read_text(path, required)?;
+        let text = read_text(path, required, Author::OursAlone)?;
         text.map_or_else(|| Ok(Vec::new()), |text| self.text(path, &text))
     }
 
@@ -255,21 +260,36 @@ fn invalid(origin: Origin, message: String) -> ConfigError {
     ConfigError::Invalid { origin, message }
 }
 
-pub(super) fn read_text(path: &Path, required: bool) -> Result<Option<String>, ConfigError> {
+/// Who may have written a file.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Author {
+    /// This user or root: the file decides.
+    OursAlone,
+    /// Anybody: the file is a project's, and only narrows until the user has accepted its bytes.
+    Anybody,
+}
+
+pub(super) fn read_text(path: &Path, required: bool, author: Author) -> Result<Option<String>, ConfigError> {
     let unreadable = |reason| ConfigError::Unreadable { path: path.to_owned(), reason };
-    let metadata = match fs::metadata(path) {
+    // A FIFO in the file's place must not keep us waiting.
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = match File::options().read(true).custom_flags(flags).open(path) {
         // A link that leads nowhere is a file that was meant to be read.
         Err(error) if error.kind() == ErrorKind::NotFound && !required && !path.is_symlink() => return Ok(None),
-        found => found.map_err(unreadable)?,
+        opened => opened.map_err(unreadable)?,
     };
+    let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(unreadable(io::Error::other("not a regular file")));
+    }
+    if author == Author::OursAlone {
+        check_obeyed(&file, path).map_err(|error| ConfigError::NotObeyed(told(&error)))?;
     }
     if metadata.len() > MAX_FILE_BYTES {
         return Err(unreadable(io::Error::other(format!("longer than {} KiB", MAX_FILE_BYTES >> 10))));
     }
     let mut text = String::new();
-    File::open(path).and_then(|file| file.take(MAX_FILE_BYTES).read_to_string(&mut text)).map_err(unreadable)?;
+    file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(unreadable)?;
     Ok(Some(text))
 }
 
@@ -337,7 +357,7 @@ mod tests {
     fn read(text: &[u8]) -> Result<Vec<Leaf>, String> {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f.toml");
-        fs::write(&path, text).unwrap();
+        std::fs::write(&path, text).unwrap();
         let reader = Reader { home: Path::new("/home/u"), start: None, is_policy: false, defaults: &defaults() };
         let shorten = |error: ConfigError| error.to_string().replace(&format!("{}/", directory.path().display()), "");
         reader.file(&path, true).map_err(shorten)
@@ -499,11 +519,34 @@ mod tests {
         assert!(read(&[b'#'; 300_000]).err().unwrap().ends_with("longer than 256 KiB"));
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f.toml");
-        assert!(matches!(read_text(&path, false), Ok(None)));
-        assert!(read_text(&path, true).is_err());
+        assert!(matches!(read_text(&path, false, Author::OursAlone), Ok(None)));
+        assert!(read_text(&path, true, Author::OursAlone).is_err());
         std::os::unix::fs::symlink("nowhere", &path).unwrap();
-        assert!(read_text(&path, false).is_err());
-        assert!(read_text(directory.path(), false).unwrap_err().to_string().ends_with("not a regular file"));
-        assert!(read_text(&Path::new("/dev/null").join("f.toml"), false).is_err());
+        assert!(read_text(&path, false, Author::OursAlone).is_err());
+        assert!(
+            read_text(directory.path(), false, Author::OursAlone)
+                .unwrap_err()
+                .to_string()
+                .ends_with("not a regular file")
+        );
+        assert!(read_text(&Path::new("/dev/null").join("f.toml"), false, Author::OursAlone).is_err());
+    }
+
+    #[test]
+    fn a_file_that_others_may_write_is_not_obeyed() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f.toml");
+        std::fs::write(&path, "tools.shell_confirm = false").unwrap();
+        for (mode, is_obeyed) in [(0o600, true), (0o644, true), (0o664, false), (0o646, false)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read_text(&path, true, Author::OursAlone).is_ok(), is_obeyed, "{mode:o}");
+            assert!(read_text(&path, true, Author::Anybody).is_ok(), "{mode:o}");
+        }
+        let told = format!(
+            "settings are not obeyed that others could have written: `{0}` can be written by others (mode 0646) (chmod go-w '{0}')",
+            path.display()
+        );
+        assert_eq!(read_text(&path, false, Author::OursAlone).unwrap_err().to_string(), told);
     }
 }
