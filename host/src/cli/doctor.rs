@@ -1,5 +1,6 @@
 //! `toolcrib doctor`: what this installation has, what it lacks, and what that costs.
 
+use super::sections::strays;
 use super::setup::Setup;
 use super::{Global, print};
 use crate::backend::{Finished, ProcessSpec, finish};
@@ -24,6 +25,7 @@ enum Verdict {
 pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
     let mut report = Report { text: String::new(), bad: false };
     report.line(Verdict::Good, "version", super::version());
+    report.line(Verdict::Good, "system", format!("{}: Toolcrib runs on Linux only", std::env::consts::OS));
     match Setup::quiet(global).await {
         Ok(setup) => check(&mut report, &setup, global).await,
         Err(fault) => report.fault("settings", &fault),
@@ -116,6 +118,10 @@ async fn plugins(report: &mut Report, setup: &Setup) {
     }
     for refused in setup.context.tools.refused() {
         report.line(Verdict::Bad, "plugin", format!("`{}` was refused: {}", refused.origin, refused.reason));
+    }
+    // What looks mistyped is among the notices already.
+    for stray in strays(&setup.settings, &setup.context.tools).iter().filter(|stray| !stray.is_mistyped()) {
+        report.line(Verdict::Note, "plugin", stray.to_string());
     }
     report.line(
         Verdict::Good,

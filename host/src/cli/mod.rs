@@ -8,6 +8,7 @@ mod plugin;
 mod policy;
 mod process;
 mod run;
+mod sections;
 mod serve;
 mod setup;
 mod terminal;
@@ -182,8 +183,8 @@ fn version() -> &'static str {
 /// Parses the command line, runs it, and says how the process should exit.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = parse();
     let secrets = process::seal();
+    let cli = parse();
     if let Command::Compile { cpu_ms, memory_mib } = cli.command {
         return compile(cpu_ms, memory_mib);
     }

@@ -1,5 +1,6 @@
 //! From the process's environment and flags to a host: the only place that reads either.
 
+use super::sections::{Stray, strays};
 use super::terminal::{Progress, Terminal};
 use super::{Global, PanesAt, notice};
 use crate::backend::Backend;
@@ -13,10 +14,11 @@ use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
 use crate::event::EventSink;
 use crate::policy::approval::Approver;
-use crate::policy::files::HOME_THERE;
+use crate::policy::files::{HOME_THERE, canonical};
 use crate::registry::{BUILTINS, Registry};
 use crate::sandbox::Compiler;
 use crate::tmux::{OwnPane, Panes, Tmux};
+use crate::workspace::Workspace;
 use clap::ValueEnum;
 use etcetera::BaseStrategy;
 use std::path::{Path, PathBuf};
@@ -25,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The operator's policy of this machine.
 const SYSTEM_POLICY: &str = "/etc/toolcrib/policy.toml";
-/// A project's settings, in the directory where Toolcrib is started.
+/// A project's settings, in the directory where Toolcrib is started or above it.
 pub(super) const PROJECT_SETTINGS: &str = "toolcrib.toml";
 
 /// Everything a subcommand needs.
@@ -90,6 +92,8 @@ impl Setup {
                 .hint("give `--plugins` a directory of .wasm files"));
         }
         let tools = Registry::load(BUILTINS, &plugins, &settings.config.limits);
+        let mistyped = strays(&settings, &tools).into_iter().filter(Stray::is_mistyped);
+        notices.extend(mistyped.map(|stray| stray.to_string()));
         let is_here = elsewhere.is_none();
         let local = || Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone())) as Arc<dyn Backend>;
         let backend = elsewhere.unwrap_or_else(local);
@@ -248,11 +252,23 @@ pub(super) fn dirs() -> Result<Dirs, Failure> {
     })
 }
 
+/// The nearest project's settings: in this directory or above it, up to the root of its repository, or to the home. Beyond these, a directory
+/// may be anybody's, such as `/tmp`.
+pub(super) fn project_settings(here: &Path, home: &Path, user: &Path) -> Option<PathBuf> {
+    let (repository, home) = (Workspace::find(here, home).root, canonical(home));
+    let is_in_repository = repository != here || here.join(".git").symlink_metadata().is_ok();
+    let last = if is_in_repository { &repository } else { &home };
+    let above = here.ancestors().skip(1).take_while(|directory| directory.starts_with(last));
+    let mut files = [here].into_iter().chain(above).map(|directory| directory.join(PROJECT_SETTINGS));
+    // A link that leads nowhere is meant to be read, too.
+    files.find(|file| file != user && file.symlink_metadata().is_ok())
+}
+
 pub(super) fn sources(global: &Global, dirs: &Dirs) -> Result<Sources, Failure> {
-    let project = working_directory()?.join(PROJECT_SETTINGS);
     let user = global.config.clone().unwrap_or_else(|| dirs.settings());
     // Started in the directory of the user's own settings, they are not a project's as well.
-    let project = Some(project).filter(|project| *project != user);
+    let here = working_directory()?;
+    let project = project_settings(&here, &dirs.home, &here.join(&user));
     let project_sha256 = project.as_ref().and_then(|project| super::trust::accepted(project, dirs));
     let system = PolicySource { path: SYSTEM_POLICY.into(), required: false };
     let added = global.policy.iter().map(|path| PolicySource { path: path.clone(), required: true });

@@ -1,7 +1,7 @@
 //! `toolcrib trust`: a project's settings may widen once the user has accepted their very bytes, in that directory.
 
 use super::print;
-use super::setup::{PROJECT_SETTINGS, dirs, usage, working_directory};
+use super::setup::{PROJECT_SETTINGS, dirs, project_settings, usage, working_directory};
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
@@ -18,7 +18,7 @@ const TRUSTED: &str = "trusted.toml";
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// The file to accept; ./toolcrib.toml when left away
+    /// The file to accept; default: the project's toolcrib.toml, in this directory or above it
     file: Option<PathBuf>,
     /// Take the acceptance back
     #[arg(long)]
@@ -55,7 +55,9 @@ impl Trusted {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let file = working_directory()?.join(arguments.file.as_deref().unwrap_or(Path::new(PROJECT_SETTINGS)));
+    let (here, dirs) = (working_directory()?, dirs()?);
+    let found = || project_settings(&here, &dirs.home, &dirs.settings()).unwrap_or_else(|| here.join(PROJECT_SETTINGS));
+    let file = arguments.file.as_ref().map_or_else(found, |file| here.join(file));
     if file.file_name().is_none_or(|name| name != PROJECT_SETTINGS) {
         return Err(usage(format!("`{}` is not a project's `{PROJECT_SETTINGS}`", file.display())));
     }
@@ -63,7 +65,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let directory = directory_of(&canonical(file.parent().unwrap_or(&file)))?;
     let shown = Path::new(&directory).join(PROJECT_SETTINGS);
     let cannot = |error: io::Error| Failure::new(Kind::Unavailable, format!("trust cannot be kept: {}", told(&error)));
-    let state = OwnDir::open(&dirs()?.state).map_err(cannot)?;
+    let state = OwnDir::open(&dirs.state).map_err(cannot)?;
     let mut trusted = Trusted::read(&state).map_err(cannot)?;
     trusted.project.retain(|project| project.directory != directory);
     if !arguments.revoke {

@@ -65,6 +65,11 @@ impl Origins {
     pub fn get(&self, key: &str) -> Option<&Origin> {
         self.0.get(key)
     }
+
+    /// Returns every dotted key that has an origin, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
 }
 
 impl Settings {

@@ -157,13 +157,23 @@ pub(super) fn is_section(key: &str) -> bool {
     RULES.iter().any(|(pattern, _)| covers(pattern, key) && segments(pattern) > segments(key))
 }
 
-/// Returns the setting, or for a key without a dot the section, whose key looks most like `key`.
+/// Returns the setting whose key looks most like `key`. A key without a dot may also be a section's, or a setting's without its section.
 pub(super) fn nearest(key: &str) -> Option<String> {
     let plugin = key.strip_prefix("plugin.").and_then(|rest| rest.split('.').next()).unwrap_or("NAME");
-    let sections = RULES.iter().filter(|_| !key.contains('.')).filter_map(|(pattern, _)| pattern.split('.').next());
-    let known = RULES.iter().map(|row| row.0).chain(sections).map(|pattern| pattern.replace('*', plugin));
-    let rated = known.map(|candidate| (strsim::jaro_winkler(key, &candidate), candidate));
+    let is_bare = !key.contains('.');
+    let rated = RULES.iter().map(|row| row.0).flat_map(|pattern| {
+        let (section, last) =
+            (pattern.split('.').next().unwrap_or(pattern), pattern.rsplit('.').next().unwrap_or(pattern));
+        let whole = pattern.replace('*', plugin);
+        let bare =
+            [(section, section.to_owned()), (last, whole.clone())].map(|(like, meant)| (likeness(key, like), meant));
+        [(likeness(key, &whole), whole)].into_iter().chain(bare.into_iter().filter(move |_| is_bare))
+    });
     rated.filter(|(likeness, _)| *likeness > 0.85).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)
+}
+
+fn likeness(one: &str, other: &str) -> f64 {
+    strsim::jaro_winkler(one, other)
 }
 
 /// Returns whether `name` can be the name of a plugin.
@@ -353,6 +363,9 @@ mod tests {
         assert_eq!(nearest("plugin.x.files.reads").as_deref(), Some("plugin.x.files.read"));
         assert_eq!(nearest("plugin.x.http.host").as_deref(), Some("plugin.x.http.hosts"));
         assert_eq!(nearest("tools.fetch_allowed_domain").as_deref(), Some("tools.fetch_allowed_domains"));
+        assert_eq!(nearest("shell_confirm").as_deref(), Some("tools.shell_confirm"));
+        assert_eq!(nearest("shell_confrim").as_deref(), Some("tools.shell_confirm"));
+        assert_eq!(nearest("tool").as_deref(), Some("tools"));
         assert_eq!(nearest("zzz"), None);
     }
 }
