@@ -180,3 +180,87 @@ fn a_value_out_of_its_range_is_told_with_the_range() {
     let told = stderr(&Program::new().run(&["--set", "limits.memory_mib=0", "call", "time"]));
     assert!(told.contains("`limits.memory_mib`: must be 1 to 4096, not 0"), "{told}");
 }
+
+/// What `config show --origin` says of `call_ms` when started in this directory.
+fn call_ms_in(program: &Program, directory: &str) -> String {
+    let mut command = program.command(&["config", "show", "--origin"]);
+    let output = command.current_dir(program.path(directory)).stdin(Stdio::null()).output().unwrap();
+    shown(&succeeded(&output), "call_ms").to_owned()
+}
+
+#[test]
+fn a_projects_file_counts_below_it_up_to_the_root_of_its_repository() {
+    let program = Program::new();
+    program.write("toolcrib.toml", "limits.call_ms = 1\n");
+    program.write("repository/toolcrib.toml", "limits.call_ms = 2\n");
+    program.write("repository/near/toolcrib.toml", "limits.call_ms = 3\n");
+    for directory in ["repository/.git", "repository/a/b", "repository/near/c", "bare/.git", "bare/d"] {
+        std::fs::create_dir_all(program.path(directory)).unwrap();
+    }
+    let narrowed = |milliseconds: u32, file: &str| {
+        format!("call_ms = {milliseconds}  # narrowed by {}:1", program.path(file).display())
+    };
+    for directory in ["repository", "repository/a", "repository/a/b"] {
+        assert_eq!(call_ms_in(&program, directory), narrowed(2, "repository/toolcrib.toml"), "{directory}");
+    }
+    assert_eq!(call_ms_in(&program, "repository/near/c"), narrowed(3, "repository/near/toolcrib.toml"), "the nearest");
+    for directory in ["bare", "bare/d", "work"] {
+        assert_eq!(call_ms_in(&program, directory), "call_ms = 60000  # default", "{directory}: what lies beyond");
+    }
+}
+
+#[test]
+fn without_a_repository_a_projects_file_counts_up_to_the_home() {
+    let program = Program::new();
+    program.write("toolcrib.toml", "limits.call_ms = 1\n");
+    std::fs::create_dir_all(program.path("home/a/b")).unwrap();
+    assert_eq!(call_ms_in(&program, "home/a/b"), "call_ms = 60000  # default");
+    program.write("home/toolcrib.toml", "limits.call_ms = 2\n");
+    let home = format!("call_ms = 2  # narrowed by {}:1", program.path("home/toolcrib.toml").display());
+    assert_eq!([call_ms_in(&program, "home/a/b"), call_ms_in(&program, "home")], [home.clone(), home]);
+    program.write("home/a/toolcrib.toml", "limits.call_ms = 3\n");
+    let nearest = format!("call_ms = 3  # narrowed by {}:1", program.path("home/a/toolcrib.toml").display());
+    assert_eq!(call_ms_in(&program, "home/a/b"), nearest);
+}
+
+#[test]
+fn trust_is_given_to_the_file_that_counts() {
+    let program = Program::new();
+    program.write("repository/toolcrib.toml", "limits.call_ms = 90000\n");
+    std::fs::create_dir_all(program.path("repository/.git")).unwrap();
+    std::fs::create_dir_all(program.path("repository/a")).unwrap();
+    let mut trust = program.command(&["trust"]);
+    let told = succeeded(&trust.current_dir(program.path("repository/a")).stdin(Stdio::null()).output().unwrap());
+    let file = program.path("repository/toolcrib.toml").display().to_string();
+    assert!(told.starts_with(&format!("{file} is trusted")), "{told}");
+    assert_eq!(call_ms_in(&program, "repository/a"), format!("call_ms = 90000  # {file}:1"));
+}
+
+#[test]
+fn a_setting_without_its_section_is_named_with_it() {
+    let program = Program::new();
+    let output = program.run(&["--set", "shell_confirm=false", "config", "show"]);
+    let expected = "--set: `shell_confirm` is not a setting, did you mean `tools.shell_confirm`?";
+    assert!(code(&output) == 2 && stderr(&output).contains(expected), "{}", stderr(&output));
+}
+
+#[test]
+fn a_section_of_a_plugin_that_is_not_here_is_told() {
+    let program = Program::new();
+    program.write(
+        USER,
+        "[plugin.raed_file]\nshell = false\n[plugin.somewhere-else]\nshell = false\n[plugin.time]\nshell = false\n",
+    );
+    let user = program.path(USER).display().to_string();
+    let output = program.run(&["call", "time"]);
+    let told = stderr(&output);
+    let notice = format!(
+        "notice: {user}:2: `[plugin.raed_file]` has no effect: there is no plugin of that name, did you mean `[plugin.read_file]`?\n"
+    );
+    assert!(code(&output) == 0 && told == notice, "{told}");
+    let doctor = succeeded(&program.run(&["doctor"]));
+    for name in ["raed_file", "somewhere-else"] {
+        assert!(doctor.contains(&format!("`[plugin.{name}]` has no effect")), "{doctor}");
+    }
+    assert!(!doctor.contains("[plugin.time]"), "{doctor}");
+}

@@ -74,3 +74,10 @@ fn settings_with_a_fault_are_a_finding_among_others() {
     let text = stdout(&program.run(&["doctor"]));
     assert!(report(&text).iter().any(|line| line.0 == "bad" && line.2.contains("shell_confrim")), "{text}");
 }
+
+#[test]
+fn the_system_is_named_as_the_only_one() {
+    let text = succeeded(&Program::new().run(&["doctor"]));
+    let system = report(&text).into_iter().find(|line| line.1 == "system").unwrap();
+    assert_eq!((system.0, system.2), ("ok", "linux: Toolcrib runs on Linux only"));
+}
