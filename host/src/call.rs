@@ -37,6 +37,9 @@ pub const ARGUMENTS_DEPTH: u64 = 64;
 /// How large a call's arguments may be, in bytes.
 pub const ARGUMENTS_BYTES: usize = 4 << 20;
 
+/// What a part of a result costs whoever takes it on, besides its text: its place here, and its JSON in every envelope.
+const PART_BYTES: usize = 256;
+
 /// How long a guest that was told to stop may go on, when it waits for nothing.
 const GUEST_GRACE: Duration = Duration::from_millis(50);
 
@@ -295,7 +298,8 @@ fn timed_out(call_ms: u64) -> Failure {
 /// Takes what the guest answered, within the bounds of a result and of its own schema.
 fn check_output(output: tools::Output, tool: &Tool, limits: &Limits) -> Result<Output, Failure> {
     let parts = output.content.iter().map(content_bytes).chain(output.notices.iter().map(String::len));
-    check_size("result", output.json.len() + parts.sum::<usize>(), limits)?;
+    let bytes = parts.map(|bytes| bytes + PART_BYTES).sum::<usize>();
+    check_size("result", output.json.len() + bytes, limits)?;
     let result = serde_json::from_str(&output.json).map_err(|error| {
         Failure::failed(format!("the plugin's result is not JSON: {error}")).hint("this is a fault of the plugin")
     })?;
@@ -318,7 +322,7 @@ fn check_size(what: &str, bytes: usize, limits: &Limits) -> Result<(), Failure> 
     if bytes as u64 <= limits.result_kib << 10 {
         return Ok(());
     }
-    Err(Failure::limit(format!("limit: {what} {} KiB, this one has {bytes} bytes", limits.result_kib))
+    Err(Failure::limit(format!("limit: {what} {} KiB, this one takes {bytes} bytes", limits.result_kib))
         .hint("ask for less, or raise `result_kib` under [limits]"))
 }
 

@@ -10,10 +10,12 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use wasmparser::{Encoding, Parser, Payload};
+use wasmparser::{Encoding, Instance, Parser, Payload};
 
 /// The custom section in which the SDK writes the tools' names, one a line.
 const TOOLS_SECTION: &str = "toolcrib:tools";
+/// The first bytes of every WebAssembly file.
+const WASM_MAGIC: &[u8] = b"\0asm";
 /// Tools of one component.
 const MOST_TOOLS: usize = 64;
 /// Our package of capabilities, up to the interface's name.
@@ -33,6 +35,8 @@ pub(crate) struct Component {
     pub(crate) imports: Vec<String>,
     /// Functions of our interfaces that its code calls, as `interface` and `function`.
     functions: Vec<(String, String)>,
+    /// Core instances that it makes, as far as that can be told: where components within it do the same, their number is anybody's guess.
+    pub(crate) core_instances: Option<u64>,
 }
 
 impl Component {
@@ -64,8 +68,14 @@ impl Component {
     }
 
     fn parse(bytes: Cow<'static, [u8]>, sha256: String) -> Result<Self, String> {
-        let mut component =
-            Self { bytes: Cow::Borrowed(&[]), sha256, tools: Vec::new(), imports: Vec::new(), functions: Vec::new() };
+        let mut component = Self {
+            bytes: Cow::Borrowed(&[]),
+            sha256,
+            tools: Vec::new(),
+            imports: Vec::new(),
+            functions: Vec::new(),
+            core_instances: Some(0),
+        };
         component.look_into(&bytes)?;
         component.check_names()?;
         if let Some(import) = component.imports.iter().find(|import| !is_known(import)) {
@@ -96,6 +106,10 @@ impl Component {
     }
 
     fn look_into(&mut self, bytes: &[u8]) -> Result<(), String> {
+        // The parser would say so with the first bytes as a list of numbers.
+        if !bytes.starts_with(WASM_MAGIC) {
+            return Err("it is not a component: the file is not WebAssembly".into());
+        }
         let mut depth = 0_usize;
         for payload in Parser::new(0).parse_all(bytes) {
             match payload.map_err(|error| format!("it is not a component: {}", error.message()))? {
@@ -109,6 +123,16 @@ impl Component {
                         self.imports.push(import.map_err(|error| error.to_string())?.name.name.to_owned());
                     }
                 }
+                Payload::InstanceSection(instances) => {
+                    for instance in instances {
+                        let instance = instance.map_err(|error| error.to_string())?;
+                        if matches!(instance, Instance::Instantiate { .. }) {
+                            self.core_instances = self.core_instances.filter(|_| depth == 1).map(|count| count + 1);
+                        }
+                    }
+                }
+                // Calls from one component to another go through core instances that the compiler adds.
+                Payload::ComponentCanonicalSection(_) if depth > 1 => self.core_instances = None,
                 Payload::ImportSection(imports) => {
                     for import in imports.into_imports() {
                         let import = import.map_err(|error| error.to_string())?;

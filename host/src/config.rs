@@ -204,6 +204,9 @@ pub struct Limits {
     /// Memory of an instance, summed over all its memories.
     #[serde(deserialize_with = "between::<1, 4096, _>")]
     pub memory_mib: u64,
+    /// Memory of all instances together.
+    #[serde(deserialize_with = "between::<1, 1_048_576, _>")]
+    pub total_memory_mib: u64,
     /// Elements in all tables of an instance.
     #[serde(deserialize_with = "between::<1, 10_000_000, _>")]
     pub table_elements: u64,

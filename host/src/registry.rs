@@ -7,13 +7,14 @@ use crate::component::Component;
 use crate::config::Limits;
 use crate::definition::{Definition, Tool};
 use crate::envelope::{Failure, Kind};
-use crate::sandbox::{Code, Sandbox};
+use crate::sandbox::{Code, CompileError, Owner, Sandbox, Source};
 use crate::sanitize;
 use crate::scope::Scope;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 use tokio::sync::OnceCell;
 
 /// The components that came with this binary: file name, sha256 in hex, bytes.
@@ -34,7 +35,30 @@ pub struct Registry {
 /// A plugin, and what came of it when it was first needed.
 struct Entry {
     plugin: Arc<Plugin>,
-    ready: OnceCell<Result<Ready, String>>,
+    ready: OnceCell<Ready>,
+    refusal: Mutex<Option<Refusal>>,
+}
+
+/// Why a plugin is not ready.
+#[derive(Clone)]
+struct Refusal {
+    reason: String,
+    /// When it is tried again; never, if the fault is in its bytes.
+    until: Option<Instant>,
+}
+
+/// A fault that passes is not met again for so many times as long as the attempt took: a component that is slow to compile takes at most
+/// a tenth of a processor.
+const PAUSE: u32 = 10;
+
+/// Why a plugin could not be loaded.
+enum LoadError {
+    /// The fault is in its bytes.
+    Broken(String),
+    /// The next attempt may go well: a process was killed, the machine was busy or out of memory.
+    Passing(String),
+    /// The sandbox has no room now.
+    Busy(Failure),
 }
 
 /// A component that was not taken, and why.
@@ -160,29 +184,34 @@ impl Plugin {
         Ok(Self { name: name.into(), origin: name.into(), builtin: true, component })
     }
 
-    /// What is wrong with the plugin is the inner error, for good; the outer one passes.
-    async fn load(self: &Arc<Self>, sandbox: Arc<Sandbox>, scope: Scope) -> Result<Result<Ready, String>, Failure> {
-        let limits = scope.limits.clone();
-        if let Some((code, definitions)) = sandbox.cached(self.sha256())
+    fn source(&self) -> Source {
+        let Component { sha256, core_instances, .. } = &self.component;
+        let owner = Owner { sha256: sha256.as_str().into(), is_builtin: self.builtin };
+        Source { owner, core_instances: *core_instances }
+    }
+
+    /// Compiles it and asks for its definitions, unless both are cached.
+    async fn load(self: &Arc<Self>, sandbox: Arc<Sandbox>, scope: Scope) -> Result<Ready, LoadError> {
+        let (limits, source) = (scope.limits.clone(), self.source());
+        if let Some((code, definitions)) = sandbox.cached(&source)
             && let Ok(definitions) = serde_json::from_slice::<Vec<Definition>>(&definitions)
         {
-            return Ok(self.tools(definitions, &limits).map(|tools| Ready { code, tools }));
+            return Ok(Ready { code, tools: self.tools(definitions, &limits)? });
         }
-        let code = match sandbox.compile(self.component.bytes.clone(), self.builtin).await {
-            Ok(code) => code,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        let said = match sandbox.definitions(&code, scope).await {
-            Ok(said) => said,
-            Err(failure) if failure.kind == Kind::Busy => return Err(failure),
-            Err(failure) => return Ok(Err(failure.message)),
-        };
-        Ok(said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>().and_then(|definitions| {
-            let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
-            let tools = self.tools(definitions, &limits)?;
-            sandbox.keep(self.sha256(), &code, json);
-            Ok(Ready { code, tools })
-        }))
+        let code = sandbox.compile(&source, self.component.bytes.clone()).await.map_err(|error| match error {
+            CompileError::Component(reason) => LoadError::Broken(reason),
+            CompileError::Passing(reason) => LoadError::Passing(reason),
+        })?;
+        let said = sandbox.definitions(&code, scope).await.map_err(|failure| match failure.kind {
+            Kind::Busy => LoadError::Busy(failure),
+            Kind::TimedOut => LoadError::Passing(failure.message),
+            _ => LoadError::Broken(failure.message),
+        })?;
+        let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>()?;
+        let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
+        let tools = self.tools(definitions, &limits)?;
+        sandbox.keep(&source, &code, json);
+        Ok(Ready { code, tools })
     }
 
     /// Checks what the plugin said of itself, also against the names that it shows from outside.
@@ -195,6 +224,53 @@ impl Plugin {
             return Err(format!("its definitions name the tools {said:?}, its `toolcrib:tools` section {shown:?}"));
         }
         definitions.into_iter().map(|definition| Tool::new(definition, self.clone(), limits).map(Arc::new)).collect()
+    }
+}
+
+impl From<String> for LoadError {
+    fn from(reason: String) -> Self {
+        Self::Broken(reason)
+    }
+}
+
+impl Entry {
+    fn new(plugin: Plugin) -> Self {
+        Self { plugin: Arc::new(plugin), ready: OnceCell::new(), refusal: Mutex::default() }
+    }
+
+    /// Loads the plugin; one at a time does, the others wait for what comes of it.
+    async fn ready(&self, sandbox: &Arc<Sandbox>, scope: impl FnOnce() -> Scope) -> Result<&Ready, Failure> {
+        self.ready.get_or_try_init(|| Box::pin(self.load(sandbox.clone(), scope))).await
+    }
+
+    async fn load(&self, sandbox: Arc<Sandbox>, scope: impl FnOnce() -> Scope) -> Result<Ready, Failure> {
+        let standing = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(standing) = standing.filter(|refusal| refusal.until.is_none_or(|until| Instant::now() < until)) {
+            return Err(self.refused(&standing));
+        }
+        let begin = Instant::now();
+        let (reason, until) = match self.plugin.load(sandbox, scope()).await {
+            Ok(ready) => return Ok(ready),
+            Err(LoadError::Busy(failure)) => return Err(failure),
+            Err(LoadError::Broken(reason)) => (reason, None),
+            Err(LoadError::Passing(reason)) => (reason, Some(Instant::now() + begin.elapsed() * PAUSE)),
+        };
+        let refusal = Refusal { reason, until };
+        let failure = self.refused(&refusal);
+        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
+        Err(failure)
+    }
+
+    fn refused(&self, Refusal { reason, until }: &Refusal) -> Failure {
+        let hint = match until {
+            Some(until) => {
+                let seconds = until.saturating_duration_since(Instant::now()).as_secs() + 1;
+                format!("it is tried again when it is called after {seconds}s")
+            }
+            None if self.plugin.builtin => "this is a fault of Toolcrib, or a limit is too low".into(),
+            None => "mend or remove its file".into(),
+        };
+        Failure::new(Kind::Unavailable, format!("plugin `{}` was refused: {reason}", self.plugin.name)).hint(hint)
     }
 }
 
@@ -254,7 +330,7 @@ impl Registry {
             }
         }
         let known = known.iter().find(|known| known.plugin.is(&plugin)).cloned();
-        let entry = known.unwrap_or_else(|| Arc::new(Entry { plugin: Arc::new(plugin), ready: OnceCell::new() }));
+        let entry = known.unwrap_or_else(|| Arc::new(Entry::new(plugin)));
         for tool in entry.plugin.tool_names() {
             self.by_folded.insert(folded(tool), tool.clone());
             self.by_tool.insert(tool.clone(), entry.plugin.clone());
@@ -281,15 +357,7 @@ impl Registry {
     ) -> Result<&Ready, Failure> {
         let entry =
             self.entries.iter().find(|entry| Arc::ptr_eq(&entry.plugin, plugin)).expect("a plugin of this registry");
-        let ready = entry.ready.get_or_try_init(|| Box::pin(plugin.load(sandbox.clone(), scope()))).await?;
-        ready.as_ref().map_err(|reason| {
-            let hint = if plugin.builtin {
-                "this is a fault of Toolcrib, or a limit is too low"
-            } else {
-                "mend or remove its file"
-            };
-            Failure::new(Kind::Unavailable, format!("plugin `{}` was refused: {reason}", plugin.name)).hint(hint)
-        })
+        entry.ready(sandbox, scope).await
     }
 
     /// Components that were not taken. A plugin that fails when it is first needed says so itself.
@@ -338,9 +406,31 @@ pub(crate) fn is_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// Names that a person or a model takes for the same are the same.
+/// Characters that look alike in one typeface or another, each with what stands for all of them.
+const LOOK_ALIKE: [(&str, &str); 10] = [
+    ("I", "l"),
+    ("1", "l"),
+    ("O", "o"),
+    ("0", "o"),
+    ("rn", "m"),
+    ("vv", "w"),
+    ("VV", "w"),
+    ("cl", "d"),
+    ("-", "_"),
+    ("__", "_"),
+];
+
+/// Names that a person or a model takes for the same are the same: `run_sheIl`, `tirne`, `Read-File`.
 pub(crate) fn folded(name: &str) -> String {
-    name.to_ascii_lowercase().replace('-', "_")
+    let mut folded = name.to_owned();
+    for (seen, meant) in LOOK_ALIKE {
+        // Taking one pair away can leave another.
+        while folded.contains(seen) {
+            folded = folded.replace(seen, meant);
+        }
+    }
+    // `I` is an `i` to whoever reads by letters, and an `l` to whoever reads by shapes.
+    folded.to_ascii_lowercase().replace('i', "l").trim_matches('_').to_owned()
 }
 
 fn components_in(directory: &Path) -> Vec<PathBuf> {
@@ -349,4 +439,32 @@ fn components_in(directory: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "wasm")).collect();
     files.sort();
     files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_look_alike_fold_to_one() {
+        for (name, look_alikes) in [
+            ("run_shell", &["run_sheIl", "run_shelI", "run_she1l", "RUN-SHELL", "run__shell", "run_shell_"][..]),
+            ("time", &["tirne", "tlme", "t1me", "TIME", "Tirne"]),
+            ("web_search", &["vveb_search", "VVeb_search", "web-search"]),
+            ("read_file", &["reacl_file", "read_fiIe", "read_f1le"]),
+            ("tool0", &["toolO", "too1o", "tOol0"]),
+        ] {
+            for other in look_alikes {
+                assert_eq!(folded(other), folded(name), "{other}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_differ_stay_apart() {
+        let names =
+            ["run_shell", "time", "timer", "read_file", "readfile", "write_file", "fetch_url", "dear", "c", "r"];
+        let folded: std::collections::HashSet<_> = names.map(folded).into();
+        assert_eq!(folded.len(), names.len());
+    }
 }

@@ -5,16 +5,17 @@ use crate::world::{failure, small_host};
 use serde_json::json;
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toolcrib::config::Config;
 use toolcrib::envelope::Kind;
 use toolcrib::registry::{BUILTINS, Registry};
-use toolcrib_tests::guest;
+use toolcrib_tests::{TestHost, guest};
 
 fn word_count() -> Vec<u8> {
     fs::read(guest("word_count")).unwrap()
@@ -61,6 +62,7 @@ fn what_is_no_component_is_refused_with_a_reason() {
     for (file, reason) in reasons {
         assert!(refused[file].starts_with(reason), "{file}: {}", refused[file]);
     }
+    assert_eq!(refused["text.wasm"], "it is not a component: the file is not WebAssembly");
     assert_eq!(refused.len(), reasons.len());
 }
 
@@ -82,6 +84,40 @@ async fn a_host_with_rubbish_among_its_plugins_answers_all_others() {
     host.result("time", json!({})).await;
     fs::write(host.work().join("a.txt"), "two words").unwrap();
     assert_eq!(host.result("word_count", json!({ "path": "a.txt" })).await["words"], 2);
+}
+
+/// A child that is killed says nothing of the component.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_whose_compiler_was_killed_or_missing_is_taken_when_it_is_called_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (compiler, deadly) = (directory.path().join("compiler"), directory.path().join("deadly"));
+    let host = small_host().plugin("word_count").compiler(&compiler);
+    let failure = host.failure("word_count", json!({ "path": "a" })).await;
+    assert_eq!(failure.kind, Kind::Unavailable, "{}", failure.message);
+    assert!(failure.message.contains("it could not be compiled"), "{}", failure.message);
+
+    let program = toolcrib_tests::Program::file();
+    let script = format!("#!/bin/sh\n[ ! -e {deadly:?} ] || kill -9 $$\nexec {program:?} \"$@\"\n");
+    fs::write(&compiler, script).unwrap();
+    fs::set_permissions(&compiler, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(&deadly, "").unwrap();
+    taken_again(&host, |message| message.contains("compiling it took more than")).await;
+
+    fs::remove_file(&deadly).unwrap();
+    taken_again(&host, |message| message.contains("needs `files`")).await;
+}
+
+/// Calls the plugin until the refusal is another one: that of before stands for a moment.
+async fn taken_again(host: &TestHost, is_so: impl Fn(&str) -> bool) {
+    let begin = Instant::now();
+    loop {
+        let failure = host.failure("word_count", json!({ "path": "a" })).await;
+        if is_so(&failure.message) {
+            return;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(10), "{}", failure.message);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// Opening a FIFO waits for a writer, unless one asks not to.

@@ -41,6 +41,18 @@ pub fn component(text: &str, shown: &str) -> Vec<u8> {
     naming(wat::parse_str(text).expect("a component in text form"), shown)
 }
 
+/// The component with further core modules and instances.
+///
+/// # Panics
+///
+/// When the component or the text is wrong.
+#[must_use]
+pub fn with_items(component: &[u8], items: &str) -> Vec<u8> {
+    let text = wasmprinter::print_bytes(component).expect("a component prints");
+    let end = text.rfind(')').expect("a component ends");
+    wat::parse_str(format!("{}{items}\n)", &text[..end])).expect("a component in text form")
+}
+
 /// The component with a `toolcrib:tools` section behind its other sections.
 #[must_use]
 pub fn naming(mut component: Vec<u8>, shown: &str) -> Vec<u8> {
@@ -159,9 +171,7 @@ impl Forged {
         if self.items.is_empty() {
             return naming(component, &self.tool);
         }
-        let text = wasmprinter::print_bytes(component).expect("a component prints");
-        let end = text.rfind(')').expect("a component ends");
-        self::component(&format!("{}{}\n)", &text[..end], self.items), &self.tool)
+        naming(with_items(&component, &self.items), &self.tool)
     }
 
     fn module(&self) -> String {

@@ -41,6 +41,7 @@ pub struct TestHost {
     sources: Sources,
     asked: Arc<Asked>,
     plugins: Vec<PathBuf>,
+    compiler: PathBuf,
     ready: std::sync::OnceLock<(Host, CallContext)>,
     events: Arc<Events>,
     /// Ends the calls of this host.
@@ -95,7 +96,8 @@ impl TestHost {
         let sources = Sources { home: directory.path().join("home"), ..Sources::default() };
         let asked = Arc::new(Asked { answer: Answer::No, requests: Mutex::default() });
         let (plugins, ready, events) = (Vec::new(), std::sync::OnceLock::new(), Arc::default());
-        Self { directory, sources, asked, plugins, ready, events, cancel: CancellationToken::new() }
+        let compiler = crate::Program::file();
+        Self { directory, sources, asked, plugins, compiler, ready, events, cancel: CancellationToken::new() }
             .set("tools.shell_confirm=false")
     }
 
@@ -181,6 +183,13 @@ impl TestHost {
         self
     }
 
+    /// Has components compiled by another program.
+    #[must_use]
+    pub fn compiler(mut self, program: &Path) -> Self {
+        self.compiler = program.to_owned();
+        self
+    }
+
     /// Grants a guest of the tests something, bound to its digest: `shell=true`, `files.read=["/a"]`.
     ///
     /// # Panics
@@ -207,7 +216,7 @@ impl TestHost {
         }
         let settings = Settings::load(&self.sources).expect("settings that can be read");
         let policies: Vec<PathBuf> = self.sources.policies.iter().map(|policy| policy.path.clone()).collect();
-        let (host, _notices) = Host::new(&settings, &self.dirs(), &policies, Compiler::Child(crate::Program::file()))?;
+        let (host, _notices) = Host::new(&settings, &self.dirs(), &policies, Compiler::Child(self.compiler.clone()))?;
         let context = CallContext {
             principal: "test".into(),
             session: Arc::default(),

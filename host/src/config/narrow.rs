@@ -46,7 +46,7 @@ use Rule::{
 };
 
 /// Every setting; `*` stands for the name of a plugin.
-pub(super) const RULES: [(&str, Rule); 66] = [
+pub(super) const RULES: [(&str, Rule); 67] = [
     ("agent.name", Never),
     ("tools.shell_enabled", And),
     ("tools.shell_confirm", Or),
@@ -84,6 +84,7 @@ pub(super) const RULES: [(&str, Rule); 66] = [
     ("limits.command_max_ms", Min),
     ("limits.grace_ms", Min),
     ("limits.memory_mib", Min),
+    ("limits.total_memory_mib", Min),
     ("limits.table_elements", Min),
     ("limits.tables", Min),
     ("limits.memories", Min),
@@ -335,7 +336,7 @@ mod tests {
         let places: Vec<_> =
             RULES.iter().map(|(key, _)| text.find(&format!("\n{} =", key.rsplit('.').next().unwrap()))).collect();
         let shared: Vec<_> = places.into_iter().flatten().collect();
-        assert_eq!(shared.len(), 58);
+        assert_eq!(shared.len(), 59);
         assert!(shared.is_sorted());
     }
 

@@ -28,9 +28,17 @@ pub enum Compiler {
     Child(PathBuf),
 }
 
+/// Why there is no code.
+pub(crate) enum CompileError {
+    /// The component is at fault, and would be again.
+    Component(String),
+    /// The next attempt may go well: the child could not be started, was killed, or met a limit on a busy machine.
+    Passing(String),
+}
+
 /// Compiles in a child; an error says what was wrong or which limit was met.
-pub(super) async fn in_child(program: &Path, component: &[u8], limits: &Limits) -> Result<Vec<u8>, String> {
-    let failed = |error: io::Error| format!("it could not be compiled: {error}");
+pub(super) async fn in_child(program: &Path, component: &[u8], limits: &Limits) -> Result<Vec<u8>, CompileError> {
+    let failed = |error: io::Error| CompileError::Passing(format!("it could not be compiled: {error}"));
     let argv = [
         program.into(),
         "compile".into(),
@@ -45,10 +53,20 @@ pub(super) async fn in_child(program: &Path, component: &[u8], limits: &Limits) 
         Ok(outcome) => outcome.map_err(failed)?,
         Err(_) => {
             process.end().await;
-            Err(over(limits))
+            Err(Ended::Killed)
         }
     }
-    .map_err(|complaint| if complaint.is_empty() { over(limits) } else { complaint })
+    .map_err(|ended| match ended {
+        Ended::Complained(complaint) => CompileError::Component(complaint),
+        // By its own limits or by somebody: which one cannot be told.
+        Ended::Killed => CompileError::Passing(over(limits)),
+    })
+}
+
+/// How a child ended that gave no code.
+enum Ended {
+    Complained(String),
+    Killed,
 }
 
 fn number(option: &str, value: u64) -> OsString {
@@ -67,19 +85,23 @@ fn input(component: &[u8]) -> io::Result<rustix::fd::OwnedFd> {
     Ok(file.into())
 }
 
-async fn follow(process: &mut dyn Process, component_bytes: usize) -> io::Result<Result<Vec<u8>, String>> {
+async fn follow(process: &mut dyn Process, component_bytes: usize) -> io::Result<Result<Vec<u8>, Ended>> {
     let most = component_bytes.saturating_mul(CODE_BYTES_A_COMPONENT_BYTE).saturating_add(CODE_BYTES_OF_ANY);
     let (mut code, mut complaint) = (Vec::new(), Vec::new());
     loop {
         match process.next().await? {
             ProcessEvent::Stdout(bytes) if code.len() + bytes.len() <= most => code.extend(bytes),
-            ProcessEvent::Stdout(_) => return Ok(Err("its native code is out of proportion".into())),
+            ProcessEvent::Stdout(_) => {
+                return Ok(Err(Ended::Complained("its native code is out of proportion".into())));
+            }
             ProcessEvent::Stderr(bytes) if complaint.len() < COMPLAINT_BYTES => complaint.extend(bytes),
             ProcessEvent::Stderr(_) => {}
             ProcessEvent::Exited(0) => return Ok(Ok(code)),
-            ProcessEvent::Exited(-1) => return Ok(Err(String::new())),
+            ProcessEvent::Exited(_) if complaint.is_empty() => return Ok(Err(Ended::Killed)),
+            ProcessEvent::Exited(-1) => return Ok(Err(Ended::Killed)),
             ProcessEvent::Exited(_) => {
-                return Ok(Err(sanitize::line(String::from_utf8_lossy(&complaint).trim()).into_owned()));
+                let complaint = sanitize::line(String::from_utf8_lossy(&complaint).trim()).into_owned();
+                return Ok(Err(Ended::Complained(complaint)));
             }
         }
     }

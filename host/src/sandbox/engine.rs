@@ -7,16 +7,49 @@ use crate::config::Limits;
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// Depth of a guest's stack, in bytes; the fiber it runs on is larger, for the host functions above it.
-const GUEST_STACK: usize = 512 << 10;
+pub(super) const GUEST_STACK: usize = 512 << 10;
 const FIBER_STACK: usize = 2 << 20;
-/// Core instances and tables that a component of the usual make needs: the module, and the shims of its adapter.
-const CORE_INSTANCES_A_CALL: u32 = 4;
-const TABLES_A_CALL: u32 = 2;
+/// What a place in the pool has room for: one memory, and the core instances and tables that a component of the usual make needs (the
+/// module, and the shims of its adapter).
+const CORE_INSTANCES_A_PLACE: u32 = 4;
+const TABLES_A_PLACE: u32 = 2;
 /// Plugins that say at the same time what they offer. They have room of their own, so no call can take it.
 pub(super) const DEFINITIONS_AT_A_TIME: u32 = 16;
 
 /// Bytes of a table that are overwritten after a call, not unmapped: the tables of small tools.
 const RESIDENT_TABLE: usize = 4 << 10;
+
+/// What the instance of a component takes of the pool.
+#[derive(Clone, Copy)]
+pub(super) struct CallSize {
+    pub(super) core_instances: u64,
+    pub(super) memories: u64,
+    pub(super) tables: u64,
+}
+
+impl CallSize {
+    /// The largest that the limits let in.
+    pub(super) fn largest(limits: &Limits) -> Self {
+        Self { core_instances: limits.instances, memories: limits.memories, tables: limits.tables }
+    }
+
+    /// As many places as hold it, whatever it has most of.
+    pub(super) fn places(self) -> u64 {
+        let by_instances = self.core_instances.div_ceil(CORE_INSTANCES_A_PLACE.into());
+        let by_tables = self.tables.div_ceil(TABLES_A_PLACE.into());
+        by_instances.max(by_tables).max(self.memories).max(1)
+    }
+
+    /// The places of the pool. Where few calls may run, one that takes all it may has to find room all the same.
+    pub(super) fn places_in_all(limits: &Limits) -> u64 {
+        guests(limits).max(Self::largest(limits).places())
+    }
+}
+
+/// Guests at one time: calls, and plugins that say what they offer.
+fn guests(limits: &Limits) -> u64 {
+    limits.concurrent_calls.saturating_add(DEFINITIONS_AT_A_TIME.into())
+}
 
 /// Makes the engine; where the address space for the instance pool is not to be had, one that allocates on demand.
 pub(super) fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
@@ -48,13 +81,12 @@ fn base() -> Config {
 fn pool(limits: &Limits) -> PoolingAllocationConfig {
     let count = |limit: u64| u32::try_from(limit).unwrap_or(u32::MAX);
     let (instances, memories, tables) = (count(limits.instances), count(limits.memories), count(limits.tables));
-    let guests = count(limits.concurrent_calls).saturating_add(DEFINITIONS_AT_A_TIME);
+    let (guests, places) = (count(guests(limits)), count(CallSize::places_in_all(limits)));
     let mut pool = PoolingAllocationConfig::default();
-    // Where few may run, one that takes all it may has to find room all the same.
     pool.total_component_instances(guests)
-        .total_core_instances(guests.saturating_mul(CORE_INSTANCES_A_CALL).max(instances))
-        .total_memories(guests.max(memories))
-        .total_tables(guests.saturating_mul(TABLES_A_CALL).max(tables))
+        .total_core_instances(places.saturating_mul(CORE_INSTANCES_A_PLACE))
+        .total_memories(places)
+        .total_tables(places.saturating_mul(TABLES_A_PLACE))
         .total_stacks(guests)
         .max_memory_size(to_usize(limits.memory_mib << 20))
         .table_elements(to_usize(limits.table_elements))

@@ -2,40 +2,55 @@
 //!
 //! The meter remembers the first limit that it enforced, so that a trap behind it reads as that limit. Where limits come from: `config.rs`.
 
-use super::ticker::TICK;
+use super::cpu::CpuClock;
+use super::room::Taken;
 use crate::config::Limits;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wasmtime::{CallHook, ResourceLimiter};
 
 /// Counts memory, tables, host calls, CPU time and bytes of one guest.
 pub(crate) struct Meter {
     limits: Limits,
-    met: Option<String>,
+    met: Option<Met>,
     memory_bytes: usize,
+    room: Taken,
     table_elements: usize,
     host_calls: u64,
     bytes_from_guest: u64,
-    cpu: Duration,
-    on_cpu_since: Instant,
+    cpu: CpuClock,
     ticks_after_cancel: u32,
+}
+
+/// What stopped a guest.
+#[derive(Clone)]
+pub(super) enum Met {
+    /// A limit of its own, with its unit.
+    Limit(String),
+    /// Others have the memory now.
+    NoRoom,
 }
 
 /// Ticks that a guest may still run once its call was cancelled: to pass on what a command had printed.
 const WINDING_DOWN: u32 = 3;
 
 impl Meter {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &Limits, room: Taken, cpu: CpuClock) -> Self {
         Self {
             limits: limits.clone(),
             met: None,
             memory_bytes: 0,
+            room,
             table_elements: 0,
             host_calls: 0,
             bytes_from_guest: 0,
-            cpu: Duration::ZERO,
-            on_cpu_since: Instant::now(),
+            cpu,
             ticks_after_cancel: 0,
         }
+    }
+
+    /// The clock of the guest's CPU time, for whoever polls it.
+    pub(super) fn cpu(&self) -> CpuClock {
+        self.cpu.clone()
     }
 
     /// Counts a tick after the call was cancelled; says whether it was one too many.
@@ -44,37 +59,33 @@ impl Meter {
         self.ticks_after_cancel > WINDING_DOWN
     }
 
-    /// The limit that was met first, with its unit.
-    pub(crate) fn met(&self) -> Option<&str> {
-        self.met.as_deref()
+    /// What was met first.
+    pub(super) fn met(&self) -> Option<&Met> {
+        self.met.as_ref()
     }
 
     fn meet(&mut self, limit: String) -> wasmtime::Error {
-        let limit = self.met.get_or_insert(limit);
-        wasmtime::Error::msg(format!("limit: {limit}"))
+        let error = wasmtime::Error::msg(format!("limit: {limit}"));
+        self.met.get_or_insert(Met::Limit(limit));
+        error
     }
 
-    /// Charges guest CPU time at an epoch. An error ends the guest.
-    ///
-    /// A tick may come late because another guest had the CPU, so one epoch charges at most one and a half ticks.
-    pub(crate) fn charge_tick(&mut self) -> wasmtime::Result<()> {
-        self.cpu += self.on_cpu_since.elapsed().min(TICK * 3 / 2);
-        self.on_cpu_since = Instant::now();
-        self.check_cpu()
-    }
-
-    fn check_cpu(&mut self) -> wasmtime::Result<()> {
+    /// Ends a guest that has used its CPU time. It is looked at every tick, and where it calls the host.
+    pub(crate) fn check_cpu(&mut self) -> wasmtime::Result<()> {
         let limit = Duration::from_millis(self.limits.guest_cpu_ms);
-        if self.cpu < limit { Ok(()) } else { Err(self.meet(format!("guest CPU time {} ms", limit.as_millis()))) }
+        if self.cpu.spent() < limit {
+            return Ok(());
+        }
+        Err(self.meet(format!("guest CPU time {} ms", limit.as_millis())))
     }
 
     /// Follows the guest across the host's border: counts host calls, and stops the CPU clock while the host works.
     pub(crate) fn cross(&mut self, hook: CallHook) -> wasmtime::Result<()> {
         if hook.exiting_host() {
-            self.on_cpu_since = Instant::now();
+            self.cpu.enter_guest();
             return Ok(());
         }
-        self.cpu += self.on_cpu_since.elapsed().min(TICK * 3 / 2);
+        self.cpu.leave_guest();
         if !matches!(hook, CallHook::CallingHost) {
             return Ok(());
         }
@@ -98,13 +109,16 @@ impl Meter {
 impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         let total = self.memory_bytes - current + desired;
-        let fits = total as u64 <= self.limits.memory_mib << 20;
-        if fits {
-            self.memory_bytes = total;
-        } else {
-            self.met.get_or_insert(format!("memory {} MiB", self.limits.memory_mib));
+        if total as u64 > self.limits.memory_mib << 20 {
+            self.met.get_or_insert(Met::Limit(format!("memory {} MiB", self.limits.memory_mib)));
+            return Ok(false);
         }
-        Ok(fits)
+        if !self.room.grow(desired - current) {
+            self.met.get_or_insert(Met::NoRoom);
+            return Ok(false);
+        }
+        self.memory_bytes = total;
+        Ok(true)
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
@@ -113,7 +127,7 @@ impl ResourceLimiter for Meter {
         if fits {
             self.table_elements = total;
         } else {
-            self.met.get_or_insert(format!("table elements {}", self.limits.table_elements));
+            self.met.get_or_insert(Met::Limit(format!("table elements {}", self.limits.table_elements)));
         }
         Ok(fits)
     }

@@ -4,13 +4,17 @@
 
 mod cache;
 pub(crate) mod compile;
+mod cpu;
 mod engine;
 mod meter;
+mod room;
 mod state;
 mod ticker;
 
 pub(crate) use cache::{CodeCache, Entry};
+pub(crate) use compile::CompileError;
 pub use compile::Compiler;
+pub(crate) use room::Owner;
 pub(crate) use state::State;
 
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
@@ -20,15 +24,20 @@ use crate::config::Limits;
 use crate::envelope::{Failure, Kind};
 use crate::policy::Grants;
 use crate::scope::Scope;
-use meter::{Meter, to_usize};
+use cpu::CpuClock;
+use engine::CallSize;
+use meter::{Met, Meter, to_usize};
+use room::Room;
+use serde_json::json;
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use ticker::{Running, Ticker};
 use tokio::sync::Semaphore;
 use wasmtime::component::{Component, HasSelf, Linker};
-use wasmtime::{Engine, PoolConcurrencyLimitError, Store, UpdateDeadline};
+use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
 /// Compiles components and runs them.
 pub(crate) struct Sandbox {
@@ -41,13 +50,24 @@ pub(crate) struct Sandbox {
     compiling: Semaphore,
     /// As many as the engine has room for beside the calls.
     asking: Semaphore,
+    room: Arc<Room>,
     limits: Limits,
+}
+
+/// What is known of a component before it is compiled.
+pub(crate) struct Source {
+    pub(crate) owner: Owner,
+    /// Core instances that it makes, where that can be told from its bytes.
+    pub(crate) core_instances: Option<u64>,
 }
 
 /// A component that is ready to be instantiated any number of times.
 pub(crate) struct Code {
     component: Component,
     pre: PluginPre<State>,
+    owner: Owner,
+    /// Places of the pool that an instance takes.
+    places: u64,
 }
 
 /// One guest, for one call. Never used again.
@@ -67,73 +87,100 @@ impl Sandbox {
         let ticker = Ticker::start(&engine)?;
         let compiling = Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from));
         let asking = Semaphore::new(to_usize(engine::DEFINITIONS_AT_A_TIME.into()));
-        Ok(Self { engine, linker, ticker, cache, compiler, compiling, asking, limits: limits.clone() })
+        let (room, limits) = (Room::new(limits), limits.clone());
+        Ok(Self { engine, linker, ticker, cache, compiler, compiling, asking, room, limits })
     }
 
     /// Returns the cached code and definitions of a component.
-    pub(crate) fn cached(&self, sha256: &str) -> Option<(Code, Vec<u8>)> {
-        let entry = self.cache.read(&self.cache_name(sha256))?;
+    pub(crate) fn cached(&self, source: &Source) -> Option<(Code, Vec<u8>)> {
+        let entry = self.cache.read(&self.cache_name(source))?;
         // These very bytes were authenticated under this user's key: this program wrote them.
-        let code = self.believe(&entry.code).ok()?;
+        let code = self.believe(&entry.code, source).ok()?;
         Some((code, entry.definitions))
     }
 
     /// Makes native code of bytes that a compiler of ours is known to have made.
     #[expect(unsafe_code, reason = "compiled code can only be believed, not checked")]
-    fn believe(&self, code: &[u8]) -> wasmtime::Result<Code> {
+    fn believe(&self, code: &[u8], source: &Source) -> wasmtime::Result<Code> {
         // SAFETY: the callers got the bytes from the authenticated cache or straight from the compiler.
-        self.link(unsafe { Component::deserialize(&self.engine, code) }?)
+        self.link(unsafe { Component::deserialize(&self.engine, code) }?, source)
     }
 
-    /// Compiles a component; `embedded` says that it is part of this binary. An import that the host does not know is an error.
+    /// Compiles a component. An import that the host does not know is an error.
     pub(crate) async fn compile(
         self: &Arc<Self>,
-        component: Cow<'static, [u8]>,
-        embedded: bool,
-    ) -> Result<Code, String> {
-        let wrong = |error: wasmtime::Error| format!("{error:#}");
+        source: &Source,
+        bytes: Cow<'static, [u8]>,
+    ) -> Result<Code, CompileError> {
+        let wrong = |error: wasmtime::Error| CompileError::Component(format!("{error:#}"));
         if let Compiler::Child(program) = &self.compiler
-            && !embedded
+            && !source.owner.is_builtin
         {
-            let _turn = self.compiling.acquire().await.map_err(|error| error.to_string())?;
-            let code = compile::in_child(program, &component, &self.limits).await?;
-            return self.believe(&code).map_err(wrong);
+            let _turn = self.compiling.acquire().await.expect("it is never closed");
+            let code = compile::in_child(program, &bytes, &self.limits).await?;
+            return self.believe(&code, source).map_err(wrong);
         }
         let sandbox = self.clone();
-        let compiled = tokio::task::spawn_blocking(move || Component::from_binary(&sandbox.engine, &component)).await;
-        compiled.map_err(|error| error.to_string())?.and_then(|component| self.link(component)).map_err(wrong)
+        let compiled = tokio::task::spawn_blocking(move || Component::from_binary(&sandbox.engine, &bytes)).await;
+        let compiled = compiled.map_err(|error| CompileError::Passing(error.to_string()))?;
+        compiled.and_then(|component| self.link(component, source)).map_err(wrong)
     }
 
-    fn link(&self, component: Component) -> wasmtime::Result<Code> {
+    fn link(&self, component: Component, source: &Source) -> wasmtime::Result<Code> {
         let pre = PluginPre::new(self.linker.instantiate_pre(&component)?)?;
-        Ok(Code { component, pre })
+        let known = component.resources_required().zip(source.core_instances);
+        let size = known.map_or_else(
+            || CallSize::largest(&self.limits),
+            |(resources, core_instances)| CallSize {
+                core_instances,
+                memories: resources.num_memories.into(),
+                tables: resources.num_tables.into(),
+            },
+        );
+        Ok(Code { component, pre, owner: source.owner.clone(), places: size.places() })
     }
 
     /// Keeps compiled code with the definitions that the plugin gave.
-    pub(crate) fn keep(&self, sha256: &str, code: &Code, definitions: Vec<u8>) {
+    pub(crate) fn keep(&self, source: &Source, code: &Code, definitions: Vec<u8>) {
         if let Ok(code) = code.component.serialize() {
-            self.cache.write(&self.cache_name(sha256), &Entry { definitions, code });
+            self.cache.write(&self.cache_name(source), &Entry { definitions, code });
         }
     }
 
     /// Code is good for one component under one engine configuration.
-    fn cache_name(&self, sha256: &str) -> String {
+    fn cache_name(&self, source: &Source) -> String {
         let mut hasher = DefaultHasher::new();
         self.engine.precompile_compatibility_hash().hash(&mut hasher);
-        format!("{sha256}-{:016x}", hasher.finish())
+        format!("{}-{:016x}", source.owner.sha256, hasher.finish())
     }
 
     /// Makes a fresh instance with every limit on it.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that makes a store")]
     pub(crate) async fn instantiate(
         &self,
         code: &Code,
         grants: Grants,
         scope: Arc<Scope>,
     ) -> Result<Instance, Failure> {
+        self.instantiate_by(code, grants, scope, CpuClock::default()).await
+    }
+
+    /// The same, whose CPU time this clock counts.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that makes a store")]
+    async fn instantiate_by(
+        &self,
+        code: &Code,
+        grants: Grants,
+        scope: Arc<Scope>,
+        cpu: CpuClock,
+    ) -> Result<Instance, Failure> {
+        let Some(room) = self.room.take(&code.owner, code.places) else {
+            let message = "too many calls of this plugin are running: it has its share of the sandbox";
+            return Err(Failure::new(Kind::Busy, message)
+                .hint("try again when some of them have ended, or raise `concurrent_calls` under [limits]"));
+        };
         let handles = to_usize(self.limits.handles);
         let cancel = scope.cancel.clone();
-        let state = State::new(Meter::new(&self.limits), handles, grants, scope);
+        let state = State::new(Meter::new(&self.limits, room, cpu.clone()), handles, grants, scope);
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| &mut state.meter);
         store.set_hostcall_fuel(to_usize(self.limits.host_call_kib << 10));
@@ -146,11 +193,11 @@ impl Sandbox {
             if cancel.is_cancelled() && meter.is_past_winding_down() {
                 return Ok(UpdateDeadline::Interrupt);
             }
-            meter.charge_tick()?;
+            meter.check_cpu()?;
             Ok(UpdateDeadline::Yield(1))
         });
         let running = self.ticker.running();
-        match code.pre.instantiate_async(&mut store).await {
+        match cpu.run(code.pre.instantiate_async(&mut store)).await {
             Ok(plugin) => Ok(Instance { store, plugin, _running: running }),
             Err(error) => Err(explain(&error, &store)),
         }
@@ -161,15 +208,27 @@ impl Sandbox {
         let _turn = self.asking.acquire().await.expect("it is never closed");
         // Without grants there is nothing to wait for: twice the CPU time leaves room for a busy machine.
         let patience = Duration::from_millis(self.limits.guest_cpu_ms.saturating_mul(2));
+        let cpu = CpuClock::default();
         let asked = async {
-            let mut instance = self.instantiate(code, Grants::none(), Arc::new(scope)).await?;
-            let definitions = instance.plugin.toolcrib_plugin_tools().call_definitions(&mut instance.store).await;
+            let mut instance = self.instantiate_by(code, Grants::none(), Arc::new(scope), cpu.clone()).await?;
+            let asked = instance.plugin.toolcrib_plugin_tools().call_definitions(&mut instance.store);
+            let definitions = cpu.run(asked).await;
             definitions.map_err(|error| explain(&error, &instance.store))
         };
-        tokio::time::timeout(patience, asked).await.unwrap_or_else(|_| {
-            let message = format!("its definitions were not there after {} ms", patience.as_millis());
-            Err(Failure::new(Kind::TimedOut, message))
-        })
+        let mut asked = pin!(asked);
+        let mut seen = Duration::ZERO;
+        loop {
+            if let Ok(said) = tokio::time::timeout(patience, &mut asked).await {
+                return said;
+            }
+            // One that works, on a very busy machine, comes to the end of its CPU time; one that sleeps never does.
+            let spent = cpu.spent_by_then();
+            if spent.saturating_sub(seen) < patience / 20 {
+                let message = format!("its definitions were not there after {} ms", patience.as_millis());
+                return Err(Failure::new(Kind::TimedOut, message));
+            }
+            seen = spent;
+        }
     }
 }
 
@@ -180,7 +239,8 @@ impl Instance {
         name: &str,
         arguments: &str,
     ) -> Result<Result<tools::Output, types::Failure>, Failure> {
-        let answer = self.plugin.toolcrib_plugin_tools().call_call(&mut self.store, name, arguments).await;
+        let cpu = self.store.data().meter.cpu();
+        let answer = cpu.run(self.plugin.toolcrib_plugin_tools().call_call(&mut self.store, name, arguments)).await;
         answer.map_err(|error| explain(&error, &self.store))
     }
 }
@@ -211,11 +271,24 @@ fn explain(error: &wasmtime::Error, store: &Store<State>) -> Failure {
     }
     let text = format!("{error:#}");
     let by_wasmtime = WASMTIME_LIMITS.iter().find(|(words, _)| text.contains(words));
-    let limit = state.meter.met().map(str::to_owned).or(by_wasmtime.map(|(_, limit)| limit(&state.scope.limits)));
-    match limit {
-        Some(limit) => {
+    let met = state.meter.met().cloned().or(by_wasmtime.map(|(_, limit)| Met::Limit(limit(&state.scope.limits))));
+    let failure = match met {
+        Some(Met::Limit(limit)) => {
             Failure::limit(format!("limit: {limit}")).hint("ask for less, or raise the limit under [limits]")
         }
+        Some(Met::NoRoom) => {
+            let most = state.scope.limits.total_memory_mib;
+            let message = format!("this plugin has its share of the memory (limit for all plugins: {most} MiB)");
+            Failure::new(Kind::Busy, message)
+                .hint("try again when other calls have ended, or raise `total_memory_mib` under [limits]")
+        }
+        None if error.downcast_ref() == Some(&Trap::StackOverflow) => {
+            Failure::failed(format!("the plugin stopped: stack overflow (limit: {} KiB)", engine::GUEST_STACK >> 10))
+        }
         None => Failure::failed(format!("the plugin stopped: {}", error.root_cause())),
+    };
+    match state.printed() {
+        Some(printed) => failure.data(json!({ "printed": printed })),
+        None => failure,
     }
 }

@@ -5,7 +5,7 @@ use crate::event::Event;
 use crate::policy::Grants;
 use crate::scope::Scope;
 use bytes::Bytes;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::io::AsyncWrite;
 use wasmtime::component::ResourceTable;
@@ -24,6 +24,7 @@ pub(crate) struct State {
     pub(crate) meter: Meter,
     pub(crate) grants: Grants,
     pub(crate) scope: Arc<Scope>,
+    printed: Arc<Mutex<Tail>>,
     wasi: WasiCtx,
 }
 
@@ -32,9 +33,17 @@ impl State {
         let mut table = ResourceTable::new();
         table.set_max_capacity(handles);
         let mut wasi = WasiCtx::builder();
-        wasi.stdout(Printed(scope.clone())).stderr(Printed(scope.clone()));
+        let printed = Arc::<Mutex<Tail>>::default();
+        let stream = || Printed { scope: scope.clone(), tail: printed.clone() };
+        wasi.stdout(stream()).stderr(stream());
         wasi.wall_clock(CoarseWall).monotonic_clock(CoarseMonotonic(Instant::now())).max_random_size(RANDOM_BYTES);
-        Self { table, meter, grants, scope, wasi: wasi.build() }
+        Self { table, meter, grants, scope, printed, wasi: wasi.build() }
+    }
+
+    /// The last that the guest printed, as text; none when it printed nothing.
+    pub(super) fn printed(&self) -> Option<String> {
+        let tail = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        (!tail.0.is_empty()).then(|| tail.text())
     }
 }
 
@@ -69,9 +78,36 @@ impl HostMonotonicClock for CoarseMonotonic {
     }
 }
 
-/// Where a guest's prints go: into events, never to the host's own output, which carries a protocol.
+/// Where a guest's prints go: into events, never to the host's own output, which carries a protocol. The end is kept for the failure of a
+/// guest that traps: there a panic says why.
 #[derive(Clone)]
-struct Printed(Arc<Scope>);
+struct Printed {
+    scope: Arc<Scope>,
+    tail: Arc<Mutex<Tail>>,
+}
+
+/// How much of the end is kept, in bytes.
+const TAIL: usize = 2 << 10;
+
+/// The end of what was printed to both streams, in the order of printing.
+#[derive(Default)]
+struct Tail(Vec<u8>);
+
+impl Tail {
+    fn push(&mut self, bytes: &[u8]) {
+        let bytes = &bytes[bytes.len().saturating_sub(TAIL)..];
+        let over = (self.0.len() + bytes.len()).saturating_sub(TAIL);
+        self.0.drain(..over);
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Begins with a whole character.
+    fn text(&self) -> String {
+        let is_inside = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
+        let cut = if self.0.len() < TAIL { 0 } else { self.0.iter().take(3).take_while(is_inside).count() };
+        String::from_utf8_lossy(&self.0[cut..]).into_owned()
+    }
+}
 
 /// Bytes a guest may print before it has to wait; it never has to.
 const PRINT_PERMIT: usize = 64 << 10;
@@ -103,7 +139,8 @@ impl OutputStream for Printed {
         if bytes.len() > PRINT_PERMIT {
             return Err(StreamError::Trap(wasmtime::Error::msg("a guest wrote more than it was permitted")));
         }
-        self.0.emit_for_guest(bytes.len(), || Event::info(String::from_utf8_lossy(&bytes).trim_end_matches('\n')));
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&bytes);
+        self.scope.emit_for_guest(bytes.len(), || Event::info(String::from_utf8_lossy(&bytes).trim_end_matches('\n')));
         Ok(())
     }
 
@@ -113,5 +150,23 @@ impl OutputStream for Printed {
 
     fn check_write(&mut self) -> StreamResult<usize> {
         Ok(PRINT_PERMIT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tail_is_the_end_of_what_was_printed_and_begins_with_a_character() {
+        let mut tail = Tail::default();
+        tail.push(b"a");
+        assert_eq!(tail.text(), "a");
+        tail.push(&b"x".repeat(TAIL - 1));
+        assert_eq!(tail.text(), format!("a{}", "x".repeat(TAIL - 1)));
+        tail.push(b"end");
+        assert_eq!(tail.text(), format!("{}end", "x".repeat(TAIL - 3)));
+        tail.push(format!("{}!", "ä".repeat(TAIL)).as_bytes());
+        assert_eq!(tail.text(), format!("{}!", "ä".repeat(TAIL / 2 - 1)));
     }
 }

@@ -41,6 +41,7 @@ enum How {
     PrintMuch,
     PrintOneLine,
     Print,
+    PrintAndPanic,
     InvalidUtf8,
     OddText,
     Sleep,
@@ -117,6 +118,10 @@ fn misbehave(Input { how, text, number }: Input) -> String {
             println!("{text}");
             eprintln!("{text}");
             "printed".into()
+        }
+        How::PrintAndPanic => {
+            (0..number).for_each(|line| println!("line {line}"));
+            panic!("{text}");
         }
         How::InvalidUtf8 => {
             // SAFETY: none; that is the point.

@@ -1,0 +1,134 @@
+//! The CPU time of one guest, by the clock of the thread that runs it.
+//!
+//! Time on the wall would count what others used: a guest that gives way at a tick waits for its turn, and the kernel takes threads off
+//! their processors. A guest may move to another thread between two polls, never within one.
+
+use rustix::time::{ClockId, clock_gettime};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// A clock that runs while the guest's own code does. Clones are the same clock.
+#[derive(Clone, Default)]
+pub(super) struct CpuClock(Arc<Counter>);
+
+/// Times in nanoseconds. One thread at a time touches them; the executor orders the threads of successive polls.
+#[derive(Default)]
+struct Counter {
+    spent: AtomicU64,
+    /// What the thread's clock said when the present stretch began.
+    since: AtomicU64,
+    in_guest: AtomicBool,
+}
+
+impl CpuClock {
+    /// The host hands over to the guest.
+    pub(super) fn enter_guest(&self) {
+        self.0.in_guest.store(true, Relaxed);
+        self.0.since.store(thread_time(), Relaxed);
+    }
+
+    /// The guest hands over to the host.
+    pub(super) fn leave_guest(&self) {
+        self.stop();
+        self.0.in_guest.store(false, Relaxed);
+    }
+
+    /// What the guest has used so far; to be asked on the thread that runs it.
+    pub(super) fn spent(&self) -> Duration {
+        self.stop();
+        self.start();
+        Duration::from_nanos(self.0.spent.load(Relaxed))
+    }
+
+    /// What the guest had used when its thread last let go of it.
+    pub(super) fn spent_by_then(&self) -> Duration {
+        Duration::from_nanos(self.0.spent.load(Relaxed))
+    }
+
+    /// Runs work that contains a guest, and stops the clock whenever the work leaves its thread.
+    pub(super) async fn run<W: Future>(&self, work: W) -> W::Output {
+        let mut work = pin!(work);
+        std::future::poll_fn(|context| {
+            self.start();
+            let polled = work.as_mut().poll(context);
+            self.stop();
+            polled
+        })
+        .await
+    }
+
+    fn start(&self) {
+        if self.0.in_guest.load(Relaxed) {
+            self.0.since.store(thread_time(), Relaxed);
+        }
+    }
+
+    fn stop(&self) {
+        if self.0.in_guest.load(Relaxed) {
+            let stretch = thread_time().saturating_sub(self.0.since.load(Relaxed));
+            self.0.spent.fetch_add(stretch, Relaxed);
+        }
+    }
+}
+
+fn thread_time() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    // Neither part is ever negative.
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hint::black_box;
+
+    /// Uses CPU time of this thread.
+    fn work(time: Duration) {
+        let end = thread_time() + time.as_nanos() as u64;
+        while thread_time() < end {
+            black_box(0);
+        }
+    }
+
+    #[tokio::test]
+    async fn waiting_and_the_hosts_own_work_do_not_count() {
+        let clock = CpuClock::default();
+        let (wait, most) = (Duration::from_millis(50), Duration::from_millis(10));
+        let guest = async {
+            clock.enter_guest();
+            work(Duration::from_millis(5));
+            tokio::time::sleep(wait).await;
+            clock.leave_guest();
+            work(wait);
+            clock.enter_guest();
+            work(Duration::from_millis(2));
+            clock.leave_guest();
+        };
+        clock.run(guest).await;
+        assert!(clock.spent() >= Duration::from_millis(7) && clock.spent() < most, "{:?}", clock.spent());
+    }
+
+    #[tokio::test]
+    async fn others_that_run_while_a_guest_gives_way_do_not_count() {
+        let clock = CpuClock::default();
+        let guest = async {
+            clock.enter_guest();
+            for _ in 0..20 {
+                work(Duration::from_micros(100));
+                tokio::task::yield_now().await;
+            }
+            clock.leave_guest();
+        };
+        let other = async {
+            for _ in 0..20 {
+                work(Duration::from_millis(5));
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::join!(clock.run(guest), other);
+        assert!(clock.spent() >= Duration::from_millis(2), "{:?}", clock.spent());
+        assert!(clock.spent() < Duration::from_millis(20), "{:?}", clock.spent());
+    }
+}
