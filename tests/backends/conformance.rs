@@ -778,5 +778,5 @@ fn private_server(rig: &mut Rig) {
     let (directory, _) = places(rig);
     let own = rig.program.tmux(&["list-sessions", "-F", "#{session_name}"]);
     let is_here = directory == rig.program.path("work").display().to_string();
-    assert_eq!(own, if is_here { "toolcrib-agent\n" } else { "" });
+    assert_eq!(own, if is_here { format!("{}\n", rig.program.session()) } else { String::new() });
 }

@@ -10,3 +10,4 @@ mod manners;
 mod rig;
 mod robust;
 mod traces;
+mod workspaces;

@@ -83,9 +83,12 @@ pub(crate) fn has_tmux() -> bool {
 }
 
 /// Where servers are started: a home, settings, plugins. The home lasts as long as a server in it.
+#[derive(Clone)]
 pub(crate) struct Home {
     pub(crate) program: Arc<Program>,
     flags: Vec<String>,
+    /// The directory where they are started.
+    directory: &'static str,
 }
 
 /// A home in which all tools and the guests of these tests were compiled, once.
@@ -116,12 +119,18 @@ impl Home {
 
     /// Nothing was compiled there.
     pub(crate) fn fresh() -> Self {
-        Self { program: Arc::new(Program::new()), flags: Vec::new() }
+        Self { program: Arc::new(Program::new()), flags: Vec::new(), directory: "work" }
     }
 
     fn of(program: Program) -> Self {
         reuse_code(SEED.root(), &program);
-        Self { program: Arc::new(program), flags: Vec::new() }
+        Self { program: Arc::new(program), flags: Vec::new(), directory: "work" }
+    }
+
+    /// The same home, where servers are started in another directory below that of the program.
+    pub(crate) fn within(&self, directory: &'static str) -> Self {
+        std::fs::create_dir_all(self.program.path(directory)).expect("a directory");
+        Self { directory, ..self.clone() }
     }
 
     /// Adds flags of the command line.
@@ -177,6 +186,7 @@ impl Home {
         let errors = self.program.path(&format!("stderr-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
         let flags: Vec<&str> = self.flags.iter().map(String::as_str).chain(["serve"]).collect();
         let mut command = self.program.command(&flags);
+        command.current_dir(self.program.path(self.directory));
         let stderr = File::create(&errors).expect("a file");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().expect("the program starts");

@@ -129,7 +129,7 @@ fn a_shell_keeps_its_directory_and_its_variables() {
     let result = crib.result("run_shell", command("pwd; echo $kept; f"));
     let directory = std::fs::canonicalize(crib.program.path("work/sub")).expect("a directory");
     assert_eq!(result["stdout"], json!(format!("{}\nhere\nof f\n", directory.display())));
-    assert!(notices(&result).iter().any(|notice| notice.contains("paths of file tools begin elsewhere")), "{result}");
+    assert!(notices(&result).iter().any(|notice| notice.contains("paths of file tools begin in `")), "{result}");
     let result = crib.result("run_shell", command("cd .."));
     assert_eq!(result["exit_code"], 0);
     let result = crib.result("run_shell", command("echo back"));
@@ -214,7 +214,10 @@ fn a_program_that_reads_is_not_typed_into() {
     let error = &answer["error"];
     assert_eq!(error["kind"], "busy", "{answer}");
     let message = error["message"].as_str().expect("text");
-    assert!(message.starts_with("pane shared of toolcrib-agent was not free within "), "{message}");
+    assert!(
+        message.starts_with(&format!("pane shared of {} was not free within ", crib.program.session())),
+        "{message}"
+    );
     assert!(message.ends_with("it runs `cat`"), "{message}");
     assert!(!crib.screen().contains("never"));
     crib.type_keys(&["C-d"]);

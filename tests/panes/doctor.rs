@@ -22,7 +22,7 @@ fn the_version_and_the_sessions_are_told() {
     assert!(none.starts_with("ok") && none.contains(version.trim()) && none.contains("0 sessions"), "{none}");
     let mut crib = crib;
     crib.run("true");
-    assert!(panes(&crib.program, None).contains("1 session;"), "{}", panes(&crib.program, None));
+    assert!(panes(&crib.program, None).contains("1 session of this workspace;"), "{}", panes(&crib.program, None));
 }
 
 #[test]

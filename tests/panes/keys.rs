@@ -28,7 +28,7 @@ fn answered(crib: &mut Crib, text: &str) -> String {
 fn text_and_enter_answer_a_question() {
     let mut crib = reading(&[]);
     let place = crib.result("send-keys", declared(json!({ "literal_text": "one ", "keys": ["t", "w", "o"] })));
-    assert_eq!((&place["session"], &place["pane"]), (&json!("toolcrib-agent"), &json!("shared")));
+    assert_eq!((&place["session"], &place["pane"]), (&json!(crib.program.session()), &json!("shared")));
     assert_eq!(answered(&mut crib, " three"), "one two three");
     assert!(crib.shows("got one two three"));
 }
@@ -104,7 +104,10 @@ fn a_missing_pane_is_an_error_for_keys_and_none_for_a_look() {
     let said = refused(&mut crib, json!({ "pane": "nowhere", "enter": true }));
     assert!(said.starts_with("execution_failed: there is no pane `nowhere`"), "{said}");
     let said = refused(&mut crib, json!({ "session": "nowhere", "enter": true }));
-    assert!(said.starts_with("execution_failed: there is no session `toolcrib-agent-nowhere`"), "{said}");
+    assert!(
+        said.starts_with(&format!("execution_failed: there is no session `{}-nowhere`", crib.program.session())),
+        "{said}"
+    );
     let answer = crib.call("capture-pane", json!({ "pane": "nowhere" }));
     assert!(answer["result"].as_str().is_some_and(|text| text.contains("here")), "{answer}");
     assert!(answer["notices"].to_string().contains("this is the shared pane instead"), "{answer}");

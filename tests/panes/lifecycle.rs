@@ -26,8 +26,9 @@ fn run_in(crib: &mut Crib, place: Value, text: &str) -> Value {
 #[test]
 fn what_is_ours_is_named_and_marked() {
     let mut crib = Crib::new();
-    assert_eq!(crib.run("echo $TOOLCRIB_SESSION $PAGER"), (0, "toolcrib-agent cat\n".into()));
-    assert_eq!(crib.program.tmux(&["list-sessions", "-F", "#{session_name}"]), "toolcrib-agent\n");
+    let session = crib.program.session();
+    assert_eq!(crib.run("echo $TOOLCRIB_SESSION $PAGER"), (0, format!("{session} cat\n")));
+    assert_eq!(crib.program.tmux(&["list-sessions", "-F", "#{session_name}"]), format!("{session}\n"));
     assert_eq!(option(&crib.program, "@toolcrib_managed"), "1");
     assert_eq!(option(&crib.program, "@toolcrib_owner"), "toolcrib-agent");
     let panes = crib.program.tmux(&["list-panes", "-a", "-F", "#{window_name} #{@toolcrib_pane} #{pane_width}"]);
@@ -37,7 +38,8 @@ fn what_is_ours_is_named_and_marked() {
 #[test]
 fn a_session_is_named_after_its_agent() {
     let mut crib = Crib::with(&["agent.name=\"Ops Agent (Prod)\""]);
-    assert_eq!(crib.run("echo $TOOLCRIB_SESSION"), (0, "toolcrib-ops-agent-prod\n".into()));
+    let session = crib.program.session().replace("toolcrib-agent", "toolcrib-ops-agent-prod");
+    assert_eq!(crib.run("echo $TOOLCRIB_SESSION"), (0, format!("{session}\n")));
 }
 
 #[test]
@@ -58,22 +60,23 @@ fn sessions_are_made_found_and_ended_within_their_limit() {
     let mut crib = Crib::with(&["tmux.max_sessions=2"]);
     assert_eq!(crib.run("kept=here").0, 0);
     let session = |name: &str| declared(json!({ "session": name }));
+    let (default, build) = (crib.program.session(), format!("{}-build", crib.program.session()));
     let made = crib.result("tmux-create-session", session("Build"));
-    assert_eq!(made["session"], "toolcrib-agent-build");
+    assert_eq!(made["session"], build);
     assert_eq!((&made["pane"], &made["created"]), (&json!("shared"), &json!(true)));
-    for name in ["build", " build ", "toolcrib-agent-build", "BUILD"] {
+    for name in ["build", " build ", &build, "BUILD"] {
         let found = crib.result("tmux-create-session", session(name));
         assert_eq!((&found["id"], &found["created"]), (&made["id"], &json!(false)), "`{name}`: {found}");
     }
     let said = crib.failure("tmux-create-session", session("third"));
     assert!(said.starts_with("limit: "), "{said}");
     let result = run_in(&mut crib, json!({ "session": "build" }), "echo \"[$kept]\" $TOOLCRIB_SESSION");
-    assert_eq!(result["stdout"], "[] toolcrib-agent-build\n");
+    assert_eq!(result["stdout"], format!("[] {build}\n"));
     let ended = crib.result("tmux-kill-session", session("build"));
-    assert_eq!(ended["session"], "toolcrib-agent-build");
-    assert_eq!(crib.program.tmux(&["list-sessions", "-F", "#{session_name}"]), "toolcrib-agent\n");
+    assert_eq!(ended["session"], build);
+    assert_eq!(crib.program.tmux(&["list-sessions", "-F", "#{session_name}"]), format!("{default}\n"));
     let made = crib.result("tmux-create-session", session("third"));
-    assert_eq!((&made["session"], &made["created"]), (&json!("toolcrib-agent-third"), &json!(true)));
+    assert_eq!((&made["session"], &made["created"]), (&json!(format!("{default}-third")), &json!(true)));
     assert_eq!(crib.run("echo $kept"), (0, "here\n".into()));
 }
 
@@ -82,9 +85,9 @@ fn there_is_one_session_unless_the_settings_say_more() {
     let mut crib = Crib::new();
     assert_eq!(crib.run("true").0, 0);
     let said = crib.failure("tmux-create-session", declared(json!({ "session": "build" })));
-    assert!(said.starts_with("limit: ") && said.contains("tmux sessions 1"), "{said}");
+    assert!(said.starts_with("limit: ") && said.contains("tmux sessions of this workspace 1"), "{said}");
     let found = crib.result("tmux-create-session", declared(json!({ "session": "default" })));
-    assert_eq!((&found["session"], &found["created"]), (&json!("toolcrib-agent"), &json!(false)));
+    assert_eq!((&found["session"], &found["created"]), (&json!(crib.program.session()), &json!(false)));
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn panes_are_made_found_and_ended_within_their_limit() {
     assert_eq!(crib.run("kept=here").0, 0);
     let pane = |name: &str| declared(json!({ "pane": name }));
     let made = crib.result("tmux-create-pane", pane("Dev Server"));
-    assert_eq!((&made["session"], &made["pane"]), (&json!("toolcrib-agent"), &json!("dev-server")));
+    assert_eq!((&made["session"], &made["pane"]), (&json!(crib.program.session()), &json!("dev-server")));
     assert_eq!(made["created"], true);
     for name in ["dev-server", " dev server", "DEV  SERVER"] {
         let found = crib.result("tmux-create-pane", pane(name));
@@ -121,9 +124,10 @@ fn the_shared_pane_and_the_default_session_stay() {
         let said = crib.failure("tmux-kill-pane", declared(json!({ "pane": name })));
         assert_eq!(said, "denied: the shared pane stays", "`{name}`");
     }
-    for name in ["default", "toolcrib-agent", "shared"] {
+    let session = crib.program.session();
+    for name in ["default", &session, "shared"] {
         let said = crib.failure("tmux-kill-session", declared(json!({ "session": name })));
-        assert!(said.starts_with("denied: `toolcrib-agent` is the default session"), "`{name}`: {said}");
+        assert!(said.starts_with(&format!("denied: `{session}` is the default session")), "`{name}`: {said}");
     }
     assert_eq!(crib.run("echo $kept"), (0, "here\n".into()));
 }
@@ -133,7 +137,10 @@ fn what_is_not_there_is_not_ended() {
     let mut crib = Crib::new();
     assert_eq!(crib.run("true").0, 0);
     let said = crib.failure("tmux-kill-session", declared(json!({ "session": "nowhere" })));
-    assert!(said.starts_with("execution_failed: there is no session `toolcrib-agent-nowhere`"), "{said}");
+    assert!(
+        said.starts_with(&format!("execution_failed: there is no session `{}-nowhere`", crib.program.session())),
+        "{said}"
+    );
     let said = crib.failure("tmux-kill-pane", declared(json!({ "pane": "nowhere" })));
     assert!(said.starts_with("execution_failed: there is no pane `nowhere`"), "{said}");
 }
@@ -153,9 +160,10 @@ fn names_that_name_nothing_are_refused() {
 fn a_session_of_somebody_else_is_not_touched() {
     let mut crib = Crib::with(&["tmux.max_sessions=3"]);
     assert_eq!(crib.run("true").0, 0);
-    let _ = crib.program.tmux(&["new-session", "-d", "-s", "toolcrib-agent-x"]);
+    let theirs = format!("{}-x", crib.program.session());
+    let _ = crib.program.tmux(&["new-session", "-d", "-s", &theirs]);
     let said = crib.failure("tmux-create-session", declared(json!({ "session": "x" })));
-    assert_eq!(said, "denied: the session `toolcrib-agent-x` is there, but is not this agent's");
+    assert_eq!(said, format!("denied: the session `{theirs}` is there, but is not this agent's"));
     let said = crib.failure("tmux-kill-session", declared(json!({ "session": "x" })));
     assert!(said.starts_with("execution_failed: "), "{said}");
     let mut arguments = command("echo never");
@@ -163,9 +171,9 @@ fn a_session_of_somebody_else_is_not_touched() {
     let said = crib.failure("run_shell", arguments);
     assert!(said.starts_with("execution_failed: "), "{said}");
     let sessions = crib.program.tmux(&["list-sessions", "-F", "#{session_name}"]);
-    assert_eq!(sessions, "toolcrib-agent\ntoolcrib-agent-x\n");
-    let output = crib.program.run(&["sessions"]);
-    assert!(!String::from_utf8_lossy(&output.stdout).contains("toolcrib-agent-x"), "it is listed");
+    assert_eq!(sessions, format!("{}\n{theirs}\n", crib.program.session()));
+    let output = crib.program.run(&["sessions", "--all"]);
+    assert!(!String::from_utf8_lossy(&output.stdout).contains(&theirs), "it is listed");
 }
 
 #[test]
@@ -220,11 +228,12 @@ fn sessions_are_listed_and_ended_by_a_person() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("text")
     };
-    assert!(!list(&crib, &["sessions"]).contains("toolcrib-agent"));
+    let session = crib.program.session();
+    assert!(!list(&crib, &["sessions"]).contains(&session));
     assert_eq!(crib.run("true").0, 0);
     crib.result("tmux-create-session", declared(json!({ "session": "build" })));
     let listed = list(&crib, &["sessions"]);
-    assert!(listed.contains("toolcrib-agent ") && listed.contains("toolcrib-agent-build"), "{listed}");
+    assert!(listed.contains(&format!("{session} ")) && listed.contains(&format!("{session}-build")), "{listed}");
     let listed = list(&crib, &["sessions", "--prune"]);
     assert_eq!(listed.matches("ended").count(), 2, "{listed}");
     assert_eq!(crib.program.tmux(&["list-sessions"]), "");

@@ -18,3 +18,4 @@ mod stale;
 mod startup;
 mod unchanged;
 mod views;
+mod workspaces;

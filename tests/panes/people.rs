@@ -8,19 +8,53 @@ use std::time::{Duration, Instant};
 use toolcrib_tests::{Program, eventually};
 
 /// The terminal of somebody who is attached, ended when it is dropped.
-struct Person {
+pub(crate) struct Person {
     socket: String,
 }
 
 impl Person {
     fn attached_to(program: &Program) -> Self {
         let person = Self { socket: program.path("person").display().to_string() };
-        let attach =
-            format!("exec tmux -S {} attach -t =toolcrib-agent", program.path("state/toolcrib/tmux/socket").display());
+        let attach = format!(
+            "exec tmux -S {} attach -t ={}",
+            program.path("state/toolcrib/tmux/socket").display(),
+            program.session()
+        );
         person.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "person", "-x", "120", "-y", "40", &attach]);
         eventually("the person is attached", || {
             program.tmux(&["list-clients", "-F", "#{client_control_mode}"]).lines().any(|mode| mode == "0")
         });
+        person
+    }
+
+    /// With the program itself in the terminal, in a directory below that of the program.
+    pub(crate) fn running(program: &Program, directory: &str, arguments: &[&str]) -> Self {
+        let person = Self { socket: program.path("person").display().to_string() };
+        let command = program.command(arguments);
+        let mut words: Vec<String> = vec!["exec".into(), "env".into(), "-i".into()];
+        words.extend(
+            command.get_envs().filter_map(|(name, value)| Some(format!("{}={}", name.to_str()?, value?.to_str()?))),
+        );
+        words.push(command.get_program().to_str().expect("text").into());
+        words.extend(arguments.iter().map(ToString::to_string));
+        let line =
+            words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ").replacen("'exec'", "exec", 1);
+        let place = program.path(directory).display().to_string();
+        person.tmux(&[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-s",
+            "person",
+            "-c",
+            &place,
+            "-x",
+            "120",
+            "-y",
+            "40",
+            &line,
+        ]);
         person
     }
 
@@ -75,9 +109,9 @@ fn while_a_person_types_no_command_is_typed_between() {
     let person = Person::attached_to(&crib.program);
     once_quiet(&mut crib, "true");
     person.tmux(&["send-keys", "-t", "person", "-l", "echo half"]);
-    let refused = crib.refusal("echo mine");
-    assert_eq!(refused, "busy: somebody is typing at session `toolcrib-agent`");
     eventually("what was typed is there", || person.sees().contains("echo half"));
+    let refused = crib.refusal("echo mine");
+    assert_eq!(refused, format!("busy: somebody is typing at session `{}`", crib.program.session()));
     person.tmux(&["send-keys", "-t", "person", "Enter"]);
     let answer = once_quiet(&mut crib, "echo mine");
     assert_eq!(answer["result"]["stdout"], "mine\n", "{answer}");
@@ -125,5 +159,30 @@ fn attaching_is_told_once() {
             told.extend(line["event"]["text"].as_str().map(str::to_owned));
         }
     }
-    assert_eq!(told, ["attaching to the tmux session `toolcrib-agent` on local"]);
+    assert_eq!(told, [format!("attaching to the tmux session `{}` on local", program.session())]);
+}
+
+/// The lines that source staged commands are nobody's; what a person types there is theirs.
+#[test]
+fn histories_keep_what_people_type_and_nothing_that_was_staged() {
+    for (shell, history, settings) in [
+        ("/bin/bash", ".bash_history", ""),
+        ("/usr/bin/zsh", ".zsh_history", "HISTFILE=~/.zsh_history\nSAVEHIST=100\nHISTSIZE=100\n"),
+    ] {
+        if !std::path::Path::new(shell).exists() {
+            toolcrib_tests::note_skip(module_path!(), &format!("`{shell}` is not installed"));
+            continue;
+        }
+        let program = Program::with_panes();
+        program.write("home/.zshrc", settings);
+        let mut crib = Crib::on(program, &[&format!("tmux.default_shell={shell:?}")]);
+        crib.run("true");
+        let _ = crib.program.tmux(&["send-keys", "-t", "=toolcrib-agent:", "echo typed-by-me", "Enter"]);
+        assert!(crib.shows("\ntyped-by-me"), "{}", crib.screen());
+        crib.run("true");
+        let _ = crib.program.tmux(&["kill-session", "-t", "=toolcrib-agent"]);
+        let kept = || std::fs::read_to_string(crib.program.path(&format!("home/{history}"))).unwrap_or_default();
+        eventually("the history is written", || kept().contains("echo typed-by-me"));
+        assert!(!kept().contains("/t-"), "{shell}: {}", kept());
+    }
 }

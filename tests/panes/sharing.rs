@@ -69,7 +69,7 @@ fn hosts_share_the_shell_and_its_state() {
     assert_eq!(ask(&mut one, "kept=here", "10s")["result"]["exit_code"], 0);
     assert_eq!(ask(&mut other, "echo $kept", "10s")["result"]["stdout"], "here\n");
     let panes = program.tmux(&["list-panes", "-a", "-F", "#{session_name}"]);
-    assert_eq!(panes, "toolcrib-agent\n");
+    assert_eq!(panes, format!("{}\n", program.session()));
 }
 
 #[test]

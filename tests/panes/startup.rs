@@ -25,7 +25,7 @@ fn a_startup_file_that_hangs_makes_the_pane_busy_within_the_wait() {
     let answer = crib.within("touch ran", "500ms");
     assert_eq!(answer["error"]["kind"], "busy", "{answer}");
     let message = answer["error"]["message"].as_str().expect("text");
-    assert!(message.contains("pane shared of toolcrib-agent"), "{message}");
+    assert!(message.contains(&format!("pane shared of {}", crib.program.session())), "{message}");
     assert!(begin.elapsed() < Duration::from_secs(5), "it took {:?}", begin.elapsed());
 }
 

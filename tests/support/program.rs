@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use tempfile::TempDir;
+use toolcrib::workspace::Workspace;
 
 /// `toolcrib` in a home of its own.
 pub struct Program {
@@ -58,7 +59,8 @@ impl Program {
         program
     }
 
-    /// tmux on the managed server, with these arguments; returns what it printed.
+    /// tmux on the managed server, with these arguments; returns what it printed. The target `=toolcrib-agent` stands for the default
+    /// session, whose full name depends on where the test runs.
     ///
     /// # Panics
     ///
@@ -66,9 +68,25 @@ impl Program {
     #[must_use]
     pub fn tmux(&self, arguments: &[&str]) -> String {
         let mut tmux = Command::new("tmux");
-        tmux.arg("-S").arg(self.path("state/toolcrib/tmux/socket")).args(arguments);
+        let full = |argument: &&str| match argument.strip_prefix("=toolcrib-agent") {
+            Some(rest) if rest.is_empty() || rest.starts_with(':') => format!("={}{rest}", self.session()),
+            _ => (*argument).to_owned(),
+        };
+        tmux.arg("-S").arg(self.path("state/toolcrib/tmux/socket")).args(arguments.iter().map(full));
         let output = tmux.output().expect("tmux is installed");
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// The name of the default session: of the agent that has no name of its own, in its working directory.
+    #[must_use]
+    pub fn session(&self) -> String {
+        self.session_in("work")
+    }
+
+    /// The name of the default session of a workspace, a path below its directory.
+    #[must_use]
+    pub fn session_in(&self, workspace: &str) -> String {
+        toolcrib::tmux::default_session("agent", &Workspace::find(&self.path(workspace), &self.path("home")))
     }
 
     /// A path below its directory: `home`, `work`, `config`, `state`, `data`.
@@ -150,8 +168,17 @@ impl Program {
     /// When it cannot be started.
     #[must_use]
     pub fn start(&self, arguments: &[&str]) -> Running {
-        let mut command = self.command(arguments);
-        without_terminal(&mut command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.start_by(&mut self.command(arguments))
+    }
+
+    /// The same by a command that a test has changed.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start_by(&self, command: &mut Command) -> Running {
+        without_terminal(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let stdin = child.stdin.take();
         let stdout = BufReader::new(child.stdout.take().expect("piped"));

@@ -17,7 +17,7 @@ impl sessions::Host for State {
         declaration: types::Declaration,
     ) -> Result<panes::Place, Refusal> {
         let tmux = self.managed().await?;
-        let name = tmux.session_name(Some(&session))?;
+        let name = tmux.session_name(Some(&session)).await?;
         let admitted =
             self.admit_action(lifecycle("create-session", &name), declaration, &self.lifecycle_site()).await?;
         let made = tmux.create_session(&name, &admitted).await?;
@@ -27,7 +27,7 @@ impl sessions::Host for State {
 
     async fn kill_session(&mut self, session: String, declaration: types::Declaration) -> Result<String, Refusal> {
         let tmux = self.managed().await?;
-        let name = tmux.session_name(Some(&session))?;
+        let name = tmux.session_name(Some(&session)).await?;
         let admitted = self.admit_action(lifecycle("kill-session", &name), declaration, &self.lifecycle_site()).await?;
         let ended = tmux.kill_session(&name, &admitted).await?;
         self.scope.touch_state();
@@ -41,7 +41,7 @@ impl sessions::Host for State {
         declaration: types::Declaration,
     ) -> Result<panes::Place, Refusal> {
         let tmux = self.managed().await?;
-        let selector = tmux.canonical(session.as_deref(), &pane)?;
+        let selector = tmux.canonical(session.as_deref(), &pane).await?;
         let admitted =
             self.admit_action(lifecycle("create-pane", &selector.shown()), declaration, &self.lifecycle_site()).await?;
         let made = tmux.create_pane(&selector, &admitted).await?;
@@ -56,7 +56,7 @@ impl sessions::Host for State {
         declaration: types::Declaration,
     ) -> Result<panes::Place, Refusal> {
         let tmux = self.managed().await?;
-        let selector = tmux.canonical(session.as_deref(), &pane)?;
+        let selector = tmux.canonical(session.as_deref(), &pane).await?;
         let admitted =
             self.admit_action(lifecycle("kill-pane", &selector.shown()), declaration, &self.lifecycle_site()).await?;
         let ended = tmux.kill_pane(&selector, &admitted).await?;

@@ -39,7 +39,7 @@ async fn check(report: &mut Report, setup: &Setup, global: &Global) {
     directories(report, setup);
     plugins(report, setup).await;
     shell(report, setup).await;
-    panes(report, setup).await;
+    panes(report, setup, global).await;
     let approver = if global.yes {
         "--yes answers"
     } else if terminal() {
@@ -151,7 +151,7 @@ async fn shell(report: &mut Report, setup: &Setup) {
     }
 }
 
-async fn panes(report: &mut Report, setup: &Setup) {
+async fn panes(report: &mut Report, setup: &Setup, global: &Global) {
     let tmux = match (&setup.context.panes, setup.context.panes.managed().await) {
         (_, Ok(Some(tmux))) => tmux,
         (_, Err(fault)) => return report.fault("panes", &fault),
@@ -179,12 +179,13 @@ async fn panes(report: &mut Report, setup: &Setup) {
         let found = format!("tmux {version} is too old, {oldest} or later is needed: update it, or pass `--no-tmux`");
         return report.line(Verdict::Bad, "panes", found);
     }
-    let sessions = tmux.found().await.map_or(0, |found| found.iter().filter(|found| found.ours).count());
-    let plural = if sessions == 1 { "" } else { "s" };
+    let here = tmux.found().await.map_or(0, |found| found.iter().filter(|found| found.here).count());
+    let plural = if here == 1 { "" } else { "s" };
+    let join = super::panes::line(global, "attach");
     report.line(
         Verdict::Good,
         "panes",
-        format!("tmux {version}, {sessions} session{plural}; join with `toolcrib attach`"),
+        format!("tmux {version}, {here} session{plural} of this workspace; join with `{join}`"),
     );
 }
 

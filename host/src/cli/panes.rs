@@ -1,10 +1,12 @@
 //! `toolcrib attach` and `toolcrib sessions`: the managed tmux, for the person beside the agent.
 
 use super::setup::{Setup, usage};
-use super::{Global, print};
+use super::{Global, PanesAt, notice, print};
 use crate::backend::local;
 use crate::envelope::{Failure, Kind};
-use crate::tmux::Tmux;
+use crate::quote;
+use crate::sanitize;
+use crate::tmux::{Found, FoundPane, Tmux};
 use comfy_table::{ContentArrangement, Table, presets};
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -12,13 +14,16 @@ use std::sync::Arc;
 
 #[derive(clap::Args)]
 pub(super) struct Attach {
-    /// A session's name; the default one when absent
+    /// A session of this workspace, or of another one by its full name; this workspace's default one when absent
     session: Option<String>,
 }
 
 #[derive(clap::Args)]
 pub(super) struct Sessions {
-    /// End the sessions that nobody is attached to, with all that runs in them
+    /// Show the sessions of all workspaces, not only of this one
+    #[arg(long)]
+    all: bool,
+    /// End those sessions that nobody is attached to, with all that runs in them
     #[arg(long)]
     prune: bool,
 }
@@ -33,19 +38,44 @@ async fn tmux(setup: &Setup) -> Result<&Tmux, Failure> {
 pub(super) async fn attach(global: &Global, arguments: &Attach) -> Result<ExitCode, Failure> {
     let setup = Setup::new(global).await?;
     let tmux = tmux(&setup).await?;
-    let name = tmux.session_name(arguments.session.as_deref())?;
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(usage("`attach` needs a terminal").hint("start it where you sit"));
     }
-    if !tmux.found().await?.iter().any(|found| found.ours && found.name == name) {
-        return Err(Failure::failed(format!("there is no session `{name}` yet"))
-            .hint("it comes with the first command; `toolcrib sessions` lists what is there"));
-    }
-    let command = tmux.attach_command(&name).await?;
+    let session = tmux.meant(arguments.session.as_deref()).await.map_err(|missing| {
+        let list = line(global, "sessions");
+        let hint = format!("it comes with the first command; `{list} --all` lists what is there");
+        if missing.hint.is_none() { missing.hint(hint) } else { missing }
+    })?;
+    let command = tmux.attach_command(&session).await?;
     // What is open to the backend is closed: the program takes its own way there.
     drop(setup);
     let error = local::become_program(&command);
     Err(Failure::new(Kind::Unavailable, format!("tmux could not be started: {error}")))
+}
+
+/// The line that runs a subcommand with the options by which this one found its target.
+pub(super) fn line(global: &Global, subcommand: &str) -> String {
+    let Global { config, policy: _, plugins: _, set, tmux, no_tmux: _, container, engine, ssh, panes, yes: _ } = global;
+    let option = |name: &str, value: Option<&str>| value.map(|value| [format!("--{name}"), value.to_owned()]);
+    let engine = engine.as_ref().and_then(clap::ValueEnum::to_possible_value);
+    let panes = panes.filter(|panes| *panes == PanesAt::Host).map(|_| "host");
+    let pairs = [
+        option("config", config.as_deref().and_then(std::path::Path::to_str)),
+        option("container", container.as_deref()),
+        option("engine", engine.as_ref().map(clap::builder::PossibleValue::get_name)),
+        option("ssh", ssh.as_deref()),
+        option("panes", panes),
+    ];
+    let set = set.iter().filter_map(|setting| option("set", Some(setting)));
+    let mut words: Vec<String> = pairs.into_iter().flatten().chain(set).flatten().collect();
+    words.extend(tmux.as_ref().filter(|name| !name.is_empty()).map(|name| format!("--tmux={name}")));
+    let words = words.iter().map(|word| if is_plain(word) { word.clone() } else { quote::word(word) });
+    ["toolcrib".to_owned()].into_iter().chain(words).chain([subcommand.to_owned()]).collect::<Vec<_>>().join(" ")
+}
+
+/// Every shell reads it as it stands.
+fn is_plain(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./:@,".contains(c))
 }
 
 pub(super) async fn sessions(global: &Global, arguments: &Sessions) -> Result<ExitCode, Failure> {
@@ -53,17 +83,47 @@ pub(super) async fn sessions(global: &Global, arguments: &Sessions) -> Result<Ex
     let tmux = tmux(&setup).await?;
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["session", "panes", "people", ""]);
+    table.set_header(["session", "people", "pane", "directory", "runs"]);
     if !io::stdout().is_terminal() {
         table.force_no_tty();
     }
-    for found in tmux.found().await?.into_iter().filter(|found| found.ours) {
-        let is_ended = arguments.prune && found.attached == 0;
+    let (shown, others): (Vec<_>, Vec<_>) =
+        tmux.found().await?.into_iter().partition(|found| found.here || arguments.all);
+    for found in &shown {
+        let is_ended = arguments.prune && found.people == 0;
         if is_ended {
-            tmux.end_session(&found.name).await?;
+            tmux.end_session(&found.session).await?;
         }
-        let said = if is_ended { "ended" } else { "" };
-        table.add_row([&found.name, &found.panes.to_string(), &found.attached.to_string(), said]);
+        rows(found, is_ended).into_iter().for_each(|row| _ = table.add_row(row));
+    }
+    if !others.is_empty() {
+        let count = others.len();
+        let what = if count == 1 { "session belongs" } else { "sessions belong" };
+        notice(&format!("{count} more {what} to other directories: `{} --all`", line(global, "sessions")));
     }
     print(&format!("{table}\n"))
+}
+
+/// One row a pane; what is the same for the whole session stands in the first.
+fn rows(found: &Found, is_ended: bool) -> Vec<[String; 5]> {
+    let name = match &found.renamed {
+        Some(renamed) => format!("{} (now `{renamed}`)", found.session),
+        None => found.session.clone(),
+    };
+    let row = |(number, pane): (usize, &FoundPane)| {
+        let (name, people) = if number == 0 { (name.clone(), found.people.to_string()) } else { Default::default() };
+        let runs = if is_ended { "ended".into() } else { runs(pane) };
+        let called = pane.pane.clone().unwrap_or_else(|| "(a person's)".into());
+        [name, people, called, pane.directory.clone(), runs].map(|cell| sanitize::line(&cell).into_owned())
+    };
+    found.panes.iter().enumerate().map(row).collect()
+}
+
+/// What runs in a pane, and whose it is.
+fn runs(pane: &FoundPane) -> String {
+    match &pane.command {
+        Some(command) if pane.left_behind => format!("`{command}`, left by a host that is gone"),
+        Some(command) => format!("`{command}`, for the agent"),
+        None => pane.program.clone(),
+    }
 }

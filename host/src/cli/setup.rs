@@ -97,14 +97,17 @@ impl Setup {
         let is_here = elsewhere.is_none();
         let local = || Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone())) as Arc<dyn Backend>;
         let backend = elsewhere.unwrap_or_else(local);
+        let workspace = Workspace::find(&here, &dirs.home);
         let panes = match global.panes {
             Some(PanesAt::Host) if is_here => {
                 return Err(usage(
                     "`--panes host` needs `--container` or `--ssh`: here panes are on this machine anyway",
                 ));
             }
-            Some(PanesAt::Host) => panes_of_this_machine(global, &settings, local(), &backend).await?,
-            Some(PanesAt::There) | None => panes(global, &settings, &backend, is_here, &mut notices).await?,
+            Some(PanesAt::Host) => panes_of_this_machine(global, &settings, workspace, local(), &backend).await?,
+            Some(PanesAt::There) | None => {
+                panes(global, &settings, &backend, is_here.then_some(workspace), &mut notices).await?
+            }
         };
         let context = CallContext {
             principal: format!("cli:{}", settings.config.agent.name),
@@ -161,15 +164,15 @@ fn elsewhere(global: &Global, settings: &Settings, dirs: &Dirs) -> Result<Option
 }
 
 /// The panes of the backend, unless flags or settings say otherwise; then the one that this program was started in. Nothing is started
-/// yet.
+/// yet. The workspace is none where the backend is another place.
 async fn panes(
     global: &Global,
     settings: &Settings,
     backend: &Arc<dyn Backend>,
-    is_here: bool,
+    workspace: Option<Workspace>,
     notices: &mut Vec<String>,
 ) -> Result<Panes, Failure> {
-    let config = &settings.config;
+    let (config, is_here) = (&settings.config, workspace.is_some());
     let is_wanted = config.tmux.enabled && config.tools.shell_enabled && !global.no_tmux;
     if !is_wanted {
         return match &global.tmux {
@@ -180,7 +183,7 @@ async fn panes(
         };
     }
     let session = global.tmux.as_deref().filter(|session| !session.is_empty());
-    let tmux = Tmux::new(backend.clone(), config, session, global.tmux.is_some())?;
+    let tmux = Tmux::new(backend.clone(), workspace, config, session, global.tmux.is_some())?;
     // Another place is asked when something needs to know.
     if is_here && !tmux.is_there().await? {
         let missing = "tmux is not installed";
@@ -208,11 +211,12 @@ async fn panes(
 async fn panes_of_this_machine(
     global: &Global,
     settings: &Settings,
+    workspace: Workspace,
     local: Arc<dyn Backend>,
     there: &Arc<dyn Backend>,
 ) -> Result<Panes, Failure> {
     let session = global.tmux.as_deref().filter(|session| !session.is_empty());
-    let tmux = Tmux::leading_to(local, there.clone(), &settings.config, session)?;
+    let tmux = Tmux::leading_to(local, there.clone(), workspace, &settings.config, session)?;
     if !tmux.is_there().await? {
         return Err(Failure::new(Kind::Unavailable, "tmux is not installed on this machine")
             .hint("install tmux, or leave `--panes host` away"));

@@ -1,7 +1,7 @@
 //! Managed tmux: sessions and panes that people can watch and join, on any backend.
 //!
 //! - `control.rs` reads and writes tmux's control mode, `client.rs` keeps one such client a session;
-//! - `server.rs` brings up the server and sessions, `names.rs` says what is ours;
+//! - `server.rs` brings up the server and sessions, `names.rs` says what is ours, `found.rs` what is there;
 //! - `pane.rs` finds, makes and ends panes, `screen.rs` looks at one and types into it, `run.rs` runs a command in one, with the wrapper
 //!   of `wrapper.rs`;
 //! - `own.rs` is the pane that this program was started in, where nothing is managed.
@@ -11,6 +11,7 @@
 
 mod client;
 mod control;
+mod found;
 mod names;
 mod own;
 mod pane;
@@ -20,22 +21,24 @@ mod server;
 mod version;
 mod wrapper;
 
+pub use found::{Found, FoundPane};
 pub use own::OwnPane;
 pub(crate) use pane::{Pane, Place, Selector};
 pub(crate) use run::{Ended, Run};
 pub(crate) use screen::{Input, View};
-pub use server::Found;
 pub use version::Version;
 
 use crate::backend::Backend;
 use crate::config::Config;
 use crate::envelope::Failure;
+use crate::workspace::Workspace;
 use client::Client;
 use futures_util::future::join_all;
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 
 /// The panes that calls can reach.
 #[derive(Clone, Default)]
@@ -82,12 +85,22 @@ pub struct Tmux {
     has_told: AtomicBool,
     /// The prefix of everything that is ours.
     owner: String,
-    /// The session that is meant when none is named.
-    default: String,
+    /// The session that somebody asked for in place of the workspace's own.
+    asked: Option<String>,
+    /// What is worked on; none where another machine has to be asked first.
+    workspace: Option<Workspace>,
+    home: OnceCell<Home>,
     max_sessions: u64,
     max_panes: u64,
     shell: String,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
+}
+
+/// Where a host belongs: the session that is meant when none is named, and where its shells begin. Further sessions are this one's: they
+/// carry its name, and are counted with it.
+struct Home {
+    session: String,
+    root: PathBuf,
 }
 
 /// A session of ours, with its client.
@@ -111,37 +124,25 @@ pub(crate) struct Session {
 }
 
 impl Tmux {
-    /// Prepares the managed tmux of a backend; nothing is started yet. `session` takes the default one's place. When it `is_demanded`,
-    /// a backend without tmux is a failure; else commands run as plain processes there.
+    /// Prepares the managed tmux of a backend; nothing is started yet. `session` takes the place of the workspace's own; the workspace of
+    /// another machine is the directory where commands begin there. When tmux `is_demanded`, a backend without it is a failure; else
+    /// commands run as plain processes there.
     ///
     /// # Errors
     ///
     /// When the session's name cannot be one.
     pub fn new(
         backend: Arc<dyn Backend>,
+        workspace: Option<Workspace>,
         config: &Config,
         session: Option<&str>,
         is_demanded: bool,
     ) -> Result<Self, Failure> {
-        let owner = names::owner(&config.agent.name);
-        let default = names::session(&owner, &owner, session)?;
-        let tmux = &config.tmux;
-        Ok(Self {
-            backend,
-            inside: None,
-            is_demanded,
-            has_told: AtomicBool::new(false),
-            default,
-            owner,
-            max_sessions: tmux.max_sessions,
-            max_panes: tmux.max_panes,
-            shell: tmux.default_shell.clone(),
-            sessions: Mutex::default(),
-        })
+        Self::owned(names::owner(&config.agent.name), backend, workspace, config, session, is_demanded)
     }
 
-    /// The same with panes that lead to another place, where no tmux is needed. They are sessions of their own, and end with the
-    /// connection.
+    /// The same with panes that lead to another place, where no tmux is needed. They are sessions of their own for each such place and each
+    /// workspace here, and end with the connection.
     ///
     /// # Errors
     ///
@@ -149,27 +150,58 @@ impl Tmux {
     pub fn leading_to(
         backend: Arc<dyn Backend>,
         inside: Arc<dyn Backend>,
+        workspace: Workspace,
         config: &Config,
         session: Option<&str>,
     ) -> Result<Self, Failure> {
         let owner = names::owner(&format!("{}-{}", config.agent.name, inside.name()));
-        let default = names::session(&owner, &owner, session)?;
-        Ok(Self { inside: Some(inside), owner, default, ..Self::new(backend, config, None, true)? })
+        Ok(Self { inside: Some(inside), ..Self::owned(owner, backend, Some(workspace), config, session, true)? })
     }
 
-    /// The name of the default session.
-    #[must_use]
-    pub fn default_session(&self) -> &str {
-        &self.default
+    fn owned(
+        owner: String,
+        backend: Arc<dyn Backend>,
+        workspace: Option<Workspace>,
+        config: &Config,
+        session: Option<&str>,
+        is_demanded: bool,
+    ) -> Result<Self, Failure> {
+        let tmux = &config.tmux;
+        Ok(Self {
+            backend,
+            inside: None,
+            is_demanded,
+            has_told: AtomicBool::new(false),
+            asked: names::asked(&owner, session)?,
+            owner,
+            workspace,
+            home: OnceCell::new(),
+            max_sessions: tmux.max_sessions,
+            max_panes: tmux.max_panes,
+            shell: tmux.default_shell.clone(),
+            sessions: Mutex::default(),
+        })
     }
 
-    /// The full name of a session; none means the default one.
+    async fn home(&self) -> Result<&Home, Failure> {
+        let find = async || {
+            let workspace = match &self.workspace {
+                Some(workspace) => workspace.clone(),
+                None => Workspace::at(self.backend.facts().await?.directory.clone()),
+            };
+            let session = self.asked.clone().unwrap_or_else(|| names::default_session(&self.owner, &workspace));
+            Ok(Home { session, root: workspace.root })
+        };
+        self.home.get_or_try_init(find).await
+    }
+
+    /// The full name of a session of this workspace; none means the default one.
     ///
     /// # Errors
     ///
-    /// When it can be no name.
-    pub fn session_name(&self, name: Option<&str>) -> Result<String, Failure> {
-        names::session(&self.owner, &self.default, name)
+    /// When it can be no name, or the backend cannot be reached.
+    pub async fn session_name(&self, name: Option<&str>) -> Result<String, Failure> {
+        names::session(&self.home().await?.session, name)
     }
 
     /// The backend has tmux.
@@ -183,7 +215,7 @@ impl Tmux {
 
     /// What is to be said of a session that is not attached to yet; that takes a trip to the backend.
     pub(crate) async fn attaching(&self, session: Option<&str>) -> Option<String> {
-        let name = self.session_name(session).ok()?;
+        let name = self.session_name(session).await.ok()?;
         let is_open = self.sessions.lock().await.get(&name).is_some_and(|session| session.client.is_open());
         (!is_open).then(|| format!("attaching to the tmux session `{name}` on {}", self.backend.name()))
     }
@@ -194,14 +226,21 @@ impl Tmux {
         (!is_told).then(|| format!("{} has no tmux, so commands run as plain processes there", self.backend.name()))
     }
 
-    /// Whether a directory is the one where relative paths of file tools begin.
-    pub(crate) async fn is_in(&self, directory: &str) -> bool {
-        directory.is_empty() || self.backend.facts().await.is_ok_and(|facts| facts.directory.as_os_str() == directory)
+    /// The directory where relative paths of file tools begin, if a pane is in another one.
+    pub(crate) async fn other_than(&self, directory: &str) -> Option<PathBuf> {
+        let facts = self.inside.as_ref().unwrap_or(&self.backend).facts().await.ok()?;
+        (!directory.is_empty() && facts.directory != Path::new(directory)).then(|| facts.directory.clone())
     }
 
-    fn is_default(&self, session: &str) -> bool {
-        session == self.default
+    async fn is_default(&self, session: &str) -> Result<bool, Failure> {
+        Ok(self.home().await?.session == session)
     }
+}
+
+/// The name of the default session that an agent of this name has in a workspace.
+#[must_use]
+pub fn default_session(agent: &str, workspace: &Workspace) -> String {
+    names::default_session(&names::owner(agent), workspace)
 }
 
 impl Session {

@@ -46,6 +46,14 @@ struct Entry {
     name: String,
     shell: Shell,
     session: String,
+    owner: String,
+    workspace: String,
+}
+
+impl Entry {
+    fn is_of(&self, owner: &str, workspace: &str) -> bool {
+        self.owner == owner && self.workspace == workspace
+    }
 }
 
 impl Pane {
@@ -93,8 +101,8 @@ impl Selector {
 
 impl Tmux {
     /// Full names for what a caller calls a pane.
-    pub(crate) fn canonical(&self, session: Option<&str>, pane: &str) -> Result<Selector, Failure> {
-        let session = self.session_name(session)?;
+    pub(crate) async fn canonical(&self, session: Option<&str>, pane: &str) -> Result<Selector, Failure> {
+        let session = self.session_name(session).await?;
         Ok(Selector { session: Some(session), pane: Some(names::pane(Some(pane))?), target: None })
     }
 
@@ -103,9 +111,9 @@ impl Tmux {
         if let Some(target) = selector.target.as_deref().map(str::trim).filter(|target| !target.is_empty()) {
             return self.by_id(target).await;
         }
-        let session = self.session_name(selector.session.as_deref())?;
+        let session = self.session_name(selector.session.as_deref()).await?;
         let name = names::pane(selector.pane.as_deref())?;
-        let (session, _, notices) = self.session(&session, self.is_default(&session)).await?;
+        let (session, _, notices) = self.session(&session, self.is_default(&session).await?).await?;
         if let Some(entry) = session.panes().await?.into_iter().find(|entry| entry.name == name) {
             return Ok(Pane { session, number: entry.number, name, shell: entry.shell, created: false, notices });
         }
@@ -123,7 +131,7 @@ impl Tmux {
     pub(crate) async fn find_again(&self, selector: &Selector) -> Result<Pane, Failure> {
         if selector.target.is_none() {
             let (session, name) =
-                (self.session_name(selector.session.as_deref())?, names::pane(selector.pane.as_deref())?);
+                (self.session_name(selector.session.as_deref()).await?, names::pane(selector.pane.as_deref())?);
             let session = self.sessions.lock().await.get(&session).filter(|session| session.client.is_open()).cloned();
             let known = session.and_then(|session| Some((session.known(&name)?, session)));
             if let Some(((number, shell), session)) = known {
@@ -136,7 +144,8 @@ impl Tmux {
     }
 
     async fn by_id(&self, target: &str) -> Result<Pane, Failure> {
-        let (session, ..) = self.session(&self.default, true).await?;
+        let home = &self.home().await?.session;
+        let (session, ..) = self.session(home, true).await?;
         let odd = || {
             Failure::invalid(format!("`{target}` is no pane's id, such as `{}`", session.pane_id(0)))
                 .hint("ids are in the results of tmux-create-pane and send-keys; `session` and `pane` take names")
@@ -150,17 +159,19 @@ impl Tmux {
         if generation != session.generation {
             return Err(missing());
         }
-        let all = inventory(&session.client.run(&list("-a")).await?, &self.owner);
-        let entry = all.into_iter().find(|entry| entry.number == number).ok_or_else(missing)?;
+        // Ids count for the whole server; those of other workspaces are not reached by one.
+        let all = session.client.run(&list("-a")).await?;
+        let entry =
+            entries(&all).find(|entry| entry.number == number && entry.is_of(&self.owner, home)).ok_or_else(missing)?;
         let (session, _, notices) = self.session(&entry.session, false).await?;
         Ok(Pane { session, number, name: entry.name, shell: entry.shell, created: false, notices })
     }
 
     /// Makes a pane, or finds it.
     pub(crate) async fn create_pane(&self, selector: &Selector, _: &AdmittedAction) -> Result<Pane, Failure> {
-        let session = self.session_name(selector.session.as_deref())?;
+        let session = self.session_name(selector.session.as_deref()).await?;
         let name = names::pane(selector.pane.as_deref())?;
-        let (session, _, notices) = self.session(&session, self.is_default(&session)).await?;
+        let (session, _, notices) = self.session(&session, self.is_default(&session).await?).await?;
         let panes = session.panes().await?;
         if let Some(entry) = panes.iter().find(|entry| entry.name == name) {
             return Ok(Pane { session, number: entry.number, name, shell: entry.shell, created: false, notices });
@@ -175,7 +186,7 @@ impl Tmux {
 
     /// Makes a session, or finds it, with its shared pane.
     pub(crate) async fn create_session(&self, name: &str, _: &AdmittedAction) -> Result<Pane, Failure> {
-        let (session, created, notices) = self.session(&self.session_name(Some(name))?, true).await?;
+        let (session, created, notices) = self.session(&self.session_name(Some(name)).await?, true).await?;
         let selector = Selector { session: Some(session.name.clone()), ..Selector::default() };
         let pane = self.find(&selector).await?;
         Ok(Pane { created, notices, ..pane })
@@ -183,8 +194,8 @@ impl Tmux {
 
     /// Ends a session; returns its name.
     pub(crate) async fn kill_session(&self, name: &str, _: &AdmittedAction) -> Result<String, Failure> {
-        let name = self.session_name(Some(name))?;
-        if self.is_default(&name) {
+        let name = self.session_name(Some(name)).await?;
+        if self.is_default(&name).await? {
             return Err(Failure::denied(format!("`{name}` is the default session, which stays"))
                 .hint("end a pane in it with tmux-kill-pane"));
         }
@@ -212,9 +223,8 @@ impl Tmux {
         let made = session
             .client
             .run(&format!(
-                "new-window -d -P -F '#{{pane_id}}' -t {target} -n {} -e PAGER=cat -e GIT_PAGER=cat -e {} {}",
+                "new-window -d -P -F '#{{pane_id}}' -t {target} -n {} {}",
                 quoted(name),
-                quoted(format!("TOOLCRIB_SESSION={}", session.name)),
                 quoted(format!("exec {shell}"))
             ))
             .await?;
@@ -243,7 +253,7 @@ impl Session {
     async fn panes(&self) -> Result<Vec<Entry>, Failure> {
         let target = quoted(format!("{}:", self.id));
         let listed = self.client.run(&list(&format!("-s -t {target}"))).await?;
-        Ok(entries(&listed).map(|(entry, _)| entry).collect())
+        Ok(entries(&listed).collect())
     }
 }
 
@@ -253,29 +263,24 @@ fn list(scope: &str) -> String {
         "#{pane_dead}",
         "#{@toolcrib_pane}",
         "#{@toolcrib_shell}",
-        "#{session_name}",
+        "#{@toolcrib_session}",
         "#{@toolcrib_owner}",
+        "#{@toolcrib_workspace}",
     ];
     let fields = fields.join(&FIELD.to_string());
     format!("list-panes {scope} -F '{fields}'")
 }
 
-/// The panes that an owner's sessions have.
-fn inventory(listed: &str, owner: &str) -> Vec<Entry> {
-    entries(listed).filter(|(_, of)| of == owner).map(|(entry, _)| entry).collect()
-}
-
-fn entries(listed: &str) -> impl Iterator<Item = (Entry, String)> {
+fn entries(listed: &str) -> impl Iterator<Item = Entry> {
     listed.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split(FIELD).collect();
-        let [id, dead, name, shell, session, owner] = fields[..] else { return None };
+        let [id, dead, name, shell, session, owner, workspace] = fields[..] else { return None };
         // One that a person split off has no name; it is theirs, and counts for nothing. A dead one stays where somebody wants to see it.
         if name.is_empty() || dead == "1" {
             return None;
         }
-        let entry =
-            Entry { number: number(id)?, name: name.to_owned(), shell: Shell::of(shell), session: session.to_owned() };
-        Some((entry, owner.to_owned()))
+        let [name, session, owner, workspace] = [name, session, owner, workspace].map(str::to_owned);
+        Some(Entry { number: number(id)?, name, shell: Shell::of(shell), session, owner, workspace })
     })
 }
 

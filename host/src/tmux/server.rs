@@ -2,7 +2,6 @@
 
 use super::client::Client;
 use super::control::quoted;
-use super::names::SHARED;
 use super::screen::said;
 use super::{Session, Tmux, Version};
 use crate::backend::{Backend, Finished, ProcessSpec, finish};
@@ -13,19 +12,6 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A session that is there.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// Its full name.
-    pub name: String,
-    /// Panes in it.
-    pub panes: u64,
-    /// People who are attached.
-    pub attached: u64,
-    /// It is this agent's.
-    pub ours: bool,
-}
-
 /// How long the server may take to come up.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Where a socket's path ends for the kernel, in bytes.
@@ -33,13 +19,19 @@ const SOCKET_PATH: usize = 107;
 /// Fields in what the server prints of itself; no name of ours contains it.
 pub(super) const FIELD: char = '|';
 
-/// Makes directory, server and session, as far as they are not there. Arguments: directory, session, owner, shell, most sessions,
-/// and where panes lead elsewhere the command line for that and the kind of the shell there.
-/// Prints `made` for a new session, and of a login shell that panes do not use why; a status of its own says what is wrong.
+/// Makes directory, server and session, as far as they are not there. Arguments: directory, session, owner, the workspace's default session,
+/// where its shells begin, shell, most sessions of the workspace, and where panes lead elsewhere the command line for that and the kind of the
+/// shell there.
+///
+/// A session is known by its marks, as people rename them. Its environment is this host's own, not that of whoever started the server: the
+/// server starts with nothing but what it needs itself, and each session is given the rest. The directory is entered, not named to tmux, which
+/// would expand formats in it. The lines that source staged commands stay out of the histories that bash (`HISTIGNORE`) and zsh keep.
+///
+/// Prints the session's id, `made` for a new one, and of a login shell that panes do not use why; a status of its own says what is wrong.
 const BRING_UP: &str = r##"
 set -u
 umask 077
-dir=$1 session=$2 owner=$3 shell=$4 most=$5
+dir=$1 session=$2 owner=$3 workspace=$4 root=$5 shell=$6 most=$7
 command -v tmux >/dev/null 2>&1 || exit 10
 mkdir -p -- "$dir" || exit 11
 [ ! -L "$dir" ] && [ -O "$dir" ] || exit 11
@@ -48,7 +40,7 @@ if [ -n "$(find "$dir" -prune \( -perm -020 -o -perm -002 \))" ]; then
 fi
 chmod 700 -- "$dir" || exit 11
 find "$dir" -name '[ts]-*' -mtime +1 -exec rm -f {} + 2>/dev/null
-program=$6
+program=$8
 if [ -n "$program" ]; then
     shell=/bin/sh
 elif [ -z "$shell" ]; then
@@ -60,29 +52,53 @@ case ${shell##*/} in bash | zsh | dash | ash | sh) ;; *) echo "unknown $shell" ;
 kind=${shell##*/}
 [ "$kind" != sh ] || kind=$(readlink -f /bin/sh) kind=${kind##*/}
 case $kind in bash | zsh) ;; *) kind=posix ;; esac
-kind=${7:-$kind}
+kind=${9:-$kind}
 shell=${program:-$shell}
-ours() { tmux -S "$dir/socket" list-sessions -F '#{@toolcrib_owner} #{session_name}' 2>/dev/null ; }
-if ! tmux -S "$dir/socket" has-session -t "=$session" 2>/dev/null; then
-    [ "$(ours | grep -c "^$owner ")" -lt "$most" ] || exit 12
-    fault=$(tmux -u -S "$dir/socket" -f /dev/null start-server \; \
+listed() {
+    tmux -S "$dir/socket" list-sessions -F '#{@toolcrib_owner}|#{@toolcrib_workspace}|#{@toolcrib_session}|#{session_id}' 2>/dev/null
+}
+find_it() { listed | sed -n "s/^$owner|[^|]*|$session|//p" | head -n 1 ; }
+id=$(find_it) fault=
+if [ -z "$id" ]; then
+    if [ "$session" != "$workspace" ]; then
+        others=$(listed | grep "^$owner|$workspace|" | grep -vc "^$owner|$workspace|$workspace|")
+        [ "$others" -lt $((most - 1)) ] || exit 12
+    fi
+    cd -- "$root" || exit 16
+    set --
+    for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
+        case $name in PWD | OLDPWD | SHLVL | _ | TERM) continue ;; esac
+        eval "[ -n \"\${$name+set}\" ] && value=\$$name" || continue
+        # At the end of a word it would end the command.
+        case $value in *\;) value=${value%;}\\\; ;; esac
+        set -- "$@" -e "$name=$value"
+    done
+    [ -n "${LC_CTYPE+set}" ] || set -- "$@" -e LC_CTYPE=
+    fault=$(env -i PATH="$PATH" HOME="${HOME:-/}" LC_CTYPE="${LC_ALL:-${LC_CTYPE:-${LANG:-}}}" \
+        tmux -u -S "$dir/socket" -f /dev/null start-server \; \
         set-option -gq default-shell /bin/sh \; set-option -gq history-limit 50000 \; \
         set-option -gq update-environment "" \; set-option -gq set-clipboard off \; set-option -gq allow-rename off \; \
         set-option -gq allow-passthrough off \; set-option -gq destroy-unattached off \; \
         set-option -gq remain-on-exit off \; set-option -gq visual-bell off \; set-option -gq bell-action none \; \
         set-option -gq detach-on-destroy on \; \
-        new-session -d -s "$session" -n shared -x 200 -y 50 -e PAGER=cat -e GIT_PAGER=cat \
+        new-session -d -s "$session" -n shared -x 200 -y 50 "$@" -e PAGER=cat -e GIT_PAGER=cat \
+        -e "HISTIGNORE= \\\\. '*/t-*" -e "HISTORY_IGNORE= \\\\. '*/t-*" \
         -e "TOOLCRIB_SESSION=$session" "exec $shell" \; \
         set-option -t "=$session:" @toolcrib_managed 1 \; set-option -t "=$session:" @toolcrib_owner "$owner" \; \
+        set-option -t "=$session:" @toolcrib_session "$session" \; \
+        set-option -t "=$session:" @toolcrib_workspace "$workspace" \; \
         set-option -t "=$session:" @toolcrib_program "$shell" \; set-option -t "=$session:" @toolcrib_kind "$kind" \; \
-        set-option -p -t "=$session:" @toolcrib_pane shared \; set-option -p -t "=$session:" @toolcrib_shell "$kind" 2>&1) ||
-        tmux -S "$dir/socket" has-session -t "=$session" 2>/dev/null || { echo "$fault" >&2 ; exit 13 ; }
-    echo made
+        set-option -p -t "=$session:" @toolcrib_pane shared \; set-option -p -t "=$session:" @toolcrib_shell "$kind" 2>&1) &&
+        echo made
+    # Another host may have been quicker.
+    id=$(find_it)
 fi
-if [ "$(tmux -S "$dir/socket" show-options -qv -t "=$session:" @toolcrib_owner)" != "$owner" ]; then
+if [ -z "$id" ]; then
     tmux -S "$dir/socket" has-session -t "=$session" 2>/dev/null && exit 14
+    [ -z "$fault" ] || { echo "$fault" >&2 ; exit 13 ; }
     exit 15
 fi
+echo "id $id"
 "##;
 
 /// Prints the shell for panes that lead elsewhere.
@@ -96,6 +112,8 @@ mkdir -p -- "$1" && [ ! -L "$1" ] && [ -O "$1" ] && chmod 700 -- "$1""#;
 
 /// What bringing up a session told.
 struct Up {
+    /// What the server knows it by.
+    id: String,
     made: bool,
     notices: Vec<String>,
 }
@@ -111,7 +129,7 @@ impl Tmux {
         Ok(format!("{own}/tmux"))
     }
 
-    async fn socket(&self) -> Result<String, Failure> {
+    pub(super) async fn socket(&self) -> Result<String, Failure> {
         Ok(format!("{}/socket", self.state().await?))
     }
 
@@ -135,7 +153,7 @@ impl Tmux {
             up.notices
                 .push("the session was gone and has been made anew: its state and what ran in it are lost".into());
         }
-        let session = Arc::new(self.attach(name).await?);
+        let session = Arc::new(self.attach(name, &up.id).await?);
         sessions.insert(name.to_owned(), session.clone());
         Ok((session, up.made, up.notices))
     }
@@ -162,29 +180,36 @@ impl Tmux {
             let message = format!("`{socket}` is too long for a socket, at most {SOCKET_PATH} bytes are possible");
             return Err(Failure::new(Kind::Unavailable, message).hint("set XDG_STATE_HOME to a shorter path"));
         }
-        let most = self.max_sessions.to_string();
+        let (most, home) = (self.max_sessions.to_string(), self.home().await?);
         let (program, kind) = self.program_inside().await?;
-        let script = [BRING_UP, "sh", &state, name, &self.owner, &self.shell, &most, &program, &kind];
-        let argv: Vec<OsString> = ["/bin/sh", "-c"].into_iter().chain(script).map(OsString::from).collect();
+        let before = ["/bin/sh", "-c", BRING_UP, "sh", &state, name, &self.owner, &home.session].map(OsString::from);
+        let behind = [&self.shell, &most, &program, &kind].map(OsString::from);
+        let argv = before.into_iter().chain([home.root.clone().into()]).chain(behind).collect();
         let (status, stdout, stderr) = run_to_end(&*self.backend, argv).await?;
         match status {
             0 => {
                 let made = stdout.lines().any(|line| line == "made");
+                let id = stdout.lines().find_map(|line| line.strip_prefix("id ")).unwrap_or_default().to_owned();
                 let leads = self.inside.as_ref().filter(|_| made).map(|inside| inside.name());
                 let leads = leads.map(|name| {
                     format!("panes are of this machine and lead to {name}: what runs in them ends with the connection")
                 });
-                Ok(Up { made, notices: stdout.lines().filter_map(odd_shell).chain(leads).collect() })
+                Ok(Up { id, made, notices: stdout.lines().filter_map(odd_shell).chain(leads).collect() })
             }
             10 => Err(no_tmux(self.backend.name())),
             11 => Err(Failure::new(Kind::Unavailable, format!("`{state}` cannot be a directory of its own"))
                 .hint("it has to be yours, and no link")),
-            12 => Err(Failure::new(Kind::Limit, format!("limit: tmux sessions {most}, and all are there"))
-                .hint("end one with tmux-kill-session, or raise `max_sessions` under [tmux]")),
+            12 => Err(Failure::new(
+                Kind::Limit,
+                format!("limit: tmux sessions of this workspace {most}, and all are there"),
+            )
+            .hint("end one with tmux-kill-session, or raise `max_sessions` under [tmux]")),
             14 => Err(Failure::denied(format!("the session `{name}` is there, but is not this agent's"))
                 .hint("choose another name")),
             15 => Err(Failure::new(Kind::Unavailable, "the shell of the session ended as soon as it began")
                 .hint("its start-up files may end it: mend them, or set `default_shell` under [tmux]")),
+            16 => Err(Failure::new(Kind::Unavailable, format!("`{}` cannot be entered", home.root.display()))
+                .hint("the shells of this workspace begin there; start in another directory")),
             _ => {
                 Err(Failure::new(Kind::Unavailable, format!("tmux does not start: {}", sanitize::line(stderr.trim()))))
             }
@@ -217,10 +242,9 @@ impl Tmux {
         }
     }
 
-    async fn attach(&self, name: &str) -> Result<Session, Failure> {
+    async fn attach(&self, name: &str, id: &str) -> Result<Session, Failure> {
         let socket = self.socket().await?;
-        let target = format!("={name}");
-        let argv = ["tmux", "-u", "-S", &socket, "-f", "/dev/null", "-C", "attach", "-t", &target, "-f", "ignore-size"];
+        let argv = ["tmux", "-u", "-S", &socket, "-f", "/dev/null", "-C", "attach", "-t", id, "-f", "ignore-size"];
         let argv = argv.map(OsString::from).into();
         let (process, input) = self.backend.open(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
         let client = Client::open(process, input).await?;
@@ -242,46 +266,6 @@ impl Tmux {
         })
     }
 
-    async fn has_session(&self, name: &str) -> Result<bool, Failure> {
-        Ok(self.listed().await?.iter().any(|(found, owner)| found == name && *owner == self.owner))
-    }
-
-    /// The sessions on this server, whoever's. None when there is no server.
-    ///
-    /// # Errors
-    ///
-    /// When tmux cannot be started.
-    pub async fn found(&self) -> Result<Vec<Found>, Failure> {
-        let sessions = self.listed().await?;
-        let panes = self.ask(&["list-panes", "-a", "-F", "#{session_name}"]).await?;
-        let people = self.ask(&["list-clients", "-F", "#{client_control_mode}#{session_name}"]).await?;
-        let count = |lines: &str, line: &str| lines.lines().filter(|other| *other == line).count() as u64;
-        let found = sessions.into_iter().map(|(name, owner)| Found {
-            panes: count(&panes, &name),
-            // Hosts are clients in control mode, people are not.
-            attached: count(&people, &format!("0{name}")),
-            ours: owner == self.owner,
-            name,
-        });
-        Ok(found.collect())
-    }
-
-    /// Sessions with their owners.
-    async fn listed(&self) -> Result<Vec<(String, String)>, Failure> {
-        let format = format!("#{{session_name}}{FIELD}#{{@toolcrib_owner}}");
-        let listed = self.ask(&["list-sessions", "-F", &format]).await?;
-        let session = |line: &str| line.split_once(FIELD).map(|(name, owner)| (name.to_owned(), owner.to_owned()));
-        Ok(listed.lines().filter_map(session).collect())
-    }
-
-    /// What a process of tmux prints; nothing where there is no server.
-    async fn ask(&self, arguments: &[&str]) -> Result<String, Failure> {
-        let socket = self.socket().await?;
-        let argv = [&["tmux", "-S", &socket], arguments].concat().into_iter().map(OsString::from).collect();
-        let (status, stdout, _) = run_to_end(&*self.backend, argv).await?;
-        Ok(if status == 0 { stdout } else { String::new() })
-    }
-
     /// Ends a session with all that runs in it.
     ///
     /// # Errors
@@ -290,7 +274,7 @@ impl Tmux {
     pub(crate) async fn end_session(&self, name: &str) -> Result<(), Failure> {
         let (session, ..) = self.session(name, false).await?;
         // The client is of the session that it ends, so its answer may never come.
-        let target = quoted(format!("={name}"));
+        let target = quoted(&session.id);
         let ended = session.client.command(&format!("kill-session -t {target}")).await;
         self.forget(name).await;
         match ended {
@@ -302,16 +286,6 @@ impl Tmux {
     /// Whether this is our server, as `$TMUX` names it: socket, pid, session.
     pub async fn owns(&self, server: &str) -> bool {
         self.socket().await.is_ok_and(|socket| server.split(',').next() == Some(&socket))
-    }
-
-    /// The command that takes a person to a session.
-    ///
-    /// # Errors
-    ///
-    /// When the backend cannot be reached.
-    pub async fn attach_command(&self, session: &str) -> Result<Vec<OsString>, Failure> {
-        let (socket, target) = (self.socket().await?, format!("={session}:{SHARED}"));
-        self.backend.terminal(["tmux", "-S", &socket, "attach", "-t", &target].map(OsString::from).into()).await
     }
 }
 

@@ -88,8 +88,9 @@ pub(super) async fn run(
     if plan.dispatch {
         return Ok(shell::Outcome::Dispatched(run.pane()));
     }
-    if !tmux.is_in(&directory).await {
-        notices.push(format!("the pane's directory is `{directory}`; paths of file tools begin elsewhere"));
+    if let Some(files) = tmux.other_than(&directory).await {
+        notices
+            .push(format!("the pane's directory is `{directory}`; paths of file tools begin in `{}`", files.display()));
     }
     let mut stdout = Stream::new("stdout", plan, scope);
     let followed = follow(&mut run, plan.wait, &mut stdout, scope).await;
