@@ -9,11 +9,13 @@ mod layers;
 mod narrow;
 mod read;
 pub(crate) mod requests;
+mod shell;
 
 pub use allowlist::Allowlist;
 pub use hosts::{HostList, HostPattern};
 pub use layers::{Origins, PolicySource, Settings, Sources};
 pub use read::{ConfigError, Origin, Place};
+pub use shell::PluginShell;
 
 use narrow::Bound;
 use serde::de::Error as _;
@@ -279,9 +281,9 @@ pub struct PluginSection {
     /// The bytes that the section is about, as 64 hex digits.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "digest")]
     pub sha256: Option<String>,
-    /// Whether it may run commands.
+    /// Whether it may run commands, and where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shell: Option<bool>,
+    pub shell: Option<PluginShell>,
     /// The directories it may read and write in.
     #[serde(default)]
     pub files: PluginFiles,
@@ -325,6 +327,8 @@ pub struct PluginHttp {
 pub struct PluginRights {
     /// Whether it may run commands.
     pub shell: bool,
+    /// Whether they may also run in panes, and panes be looked at and typed into.
+    pub pane: bool,
     /// Where it may read: within every one of these.
     pub read: Vec<Allowlist>,
     /// Where it may write: within every one of these.
@@ -434,11 +438,19 @@ impl Config {
             self.with_bounds(Some(own), &format!("plugin.{name}.files.{key}"), Bound::paths)
         };
         PluginRights {
-            shell: about_it && section.shell.unwrap_or(embedded),
+            shell: about_it && section.shell.map_or(embedded, |shell| shell.commands),
+            pane: about_it && self.reaches_panes(name, section.shell, embedded),
             read: lists(section.files.read, "read"),
             write: lists(section.files.write, "write"),
             http: if about_it { self.http_rights(name, section.http, embedded) } else { None },
         }
+    }
+
+    /// Returns whether the section of a plugin and all that bounds it let it into panes.
+    fn reaches_panes(&self, name: &str, own: Option<PluginShell>, embedded: bool) -> bool {
+        let bounds = self.bounds.lists.get(&format!("plugin.{name}.shell")).into_iter().flatten();
+        let is_closed = bounds.filter_map(Bound::shell).any(|shell| shell.pane == Some(false));
+        !is_closed && own.and_then(|shell| shell.pane).unwrap_or(embedded)
     }
 
     /// Returns what a plugin may request whose section `own` is in.
@@ -678,14 +690,15 @@ mod tests {
     #[test]
     fn a_default_configuration_leaves_embedded_plugins_alone_and_gives_others_nothing() {
         let (nowhere, everywhere) = (vec![Allowlist::NOTHING], vec![Allowlist::Any]);
-        let nothing = PluginRights { shell: false, read: nowhere.clone(), write: nowhere, http: None };
+        let nothing = PluginRights { shell: false, pane: false, read: nowhere.clone(), write: nowhere, http: None };
         let reading = HttpRights {
             hosts: vec![HostList::Any],
             methods: vec![vec!["GET".into(), "HEAD".into()]],
             paths: vec![],
             base: None,
         };
-        let everything = PluginRights { shell: true, read: everywhere.clone(), write: everywhere, http: Some(reading) };
+        let everything =
+            PluginRights { shell: true, pane: true, read: everywhere.clone(), write: everywhere, http: Some(reading) };
         assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), true), everything);
         assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), false), nothing);
     }

@@ -1,7 +1,7 @@
 //! Terminal panes on the call's backend, which tmux keeps and people can attach to.
 //!
-//! The shared pane of the default session is there when it is needed; others are made by [`sessions`](crate::sessions). The host
-//! asks for approval and audits; it touches nothing that the agent has not made. Without tmux everything here is `unavailable`.
+//! The shared pane of the workspace's session is there when it is needed; others are made by [`sessions`](crate::sessions). The host
+//! asks for approval and audits; it touches nothing that the agent has not made. Everything here needs `shell.pane` in the plugin's grant. Without tmux everything here is `unavailable`.
 
 use crate::bindings::toolcrib::plugin::panes;
 use crate::duration::{self, milliseconds};

@@ -49,7 +49,7 @@ impl Command {
         self
     }
 
-    /// Sets the pane to run in; the default is the backend's own choice.
+    /// Sets the pane to run in; the default is the shared one where the grant says `shell.pane`, else a process of its own.
     #[must_use]
     pub fn in_pane(self, pane: &Pane) -> Self {
         self.0.in_pane(pane);

@@ -96,3 +96,4 @@ mod x25_endless_output;
 mod x26_stubborn_processes;
 mod x27_questions;
 mod x28_quoting;
+mod x29_shadowed_commands;

@@ -31,7 +31,7 @@ fn allow(program: &Program, name: &str) {
 fn a_built_in_tool_is_explained_by_the_defaults() {
     let program = Program::new();
     let clauses = explain(&program, &[], "run_shell");
-    assert_eq!(clauses[0], ["shell", "allowed", "may run commands", "built in"]);
+    assert_eq!(clauses[0], ["shell", "allowed", "may run commands, and use panes where there is tmux", "built in"]);
     assert_eq!(clauses[1], ["shell", "asks", "a person is shown every command first", "tools.shell_confirm (default)"]);
     assert_eq!((clauses[2][1].as_str(), clauses[2][3].as_str()), ("denied", "tools.shell_denylist (default)"));
     let clauses = explain(&program, &[], "time");

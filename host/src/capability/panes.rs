@@ -1,4 +1,4 @@
-//! `wit/panes.wit`: looking at panes and typing into them, after the grant for `shell` admitted what changes them: typing is running.
+//! `wit/panes.wit`: looking at panes and typing into them, after a grant of `shell.pane` admitted what changes them: typing is running.
 //!
 //! Panes are those of the managed tmux. Where there is none, the one that this program was started in can be looked at and typed into.
 
@@ -34,7 +34,7 @@ const KEYS: [&str; 34] = [
 
 impl panes::Host for State {
     async fn capture(&mut self, pane: types::Pane, view: panes::View, delay_ms: u64) -> Result<panes::Screen, Refusal> {
-        self.grants.shell()?;
+        self.grants.panes()?;
         let (selector, view) = (Selector::from(pane), View::try_from(view)?);
         delay(delay_ms, self.scope.clone()).await?;
         let (id, text, mut notices) = match (&self.scope.panes, self.scope.panes.managed().await?) {
@@ -62,7 +62,7 @@ impl panes::Host for State {
         delay_ms: u64,
         declaration: types::Declaration,
     ) -> Result<panes::Place, Refusal> {
-        self.grants.shell()?;
+        self.grants.panes()?;
         let (selector, input) = (Selector::from(pane), Input::try_from(input)?);
         // Found before anybody is asked: the question names the pane, and a pane that is gone is no question.
         let target = match (&self.scope.panes, self.scope.panes.managed().await?) {

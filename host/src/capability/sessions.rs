@@ -65,9 +65,9 @@ impl sessions::Host for State {
     }
 }
 impl State {
-    /// The managed tmux, for a plugin that may use the shell.
+    /// The managed tmux, for a plugin that may use panes.
     async fn managed(&mut self) -> Result<Arc<Tmux>, Failure> {
-        self.grants.shell()?;
+        self.grants.panes()?;
         self.scope.panes.managed().await?.cloned().ok_or_else(no_panes)
     }
 

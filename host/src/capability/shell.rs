@@ -11,7 +11,7 @@ use crate::event::Event;
 use crate::output::Captured;
 use crate::policy::approval::{Declaration, Landing, Site};
 use crate::policy::command::Destination;
-use crate::policy::shell::AdmittedCommand;
+use crate::policy::shell::{AdmittedCommand, ShellGrant};
 use crate::sandbox::State;
 use crate::sanitize;
 use crate::scope::Scope;
@@ -69,8 +69,13 @@ impl shell::HostCommand for State {
     async fn run(&mut self, command: Resource<Command>) -> Result<shell::Outcome, Refusal> {
         let grant = self.grants.shell()?.clone();
         let command = self.table.get(&command)?.clone();
-        let tmux = self.scope.panes.managed().await?.cloned();
-        let plan = plan(&command, tmux.is_some(), &self.scope)?;
+        // The shell of a pane is what earlier commands made of it: functions, aliases, `PATH`. Only a grant that names panes leads into one;
+        // any other command gets a process that nothing ran in before.
+        let tmux = match grant.pane() {
+            Ok(()) => self.scope.panes.managed().await?.cloned(),
+            Err(_) => None,
+        };
+        let plan = plan(&command, tmux.is_some(), &grant, &self.scope)?;
         let goes_to = if tmux.is_some() { Destination::Pane } else { Destination::Process };
         let target = tmux.as_ref().map(|tmux| Target::new(tmux, &command.pane, &self.scope));
         let process = PlainProcess(&*self.scope.backend);
@@ -129,11 +134,13 @@ struct Plan {
     wait: Duration,
     /// Not waited for at all.
     dispatch: bool,
+    /// It runs in a pane where there are any.
+    wants_pane: bool,
     head_chars: usize,
     head_bytes: usize,
 }
 
-fn plan(command: &Command, has_panes: bool, scope: &Scope) -> Result<Plan, Failure> {
+fn plan(command: &Command, has_panes: bool, grant: &ShellGrant, scope: &Scope) -> Result<Plan, Failure> {
     check_why(&command.declaration)?;
     if command.text.trim().is_empty() {
         return Err(Failure::invalid("the command is blank").hint("give a script for `sh`"));
@@ -142,7 +149,8 @@ fn plan(command: &Command, has_panes: bool, scope: &Scope) -> Result<Plan, Failu
         return Err(Failure::invalid("the command contains a NUL byte").hint("write NUL as `\\0` of printf"));
     }
     if command.pane != Selector::default() && !has_panes {
-        return Err(needs_tmux("a session or pane was named, which", "leave `session` and `pane` away"));
+        let hint = "leave `session` and `pane` away";
+        return Err(grant.pane().err().unwrap_or_else(|| needs_tmux("a session or pane was named, which", hint)));
     }
     let limits = &scope.limits;
     let wait = match command.wait {
@@ -155,12 +163,13 @@ fn plan(command: &Command, has_panes: bool, scope: &Scope) -> Result<Plan, Failu
         shell::Wait::AtMostMs(wait) => Duration::from_millis(wait),
         shell::Wait::Dispatch if has_panes => limits.command(),
         shell::Wait::Dispatch => {
-            return Err(needs_tmux("`wait: false`", "leave `wait` away, or give a duration such as \"10m\""));
+            let hint = "leave `wait` away, or give a duration such as \"10m\"";
+            return Err(grant.pane().err().unwrap_or_else(|| needs_tmux("`wait: false`", hint)));
         }
     };
     let head_bytes = usize::try_from(limits.result_kib << 10).unwrap_or(usize::MAX);
     let dispatch = matches!(command.wait, shell::Wait::Dispatch);
-    Ok(Plan { wait, dispatch, head_chars: command.head as usize, head_bytes })
+    Ok(Plan { wait, dispatch, wants_pane: grant.pane().is_ok(), head_chars: command.head as usize, head_bytes })
 }
 
 fn needs_tmux(what: &str, hint: &str) -> Failure {
@@ -194,8 +203,8 @@ async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<sh
         End::Exited(exit_code) => {
             let left = process.left_running().await;
             let absence = match &scope.panes {
-                Panes::Managed(tmux) => tmux.absence(),
-                Panes::Own(_) | Panes::None => None,
+                Panes::Managed(tmux) if plan.wants_pane => tmux.absence(),
+                Panes::Managed(_) | Panes::Own(_) | Panes::None => None,
             };
             let notices = (!left.is_empty()).then(|| left_running(&left)).into_iter().chain(absence).collect();
             let (stdout, stderr) = (stdout.finish().await.into(), stderr.finish().await.into());

@@ -266,7 +266,7 @@ impl Leaf {
 
     /// Returns whether a project's value binds plugins that no layer has granted anything.
     fn is_cap(&self, base: Option<&Value>) -> bool {
-        base.is_none() && self.rule.caps()
+        base.is_none() && self.rule.caps() && self.rule.bound(&self.value).is_some()
     }
 }
 
@@ -776,6 +776,52 @@ mod tests {
     }
 
     #[test]
+    fn panes_are_for_a_grant_that_names_them() {
+        for (line, expected) in [
+            ("shell = true", (true, false)),
+            ("shell.pane = true", (true, true)),
+            ("shell = { pane = true }", (true, true)),
+            ("shell.pane = false", (true, false)),
+            ("shell = false", (false, false)),
+        ] {
+            let config = given().user(&format!("[plugin.x]\nsha256 = '{A}'\n{line}")).settings().config;
+            let rights = config.plugin_rights("x", A, false);
+            assert_eq!((rights.shell, rights.pane), expected, "{line}");
+        }
+        let set = given().set(&format!("plugin.x.sha256={A}")).set("plugin.x.shell.pane=true").settings().config;
+        assert!(set.plugin_rights("x", A, false).pane);
+        assert!(given().settings().config.plugin_rights("x", A, true).pane);
+    }
+
+    #[test]
+    fn a_policy_or_an_untrusted_project_takes_panes_and_gives_none() {
+        let user = format!("[plugin.x]\nsha256 = '{A}'\nshell.pane = true\n[plugin.y]\nsha256 = '{A}'\nshell = true");
+        for line in ["[plugin.x]\nshell.pane = false", "[plugin.x]\nshell = false"] {
+            for given in [given().user(&user).policy(line), given().user(&user).project(line)] {
+                assert!(!given.settings().config.plugin_rights("x", A, false).pane, "{line}");
+            }
+        }
+        for given in [
+            given().policy("plugin.run_shell.shell.pane = false"),
+            given().project("plugin.run_shell.shell.pane = false"),
+        ] {
+            let rights = given.settings().config.plugin_rights("run_shell", A, true);
+            assert_eq!((rights.shell, rights.pane), (true, false));
+            assert!(given.render().contains("# shell: only { pane = false }"), "{}", given.render());
+        }
+        let more = given().user(&user).policy("plugin.y.shell.pane = true").settings().config;
+        assert!(!more.plugin_rights("y", A, false).pane);
+        let same = given().user(&user).policy("plugin.x.shell = true").settings().config;
+        assert!(same.plugin_rights("x", A, false).pane);
+    }
+
+    #[test]
+    fn a_grant_for_panes_is_rendered_as_it_is_written() {
+        let given = given().user("plugin.x.shell.pane = true");
+        assert!(given.render().contains("[plugin.x]\nshell = { pane = true }  # user.toml:1\n"), "{}", given.render());
+    }
+
+    #[test]
     fn a_policy_caps_a_plugin_and_grants_it_nothing() {
         let policy = format!("[plugin.x]\nsha256 = '{A}'\nshell = true\nfiles.read = ['/srv']\nfiles.write = []");
         let given = given().policy(&policy);
@@ -932,7 +978,8 @@ mod tests {
         let given = given().set("tools.files_allowed_paths=none").set("plugin.x.shell=true").set("agent.name = a=b");
         let config = given.settings().config;
         assert_eq!(config.tools.files_allowed_paths, Allowlist::NOTHING);
-        assert_eq!((config.plugin["x"].shell, config.agent.name.as_str()), (Some(true), "a=b"));
+        let shell = config.plugin["x"].shell.map(|shell| (shell.commands, shell.pane));
+        assert_eq!((shell, config.agent.name.as_str()), (Some((true, None)), "a=b"));
         assert_eq!(given.set("agent.name").error(), "--set: `agent.name` has no value: write `key=value`");
     }
 

@@ -3,7 +3,7 @@
 //! Which layers may only narrow, and what is said about the rest, is decided in `layers.rs`.
 
 use super::requests::lies_below;
-use super::{Allowlist, HostList, HostPattern};
+use super::{Allowlist, HostList, HostPattern, PluginShell};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use toml::Value;
@@ -37,12 +37,14 @@ pub(super) enum Rule {
     Methods,
     /// What lies within both lists of path prefixes; empty means none.
     Prefixes,
+    /// Commands, and panes, only if both say so.
+    Shell,
     /// The bytes a plugin's section is about; sections about different bytes have nothing in common.
     Digest,
 }
 
 use Rule::{
-    And, Digest, Directories, Domains, Hosts, Intersect, Methods, Min, Never, Or, Paths, Prefixes, Ranges, Union,
+    And, Digest, Directories, Domains, Hosts, Intersect, Methods, Min, Never, Or, Paths, Prefixes, Ranges, Shell, Union,
 };
 
 /// Every setting; `*` stands for the name of a plugin.
@@ -107,7 +109,7 @@ pub(super) const RULES: [(&str, Rule); 67] = [
     ("limits.kept_stream_mib", Min),
     ("limits.kept_total_mib", Min),
     ("plugin.*.sha256", Digest),
-    ("plugin.*.shell", And),
+    ("plugin.*.shell", Shell),
     ("plugin.*.files.read", Directories),
     ("plugin.*.files.write", Directories),
     ("plugin.*.http.hosts", Hosts),
@@ -128,6 +130,8 @@ pub(super) enum Bound {
     Ranges(Vec<HostPattern>),
     /// Of methods or of path prefixes.
     Words(Vec<String>),
+    /// Not a list: what a layer says of panes.
+    Shell(PluginShell),
 }
 
 impl Bound {
@@ -141,6 +145,10 @@ impl Bound {
 
     pub(super) fn ranges(&self) -> Option<&Vec<HostPattern>> {
         if let Self::Ranges(list) = self { Some(list) } else { None }
+    }
+
+    pub(super) fn shell(&self) -> Option<&PluginShell> {
+        if let Self::Shell(shell) = self { Some(shell) } else { None }
     }
 
     pub(super) fn words(&self) -> Option<&Vec<String>> {
@@ -201,6 +209,7 @@ impl Rule {
             Never | Digest => base.clone(),
             And => Value::Boolean(is_on(base) && is_on(by)),
             Or => Value::Boolean(is_on(base) || is_on(by)),
+            Shell => written(shell(base).and(shell(by))),
             Min => if by.as_integer() < base.as_integer() { by } else { base }.clone(),
             Union => [entries(base), &picked(by, |entry| !entries(base).contains(entry))].concat().into(),
             Intersect | Methods => picked(base, |entry| entries(by).contains(entry)).into(),
@@ -219,6 +228,7 @@ impl Rule {
     pub(super) fn gives_nothing(self, value: &Value) -> bool {
         match self {
             And => !is_on(value),
+            Shell => !shell(value).commands,
             Directories | Hosts | Methods | Prefixes => entries(value).is_empty(),
             _ => false,
         }
@@ -227,7 +237,7 @@ impl Rule {
     /// Returns whether a project's list counts where no layer has granted anything: it binds what plugins of this
     /// binary may do without a grant.
     pub(super) fn caps(self) -> bool {
-        matches!(self, Hosts | Methods | Prefixes)
+        matches!(self, Hosts | Methods | Prefixes | Shell)
     }
 
     /// Returns the list that a value is, for a rule that keeps every list that took part.
@@ -239,6 +249,8 @@ impl Rule {
             Hosts => Some(Bound::Hosts(HostList::Only(hosts(value)))),
             Ranges => Some(Bound::Ranges(ranges(value))),
             Methods | Prefixes => Some(Bound::Words(words(value))),
+            // One that closes panes binds also what plugins of this binary may do without a grant.
+            Shell => Some(shell(value)).filter(|shell| shell.pane == Some(false)).map(Bound::Shell),
             Never | And | Or | Min | Union | Intersect | Digest => None,
         }
     }
@@ -262,6 +274,10 @@ fn picked(list: &Value, is_wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
 
 fn is_on(value: &Value) -> bool {
     value.as_bool().expect("a switch was checked when it was read")
+}
+
+fn shell(value: &Value) -> PluginShell {
+    PluginShell::deserialize(value.clone()).expect("`shell` was checked when it was read")
 }
 
 fn entries(value: &Value) -> &[Value] {

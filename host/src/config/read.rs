@@ -143,7 +143,13 @@ impl Reader<'_> {
             let (key, text) = argument.split_once('=').ok_or_else(|| {
                 invalid(Origin::Set, format!("`{}` has no value: write `key=value`", argument.escape_debug()))
             })?;
-            self.leaf(key.trim().escape_debug().to_string(), parsed(text.trim()), Origin::Set)
+            let (key, value) = (key.trim().escape_debug().to_string(), parsed(text.trim()));
+            // As in a file, where TOML reads it so.
+            let shell = key.strip_suffix(".pane").filter(|above| rule_of(above) == Some(Rule::Shell));
+            match shell.map(str::to_owned) {
+                Some(shell) => self.leaf(shell, Table::from_iter([("pane".to_owned(), value)]).into(), Origin::Set),
+                None => self.leaf(key, value, Origin::Set),
+            }
         };
         arguments.iter().map(leaf).collect()
     }
@@ -412,7 +418,15 @@ mod tests {
                 "f.toml:1:7: `agent.name`: must be 1 to 64 characters, none of them a control character",
             ),
             ("plugin.x.sha256 = 'abc'", "f.toml:1:10: `plugin.x.sha256`: must be 64 hex digits"),
-            ("plugin.x.shell = 1", "f.toml:1:10: `plugin.x.shell`: invalid type: integer `1`, expected a boolean"),
+            (
+                "plugin.x.shell = 1",
+                "f.toml:1:10: `plugin.x.shell`: invalid type: integer `1`, expected true, false or { pane = true }",
+            ),
+            (
+                "plugin.x.shell = { panes = true }",
+                "f.toml:1:10: `plugin.x.shell`: unknown field `panes`, expected `pane`",
+            ),
+            ("plugin.x.shell = {}", "f.toml:1:10: `plugin.x.shell`: missing field `pane`"),
             (
                 "tools.files_allowed_paths = 'all'",
                 "f.toml:1:7: `tools.files_allowed_paths`: invalid value: string \"all\"",

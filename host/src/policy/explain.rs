@@ -62,6 +62,10 @@ impl Policy {
             Ok(grant) => grant,
         };
         let granted = if settings.origins.get(&own).is_some() { decided(settings, &own) } else { "built in".into() };
+        let runs = match grant.pane {
+            Ok(()) => "may run commands, and use panes where there is tmux",
+            Err(_) => "may run commands, each in a process of its own",
+        };
         let (verdict, detail) = if grant.confirms() {
             ("asks", "a person is shown every command first")
         } else {
@@ -71,7 +75,7 @@ impl Policy {
         let denied =
             if patterns.is_empty() { "no command".into() } else { format!("commands that match `{patterns}`") };
         vec![
-            Clause { subject: "shell", verdict: "allowed", detail: "may run commands".into(), decided_by: granted },
+            Clause { subject: "shell", verdict: "allowed", detail: runs.into(), decided_by: granted },
             Clause {
                 subject: "shell",
                 verdict,

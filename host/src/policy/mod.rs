@@ -58,6 +58,16 @@ impl Grants {
         self.shell.as_ref().map_err(Failure::clone)
     }
 
+    /// The grant for `shell`, if it reaches panes.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn panes(&self) -> Result<&ShellGrant, Failure> {
+        let grant = self.shell()?;
+        grant.pane.as_ref().map(|()| grant).map_err(Failure::clone)
+    }
+
     /// The grant for `files`.
     ///
     /// # Errors
@@ -131,6 +141,7 @@ impl Policy {
             approval_timeout: Duration::from_millis(self.config.approval.timeout_ms),
             denylist: self.denylist.clone(),
             environment: self.config.tools.shell_env.clone(),
+            pane: if rights.pane { Ok(()) } else { Err(no_panes(plugin.name())) },
         })
     }
 
@@ -179,6 +190,12 @@ impl Policy {
             }
         }
     }
+}
+
+/// What a plugin is told that may run commands but not use panes.
+fn no_panes(name: &str) -> Failure {
+    let message = format!("`{name}` may run commands in processes of their own, but not use panes");
+    Failure::denied(message).hint(format!("write `shell.pane = true` in place of `shell` under [plugin.{name}]"))
 }
 
 fn switched_off(capability: &str, key: &str) -> Failure {

@@ -20,6 +20,8 @@ pub struct ShellGrant {
     pub(super) approval_timeout: Duration,
     pub(super) denylist: Arc<Denylist>,
     pub(super) environment: Vec<String>,
+    /// Commands also run in panes, whose shell others have shaped; else why not.
+    pub(super) pane: Result<(), Failure>,
 }
 
 /// A command that policy and, where asked, a person admitted. Made only here.
@@ -67,6 +69,15 @@ struct Wish<'w> {
 pub(crate) struct AdmittedAction(());
 
 impl ShellGrant {
+    /// Whether commands may run in panes.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub(crate) fn pane(&self) -> Result<(), Failure> {
+        self.pane.clone()
+    }
+
     /// Commands are shown to a person first.
     #[must_use]
     pub fn confirms(&self) -> bool {

@@ -1,0 +1,108 @@
+//! X-29: a command that a person approved leaves functions, aliases, hooks and a `PATH` in the shared shell, to take over what plugins run later.
+//! Outcome: a plugin's command runs in a process of its own, with the real programs and two streams, and panes are `denied` to its plugin; one whose grant says `shell.pane` works in the pane as it is.
+//! Switched off: the question whether the grant reaches panes (`capability/shell.rs`, `run`): the first two tests failed; the same in `capability/panes.rs`: the third failed.
+
+use serde_json::{Value, json};
+use toolcrib_tests::{Program, Running, digest, eventually, guest};
+
+/// What is left behind in the shared shell.
+const TRAPS: &str = "printf() { command printf 'taken over'; }\n\
+    alias printf='echo taken over by an alias'\n\
+    export PATH=$PWD/bin:$PATH ENV=$PWD/env BASH_ENV=$PWD/env\n\
+    trap 'echo taken over by a trap' DEBUG 2>/dev/null\n\
+    cd /";
+
+/// A host with panes and two plugins of others, whose grants are the lines.
+struct Shared {
+    program: Program,
+    running: Running,
+}
+
+impl Shared {
+    fn with(lines: &[(&str, &str)]) -> Self {
+        let program = Program::with_panes();
+        let mut arguments = vec!["--yes".to_owned(), "--set=tmux.default_shell='/bin/bash'".to_owned()];
+        for (name, line) in lines {
+            program.write(&format!("data/toolcrib/plugins/{name}.wasm"), std::fs::read(guest(name)).expect("a guest"));
+            arguments.push(format!("--set=plugin.{name}.sha256={:?}", digest(name)));
+            arguments.push(format!("--set=plugin.{name}.{line}"));
+        }
+        arguments.push("run".into());
+        program.write("work/bin/cat", "#!/bin/sh\necho taken over by a program\n");
+        let running = program.start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut shared = Self { program, running };
+        assert_eq!(shared.shell(TRAPS)["result"]["exit_code"], 0);
+        shared
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.running.send(&format!("{}\n", json!({ "id": 1, "tool": tool, "arguments": arguments })));
+        self.running.line()
+    }
+
+    fn shell(&mut self, command: &str) -> Value {
+        let declaration = json!({ "risk": "low", "mutation": true, "privesc": false, "why": "a test" });
+        let mut arguments = json!({ "command": command });
+        arguments.as_object_mut().expect("an object").extend(declaration.as_object().expect("an object").clone());
+        self.call("run_shell", &arguments)
+    }
+
+    fn hostile(&mut self, how: &str, text: &str) -> String {
+        let answer = self.call("hostile", &json!({ "how": how, "text": text }));
+        answer["result"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    }
+
+    /// The shell still serves who may use it.
+    fn assert_healthy(&mut self) {
+        let answer = self.shell("command echo healthy");
+        assert!(answer["result"]["stdout"].as_str().is_some_and(|text| text.contains("healthy")), "{answer}");
+    }
+}
+
+#[test]
+fn a_function_of_the_shared_shell_takes_over_nothing_of_a_plugins_command() {
+    let mut shared = Shared::with(&[("shell_echo", "shell=true")]);
+    for text in ["hello", "it's $PATH"] {
+        assert_eq!(shared.call("shell_echo", &json!({ "text": text }))["result"], text);
+    }
+    shared.assert_healthy();
+}
+
+#[test]
+fn a_plugins_command_begins_where_the_host_does_and_has_two_streams() {
+    let mut shared = Shared::with(&[("hostile", "shell=true")]);
+    let work = shared.program.path("work").display().to_string();
+    let said = shared.hostile("run_and_split", "pwd; echo fault >&2; cat </dev/null; echo ${ENV-unset}; tty");
+    assert_eq!(said, format!("out: {work}\nunset\nnot a tty\nerr: fault\n"));
+    shared.assert_healthy();
+}
+
+#[test]
+fn panes_are_denied_to_a_plugin_whose_grant_does_not_name_them() {
+    let mut shared = Shared::with(&[("hostile", "shell=true")]);
+    let refused = "denied: `hostile` may run commands in processes of their own, but not use panes; \
+                   write `shell.pane = true` in place of `shell` under [plugin.hostile]";
+    for how in ["run_in_pane", "look_at_pane", "type_into_pane"] {
+        assert_eq!(shared.hostile(how, "touch owned"), refused, "{how}");
+    }
+    assert!(!shared.program.path("work/owned").exists());
+    shared.assert_healthy();
+}
+
+#[test]
+fn a_grant_that_names_panes_opens_them() {
+    let mut shared = Shared::with(&[("hostile", "shell.pane=true"), ("shell_echo", "shell={ pane = true }")]);
+    assert_eq!(
+        shared.call("shell_echo", &json!({ "text": "hello" }))["result"]
+            .as_str()
+            .map(|text| text.contains("taken over")),
+        Some(true)
+    );
+    assert_eq!(shared.hostile("run_in_pane", "true"), "it ran");
+    assert_eq!(shared.hostile("type_into_pane", "command echo typed"), "shared");
+    eventually("what was typed is seen", || {
+        shared.program.tmux(&["capture-pane", "-p", "-t", "=toolcrib-agent:"]).contains("typed")
+    });
+    assert!(shared.hostile("look_at_pane", "").contains("typed"));
+    shared.assert_healthy();
+}
