@@ -87,6 +87,10 @@ pub struct Tools {
     pub shell_env: Vec<String>,
     /// Whether tools may read and write files.
     pub files_enabled: bool,
+    /// Which writes a person is asked about.
+    pub files_confirm: FilesConfirm,
+    /// Where tools may read; [`Config::read_paths`] decides on a path.
+    pub files_read_paths: Allowlist,
     /// Where tools may write; [`Config::allowed_paths`] and [`Config::opened_paths`] decide on a path.
     pub files_allowed_paths: Allowlist,
     /// Whether tools may make requests to web servers at all, `web_search` not counted.
@@ -110,6 +114,20 @@ pub struct Tools {
     /// The URL that `web_search` asks: of the web, without user, query and fragment, and with a `/` at its end.
     #[serde(deserialize_with = "base")]
     pub search_endpoint: String,
+}
+
+/// Which writes a person is asked about, from none to all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FilesConfirm {
+    /// None.
+    Never,
+    /// Those of files that somebody's program runs or obeys later, unasked.
+    RunsLater,
+    /// These, and all outside the workspace.
+    Outside,
+    /// All.
+    Always,
 }
 
 /// `[backend]`; with neither container nor host it is this machine.
@@ -369,6 +387,12 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Returns the lists within each of which a file that is read has to lie, links resolved on both sides.
+    #[must_use]
+    pub fn read_paths(&self) -> Vec<Allowlist> {
+        self.with_bounds(Some(self.tools.files_read_paths.clone()), "tools.files_read_paths", Bound::paths)
+    }
+
     /// Returns the lists within each of which a written file has to lie, links resolved on both sides.
     #[must_use]
     pub fn allowed_paths(&self) -> Vec<Allowlist> {

@@ -8,10 +8,11 @@ use crate::scope::random_id;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// Nobody but the owner may do anything.
@@ -202,6 +203,38 @@ impl OwnDir {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             done => done,
         }
+    }
+
+    /// The regular files in it, oldest first, with their sizes. Directories, links and whatever else lies there are passed over.
+    ///
+    /// # Errors
+    ///
+    /// What the system says of the directory itself.
+    pub(crate) fn files(&self) -> io::Result<Vec<(OsString, u64)>> {
+        let mut found = Vec::new();
+        for entry in rustix::fs::Dir::read_from(&self.directory).map_err(|error| named(&self.path, error))? {
+            let entry = entry.map_err(|error| named(&self.path, error))?;
+            // It may be gone by now.
+            let Ok(file) = rustix::fs::statat(&self.directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
+            if FileType::from_raw_mode(file.st_mode).is_file() {
+                let changed = (file.st_mtime, file.st_mtime_nsec);
+                found.push((changed, OsString::from_vec(entry.file_name().to_bytes().to_vec()), file.st_size));
+            }
+        }
+        found.sort();
+        Ok(found.into_iter().map(|(_, name, bytes)| (name, u64::try_from(bytes).unwrap_or(0))).collect())
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        let removed = rustix::fs::unlinkat(&self.directory, name, AtFlags::empty());
+        removed.map_err(|error| named(&self.path.join(name), error))
     }
 
     /// Writes a file under a passing name, and has `place` give it its own.

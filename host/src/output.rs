@@ -8,6 +8,7 @@ use crate::envelope::Failure;
 use std::collections::VecDeque;
 use std::io::{self, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 
@@ -16,7 +17,7 @@ const TAIL: usize = 64 << 10;
 
 /// The directory of kept output.
 pub struct OutputStore {
-    dir: Option<PathBuf>,
+    dir: Option<Arc<OwnDir>>,
     stream_bytes: u64,
     total_bytes: u64,
 }
@@ -40,21 +41,23 @@ struct Kept {
     dropped: u64,
 }
 
-/// A file of kept output.
-pub(crate) struct KeptFile(PathBuf);
+/// A file of kept output, open.
+pub(crate) struct KeptFile {
+    path: PathBuf,
+    file: File,
+}
 
 impl KeptFile {
     /// Reads a piece of it.
-    pub(crate) async fn read(&self, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
+    pub(crate) async fn read(mut self, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
         let read = async {
-            let mut file = File::open(&self.0).await?;
-            let size = file.metadata().await?.len();
-            file.seek(SeekFrom::Start(offset)).await?;
+            let size = self.file.metadata().await?.len();
+            self.file.seek(SeekFrom::Start(offset)).await?;
             let mut bytes = Vec::new();
-            file.take(max_bytes as u64).read_to_end(&mut bytes).await?;
+            self.file.take(max_bytes as u64).read_to_end(&mut bytes).await?;
             Ok::<_, io::Error>(FileText { bytes, size })
         };
-        read.await.map_err(|error| Failure::failed(format!("`{}`: {error}", self.0.display())))
+        read.await.map_err(|error| Failure::failed(format!("`{}`: {error}", self.path.display())))
     }
 }
 
@@ -74,8 +77,7 @@ impl OutputStore {
     ///
     /// When the directory cannot be made, or is not this user's own.
     pub fn open(dir: PathBuf, stream_bytes: u64, total_bytes: u64) -> io::Result<Self> {
-        OwnDir::open(&dir)?;
-        Ok(Self { dir: Some(dir), stream_bytes, total_bytes })
+        Ok(Self { dir: Some(Arc::new(OwnDir::open(&dir)?)), stream_bytes, total_bytes })
     }
 
     /// Keeps nothing.
@@ -90,26 +92,27 @@ impl OutputStore {
         Capture { store: self, name, chars, head: Vec::new(), head_bytes, bytes: 0, kept: None }
     }
 
-    /// A file of kept output, by its path as results name it.
+    /// A file of kept output, by its path as results name it. Commands can put anything in its place: what is not a file of ours with one
+    /// name is none, and is left to those who decide on files in general.
     pub(crate) fn kept(&self, path: &str) -> Option<KeptFile> {
-        let name = Path::new(path).strip_prefix(self.dir.as_ref()?).ok()?;
+        let dir = self.dir.as_ref()?;
+        let name = Path::new(path).strip_prefix(dir.path()).ok()?;
         let is_name = name.components().count() == 1 && name.file_name() == Some(name.as_os_str());
-        is_name.then(|| KeptFile(path.into()))
+        let file = dir.file(Some(name).filter(|_| is_name)?).ok()?;
+        Some(KeptFile { path: path.into(), file: File::from_std(file) })
     }
 
     /// The same, by its name alone.
     pub(crate) fn kept_by_name(&self, name: &str) -> Option<KeptFile> {
-        let path = self.dir.as_ref()?.join(name);
+        let path = self.dir.as_ref()?.path().join(name);
         self.kept(path.to_str()?)
     }
 
     async fn create(&self, name: &str) -> Option<Kept> {
-        let path = self.dir.as_ref()?.join(name);
-        let mut options = File::options();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        options.mode(0o600);
-        let file = options.open(&path).await.ok()?;
+        let (dir, name) = (self.dir.clone()?, name.to_owned());
+        let path = dir.path().join(&name);
+        let made = tokio::task::spawn_blocking(move || dir.create(&name)).await;
+        let file = File::from_std(made.ok()?.ok()?);
         Some(Kept { path, file, bytes: 0, tail: VecDeque::new(), dropped: 0 })
     }
 
@@ -184,21 +187,16 @@ impl Kept {
     }
 }
 
-fn remove_oldest(dir: &Path, total_bytes: u64) -> io::Result<()> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(dir)? {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        files.push((metadata.modified()?, metadata.len(), entry.path()));
-    }
-    files.sort();
+fn remove_oldest(dir: &OwnDir, total_bytes: u64) -> io::Result<()> {
+    let files = dir.files()?;
     let mut bytes: u64 = files.iter().map(|file| file.1).sum();
     // The newest stays whatever its size: it was just promised to a caller.
-    for (_, length, path) in files.iter().take(files.len().saturating_sub(1)) {
+    for (name, length) in files.iter().take(files.len().saturating_sub(1)) {
         if bytes <= total_bytes {
             break;
         }
-        std::fs::remove_file(path)?;
+        // Somebody else may have removed it.
+        let _ = dir.remove(name);
         bytes -= length;
     }
     Ok(())
@@ -259,5 +257,20 @@ mod tests {
         }
         let left = std::fs::read_dir(dir.path()).expect("the directory").count();
         assert_eq!((left, dir.path().join("c").exists()), (2, true));
+    }
+
+    #[tokio::test]
+    async fn what_others_put_among_kept_output_does_not_stop_its_clean_up() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let store = OutputStore::open(dir.path().into(), 1 << 20, 2500).expect("a store");
+        std::fs::create_dir(dir.path().join("0-directory")).expect("a directory");
+        std::os::unix::fs::symlink("nowhere", dir.path().join("0-link")).expect("a link");
+        for name in ["a", "b", "c"] {
+            let mut capture = store.capture(name.into(), 10, 1 << 20);
+            capture.push(&[b'x'; 1000]).await;
+            capture.finish().await;
+        }
+        let left = ["0-directory", "a", "b", "c"].map(|name| dir.path().join(name).exists());
+        assert_eq!(left, [true, false, true, true]);
     }
 }

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolcrib::backend::local::Local;
-use toolcrib::backend::{Backend, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec};
+use toolcrib::backend::{Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec};
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::event::{Event, EventSink};
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
-use toolcrib::policy::files::{ReadPath, Resolved, WritePath};
+use toolcrib::policy::files::{ReadPath, Resolved, Wanted, WritePath};
 use toolcrib_tests::TestHost;
 
 struct Panicking;
@@ -35,6 +35,7 @@ enum At {
     Next,
     Resolve,
     Read,
+    Look,
     Write,
 }
 
@@ -75,6 +76,11 @@ impl Backend for Faulty {
         self.1.read(path, offset, max_bytes).await
     }
 
+    async fn look(&self, path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {
+        self.reach(At::Look);
+        self.1.look(path, max_bytes).await
+    }
+
     async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure> {
         self.reach(At::Write);
         self.1.write(path, content).await
@@ -106,7 +112,11 @@ impl EventSink for Watcher {
 }
 
 fn host() -> TestHost {
-    TestHost::new().set("limits.concurrent_calls=16").set("tools.shell_confirm=true").plugin("hostile")
+    TestHost::new()
+        .set("limits.concurrent_calls=16")
+        .set("tools.shell_confirm=true")
+        .set("tools.files_confirm=outside")
+        .plugin("hostile")
 }
 
 fn shell() -> Value {
@@ -157,6 +167,7 @@ async fn a_panic_of_the_backend_fails_that_call_alone() {
         (At::Next, "run_shell", shell()),
         (At::Resolve, "read_file", json!({ "path": "a.txt" })),
         (At::Read, "read_file", json!({ "path": "a.txt" })),
+        (At::Look, "write_file", json!({ "path": "~/a.txt", "content": "well" })),
         (At::Write, "write_file", write),
     ];
     for (at, tool, arguments) in cases {

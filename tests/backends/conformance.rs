@@ -432,7 +432,7 @@ fn places(rig: &mut Rig) -> (String, String) {
 
 fn written(rig: &mut Rig, path: &str, content: &str) {
     let answer = rig.write_file(path, content);
-    assert_eq!(answer["result"], format!("`{path}` now holds {} bytes", content.len()), "{answer}");
+    assert_eq!(answer["result"], format!("Wrote {} bytes to {path}", content.len()), "{answer}");
 }
 
 fn working_directory(rig: &mut Rig) {

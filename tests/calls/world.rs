@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use toolcrib::backend::local::Local;
-use toolcrib::backend::{Backend, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec};
+use toolcrib::backend::{Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec};
 use toolcrib::call::{Arguments, CallContext, Host, Request};
 use toolcrib::config::{Settings, Sources};
 use toolcrib::envelope::{Envelope, Failure};
 use toolcrib::event::Event;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
-use toolcrib::policy::files::{ReadPath, Resolved, WritePath};
+use toolcrib::policy::files::{ReadPath, Resolved, Wanted, WritePath};
 use toolcrib::registry::{BUILTINS, Registry};
 use toolcrib::sandbox::Compiler;
 use toolcrib_tests::{Program, TestHost};
@@ -197,6 +197,10 @@ impl Backend for Elsewhere {
 
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
         self.local.read(path, offset, max_bytes).await
+    }
+
+    async fn look(&self, path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {
+        self.local.look(path, max_bytes).await
     }
 
     async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure> {

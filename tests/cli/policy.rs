@@ -164,3 +164,56 @@ fn explaining_says_the_same_as_calling_does() {
     let (_, envelope) = program.call(&["word_count", "path=a"]);
     assert_eq!(json!(explain(&program, &[], "word_count")[0][2]), envelope["error"]["message"]);
 }
+
+#[test]
+fn what_is_asked_before_a_write_is_explained_as_it_is_done() {
+    let program = Program::new();
+    program.write("policy.toml", "[tools]\nfiles_confirm = \"always\"\n");
+    let policy = program.path("policy.toml").display().to_string();
+    for (more, verdict, detail, inside, outside) in [
+        (vec![], "asks", "a person is shown writes outside the workspace, and to files that run later", 0, 5),
+        (
+            vec!["--set", "tools.files_confirm=runs-later"],
+            "asks",
+            "a person is shown writes to files that run later",
+            0,
+            0,
+        ),
+        (vec!["--set", "tools.files_confirm=never"], "allowed", "no write is asked about", 0, 0),
+        (
+            vec!["--set", "tools.files_confirm=never", "--policy", &policy],
+            "asks",
+            "a person is shown every write",
+            5,
+            5,
+        ),
+    ] {
+        let clauses = explain(&program, &more, "write_file");
+        let asked = clauses.iter().rfind(|clause| clause[0] == "files.write").expect("a clause");
+        assert_eq!((asked[1].as_str(), asked[2].as_str()), (verdict, detail));
+        assert!(asked[3].starts_with("tools.files_confirm ("), "{asked:?}");
+        for (path, expected) in [("inside", inside), ("../outside", outside)] {
+            let written =
+                program.run(&[&more[..], &["call", "write_file", &format!("path={path}"), "content=x"]].concat());
+            assert_eq!(code(&written), expected, "{more:?} {path}");
+        }
+    }
+}
+
+#[test]
+fn what_is_closed_to_reading_is_explained_by_its_classes_and_its_bounds() {
+    let program = Program::new();
+    let clauses = explain(&program, &["--set", "tools.files_read_paths=[\"~/docs\"]"], "read_file");
+    let reads: Vec<_> = clauses.iter().filter(|clause| clause[0] == "files.read").collect();
+    let docs = program.path("home/docs").display().to_string();
+    assert!(
+        reads
+            .iter()
+            .any(|clause| clause[2] == format!("below {docs}") && clause[3] == "tools.files_read_paths (--set)"),
+        "{reads:?}"
+    );
+    let closed = reads.iter().find(|clause| clause[1] == "denied").expect("a clause");
+    for class in toolcrib::policy::files::CREDENTIALS {
+        assert!(closed[2].contains(class.what), "{closed:?}");
+    }
+}

@@ -330,6 +330,27 @@ fn two_calls_that_wait_are_answered_in_any_order() {
     assert_eq!(std::fs::read_to_string(home.program.path("work/order")).expect("a file"), "second\nfirst\n");
 }
 
+#[test]
+fn a_write_outside_the_workspace_is_shown_and_made_when_it_was_allowed() {
+    for era in ERAS {
+        let home = Home::new();
+        home.program.write("home/notes", "one\ntwo\n");
+        let mut client = home.serve(era);
+        let arguments = json!({ "path": "~/notes", "content": "one\n2\n" });
+        let content = || std::fs::read_to_string(home.program.path("home/notes")).expect("a file");
+        let question = client.asked("write_file", &arguments);
+        let shown = question.words();
+        for part in ["home/notes", "6 bytes in place of 8", "outside the workspace", "-two", "+2"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        assert_eq!(content(), "one\ntwo\n");
+        assert_eq!(failure(&client.outcome(&question, decides("deny"))), "Tool error: File write denied by user.");
+        let question = client.asked("write_file", &arguments);
+        assert_eq!(envelope(&client.outcome(&question, decides("allow once")))["result"], "Wrote 6 bytes to ~/notes");
+        assert_eq!(content(), "one\n2\n");
+    }
+}
+
 /// Somebody closes the window: the client never comes back with an answer.
 #[test]
 fn a_question_that_is_never_answered_holds_up_no_other() {

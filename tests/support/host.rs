@@ -35,7 +35,7 @@ pub fn digest(name: &str) -> String {
     plugin.sha256().to_owned()
 }
 
-/// A host that is being prepared, then called. Shell commands run without a question unless [`TestHost::answering`] is used.
+/// A host that is being prepared, then called. Nothing is asked unless [`TestHost::answering`] is used.
 pub struct TestHost {
     directory: TempDir,
     sources: Sources,
@@ -82,7 +82,7 @@ impl Default for TestHost {
 }
 
 impl TestHost {
-    /// A host with default settings, but that commands run without a question.
+    /// A host with default settings, but that nothing is asked.
     ///
     /// # Panics
     ///
@@ -99,6 +99,7 @@ impl TestHost {
         let compiler = crate::Program::file();
         Self { directory, sources, asked, plugins, compiler, ready, events, cancel: CancellationToken::new() }
             .set("tools.shell_confirm=false")
+            .set("tools.files_confirm=never")
     }
 
     /// The working directory of its tools.
@@ -152,11 +153,11 @@ impl TestHost {
         self
     }
 
-    /// Asks before commands, and answers so.
+    /// Asks before commands and writes as settings do that nobody changed, and answers so.
     #[must_use]
     pub fn answering(mut self, answer: Answer) -> Self {
         self.asked = Arc::new(Asked { answer, requests: Mutex::default() });
-        self.set("tools.shell_confirm=true")
+        self.set("tools.shell_confirm=true").set("tools.files_confirm=outside")
     }
 
     /// Puts a guest of the tests into its plugin directory, without any grant.

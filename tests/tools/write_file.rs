@@ -1,5 +1,6 @@
 //! `write_file`: a file is replaced whole or stays as it is, and only where policy lets it.
 
+mod asked;
 mod closed;
 
 use serde_json::json;
@@ -48,7 +49,7 @@ async fn the_file_holds_exactly_the_content() {
     ] {
         let answer = write(&host, "a.txt", text).await;
         assert_eq!(content(host.work().join("a.txt")), text);
-        assert_eq!(answer, format!("`a.txt` now holds {} bytes", text.len()));
+        assert_eq!(answer, format!("Wrote {} bytes to a.txt", text.len()));
         assert_eq!(names(&host.work()), ["a.txt"]);
     }
 }
@@ -240,7 +241,7 @@ async fn long_content_is_written_and_more_than_a_call_takes_changes_nothing() {
     let over = json!({ "path": "a.txt", "content": "y".repeat(5 << 20) });
     assert_eq!(host.failure("write_file", over).await.kind, Kind::InvalidArguments);
     assert!(content(host.work().join("a.txt")) == fits, "a refused write changed the file");
-    assert_eq!(write(&host, "b.txt", "next").await, "`b.txt` now holds 4 bytes");
+    assert_eq!(write(&host, "b.txt", "next").await, "Wrote 4 bytes to b.txt");
 }
 
 #[tokio::test(flavor = "multi_thread")]

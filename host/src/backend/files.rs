@@ -3,32 +3,35 @@
 //! A path is resolved first; `policy/files.rs` decides on the resolved path; reading and writing take only what it admitted.
 //! A link that somebody plants between those steps is met with a refusal, not followed.
 
-use super::FileText;
+use super::temporary::Temporary;
+use super::{Before, Facts, FileText};
 use crate::envelope::Failure;
-use crate::policy::files::{ReadPath, Resolved, WritePath, canonical, normal};
+use crate::policy::files::{Expected, ReadPath, Resolved, Wanted, WritePath, canonical, normal};
 use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
-use cap_tempfile::TempFile;
 use rustix::fs::{Gid, Mode, OFlags, Uid};
 use std::ffi::OsStr;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 /// Linux's bound for a path, in bytes.
 const PATH_BYTES: usize = 4096;
 
 /// Finds the absolute path without links that `path` names; a file that does not exist yet counts by its directory.
-pub(super) fn resolve(path: &str, directory: &Path, home: &Path) -> Result<Resolved, Failure> {
-    let given = absolute(path, directory, home)?;
-    match std::fs::canonicalize(&given) {
-        Ok(found) => Ok(Resolved { given, path: found, absent: None, there: None }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(resolve_new(given, path)),
-        Err(error) => {
-            Ok(Resolved { path: canonical(&normal(&given)), given, absent: Some(failure(path, &error)), there: None })
-        }
-    }
+pub(super) fn resolve(path: &str, facts: Arc<Facts>) -> Result<Resolved, Failure> {
+    let given = absolute(path, &facts.directory, &facts.home)?;
+    let (found, absent) = match std::fs::canonicalize(&given) {
+        Ok(found) => (found, None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match new_file(&given, path) {
+            Ok(new) => (new, None),
+            Err(absent) => (canonical(&normal(&given)), Some(absent)),
+        },
+        Err(error) => (canonical(&normal(&given)), Some(failure(path, &error))),
+    };
+    Ok(Resolved { given, path: found, absent, facts, there: None })
 }
 
 pub(super) fn absolute(path: &str, directory: &Path, home: &Path) -> Result<PathBuf, Failure> {
@@ -49,13 +52,6 @@ pub(super) fn absolute(path: &str, directory: &Path, home: &Path) -> Result<Path
     })
 }
 
-fn resolve_new(given: PathBuf, path: &str) -> Resolved {
-    match new_file(&given, path) {
-        Ok(new) => Resolved { given, path: new, absent: None, there: None },
-        Err(absent) => Resolved { path: canonical(&normal(&given)), given, absent: Some(absent), there: None },
-    }
-}
-
 fn new_file(given: &Path, path: &str) -> Result<PathBuf, Failure> {
     let (Some(parent), Some(Component::Normal(name))) = (given.parent(), given.components().next_back()) else {
         return Err(Failure::failed(format!("`{path}` does not name a file")));
@@ -73,7 +69,7 @@ pub(super) fn read(path: &ReadPath, offset: u64, max_bytes: usize) -> Result<Fil
     let (directory, name) = open_parent(path.as_path()).map_err(fail)?;
     let mut file = open_regular(&directory, name, OpenOptions::new().read(true), &shown)?;
     let metadata = file.metadata().map_err(fail)?;
-    path.check_links(metadata.nlink())?;
+    path.check_identity(metadata.dev(), metadata.ino(), metadata.nlink())?;
     let mut bytes = Vec::new();
     if offset < metadata.len() {
         file.seek(SeekFrom::Start(offset)).map_err(fail)?;
@@ -82,25 +78,76 @@ pub(super) fn read(path: &ReadPath, offset: u64, max_bytes: usize) -> Result<Fil
     Ok(FileText { bytes, size: metadata.len() })
 }
 
-/// Replaces a regular file, or makes it: a temporary file beside it, synced, takes its name.
+/// Looks at a regular file that is to be replaced.
+pub(super) fn look(path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {
+    let shown = path.shown();
+    let fail = |error| failure(&shown, &error);
+    let (directory, name) = open_parent(path.as_path()).map_err(fail)?;
+    let found = match directory.symlink_metadata(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Before::New),
+        found => found.map_err(fail)?,
+    };
+    regular(&found, &shown)?;
+    // It need not be readable to be replaced.
+    let Ok(file) = open_regular(&directory, name, OpenOptions::new().read(true), &shown) else {
+        return Ok(Before::There { size: found.len(), content: None, stamp: stamp(&found) });
+    };
+    let found = file.metadata().map_err(fail)?;
+    let may_be_shown = path.may_be_shown(found.dev(), found.ino(), found.nlink()) && found.len() <= max_bytes as u64;
+    let mut content = Vec::new();
+    if may_be_shown {
+        (&file).take(max_bytes as u64).read_to_end(&mut content).map_err(fail)?;
+    }
+    // Marked after it was read, and only as what it was before: what changed meanwhile has another time.
+    let (before, after) = (stamp(&found), stamp(&file.metadata().map_err(fail)?));
+    if before != after {
+        return Err(Failure::failed(format!("`{shown}` changes while it is read")).hint("try again"));
+    }
+    Ok(Before::There { size: found.len(), content: may_be_shown.then_some(content), stamp: after })
+}
+
+/// Changes with the file and with its content; nobody sets the last part but the system.
+fn stamp(found: &Metadata) -> String {
+    let times = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()].map(|part| part.to_string());
+    format!("{}:{}:{}:{}", found.dev(), found.ino(), found.len(), times.join(":"))
+}
+
+/// Replaces a regular file, or makes it: a file without a name, synced, takes its name.
 pub(super) fn write(path: &WritePath, content: &[u8]) -> Result<(), Failure> {
     let shown = path.shown();
     let fail = |error| failure(&shown, &error);
     let (directory, name) = open_parent(path.as_path()).map_err(fail)?;
     // Renaming asks only the directory; a file that its owner made read-only stays as it is.
-    let replaced = match open_regular(&directory, name, OpenOptions::new().write(true), &shown) {
-        Ok(file) => Some(file.metadata().map_err(fail)?),
-        Err(_) if directory.symlink_metadata(name).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) => None,
-        Err(refused) => return Err(refused),
+    let replaced = || match open_regular(&directory, name, OpenOptions::new().write(true), &shown) {
+        Ok(file) => Ok(Some(file.metadata().map_err(fail)?)),
+        Err(_) if directory.symlink_metadata(name).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) => {
+            Ok(None)
+        }
+        Err(refused) => Err(refused),
     };
-    let mut file = TempFile::new(&directory).map_err(fail)?;
-    if let Some(replaced) = replaced {
-        path.check_links(replaced.nlink())?;
-        keep_mode_and_owner(file.as_file(), &replaced).map_err(fail)?;
+    let found = |replaced: &Option<Metadata>| {
+        replaced.as_ref().map_or(Expected::New, |replaced| Expected::Marked(stamp(replaced)))
+    };
+    let before = replaced()?;
+    path.check_expected(&found(&before))?;
+    let mut file = Temporary::new(&directory).map_err(fail)?;
+    if let Some(before) = before {
+        path.check_links(before.nlink())?;
+        keep_mode_and_owner(file.file(), &before).map_err(fail)?;
     }
-    file.write_all(content).map_err(fail)?;
-    file.as_file().sync_all().map_err(fail)?;
-    file.replace(name).map_err(fail)?;
+    file.file().write_all(content).map_err(fail)?;
+    file.file().sync_all().map_err(fail)?;
+    match path.expected() {
+        Expected::Anything => file.replace(name).map_err(fail)?,
+        Expected::New => file.appear(name).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => path.changed(),
+            _ => fail(error),
+        })?,
+        Expected::Marked(_) => {
+            path.check_expected(&found(&replaced()?))?;
+            file.replace(name).map_err(fail)?;
+        }
+    }
     // The name is durable only when the directory is. The handle at hand serves only to find names; syncing takes a real one.
     rustix::fs::openat(&directory, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
         .and_then(rustix::fs::fsync)

@@ -2,10 +2,13 @@
 //!
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
-use super::{Backend, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, environment, files, spawn, tree};
+use super::{
+    Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, environment, files, spawn, tree,
+};
 use crate::envelope::{Failure, Kind};
-use crate::policy::files::{ReadPath, Resolved, WritePath};
+use crate::policy::files::{ReadPath, Resolved, Surroundings, Wanted, WritePath, canonical};
 use crate::scope::random_id;
+use crate::workspace::Workspace;
 use async_trait::async_trait;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{WaitId, WaitIdOptions};
@@ -31,7 +34,12 @@ impl Local {
         tree::become_subreaper();
         let environment = environment::build(std::env::vars_os(), &[], None);
         let has_tmux = spawn::find(OsStr::new("tmux"), &environment).is_ok();
-        Self { facts: Arc::new(Facts { directory, home, own, has_tmux }) }
+        let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
+        let programs = std::env::split_paths(path.unwrap_or_default()).map(|entry| canonical(&directory.join(entry)));
+        let program = std::env::current_exe().ok().map(|program| canonical(&program));
+        let surroundings = Surroundings { home: canonical(&home), programs: programs.collect(), program };
+        let workspace = Workspace::find(&directory, &home);
+        Self { facts: Arc::new(Facts { directory, home, own, has_tmux, workspace, surroundings }) }
     }
 
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
@@ -72,12 +80,17 @@ impl Backend for Local {
     /// Policy knows where its roots are on this machine.
     async fn resolve(&self, path: &str, _roots: &[PathBuf]) -> Result<Resolved, Failure> {
         let (path, facts) = (path.to_owned(), self.facts.clone());
-        blocking(move || files::resolve(&path, &facts.directory, &facts.home)).await
+        blocking(move || files::resolve(&path, facts)).await
     }
 
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
         let path = path.clone();
         blocking(move || files::read(&path, offset, max_bytes)).await
+    }
+
+    async fn look(&self, path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {
+        let path = path.clone();
+        blocking(move || files::look(&path, max_bytes)).await
     }
 
     async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure> {

@@ -13,10 +13,12 @@ pub mod local;
 mod remote;
 mod spawn;
 pub mod ssh;
+mod temporary;
 mod tree;
 
 use crate::envelope::{Failure, Kind};
-use crate::policy::files::{ReadPath, Resolved, WritePath};
+use crate::policy::files::{Expected, ReadPath, Resolved, Surroundings, Wanted, WritePath};
+use crate::workspace::Workspace;
 use async_trait::async_trait;
 use std::ffi::OsString;
 use std::io;
@@ -46,7 +48,10 @@ pub trait Backend: Send + Sync {
     /// Reads at most `max_bytes` from a regular file, and says how large it is.
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure>;
 
-    /// Replaces a regular file whole or not at all.
+    /// Looks at a regular file that is to be replaced, for the question to a person: it is read when it has at most `max_bytes`.
+    async fn look(&self, path: &Wanted, max_bytes: usize) -> Result<Before, Failure>;
+
+    /// Replaces a regular file whole or not at all, and only what the path expects.
     async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure>;
 
     /// Runs a short script of ours in `/bin/sh`; it does no harm when it is run twice. Returns status and standard output.
@@ -89,6 +94,43 @@ pub struct Facts {
     pub own: PathBuf,
     /// tmux is on the `PATH` that commands get.
     pub has_tmux: bool,
+    /// What is worked on there; beyond this machine it is the directory where commands begin.
+    pub workspace: Workspace,
+    /// Where programs and the home are, by which it is known what runs later.
+    pub surroundings: Surroundings,
+}
+
+/// What a file is that is to be replaced.
+pub enum Before {
+    /// There is none.
+    New,
+    /// There is one.
+    There {
+        /// In bytes.
+        size: u64,
+        /// None where it is too large, closed, or cannot be read.
+        content: Option<Vec<u8>>,
+        /// Marks this file with this content; empty where it could not be marked.
+        stamp: String,
+    },
+}
+
+impl Before {
+    pub(crate) fn size(&self) -> Option<u64> {
+        match self {
+            Self::New => None,
+            Self::There { size, .. } => Some(*size),
+        }
+    }
+
+    /// What the path has to hold when it is written.
+    pub(crate) fn expected(&self) -> Expected {
+        match self {
+            Self::New => Expected::New,
+            Self::There { stamp, .. } if stamp.is_empty() => Expected::Anything,
+            Self::There { stamp, .. } => Expected::Marked(stamp.clone()),
+        }
+    }
 }
 
 /// A process to start.

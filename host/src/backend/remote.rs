@@ -6,12 +6,13 @@
 mod files;
 mod runner;
 
-use super::{Backend, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, finish};
+use super::{Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
 use crate::marks::{Breaks, Scanner, State};
-use crate::policy::files::{ReadPath, Resolved, WritePath};
+use crate::policy::files::{ReadPath, Resolved, Surroundings, Wanted, WritePath};
 use crate::sanitize;
 use crate::scope::random_id;
+use crate::workspace::Workspace;
 use async_trait::async_trait;
 use runner::Runner;
 use std::collections::VecDeque;
@@ -98,12 +99,19 @@ const LEFT: &str = r#"for f in $(grep -l -s -e "TOOLCRIB_CALL=$1" /proc/[0-9]*/e
     case "$1" in Z | X) ;; *) echo "$p" ;; esac
 done"#;
 
-/// Prints, each ended by NUL: where commands begin, home, a directory for files of our own, and whether tmux is there.
+/// Prints, each ended by NUL: where commands begin, home, a directory for files of our own, whether tmux is there, then without links the
+/// home and the directories of `PATH`.
 const FACTS: &str = r#"own=${XDG_STATE_HOME:-$HOME/.local/state}/toolcrib
 [ -w "$own" ] || [ -w "${XDG_STATE_HOME:-$HOME}" ] || own=${TMPDIR:-/tmp}/toolcrib-$(id -u)
 tmux=
 command -v tmux >/dev/null 2>&1 && tmux=1
-printf '%s\0' "$(pwd -P)" "$HOME" "$own" "$tmux""#;
+printf '%s\0' "$(pwd -P)" "$HOME" "$own" "$tmux" "$(cd -P -- "$HOME" 2>/dev/null && pwd -P)"
+set -f
+IFS=:
+for d in $PATH; do
+    (cd -P -- "$d" 2>/dev/null && printf '%s\0' "$(pwd -P)")
+done
+:"#;
 
 /// A script of ours with its arguments.
 pub(super) struct Script {
@@ -310,7 +318,14 @@ impl<W: Way> Backend for Remote<W> {
             let mut path = || fields.next().filter(|field| !field.is_empty()).map(PathBuf::from);
             match (status, path(), path(), path()) {
                 (0, Some(directory), Some(home), Some(own)) => {
-                    Ok(Arc::new(Facts { directory, home, own, has_tmux: path().is_some() }))
+                    let has_tmux = path().is_some();
+                    let surroundings = Surroundings {
+                        home: path().unwrap_or_else(|| home.clone()),
+                        programs: fields.filter(|field| !field.is_empty()).map(PathBuf::from).collect(),
+                        program: None,
+                    };
+                    let workspace = Workspace::at(directory.clone());
+                    Ok(Arc::new(Facts { directory, home, own, has_tmux, workspace, surroundings }))
                 }
                 _ => Err(Failure::new(Kind::Unavailable, format!("{} does not say where it is", self.name()))
                     .hint("its shell needs HOME and a working directory")),
@@ -321,11 +336,15 @@ impl<W: Way> Backend for Remote<W> {
 
     async fn resolve(&self, path: &str, roots: &[PathBuf]) -> Result<Resolved, Failure> {
         let facts = self.facts().await?;
-        files::resolve(self, &facts, path, roots).await
+        files::resolve(self, facts, path, roots).await
     }
 
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
         files::read(self, path, offset, max_bytes).await
+    }
+
+    async fn look(&self, path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {
+        files::look(self, path, max_bytes).await
     }
 
     async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure> {

@@ -21,13 +21,13 @@ impl files::Host for State {
         let file = match self.scope.output.kept(&path).filter(|_| grant.reads_everywhere()) {
             // Kept output lies on this machine, wherever the call lands.
             Some(kept) => {
-                self.record("read", &path, None);
+                self.record("read", &path, Ok(None));
                 kept.read(offset, piece).await?
             }
             None => {
                 let resolved = self.scope.backend.resolve(&path, &grant.roots()).await;
                 let admitted = resolved.and_then(|resolved| grant.admit_read(&resolved));
-                self.record("read", &path, admitted.as_ref().err());
+                self.record("read", &path, admitted.as_ref().map(|_| None).map_err(|refusal| (refusal, None)));
                 self.scope.backend.read(&admitted?, offset, piece).await?
             }
         };
@@ -38,19 +38,29 @@ impl files::Host for State {
         let grant = self.grants.files()?;
         self.meter.charge_bytes(path.len() + content.len())?;
         let resolved = self.scope.backend.resolve(&path, &grant.roots()).await;
-        let admitted = resolved.and_then(|resolved| grant.admit_write(&resolved));
-        self.record("write", &path, admitted.as_ref().err());
+        let admitted = match resolved.and_then(|resolved| grant.admit_write(&resolved)) {
+            Ok(wanted) => grant.confirm(wanted, &content, &self.scope).await,
+            Err(refusal) => Err((refusal, None)),
+        };
+        let decided = admitted.as_ref().map(|(_, by)| *by).map_err(|(refusal, by)| (refusal, *by));
+        self.record("write", &path, decided);
+        let (admitted, _) = admitted.map_err(|(refusal, _)| refusal)?;
         let bytes = content.len() as u64;
-        self.scope.backend.write(&admitted?, content).await?;
+        self.scope.backend.write(&admitted, content).await?;
         self.scope.touch_state();
         Ok(bytes)
     }
 }
 
 impl State {
-    fn record(&self, verb: &str, path: &str, refusal: Option<&Failure>) {
-        let decision = refusal
-            .map_or_else(|| "allowed".to_owned(), |refusal| format!("{}: {}", refusal.kind.name(), refusal.message));
+    /// Writes down what was decided, and by whom where somebody was asked.
+    fn record(&self, verb: &str, path: &str, decided: Result<Option<&'static str>, (&Failure, Option<&'static str>)>) {
+        let decision = match decided {
+            Ok(None) => "allowed".to_owned(),
+            Ok(Some(by)) => format!("allowed by {by}"),
+            Err((refusal, None)) => format!("{}: {}", refusal.kind.name(), refusal.message),
+            Err((_, Some(by))) => format!("denied by {by}"),
+        };
         let what = format!("{verb} {path}");
         self.scope.record(Action { capability: "files", what, declaration: None, decision });
     }

@@ -3,7 +3,7 @@
 //! Which layers may only narrow, and what is said about the rest, is decided in `layers.rs`.
 
 use super::requests::lies_below;
-use super::{Allowlist, HostList, HostPattern, PluginShell};
+use super::{Allowlist, FilesConfirm, HostList, HostPattern, PluginShell};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use toml::Value;
@@ -17,6 +17,8 @@ pub(super) enum Rule {
     And,
     /// On if either says so.
     Or,
+    /// The one that has people asked more often.
+    Stricter,
     /// The smaller number.
     Min,
     /// The entries of both.
@@ -44,17 +46,20 @@ pub(super) enum Rule {
 }
 
 use Rule::{
-    And, Digest, Directories, Domains, Hosts, Intersect, Methods, Min, Never, Or, Paths, Prefixes, Ranges, Shell, Union,
+    And, Digest, Directories, Domains, Hosts, Intersect, Methods, Min, Never, Or, Paths, Prefixes, Ranges, Shell,
+    Stricter, Union,
 };
 
 /// Every setting; `*` stands for the name of a plugin.
-pub(super) const RULES: [(&str, Rule); 67] = [
+pub(super) const RULES: [(&str, Rule); 69] = [
     ("agent.name", Never),
     ("tools.shell_enabled", And),
     ("tools.shell_confirm", Or),
     ("tools.shell_denylist", Union),
     ("tools.shell_env", Intersect),
     ("tools.files_enabled", And),
+    ("tools.files_confirm", Stricter),
+    ("tools.files_read_paths", Paths),
     ("tools.files_allowed_paths", Paths),
     ("tools.fetch_enabled", And),
     ("tools.fetch_confirm", Or),
@@ -210,6 +215,7 @@ impl Rule {
             And => Value::Boolean(is_on(base) && is_on(by)),
             Or => Value::Boolean(is_on(base) || is_on(by)),
             Shell => written(shell(base).and(shell(by))),
+            Stricter => if confirms(by) > confirms(base) { by } else { base }.clone(),
             Min => if by.as_integer() < base.as_integer() { by } else { base }.clone(),
             Union => [entries(base), &picked(by, |entry| !entries(base).contains(entry))].concat().into(),
             Intersect | Methods => picked(base, |entry| entries(by).contains(entry)).into(),
@@ -251,7 +257,7 @@ impl Rule {
             Methods | Prefixes => Some(Bound::Words(words(value))),
             // One that closes panes binds also what plugins of this binary may do without a grant.
             Shell => Some(shell(value)).filter(|shell| shell.pane == Some(false)).map(Bound::Shell),
-            Never | And | Or | Min | Union | Intersect | Digest => None,
+            Never | And | Or | Stricter | Min | Union | Intersect | Digest => None,
         }
     }
 }
@@ -278,6 +284,10 @@ fn is_on(value: &Value) -> bool {
 
 fn shell(value: &Value) -> PluginShell {
     PluginShell::deserialize(value.clone()).expect("`shell` was checked when it was read")
+}
+
+fn confirms(value: &Value) -> FilesConfirm {
+    FilesConfirm::deserialize(value.clone()).expect("a setting was checked when it was read")
 }
 
 fn entries(value: &Value) -> &[Value] {
@@ -338,6 +348,7 @@ mod tests {
             let fits = match rule {
                 And | Or => value.is_bool(),
                 Min => value.is_integer(),
+                Stricter => value.is_str(),
                 Never => value.is_str() || value.is_array(),
                 Digest => value.is_str(),
                 _ => value.is_array(),
@@ -352,7 +363,7 @@ mod tests {
         let places: Vec<_> =
             RULES.iter().map(|(key, _)| text.find(&format!("\n{} =", key.rsplit('.').next().unwrap()))).collect();
         let shared: Vec<_> = places.into_iter().flatten().collect();
-        assert_eq!(shared.len(), 59);
+        assert_eq!(shared.len(), 61);
         assert!(shared.is_sorted());
     }
 
@@ -361,6 +372,17 @@ mod tests {
         for (key, rule) in RULES.iter().filter(|(key, _)| !key.contains('*')) {
             let value = get(&defaults(), key).unwrap().clone();
             assert_eq!(rule.narrow(&value, &value), value, "`{key}`");
+        }
+    }
+
+    #[test]
+    fn a_setting_that_asks_less_often_does_not_win() {
+        let order = ["never", "runs-later", "outside", "always"];
+        for (less, base) in order.iter().enumerate() {
+            for (more, by) in order.iter().enumerate() {
+                let narrowed = Stricter.narrow(&(*base).into(), &(*by).into());
+                assert_eq!(narrowed.as_str(), Some(order[less.max(more)]), "{base} by {by}");
+            }
         }
     }
 

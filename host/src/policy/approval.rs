@@ -21,6 +21,8 @@ pub enum ActionKind {
     Request,
     /// A file that is written.
     Write,
+    /// The same where a program runs or obeys the file later.
+    WriteLater,
     /// A look at what a person's own terminal shows.
     Look,
 }
@@ -32,7 +34,8 @@ impl ActionKind {
         match self {
             Self::Command | Self::Look => "shell_confirm = false",
             Self::Request => "fetch_confirm = false",
-            Self::Write => "files_confirm = \"never\"",
+            Self::Write => "files_confirm = \"runs-later\"",
+            Self::WriteLater => "files_confirm = \"never\"",
         }
     }
 
@@ -40,7 +43,7 @@ impl ActionKind {
         match self {
             Self::Command => "Command execution denied by user.",
             Self::Request => "Fetch request denied by user.",
-            Self::Write => "File write denied by user.",
+            Self::Write | Self::WriteLater => "File write denied by user.",
             Self::Look => "Look at the terminal denied by user.",
         }
     }

@@ -1,8 +1,9 @@
 //! `toolcrib policy explain`: what a call of a tool may do, and which line decides, in the words of the grants themselves.
 
+use super::files::CREDENTIALS;
 use super::http::{HttpGrant, switch};
 use super::{Grants, Policy, is_shell};
-use crate::config::{Allowlist, HostList, Origin, Settings};
+use crate::config::{Allowlist, FilesConfirm, HostList, Origin, Settings};
 use crate::registry::Plugin;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -173,12 +174,37 @@ fn explain_files(grants: &Grants, plugin: &Plugin, settings: &Settings) -> Vec<C
         };
         Clause { subject, verdict: if is_denied { "denied" } else { "allowed" }, detail: places(lists), decided_by }
     };
-    let protected =
-        "built in: all but Toolcrib's state, ~/.ssh, ~/.gnupg, ~/.aws, /proc, /sys, /dev and their like".into();
-    vec![
-        clause("files.read", grant.readable(), &read, protected),
+    let mut clauses = vec![
+        clause("files.read", grant.readable(), &read, decided(settings, "tools.files_read_paths")),
         clause("files.write", grant.writable(), &write, decided(settings, "tools.files_allowed_paths")),
-    ]
+    ];
+    if !grant.readable().contains(&Allowlist::NOTHING) {
+        let bounds = grant.bounds_of_reading();
+        let verdict = if bounds.contains(&Allowlist::NOTHING) { "denied" } else { "allowed" };
+        let decided_by = decided(settings, "tools.files_read_paths");
+        clauses.push(Clause { subject: "files.read", verdict, detail: places(bounds), decided_by });
+        let closed = CREDENTIALS.map(|class| class.what).join(", ");
+        let detail = format!("Toolcrib's own state, /proc, /sys, /dev, {closed}");
+        clauses.push(Clause { subject: "files.read", verdict: "denied", detail, decided_by: "built in".into() });
+    }
+    if !grant.writable().contains(&Allowlist::NOTHING) {
+        clauses.push(explain_asked(grant.confirms(), settings));
+    }
+    clauses
+}
+
+/// Explains which writes a person is asked about.
+fn explain_asked(confirms: FilesConfirm, settings: &Settings) -> Clause {
+    let (verdict, detail) = match confirms {
+        FilesConfirm::Never => ("allowed", "no write is asked about"),
+        FilesConfirm::RunsLater => ("asks", "a person is shown writes to files that run later"),
+        FilesConfirm::Outside => {
+            ("asks", "a person is shown writes outside the workspace, and to files that run later")
+        }
+        FilesConfirm::Always => ("asks", "a person is shown every write"),
+    };
+    let decided_by = decided(settings, "tools.files_confirm");
+    Clause { subject: "files.write", verdict, detail: detail.into(), decided_by }
 }
 
 /// A refusal, with the setting that decides: the first of `keys` that is set to something else than its default, or the section's digest.

@@ -1,14 +1,28 @@
 //! Which files a plugin may read and write: decided on the path that was resolved, and only what was admitted can be opened.
 //!
-//! Finding and opening is `backend/files.rs`.
+//! Finding and opening is `backend/files.rs`. What is closed is `files/protected.rs` with the table of `files/credentials.rs`; which writes
+//! are asked about is `files/later.rs` and `files/ask.rs`.
 
-use crate::config::{Allowlist, Config, PluginRights};
-use crate::dirs::Dirs;
+mod ask;
+mod credentials;
+mod later;
+mod protected;
+
+pub(crate) use ask::Reason;
+pub use credentials::{CREDENTIALS, Class};
+pub use later::{LATER, Later, Surroundings};
+pub(crate) use protected::Protected;
+
+use crate::backend::Facts;
+use crate::config::{Allowlist, Config, FilesConfirm, PluginRights};
 use crate::envelope::Failure;
+use crate::registry::Plugin;
+use protected::{KERNEL, TooMany};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A path as it was given and what it names, on the backend that resolved it.
 #[derive(Clone, Debug)]
@@ -19,6 +33,8 @@ pub struct Resolved {
     pub path: PathBuf,
     /// Why there can be no file of this name. Told only to a plugin that may know: who may not read a place does not learn what is there.
     pub absent: Option<Failure>,
+    /// What the backend is like that resolved it.
+    pub facts: Arc<Facts>,
     /// Where the roots of the policy are, when the path is another machine's.
     pub there: Option<There>,
 }
@@ -47,20 +63,48 @@ impl Resolved {
 #[derive(Clone)]
 pub struct ReadPath(Admitted);
 
-/// A path that policy admitted for writing. Made only here.
+/// A path that policy and, where asked, a person admitted for writing. Made only here.
 #[derive(Clone)]
-pub struct WritePath(Admitted);
+pub struct WritePath(Admitted, Expected);
+
+/// A path that the rules admit for writing, and a person may still have to. It may be looked at for the question.
+#[derive(Clone)]
+pub struct Wanted {
+    path: WritePath,
+    /// Why a person is asked; none where nobody is.
+    reason: Option<Reason>,
+    /// The workspace, as people read it.
+    workspace: String,
+    /// What it holds is nobody's to see.
+    is_closed: bool,
+}
+
+/// What a written path has to hold until then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Whatever it likes.
+    Anything,
+    /// Nothing: the file is new.
+    New,
+    /// The file that its backend marked so.
+    Marked(String),
+}
 
 #[derive(Clone)]
 struct Admitted {
     path: PathBuf,
     /// Only below some directories: then a second name of a file from elsewhere does not count as being there.
     confined: bool,
+    protected: Arc<Protected>,
 }
 
 /// What one plugin may do with files.
 #[derive(Clone)]
 pub struct FilesGrant {
+    /// The plugin as people read it, and the digest that an approval for the session is bound to.
+    label: String,
+    sha256: String,
+    approval_timeout: Duration,
     /// The rules as they are written, for a place beyond this machine.
     named: Rules,
     /// The rules on this machine.
@@ -71,9 +115,12 @@ pub struct FilesGrant {
 #[derive(Clone)]
 struct Rules {
     plugin: String,
+    confirm: FilesConfirm,
     /// A path lies within every one of these lists.
     read: Vec<Allowlist>,
     write: Vec<Allowlist>,
+    /// The same for `tools.files_read_paths`.
+    bounds: Vec<Allowlist>,
     /// The same for `tools.files_allowed_paths`, which binds writing.
     allowed: Vec<Allowlist>,
     /// Sensitive directories that the user has named, and so opened for writing.
@@ -81,87 +128,39 @@ struct Rules {
     protected: Arc<Protected>,
 }
 
-/// What is closed to every plugin, or open only by a setting.
-pub(crate) struct Protected {
-    /// Toolcrib's settings, plugins and state: never written.
-    own: Vec<PathBuf>,
-    /// Keys and state: never read.
-    state: PathBuf,
-    /// Kept output, which a model may read on: the open part of `state`.
-    output: PathBuf,
-    /// Keys of other services: never read, written only where a setting names them.
-    secret: Vec<PathBuf>,
-    /// Written only where a setting names them.
-    system: Vec<PathBuf>,
-    /// The paths are this machine's.
-    is_here: bool,
-}
-
-/// The kernel's own trees: not files, and doors to everything else.
-const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// Below the home: keys of other services.
-const SECRET: [&str; 5] = [".ssh", ".gnupg", ".aws", ".kube", ".docker"];
-/// What the system runs and is configured by.
-#[rustfmt::skip]
-const SYSTEM: [&str; 17] = [
-    "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/boot", "/dev", "/proc", "/sys", "/run",
-    "/var/spool/cron", "/System", "/Library", "/private/etc",
-];
-/// Files of the home that run at the next login.
-const LOGIN: [&str; 7] = [".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile"];
-
-impl Protected {
-    /// `policies` are the files that hold policy; they count as Toolcrib's own.
-    pub(crate) fn new(dirs: &Dirs, policies: &[PathBuf]) -> Self {
-        let home = |names: &[&str]| names.iter().map(|name| canonical(&dirs.home.join(name))).collect::<Vec<_>>();
-        let mut system: Vec<PathBuf> = SYSTEM.iter().map(|path| canonical(Path::new(path))).collect();
-        system.extend(home(&LOGIN));
-        let own = [dirs.config.clone(), dirs.state.clone(), dirs.plugins()];
-        Self {
-            own: own.iter().chain(policies).map(|path| canonical(path)).collect(),
-            state: canonical(&dirs.state),
-            output: canonical(&dirs.output()),
-            secret: SECRET.map(|name| canonical(&dirs.home).join(name)).into(),
-            system,
-            is_here: true,
-        }
-    }
-
-    /// The same for a place beyond this machine, by names; what is Toolcrib's own there is not known yet.
-    fn elsewhere() -> Self {
-        let home = |names: &[&str]| names.iter().map(|name| Path::new(HOME_THERE).join(name)).collect::<Vec<_>>();
-        let mut system: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
-        system.extend(home(&LOGIN));
-        Self {
-            own: Vec::new(),
-            state: PathBuf::new(),
-            output: PathBuf::new(),
-            secret: home(&SECRET),
-            system,
-            is_here: false,
-        }
-    }
-
-    /// Keys are protected under their name and where it leads now: a directory may become a link while the host runs.
-    fn secret_root(&self, path: &Path) -> Option<&Path> {
-        let covers = |root: &&PathBuf| path.starts_with(root) || self.is_here && path.starts_with(canonical(root));
-        self.secret.iter().find(covers).map(PathBuf::as_path)
-    }
-}
-
 impl FilesGrant {
     /// Links in the directories of settings are resolved here, once.
-    pub(super) fn new(plugin: &str, rights: &PluginRights, config: &Config, protected: Arc<Protected>) -> Self {
+    pub(super) fn new(plugin: &Plugin, rights: &PluginRights, config: &Config, protected: Arc<Protected>) -> Self {
         let named = Rules {
-            plugin: plugin.into(),
+            plugin: plugin.name().into(),
+            confirm: config.tools.files_confirm,
             read: rights.read.clone(),
             write: rights.write.clone(),
+            bounds: config.read_paths(),
             allowed: config.allowed_paths(),
             opened: config.opened_paths().to_vec(),
             protected: Arc::new(Protected::elsewhere()),
         };
         let here = Rules { protected, ..named.map(canonical) };
-        Self { named, here }
+        Self {
+            label: plugin.label(),
+            sha256: plugin.sha256().into(),
+            approval_timeout: Duration::from_millis(config.approval.timeout_ms),
+            named,
+            here,
+        }
+    }
+
+    /// Which writes a person is asked about.
+    #[must_use]
+    pub fn confirms(&self) -> FilesConfirm {
+        self.here.confirm
+    }
+
+    /// Within which directories any tool may read: all of these.
+    #[must_use]
+    pub fn bounds_of_reading(&self) -> &[Allowlist] {
+        &self.here.bounds
     }
 
     /// Where the plugin may read: within all of these.
@@ -197,12 +196,12 @@ impl FilesGrant {
         self.rules(resolved).admit_read(resolved)
     }
 
-    /// Decides on writing.
+    /// Decides on writing, as far as nobody has to be asked.
     ///
     /// # Errors
     ///
     /// `denied`, with the line that would allow it where one would.
-    pub fn admit_write(&self, resolved: &Resolved) -> Result<WritePath, Failure> {
+    pub fn admit_write(&self, resolved: &Resolved) -> Result<Wanted, Failure> {
         self.rules(resolved).admit_write(resolved)
     }
 
@@ -214,13 +213,12 @@ impl FilesGrant {
 impl Rules {
     /// All directories by which it is decided.
     fn roots(&self) -> impl Iterator<Item = &PathBuf> {
-        let lists = [&self.read, &self.write, &self.allowed].into_iter().flatten();
+        let lists = [&self.read, &self.write, &self.bounds, &self.allowed].into_iter().flatten();
         let listed = lists.filter_map(|list| match list {
             Allowlist::Any => None,
             Allowlist::Only(paths) => Some(paths),
         });
-        let protected = [&self.protected.secret, &self.protected.system];
-        listed.flatten().chain(&self.opened).chain(protected.into_iter().flatten())
+        listed.flatten().chain(&self.opened).chain(self.protected.roots())
     }
 
     /// The same with other paths; what is protected is left as it is.
@@ -234,8 +232,10 @@ impl Rules {
         };
         Self {
             plugin: self.plugin.clone(),
+            confirm: self.confirm,
             read: lists(&self.read),
             write: lists(&self.write),
+            bounds: lists(&self.bounds),
             allowed: lists(&self.allowed),
             opened: self.opened.iter().map(|path| change(path)).collect(),
             protected: self.protected.clone(),
@@ -244,32 +244,29 @@ impl Rules {
 
     /// The rules at a place beyond this machine. A root of which that place says nothing stays closed.
     fn at(&self, there: &There) -> Self {
-        let canonical: HashMap<&PathBuf, &PathBuf> = self.roots().zip(&there.canonical).collect();
+        let roots: Vec<&PathBuf> = self.roots().collect();
+        let canonical: HashMap<&PathBuf, &PathBuf> = roots.iter().copied().zip(&there.canonical).collect();
         let resolved = |path: &Path| canonical.get(&path.to_owned()).map_or_else(PathBuf::new, |path| (*path).clone());
-        let named: HashMap<&PathBuf, &PathBuf> = self.roots().zip(&there.named).collect();
-        let secret = &self.protected.secret;
-        // Keys are protected under their name and where it leads.
-        let by_name = secret.iter().filter_map(|path| named.get(path).map(|path| (*path).clone()));
-        let protected = Protected {
-            own: vec![there.own.clone()],
-            state: there.own.clone(),
-            output: there.own.join("output"),
-            secret: by_name.chain(secret.iter().map(|path| resolved(path))).collect(),
-            system: self.protected.system.iter().map(|path| resolved(path)).collect(),
-            is_here: false,
-        };
-        Self { protected: Arc::new(protected), ..self.map(resolved) }
+        let protected = Arc::new(self.protected.at(there, &roots));
+        Self { protected, ..self.map(resolved) }
     }
 
     fn admit_read(&self, resolved: &Resolved) -> Result<ReadPath, Failure> {
         self.refuse_kernel(resolved)?;
         self.refuse_protected(&resolved.path)?;
-        self.check_confined(&resolved.path, &self.read, "read")?;
+        let path = &resolved.path;
+        // A model has to be able to read on what its own commands have printed.
+        if !path.starts_with(&self.protected.output) && !self.bounds.iter().all(|list| list.contains(path)) {
+            return Err(Failure::denied(format!("`{}` is outside `tools.files_read_paths`", path.display()))
+                .hint(format!("add {:?} to `files_read_paths` under [tools]", parent(path))));
+        }
+        self.check_confined(path, &self.read, "read")?;
         resolved.check_present()?;
-        Ok(ReadPath(Admitted { path: resolved.path.clone(), confined: is_confined(&self.read) }))
+        let is_confined = is_confined(&self.read) || is_confined(&self.bounds);
+        Ok(ReadPath(Admitted { path: path.clone(), confined: is_confined, protected: self.protected.clone() }))
     }
 
-    fn admit_write(&self, resolved: &Resolved) -> Result<WritePath, Failure> {
+    fn admit_write(&self, resolved: &Resolved) -> Result<Wanted, Failure> {
         let path = &resolved.path;
         self.refuse_kernel(resolved)?;
         if let Some(root) = root_of(path, &self.protected.own) {
@@ -278,7 +275,26 @@ impl Rules {
         self.check_allowed_paths(path)?;
         self.check_confined(path, &self.write, "write")?;
         resolved.check_present()?;
-        Ok(WritePath(Admitted { path: path.clone(), confined: is_confined(&self.write) }))
+        let (confined, protected) = (is_confined(&self.write), self.protected.clone());
+        Ok(Wanted {
+            path: WritePath(Admitted { path: path.clone(), confined, protected }, Expected::Anything),
+            reason: self.reason(resolved),
+            workspace: resolved.facts.workspace.root.display().to_string(),
+            is_closed: self.refuse_protected(path).is_err(),
+        })
+    }
+
+    /// Why a person is asked about a write.
+    fn reason(&self, resolved: &Resolved) -> Option<Reason> {
+        let (Resolved { given, path, facts, .. }, asks) = (resolved, self.confirm);
+        // A link is obeyed under its own name as well.
+        let later = facts.surroundings.later(path).or_else(|| facts.surroundings.later(&normal(given)));
+        let later = later.filter(|_| asks >= FilesConfirm::RunsLater).map(Reason::Later);
+        // The whole of another place may be what is worked on: a container often starts at its root.
+        let is_inside =
+            facts.workspace.contains(path) || resolved.there.is_some() && path.starts_with(&facts.workspace.root);
+        let outside = (asks >= FilesConfirm::Outside && !is_inside).then_some(Reason::Outside);
+        later.or(outside).or((asks == FilesConfirm::Always).then_some(Reason::Always))
     }
 
     /// The path as given counts too: a link in `/proc` that leads elsewhere is a door nobody should go through.
@@ -298,9 +314,9 @@ impl Rules {
         if path.starts_with(state) && !path.starts_with(output) {
             return Err(own(path, state));
         }
-        self.protected.secret_root(path).map_or(Ok(()), |root| {
-            let message = format!("`{}` is below `{}`, where keys are kept", path.display(), root.display());
-            Err(Failure::denied(message).hint("no setting opens it to tools; read it yourself if it is needed"))
+        self.protected.secret(path).map_or(Ok(()), |secret| {
+            let (path, root) = (path.display(), secret.root.display());
+            Err(closed(format!("`{path}` is closed to tools: `{root}` holds {}", secret.what)))
         })
     }
 
@@ -309,9 +325,11 @@ impl Rules {
             return Err(Failure::denied(format!("`{}` is outside `tools.files_allowed_paths`", path.display()))
                 .hint(format!("add {:?} to `files_allowed_paths` under [tools]", parent(path))));
         }
-        let sensitive = root_of(path, &self.protected.system).or_else(|| self.protected.secret_root(path));
+        let system = root_of(path, &self.protected.system).map(Path::to_owned);
+        let sensitive = self.protected.secret(path).map(|secret| secret.root).or(system);
         // Only an entry at or below the sensitive path opens it: whoever lists their home does not mean its keys.
-        let is_opened = |root: &&Path| self.opened.iter().any(|open| path.starts_with(open) && open.starts_with(root));
+        let is_opened =
+            |root: &PathBuf| self.opened.iter().any(|open| path.starts_with(open) && open.starts_with(root));
         match sensitive.filter(|root| !is_opened(root)) {
             None => Ok(()),
             Some(root) => {
@@ -340,6 +358,27 @@ fn is_confined(lists: &[Allowlist]) -> bool {
 }
 
 impl Admitted {
+    /// Refuses a second name of a closed file; the first is known by its path.
+    fn check_identity(&self, device: u64, inode: u64, links: u64) -> Result<(), Failure> {
+        self.check_links(links)?;
+        if links <= 1 {
+            return Ok(());
+        }
+        let shown = self.path.display();
+        match self.protected.holding((device, inode)) {
+            Ok(None) => Ok(()),
+            Ok(Some(root)) => {
+                Err(closed(format!("`{shown}` is closed to tools: it is also a file of `{}`", root.display())))
+            }
+            Err(TooMany) => {
+                let message = format!(
+                    "`{shown}` has {links} names, and one may be that of a closed file: there are too many to compare"
+                );
+                Err(Failure::denied(message).hint("copy the file, so that it has one name"))
+            }
+        }
+    }
+
     fn check_links(&self, links: u64) -> Result<(), Failure> {
         if links <= 1 || !self.confined {
             return Ok(());
@@ -371,6 +410,55 @@ macro_rules! admitted {
 }
 
 admitted!(ReadPath, WritePath);
+
+impl ReadPath {
+    /// Refuses a second name of a closed file, and any second name where the plugin is confined to some directories.
+    pub(crate) fn check_identity(&self, device: u64, inode: u64, links: u64) -> Result<(), Failure> {
+        self.0.check_identity(device, inode, links)
+    }
+}
+
+impl WritePath {
+    fn expecting(self, expected: Expected) -> Self {
+        Self(self.0, expected)
+    }
+
+    /// What the path has to hold when it is written.
+    pub(crate) fn expected(&self) -> &Expected {
+        &self.1
+    }
+
+    /// Refuses to replace something else than what a person was shown.
+    pub(crate) fn check_expected(&self, found: &Expected) -> Result<(), Failure> {
+        if self.1 == Expected::Anything || self.1 == *found { Ok(()) } else { Err(self.changed()) }
+    }
+
+    /// The refusal for it.
+    pub(crate) fn changed(&self) -> Failure {
+        Failure::denied(format!("`{}` changed while a person was asked about it; nothing was written", self.shown()))
+            .hint("read it again, then write it again")
+    }
+}
+
+impl Wanted {
+    pub(crate) fn as_path(&self) -> &Path {
+        self.path.as_path()
+    }
+
+    /// The path for messages.
+    pub(crate) fn shown(&self) -> String {
+        self.path.shown()
+    }
+
+    /// Whether a person may be shown what the file holds: credentials travel to no client.
+    pub(crate) fn may_be_shown(&self, device: u64, inode: u64, links: u64) -> bool {
+        !self.is_closed && (links <= 1 || matches!(self.path.0.protected.holding((device, inode)), Ok(None)))
+    }
+}
+
+fn closed(message: String) -> Failure {
+    Failure::denied(message).hint("no setting opens it to tools; read it yourself if it is needed")
+}
 
 fn own(path: &Path, root: &Path) -> Failure {
     Failure::denied(format!("`{}` is below `{}`, which is Toolcrib's own", path.display(), root.display()))

@@ -153,7 +153,7 @@ impl Policy {
         if is_nothing(&rights.read) && is_nothing(&rights.write) {
             return Err(self.not_granted(plugin, "files", "files.read = [\"/a/directory\"]"));
         }
-        Ok(FilesGrant::new(plugin.name(), rights, &self.config, self.protected.clone()))
+        Ok(FilesGrant::new(plugin, rights, &self.config, self.protected.clone()))
     }
 
     fn http_grant(&self, plugin: &Plugin, rights: Option<HttpRights>) -> Result<HttpGrant, Failure> {

@@ -36,7 +36,7 @@ impl Tool for WriteFile {
             return Err(Failure::invalid("`path` is blank"));
         }
         let bytes = files::write(&path, content)?;
-        Ok(format!("`{path}` now holds {bytes} bytes"))
+        Ok(format!("Wrote {bytes} bytes to {path}"))
     }
 }
 

@@ -63,7 +63,7 @@ async fn keys_of_other_services_are_closed() {
         ] {
             let failure = refused(&host, &path).await;
             assert_eq!(failure.kind, Kind::Denied, "{path}: {}", failure.message);
-            assert!(failure.message.contains("where keys are kept"), "{path}: {}", failure.message);
+            assert!(failure.message.contains("is closed to tools"), "{path}: {}", failure.message);
         }
     }
 }

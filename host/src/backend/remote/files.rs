@@ -5,23 +5,31 @@
 
 use super::{Remote, Way, unknown};
 use crate::backend::files::{absolute, failure, is_directory, is_link, not_regular};
-use crate::backend::{Facts, FileText};
+use crate::backend::{Before, Facts, FileText};
 use crate::envelope::{Failure, Kind};
-use crate::policy::files::{HOME_THERE, ReadPath, Resolved, There, WritePath};
+use crate::policy::files::{Expected, HOME_THERE, ReadPath, Resolved, There, Wanted, WritePath};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Prints, each ended by NUL: what became of the first path (`there`, `directory`, `new`, `absent`, `notdir`, `closed`), that path without links, then the others without
 /// links, as far as they exist.
-const RESOLVE: &str = r#"CDPATH=
+const RESOLVE: &str = r#"CDPATH= seen=
 resolve() {
     r=$1 rest=
     while :; do
         if [ -d "$r" ]; then
+            # Most roots are not there and end at the same directory: it is looked up once.
+            if [ "$r" = "$seen" ]; then
+                r=$known
+                break
+            fi
+            seen=$r known=
             r=$(cd -P -- "$r" 2>/dev/null && pwd -P && echo x) || break
             r=${r%?x}
+            known=$r
             break
         elif [ -L "$r" ] && [ -e "$r" ]; then
             r=$(readlink -f -- "$r" && echo x) || break
@@ -106,10 +114,34 @@ else
 fi"#
 );
 
+/// Prints what marks a file, on two lines; it changes with its content.
+macro_rules! stamp {
+    () => {
+        r#"stamp() {
+    stat -c '%d:%i:%s:%y:%z' -- "$f" 2>/dev/null || stat -f '%d:%i:%z:%Fm:%Fc' -- "$f" 2>/dev/null || echo
+    cksum <"$f"
+}
+"#
+    };
+}
+
+/// Prints what marks a file on two lines, then all of it; nothing where there is none. Further arguments: the most bytes that are read.
+const LOOK: &str = concat!(
+    stamp!(),
+    enter!(
+        r#"[ -e "$f" ] || exit 0
+[ -r "$f" ] || no 65
+stamp
+[ "$(($(wc -c <"$f")))" -gt "$3" ] || cat -- "$f""#
+    )
+);
+
 /// Replaces a file by what comes in: written beside it, counted, renamed. Further arguments: length, whether it may have one name only, a
-/// word for the temporary file.
-const WRITE: &str = enter!(
-    r#"t=./.toolcrib-$5
+/// word for the temporary file, and what marks the file that is replaced: `any` for any, nothing for none.
+const WRITE: &str = concat!(
+    stamp!(),
+    enter!(
+        r#"t=./.toolcrib-$5
 trap 'rm -f -- "$t"' EXIT
 if [ -e "$f" ]; then
     [ -w "$f" ] || no 65
@@ -125,13 +157,19 @@ if [ -e "$f" ]; then
 fi
 cat >"$t" || no 67
 [ "$(($(wc -c <"$t")))" = "$3" ] || no 68
+if [ "$6" != any ]; then
+    now=
+    [ ! -e "$f" ] || now=$(stamp)
+    [ "$now" = "$6" ] || no 69
+fi
 mv -f -- "$t" "$f" || no 67
 trap - EXIT"#
+    )
 );
 
 pub(super) async fn resolve<W: Way>(
     remote: &Remote<W>,
-    facts: &Facts,
+    facts: Arc<Facts>,
     path: &str,
     roots: &[PathBuf],
 ) -> Result<Resolved, Failure> {
@@ -169,7 +207,7 @@ pub(super) async fn resolve<W: Way>(
         _ => None,
     };
     let there = There { own: facts.own.clone(), named: roots.iter().map(at_home).collect(), canonical };
-    Ok(Resolved { given, path: found, absent, there: Some(there) })
+    Ok(Resolved { given, path: found, absent, facts, there: Some(there) })
 }
 
 /// The path as a shell splits it: without slashes at its end and doubled ones; `..` stays, since what stands before may be a link.
@@ -196,14 +234,48 @@ pub(super) async fn read<W: Way>(
     Ok(FileText { bytes, size: size.parse().map_err(|_| odd())? })
 }
 
+pub(super) async fn look<W: Way>(remote: &Remote<W>, path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {
+    let shown = path.shown();
+    // There, a second name of a closed file is not known as one.
+    let max_bytes = if path.may_be_shown(0, 0, 1) { max_bytes } else { 0 };
+    let mut arguments = place(path.as_path())?;
+    arguments.push(max_bytes.to_string().into());
+    let (status, printed) = remote.script(LOOK, &arguments).await?;
+    if status == 65 {
+        // It need not be readable to be replaced.
+        return Ok(Before::There { size: 0, content: None, stamp: String::new() });
+    }
+    check(&shown, status)?;
+    if printed.is_empty() {
+        return Ok(Before::New);
+    }
+    let odd = || Failure::new(Kind::Unavailable, format!("{} does not tell what `{shown}` holds", remote.way.name()));
+    let mut ends = printed.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+    let end = ends.nth(1).ok_or_else(odd)?;
+    let stamp = String::from_utf8(printed[..end].to_vec()).map_err(|_| odd())?;
+    // Checksum, then size.
+    let size = stamp.lines().last().and_then(|sum| sum.split_whitespace().nth(1)).and_then(|size| size.parse().ok());
+    let (size, content): (u64, _) = (size.ok_or_else(odd)?, printed[end + 1..].to_vec());
+    Ok(Before::There { size, content: (content.len() as u64 == size).then_some(content), stamp })
+}
+
 pub(super) async fn write<W: Way>(remote: &Remote<W>, path: &WritePath, content: &[u8]) -> Result<(), Failure> {
     let shown = path.shown();
     let mut arguments = place(path.as_path())?;
     let only_one_name = if path.check_links(2).is_err() { "1" } else { "0" };
-    arguments.extend([content.len().to_string().into(), only_one_name.into(), crate::scope::random_id().into()]);
+    let expected = match path.expected() {
+        Expected::Anything => "any",
+        Expected::New => "",
+        Expected::Marked(stamp) => stamp,
+    };
+    let word = crate::scope::random_id();
+    arguments.extend([&content.len().to_string(), only_one_name, &word, expected].map(OsString::from));
     let (status, _) = remote.feed(WRITE, arguments, content).await?;
     if status == 66 {
         return path.check_links(2);
+    }
+    if status == 69 {
+        return Err(path.changed());
     }
     if !(0..=68).contains(&status) {
         return Err(unknown(remote.way.name()));

@@ -37,7 +37,7 @@ impl ApprovalRequest {
         let (action, details) = match self.kind {
             ActionKind::Command => ("$", "with"),
             ActionKind::Request => (">", "with"),
-            ActionKind::Write => ("file", "diff"),
+            ActionKind::Write | ActionKind::WriteLater => ("file", "diff"),
             ActionKind::Look => ("at", "with"),
         };
         let parts = [
@@ -67,7 +67,8 @@ impl ApprovalRequest {
         match self.kind {
             ActionKind::Command => "all commands of this plugin",
             ActionKind::Request => "all requests of this plugin",
-            ActionKind::Write => "all writes of this plugin",
+            ActionKind::Write => "all writes of this plugin, but not to files that run later",
+            ActionKind::WriteLater => "all writes of this plugin to files that run later",
             ActionKind::Look => "all looks of this plugin",
         }
     }
@@ -83,6 +84,7 @@ impl ApprovalRequest {
             ActionKind::Command => "run on",
             ActionKind::Request => "send from",
             ActionKind::Write => "write on",
+            ActionKind::WriteLater => "write what runs later on",
             ActionKind::Look => "look at",
         }
     }

@@ -1,0 +1,188 @@
+//! Asking about a write: its path, why it is asked, the sizes, and what changes.
+//!
+//! What is shown was read by descriptor; when the answer comes, the same file has to be there still (`backend/files.rs`).
+
+use super::later::Later;
+use super::{Expected, FilesGrant, Wanted, WritePath};
+use crate::backend::Before;
+use crate::envelope::{Failure, Kind};
+use crate::policy::approval::{ActionKind, By, Landing, Question};
+use crate::sanitize;
+use crate::scope::Scope;
+use sha2::{Digest, Sha256};
+use similar::TextDiff;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// What is compared of a file at most; as much as `write_file` takes.
+const COMPARED_BYTES: usize = 4 << 20;
+/// What is shown of the changes at most.
+const SHOWN_BYTES: usize = 256 << 10;
+/// How long two texts are compared; after that the differences are coarser.
+const COMPARED_FOR: Duration = Duration::from_millis(500);
+/// Lines shown around a change.
+const CONTEXT: usize = 3;
+
+/// Why a write is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// A program runs or obeys the file later.
+    Later(&'static Later),
+    /// It lies outside the workspace.
+    Outside,
+    /// Every write is.
+    Always,
+}
+
+impl Reason {
+    fn kind(self) -> ActionKind {
+        match self {
+            Self::Later(_) => ActionKind::WriteLater,
+            Self::Outside | Self::Always => ActionKind::Write,
+        }
+    }
+}
+
+impl FilesGrant {
+    /// Has a person admit a write, where settings ask for that. Returns who allowed it, none where nobody has to, or who refused it.
+    pub(crate) async fn confirm(
+        &self,
+        wanted: Wanted,
+        content: &[u8],
+        scope: &Scope,
+    ) -> Result<(WritePath, Option<By>), (Failure, Option<By>)> {
+        let Some(reason) = wanted.reason else { return Ok((wanted.path, None)) };
+        let is_read = scope.approver.is_read();
+        let before = match is_read {
+            true => Some(scope.backend.look(&wanted, COMPARED_BYTES).await.map_err(|failure| (failure, None))?),
+            false => None,
+        };
+        let (details, expected) = match before {
+            None => (String::new(), Expected::Anything),
+            Some(before) => {
+                let expected = before.expected();
+                let (content, workspace) = (content.to_vec(), wanted.workspace.clone());
+                let shown = tokio::task::spawn_blocking(move || {
+                    format!("{}\n{}", facts(reason, &before, content.len(), &workspace), changes(&before, &content))
+                });
+                let unshown = |_| (Failure::new(Kind::Internal, "the changes could not be shown"), None);
+                (shown.await.map_err(unshown)?, expected)
+            }
+        };
+        let backend = scope.backend.name();
+        let question = Question {
+            kind: reason.kind(),
+            plugin: &self.label,
+            sha256: &self.sha256,
+            capability: "files",
+            backend,
+            site: &Landing { backend: backend.to_owned(), ..Landing::default() },
+            action: &one_line(&wanted.path.shown()),
+            details: Some(&details),
+            declaration: None,
+            timeout: self.approval_timeout,
+        };
+        let consent = question.ask(scope).await.map_err(|(refusal, by)| (refusal, Some(by)))?;
+        Ok((wanted.path.expecting(expected), Some(consent.by)))
+    }
+}
+
+/// The name of a file may hold anything.
+fn one_line(path: &str) -> String {
+    sanitize::visible(path).replace('\n', "\\u{a}").replace('\t', "\\u{9}")
+}
+
+/// What the host knows of the write.
+fn facts(reason: Reason, before: &Before, bytes: usize, workspace: &str) -> String {
+    let sizes = match before.size() {
+        None => format!("a new file of {bytes} bytes"),
+        Some(old) => format!("{bytes} bytes in place of {old}"),
+    };
+    match reason {
+        Reason::Later(later) => format!("{sizes}; it runs later: {}", later.what),
+        Reason::Outside => format!("{sizes}; it lies outside the workspace {workspace}"),
+        Reason::Always => sizes,
+    }
+}
+
+/// What changes, as a unified diff where both are text.
+fn changes(before: &Before, after: &[u8]) -> String {
+    let old = match before {
+        Before::New => Ok(""),
+        Before::There { content: Some(content), .. } => text(content).ok_or_else(|| described(content)),
+        Before::There { content: None, .. } => {
+            Err("what it holds now is not shown: it is too large, closed to tools or cannot be read".into())
+        }
+    };
+    match (old, text(after)) {
+        (Ok(old), Some(new)) if old == new => "nothing changes".into(),
+        (Ok(old), Some(new)) => cut(diff(old, new)),
+        (Err(old), Some(new)) => format!("- {old}\n{}", cut(diff("", new))),
+        (Ok(""), None) => format!("+ {}", described(after)),
+        (Ok(old), None) => format!("{}\n+ {}", cut(diff(old, "")), described(after)),
+        (Err(old), None) => format!("- {old}\n+ {}", described(after)),
+    }
+}
+
+fn diff(old: &str, new: &str) -> String {
+    let diff = TextDiff::configure().timeout(COMPARED_FOR).diff_lines(old, new);
+    diff.unified_diff().context_radius(CONTEXT).to_string()
+}
+
+fn text(content: &[u8]) -> Option<&str> {
+    std::str::from_utf8(content).ok().filter(|text| !text.contains('\0'))
+}
+
+fn described(content: &[u8]) -> String {
+    format!("binary content, {} bytes, SHA-256 {}", content.len(), hex::encode(Sha256::digest(content)))
+}
+
+/// What is not shown is said first: nobody who reads on to the end misses it.
+fn cut(diff: String) -> String {
+    if diff.len() <= SHOWN_BYTES {
+        return diff;
+    }
+    let end = diff[..diff.floor_char_boundary(SHOWN_BYTES)].rfind('\n').unwrap_or(0);
+    let mut shown = String::new();
+    let _ = writeln!(shown, "ONLY THE FIRST {end} OF {} BYTES OF THE CHANGES ARE SHOWN", diff.len());
+    shown + &diff[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn there(content: &[u8]) -> Before {
+        Before::There { size: content.len() as u64, content: Some(content.to_vec()), stamp: String::new() }
+    }
+
+    #[test]
+    fn changed_lines_are_shown_with_their_neighbours() {
+        let diff = changes(&there(b"1\n2\n3\n4\n5\n6\n7\n8\n"), b"1\n2\n3\n4\n5\nsix\n7\n8\n");
+        assert_eq!(diff, "@@ -3,6 +3,6 @@\n 3\n 4\n 5\n-6\n+six\n 7\n 8\n");
+        assert_eq!(changes(&Before::New, b"a\nb\n"), "@@ -0,0 +1,2 @@\n+a\n+b\n");
+        assert_eq!(changes(&there(b"a\n"), b"a\n"), "nothing changes");
+    }
+
+    #[test]
+    fn binary_content_is_named_by_size_and_digest() {
+        let shown = changes(&there(b"\xff\x00"), b"text\n");
+        assert!(shown.starts_with("- binary content, 2 bytes, SHA-256 ") && shown.ends_with("+text\n"), "{shown}");
+        let shown = changes(&Before::New, b"\0\0\0");
+        assert!(shown.starts_with("+ binary content, 3 bytes, SHA-256 "), "{shown}");
+    }
+
+    #[test]
+    fn what_is_not_shown_is_said_first() {
+        let long = "line\n".repeat(100_000);
+        let shown = changes(&Before::New, long.as_bytes());
+        assert!(shown.starts_with("ONLY THE FIRST ") && shown.len() < SHOWN_BYTES + 100, "{}", &shown[..80]);
+        let unread = Before::There { size: 9, content: None, stamp: String::new() };
+        assert!(changes(&unread, b"x\n").starts_with("- what it holds now is not shown"));
+    }
+
+    #[test]
+    fn a_name_cannot_add_lines_to_the_question() {
+        assert_eq!(one_line("a\nfile /harmless\t\u{202e}"), "a\\u{a}file /harmless\\u{9}\\u{202e}");
+    }
+}

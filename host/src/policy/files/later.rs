@@ -1,0 +1,252 @@
+//! What runs later: files that a program runs or obeys without being told to, so that whoever writes one acts once nobody looks.
+//!
+//! Not among them is what somebody has to start by its name, such as source code, a Makefile or a workflow of CI: it is read before that,
+//! or at least run on purpose.
+
+use super::credentials::below_a_home;
+use std::path::{Component, Path, PathBuf};
+
+/// Files that one kind of program obeys.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Later {
+    /// What happens, as a question says it.
+    pub what: &'static str,
+    /// Where it is written that it does.
+    pub source: &'static str,
+    /// `~/below any home`, with `~/.*` for all that begins with a dot; `/absolute`; `$PATH` for what lies in one of its directories; `$0` for
+    /// the running program. Anything else are names that stand in the path one below the other, in any place and case; `*` begins a name
+    /// of which only the end counts. A directory stands for all below it.
+    pub places: &'static [&'static str],
+}
+
+/// All that runs later.
+#[rustfmt::skip]
+pub const LATER: [Later; 14] = [
+    Later {
+        what: "git runs hooks, and programs that its settings name",
+        source: "githooks(5); git-config(1), core.fsmonitor, core.pager, core.sshCommand, filter; gitmodules(5); git-init(1) on bare repositories, \
+            of which `HEAD` is a part; the manuals of husky, pre-commit, lefthook and overcommit",
+        places: &["*.git", ".gitmodules", "HEAD", ".husky", ".githooks", ".pre-commit-config.yaml", ".pre-commit-config.yml", "lefthook.yml",
+            "lefthook.yaml", "lefthook.toml", "lefthook.json", ".lefthook", ".lefthook.yml", ".lefthook.yaml", ".lefthook.toml",
+            "lefthook-local.yml", ".lefthook-local.yml", ".overcommit.yml"],
+    },
+    Later {
+        what: "a shell runs it when somebody enters the directory",
+        source: "direnv(1); mise, Configuration and Hooks; asdf",
+        places: &[".envrc", ".mise.toml", "mise.toml", ".mise.local.toml", "mise.local.toml", ".mise", ".config/mise", ".config/mise.toml"],
+    },
+    Later {
+        what: "editors run tasks and programs that it names when the project is opened",
+        source: "VS Code, Tasks (runOn), Settings and workspace trust; IntelliJ IDEA, Startup Tasks; Zed, Tasks; Sublime Text, build_systems; \
+            Vim 'exrc' and Neovim exrc; GNU Emacs manual, Directory Variables; Helix, languages.toml",
+        places: &[".vscode", "*.code-workspace", ".vs", ".idea", ".run", ".fleet", ".zed", ".nova", "*.sublime-project", "*.sublime-workspace",
+            ".exrc", ".nvimrc", ".nvim.lua", ".vimrc", ".lvimrc", ".dir-locals.el", ".dir-locals-2.el", ".helix"],
+    },
+    Later {
+        what: "it says what a container runs when the project is opened in it",
+        source: "containers.dev, Development Container metadata (initializeCommand, postCreateCommand); Gitpod, .gitpod.yml",
+        places: &[".devcontainer", ".devcontainer.json", ".gitpod.yml"],
+    },
+    Later {
+        what: "agents start servers and hooks that it names, and take it for their user's word",
+        source: "Model Context Protocol clients, .mcp.json; Claude Code, Settings, Hooks and Memory; Codex, AGENTS.md and config.toml; Gemini CLI, \
+            settings.json and GEMINI.md; Cursor, MCP, Hooks and Rules; Windsurf, Cline, Roo, Continue, Copilot, Amazon Q, Kiro, Junie, opencode and \
+            aider, rules and configuration",
+        places: &[".mcp.json", "mcp.json", ".claude", "CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENT.md", ".agents", ".codex", ".gemini",
+            "GEMINI.md", ".cursor", ".cursorrules", ".windsurf", ".windsurfrules", ".cline", ".clinerules", ".roo", ".roomodes", ".continue",
+            ".github/copilot-instructions.md", ".github/instructions", ".github/agents", ".github/hooks", ".amazonq", ".kiro", ".junie", ".opencode", "opencode.json",
+            "opencode.jsonc", ".aider.conf.yml", ".goosehints", "toolcrib.toml"],
+    },
+    Later {
+        what: "package managers and builds run what it names, whatever is built",
+        source: "npmrc(5), script-shell and node-options; yarn, yarnPath; pnpm, .pnpmfile.cjs; The Cargo Book, build.rustc-wrapper and target.runner; \
+            Maven, extensions.xml and jvm.config; Bundler, BUNDLE_PATH and plugins; bazelrc, run_under; uv and pip, index-url",
+        places: &[".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/releases", ".yarn/plugins", ".pnpmfile.cjs", ".cargo/config.toml", ".cargo/config",
+            ".mvn", ".bundle", ".bazelrc", "uv.toml", "pip.conf"],
+    },
+    Later {
+        what: "interpreters and debuggers run it when they start here",
+        source: "Python, site (`.pth`, sitecustomize, usercustomize) and pdb (.pdbrc); gdb, Auto-loading; lldb, .lldbinit; Rprofile; irb and pry",
+        places: &["*.pth", "sitecustomize.py", "usercustomize.py", ".pdbrc", ".gdbinit", ".lldbinit", ".rprofile", ".renviron", ".irbrc", ".pryrc"],
+    },
+    Later {
+        what: "it is the command that somebody gets who calls it by its name",
+        source: "execvp(3), PATH; file-hierarchy(7), ~/.local/bin",
+        places: &["$PATH", "~/bin"],
+    },
+    Later {
+        what: "it is this program",
+        source: "Toolcrib itself",
+        places: &["$0"],
+    },
+    Later {
+        what: "macOS starts it at login, or for a service",
+        source: "launchd.plist(5); Automator and Script menu",
+        places: &["~/Library"],
+    },
+    Later {
+        what: "shells, desktop and services run or obey what begins with a dot in a home",
+        source: "bash(1), zsh(1), fish(1), FILES; systemd.unit(5), user units; Desktop Application Autostart Specification; git-config(1), FILES; \
+            ssh_config(5), ProxyCommand; tmux(1), FILES; XDG Base Directory Specification",
+        places: &["~/.*"],
+    },
+    Later {
+        what: "the system starts it by the clock",
+        source: "cron(8), crontab(1), at(1)",
+        places: &["/etc/crontab", "/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly", "/var/spool/cron",
+            "/var/spool/at", "/var/spool/anacron", "/usr/lib/cron/tabs"],
+    },
+    Later {
+        what: "the system starts it with a machine, a session or a device",
+        source: "systemd.unit(5), Unit File Load Path; init(8); udev(7); pam.d(5); environment.d(5); bash(1), /etc/profile; ld.so(8), /etc/ld.so.preload",
+        places: &["/etc/systemd", "/etc/init.d", "/etc/rc.local", "/etc/udev", "/etc/pam.d", "/etc/environment", "/etc/environment.d", "/etc/profile",
+            "/etc/profile.d", "/etc/bash.bashrc", "/etc/zsh", "/etc/ld.so.preload", "/etc/ld.so.conf.d", "/etc/xdg", "/run/systemd",
+            "/usr/lib/systemd", "/usr/share/applications"],
+    },
+    Later {
+        what: "the system is made of it, or set up by it",
+        source: "hier(7), file-hierarchy(7)",
+        places: &super::protected::SYSTEM,
+    },
+];
+
+/// What the places of the table stand for on one backend.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    pub(crate) home: PathBuf,
+    /// Directories of `PATH`.
+    pub(crate) programs: Vec<PathBuf>,
+    pub(crate) program: Option<PathBuf>,
+}
+
+impl Surroundings {
+    /// What would run or obey a file of this path, which has no links.
+    pub(crate) fn later(&self, path: &Path) -> Option<&'static Later> {
+        LATER.iter().find(|later| later.places.iter().any(|place| self.covers(place, path)))
+    }
+
+    fn covers(&self, place: &str, path: &Path) -> bool {
+        match place {
+            "$PATH" => path.parent().is_some_and(|parent| self.programs.iter().any(|directory| directory == parent)),
+            "$0" => self.program.as_deref() == Some(path),
+            "~/.*" => self.below_a_home(path).any(begins_with_a_dot),
+            _ => match place.strip_prefix("~/") {
+                Some(place) => self.below_a_home(path).any(|below| below.starts_with(place)),
+                None if place.starts_with('/') => path.starts_with(place),
+                None => stands_in(place, path),
+            },
+        }
+    }
+
+    /// The rest of a path below this user's home and below what is a home by its place.
+    fn below_a_home<'p>(&self, path: &'p Path) -> impl Iterator<Item = &'p Path> {
+        let own = path.strip_prefix(&self.home).ok().filter(|_| !self.home.as_os_str().is_empty());
+        own.into_iter().chain(below_a_home(path))
+    }
+}
+
+fn begins_with_a_dot(below: &Path) -> bool {
+    below.components().next().is_some_and(|first| first.as_os_str().as_encoded_bytes().starts_with(b"."))
+}
+
+/// Whether names stand in a path one below the other. Some file systems ignore case.
+fn stands_in(names: &str, path: &Path) -> bool {
+    let names: Vec<&str> = names.split('/').collect();
+    let parts: Vec<&[u8]> = path
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => Some(name.as_encoded_bytes()),
+            Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
+        })
+        .collect();
+    parts.windows(names.len()).any(|parts| names.iter().zip(parts).all(|(name, part)| is_named(name, part)))
+}
+
+fn is_named(name: &str, part: &[u8]) -> bool {
+    match name.strip_prefix('*') {
+        None => part.eq_ignore_ascii_case(name.as_bytes()),
+        Some(end) => {
+            let at = part.len().checked_sub(end.len());
+            at.is_some_and(|at| part[at..].eq_ignore_ascii_case(end.as_bytes()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here() -> Surroundings {
+        let programs = vec!["/opt/tools".into(), "/srv/app/node_modules/.bin".into()];
+        Surroundings { home: "/srv/homes/u".into(), programs, program: Some("/srv/toolcrib".into()) }
+    }
+
+    fn what(path: &str) -> &'static str {
+        here().later(Path::new(path)).map_or("", |later| later.what.split(' ').next().expect("a word"))
+    }
+
+    #[test]
+    fn every_row_says_what_happens_and_where_that_is_written() {
+        for later in &LATER {
+            assert!(later.what.len() > 10 && later.source.len() > 10 && !later.places.is_empty(), "{}", later.what);
+        }
+        assert!(LATER.iter().map(|later| later.places.len()).sum::<usize>() > 100);
+    }
+
+    #[test]
+    fn names_count_in_any_place_and_case() {
+        for path in [
+            "/w/.git/hooks/pre-commit",
+            "/w/sub/.git",
+            "/w/.git/modules/sub/config",
+            "/w/.git/worktrees/x/config.worktree",
+            "/srv/bare.git/hooks/post-receive",
+            "/w/.GIT/config",
+            "/w/a/HEAD",
+        ] {
+            assert_eq!(what(path), "git", "{path}");
+        }
+        assert_eq!(what("/w/.vscode/tasks.json"), "editors");
+        assert_eq!(what("/w/.github/copilot-instructions.md"), "agents");
+        assert_eq!(what("/w/x.pth"), "interpreters");
+    }
+
+    #[test]
+    fn names_that_only_look_alike_do_not_count() {
+        for path in [
+            "/w/git/config",
+            "/w/.gitignore",
+            "/w/.gitattributes",
+            "/w/vscode/tasks.json",
+            "/w/.github/workflows/ci.yml",
+            "/w/Makefile",
+            "/w/src/main.rs",
+            "/w/.env",
+            "/w/HEADER",
+            "/w/config",
+            "/w/claude.txt",
+            "/w/.cargo/registry",
+            "/opt/tools/below/file",
+            "/srv/toolcrib2",
+        ] {
+            assert_eq!(what(path), "", "{path}");
+        }
+    }
+
+    #[test]
+    fn what_begins_with_a_dot_counts_directly_below_a_home_alone() {
+        for path in
+            ["/srv/homes/u/.new", "/srv/homes/u/.config/systemd/user/x.service", "/root/.profile", "/home/other/.x/y"]
+        {
+            assert_eq!(what(path), "shells,", "{path}");
+        }
+        for path in ["/srv/homes/u/notes/.hidden", "/srv/homes/u/notes", "/srv/homes/v/.x", "/home/other/notes"] {
+            assert_eq!(what(path), "", "{path}");
+        }
+    }
+
+    #[test]
+    fn programs_count_by_the_directories_of_path_and_by_the_one_that_runs() {
+        assert_eq!((what("/opt/tools/ls"), what("/srv/toolcrib"), what("/srv/homes/u/bin/ls")), ("it", "it", "it"));
+    }
+}

@@ -1,0 +1,149 @@
+//! What is closed to every plugin, or open only by a setting: Toolcrib's own files, credentials, what the system is made of.
+
+use super::credentials::{self, Secret};
+use super::{HOME_THERE, There, canonical};
+use crate::dirs::Dirs;
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The kernel's own trees: not files, and doors to everything else.
+pub(super) const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// What the system runs and is configured by.
+#[rustfmt::skip]
+pub(super) const SYSTEM: [&str; 17] = [
+    "/etc", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/boot", "/dev", "/proc", "/sys", "/run",
+    "/var/spool/cron", "/System", "/Library", "/private/etc",
+];
+/// Files of the home that run at the next login.
+const LOGIN: [&str; 7] = [".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile"];
+/// Files that another name is compared with; more take too long.
+const MAX_COMPARED: usize = 200_000;
+
+pub(crate) struct Protected {
+    /// Toolcrib's settings, plugins and state: never written.
+    pub(super) own: Vec<PathBuf>,
+    /// Keys and state: never read.
+    pub(super) state: PathBuf,
+    /// Kept output, which a model may read on: the open part of `state`.
+    pub(super) output: PathBuf,
+    /// Credentials: never read, written only where a setting names them.
+    pub(super) secrets: Vec<Secret>,
+    /// Written only where a setting names them.
+    pub(super) system: Vec<PathBuf>,
+    /// The paths are this machine's.
+    is_here: bool,
+}
+
+/// A device and a file of it.
+type Identity = (u64, u64);
+
+impl Protected {
+    /// `policies` are the files that hold policy; they count as Toolcrib's own.
+    pub(crate) fn new(dirs: &Dirs, policies: &[PathBuf]) -> Self {
+        let mut system: Vec<PathBuf> = SYSTEM.iter().map(|path| canonical(Path::new(path))).collect();
+        system.extend(LOGIN.iter().map(|name| canonical(&dirs.home.join(name))));
+        let own = [dirs.config.clone(), dirs.state.clone(), dirs.plugins()];
+        Self {
+            own: own.iter().chain(policies).map(|path| canonical(path)).collect(),
+            state: canonical(&dirs.state),
+            output: canonical(&dirs.output()),
+            secrets: credentials::secrets(&canonical(&dirs.home), |name| std::env::var_os(name)),
+            system,
+            is_here: true,
+        }
+    }
+
+    /// The same for a place beyond this machine, by names; what is Toolcrib's own there is not known yet.
+    pub(super) fn elsewhere() -> Self {
+        let home = Path::new(HOME_THERE);
+        let login = LOGIN.iter().map(|name| home.join(name));
+        Self {
+            own: Vec::new(),
+            state: PathBuf::new(),
+            output: PathBuf::new(),
+            secrets: credentials::secrets(home, |_| None),
+            system: SYSTEM.iter().map(PathBuf::from).chain(login).collect(),
+            is_here: false,
+        }
+    }
+
+    /// All places by which it is decided beyond this machine.
+    pub(super) fn roots(&self) -> impl Iterator<Item = &PathBuf> {
+        self.secrets.iter().map(|secret| &secret.root).chain(&self.system)
+    }
+
+    /// The same where each of these roots is known there by its name and by where it leads. One of which nothing is known leads nowhere.
+    pub(super) fn at(&self, there: &There, roots: &[&PathBuf]) -> Self {
+        let found = |places: &'_ [PathBuf]| -> HashMap<PathBuf, PathBuf> {
+            roots.iter().map(|root| (*root).clone()).zip(places.iter().cloned()).collect()
+        };
+        let (named, resolved) = (found(&there.named), found(&there.canonical));
+        let place = |places: &HashMap<PathBuf, PathBuf>, root: &PathBuf| places.get(root).cloned().unwrap_or_default();
+        let secrets = self.secrets.iter().flat_map(|secret| {
+            let at = |places| Secret { root: place(places, &secret.root), what: secret.what };
+            [at(&named), at(&resolved)]
+        });
+        Self {
+            own: vec![there.own.clone()],
+            state: there.own.clone(),
+            output: there.own.join("output"),
+            secrets: secrets.filter(|secret| !secret.root.as_os_str().is_empty()).collect(),
+            system: self.system.iter().map(|root| place(&resolved, root)).collect(),
+            is_here: false,
+        }
+    }
+
+    /// The credentials that a path without links belongs to: by name, in another's home, or because it is by now where one of the names
+    /// leads: a directory may become a link while the host runs.
+    pub(super) fn secret(&self, path: &Path) -> Option<Secret> {
+        let named = self.secrets.iter().find(|secret| path.starts_with(&secret.root)).cloned();
+        named.or_else(|| credentials::in_another_home(path)).or_else(|| self.led_to(path).filter(|_| self.is_here))
+    }
+
+    fn led_to(&self, path: &Path) -> Option<Secret> {
+        let above: Vec<Identity> = path.ancestors().filter_map(identity).collect();
+        let leads_here = |secret: &&Secret| identity(&secret.root).is_some_and(|root| above.contains(&root));
+        self.secrets.iter().find(leads_here).cloned()
+    }
+
+    /// What holds a closed file that is known by another name, of which it has several; `Err` when that could not be found out.
+    pub(super) fn holding(&self, file: Identity) -> Result<Option<PathBuf>, TooMany> {
+        let mut left = MAX_COMPARED;
+        for root in self.secrets.iter().map(|secret| &secret.root).chain([&self.state]) {
+            if contains(root, file, &self.output, &mut left)? {
+                return Ok(Some(root.clone()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// More files are closed than another name can be compared with.
+pub(super) struct TooMany;
+
+fn identity(path: &Path) -> Option<Identity> {
+    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// Whether a file lies in a tree, but not in the part of it that is open. Links within the tree are not followed.
+fn contains(root: &Path, file: Identity, open: &Path, left: &mut usize) -> Result<bool, TooMany> {
+    // The root itself may be a link.
+    let Ok(found) = std::fs::metadata(root) else { return Ok(false) };
+    if !found.is_dir() {
+        return Ok((found.dev(), found.ino()) == file);
+    }
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            *left = left.checked_sub(1).ok_or(TooMany)?;
+            let Ok(found) = entry.metadata() else { continue };
+            if found.is_dir() && entry.path() != open {
+                directories.push(entry.path());
+            } else if found.is_file() && (found.dev(), found.ino()) == file {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
