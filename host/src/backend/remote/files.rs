@@ -142,6 +142,8 @@ const WRITE: &str = concat!(
     stamp!(),
     enter!(
         r#"t=./.toolcrib-$5
+# What a writer left that was killed.
+find . -maxdepth 1 -name '.toolcrib-????????????????????????????????' -type f -user "$(id -u)" -mmin +60 -exec rm -f -- {} + 2>/dev/null
 trap 'rm -f -- "$t"' EXIT
 if [ -e "$f" ]; then
     [ -w "$f" ] || no 65
