@@ -17,6 +17,7 @@ pub mod backend;
 pub mod call;
 mod capability;
 pub mod cli;
+mod columns;
 mod component;
 pub mod config;
 pub mod definition;

@@ -52,6 +52,8 @@ mod p72_empty_parts;
 mod p73_look_alike_names;
 mod p74_last_words;
 mod p75_paths_of_requests;
+mod p80_forged_question;
+mod p81_changed_directory;
 mod process;
 mod readme;
 mod texts;

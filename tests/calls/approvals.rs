@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use toolcrib::call::CallContext;
 use toolcrib::envelope::Kind;
-use toolcrib::policy::approval::{Answer, Nobody};
+use toolcrib::policy::approval::{Answer, Landing, Nobody};
 use toolcrib_tests::{TestHost, guest};
 
 /// A host that asks; who answers is up to the context.
@@ -28,7 +28,9 @@ async fn an_approved_command_runs_after_its_very_text_was_shown() {
     assert_eq!(asked.len(), 1);
     assert_eq!(asked[0].action, text);
     assert_eq!((asked[0].tool.as_str(), asked[0].plugin.as_str()), ("run_shell", "run_shell (built in)"));
-    assert_eq!(asked[0].landing.backend, "local");
+    let work = host.work().canonicalize().unwrap().display().to_string();
+    let landing = Landing { backend: "local".into(), pane: None, directory: Some(work), delay: None };
+    assert_eq!(asked[0].landing, landing);
     assert_eq!(std::fs::read_to_string(host.work().join("ran")).unwrap(), "two words\n");
 }
 

@@ -1,122 +1,28 @@
 //! The question at the terminal, with tmux as the terminal: what it shows, and what answers it.
-#![expect(clippy::disallowed_methods, reason = "tmux is the terminal")]
+#![expect(clippy::disallowed_methods, reason = "a test makes a pipe with a name")]
 
 use crate::process::{command, lives, request};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
-use std::process::{Command, Output};
-use std::sync::OnceLock;
-use toolcrib_tests::{Program, eventually, skip};
-
-const QUESTION: &str = "Allow?";
-
-/// A terminal of its own in which a script runs. `$toolcrib` is the program; the script's end is written to `code`.
-struct Terminal {
-    program: Program,
-}
-
-fn is_there() -> bool {
-    static THERE: OnceLock<bool> = OnceLock::new();
-    *THERE.get_or_init(|| Command::new("tmux").arg("-V").output().is_ok_and(|output| output.status.success()))
-}
-
-impl Terminal {
-    fn new(script: &str) -> Self {
-        let terminal = Self { program: Program::new() };
-        terminal.run(script);
-        terminal
-    }
-
-    fn run(&self, script: &str) {
-        let path = |name: &str| self.program.path(name).display().to_string();
-        let script = format!(
-            "cd '{}'\nexport HOME='{}' XDG_CONFIG_HOME='{}' XDG_STATE_HOME='{}' XDG_DATA_HOME='{}' TOOLCRIB_TMUX_ENABLED=false\ntoolcrib='{}'\n{script}\n\
-             echo $? > ../code.part; mv ../code.part ../code\n",
-            path("work"),
-            path("home"),
-            path("config"),
-            path("state"),
-            path("data"),
-            Program::file().display(),
-        );
-        self.program.write("script", script);
-        self.program.write("tmux.conf", "set -g remain-on-exit on\nset -s escape-time 0\n");
-        let run = format!("exec sh '{}'", path("script"));
-        let made = self.tmux(&["-f", &path("tmux.conf"), "new-session", "-d", "-x", "150", "-y", "50", &run]);
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    }
-
-    /// Runs tmux on a server of this terminal alone: its socket has a random name in a directory of its own.
-    fn tmux(&self, arguments: &[&str]) -> Output {
-        let name = self.program.root().file_name().unwrap();
-        let mut tmux = Command::new("tmux");
-        tmux.arg("-L").arg(name).args(arguments).env_remove("TMUX").env("TMUX_TMPDIR", self.program.root());
-        tmux.output().expect("tmux starts")
-    }
-
-    /// What stands on the screen; wrapped lines joined, each without the blanks at its end.
-    fn screen(&self) -> String {
-        let screen = String::from_utf8(self.tmux(&["capture-pane", "-p", "-J"]).stdout).expect("text");
-        screen.lines().map(|line| format!("{}\n", line.trim_end())).collect()
-    }
-
-    /// Waits for so many questions; returns the screen.
-    fn asked(&self, times: usize) -> String {
-        eventually("the question is asked", || self.screen().matches(QUESTION).count() >= times);
-        let screen = self.screen();
-        assert_eq!(screen.matches(QUESTION).count(), times, "{screen}");
-        screen
-    }
-
-    fn press(&self, keys: &[&str]) {
-        assert!(self.tmux(&[&["send-keys"], keys].concat()).status.success());
-    }
-
-    /// Waits for the script's end; returns the exit code of its last command.
-    fn ended(&self) -> i32 {
-        let file = self.program.path("code");
-        eventually("the script ends", || file.exists());
-        fs::read_to_string(file).unwrap().trim().parse().unwrap()
-    }
-
-    /// The lines on stdout, which the script wrote to `out`.
-    fn out(&self) -> Vec<Value> {
-        let text = fs::read_to_string(self.program.path("work/out")).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
-    }
-
-    fn has(&self, file: &str) -> bool {
-        self.program.path("work").join(file).exists()
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        self.tmux(&["kill-server"]);
-    }
-}
-
-/// A script that calls `run_shell` with these arguments, its envelope in `out`.
-fn call(arguments: &Value) -> String {
-    let arguments = arguments.to_string().replace('\'', r"'\''");
-    format!("$toolcrib call run_shell '{arguments}' > out")
-}
+use std::process::Command;
+use toolcrib_tests::{MORE, Program, QUESTION, Terminal, eventually, skip};
 
 #[test]
 fn the_question_shows_what_where_who_and_why() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
     let mut arguments = command("touch ran\necho 'second line'");
     arguments["why"] = json!("to see whether it works");
     arguments["risk"] = json!("medium");
     arguments["mutation"] = json!(true);
-    let terminal = Terminal::new(&call(&arguments));
+    let terminal = Terminal::new(&Terminal::call(&arguments));
     let screen = terminal.asked(1);
     for text in [
         "run_shell (built in) wants to run on local, declared medium risk, changes something\n",
-        "  why to see whether it works\n",
-        "  $ touch ran\n    echo 'second line'\n",
+        "   in │ /",
+        "/work\n  why │ to see whether it works\n  run │ touch ran\n    2 │ echo 'second line'\n",
+        "run_shell (built in) would run on local: 2 lines, 28 bytes\nAllow?",
         "Allow? [y]es, [N]o, [s]ession: all commands of this plugin until Toolcrib ends >",
     ] {
         assert!(screen.contains(text), "{text:?} is not in:\n{screen}");
@@ -125,12 +31,33 @@ fn the_question_shows_what_where_who_and_why() {
 }
 
 #[test]
+fn the_question_shows_the_pane_and_how_long_keys_wait() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    let terminal = Terminal::idle(Program::with_panes());
+    let keys = json!({ "literal_text": "touch ran", "enter": true, "delay": "6s", "risk": "low", "mutation": true, "privesc": false, "why": "a test" });
+    terminal.run(&format!("$toolcrib call send-keys '{keys}' > out"));
+    let screen = terminal.asked(1);
+    for text in [
+        "send-keys (built in) wants to run on local after 6s, declared low risk, changes something\n",
+        "  pane │ shared of toolcrib-",
+        "    in │ /",
+        "send-keys (built in) would run on local after 6s: 1 line, ",
+    ] {
+        assert!(screen.contains(text), "{text:?} is not in:\n{screen}");
+    }
+    terminal.press(&["n", "Enter"]);
+    assert_eq!(terminal.ended(), 5);
+}
+
+#[test]
 fn yes_runs_the_command() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
     for answer in ["y", "yes", "Y"] {
-        let terminal = Terminal::new(&call(&command("touch ran; echo hello")));
+        let terminal = Terminal::new(&Terminal::call(&command("touch ran; echo hello")));
         terminal.asked(1);
         terminal.press(&[answer, "Enter"]);
         assert_eq!(terminal.ended(), 0);
@@ -141,11 +68,11 @@ fn yes_runs_the_command() {
 
 #[test]
 fn no_an_empty_line_and_the_end_of_input_refuse() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
     for keys in [&["n", "Enter"][..], &["N", "Enter"], &["no", "Enter"], &["Enter"], &["C-d"]] {
-        let terminal = Terminal::new(&call(&command("touch ran")));
+        let terminal = Terminal::new(&Terminal::call(&command("touch ran")));
         terminal.asked(1);
         terminal.press(keys);
         assert_eq!(terminal.ended(), 5, "{keys:?}");
@@ -156,10 +83,10 @@ fn no_an_empty_line_and_the_end_of_input_refuse() {
 
 #[test]
 fn what_is_no_answer_is_asked_again() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal::new(&call(&command("touch ran")));
+    let terminal = Terminal::new(&Terminal::call(&command("touch ran")));
     terminal.asked(1);
     terminal.press(&["yess", "Enter"]);
     terminal.asked(2);
@@ -169,16 +96,122 @@ fn what_is_no_answer_is_asked_again() {
     assert!(terminal.has("ran"));
 }
 
+/// A command of so many lines, of which each says its number.
+fn long_command(lines: usize) -> String {
+    (0..lines).map(|number| format!(": line {number};\n")).collect::<String>() + "touch ran"
+}
+
 #[test]
-fn stdin_carries_requests_while_the_terminal_answers() {
-    if !is_there() {
+fn a_yes_counts_once_the_last_page_was_shown() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal { program: Program::new() };
+    let terminal = Terminal::sized((80, 24), &Terminal::call(&command(&long_command(50))));
+    eventually("the first page stands there", || terminal.screen().contains(MORE));
+    let mut lines = Vec::new();
+    let mut note = |screen: &str| {
+        lines.extend((0..50).filter(|number| screen.contains(&format!(": line {number};"))));
+        assert!(!terminal.has("ran"));
+    };
+    note(&terminal.screen());
+    assert!(terminal.screen().contains("run │ : line 0;"), "{}", terminal.screen());
+    for answer in ["y", "s", "yes"] {
+        let before = terminal.history().matches(MORE).count();
+        terminal.press(&[answer, "Enter"]);
+        eventually("the page is shown again", || terminal.history().matches(MORE).count() > before);
+        assert!(!terminal.history().contains(QUESTION) && !terminal.has("ran"));
+    }
+    while !terminal.screen().contains(QUESTION) {
+        let before = terminal.screen();
+        terminal.press(&["Enter"]);
+        eventually("the next page stands there", || {
+            let screen = terminal.screen();
+            screen != before && (screen.trim_end().ends_with(MORE) || screen.trim_end().ends_with("Toolcrib ends >"))
+        });
+        note(&terminal.screen());
+    }
+    lines.dedup();
+    assert!((0..50).all(|number| lines.contains(&number)), "{lines:?}");
+    assert!(terminal.screen().contains("would run on local: 51 lines, "), "{}", terminal.screen());
+    terminal.press(&["y", "Enter"]);
+    assert_eq!(terminal.ended(), 0);
+    assert!(terminal.has("ran"));
+}
+
+#[test]
+fn what_was_typed_before_the_last_page_does_not_answer_it() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    let terminal = Terminal::sized((80, 24), &Terminal::call(&command(&long_command(20))));
+    eventually("the first page stands there", || terminal.screen().contains(MORE));
+    terminal.press(&["Enter", "y", "Enter", "y", "Enter"]);
+    terminal.asked(1);
+    assert!(!terminal.has("ran"));
+    terminal.press(&["n", "Enter"]);
+    assert_eq!(terminal.ended(), 5);
+    assert!(!terminal.has("ran"));
+}
+
+#[test]
+fn a_no_counts_on_every_page() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    let terminal = Terminal::sized((80, 24), &Terminal::call(&command(&long_command(50))));
+    eventually("the first page stands there", || terminal.screen().contains(MORE));
+    terminal.press(&["n", "Enter"]);
+    assert_eq!(terminal.ended(), 5);
+    assert!(!terminal.has("ran"));
+    assert_eq!(terminal.out()[0]["error"]["message"], "Command execution denied by user.");
+}
+
+#[test]
+fn a_page_in_a_window_of_another_size_is_shown_again_before_a_yes_counts() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    let terminal = Terminal::sized((80, 24), &Terminal::call(&command(&long_command(10))));
+    terminal.asked(1);
+    terminal.resize(50, 12);
+    terminal.press(&["y", "Enter"]);
+    eventually("it is laid out anew", || terminal.screen().trim_end().ends_with(MORE));
+    assert!(!terminal.has("ran"));
+    terminal.resize(90, 40);
+    terminal.press(&["Enter"]);
+    eventually("it is laid out once more", || terminal.screen().trim_end().ends_with("Toolcrib ends >"));
+    assert!(!terminal.has("ran"));
+    terminal.press(&["y", "Enter"]);
+    assert_eq!(terminal.ended(), 0);
+    assert!(terminal.has("ran"));
+}
+
+#[test]
+fn a_terminal_that_is_too_small_is_nobody_to_ask() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    let terminal = Terminal::sized((10, 24), &Terminal::call(&command("touch ran")));
+    assert_eq!(terminal.ended(), 5);
+    let error = terminal.out().remove(0)["error"].clone();
+    assert!(
+        error["message"].as_str().is_some_and(|text| text.ends_with("too small to show it: 10 columns, 24 rows")),
+        "{error}"
+    );
+    assert_eq!(error["hint"], "make the terminal larger, then call again");
+    assert!(!terminal.has("ran"));
+}
+
+#[test]
+fn stdin_carries_requests_while_the_terminal_answers() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    let terminal = Terminal::idle(Program::new());
     let lines = ["one", "two"].map(|name| request(name, "run_shell", &command(&format!("touch {name}"))));
     terminal.program.write("work/in", lines.concat());
     terminal.run("$toolcrib run < in > out");
-    let first = if terminal.asked(1).contains("$ touch one") { "one" } else { "two" };
+    let first = if terminal.asked(1).contains("run │ touch one") { "one" } else { "two" };
     terminal.press(&["y", "Enter"]);
     terminal.asked(2);
     terminal.press(&["n", "Enter"]);
@@ -197,10 +230,10 @@ fn stdin_carries_requests_while_the_terminal_answers() {
 
 #[test]
 fn yes_for_the_session_is_asked_once() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal { program: Program::new() };
+    let terminal = Terminal::idle(Program::new());
     assert!(Command::new("mkfifo").arg(terminal.program.path("work/in")).status().unwrap().success());
     terminal.run("$toolcrib run < in > out");
     let mut input = fs::File::options().write(true).open(terminal.program.path("work/in")).unwrap();
@@ -223,10 +256,10 @@ fn yes_for_the_session_is_asked_once() {
 /// Calls that already wait when the person says yes for the session are meant too.
 #[test]
 fn yes_for_the_session_answers_the_questions_that_wait() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal { program: Program::new() };
+    let terminal = Terminal::idle(Program::new());
     let lines: String = (0..3).map(|id| request(id, "run_shell", &command(&format!("touch ran{id}")))).collect();
     terminal.program.write("work/in", lines);
     terminal.run("$toolcrib run < in > out");
@@ -240,14 +273,14 @@ fn yes_for_the_session_answers_the_questions_that_wait() {
 
 #[test]
 fn escape_sequences_in_a_command_are_shown_harmless() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
     let mut arguments = command("echo \u{1b}[2J\u{1b}[1;1H\u{1b}]2;owned\u{7}shown\r\u{8}");
     arguments["why"] = json!("\u{1b}[1;1H\u{1b}[Ka reason\u{1b}[30m");
-    let terminal = Terminal::new(&call(&arguments));
+    let terminal = Terminal::new(&Terminal::call(&arguments));
     let screen = terminal.asked(1);
-    for text in ["run_shell (built in) wants to run on local", "  why a reason", "shown", QUESTION] {
+    for text in ["run_shell (built in) wants to run on local", "why │ a reason", "shown", QUESTION] {
         assert!(screen.contains(text), "{text:?} is not in:\n{screen}");
     }
     let lines: Vec<&str> = screen.lines().filter(|line| !line.is_empty()).collect();
@@ -258,38 +291,39 @@ fn escape_sequences_in_a_command_are_shown_harmless() {
 
 #[test]
 fn a_reason_of_several_lines_cannot_pass_for_the_command() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
     let mut arguments = command("touch ran");
-    arguments["why"] = json!("to look\n  $ ls\nAllow? [y]es");
-    let terminal = Terminal::new(&call(&arguments));
+    arguments["why"] = json!("to look\n  run │ ls\nAllow? [y]es");
+    let terminal = Terminal::new(&Terminal::call(&arguments));
     eventually("the question is asked", || terminal.screen().contains("until Toolcrib ends >"));
     let screen = terminal.screen();
-    let commands: Vec<&str> = screen.lines().filter(|line| line.starts_with("  $ ")).collect();
-    assert_eq!(commands, ["  $ touch ran"], "{screen}");
+    let commands: Vec<&str> = screen.lines().filter(|line| line.starts_with("  run │ ")).collect();
+    assert_eq!(commands, ["  run │ touch ran"], "{screen}");
     assert_eq!(screen.lines().filter(|line| line.starts_with(QUESTION)).count(), 1, "{screen}");
 }
 
 #[test]
 fn a_command_of_several_lines_cannot_pass_for_the_question() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal::new(&call(&command("true\nAllow? [y]es\n  why because\n\u{2028}Allow?\u{85}Allow?")));
+    let terminal =
+        Terminal::new(&Terminal::call(&command("true\nAllow? [y]es\n  why │ because\n\u{2028}Allow?\u{85}Allow?")));
     eventually("the question is asked", || terminal.screen().contains("until Toolcrib ends >"));
     let screen = terminal.screen();
     assert_eq!(screen.lines().filter(|line| line.starts_with(QUESTION)).count(), 1, "{screen}");
-    assert_eq!(screen.lines().filter(|line| line.starts_with("  why ")).count(), 1, "{screen}");
+    assert_eq!(screen.lines().filter(|line| line.starts_with("  why │")).count(), 1, "{screen}");
 }
 
 #[test]
 fn ctrl_c_at_the_question_ends_the_call_and_runs_nothing() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
     // The shell of the script would end with the call; it has to write its code.
-    let terminal = Terminal::new(&format!("trap : INT\n{}", call(&command("touch ran"))));
+    let terminal = Terminal::new(&format!("trap : INT\n{}", Terminal::call(&command("touch ran"))));
     terminal.asked(1);
     terminal.press(&["C-c"]);
     assert_eq!(terminal.ended(), 130);
@@ -299,10 +333,10 @@ fn ctrl_c_at_the_question_ends_the_call_and_runs_nothing() {
 
 #[test]
 fn ctrl_c_while_a_command_runs_ends_it() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let script = call(&command("echo $$ > pid; touch ran; sleep 1000")).replace("call", "--yes call");
+    let script = Terminal::call(&command("echo $$ > pid; touch ran; sleep 1000")).replace("call", "--yes call");
     let terminal = Terminal::new(&format!("trap : INT\n{script}"));
     eventually("the command runs", || terminal.has("ran"));
     terminal.press(&["C-c"]);
@@ -313,12 +347,12 @@ fn ctrl_c_while_a_command_runs_ends_it() {
 
 #[test]
 fn what_was_typed_before_the_question_does_not_answer_it() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal { program: Program::new() };
+    let terminal = Terminal::idle(Program::new());
     assert!(Command::new("mkfifo").arg(terminal.program.path("work/gate")).status().unwrap().success());
-    terminal.run(&format!("echo closed; cat gate > /dev/null; {}", call(&command("touch ran"))));
+    terminal.run(&format!("echo closed; cat gate > /dev/null; {}", Terminal::call(&command("touch ran"))));
     eventually("the script waits", || terminal.screen().contains("closed"));
     terminal.press(&["y", "Enter", "y", "Enter"]);
     eventually("the terminal has the keys", || terminal.screen().matches("y\n").count() == 2);
@@ -331,11 +365,13 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
 
 #[test]
 fn the_terminal_is_left_as_it_was() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let script =
-        format!("stty -a > before; {}; stty -a > after; read line; test \"$line\" = typed", call(&command("true")));
+    let script = format!(
+        "stty -a > before; {}; stty -a > after; read line; test \"$line\" = typed",
+        Terminal::call(&command("true"))
+    );
     let terminal = Terminal::new(&script);
     terminal.asked(1);
     terminal.press(&["y", "Enter"]);
@@ -348,10 +384,10 @@ fn the_terminal_is_left_as_it_was() {
 
 #[test]
 fn a_question_that_nobody_answers_ends_by_itself() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let script = call(&command("touch ran")).replace("call", "--set approval.timeout_ms=300 call");
+    let script = Terminal::call(&command("touch ran")).replace("call", "--set approval.timeout_ms=300 call");
     let terminal = Terminal::new(&script);
     assert_eq!(terminal.ended(), 5);
     assert!(terminal.screen().contains(QUESTION) && !terminal.has("ran"));
@@ -360,17 +396,18 @@ fn a_question_that_nobody_answers_ends_by_itself() {
 
 #[test]
 fn a_plugin_of_others_is_named_as_such() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal { program: Program::new() };
+    let terminal = Terminal::idle(Program::new());
     crate::process::install(&terminal.program, "shell_echo");
     terminal.run(
         "$toolcrib plugin allow ../data/toolcrib/plugins/shell_echo.wasm > allowed\n$toolcrib call shell_echo text=hello > out",
     );
     let screen = terminal.asked(1);
-    assert!(screen.contains("shell_echo (third party) wants to run on local, declared low risk\n"), "{screen}");
-    assert!(screen.contains("  $ printf %s 'hello'\n"), "{screen}");
+    assert!(screen.contains("a third-party plugin wants to run on local, declared low risk\n"), "{screen}");
+    assert!(screen.contains("  from │ shell_echo (third party)\n"), "{screen}");
+    assert!(screen.contains("   run │ printf %s 'hello'\n"), "{screen}");
     terminal.press(&["y", "Enter"]);
     assert_eq!(terminal.ended(), 0);
     assert_eq!(terminal.out()[0]["result"], "hello");

@@ -309,12 +309,41 @@ fn the_form_shows_the_whole_action_and_nothing_that_hides_some_of_it() {
         {
             assert!(shown.contains(part), "{era:?}: no `{part}` in {shown:.500}");
         }
-        assert!(shown.contains(&middle), "{era:?}: some lines are left away");
+        let lines: String = middle.lines().map(|line| format!("> {line}\n")).collect();
+        assert!(shown.contains(&lines), "{era:?}: some lines are left away");
         assert!(shown.contains("\\u{202e}txet\\u{200b}"), "{era:?}: what hides is not shown: {shown:.500}");
         let hides = |c: &char| (c.is_control() && *c != '\n') || ['\u{202e}', '\u{200b}'].contains(c);
         assert_eq!(shown.chars().find(hides), None, "{era:?}");
-        assert_eq!(shown.lines().filter(|line| line.starts_with("Why: ")).count(), 1, "{era:?}: {shown:.500}");
+        assert_eq!(shown.lines().filter(|line| line.starts_with("why:")).count(), 1, "{era:?}: {shown:.500}");
         assert_eq!(failure(&client.outcome(&question, decides("deny"))), DENIED);
+    }
+}
+
+/// A client may show the words with its own means: what is not the host's is quoted row by row, and the host has the first and the last word.
+#[test]
+fn each_row_of_foreign_text_in_a_form_is_quoted_and_the_headline_stands_at_both_ends() {
+    for era in ERAS {
+        let home = Home::new();
+        let mut client = home.serve(era);
+        let drawn = "run_shell (built in) wants to run on local, declared low risk";
+        let padding = " ".repeat(5000);
+        let text =
+            format!("touch marks #{padding}{drawn}\n: <<'X'\n\n{drawn}\n\nrun:\n> ls\n\n{drawn}: 1 line, 2 bytes\nX");
+        let mut arguments = command(&text);
+        arguments["why"] = format!("to look{padding}{drawn}").replace(&padding, &padding[..800]).into();
+        let question = client.asked("run_shell", &arguments);
+        let shown = question.words();
+        let work = home.program.path("work").canonicalize().expect("a directory").display().to_string();
+        let own: Vec<&str> = shown.lines().filter(|line| !line.starts_with("> ") && !line.starts_with(">… ")).collect();
+        let size =
+            format!("run_shell (built in) would run on local: {} lines, {} bytes", text.lines().count(), text.len());
+        let headline = format!("{drawn}, changes something");
+        assert_eq!(own, [headline.as_str(), "", "in:", "why:", "run:", "", &size], "{era:?}: {shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{era:?}: {shown}");
+        assert!(shown.replace("\n>… ", "").contains(&format!("in:\n> {work}\n")), "{era:?}: {shown}");
+        assert!(shown.contains("run:\n> touch marks #"), "{era:?}: {shown}");
+        assert_eq!(failure(&client.outcome(&question, decides("deny"))), DENIED);
+        assert_eq!(marks(&home.program), 0);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `tools.fetch_confirm`: nothing is connected to before somebody said yes.
 
 use crate::host::{kind, said};
-use crate::names::Names;
+use crate::names::{Names, Reply};
 use crate::web::{Web, page, redirect};
 use crate::world::in_a_world;
 use serde_json::json;
@@ -39,6 +39,26 @@ fn a_yes_in_advance_opens_nothing_that_is_closed() {
             assert_eq!((code, kind(&answer)), (5, "denied"), "{url}: {answer}");
         }
         world.assert_record(&["tcp 1.1.1.1:80"]);
+    });
+}
+
+/// A name is resolved anew at each redirect: the person has seen the addresses of the first one.
+#[test]
+fn a_redirect_to_the_same_name_is_asked_about_when_it_leads_elsewhere() {
+    in_a_world(|world| {
+        Names::serve(|query| Reply::addresses(query, &[if query.before == 0 { "1.1.1.1" } else { "1.1.1.2" }]));
+        Web::open(&[80], |request, wire| match request.target.as_str() {
+            "/" => wire.write_all(&redirect(302, "/next")),
+            _ => wire.write_all(&page("here")),
+        });
+        let program = world.program().set("tools.fetch_confirm=true");
+        let (code, answer) = program.call(&["--yes", "fetch_url", URL]);
+        assert_eq!((code, &answer["result"]["status"]), (0, &json!(200)), "{answer}");
+        assert_eq!(program.decisions(), ["allowed by --yes", "allowed by --yes"]);
+        // From here on the answers are always the same.
+        let (code, answer) = program.call(&["--yes", "fetch_url", URL]);
+        assert_eq!((code, &answer["result"]["status"]), (0, &json!(200)), "{answer}");
+        assert_eq!(program.decisions()[2..], ["allowed by --yes", "allowed by approval for the same server"]);
     });
 }
 

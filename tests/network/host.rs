@@ -101,6 +101,14 @@ impl<'w> Preparation<'w> {
         (output.status.code().expect("an exit code"), envelope)
     }
 
+    /// Who decided on the requests so far, as the audit trail has it.
+    pub(crate) fn decisions(&self) -> Vec<String> {
+        let trail = std::fs::read_to_string(self.program.path("state/toolcrib/audit.jsonl")).expect("an audit trail");
+        let lines = trail.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let actions = lines.flat_map(|line| line["actions"].as_array().cloned().unwrap_or_default());
+        actions.map(|action| action["decision"].as_str().expect("a decision").to_owned()).collect()
+    }
+
     /// The program behind a tracer, which is its grandchild: the process that is started is the program's own.
     fn traced(&self, arguments: &[&str]) -> Command {
         let own: Vec<&str> = self.arguments.iter().map(String::as_str).chain(arguments.iter().copied()).collect();

@@ -4,11 +4,13 @@ pub mod forge;
 mod host;
 mod program;
 mod siege;
+mod terminal;
 mod web;
 
 pub use host::{Asked, TestHost, digest, guest};
 pub use program::{Program, Running};
 pub use siege::{Preparation, Siege, compiled, reuse_code};
+pub use terminal::{MORE, QUESTION, Terminal};
 pub use web::serve;
 
 /// Ends a test that cannot run here: says why, and leaves a line that `tests/run` counts.

@@ -59,6 +59,12 @@ impl Program {
         program
     }
 
+    /// Commands run in panes of a managed tmux.
+    #[must_use]
+    pub fn has_panes(&self) -> bool {
+        self.panes
+    }
+
     /// tmux on the managed server, with these arguments; returns what it printed. The target `=toolcrib-agent` stands for the default
     /// session, whose full name depends on where the test runs.
     ///

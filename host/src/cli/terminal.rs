@@ -1,10 +1,12 @@
 //! The person at the terminal: approvals on `/dev/tty`, so that stdin may carry anything else, and a spinner on stderr.
 
+use super::question::{Page, Place, Question, Size};
 use crate::event::{Event, EventSink};
 use crate::policy::approval::{Answer, ApprovalRequest, Approver, Nobody};
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use async_trait::async_trait;
 use indicatif::{ProgressBar, ProgressStyle};
+use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
@@ -14,6 +16,8 @@ use tokio::net::unix::pipe;
 const TERMINAL: &str = "/dev/tty";
 /// What an answer may be long, in bytes; more is no answer.
 const ANSWER_BYTES: usize = 256;
+/// What a terminal counts as that does not tell its size: rows that are shorter than they could be do no harm.
+const UNKNOWN: Size = Size { rows: 12, columns: 40 };
 
 /// Asks on the controlling terminal, one question at a time.
 #[derive(Default)]
@@ -24,23 +28,35 @@ impl Approver for Terminal {
     async fn ask(&self, request: &ApprovalRequest) -> Answer {
         let _one_at_a_time = self.0.lock().await;
         let Ok((mut writer, reader)) = open() else { return Nobody.ask(request).await };
-        // What was typed before the question does not answer it.
-        let _ = rustix::termios::tcflush(&writer, rustix::termios::QueueSelector::IFlush);
+        let question = Question::new(request);
+        let mut place = Place::default();
         loop {
-            if write!(writer, "{}", question(request)).is_err() {
+            let size = size(&writer);
+            let Some(page) = question.page(place, size) else { return too_small(size) };
+            if show(&mut writer, &page).is_err() {
                 return Nobody.ask(request).await;
             }
-            match read_line(&reader).await.as_deref().map(str::trim) {
-                Ok("y" | "yes" | "Y") => return Answer::Yes,
-                Ok("s" | "session" | "S") => return Answer::YesForSession,
-                Ok("" | "n" | "no" | "N") | Err(_) => return Answer::No,
-                Ok(_) => {}
+            let typed = read_line(&reader).await;
+            let Ok(typed) = typed.as_deref().map(str::trim) else { return Answer::No };
+            match (typed, page.next) {
+                ("n" | "no" | "N", _) => return Answer::No,
+                // What stands there was laid out for a window of another size.
+                _ if self::size(&writer) != size => {}
+                ("y" | "yes" | "Y", None) => return Answer::Yes,
+                ("s" | "session" | "S", None) => return Answer::YesForSession,
+                ("", None) => return Answer::No,
+                ("", Some(next)) => place = next,
+                _ => {}
             }
         }
     }
 
     fn name(&self) -> &'static str {
         "the person at the terminal"
+    }
+
+    fn is_read(&self) -> bool {
+        File::open(TERMINAL).is_ok()
     }
 }
 
@@ -64,25 +80,25 @@ async fn read_line(tty: &pipe::Receiver) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&line).into_owned())
 }
 
-fn question(request: &ApprovalRequest) -> String {
-    let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
-    let colour = match request.declaration.as_ref().map(|declaration| declaration.risk) {
-        Some("low") => AnsiColor::Green,
-        Some("medium") => AnsiColor::Yellow,
-        Some(_) | None => AnsiColor::Red,
-    };
-    let risk = Style::new().fg_color(Some(colour.into())).bold();
-    let foreign: String = request
-        .foreign()
-        .iter()
-        .map(|part| format!("  {dim}{}{dim:#} {}\n", part.label, part.text.lines().collect::<Vec<_>>().join("\n    ")))
-        .collect();
-    let (summary, all) = (request.summary(bold), request.all());
-    let headline = request.headline(bold, risk);
-    format!(
-        "\n{headline}\n{foreign}{summary}\n\
-         {bold}Allow?{bold:#} [y]es, [N]o, [s]ession: {all} until Toolcrib ends > "
-    )
+/// Shows a page and asks. What was typed before all of it could be read does not count.
+fn show(terminal: &mut File, page: &Page) -> io::Result<()> {
+    terminal.write_all(page.text.as_bytes())?;
+    tcflush(&*terminal, QueueSelector::IFlush)?;
+    terminal.write_all(page.prompt.as_bytes())
+}
+
+fn size(terminal: &File) -> Size {
+    let size = tcgetwinsize(terminal).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);
+    size.map_or(UNKNOWN, |size| Size { rows: size.ws_row.into(), columns: size.ws_col.into() })
+}
+
+fn too_small(Size { rows, columns }: Size) -> Answer {
+    Answer::Nobody {
+        reason: format!(
+            "the action needs an approval, and the terminal is too small to show it: {columns} columns, {rows} rows"
+        ),
+        hint: "make the terminal larger, then call again".into(),
+    }
 }
 
 /// Shows on stderr that a command runs; silent where nobody watches.

@@ -24,6 +24,12 @@ impl Route {
     pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
+
+    /// Another route leads nowhere else: to the same server, by addresses that this one has as well.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        let server = |route: &Self| (route.target.host().clone(), route.target.port(), route.target.is_encrypted());
+        server(self) == server(other) && other.addresses.iter().all(|address| self.addresses.contains(address))
+    }
 }
 
 /// Finds where the target is, once, and has the grant judge every address: one that is refused refuses the target.

@@ -95,10 +95,10 @@ impl Egress {
     ) -> Result<Response, Failure> {
         let mut deadline = Deadline::new(grant.timeout());
         let (mut request, mut target) = (request, target);
-        let mut from: Option<Target> = None;
+        let mut from: Option<ApprovedRoute> = None;
         for _ in 0..=MAX_HOPS {
             let hop = self.hop(&request, &target, from.as_ref(), grant, &mut deadline, scope).await;
-            let answer = hop.map_err(|failure| told(from.as_ref(), failure))?;
+            let (answer, route) = hop.map_err(|failure| told(from.as_ref().map(ApprovedRoute::target), failure))?;
             let Some(location) = redirect(&answer)? else {
                 return deadline.bound(false, &target, read(answer, &target, request.limit)).await;
             };
@@ -107,7 +107,7 @@ impl Egress {
                 return Err(told(Some(&target), Failure::denied(format!("`{next}` is not encrypted any more"))));
             }
             request = request.redirected(answer.status(), &target, &next);
-            from = Some(std::mem::replace(&mut target, next));
+            (from, target) = (Some(route), next);
         }
         Err(Failure::denied(format!("the server redirects more than {MAX_HOPS} times")))
     }
@@ -117,16 +117,17 @@ impl Egress {
         &self,
         request: &Request,
         target: &Target,
-        from: Option<&Target>,
+        from: Option<&ApprovedRoute>,
         grant: &HttpGrant,
         deadline: &mut Deadline,
         scope: &Scope,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<(Answer, ApprovedRoute), Failure> {
         let admitted = grant.admit(&request.method, target.clone(), scope)?;
         let route = deadline.bound(false, target, connect::connect(&self.names, admitted, grant)).await;
         let route = route.inspect_err(|refusal| grant.record(&request.method, target, Err(refusal), scope))?;
-        let route = grant.approve(route, request, from.map(Target::host), scope).await?;
-        deadline.bound(!request.method.is_safe(), target, self.send(&route, request, grant)).await
+        let route = grant.approve(route, request, from, scope).await?;
+        let answer = deadline.bound(!request.method.is_safe(), target, self.send(&route, request, grant)).await?;
+        Ok((answer, route))
     }
 
     async fn send(&self, route: &ApprovedRoute, request: &Request, grant: &HttpGrant) -> Result<Answer, Failure> {

@@ -7,6 +7,7 @@
 
 use super::LAST_WORD;
 use super::call::Running;
+use crate::columns;
 use crate::policy::approval::{Answer, ApprovalRequest, Approver};
 use crate::scope::random_id;
 use anstyle::Style;
@@ -32,6 +33,8 @@ const FIELD: &str = "decision";
 const ONCE: &str = "allow once";
 const SESSION: &str = "allow for this session";
 const DENY: &str = "deny";
+/// Columns of a row, so that no client has to scroll to its end.
+const ROW_COLUMNS: usize = 76;
 
 /// Whether the client can show a form.
 pub(super) fn can_be_asked(context: &RequestContext<RoleServer>) -> bool {
@@ -212,8 +215,13 @@ fn form(request: &ApprovalRequest) -> ElicitRequestParams {
     ElicitRequestParams::FormElicitationParams { meta: None, message: question(request), requested_schema }
 }
 
+/// Headline, what comes from outside in quoted rows, and the headline again: a form that is scrolled shows it at either end.
 fn question(request: &ApprovalRequest) -> String {
     let plain = Style::new();
-    let foreign: String = request.foreign().iter().map(|part| format!("{}: {}\n", part.label, part.text)).collect();
-    format!("{}\n{foreign}\n{}", request.headline(plain, plain), request.summary(plain))
+    let quoted = request.foreign().fold(String::new(), |quoted, part| {
+        let rows = part.text.lines().flat_map(|line| columns::rows(line, ROW_COLUMNS));
+        let rows = rows.map(|row| format!("{} {}\n", if row.start == 0 { ">" } else { ">…" }, row.text));
+        quoted + &format!("{}:\n", part.label) + &rows.collect::<String>()
+    });
+    format!("{}\n\n{quoted}\n{}", request.headline(plain, plain), request.summary(plain))
 }

@@ -71,6 +71,10 @@ impl ApprovedRoute {
     pub(crate) fn route(&self) -> &Route {
         &self.0
     }
+
+    pub(crate) fn target(&self) -> &Target {
+        self.0.target()
+    }
 }
 
 /// The key under `[tools]` that switches the plugin's requests.
@@ -275,19 +279,20 @@ impl HttpGrant {
             .hint(format!("add \"{host}\" to `http.hosts` under [plugin.{name}]"))
     }
 
-    /// Has a person admit the route, where settings ask for that: the first, and each one to a host other than the last.
+    /// Has a person admit the route, where settings ask for that: the first, and each one that does not lead where the last one led. A name
+    /// is resolved anew at each redirect, so the same name may lead elsewhere.
     pub(crate) async fn approve(
         &self,
         route: Route,
         request: &Request,
-        last: Option<&Host>,
+        last: Option<&ApprovedRoute>,
         scope: &Scope,
     ) -> Result<ApprovedRoute, Failure> {
         let target = route.target();
         let decided = if !self.confirm {
             Ok("tools.fetch_confirm")
-        } else if last == Some(target.host()) {
-            Ok("approval for the same host")
+        } else if last.is_some_and(|last| last.0.covers(&route)) {
+            Ok("approval for the same server")
         } else {
             self.ask(&route, request, scope).await
         };

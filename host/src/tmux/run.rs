@@ -124,8 +124,19 @@ impl Pane {
     /// The directory in which the pane's program is just now. None where that cannot be known: in a pane that leads elsewhere, or whose
     /// program belongs to another user.
     pub(crate) async fn directory(&self) -> Result<Option<String>, Failure> {
-        let directory = self.session.condition(self.number).await?.directory;
-        Ok(Some(directory).filter(|directory| !directory.is_empty() && self.session.inside.is_none()))
+        if self.session.inside.is_some() {
+            return Ok(None);
+        }
+        let deadline = Instant::now() + *BEGIN.start();
+        loop {
+            let Condition { directory, program, .. } = self.session.condition(self.number).await?;
+            // A pane that was made just now is nowhere until its shell is there.
+            let is_starting = program == STARTING || directory.is_empty();
+            if !is_starting || Instant::now() > deadline {
+                return Ok(Some(directory).filter(|directory| !directory.is_empty()));
+            }
+            tokio::time::sleep(A_MOMENT).await;
+        }
     }
 
     /// Becomes the pane's holder, stages the command, and finds the pane ready for it.

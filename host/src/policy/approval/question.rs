@@ -96,7 +96,7 @@ impl Question<'_> {
             }
             Ok(Ok((Answer::No, _))) => Err((Failure::denied(self.kind.refused()), by)),
             Ok(Ok((Answer::Nobody { reason, hint }, _))) => Err((Failure::denied(reason).hint(hint), by)),
-            Ok(Err(failure)) => Err((failure, "the place of the action")),
+            Ok(Err(failure)) => Err((failure, "the place where it would land")),
             Err(_) => {
                 let message = format!("nobody answered within {}", duration(self.timeout));
                 Err((Failure::denied(message).hint("ask again when somebody is there"), by))

@@ -1,12 +1,20 @@
 //! What a request says: the same words at every door, which only lays them out.
+//!
+//! Headline and summary are the host's own words. Everything else that a person reads comes from outside, and is handed out as such.
 
 use super::{ActionKind, ApprovalRequest};
 use crate::envelope::duration;
 use anstyle::Style;
 
-/// A text that the host has not written, with what it is called. A door sets each of its rows off from the host's own.
+/// How the label of a plugin ends that came with Toolcrib; names of plugins hold no space.
+const BUILT_IN: &str = " (built in)";
+
+/// The directory of a pane that leads elsewhere, or whose program belongs to another user.
+const UNKNOWN: &str = "a directory that is not known here";
+
+/// A text that the host has not written. A door sets each of its rows off from the host's own.
 pub(crate) struct Foreign<'r> {
-    /// A word in front of the text.
+    /// What it is called, in at most four letters.
     pub(crate) label: &'static str,
     pub(crate) text: &'r str,
 }
@@ -18,37 +26,38 @@ impl ApprovalRequest {
         self.declaration.as_ref().map_or("", |declaration| &declaration.why)
     }
 
-    /// Who wants to do what on which backend, with tool and place in one style and the declared risk in another.
+    /// Who wants to do what on which backend, with tool and backend in one style and the declared risk in another.
     pub(crate) fn headline(&self, strong: Style, risk: Style) -> String {
-        let (who, does, backend) = (self.who(strong), self.does(), &self.landing.backend);
-        let delay = self.landing.delay.map(|delay| format!(" after {}", duration(delay))).unwrap_or_default();
         let declared = self.declaration.as_ref().map(|declaration| {
             let flags = [(declaration.mutation, ", changes something"), (declaration.privesc, ", needs more rights")];
             let flags: String = flags.iter().filter(|(set, _)| *set).map(|(_, text)| *text).collect();
             format!(", declared {risk}{} risk{risk:#}{flags}", declaration.risk)
         });
-        let declared = declared.unwrap_or_default();
-        format!("{who} wants to {does} {strong}{backend}{strong:#}{delay}{declared}")
+        format!("{} wants to {}{}", self.who(strong), self.does(strong), declared.unwrap_or_default())
     }
 
     /// All that the host has not written itself, in the order in which it is read.
-    pub(crate) fn foreign(&self) -> Vec<Foreign<'_>> {
-        let landing = &self.landing;
+    pub(crate) fn foreign(&self) -> impl Iterator<Item = Foreign<'_>> {
         let (action, details) = match self.kind {
-            ActionKind::Command => ("$", "with"),
-            ActionKind::Request => (">", "with"),
+            ActionKind::Command => ("run", "with"),
+            ActionKind::Request => ("send", "with"),
             ActionKind::Write | ActionKind::WriteLater => ("file", "diff"),
             ActionKind::Look => ("at", "with"),
         };
+        let (tool, plugin, landing) = (self.tool.as_str(), self.plugin.as_str(), &self.landing);
+        let pane = landing.pane.as_deref();
+        let is_namesake = plugin.strip_prefix(tool).is_some_and(|rest| rest.starts_with(' '));
         let parts = [
-            ("pane", landing.pane.as_deref()),
-            ("in", landing.directory.as_deref()),
+            ("tool", (!self.is_built_in() && !is_namesake).then_some(tool)),
+            ("from", (!self.is_built_in()).then_some(plugin)),
+            ("pane", pane),
+            ("in", landing.directory.as_deref().or(pane.map(|_| UNKNOWN))),
             ("why", Some(self.why())),
             (action, Some(self.action.as_str())),
             (details, self.details.as_deref()),
         ];
         let given = parts.into_iter().filter_map(|(label, text)| Some(Foreign { label, text: text? }));
-        given.filter(|part| !part.text.is_empty()).collect()
+        given.filter(|part| !part.text.is_empty())
     }
 
     /// The headline in short with the size of the action: what a person reads last.
@@ -57,9 +66,7 @@ impl ApprovalRequest {
         let counted = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
         let lines = counted(texts().map(|text| text.lines().count()).sum(), "line");
         let bytes = counted(texts().map(String::len).sum(), "byte");
-        let (who, does, backend) = (self.who(strong), self.does(), &self.landing.backend);
-        let delay = self.landing.delay.map(|delay| format!(" after {}", duration(delay))).unwrap_or_default();
-        format!("{who} would {does} {strong}{backend}{strong:#}{delay}: {lines}, {bytes}")
+        format!("{} would {}: {lines}, {bytes}", self.who(strong), self.does(strong))
     }
 
     /// What an approval for the session covers.
@@ -73,19 +80,27 @@ impl ApprovalRequest {
         }
     }
 
-    fn who(&self, strong: Style) -> String {
-        let Self { tool, plugin, .. } = self;
-        let plugin = plugin.strip_prefix(tool.as_str()).map_or_else(|| format!(" of {plugin}"), str::to_owned);
-        format!("{strong}{tool}{strong:#}{plugin}")
+    fn is_built_in(&self) -> bool {
+        self.plugin.ends_with(BUILT_IN)
     }
 
-    fn does(&self) -> &'static str {
-        match self.kind {
+    /// Who asks. What others wrote has a name that others chose, which is no word of the host's.
+    fn who(&self, strong: Style) -> String {
+        match self.is_built_in() {
+            true => format!("{strong}{}{strong:#}{BUILT_IN}", self.tool),
+            false => format!("{strong}a third-party plugin{strong:#}"),
+        }
+    }
+
+    fn does(&self, strong: Style) -> String {
+        let does = match self.kind {
             ActionKind::Command => "run on",
             ActionKind::Request => "send from",
             ActionKind::Write => "write on",
             ActionKind::WriteLater => "write what runs later on",
             ActionKind::Look => "look at",
-        }
+        };
+        let delay = self.landing.delay.map(|delay| format!(" after {}", duration(delay))).unwrap_or_default();
+        format!("{does} {strong}{}{strong:#}{delay}", self.landing.backend)
     }
 }
