@@ -114,18 +114,20 @@ else
 fi"#
 );
 
-/// Prints what marks a file, on two lines; it changes with its content.
+/// Prints what marks a file, on one line; it changes with its content, as far as the tools there can tell.
 macro_rules! stamp {
     () => {
         r#"stamp() {
-    stat -c '%d:%i:%s:%y:%z' -- "$f" 2>/dev/null || stat -f '%d:%i:%z:%Fm:%Fc' -- "$f" 2>/dev/null || echo
-    cksum <"$f"
+    s=$(stat -c '%d:%i:%s:%y:%z' -- "$f" 2>/dev/null || stat -f '%d:%i:%z:%Fm:%Fc' -- "$f" 2>/dev/null)
+    c=$(cksum <"$f" 2>/dev/null || md5sum <"$f" 2>/dev/null)
+    echo "$s $c $(($(wc -c <"$f")))"
 }
 "#
     };
 }
 
-/// Prints what marks a file on two lines, then all of it; nothing where there is none. Further arguments: the most bytes that are read.
+/// Prints what marks a file on one line, its size last, then all of it; nothing where there is none. Further argument: the most bytes that
+/// are read.
 const LOOK: &str = concat!(
     stamp!(),
     enter!(
@@ -252,11 +254,9 @@ pub(super) async fn look<W: Way>(remote: &Remote<W>, path: &Wanted, max_bytes: u
         return Ok(Before::New);
     }
     let odd = || Failure::new(Kind::Unavailable, format!("{} does not tell what `{shown}` holds", remote.way.name()));
-    let mut ends = printed.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
-    let end = ends.nth(1).ok_or_else(odd)?;
+    let end = printed.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
     let stamp = String::from_utf8(printed[..end].to_vec()).map_err(|_| odd())?;
-    // Checksum, then size.
-    let size = stamp.lines().last().and_then(|sum| sum.split_whitespace().nth(1)).and_then(|size| size.parse().ok());
+    let size = stamp.rsplit(' ').next().and_then(|size| size.parse().ok());
     let (size, content): (u64, _) = (size.ok_or_else(odd)?, printed[end + 1..].to_vec());
     Ok(Before::There { size, content: (content.len() as u64 == size).then_some(content), stamp })
 }
