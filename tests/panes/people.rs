@@ -94,7 +94,7 @@ fn a_person_sees_commands_and_their_output_and_nothing_of_the_machinery() {
     let person = Person::attached_to(&crib.program);
     let answer = once_quiet(&mut crib, "for i in 1 2; do\n  echo step $i\ndone");
     assert_eq!(answer["result"]["stdout"], "step 1\nstep 2\n", "{answer}");
-    eventually("it is drawn", || person.sees().contains("step 2"));
+    eventually("it is drawn, with the prompt behind it", || person.sees().contains("step 2\n>"));
     let seen = person.sees();
     assert!(seen.contains("$ for i in 1 2; do\n    echo step $i\n  done\nstep 1\nstep 2\n>"), "{seen}");
     for hidden in ["133;", "toolcrib_s", "state/toolcrib", "PROMPT_COMMAND"] {
@@ -180,7 +180,7 @@ fn histories_keep_what_people_type_and_nothing_that_was_staged() {
         let _ = crib.program.tmux(&["send-keys", "-t", "=toolcrib-agent:", "echo typed-by-me", "Enter"]);
         assert!(crib.shows("\ntyped-by-me"), "{}", crib.screen());
         crib.run("true");
-        let _ = crib.program.tmux(&["kill-session", "-t", "=toolcrib-agent"]);
+        let _ = crib.program.tmux(&["send-keys", "-t", "=toolcrib-agent:", "exit", "Enter"]);
         let kept = || std::fs::read_to_string(crib.program.path(&format!("home/{history}"))).unwrap_or_default();
         eventually("the history is written", || kept().contains("echo typed-by-me"));
         assert!(!kept().contains("/t-"), "{shell}: {}", kept());
