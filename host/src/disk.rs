@@ -57,7 +57,14 @@ impl Foreign {
     /// What mends it.
     pub(crate) fn hint(&self) -> String {
         match self {
-            Self::Owner { path, .. } => format!("make it yours: chown {} {}", own_uid(), shown(path)),
+            // What belongs to the user whose HOME root kept should stay theirs.
+            Self::Owner { path, .. } => {
+                format!(
+                    "run as that user, or with a HOME of your own (`sudo -H`), or: chown {} {}",
+                    own_uid(),
+                    shown(path)
+                )
+            }
             Self::Writable { path, .. } => format!("chmod go-w {}", shown(path)),
             Self::Open { path, .. } => format!("chmod go-rwx {}", shown(path)),
             Self::Link(path) | Self::Linked(path) | Self::Kind { path, .. } => {
@@ -455,8 +462,9 @@ mod tests {
         assert_eq!(told(&reason.into()), r"`/s/it's` is open to others (mode 0644) (chmod go-rwx '/s/it'\''s')");
         let reason = Foreign::Owner { path: "/s".into(), owner: 77 };
         let own = own_uid();
-        let expected =
-            format!("`/s` belongs to uid 77, and this program runs as uid {own} (make it yours: chown {own} '/s')");
+        let expected = format!(
+            "`/s` belongs to uid 77, and this program runs as uid {own} (run as that user, or with a HOME of your own (`sudo -H`), or: chown {own} '/s')"
+        );
         assert_eq!(told(&reason.into()), expected);
     }
 }

@@ -2,6 +2,7 @@
 //! Outcome: nothing of it is believed or written: calls run without it and a notice says what to change, `serve` refuses the token.
 //! Switched off: with `check_owner` and `check_mode` in `disk.rs` always `Ok`, the foreign code was run and the foreign token served.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -112,12 +113,22 @@ fn a_key_or_directory_that_is_linked_is_not_used() {
     is_not_believed(&program, &key, "has another name (a hard link)");
 }
 
+/// How a server of HTTP ends that should not begin, and what it says; one that listens is ended.
+fn serve(program: &Program, options: &[&str]) -> (Option<i32>, String) {
+    let mut server = program.command(&[&["serve", "--http", "0"], options].concat());
+    let mut server = server.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut text = String::new();
+    for line in BufReader::new(server.stderr.take().expect("piped")).lines() {
+        text += &format!("{}\n", line.expect("text"));
+        if text.contains("listening on") {
+            server.kill().expect("our own child");
+        }
+    }
+    (server.wait().expect("it ends").code(), text)
+}
+
 #[test]
 fn a_token_that_another_user_may_know_is_not_served() {
-    let served = |program: &Program| {
-        let output = program.run(&["serve", "--http", "0"]);
-        (output.status.code(), said(&output))
-    };
     let token = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\n";
     let planted = || {
         let program = Program::new();
@@ -129,13 +140,13 @@ fn a_token_that_another_user_may_know_is_not_served() {
     };
     let (program, _, file) = planted();
     chmod(&file, 0o644);
-    let (code, text) = served(&program);
+    let (code, text) = serve(&program, &[]);
     assert_eq!(code, Some(10), "{text}");
     assert!(text.contains("is open to others (mode 0644)") && text.contains("chmod go-rwx"), "{text}");
     let (program, _, file) = planted();
     std::fs::rename(&file, program.path("elsewhere")).expect("a new name");
     symlink(program.path("elsewhere"), &file).expect("a link");
-    let (code, text) = served(&program);
+    let (code, text) = serve(&program, &[]);
     assert!(code == Some(10) && text.contains("is a link"), "{text}");
     if !rustix::process::geteuid().is_root() {
         skip!("only root can give files to another user");
@@ -143,14 +154,14 @@ fn a_token_that_another_user_may_know_is_not_served() {
     for which in 0..2 {
         let (program, state, file) = planted();
         chown([state, file][which].as_path(), Some(OTHER), None).expect("another owner");
-        let (code, text) = served(&program);
+        let (code, text) = serve(&program, &[]);
         assert!(code == Some(10) && text.contains("belongs to uid 65534"), "{text}");
     }
     let (program, _, file) = planted();
     std::fs::rename(&file, program.path("given")).expect("a new name");
     chown(program.path("given"), Some(OTHER), None).expect("another owner");
-    let output = program.run(&["serve", "--http", "0", "--token-file", "../given"]);
-    assert!(output.status.code() == Some(2) && said(&output).contains("belongs to uid 65534"), "{}", said(&output));
+    let (code, text) = serve(&program, &["--token-file", "../given"]);
+    assert!(code == Some(2) && text.contains("belongs to uid 65534"), "{text}");
 }
 
 #[test]
