@@ -9,5 +9,6 @@ mod lists;
 mod manners;
 mod rig;
 mod robust;
+mod sdk;
 mod traces;
 mod workspaces;

@@ -6,6 +6,7 @@
 mod cors;
 mod message;
 mod names;
+mod resumable;
 
 use super::hang_up::is_hung_up;
 use super::sessions::Principal;
@@ -23,9 +24,9 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use message::{Fault, Message};
 use names::Name;
 pub(crate) use names::{host, origin};
+use resumable::{Resumable, noticing};
 use rmcp::ServerHandler;
 use rmcp::model::ProtocolVersion;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rustix::process::{Resource, getrlimit};
 use std::convert::Infallible;
@@ -144,10 +145,10 @@ struct Gate<H> {
     token: Option<Token>,
     hosts: Vec<Name>,
     origins: Vec<String>,
-    mcp: StreamableHttpService<H, LocalSessionManager>,
+    mcp: StreamableHttpService<H, Resumable>,
     /// The same for streams of news, which have no end of their own to wait for: they end as soon as the server stops.
-    news: StreamableHttpService<H, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
+    news: StreamableHttpService<H, Resumable>,
+    sessions: Arc<Resumable>,
     /// No more requests.
     stop: CancellationToken,
     /// No more answers.
@@ -174,9 +175,7 @@ impl<H: ServerHandler + Clone> Gate<H> {
             .with_json_response(true)
             .with_max_request_body_bytes(BODY_BYTES)
             .with_cancellation_token(end.clone());
-        let mut sessions = LocalSessionManager::default();
-        sessions.session_config.keep_alive = Some(SESSION_TIME);
-        let sessions = Arc::new(sessions);
+        let sessions = Arc::new(Resumable::new(SESSION_TIME));
         let mcp = StreamableHttpService::new(move || Ok(handler.clone()), sessions.clone(), config);
         let mut news = mcp.clone();
         news.config.cancellation_token = stop.clone();
@@ -250,7 +249,7 @@ impl<H: ServerHandler + Clone> Gate<H> {
             if body.len() > INITIALIZE_BYTES {
                 return Err(Refusal::Long);
             }
-            if self.sessions.sessions.read().await.len() >= SESSIONS {
+            if self.sessions.open().await >= SESSIONS {
                 return Err(Refusal::Busy);
             }
         }
@@ -265,7 +264,10 @@ impl<H: ServerHandler + Clone> Gate<H> {
             return Err(Refusal::Method("POST"));
         }
         let mcp = if request.method() == Method::GET { &self.news } else { &self.mcp };
-        Ok(mcp.handle(request).await)
+        match noticing(mcp.handle(request)).await {
+            (_, true) => Err(Refusal::Ended),
+            (answer, false) => Ok(answer),
+        }
     }
 
     /// A name that somebody else has bound to this address is how web pages reach servers of a private machine.
@@ -330,6 +332,8 @@ enum Refusal {
     Path,
     /// With those that are taken.
     Method(&'static str),
+    /// Nothing more comes on the stream that is asked for.
+    Ended,
     Token,
     Size,
     Long,
@@ -355,6 +359,11 @@ impl Refusal {
             Self::Origin => text(StatusCode::FORBIDDEN, "this Origin is not allowed: `--allow-origin` allows one"),
             Self::Path => text(StatusCode::NOT_FOUND, "nothing is here"),
             Self::Method(taken) => with(text(StatusCode::METHOD_NOT_ALLOWED, "this method is not taken"), ALLOW, taken),
+            // What clients read as "no stream is here": they do not ask again.
+            Self::Ended => {
+                let told = "nothing more comes on the stream of this Last-Event-ID";
+                with(text(StatusCode::METHOD_NOT_ALLOWED, told), ALLOW, "POST, DELETE")
+            }
             Self::Token => {
                 let answer = text(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
                 with(answer, WWW_AUTHENTICATE, "Bearer")

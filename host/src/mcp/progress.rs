@@ -15,6 +15,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Characters of a message.
 const MESSAGE_CHARS: usize = 200;
+/// What a notification without a number of the plugin's adds to the last one: too little to be taken for a step of the work.
+const A_LITTLE: f64 = 1e-6;
 
 /// Takes the events of a call. Whoever resumes a call that waited may watch it, whether or not who began it did.
 #[derive(Default)]
@@ -25,8 +27,8 @@ pub(super) struct Progress {
 
 #[derive(Default)]
 struct State {
-    /// Grows with every notification, as the protocol demands.
-    progress: f64,
+    /// What was said last. Grows with every notification, as the protocol demands; nothing was said at first.
+    progress: Option<f64>,
     total: Option<f64>,
     message: Option<String>,
     /// There is something that was not sent.
@@ -73,6 +75,10 @@ impl Progress {
                 }
                 let _ = stopped.run_until_cancelled(tokio::time::sleep(INTERVAL)).await;
             }
+            // Where the plugin came to in the last moment: clients show it until the result is there.
+            if let Some(news) = progress.take(&token) {
+                let _ = peer.notify_progress(news).await;
+            }
         });
         Sending { task, stop }
     }
@@ -86,7 +92,7 @@ impl Progress {
         if !std::mem::take(&mut state.is_fresh) {
             return None;
         }
-        let mut news = ProgressNotificationParam::new(token.clone(), state.progress);
+        let mut news = ProgressNotificationParam::new(token.clone(), state.progress.unwrap_or_default());
         news.total = state.total;
         news.message.clone_from(&state.message);
         Some(news)
@@ -102,9 +108,11 @@ impl EventSink for Progress {
             Event::Completed { .. } => return,
         };
         let mut state = self.state();
-        // A plugin that counts says how far it is; what it says between two counts is a little more.
-        let next = state.progress + if state.total.is_some() { 1e-6 } else { 1.0 };
-        state.progress = done.filter(|done| *done > state.progress).unwrap_or(next);
+        let last = state.progress;
+        // A plugin's own number is sent as it is; what cannot be, as it does not grow, and what is said beside is a little more.
+        let is_more = |done: &f64| last.is_none_or(|last| *done > last);
+        let little = || last.map_or(0.0, |last| (last + A_LITTLE).max(last.next_up()));
+        state.progress = Some(done.filter(is_more).unwrap_or_else(little));
         state.total = total.or(state.total);
         state.message = message.map(|text| text.chars().take(MESSAGE_CHARS).collect()).or(state.message.take());
         state.is_fresh = true;
@@ -126,9 +134,36 @@ mod tests {
     use rmcp::model::NumberOrString;
 
     #[test]
+    fn the_numbers_of_a_plugin_are_sent_as_they_are() {
+        let (progress, token) = (Progress::default(), ProgressToken(NumberOrString::Number(1)));
+        for done in [0, 1, 2, 5, 1 << 60] {
+            progress.emit(Event::Progress { done, total: Some(1 << 60), message: None });
+            let news = progress.take(&token).expect("news");
+            assert_eq!((news.progress, news.total), (done as f64, Some((1u64 << 60) as f64)));
+        }
+        // The same again still has to grow, however large it is.
+        progress.emit(Event::Progress { done: 1 << 60, total: None, message: Some("nearly".into()) });
+        assert!(progress.take(&token).expect("news").progress > (1u64 << 60) as f64);
+    }
+
+    #[test]
+    fn what_is_said_between_two_counts_is_no_step_of_its_own() {
+        let (progress, token) = (Progress::default(), ProgressToken(NumberOrString::Number(1)));
+        let say = |event| {
+            progress.emit(event);
+            progress.take(&token).expect("news").progress
+        };
+        say(Event::Started { detail: "make".into() });
+        let begun = say(Event::Progress { done: 0, total: Some(5), message: None });
+        assert!(begun > 0.0 && begun < 0.001, "{begun}");
+        say(Event::Stdout { text: "a line\n".into() });
+        assert_eq!(say(Event::Progress { done: 1, total: Some(5), message: None }), 1.0);
+    }
+
+    #[test]
     fn progress_grows_and_only_the_last_word_is_sent() {
         let (progress, token) = (Progress::default(), ProgressToken(NumberOrString::Number(1)));
-        let mut last = 0.0;
+        let mut last = -1.0;
         let said = [
             Event::Started { detail: "make".into() },
             Event::Stdout { text: "one\ntwo\n\n".into() },

@@ -37,6 +37,7 @@ enum How {
     HoardHandles,
     GuessHandle,
     CallHost,
+    Count,
     SayMuch,
     PrintMuch,
     PrintOneLine,
@@ -105,6 +106,14 @@ fn misbehave(Input { how, text, number }: Input) -> String {
         How::CallHost => {
             (0..number).for_each(|done| events::progress(done, None, None));
             "the host took it".into()
+        }
+        How::Count => {
+            for done in 0..=number {
+                events::progress(done, Some(number), None);
+                // Longer than hosts wait between two things that they pass on.
+                std::thread::sleep(Duration::from_millis(150));
+            }
+            "counted".into()
         }
         How::SayMuch => {
             (0..number).for_each(|_| events::info(&text));

@@ -1,0 +1,135 @@
+//! Streams of the older eras that a client lost and asks for again: it gets what it missed, once, and is told when nothing more comes.
+//!
+//! The streams are rmcp's. What is done otherwise here: rmcp sends the event that the client names as its last one again, and a question
+//! that comes again is asked again; and it answers for a stream that has ended with an empty one, for which clients ask for ever.
+
+use futures_util::Stream;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::{EventStore, RestoreOutcome, ServerSseMessage};
+use rmcp::transport::streamable_http_server::{SessionId, SessionManager};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+tokio::task_local! {
+    /// The request that is served asked for a stream which has ended: rmcp's answer does not tell.
+    static HAS_ENDED: Cell<bool>;
+}
+
+/// The sessions of one server.
+pub(super) struct Resumable(LocalSessionManager);
+
+type Inner = <LocalSessionManager as SessionManager>::Error;
+type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+impl Resumable {
+    /// `silent` is how long a session may be silent.
+    pub(super) fn new(silent: Duration) -> Self {
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(silent);
+        // Of a stream that ended by a cancellation nothing is missed.
+        sessions.session_config.completed_cache_ttl = Duration::ZERO;
+        Self(sessions)
+    }
+
+    /// Sessions that are open.
+    pub(super) async fn open(&self) -> usize {
+        self.0.sessions.read().await.len()
+    }
+}
+
+/// Serves a request. Says beside the answer whether it asked for a stream that has ended.
+pub(super) async fn noticing<A>(answer: impl Future<Output = A>) -> (A, bool) {
+    let noticed = async { (answer.await, HAS_ENDED.with(Cell::get)) };
+    HAS_ENDED.scope(Cell::new(false), noticed).await
+}
+
+/// The event behind the one that a client had last; an id is `INDEX/REQUEST`, on the stream of no request `INDEX` alone.
+fn behind(last: String) -> String {
+    let (index, request) = last.split_once('/').map_or((&*last, None), |(index, request)| (index, Some(request)));
+    match (index.parse::<usize>().ok().and_then(|index| index.checked_add(1)), request) {
+        (Some(next), Some(request)) => format!("{next}/{request}"),
+        // On that stream 0 is both how it begins and its first event.
+        (Some(next), None) if next > 1 => next.to_string(),
+        _ => last,
+    }
+}
+
+impl SessionManager for Resumable {
+    type Error = Inner;
+    type Transport = Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Transport), Inner> {
+        self.0.create_session().await
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Inner> {
+        self.0.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Inner> {
+        self.0.has_session(id).await
+    }
+
+    async fn close_session(&self, id: &SessionId) -> Result<(), Inner> {
+        self.0.close_session(id).await
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Inner> {
+        self.0.create_stream(id, message).await
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Inner> {
+        self.0.accept_message(id, message).await
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Inner> {
+        self.0.create_standalone_stream(id).await
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Inner> {
+        let resumed = self.0.resume(id, behind(last_event_id)).await;
+        if resumed.is_err() {
+            let _ = HAS_ENDED.try_with(|has_ended| has_ended.set(true));
+        }
+        resumed
+    }
+
+    async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Transport>, Inner> {
+        self.0.restore_session(id).await
+    }
+
+    fn event_store(&self) -> Option<Arc<dyn EventStore>> {
+        self.0.event_store()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_event_that_a_client_had_is_not_sent_again() {
+        for (last, next) in [("0/7", "1/7"), ("41/0", "42/0"), ("3", "4"), ("0", "0"), ("x/1", "x/1"), ("", "")] {
+            assert_eq!(behind(last.into()), next, "{last}");
+        }
+        let most = usize::MAX.to_string();
+        assert_eq!(behind(most.clone()), most);
+    }
+}
