@@ -7,6 +7,7 @@ pub(crate) struct Scanner {
     begin: Vec<u8>,
     end: Vec<u8>,
     held: Vec<u8>,
+    process: Option<u32>,
     state: State,
     breaks: Breaks,
 }
@@ -30,13 +31,20 @@ pub(crate) enum State {
 
 /// What stands before the status in the second mark.
 const END: &[u8] = b"\x1b]133;D;";
+/// Bytes of a process's number in the first mark, with what stands around it.
+const PROCESS_BYTES: usize = 12;
 /// Digits of a status.
 const STATUS_DIGITS: usize = 3;
 
 impl Scanner {
     pub(crate) fn new(nonce: &str, breaks: Breaks) -> Self {
-        let begin = format!("\x1b]133;C;{nonce}\x07").into_bytes();
-        Self { begin, end: format!(";{nonce}\x07").into_bytes(), held: Vec::new(), state: State::Before, breaks }
+        let (begin, end) = (format!("\x1b]133;C;{nonce}").into_bytes(), format!(";{nonce}\x07").into_bytes());
+        Self { begin, end, held: Vec::new(), process: None, state: State::Before, breaks }
+    }
+
+    /// The process that printed the first mark, where it told.
+    pub(crate) fn process(&self) -> Option<u32> {
+        self.process
     }
 
     pub(crate) fn state(&self) -> State {
@@ -46,22 +54,33 @@ impl Scanner {
     /// Takes a piece of the pane's output and returns what is certain to be the command's.
     pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(piece);
-        if self.state == State::Before {
-            match find(&self.held, &self.begin) {
-                Some(place) => {
-                    self.held.drain(..place + self.begin.len());
-                    self.state = State::Running;
-                }
-                None => {
-                    let kept = self.held.len().min(self.begin.len() - 1);
-                    self.held.drain(..self.held.len() - kept);
-                }
-            }
+        if self.state == State::Before && self.begins() {
+            self.state = State::Running;
         }
         match self.state {
             State::Running => self.running(),
             _ => Vec::new(),
         }
+    }
+
+    /// Drops what stands before the first mark, and the mark; false when that has not come whole.
+    fn begins(&mut self) -> bool {
+        let Some(place) = find(&self.held, &self.begin) else {
+            let kept = self.held.len().min(self.begin.len() - 1);
+            self.held.drain(..self.held.len() - kept);
+            return false;
+        };
+        self.held.drain(..place);
+        let rest = &self.held[self.begin.len()..];
+        let end = rest.iter().take(PROCESS_BYTES).position(|byte| *byte == b'\x07');
+        if end.is_none() && rest.len() < PROCESS_BYTES {
+            return false;
+        }
+        let process = end.and_then(|end| std::str::from_utf8(&rest[..end]).ok()?.strip_prefix(';')?.parse().ok());
+        let is_mark = end == Some(0) || process.is_some();
+        self.held.drain(..self.begin.len() + if is_mark { end.map_or(0, |end| end + 1) } else { 0 });
+        self.process = process;
+        is_mark
     }
 
     fn running(&mut self) -> Vec<u8> {
@@ -159,6 +178,23 @@ mod tests {
     fn a_mark_that_is_not_whole_waits() {
         assert_eq!(scan(&[b"\x1b]133;C;n1\x07a\x1b]133;D;1"]), (b"a".to_vec(), State::Running));
         assert_eq!(scan(&[b"\x1b]133;C;n"]), (Vec::new(), State::Before));
+    }
+
+    #[test]
+    fn the_first_mark_may_name_its_process() {
+        for (mark, process) in [("\x1b]133;C;n1\x07", None), ("\x1b]133;C;n1;4711\x07", Some(4711))] {
+            let stream = format!("$ . w\r\n{mark}a");
+            for cut in 0..stream.len() {
+                let mut scanner = Scanner::new("n1", Breaks::Doubled);
+                let output =
+                    [&stream.as_bytes()[..cut], &stream.as_bytes()[cut..]].map(|piece| scanner.push(piece)).concat();
+                assert_eq!(
+                    (output, scanner.state(), scanner.process()),
+                    (b"a".to_vec(), State::Running, process),
+                    "{cut}"
+                );
+            }
+        }
     }
 
     proptest! {

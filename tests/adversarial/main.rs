@@ -102,3 +102,4 @@ mod x26_stubborn_processes;
 mod x27_questions;
 mod x28_quoting;
 mod x29_shadowed_commands;
+mod x31_begun_lines;

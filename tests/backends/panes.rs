@@ -1,8 +1,11 @@
 //! Panes elsewhere: found again by the next host, ended by a person, in whatever shell the user has there.
 
+use crate::link::Link;
 use crate::rig::{Rig, all, call, command, declared, notices, run, waiting};
-use crate::targets::{Container, Engine, Sshd, need_targets};
-use serde_json::json;
+use crate::ssh::config_through;
+use crate::targets::{Act, Container, Engine, Sshd, need_podman, need_targets, ssh_flags};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 use toolcrib_tests::Program;
 
 fn the_next_host_finds_pane_and_state(flags: &[String]) {
@@ -152,4 +155,143 @@ fn panes_of_this_machine_need_somewhere_to_lead() {
     let said = run(&Program::with_panes(), &[], &["--panes", "host", "tools"]);
     assert_eq!(said.status.code(), Some(2), "{}", all(&said));
     assert!(all(&said).contains("--container"), "{}", all(&said));
+}
+
+fn a_pause_holds_no_call_up(engine: Engine) {
+    let container = Container::new(engine, "debian");
+    let mut rig = Rig::new(&container.flags(), true);
+    rig.output("true");
+    container.act(Act::Pause);
+    let begin = Instant::now();
+    let answer = rig.within("touch /tmp/F", "4s");
+    let took = begin.elapsed();
+    container.act(Act::Unpause);
+    assert_eq!(answer["error"]["kind"], "unavailable", "{answer}");
+    assert!(took < Duration::from_secs(10), "it took {took:?}");
+    let answer = rig.within("ls /tmp/F; echo back", "10s");
+    assert!(answer["result"]["stdout"].as_str().is_some_and(|text| text.ends_with("back\n")), "{answer}");
+    assert!(container.exec("ls /tmp").is_empty(), "what was refused has run");
+}
+
+#[test]
+fn a_container_that_is_paused_between_commands_holds_no_call_up() {
+    need_targets!();
+    a_pause_holds_no_call_up(Engine::Docker);
+}
+
+#[test]
+fn a_container_that_is_paused_between_commands_holds_no_call_up_in_podman() {
+    need_podman!();
+    a_pause_holds_no_call_up(Engine::Podman);
+}
+
+#[test]
+fn where_nothing_can_be_written_commands_run_as_plain_processes_and_a_notice_says_so() {
+    need_targets!();
+    let container = Container::with(Engine::Docker, "debian", &["--read-only"]);
+    let mut rig = Rig::new(&container.flags(), true);
+    let answer = rig.call("run_shell", command("echo out; echo err >&2"));
+    assert_eq!(
+        (&answer["result"]["stdout"], &answer["result"]["stderr"]),
+        (&json!("out\n"), &json!("err\n")),
+        "{answer}"
+    );
+    assert!(notices(&answer).contains("no directory that can be written for tmux"), "{answer}");
+    let demanded = [container.flags(), vec!["--tmux".to_owned()]].concat();
+    let (code, text) = call(&Program::with_panes(), &demanded, "true");
+    assert!(code == 10 && text.contains("no directory that can be written"), "{code}: {text}");
+}
+
+/// docker tells on standard output that it found nothing to execute.
+#[test]
+fn a_container_without_a_shell_is_unavailable() {
+    need_targets!();
+    for panes in [false, true] {
+        let container = Container::new(Engine::Docker, "busybox");
+        container.exec("rm /bin/sh");
+        let mut rig = Rig::new(&container.flags(), panes);
+        let said = rig.refusal("echo never");
+        assert!(said.starts_with("unavailable: ") && said.contains("/bin/sh"), "{said}");
+    }
+}
+
+/// In panes that lead there as in panes that are there: what became of the command is not known, and that is told in time.
+#[test]
+fn a_link_that_falls_silent_under_a_pane_is_told_in_time() {
+    need_targets!();
+    let sshd = Sshd::new();
+    for place in ["host", "there"] {
+        let link = Link::to(sshd.port());
+        let flags =
+            [ssh_flags("crib", &config_through(&sshd, &link)), vec!["--panes".to_owned(), place.to_owned()]].concat();
+        let mut rig = Rig::new(&flags, true);
+        rig.output("true");
+        let id = rig.send("run_shell", waiting("echo begun; sleep 60", "40s"));
+        rig.until_printed(id, "begun");
+        link.fall_silent();
+        let begin = Instant::now();
+        let answer = rig.answer();
+        assert_eq!(answer["error"]["kind"], "outcome_unknown", "{place}: {answer}");
+        assert!(begin.elapsed() < Duration::from_secs(20), "{place}: it took {:?}", begin.elapsed());
+    }
+}
+
+/// The answer to a call. A cancellation that comes too late has one of its own.
+fn answer_to(rig: &mut Rig, id: u64) -> Value {
+    let mut answer = rig.answer();
+    if answer["id"] == "cancel" {
+        answer = rig.answer();
+    }
+    assert_eq!(answer["id"], id, "{answer}");
+    answer
+}
+
+/// Whoever ends what runs, and whenever: the next command runs.
+fn a_pane_comes_back(flags: &[String]) {
+    let mut rig = Rig::new(flags, true);
+    rig.output("true");
+    for round in 0..6 {
+        let text = if round % 2 == 0 { "sleep 5" } else { "sleep 0.05" };
+        let id = rig.send("run_shell", command(text));
+        std::thread::sleep(Duration::from_millis(10 + 9 * round));
+        rig.cancel(id);
+        let answer = answer_to(&mut rig, id);
+        assert!(
+            answer["error"]["kind"] == "cancelled" || answer["result"]["exit_code"] == 0,
+            "{flags:?}, {round}: {answer}"
+        );
+        let id = rig.send("run_shell", waiting("echo free", "6s"));
+        let answer = answer_to(&mut rig, id);
+        assert_eq!(answer["result"]["stdout"], "free\n", "{flags:?}, {round}: {answer}");
+    }
+    // What was typed and not finished is told, and not run.
+    rig.result("send-keys", declared(json!({ "literal_text": "true; touch /tmp/F" })));
+    let answer = rig.within("echo mine; ls /tmp/F 2>/dev/null; true", "6s");
+    assert_eq!(answer["result"]["stdout"], "mine\n", "{flags:?}: {answer}");
+    assert!(notices(&answer).contains("touch /tmp/F"), "{flags:?}: {answer}");
+}
+
+#[test]
+fn a_pane_comes_back_in_containers() {
+    need_targets!();
+    let container = Container::new(Engine::Docker, "debian");
+    a_pane_comes_back(&container.flags());
+    let container = Container::new(Engine::Docker, "busybox");
+    a_pane_comes_back(&[container.flags(), vec!["--panes".to_owned(), "host".to_owned()]].concat());
+}
+
+#[test]
+fn a_pane_comes_back_in_podman() {
+    need_podman!();
+    let container = Container::new(Engine::Podman, "debian");
+    a_pane_comes_back(&container.flags());
+}
+
+#[test]
+fn a_pane_comes_back_behind_ssh() {
+    need_targets!();
+    let sshd = Sshd::new();
+    for user in ["crib", "cribzsh"] {
+        a_pane_comes_back(&sshd.flags(user));
+    }
 }

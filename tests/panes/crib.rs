@@ -7,8 +7,12 @@ use toolcrib_tests::{Program, Running};
 pub(crate) struct Crib {
     pub(crate) program: Program,
     running: Running,
+    settings: Vec<String>,
     calls: u64,
 }
+
+/// The shared pane of the first session, whatever that is called.
+pub(crate) const SHARED: &str = "%0";
 
 /// Starts one of several hosts that share a home.
 pub(crate) fn serve(program: &Program, settings: &[&str]) -> Running {
@@ -43,7 +47,18 @@ impl Crib {
 
     pub(crate) fn on(program: Program, settings: &[&str]) -> Self {
         let running = serve(&program, settings);
-        Self { program, running, calls: 0 }
+        Self { program, running, settings: settings.iter().map(ToString::to_string).collect(), calls: 0 }
+    }
+
+    /// Ends the host at once, as a crash does.
+    pub(crate) fn kill(&mut self) {
+        self.running.child.kill().and_then(|()| self.running.child.wait()).expect("it ends");
+    }
+
+    /// The next host in the same home.
+    pub(crate) fn again(self) -> Self {
+        let settings: Vec<&str> = self.settings.iter().map(String::as_str).collect();
+        Self::on(self.program, &settings)
     }
 
     /// Calls a tool and returns its envelope.

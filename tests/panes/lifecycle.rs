@@ -117,13 +117,9 @@ fn panes_are_made_found_and_ended_within_their_limit() {
 }
 
 #[test]
-fn the_shared_pane_and_the_default_session_stay() {
+fn the_default_session_stays() {
     let mut crib = Crib::new();
     assert_eq!(crib.run("kept=here").0, 0);
-    for name in ["shared", "Shared", "default-pane"] {
-        let said = crib.failure("tmux-kill-pane", declared(json!({ "pane": name })));
-        assert_eq!(said, "denied: the shared pane stays", "`{name}`");
-    }
     let session = crib.program.session();
     for name in ["default", &session, "shared"] {
         let said = crib.failure("tmux-kill-session", declared(json!({ "session": name })));

@@ -4,7 +4,7 @@
 use crate::crib::{Crib, command};
 use serde_json::json;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use toolcrib_tests::{Program, eventually};
 
 /// The terminal of somebody who is attached, ended when it is dropped.
@@ -13,7 +13,7 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    fn attached_to(program: &Program) -> Self {
+    pub(crate) fn attached_to(program: &Program) -> Self {
         let person = Self { socket: program.path("person").display().to_string() };
         let attach = format!(
             "exec tmux -S {} attach -t ={}",
@@ -24,6 +24,12 @@ impl Person {
         eventually("the person is attached", || {
             program.tmux(&["list-clients", "-F", "#{client_control_mode}"]).lines().any(|mode| mode == "0")
         });
+        // Within its first second nobody can tell typing from attaching.
+        let clients = || program.tmux(&["list-clients", "-F", "#{client_control_mode} #{client_created}"]);
+        let came =
+            clients().lines().find_map(|line| line.strip_prefix("0 ")?.parse::<u64>().ok()).expect("they are there");
+        let now = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
+        eventually("a second has passed", || now() > came);
         person
     }
 
@@ -58,12 +64,12 @@ impl Person {
         person
     }
 
-    fn tmux(&self, arguments: &[&str]) -> String {
+    pub(crate) fn tmux(&self, arguments: &[&str]) -> String {
         let output = Command::new("tmux").args(["-S", &self.socket]).args(arguments).env_remove("TMUX").output();
         String::from_utf8_lossy(&output.expect("tmux is installed").stdout).into_owned()
     }
 
-    fn sees(&self) -> String {
+    pub(crate) fn sees(&self) -> String {
         self.tmux(&["capture-pane", "-p", "-t", "person"])
     }
 }
@@ -75,7 +81,7 @@ impl Drop for Person {
 }
 
 /// Calls until nobody counts as typing any more.
-fn once_quiet(crib: &mut Crib, text: &str) -> serde_json::Value {
+pub(crate) fn once_quiet(crib: &mut Crib, text: &str) -> serde_json::Value {
     let begin = Instant::now();
     loop {
         let answer = crib.call("run_shell", command(text));

@@ -1,10 +1,47 @@
 //! The same commands in every shell that a pane can have.
 
+#![expect(clippy::disallowed_methods, reason = "a test stops the server of its panes")]
+
 use crate::crib::{Crib, command};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
-use toolcrib_tests::{Program, eventually, skip};
+use toolcrib_tests::{Program, eventually, note_skip, skip};
+
+/// The shells that panes can have.
+pub(crate) const SHELLS: [&str; 4] = ["bash", "zsh", "dash", "ash"];
+
+/// Where a shell is. The ash is busybox's.
+pub(crate) fn path(shell: &str) -> Option<PathBuf> {
+    let name = if shell == "ash" { "busybox" } else { shell };
+    ["/bin", "/usr/bin"].iter().map(|directory| Path::new(directory).join(name)).find(|path| path.exists())
+}
+
+/// A program whose panes run this shell; none, and a line of the skip, where it is not installed.
+pub(crate) fn crib_with(shell: &str) -> Option<Crib> {
+    crib_started(shell, "")
+}
+
+/// The same, with a start-up file. Shells that read none have none.
+pub(crate) fn crib_started(shell: &str, startup: &str) -> Option<Crib> {
+    let Some(path) = path(shell) else {
+        note_skip(module_path!(), &format!("{shell} is not installed"));
+        return None;
+    };
+    let program = Program::with_panes();
+    program.write("home/.bashrc", startup);
+    program.write("home/.zshrc", startup);
+    let link = program.path("home").join(shell);
+    std::os::unix::fs::symlink(path, &link).expect("a link");
+    Some(Crib::on(program, &[&format!("tmux.default_shell=\"{}\"", link.display())]))
+}
+
+/// Sends a signal to a process.
+pub(crate) fn signal(process: &str, name: &str) {
+    let status = Command::new("kill").args(["-s", name, process]).status();
+    assert!(status.is_ok_and(|status| status.success()), "kill -s {name} {process}");
+}
 
 /// A program whose panes run this shell. zsh asks new users about a configuration, so there is one.
 fn crib(program: Program, shell: &str) -> Crib {

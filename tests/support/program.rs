@@ -11,7 +11,7 @@ use toolcrib::workspace::Workspace;
 /// `toolcrib` in a home of its own.
 pub struct Program {
     directory: TempDir,
-    panes: bool,
+    pub(crate) panes: bool,
 }
 
 /// `toolcrib` while it runs, with its stdin and stdout at hand.

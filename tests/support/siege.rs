@@ -49,6 +49,13 @@ impl Preparation {
         Self { program, arguments }
     }
 
+    /// Commands run in panes of a managed tmux, which ends with the siege.
+    #[must_use]
+    pub fn in_panes(mut self) -> Self {
+        self.program.panes = true;
+        self
+    }
+
     /// Adds a setting.
     #[must_use]
     pub fn set(mut self, setting: &str) -> Self {

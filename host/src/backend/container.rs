@@ -232,11 +232,8 @@ impl Way for Container {
                 Ok(_) => "was stopped".to_owned(),
                 Err(reason) => format!("cannot be looked at any more ({reason})"),
             };
-            return Failure::new(
-                Kind::OutcomeUnknown,
-                format!("container `{}` {what} while the command ran", self.name.0),
-            )
-            .hint("look whether it had its effect before you run it again");
+            return Failure::new(Kind::OutcomeUnknown, format!("container `{}` {what}", self.name.0))
+                .hint("look whether it had its effect before you run it again");
         }
     }
 

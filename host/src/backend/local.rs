@@ -3,7 +3,8 @@
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
 use super::{
-    Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, environment, files, spawn, tree,
+    Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, spawn,
+    tree,
 };
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{ReadPath, Resolved, Surroundings, Wanted, WritePath, canonical};
@@ -34,12 +35,13 @@ impl Local {
         tree::become_subreaper();
         let environment = environment::build(std::env::vars_os(), &[], None);
         let has_tmux = spawn::find(OsStr::new("tmux"), &environment).is_ok();
+        let tmux = if has_tmux { TmuxThere::Yes } else { TmuxThere::No };
         let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
         let programs = std::env::split_paths(path.unwrap_or_default()).map(|entry| canonical(&directory.join(entry)));
         let program = std::env::current_exe().ok().map(|program| canonical(&program));
         let surroundings = Surroundings { home: canonical(&home), programs: programs.collect(), program };
         let workspace = Workspace::find(&directory, &home);
-        Self { facts: Arc::new(Facts { directory, home, own, has_tmux, workspace, surroundings }) }
+        Self { facts: Arc::new(Facts { directory, home, own, tmux, workspace, surroundings }) }
     }
 
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {

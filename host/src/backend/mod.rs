@@ -92,12 +92,23 @@ pub struct Facts {
     pub home: PathBuf,
     /// Where Toolcrib keeps files of its own.
     pub own: PathBuf,
-    /// tmux is on the `PATH` that commands get.
-    pub has_tmux: bool,
+    /// Whether commands can run in panes.
+    pub tmux: TmuxThere,
     /// What is worked on there; beyond this machine it is the directory where commands begin.
     pub workspace: Workspace,
     /// Where programs and the home are, by which it is known what runs later.
     pub surroundings: Surroundings,
+}
+
+/// Whether tmux can be used at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TmuxThere {
+    /// It is on the `PATH` that commands get.
+    Yes,
+    /// It is not.
+    No,
+    /// It is, but no directory can be written for its socket.
+    NoRoom,
 }
 
 /// What a file is that is to be replaced.

@@ -6,7 +6,7 @@
 mod files;
 mod runner;
 
-use super::{Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, finish};
+use super::{Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, finish};
 use crate::envelope::{Failure, Kind};
 use crate::marks::{Breaks, Scanner, State};
 use crate::policy::files::{ReadPath, Resolved, Surroundings, Wanted, WritePath};
@@ -27,6 +27,9 @@ use tokio::sync::{Mutex, OnceCell};
 
 /// How long a script of ours may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Statuses by which shells and engines tell that they executed nothing.
+const NOT_EXECUTABLE: i32 = 126;
+const NOT_FOUND: i32 = 127;
 /// Characters of the reason that is told when nothing could be started.
 const REASON_CHARS: usize = 300;
 
@@ -99,12 +102,16 @@ const LEFT: &str = r#"for f in $(grep -l -s -e "TOOLCRIB_CALL=$1" /proc/[0-9]*/e
     case "$1" in Z | X) ;; *) echo "$p" ;; esac
 done"#;
 
-/// Prints, each ended by NUL: where commands begin, home, a directory for files of our own, whether tmux is there, then without links the
-/// home and the directories of `PATH`.
+/// Prints, each ended by NUL: where commands begin, home, a directory for files of our own, how it is with tmux, then without links the home
+/// and the directories of `PATH`.
 const FACTS: &str = r#"own=${XDG_STATE_HOME:-$HOME/.local/state}/toolcrib
-[ -w "$own" ] || [ -w "${XDG_STATE_HOME:-$HOME}" ] || own=${TMPDIR:-/tmp}/toolcrib-$(id -u)
-tmux=
-command -v tmux >/dev/null 2>&1 && tmux=1
+room=1
+if ! [ -w "$own" ] && ! [ -w "${XDG_STATE_HOME:-$HOME}" ]; then
+    own=${TMPDIR:-/tmp}/toolcrib-$(id -u)
+    [ -w "$own" ] || [ -w "${TMPDIR:-/tmp}" ] || room=
+fi
+tmux=missing
+command -v tmux >/dev/null 2>&1 && tmux=${room:+there}
 printf '%s\0' "$(pwd -P)" "$HOME" "$own" "$tmux" "$(cd -P -- "$HOME" 2>/dev/null && pwd -P)"
 set -f
 IFS=:
@@ -262,6 +269,7 @@ async fn framed<W: Way>(
         stdout,
         stderr,
         said: Vec::new(),
+        greeted: Vec::new(),
         next: VecDeque::new(),
         may_leave,
         call,
@@ -318,14 +326,18 @@ impl<W: Way> Backend for Remote<W> {
             let mut path = || fields.next().filter(|field| !field.is_empty()).map(PathBuf::from);
             match (status, path(), path(), path()) {
                 (0, Some(directory), Some(home), Some(own)) => {
-                    let has_tmux = path().is_some();
+                    let tmux = match path() {
+                        Some(word) if word.as_os_str() == "there" => TmuxThere::Yes,
+                        Some(_) => TmuxThere::No,
+                        None => TmuxThere::NoRoom,
+                    };
                     let surroundings = Surroundings {
                         home: path().unwrap_or_else(|| home.clone()),
                         programs: fields.filter(|field| !field.is_empty()).map(PathBuf::from).collect(),
                         program: None,
                     };
                     let workspace = Workspace::at(directory.clone());
-                    Ok(Arc::new(Facts { directory, home, own, has_tmux, workspace, surroundings }))
+                    Ok(Arc::new(Facts { directory, home, own, tmux, workspace, surroundings }))
                 }
                 _ => Err(Failure::new(Kind::Unavailable, format!("{} does not say where it is", self.name()))
                     .hint("its shell needs HOME and a working directory")),
@@ -382,8 +394,10 @@ struct Framed<W: Way> {
     process: Option<Box<dyn Process>>,
     stdout: Scanner,
     stderr: Scanner,
-    /// What was said before the program began.
+    /// What was said before the program began, on standard error.
     said: Vec<u8>,
+    /// The same on standard output: an engine tells there that it found nothing to execute, and start-up files greet.
+    greeted: Vec<u8>,
     next: VecDeque<ProcessEvent>,
     /// What its processes are marked with.
     call: Option<String>,
@@ -411,7 +425,8 @@ impl<W: Way> Framed<W> {
                 Err(_) => None,
             };
             self.process = None;
-            let said = String::from_utf8_lossy(&self.said);
+            let is_told_by_status = self.said.is_empty() && matches!(status, Some(NOT_EXECUTABLE | NOT_FOUND));
+            let said = String::from_utf8_lossy(if is_told_by_status { &self.greeted } else { &self.said });
             return Err(self.way.refusal(&said, status).unwrap_or_else(|| unknown(self.way.name())));
         }
         Ok(())
@@ -422,6 +437,9 @@ impl<W: Way> Framed<W> {
         let Some(process) = &mut self.process else { return Ok(Some(-1)) };
         match process.next().await? {
             ProcessEvent::Stdout(bytes) => {
+                if self.stdout.state() == State::Before && self.greeted.len() < REASON_CHARS * 4 {
+                    self.greeted.extend_from_slice(&bytes);
+                }
                 let output = self.stdout.push(&bytes);
                 self.next.extend((!output.is_empty()).then_some(ProcessEvent::Stdout(output)));
             }

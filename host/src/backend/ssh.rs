@@ -398,7 +398,15 @@ impl Way for Ssh {
     }
 
     async fn terminal(&self, argv: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
-        let options = ["StrictHostKeyChecking=yes", "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes"];
+        // A link that is cut is noticed as soon as that of the master: see `FIRST`.
+        let options = [
+            "StrictHostKeyChecking=yes",
+            "ForwardAgent=no",
+            "ForwardX11=no",
+            "ClearAllForwardings=yes",
+            "ServerAliveInterval=3",
+            "ServerAliveCountMax=2",
+        ];
         let mut ssh: Vec<OsString> = ["ssh", "-t"].map(OsString::from).into();
         ssh.extend(options.into_iter().flat_map(|option| ["-o".into(), option.into()]));
         ssh.extend(self.config_file.iter().flat_map(|file| ["-F".into(), file.into()]));

@@ -203,7 +203,7 @@ async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<sh
         End::Exited(exit_code) => {
             let left = process.left_running().await;
             let absence = match &scope.panes {
-                Panes::Managed(tmux) if plan.wants_pane => tmux.absence(),
+                Panes::Managed(tmux) if plan.wants_pane => tmux.absence().await.unwrap_or_default(),
                 Panes::Managed(_) | Panes::Own(_) | Panes::None => None,
             };
             let notices = (!left.is_empty()).then(|| left_running(&left)).into_iter().chain(absence).collect();

@@ -17,7 +17,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
-/// How long a client may take to attach.
+/// How long a client may take to attach, and a server to answer: one that has been stopped, or lies behind a link that fell silent, does
+/// not tell so.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a client may take to leave.
@@ -85,7 +86,7 @@ impl Client {
 
     /// Runs one command. An error is tmux's own word.
     pub(super) async fn command(&self, line: &str) -> Result<Result<String, String>, Failure> {
-        Ok(self.ask(line, false)?.await.map_err(|_| gone())?.text)
+        Ok(answer(self.ask(line, false)?).await?.text)
     }
 
     /// Runs one command that must succeed.
@@ -99,7 +100,7 @@ impl Client {
         let mut said: [Said; N] = std::array::from_fn(|_| Said::default());
         let mut failed = None;
         for (said, asked) in said.iter_mut().zip(asked) {
-            let Answer { time, text } = asked?.await.map_err(|_| gone())?;
+            let Answer { time, text } = answer(asked?).await?;
             match text {
                 Ok(text) => *said = Said { time, text },
                 Err(reason) => failed = failed.or(Some(reason)),
@@ -110,7 +111,7 @@ impl Client {
 
     /// Runs a command that runs others, such as `if-shell`. Returns what the first of them said.
     pub(super) async fn run_nested(&self, line: &str) -> Result<String, Failure> {
-        let Answer { text, .. } = self.ask(line, true)?.await.map_err(|_| gone())?;
+        let Answer { text, .. } = answer(self.ask(line, true)?).await?;
         text.map_err(|reason| screen::said(&reason))
     }
 
@@ -253,6 +254,17 @@ async fn follow(mut process: Box<dyn Process>, shared: Arc<Shared>) {
                 return;
             }
         }
+    }
+}
+
+async fn answer(asked: oneshot::Receiver<Answer>) -> Result<Answer, Failure> {
+    match tokio::time::timeout(PATIENCE, asked).await {
+        Ok(answer) => answer.map_err(|_| gone()),
+        Err(_) => Err(Failure::new(
+            Kind::Unavailable,
+            format!("the tmux server did not answer within {} s", PATIENCE.as_secs()),
+        )
+        .hint("it may have been stopped; try again when it answers")),
     }
 }
 

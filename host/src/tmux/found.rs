@@ -4,9 +4,9 @@
 //! finds it again by its marks.
 
 use super::Tmux;
+use super::condition::is_shell;
 use super::names::{self, SHARED};
 use super::server::{FIELD, run_to_end};
-use super::wrapper::Shell;
 use crate::envelope::Failure;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -170,7 +170,7 @@ impl FoundPane {
                 let command = fields.nth(1).unwrap_or_default().to_owned();
                 self.left_behind = !hosts.contains(&client);
                 // A host that ended took its sign along or not; with a shell in the foreground its command is over.
-                let is_over = self.left_behind && Shell::named(&self.program).is_some();
+                let is_over = self.left_behind && is_shell(&self.program);
                 self.left_behind &= !is_over;
                 self.command = Some(command).filter(|_| !is_over);
             }

@@ -3,15 +3,20 @@
 //! - `control.rs` reads and writes tmux's control mode, `client.rs` keeps one such client a session;
 //! - `server.rs` brings up the server and sessions, `names.rs` says what is ours, `found.rs` what is there;
 //! - `pane.rs` finds, makes and ends panes, `screen.rs` looks at one and types into it, `run.rs` runs a command in one, with the wrapper
-//!   of `wrapper.rs`;
+//!   of `wrapper.rs`: `hold.rs` says whose a pane is, `condition.rs` what it is doing, `line.rs` empties the line at its prompt, `look.rs`
+//!   asks the kernel where nothing else tells;
 //! - `own.rs` is the pane that this program was started in, where nothing is managed.
 //!
 //! The server is ours alone: its socket lies in a directory of mode 0700, and it reads no configuration of the user's. What may be done
 //! at all is decided before, in `policy/`.
 
 mod client;
+mod condition;
 mod control;
 mod found;
+mod hold;
+mod line;
+mod look;
 mod names;
 mod own;
 mod pane;
@@ -24,11 +29,11 @@ mod wrapper;
 pub use found::{Found, FoundPane};
 pub use own::OwnPane;
 pub(crate) use pane::{Pane, Place, Selector};
-pub(crate) use run::{Ended, Run};
+pub(crate) use run::{Begun, Ended, Run};
 pub(crate) use screen::{Input, View};
 pub use version::Version;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, TmuxThere};
 use crate::config::Config;
 use crate::envelope::Failure;
 use crate::workspace::Workspace;
@@ -61,7 +66,7 @@ impl Panes {
     pub async fn managed(&self) -> Result<Option<&Arc<Tmux>>, Failure> {
         match self {
             Self::Managed(tmux) if tmux.is_there().await? => Ok(Some(tmux)),
-            Self::Managed(tmux) if tmux.is_demanded => Err(server::no_tmux(tmux.backend.name())),
+            Self::Managed(tmux) if tmux.is_demanded => Err(tmux.unusable().await?),
             Self::Managed(_) | Self::Own(_) | Self::None => Ok(None),
         }
     }
@@ -115,13 +120,32 @@ pub(crate) struct Session {
     client_pid: String,
     /// Files of staged commands, where the shells of the panes run.
     directory: String,
-    /// That place, when it is elsewhere.
+    /// Where that is.
+    place: Arc<dyn Backend>,
+    /// The same, when it is elsewhere.
     inside: Option<Arc<dyn Backend>>,
-    /// Who works in a pane just now, in this process; how many commands its shell has not taken up.
-    turns: std::sync::Mutex<HashMap<u32, Arc<Mutex<u32>>>>,
+    /// Who works in a pane just now, in this process.
+    turns: std::sync::Mutex<HashMap<u32, Arc<Mutex<Turn>>>>,
     /// Panes by name, as they were found last.
-    known: std::sync::Mutex<HashMap<String, (u32, wrapper::Shell)>>,
+    known: std::sync::Mutex<HashMap<String, u32>>,
 }
+
+/// What this process knows of a pane that it works in.
+struct Turn {
+    /// How many commands its shell has not taken up.
+    attempts: u32,
+    /// It is known where the cursor stands at the prompt behind the last command.
+    is_settled: Arc<AtomicBool>,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self { attempts: 0, is_settled: Arc::new(true.into()) }
+    }
+}
+
+/// What is said of a pane that was known and is not there any more.
+const GONE: &str = "the pane is gone";
 
 impl Tmux {
     /// Prepares the managed tmux of a backend; nothing is started yet. `session` takes the place of the workspace's own; the workspace of
@@ -210,7 +234,7 @@ impl Tmux {
     ///
     /// When the backend cannot be reached.
     pub async fn is_there(&self) -> Result<bool, Failure> {
-        Ok(self.backend.facts().await?.has_tmux)
+        Ok(self.backend.facts().await?.tmux == TmuxThere::Yes)
     }
 
     /// What is to be said of a session that is not attached to yet; that takes a trip to the backend.
@@ -220,10 +244,28 @@ impl Tmux {
         (!is_open).then(|| format!("attaching to the tmux session `{name}` on {}", self.backend.name()))
     }
 
+    /// Where its server is, for people.
+    pub(crate) fn place(&self) -> &str {
+        self.backend.name()
+    }
+
     /// What is to be said, once, when there is no tmux.
-    pub(crate) fn absence(&self) -> Option<String> {
+    pub(crate) async fn absence(&self) -> Result<Option<String>, Failure> {
         let is_told = self.has_told.swap(true, Ordering::Relaxed);
-        (!is_told).then(|| format!("{} has no tmux, so commands run as plain processes there", self.backend.name()))
+        if is_told {
+            return Ok(None);
+        }
+        let why = self.unusable().await?.message;
+        Ok(Some(format!("{why}, so commands run as plain processes there")))
+    }
+
+    /// Why commands cannot run in panes.
+    async fn unusable(&self) -> Result<Failure, Failure> {
+        let name = self.backend.name();
+        Ok(match self.backend.facts().await?.tmux {
+            TmuxThere::Yes | TmuxThere::No => server::no_tmux(name),
+            TmuxThere::NoRoom => server::no_room(name),
+        })
     }
 
     /// The directory where relative paths of file tools begin, if a pane is in another one.
@@ -250,7 +292,7 @@ impl Session {
     }
 
     /// The turn of a pane; calls of this host take it one after the other.
-    fn turn(&self, pane: u32) -> Arc<Mutex<u32>> {
+    fn turn(&self, pane: u32) -> Arc<Mutex<Turn>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(pane).or_default().clone()
     }
 }

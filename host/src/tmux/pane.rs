@@ -1,12 +1,11 @@
 //! Panes: found by name or id, made, ended.
 
+use super::condition::Prompt;
 use super::control::quoted;
 use super::names::{self, SHARED};
-use super::run::GONE;
 use super::screen::{self, Input, View};
 use super::server::FIELD;
-use super::wrapper::Shell;
-use super::{Session, Tmux};
+use super::{GONE, Session, Tmux};
 use crate::envelope::Failure;
 use crate::policy::shell::AdmittedAction;
 use std::sync::{Arc, PoisonError};
@@ -25,7 +24,6 @@ pub(crate) struct Pane {
     pub(super) session: Arc<Session>,
     pub(super) number: u32,
     pub(super) name: String,
-    pub(super) shell: Shell,
     /// It was made just now.
     pub(super) created: bool,
     pub(crate) notices: Vec<String>,
@@ -44,7 +42,6 @@ pub(crate) struct Place {
 struct Entry {
     number: u32,
     name: String,
-    shell: Shell,
     session: String,
     owner: String,
     workspace: String,
@@ -88,6 +85,7 @@ impl Pane {
 
     /// Types what a person or the settings admitted.
     pub(crate) async fn send(&self, input: &Input, _: &AdmittedAction) -> Result<(), Failure> {
+        self.session.client.run(&Prompt::touch(self.number)).await?;
         screen::send(&self.session.client, self.number, input).await
     }
 }
@@ -115,7 +113,7 @@ impl Tmux {
         let name = names::pane(selector.pane.as_deref())?;
         let (session, _, notices) = self.session(&session, self.is_default(&session).await?).await?;
         if let Some(entry) = session.panes().await?.into_iter().find(|entry| entry.name == name) {
-            return Ok(Pane { session, number: entry.number, name, shell: entry.shell, created: false, notices });
+            return Ok(Pane { session, number: entry.number, name, created: false, notices });
         }
         if name == SHARED {
             let mut pane = self.make(session, SHARED, notices).await?;
@@ -134,12 +132,12 @@ impl Tmux {
                 (self.session_name(selector.session.as_deref()).await?, names::pane(selector.pane.as_deref())?);
             let session = self.sessions.lock().await.get(&session).filter(|session| session.client.is_open()).cloned();
             let known = session.and_then(|session| Some((session.known(&name)?, session)));
-            if let Some(((number, shell), session)) = known {
-                return Ok(Pane { session, number, name, shell, created: false, notices: Vec::new() });
+            if let Some((number, session)) = known {
+                return Ok(Pane { session, number, name, created: false, notices: Vec::new() });
             }
         }
         let pane = self.find(selector).await?;
-        pane.session.learn(&pane.name, Some((pane.number, pane.shell)));
+        pane.session.learn(&pane.name, Some(pane.number));
         Ok(pane)
     }
 
@@ -164,7 +162,7 @@ impl Tmux {
         let entry =
             entries(&all).find(|entry| entry.number == number && entry.is_of(&self.owner, home)).ok_or_else(missing)?;
         let (session, _, notices) = self.session(&entry.session, false).await?;
-        Ok(Pane { session, number, name: entry.name, shell: entry.shell, created: false, notices })
+        Ok(Pane { session, number, name: entry.name, created: false, notices })
     }
 
     /// Makes a pane, or finds it.
@@ -174,7 +172,7 @@ impl Tmux {
         let (session, _, notices) = self.session(&session, self.is_default(&session).await?).await?;
         let panes = session.panes().await?;
         if let Some(entry) = panes.iter().find(|entry| entry.name == name) {
-            return Ok(Pane { session, number: entry.number, name, shell: entry.shell, created: false, notices });
+            return Ok(Pane { session, number: entry.number, name, created: false, notices });
         }
         if panes.len() as u64 >= self.max_panes {
             let message =
@@ -206,12 +204,18 @@ impl Tmux {
     /// Ends a pane.
     pub(crate) async fn kill_pane(&self, selector: &Selector, _: &AdmittedAction) -> Result<Pane, Failure> {
         let pane = self.find(selector).await?;
-        if pane.is_shared() {
-            return Err(Failure::denied("the shared pane stays")
-                .hint("stop what runs in it with send-keys `C-c`, or end another pane"));
+        let (client, number) = (&pane.session.client, pane.number);
+        if !pane.is_shared() {
+            client.run(&format!("kill-pane -t %{number}")).await?;
+            return Ok(pane);
         }
-        pane.session.client.run(&format!("kill-pane -t %{}", pane.number)).await?;
-        Ok(pane)
+        // Commands land in this one when they name none, so there always is one.
+        client.run(&format!("respawn-pane -k -t %{number}")).await?;
+        for option in ["@toolcrib_holder", Prompt::OPTION] {
+            client.run(&format!("set-option -pu -t %{number} {option}")).await?;
+        }
+        let notices = vec!["the shared pane has a new shell: its state and what ran in it are lost".into()];
+        Ok(Pane { notices, ..pane })
     }
 
     /// In a window of its own, so that every pane is wide.
@@ -219,7 +223,6 @@ impl Tmux {
         let target = quoted(format!("{}:", session.id));
         // New panes run the shell that the session was made with.
         let shell = session.client.run(&format!("show-options -qv -t {target} @toolcrib_program")).await?;
-        let kind = session.client.run(&format!("show-options -qv -t {target} @toolcrib_kind")).await?;
         let made = session
             .client
             .run(&format!(
@@ -229,20 +232,17 @@ impl Tmux {
             ))
             .await?;
         let number = number(&made).ok_or_else(|| Failure::failed(format!("tmux made no pane: {made}")))?;
-        for (option, value) in [("@toolcrib_pane", name), ("@toolcrib_shell", &kind)] {
-            session.client.run(&format!("set-option -p -t %{number} {option} {}", quoted(value))).await?;
-        }
-        let shell = Shell::of(&kind);
-        Ok(Pane { session, number, name: name.to_owned(), shell, created: true, notices })
+        session.client.run(&format!("set-option -p -t %{number} @toolcrib_pane {}", quoted(name))).await?;
+        Ok(Pane { session, number, name: name.to_owned(), created: true, notices })
     }
 }
 
 impl Session {
-    fn known(&self, name: &str) -> Option<(u32, Shell)> {
+    fn known(&self, name: &str) -> Option<u32> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
     }
 
-    fn learn(&self, name: &str, pane: Option<(u32, Shell)>) {
+    fn learn(&self, name: &str, pane: Option<u32>) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match pane {
             Some(pane) => _ = known.insert(name.to_owned(), pane),
@@ -262,7 +262,6 @@ fn list(scope: &str) -> String {
         "#{pane_id}",
         "#{pane_dead}",
         "#{@toolcrib_pane}",
-        "#{@toolcrib_shell}",
         "#{@toolcrib_session}",
         "#{@toolcrib_owner}",
         "#{@toolcrib_workspace}",
@@ -274,13 +273,13 @@ fn list(scope: &str) -> String {
 fn entries(listed: &str) -> impl Iterator<Item = Entry> {
     listed.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split(FIELD).collect();
-        let [id, dead, name, shell, session, owner, workspace] = fields[..] else { return None };
+        let [id, dead, name, session, owner, workspace] = fields[..] else { return None };
         // One that a person split off has no name; it is theirs, and counts for nothing. A dead one stays where somebody wants to see it.
         if name.is_empty() || dead == "1" {
             return None;
         }
         let [name, session, owner, workspace] = [name, session, owner, workspace].map(str::to_owned);
-        Some(Entry { number: number(id)?, name, shell: Shell::of(shell), session, owner, workspace })
+        Some(Entry { number: number(id)?, name, session, owner, workspace })
     })
 }
 

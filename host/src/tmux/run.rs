@@ -1,22 +1,26 @@
 //! A command in a pane: wait for the pane's turn, stage the text, type one line, follow the output to the mark of its end.
 //!
-//! One command at a time a pane, across processes: the holder stands in an option of the pane, set by test-and-set.
+//! What a shell does that gives no mark any more is asked in `look.rs`.
 
-use super::Session;
 use super::client::{Output, Said};
+use super::condition::{self, Condition};
 use super::control::quoted;
+use super::hold::Hold;
+use super::line::settle;
+use super::look::Doing;
 use super::pane::Pane;
 use super::server::FIELD;
-use super::wrapper::{self, Files, Shell};
+use super::wrapper::{self, Files};
+use super::{Session, Turn};
 use crate::backend::Backend;
 use crate::envelope::{Failure, Kind, duration};
 use crate::marks::{Breaks, Scanner, State};
 use crate::policy::shell::AdmittedCommand;
-use crate::quote::word;
 use crate::scope::random_id;
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
@@ -25,23 +29,22 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 const TURN: Duration = Duration::from_secs(30);
 /// How often a pane that another host holds is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// What a pane runs until its shell is there, and how long that may take to change.
-const STARTING: &str = "tmux";
+/// How long a pane may take to change what it runs, while its shell is not there.
 const A_MOMENT: Duration = Duration::from_millis(5);
-/// A person who typed so many seconds ago may go on typing.
-const PERSON_SECONDS: u64 = 2;
 /// How long a shell may take to begin with what was typed, whatever the wait is; a new one first reads its start-up files.
 const BEGIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10);
 /// How long a shell that has opened the file of a command may take to tell so.
 const LAST_MOMENT: Duration = Duration::from_millis(20);
-/// How often a pane is looked at while its command runs: nothing tells of one that was given another process.
+/// How long a shell may take to start a program.
+const STARTS: Duration = Duration::from_millis(50);
+/// How long the mark of an end may be on its way when the shell waits already.
+const LATE_MARK: Duration = Duration::from_millis(200);
+/// How often a pane is looked at while its command runs: nothing tells of one that was given another process, or that lost a mark.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
+/// How many of these looks pass before the kernel is asked where panes lead elsewhere: whether a shell is in the foreground is not seen.
+const LOOKS_ELSEWHERE: u32 = 5;
 /// The file of a command that is not to run any more.
 const NOTHING: &str = "return 0\n";
-/// What is said of a pane that was known and is not there any more.
-pub(super) const GONE: &str = "the pane is gone";
-/// Characters of a command by which others learn what holds a pane.
-const TOLD_CHARS: usize = 80;
 
 /// A command that runs in a pane.
 pub(crate) struct Run {
@@ -51,33 +54,32 @@ pub(crate) struct Run {
     shown: String,
     /// None once the command has ended.
     following: Option<Following>,
+    is_interrupted: AtomicBool,
 }
 
-/// The sign of this call on a pane, taken off when it is dropped.
-struct Hold {
-    session: Arc<Session>,
-    number: u32,
-    nonce: String,
+/// A command that a pane's shell has begun with.
+pub(crate) struct Begun {
+    pub(crate) run: Run,
+    /// Where it runs.
+    pub(crate) directory: String,
+    pub(crate) notices: Vec<String>,
 }
 
 struct Following {
     output: Output,
     /// The process of the pane, as it was when the command was typed.
     pid: String,
+    /// When the command was typed, by the server's clock.
+    began: u64,
+    files: Files,
     look_after: Interval,
+    looks: u32,
     scanner: Scanner,
     /// What came with the first mark.
     early: Vec<u8>,
     /// The pane is this call's as long as these live: among hosts, and within this one.
     _hold: Hold,
-    turn: OwnedMutexGuard<u32>,
-}
-
-/// What is written for a shell to read.
-struct Staged<'s> {
-    command: &'s AdmittedCommand,
-    nonce: &'s str,
-    attempt: u32,
+    turn: OwnedMutexGuard<Turn>,
 }
 
 /// What a command in a pane does.
@@ -88,25 +90,24 @@ pub(crate) enum Ended {
     Exited(i32),
 }
 
-/// What a pane is doing, as one answer of tmux tells.
-struct Condition {
-    /// Client and nonce of who holds it, and the command's beginning.
-    holder: String,
-    in_mode: bool,
-    alternate: bool,
-    program: String,
-    /// The shell that the pane was made with.
-    made_with: Shell,
-    /// The process that the pane runs: another one after it was respawned.
-    pid: String,
-    directory: String,
-    /// Seconds since a person last typed at the session.
-    typed_ago: u64,
+/// How it stands with a command whose mark has not come.
+enum Standing {
+    Runs,
+    /// The pane ended, or was given another process.
+    Gone,
+    /// The shell is done with it.
+    Over,
 }
 
 impl Pane {
-    /// Starts a command; returns it when the pane's shell has begun with it. Waits for the pane's turn within `wait`.
-    pub(crate) async fn run(&self, command: &AdmittedCommand, wait: Duration) -> Result<(Run, String), Failure> {
+    /// Starts a command; returns it when the pane's shell has begun with it. Waits for the pane's turn within `wait`. Says by `is_typed`
+    /// from when on it may run.
+    pub(crate) async fn run(
+        &self,
+        command: &AdmittedCommand,
+        wait: Duration,
+        is_typed: &AtomicBool,
+    ) -> Result<Begun, Failure> {
         let patience = wait.min(TURN);
         let deadline = Instant::now() + patience;
         let turn = tokio::time::timeout_at(deadline, self.session.turn(self.number).lock_owned()).await;
@@ -116,9 +117,12 @@ impl Pane {
         };
         let hold = Hold { session: self.session.clone(), number: self.number, nonce: random_id() };
         let begun = Instant::now();
-        let Condition { pid, directory, .. } = self.hold(&hold.nonce, command, *turn, deadline, patience).await?;
+        let files = self.session.files(self.number, turn.attempts);
+        let (condition, discarded) = self.hold(&hold, command, &turn, &files, deadline, patience).await?;
         let patience = wait.saturating_sub(begun.elapsed()).clamp(*BEGIN.start(), *BEGIN.end());
-        Ok((self.begin(hold, turn, pid, patience).await?, directory))
+        is_typed.store(true, Ordering::Release);
+        let run = self.begin(hold, turn, files, &condition, patience).await?;
+        Ok(Begun { run, directory: condition.directory, notices: discarded.into_iter().collect() })
     }
 
     /// The directory in which the pane's program is just now. None where that cannot be known: in a pane that leads elsewhere, or whose
@@ -139,71 +143,74 @@ impl Pane {
         }
     }
 
-    /// Becomes the pane's holder, stages the command, and finds the pane ready for it.
+    /// Becomes the pane's holder, stages the command, and finds the pane ready for it. Returns what is to be said of a line that stood
+    /// there.
     async fn hold(
         &self,
-        nonce: &str,
+        hold: &Hold,
         command: &AdmittedCommand,
-        attempt: u32,
+        turn: &Turn,
+        files: &Files,
         deadline: Instant,
         patience: Duration,
-    ) -> Result<Condition, Failure> {
+    ) -> Result<(Condition, Option<String>), Failure> {
         let (session, number) = (&self.session, self.number);
-        let me = session.holder(nonce);
-        // Sets nothing where something is set: test and set in one.
-        let sign = quoted(format!("{me} {}", told(command.text())));
-        let hold = format!("set-option -q -o -p -t %{number} @toolcrib_holder {sign}");
-        let staged = Staged { command, nonce, attempt };
-        let mut shell = self.shell;
-        let mut condition = session.stage(number, hold.clone(), &staged, shell).await?;
-        loop {
-            if condition.is_held_by(&me) && condition.program == STARTING && Instant::now() < deadline {
+        let script = |leaves_alternate| wrapper::script(command.text(), &hold.nonce, files, leaves_alternate);
+        let (sign, set, plain) = (hold.sign(), hold.set(command.text()), script(false));
+        let condition = loop {
+            let condition = session.stage(number, set.clone(), &plain, files).await?;
+            if condition.is_held_by(&sign) {
+                if !condition.is_starting() || Instant::now() > deadline {
+                    break condition;
+                }
                 tokio::time::sleep(A_MOMENT).await;
-            } else if condition.is_held_by(&me) {
-                ready(self, &condition)?;
-                unmoved(self, &condition, command)?;
-                // A shell that was left open in the pane may be of another kind.
-                let wanted = condition.shell();
-                if condition.in_mode {
-                    // There, keys are the mode's commands.
-                    session.client.run(&format!("send-keys -X -t %{number} cancel")).await?;
-                }
-                if wanted == shell {
-                    return Ok(condition);
-                }
-                shell = wanted;
             } else if Instant::now() + LOOK_AGAIN > deadline {
                 return Err(held(self, condition.command(), patience));
-            } else if session.is_stale(number, &condition).await? {
-                session.client.run_nested(&free(number, condition.sign())).await?;
-            } else {
+            } else if !session.free_stale(number, &condition).await? {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
-            condition = session.stage(number, hold.clone(), &staged, shell).await?;
+        };
+        condition.check_ready(self)?;
+        unmoved(self, &condition, command)?;
+        if condition.looks_back() {
+            session.client.run(&format!("send-keys -X -t %{number} cancel")).await?;
         }
+        let discarded = self.empty_line(&condition, turn.is_settled.load(Ordering::Acquire), deadline).await?;
+        if condition.alternate {
+            session.stage(number, set, &script(true), files).await?;
+        }
+        Ok((condition, discarded))
     }
 
     /// Types the line that sources what was staged, and waits until the shell has begun with it.
     async fn begin(
         &self,
         hold: Hold,
-        turn: OwnedMutexGuard<u32>,
-        pid: String,
+        turn: OwnedMutexGuard<Turn>,
+        files: Files,
+        condition: &Condition,
         patience: Duration,
     ) -> Result<Run, Failure> {
         let (session, number) = (self.session.clone(), self.number);
         let output = session.client.watch(number);
         let scanner = Scanner::new(&hold.nonce, Breaks::Doubled);
-        let keys = |keys: &str| format!("send-keys -t %{number} {keys}");
-        let line = format!("-l -- {}", quoted(wrapper::line(&session.files(number, &session.client_pid, *turn))));
-        let typed = [keys("C-u"), keys(&line), keys("Enter")];
+        let line = format!("send-keys -t %{number} -l -- {}", quoted(wrapper::line(&files)));
+        // Enter is CR, which is no end of a line where the terminal leaves it as it is (`stty raw`).
+        let typed = [line, format!("send-keys -t %{number} C-j")];
         let mut look_after = tokio::time::interval_at(Instant::now() + LOOK_AFTER, LOOK_AFTER);
         look_after.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (pid, began) = (condition.pid.clone(), condition.now);
         // From here on the command may run, whoever still waits for it.
-        let following = Following { output, pid, look_after, scanner, early: Vec::new(), _hold: hold, turn };
-        let mut run = Run { session, number, shown: self.shown(), following: Some(following) };
+        let early = Vec::new();
+        let following =
+            Following { output, pid, began, files, look_after, looks: 0, scanner, early, _hold: hold, turn };
+        let shown = self.shown();
+        let mut run =
+            Run { session, number, shown, following: Some(following), is_interrupted: AtomicBool::new(false) };
         run.session.client.run_all(typed).await?;
         if let Ok(begun) = tokio::time::timeout(patience, run.begun()).await {
+            let process = run.following.as_ref().and_then(|following| following.scanner.process());
+            run.session.keep_process(number, process);
             return begun.map(|()| run);
         }
         if !run.give_up().await {
@@ -213,26 +220,6 @@ impl Pane {
         Err(Failure::new(Kind::Busy, message)
             .hint("look with capture-pane what it shows; end that with send-keys `C-c`, or use another pane"))
     }
-}
-
-/// Refuses a pane in which something else reads what is typed.
-fn ready(pane: &Pane, condition: &Condition) -> Result<(), Failure> {
-    let busy = |message: String| Failure::new(Kind::Busy, message);
-    if condition.typed_ago < PERSON_SECONDS {
-        return Err(busy(format!("somebody is typing at session `{}`", pane.session.name))
-            .hint("try again when they have stopped, or use another session"));
-    }
-    let program = &condition.program;
-    if condition.alternate {
-        return Err(busy(format!("`{program}` fills the screen of pane {}", pane.shown()))
-            .hint("leave it with send-keys (`q`, `C-c`), or use another pane"));
-    }
-    // What a pane runs that leads elsewhere is the way there.
-    if pane.session.inside.is_none() && Shell::named(program).is_none() {
-        return Err(busy(format!("`{program}` runs in pane {} and would read the command", pane.shown()))
-            .hint("end it with send-keys `C-c` or `C-d`, or use another pane"));
-    }
-    Ok(())
 }
 
 /// Refuses a pane whose directory is not the one that a person was shown: what ran before may have changed it.
@@ -254,48 +241,6 @@ fn held(pane: &Pane, command: &str, patience: Duration) -> Failure {
         .hint("wait for it, look with capture-pane, end it with send-keys `C-c`, or use another pane")
 }
 
-impl Condition {
-    /// From what the server said.
-    fn read(number: u32, [condition, program, directory, people]: [Said; 4]) -> Result<Self, Failure> {
-        // What stands last may hold anything; other such text has an answer of its own.
-        let mut fields = condition.text.splitn(7, FIELD).map(str::to_owned);
-        let mut field = || fields.next().unwrap_or_default();
-        // Asked for a pane that is gone, the server says nothing, or speaks of another one; a dead one may stay on the screen.
-        let is_there = field() == format!("%{number}") && field() == "0";
-        if !is_there {
-            return Err(Failure::failed(GONE));
-        }
-        let (in_mode, alternate, made_with) = (field() == "1", field() == "1", Shell::of(&field()));
-        let (pid, holder) = (field(), field());
-        let typed = people.text.lines().filter_map(|line| line.strip_prefix("0 ")?.parse::<u64>().ok()).max();
-        let typed_ago = typed.map_or(u64::MAX, |typed| people.time.saturating_sub(typed));
-        let (program, directory) = (program.text, directory.text);
-        Ok(Self { holder, in_mode, alternate, program, made_with, pid, directory, typed_ago })
-    }
-
-    fn is_held_by(&self, sign: &str) -> bool {
-        self.sign() == sign
-    }
-
-    /// Client and nonce of the holder.
-    fn sign(&self) -> &str {
-        self.holder.match_indices(' ').nth(1).map_or(&self.holder, |(end, _)| &self.holder[..end])
-    }
-
-    /// What the holder runs.
-    fn command(&self) -> &str {
-        self.holder.get(self.sign().len()..).unwrap_or_default().trim()
-    }
-
-    /// The shell that reads what is typed: the pane's own, or one that was left open in it.
-    fn shell(&self) -> Shell {
-        match self.program.as_str() {
-            "sh" => self.made_with,
-            program => Shell::named(program).unwrap_or(self.made_with),
-        }
-    }
-}
-
 impl Run {
     /// Waits until the shell has begun with the command.
     async fn begun(&mut self) -> Result<(), Failure> {
@@ -304,24 +249,14 @@ impl Run {
             if following.scanner.state() != State::Before {
                 return Ok(());
             }
-            let piece = following.next().await;
-            let output = self.take(piece).await?;
-            if let Some(following) = self.following.as_mut() {
-                following.early = output;
+            match following.next().await {
+                Some(piece) if piece.is_empty() => match following.standing(&self.session, self.number).await {
+                    Standing::Runs | Standing::Over => {}
+                    Standing::Gone => return Err(self.never_begun()),
+                },
+                Some(piece) => following.early = following.scanner.push(&piece),
+                None => return Err(self.lost()),
             }
-        }
-    }
-
-    async fn take(&mut self, piece: Option<Vec<u8>>) -> Result<Vec<u8>, Failure> {
-        match piece {
-            Some(piece) if piece.is_empty() => {
-                self.check_present().await?;
-                Ok(Vec::new())
-            }
-            Some(piece) => {
-                Ok(self.following.as_mut().map(|following| following.scanner.push(&piece)).unwrap_or_default())
-            }
-            None => Err(self.lost()),
         }
     }
 
@@ -334,14 +269,48 @@ impl Run {
                 return Ok(Ended::Output(early));
             }
             if let State::Ended(status) = following.scanner.state() {
-                self.following = None;
+                self.end();
                 return Ok(Ended::Exited(status));
             }
-            let piece = following.next().await;
-            let output = self.take(piece).await?;
-            if !output.is_empty() {
-                return Ok(Ended::Output(output));
+            let Some(piece) = following.next().await else { return Err(self.lost()) };
+            if !piece.is_empty() {
+                following.early = following.scanner.push(&piece);
+                continue;
             }
+            match following.standing(&self.session, self.number).await {
+                Standing::Runs => {}
+                Standing::Gone => return Err(self.lost()),
+                Standing::Over => {
+                    let has_mark = following.has_late_mark().await;
+                    let early = std::mem::take(&mut following.early);
+                    if has_mark {
+                        following.early = early;
+                    } else if !early.is_empty() {
+                        return Ok(Ended::Output(early));
+                    } else {
+                        return self.over();
+                    }
+                }
+            }
+        }
+    }
+
+    /// The shell is done with the command, and no mark told how it ended.
+    fn over(&mut self) -> Result<Ended, Failure> {
+        self.end();
+        let interrupted = self.is_interrupted.load(Ordering::Acquire).then_some(INTERRUPTED);
+        interrupted.map(Ended::Exited).ok_or_else(|| {
+            let message =
+                format!("the shell of pane {} is at its prompt, and did not tell how the command ended", self.shown);
+            Failure::new(Kind::OutcomeUnknown, message)
+                .hint("look with capture-pane whether it had its effect before you run it again; the pane is free")
+        })
+    }
+
+    /// The pane is free for the next command.
+    fn end(&mut self) {
+        if let Some(following) = self.following.take() {
+            following.end(self.session.clone(), self.number);
         }
     }
 
@@ -357,6 +326,7 @@ impl Run {
 
     /// Presses C-c.
     pub(crate) async fn interrupt(&self) {
+        self.is_interrupted.store(true, Ordering::Release);
         self.session.interrupt(self.number).await;
     }
 
@@ -365,17 +335,12 @@ impl Run {
         self.session.pane_id(self.number)
     }
 
-    async fn check_present(&self) -> Result<(), Failure> {
-        let Some(following) = &self.following else { return Err(self.lost()) };
-        if self.session.has(self.number, &following.pid).await {
-            return Ok(());
-        }
-        if following.scanner.state() == State::Before {
-            let message = format!("the shell of pane {} ended before it took up the command", self.shown);
-            return Err(Failure::new(Kind::Unavailable, message)
-                .hint("call again; its start-up files may end it: mend them, or set `default_shell` under [tmux]"));
-        }
-        Err(self.lost())
+    /// A pane that ends takes along what it printed last: nobody can say whether the command ran.
+    fn never_begun(&self) -> Failure {
+        let message = format!("the shell of pane {} ended before it told that it took up the command", self.shown);
+        Failure::new(Kind::OutcomeUnknown, message).hint(
+            "look whether it had its effect before you run it again; start-up files that end the shell have to be mended, or set `default_shell` under [tmux]",
+        )
     }
 
     fn lost(&self) -> Failure {
@@ -396,20 +361,59 @@ impl Drop for Run {
 }
 
 impl Following {
-    /// The next piece of output; an empty one when it is time to look whether the pane is still there, none when the server is gone.
+    /// The next piece of output; an empty one when it is time to look how it stands with the pane, none when the server is gone.
     async fn next(&mut self) -> Option<Vec<u8>> {
         tokio::select! {
             biased;
             piece = self.output.next() => piece,
-            _ = self.look_after.tick() => Some(Vec::new()),
+            _ = self.look_after.tick() => {
+                self.looks += 1;
+                Some(Vec::new())
+            }
         }
+    }
+
+    /// How it stands, as far as the server and the kernel know.
+    async fn standing(&mut self, session: &Session, number: u32) -> Standing {
+        let asked = format!(
+            "display-message -p -t %{number} '#{{pane_dead}}{FIELD}#{{pane_pid}}{FIELD}#{{pane_current_command}}'"
+        );
+        let Ok(Ok(said)) = session.client.command(&asked).await else { return Standing::Gone };
+        let Some(program) = said.strip_prefix(&format!("0{FIELD}{}{FIELD}", self.pid)) else { return Standing::Gone };
+        let is_worth_asking = match session.inside {
+            Some(_) => self.looks.is_multiple_of(LOOKS_ELSEWHERE),
+            None => condition::is_shell(program),
+        };
+        let process = self.scanner.process().filter(|_| self.scanner.state() == State::Running && is_worth_asking);
+        let Some(process) = process else { return Standing::Runs };
+        match session.look_at_shell(number, process).await {
+            Ok(Doing::Waits) => Standing::Over,
+            Ok(Doing::Runs | Doing::Unknown) | Err(_) => Standing::Runs,
+        }
+    }
+
+    /// Takes in what is on its way; true when the mark of the end is among it.
+    async fn has_late_mark(&mut self) -> bool {
+        let end = Instant::now() + LATE_MARK;
+        while let Ok(Some(piece)) = tokio::time::timeout_at(end, self.output.next()).await {
+            let output = self.scanner.push(&piece);
+            self.early.extend(output);
+        }
+        matches!(self.scanner.state(), State::Ended(_))
+    }
+
+    /// Gives the pane free; when its prompt has come, its place is kept for the next command.
+    fn end(self, session: Arc<Session>, number: u32) {
+        let Self { output, began, mut turn, .. } = self;
+        turn.is_settled = Arc::default();
+        tokio::spawn(settle(session, number, output, began, turn.is_settled.clone()));
     }
 
     /// Takes the text from a line that the shell may read at any time; false when it has begun with it by then.
     async fn give_up(&mut self, session: &Session, number: u32) -> bool {
-        session.unstage(number, *self.turn).await;
+        session.write(number, NOTHING, &self.files).await;
         // The line may still be read: the next command gets another file.
-        *self.turn += 1;
+        self.turn.attempts += 1;
         let last_moment = Instant::now() + LAST_MOMENT;
         while self.scanner.state() == State::Before
             && let Ok(Some(piece)) = tokio::time::timeout_at(last_moment, self.output.next()).await
@@ -421,6 +425,9 @@ impl Following {
     }
 }
 
+/// The status of a command that an interrupt ended.
+const INTERRUPTED: i32 = 130;
+
 /// Waits for the end of a command that nobody waits for any more, or of its pane. One that the shell has not begun with is given up.
 async fn watch_over(mut following: Following, session: Arc<Session>, number: u32) {
     if following.scanner.state() == State::Before {
@@ -431,63 +438,61 @@ async fn watch_over(mut following: Following, session: Arc<Session>, number: u32
     }
     while !matches!(following.scanner.state(), State::Ended(_)) {
         match following.next().await {
-            Some(piece) if piece.is_empty() && !session.has(number, &following.pid).await => return,
+            Some(piece) if piece.is_empty() => match following.standing(&session, number).await {
+                Standing::Runs => {}
+                Standing::Gone => return,
+                Standing::Over => break,
+            },
             Some(piece) => _ = following.scanner.push(&piece),
             None => return,
         }
     }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.session.release(self.number, &self.nonce);
-    }
+    following.end(session, number);
 }
 
 impl Session {
-    /// The pane is still there, alive, and runs the process that it ran.
-    async fn has(&self, number: u32, pid: &str) -> bool {
-        let asked = format!("display-message -p -t %{number} '#{{pane_dead}}{FIELD}#{{pane_pid}}'");
-        matches!(self.client.command(&asked).await, Ok(Ok(said)) if said == format!("0{FIELD}{pid}"))
-    }
-
+    /// Presses C-c. A shell that is about to start a program takes it for itself, and goes on when that has ended; then it is pressed once
+    /// more, and never twice for one program: many take a second one for an order to give up at once.
     async fn interrupt(&self, number: u32) {
-        let _ = self.client.run(&format!("send-keys -t %{number} C-c")).await;
-    }
-
-    /// How this host's client signs a pane that it holds.
-    fn holder(&self, nonce: &str) -> String {
-        format!("{} {nonce}", self.client_pid)
+        let (press, front) = (
+            format!("send-keys -t %{number} C-c"),
+            format!("display-message -p -t %{number} '#{{pane_current_command}}'"),
+        );
+        let Ok([before, _]) = self.client.run_all([front.clone(), press.clone()]).await else { return };
+        if !condition::is_shell(&before.text) {
+            return;
+        }
+        tokio::time::sleep(STARTS).await;
+        if self.client.run(&front).await.is_ok_and(|after| !condition::is_shell(&after)) {
+            let _ = self.client.run(&press).await;
+        }
     }
 
     /// What a pane is doing.
     async fn condition(&self, number: u32) -> Result<Condition, Failure> {
-        Condition::read(number, self.client.run_all(self.asked(number)).await?)
+        Condition::read(number, self.client.run_all(Condition::asked(self, number)).await?)
     }
 
     /// Tries to hold the pane and writes the file of a command, in one go: the server writes it, so that no process has to be started.
     /// It is this client's own; a pane that somebody else holds is not touched by it.
-    async fn stage(&self, number: u32, hold: String, staged: &Staged<'_>, shell: Shell) -> Result<Condition, Failure> {
-        let files = self.files(number, &self.client_pid, staged.attempt);
-        let script = wrapper::script(shell, staged.command.text(), staged.nonce, &files);
-        let [condition, program, directory, people] = self.asked(number);
+    async fn stage(&self, number: u32, hold: String, script: &str, files: &Files) -> Result<Condition, Failure> {
+        let [condition, program, directory, people] = Condition::asked(self, number);
         if let Some(inside) = &self.inside {
-            write_inside(&**inside, &files, &script).await?;
+            write_inside(&**inside, files, script).await?;
             let [_, condition, program, people] = self.client.run_all([hold, condition, program, people]).await?;
             return Condition::read(number, [condition, program, Said::default(), people]);
         }
-        let [set, save, delete] = self.written(number, &script, &files);
+        let [set, save, delete] = self.written(number, script, files);
         let lines = [hold, condition, program, directory, people, set, save, delete];
         let [_, condition, program, directory, people, ..] = self.client.run_all(lines).await?;
         Condition::read(number, [condition, program, directory, people])
     }
 
-    /// Takes the command from the file that was staged last.
-    async fn unstage(&self, number: u32, attempt: u32) {
-        let files = self.files(number, &self.client_pid, attempt);
+    /// Writes the file of a command anew.
+    async fn write(&self, number: u32, script: &str, files: &Files) {
         match &self.inside {
-            Some(inside) => _ = write_inside(&**inside, &files, NOTHING).await,
-            None => _ = self.client.run_all(self.written(number, NOTHING, &files)).await,
+            Some(inside) => _ = write_inside(&**inside, files, script).await,
+            None => _ = self.client.run_all(self.written(number, script, files)).await,
         }
     }
 
@@ -501,55 +506,15 @@ impl Session {
         ]
     }
 
-    fn asked(&self, number: u32) -> [String; 4] {
-        let fields = [
-            "#{pane_id}",
-            "#{pane_dead}",
-            "#{pane_in_mode}",
-            "#{alternate_on}",
-            "#{@toolcrib_shell}",
-            "#{pane_pid}",
-            "#{@toolcrib_holder}",
-        ];
-        let fields = fields.join(&FIELD.to_string());
-        let ask = |format: &str| format!("display-message -p -t %{number} '{format}'");
-        let people = format!("list-clients -t {} -F '#{{client_control_mode}} #{{client_activity}}'", quoted(&self.id));
-        [ask(&fields), ask("#{pane_current_command}"), ask("#{pane_current_path}"), people]
+    /// The files of this client's commands in a pane, after so many attempts that its shell has not taken up.
+    fn files(&self, number: u32, attempts: u32) -> Files {
+        let script = format!("{}{}-{attempts}", self.scripts(number), self.client_pid);
+        Files { script, library: format!("{}/{}", self.directory, wrapper::library_name()) }
     }
 
-    /// The holder's client is gone, and so is its command.
-    async fn is_stale(&self, number: u32, condition: &Condition) -> Result<bool, Failure> {
-        // What is no sign of ours goes into no script.
-        let Some((client, nonce)) = parse_sign(condition.sign()) else { return Ok(true) };
-        let clients = self.client.run("list-clients -F '#{client_pid}'").await?;
-        if clients.lines().any(|pid| pid == client) {
-            return Ok(false);
-        }
-        // What the wrapper wrote last; asked through the server, so that it is the pane's machine that is asked.
-        let files = self.files(number, client, 0);
-        if let Some(inside) = &self.inside {
-            let arguments = [nonce, &files.state].map(OsString::from);
-            return Ok(inside.run_script(r#"grep -q -e "^$1 running" -- "$2""#, &arguments).await?.0 != 0);
-        }
-        let check = format!("grep -q -e '^{nonce} running' -- {}", word(&files.state));
-        let asked = format!(
-            "if-shell {} 'set-option -p -t %{number} @toolcrib_runs 1' 'set-option -p -t %{number} @toolcrib_runs 0'",
-            quoted(check)
-        );
-        self.client.run_nested(&asked).await?;
-        let runs = self.client.run(&format!("display-message -p -t %{number} '#{{@toolcrib_runs}}'")).await?;
-        Ok(runs == "0")
-    }
-
-    /// Gives the pane free for the next command.
-    fn release(&self, number: u32, nonce: &str) {
-        self.client.post_nested(&free(number, &self.holder(nonce)));
-    }
-
-    /// The files of a client's commands in a pane, after so many that its shell has not taken up.
-    fn files(&self, number: u32, client: &str, attempt: u32) -> Files {
-        let file = |what| format!("{}/{what}-{number}-{client}", self.directory);
-        Files { script: format!("{}-{attempt}", file("t")), state: file("s") }
+    /// How the files of all clients' commands in a pane begin.
+    pub(super) fn scripts(&self, number: u32) -> String {
+        format!("{}/t-{number}-", self.directory)
     }
 }
 
@@ -559,44 +524,5 @@ async fn write_inside(inside: &dyn Backend, files: &Files, script: &str) -> Resu
     match inside.run_script("umask 077; printf %s \"$2\" >\"$1\"", &arguments).await? {
         (0, _) => Ok(()),
         _ => Err(Failure::new(Kind::Unavailable, format!("`{}` cannot be written on {}", files.script, inside.name()))),
-    }
-}
-
-/// Client and nonce of a sign. Any program in the pane can write something else in its place.
-fn parse_sign(sign: &str) -> Option<(&str, &str)> {
-    let (client, nonce) = sign.split_once(' ')?;
-    let is_sign =
-        client.bytes().all(|byte| byte.is_ascii_digit()) && nonce.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_sign.then_some((client, nonce))
-}
-
-/// Takes a holder's sign off a pane, if it is still there; what is no sign goes whatever it is.
-fn free(number: u32, sign: &str) -> String {
-    if parse_sign(sign).is_none() {
-        return format!("set-option -pu -t %{number} @toolcrib_holder");
-    }
-    format!(
-        "if-shell -F -t %{number} {} 'set-option -pu -t %{number} @toolcrib_holder'",
-        quoted(format!("#{{m:{sign}*,#{{@toolcrib_holder}}}}"))
-    )
-}
-
-/// The beginning of a command, by which others learn what holds a pane.
-fn told(command: &str) -> String {
-    command.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(TOLD_CHARS).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_sign_reaches_no_script_and_no_format() {
-        assert_eq!(parse_sign("42 0af9"), Some(("42", "0af9")));
-        assert!(free(3, "42 0af9").starts_with("if-shell -F -t %3 "));
-        for odd in ["", "42", "42 x", "4x 0a", "42 0a'; touch owned; '", "42 #(touch owned)", "#(x) 0a"] {
-            assert_eq!(parse_sign(odd), None, "{odd}");
-            assert_eq!(free(3, odd), "set-option -pu -t %3 @toolcrib_holder", "{odd}");
-        }
     }
 }

@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::control::quoted;
 use super::screen::said;
-use super::{Session, Tmux, Version};
+use super::{Session, Tmux, Version, wrapper};
 use crate::backend::{Backend, Finished, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
 use crate::{quote, sanitize};
@@ -20,8 +20,8 @@ const SOCKET_PATH: usize = 107;
 pub(super) const FIELD: char = '|';
 
 /// Makes directory, server and session, as far as they are not there. Arguments: directory, session, owner, the workspace's default session,
-/// where its shells begin, shell, most sessions of the workspace, and where panes lead elsewhere the command line for that and the kind of the
-/// shell there.
+/// where its shells begin, shell, most sessions of the workspace, where panes lead elsewhere the command line for that, or nothing; the file
+/// of what shells read once, and its text.
 ///
 /// A session is known by its marks, as people rename them. Its environment is this host's own, not that of whoever started the server: the
 /// server starts with nothing but what it needs itself, and each session is given the rest. The directory is entered, not named to tmux, which
@@ -40,6 +40,7 @@ if [ -n "$(find "$dir" -prune \( -perm -020 -o -perm -002 \))" ]; then
 fi
 chmod 700 -- "$dir" || exit 11
 find "$dir" -name '[ts]-*' -mtime +1 -exec rm -f {} + 2>/dev/null
+[ -s "$9" ] || { printf %s "${10}" >"$9.$$" && mv -f -- "$9.$$" "$9" ; }
 program=$8
 if [ -n "$program" ]; then
     shell=/bin/sh
@@ -49,10 +50,6 @@ elif [ -z "$shell" ]; then
 fi
 case ${shell##*/} in bash | zsh | dash | ash | sh) ;; *) echo "unknown $shell" ; shell=/bin/sh ;; esac
 [ -x "$shell" ] || { echo "missing $shell" ; shell=/bin/sh ; }
-kind=${shell##*/}
-[ "$kind" != sh ] || kind=$(readlink -f /bin/sh) kind=${kind##*/}
-case $kind in bash | zsh) ;; *) kind=posix ;; esac
-kind=${9:-$kind}
 shell=${program:-$shell}
 listed() {
     tmux -S "$dir/socket" list-sessions -F '#{@toolcrib_owner}|#{@toolcrib_workspace}|#{@toolcrib_session}|#{session_id}' 2>/dev/null
@@ -87,8 +84,8 @@ if [ -z "$id" ]; then
         set-option -t "=$session:" @toolcrib_managed 1 \; set-option -t "=$session:" @toolcrib_owner "$owner" \; \
         set-option -t "=$session:" @toolcrib_session "$session" \; \
         set-option -t "=$session:" @toolcrib_workspace "$workspace" \; \
-        set-option -t "=$session:" @toolcrib_program "$shell" \; set-option -t "=$session:" @toolcrib_kind "$kind" \; \
-        set-option -p -t "=$session:" @toolcrib_pane shared \; set-option -p -t "=$session:" @toolcrib_shell "$kind" 2>&1) &&
+        set-option -t "=$session:" @toolcrib_program "$shell" \; \
+        set-option -p -t "=$session:" @toolcrib_pane shared 2>&1) &&
         echo made
     # Another host may have been quicker.
     id=$(find_it)
@@ -106,9 +103,10 @@ const SHELL_INSIDE: &str =
     r#"command -v bash || case $(readlink -f /bin/sh) in */bash) echo /bin/bash ;; *) echo /bin/sh ;; esac"#;
 /// Becomes that shell, as a login shell.
 const BECOME_SHELL: &str = r#"PAGER=cat GIT_PAGER=cat; export PAGER GIT_PAGER; exec "$0" -l"#;
-/// Makes a directory that is this user's alone.
+/// Makes a directory that is this user's alone, with a file in it of what shells read once.
 const PRIVATE_DIRECTORY: &str = r#"umask 077
-mkdir -p -- "$1" && [ ! -L "$1" ] && [ -O "$1" ] && chmod 700 -- "$1""#;
+mkdir -p -- "$1" && [ ! -L "$1" ] && [ -O "$1" ] && chmod 700 -- "$1" || exit 1
+[ -s "$2" ] || { printf %s "$3" >"$2.$$" && mv -f -- "$2.$$" "$2" ; }"#;
 
 /// What bringing up a session told.
 struct Up {
@@ -181,9 +179,11 @@ impl Tmux {
             return Err(Failure::new(Kind::Unavailable, message).hint("set XDG_STATE_HOME to a shorter path"));
         }
         let (most, home) = (self.max_sessions.to_string(), self.home().await?);
-        let (program, kind) = self.program_inside().await?;
+        let program = self.program_inside().await?;
+        let library = format!("{state}/{}", wrapper::library_name());
+        let text = wrapper::library(&library);
         let before = ["/bin/sh", "-c", BRING_UP, "sh", &state, name, &self.owner, &home.session].map(OsString::from);
-        let behind = [&self.shell, &most, &program, &kind].map(OsString::from);
+        let behind = [&self.shell, &most, &program, &library, &text].map(OsString::from);
         let argv = before.into_iter().chain([home.root.clone().into()]).chain(behind).collect();
         let (status, stdout, stderr) = run_to_end(&*self.backend, argv).await?;
         match status {
@@ -216,24 +216,24 @@ impl Tmux {
         }
     }
 
-    /// The command line by which panes lead elsewhere, and the kind of the shell there; both empty where they do not.
-    async fn program_inside(&self) -> Result<(String, String), Failure> {
-        let Some(inside) = &self.inside else { return Ok(Default::default()) };
+    /// The command line by which panes lead elsewhere; empty where they do not.
+    async fn program_inside(&self) -> Result<String, Failure> {
+        let Some(inside) = &self.inside else { return Ok(String::new()) };
         let (_, shell) = inside.run_script(SHELL_INSIDE, &[]).await?;
         let shell = String::from_utf8_lossy(&shell).trim().to_owned();
-        let kind = if shell.ends_with("/bash") { "bash" } else { "posix" };
         let argv = inside.terminal(["/bin/sh", "-c", BECOME_SHELL, &shell].map(OsString::from).into()).await?;
-        let program = String::from_utf8(quote::words(&argv)).map_err(|_| {
+        String::from_utf8(quote::words(&argv)).map_err(|_| {
             Failure::new(Kind::Unavailable, format!("the way to {} is no text, so tmux cannot use it", inside.name()))
-        })?;
-        Ok((program, kind.into()))
+        })
     }
 
     /// The directory of staged commands, where the shells of the panes run.
     async fn staged(&self) -> Result<String, Failure> {
         let Some(inside) = &self.inside else { return self.state().await };
         let own = inside.facts().await?.own.join("panes").display().to_string();
-        match inside.run_script(PRIVATE_DIRECTORY, &[OsString::from(&own)]).await? {
+        let library = format!("{own}/{}", wrapper::library_name());
+        let arguments = [&own, &library, &wrapper::library(&library)].map(OsString::from);
+        match inside.run_script(PRIVATE_DIRECTORY, &arguments).await? {
             (0, _) => Ok(own),
             _ => Err(Failure::new(
                 Kind::Unavailable,
@@ -259,6 +259,7 @@ impl Tmux {
             generation,
             client_pid: client_pid.to_owned(),
             directory: self.staged().await?,
+            place: self.inside.as_ref().unwrap_or(&self.backend).clone(),
             inside: self.inside.clone(),
             turns: std::sync::Mutex::default(),
             known: std::sync::Mutex::default(),
@@ -303,6 +304,11 @@ pub(crate) async fn run_to_end(backend: &dyn Backend, argv: Vec<OsString>) -> Re
 
 pub(super) fn no_tmux(backend: &str) -> Failure {
     Failure::new(Kind::Unavailable, format!("{backend} has no tmux")).hint("install tmux there, or pass `--no-tmux`")
+}
+
+pub(super) fn no_room(backend: &str) -> Failure {
+    Failure::new(Kind::Unavailable, format!("{backend} has no directory that can be written for tmux"))
+        .hint("make HOME, XDG_STATE_HOME or TMPDIR there one that can be, or pass `--no-tmux`")
 }
 
 /// The notice for a login shell that panes do not use.

@@ -33,7 +33,7 @@ impl Tool for KillPane {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "To clean up a pane that `tmux-create-pane` made, when what runs in it is not needed any more.",
         when_not_to_use: "To stop a program and keep the pane, or to get rid of a pane that somebody else made: it is refused. \
-            A shared pane is protected.",
+            A shared pane gets a new shell instead.",
         disambiguation: "`send-keys` with `C-c` stops a program and leaves its pane; `tmux-kill-session` ends a session that \
             you made, all panes of it.",
         examples: &[

@@ -8,14 +8,17 @@ use crate::output::Captured;
 use crate::policy::approval::{Landing, Site};
 use crate::policy::shell::AdmittedCommand;
 use crate::scope::Scope;
-use crate::tmux::{Ended, Pane, Run, Selector, Tmux};
+use crate::tmux::{Begun, Ended, Pane, Run, Selector, Tmux};
 use async_trait::async_trait;
 use serde_json::json;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
 /// How long a command that was interrupted may take to end.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
+/// How long the trip there may take beside the wait, until the command runs.
+const TRIP: Duration = Duration::from_secs(2);
 /// What every result of a pane says.
 const ONE_STREAM: &str = "in a pane stdout and stderr are one stream: `stdout` holds both";
 
@@ -68,23 +71,7 @@ pub(super) async fn run(
 ) -> Result<shell::Outcome, Failure> {
     let _waiting = scope.clock.waiting();
     let tmux = target.tmux;
-    let started = async {
-        let mut pane = match target.found.lock().await.take() {
-            Some(pane) => pane,
-            None => target.find().await?,
-        };
-        let mut run = pane.run(command, plan.wait).await;
-        if run.as_ref().is_err_and(|failure| pane.is_gone(failure)) {
-            pane = target.find().await?;
-            run = pane.run(command, plan.wait).await;
-        }
-        let (run, directory) = run?;
-        Ok::<_, Failure>((run, directory, pane.notices))
-    };
-    let (mut run, directory, mut notices) = tokio::select! {
-        started = started => started?,
-        () = scope.cancel.cancelled() => return Err(Failure::cancelled()),
-    };
+    let Begun { mut run, directory, mut notices } = start(command, &target, plan.wait).await?;
     if plan.dispatch {
         return Ok(shell::Outcome::Dispatched(run.pane()));
     }
@@ -108,19 +95,57 @@ pub(super) async fn run(
         Ok(End::TimedOut) => {
             let message = format!("timed out waiting for the command after {}; it runs on", duration(plan.wait));
             let failure = Failure::new(Kind::TimedOut, message)
-                .hint("look with capture-pane how it fares, end it with send-keys `C-c`");
+                .hint("look at its progress with capture-pane, end it with send-keys `C-c`");
             Err(with_output(failure, &run, stdout).await)
         }
         Ok(End::Cancelled) => {
-            run.interrupt().await;
-            let ended = tokio::time::timeout(AFTER_INTERRUPT, to_end(&mut run, &mut stdout)).await;
+            let ended = async {
+                run.interrupt().await;
+                to_end(&mut run, &mut stdout).await;
+            };
+            let ended = tokio::time::timeout(AFTER_INTERRUPT, ended).await;
             let failure = Failure::cancelled();
             let failure =
-                if ended.is_ok() { failure } else { failure.hint("it did not heed C-c and runs on in its pane") };
+                if ended.is_ok() { failure } else { failure.hint("it ignored C-c and still runs in its pane") };
             Err(with_output(failure, &run, stdout).await)
         }
         Ok(End::Lost(lost)) | Err(lost) => Err(with_output(lost, &run, stdout).await),
     }
+}
+
+/// Starts the command. Neither a server that has stopped nor a link that is lost holds a call up beyond its wait.
+async fn start(command: &AdmittedCommand, target: &Target<'_>, wait: Duration) -> Result<Begun, Failure> {
+    let is_typed = AtomicBool::new(false);
+    let started = async {
+        let mut pane = match target.found.lock().await.take() {
+            Some(pane) => pane,
+            None => target.find().await?,
+        };
+        let mut begun = pane.run(command, wait, &is_typed).await;
+        if begun.as_ref().is_err_and(|failure| pane.is_gone(failure)) {
+            pane = target.find().await?;
+            begun = pane.run(command, wait, &is_typed).await;
+        }
+        let mut begun = begun?;
+        begun.notices.splice(..0, pane.notices);
+        Ok::<_, Failure>(begun)
+    };
+    let scope = target.scope;
+    let lost = tokio::select! {
+        biased;
+        started = started => return started,
+        () = scope.cancel.cancelled() => return Err(Failure::cancelled()),
+        failure = scope.backend.lost() => failure,
+        () = tokio::time::sleep(wait + TRIP) => {
+            let place = target.tmux.place();
+            let message = format!("the tmux server on {place} did not answer within {}", duration(wait + TRIP));
+            Failure::new(Kind::OutcomeUnknown, message).hint("look whether it had its effect before you run it again")
+        }
+    };
+    if is_typed.load(Ordering::Acquire) {
+        return Err(lost);
+    }
+    Err(Failure::new(Kind::Unavailable, lost.message).hint("nothing was run; try again when it answers"))
 }
 
 async fn follow(run: &mut Run, wait: Duration, stdout: &mut Stream<'_>, scope: &Scope) -> Result<End, Failure> {

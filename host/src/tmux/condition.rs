@@ -1,0 +1,214 @@
+//! What a pane is doing, as tmux tells it in one answer, and whether a command may be typed into it.
+
+use super::client::Said;
+use super::control::quoted;
+use super::pane::Pane;
+use super::server::FIELD;
+use super::{GONE, Session};
+use crate::envelope::{Failure, Kind};
+
+/// What a pane runs until its shell is there.
+const STARTING: &str = "tmux";
+/// A person who typed so many seconds ago may go on typing.
+const PERSON_SECONDS: u64 = 2;
+/// A mode of tmux's that shows what was printed: leaving it disturbs nobody's work.
+const LOOKING_BACK: [&str; 2] = ["copy-mode", "view-mode"];
+/// Programs that read what is typed as a POSIX shell does.
+const SHELLS: [&str; 8] = ["bash", "zsh", "dash", "ash", "sh", "ksh", "mksh", "busybox"];
+
+/// What a pane is doing.
+pub(super) struct Condition {
+    /// Client and nonce of who holds it, and the command's beginning.
+    pub(super) holder: String,
+    /// The mode of tmux's that it is in; empty for none.
+    mode: String,
+    pub(super) alternate: bool,
+    program: String,
+    /// The process that the pane runs: another one after it was respawned.
+    pub(super) pid: String,
+    pub(super) directory: String,
+    /// Where the cursor stands.
+    pub(super) cursor: String,
+    /// Where it stood at the last prompt that was known to be empty, and when a line was typed there.
+    pub(super) prompt: Prompt,
+    /// When a person last typed at the session, and when one last typed or came; both in seconds since 1970, as the present is.
+    typed: Option<u64>,
+    active: Option<u64>,
+    pub(super) now: u64,
+}
+
+/// What is known of the last prompt.
+#[derive(Debug, PartialEq)]
+pub(super) enum Prompt {
+    /// Nothing was typed into the pane yet.
+    Fresh,
+    /// The cursor stood here when a line was typed, or could have been, at that time.
+    Was { cursor: String, time: u64 },
+    /// Keys were sent since.
+    Touched,
+}
+
+impl Prompt {
+    /// The option of a pane that keeps it, among all hosts.
+    pub(super) const OPTION: &str = "@toolcrib_prompt";
+    /// What stands there when keys were sent.
+    pub(super) const TOUCHED: &str = "touched";
+    /// The cursor's column, and whether something stands under it.
+    pub(super) const CURSOR: &str = "#{cursor_x}:#{?#{==:#{cursor_character}, },,#{?cursor_character,on,}}";
+
+    fn read(text: &str) -> Self {
+        match text.split_once(' ').map(|(cursor, time)| (cursor, time.parse())) {
+            Some((cursor, Ok(time))) => Self::Was { cursor: cursor.to_owned(), time },
+            _ if text.is_empty() => Self::Fresh,
+            _ => Self::Touched,
+        }
+    }
+}
+
+impl Condition {
+    /// What there is to ask.
+    pub(super) fn asked(session: &Session, number: u32) -> [String; 4] {
+        let fields = [
+            "#{pane_id}",
+            "#{pane_dead}",
+            "#{pane_mode}",
+            "#{alternate_on}",
+            "#{pane_pid}",
+            Prompt::CURSOR,
+            &format!("#{{{}}}", Prompt::OPTION),
+            "#{@toolcrib_holder}",
+        ];
+        let fields = fields.join(&FIELD.to_string());
+        let ask = |format: &str| format!("display-message -p -t %{number} '{format}'");
+        let people = format!(
+            "list-clients -t {} -F '#{{client_control_mode}} #{{client_created}} #{{client_activity}}'",
+            quoted(&session.id)
+        );
+        [ask(&fields), ask("#{pane_current_command}"), ask("#{pane_current_path}"), people]
+    }
+
+    /// From what the server said.
+    pub(super) fn read(number: u32, [condition, program, directory, people]: [Said; 4]) -> Result<Self, Failure> {
+        // What stands last may hold anything; other such text has an answer of its own.
+        let mut fields = condition.text.splitn(8, FIELD).map(str::to_owned);
+        let mut field = || fields.next().unwrap_or_default();
+        // Asked for a pane that is gone, the server says nothing, or speaks of another one; a dead one may stay on the screen.
+        let is_there = field() == format!("%{number}") && field() == "0";
+        if !is_there {
+            return Err(Failure::failed(GONE));
+        }
+        let (mode, alternate, pid, cursor) = (field(), field() == "1", field(), field());
+        let (prompt, holder) = (Prompt::read(&field()), field());
+        let people_active: Vec<(u64, u64)> = people.text.lines().filter_map(person).collect();
+        let active = people_active.iter().map(|(_, active)| *active).max();
+        // To attach is not to type.
+        let typed = people_active.iter().filter(|(came, active)| came != active).map(|(_, active)| *active).max();
+        let (program, directory, now) = (program.text, directory.text, people.time);
+        Ok(Self { holder, mode, alternate, program, pid, directory, cursor, prompt, typed, active, now })
+    }
+
+    pub(super) fn is_held_by(&self, sign: &str) -> bool {
+        self.sign() == sign
+    }
+
+    /// Client and nonce of the holder.
+    pub(super) fn sign(&self) -> &str {
+        self.holder.match_indices(' ').nth(1).map_or(&self.holder, |(end, _)| &self.holder[..end])
+    }
+
+    /// What the holder runs.
+    pub(super) fn command(&self) -> &str {
+        self.holder.get(self.sign().len()..).unwrap_or_default().trim()
+    }
+
+    /// Its shell is not there yet.
+    pub(super) fn is_starting(&self) -> bool {
+        self.program == STARTING
+    }
+
+    /// It shows what was printed before; there, keys are the mode's commands.
+    pub(super) fn looks_back(&self) -> bool {
+        LOOKING_BACK.contains(&self.mode.as_str())
+    }
+
+    /// Somebody may have begun a line that a command must not be typed behind. Before the prompt is settled, the cursor tells nothing.
+    /// Who came may have typed in the same second, and seconds are all that there is to compare.
+    pub(super) fn may_have_line(&self, is_settled: bool) -> bool {
+        match &self.prompt {
+            Prompt::Fresh => self.active.is_some(),
+            Prompt::Was { cursor, time } => {
+                is_settled && *cursor != self.cursor || self.active.is_some_and(|active| active >= *time)
+            }
+            Prompt::Touched => true,
+        }
+    }
+
+    /// What is said of a program that has the alternate screen.
+    pub(super) fn fills_screen(&self, pane: &Pane) -> Failure {
+        Failure::new(Kind::Busy, format!("`{}` fills the screen of pane {}", self.program, pane.shown()))
+            .hint("leave it with send-keys (`q`, `C-c`), or use another pane")
+    }
+
+    /// Refuses a pane in which something else reads what is typed.
+    pub(super) fn check_ready(&self, pane: &Pane) -> Result<(), Failure> {
+        let busy = |message: String| Failure::new(Kind::Busy, message);
+        let session = &pane.session;
+        if self.typed.is_some_and(|typed| self.now.saturating_sub(typed) < PERSON_SECONDS) {
+            return Err(busy(format!("somebody is typing at session `{}`", session.name))
+                .hint("try again when they have stopped, or use another session"));
+        }
+        if !self.mode.is_empty() && !self.looks_back() {
+            return Err(busy(format!("somebody has tmux's `{}` open in pane {}", self.mode, pane.shown()))
+                .hint("try again when they have left it (`q`), or use another pane"));
+        }
+        let program = &self.program;
+        // What a pane runs that leads elsewhere is the way there.
+        if session.inside.is_some() || is_shell(program) {
+            return Ok(());
+        }
+        if self.alternate {
+            return Err(self.fills_screen(pane));
+        }
+        Err(busy(format!("`{program}` runs in pane {} and would read the command", pane.shown()))
+            .hint("end it with send-keys `C-c` or `C-d`, or use another pane"))
+    }
+}
+
+/// A program of this name reads what is typed as a POSIX shell does.
+pub(super) fn is_shell(program: &str) -> bool {
+    program.trim_start_matches('-').rsplit('/').next().is_some_and(|name| SHELLS.contains(&name))
+}
+
+/// When the person of this client came and was last active. Hosts are clients in control mode.
+fn person(client: &str) -> Option<(u64, u64)> {
+    let (created, active) = client.strip_prefix("0 ")?.split_once(' ')?;
+    Some((created.parse().ok()?, active.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_no_people() {
+        for (client, expected) in [
+            ("0 100 107", Some((100, 107))),
+            ("0 100 100", Some((100, 100))),
+            ("1 100 107", None),
+            ("0 100", None),
+            ("", None),
+        ] {
+            assert_eq!(person(client), expected, "{client}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_record_of_a_prompt_is_no_empty_prompt() {
+        let was = |cursor: &str, time| Prompt::Was { cursor: cursor.into(), time };
+        assert_eq!(Prompt::read(""), Prompt::Fresh);
+        assert_eq!(Prompt::read("20: 1763800000"), was("20:", 1_763_800_000));
+        for odd in [Prompt::TOUCHED, "20: ", "20: x", " "] {
+            assert_eq!(Prompt::read(odd), Prompt::Touched, "{odd}");
+        }
+    }
+}

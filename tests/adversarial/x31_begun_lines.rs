@@ -1,0 +1,33 @@
+//! X-31: somebody begins a line at the prompt of a shared pane and leaves it there, the cursor anywhere, or an editor waiting for a key.
+//! Outcome: the next command runs alone; the line never runs, and what stood there is told.
+//! Switched off: the emptying of the line (`tmux/line.rs`): the command was appended, and the file that the line makes was there.
+
+use crate::exec::command;
+use serde_json::json;
+use toolcrib_tests::{Preparation, eventually};
+
+/// The only pane of a new server.
+const PANE: &str = "%0";
+
+#[test]
+fn a_begun_line_never_runs_with_the_next_command() {
+    let mut siege = Preparation::new().in_panes().begin();
+    for keys in [&[][..], &["C-a"], &["Escape"], &["M-1"], &["C-x"], &["C-q"], &["C-r"]] {
+        let record = || siege.program.tmux(&["show-options", "-pqv", "-t", PANE, "@toolcrib_prompt"]);
+        let column = || siege.program.tmux(&["display-message", "-p", "-t", PANE, "#{cursor_x}:"]);
+        eventually("the prompt is settled", || record().starts_with(column().trim()));
+        for key in ["true; touch ran #"].iter().chain(keys) {
+            let _ = siege.program.tmux(&["send-keys", "-t", PANE, key]);
+        }
+        let shown = || siege.program.tmux(&["capture-pane", "-p", "-t", PANE]);
+        eventually("it stands there", || shown().trim_end().contains("touch ran"));
+        let answer = siege.call("run_shell", command("echo alone"));
+        assert_eq!(answer["result"]["stdout"], "alone\n", "{keys:?}: {answer}");
+        assert!(!siege.program.path("work/ran").exists(), "{keys:?}: the line ran");
+        // A search shows something else in its place.
+        let said = format!("{}{}", answer["notices"], answer["result"]["notices"]);
+        assert!(said.contains("an unfinished line in the pane was discarded"), "{keys:?}: {said}");
+        assert_eq!(siege.call("run_shell", command("clear"))["result"]["exit_code"], json!(0));
+    }
+    siege.lift();
+}
