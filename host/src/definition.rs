@@ -236,6 +236,17 @@ fn describe(fault: &ValidationError<'_>, schema: &Value) -> String {
                 |wanted| format!("{} is none of: {}", fault.instance(), kind(wanted)),
             )
         }
+        ValidationErrorKind::Enum { options } => {
+            // `null` stands for an argument that is omitted.
+            let options = options.as_array().into_iter().flatten().filter(|option| !option.is_null());
+            let options: Vec<String> = options.map(ToString::to_string).collect();
+            let listed = match options.split_last() {
+                Some((last, [])) => last.clone(),
+                Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+                None => "nothing".into(),
+            };
+            format!("{} is not one of {listed}", fault.instance())
+        }
         _ => fault.to_string(),
     };
     let text = sanitize::line(&text).into_owned();

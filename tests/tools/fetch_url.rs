@@ -20,7 +20,7 @@ async fn a_page_comes_as_it_stands_or_as_text() {
     let raw = host.result("fetch_url", json!({ "url": url })).await;
     let expected = json!({ "url": url, "status": 200, "content_type": "text/html", "bytes": PAGE.len(), "text": PAGE });
     assert_eq!(raw, expected);
-    let text = host.result("fetch_url", json!({ "url": url, "as": "text", "why": "tides" })).await;
+    let text = host.result("fetch_url", json!({ "url": url, "as": "text" })).await;
     let table = url.replace("/page", "/table");
     assert_eq!(text["text"], format!("Tides\n\n# High water\n\nAt noon, see the table ({table})."));
 }

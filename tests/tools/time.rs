@@ -56,21 +56,63 @@ async fn the_calendar_is_that_of_the_system() {
     assert_eq!(system["stdout"], format!("{iso}|{rfc}\n"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_older_caller_may_name_a_form_and_a_reason() {
-    let now = TestHost::new().result("time", json!({ "format": "date", "why": "stamp a note" })).await;
-    assert_eq!(now["formatted"], now["date_utc"]);
+/// What `format` gives, and what the field with the same form says.
+async fn formatted(format: &str, field: &str) -> (String, String) {
+    let now = TestHost::new().result("time", json!({ "format": format })).await;
+    let field = &now[field];
+    let field = field.as_str().map_or_else(|| field.to_string(), str::to_owned);
+    (now["formatted"].as_str().expect("a form of the time").to_owned(), field)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_form_is_ignored_and_said() {
-    let envelope = TestHost::new().call("time", json!({ "format": "stardate" })).await.to_json();
-    assert_eq!(envelope["result"].get("formatted"), None);
-    insta::assert_json_snapshot!(envelope["notices"], @r#"
-    [
-      "`format` `stardate` is not known and was ignored; known are unix, unix_millis, unix_nanos, iso_8601, rfc_3339, iso_8601_millis, rfc_2822, date, time"
-    ]
-    "#);
+async fn format_epoch_is_seconds_since_1970() {
+    let (formatted, field) = formatted("epoch", "unix_seconds").await;
+    assert_eq!(formatted, field);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn format_epoch_ms_is_milliseconds_since_1970() {
+    let (formatted, field) = formatted("epoch_ms", "unix_millis").await;
+    assert_eq!(formatted, field);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn format_epoch_ns_is_nanoseconds_since_1970() {
+    let (formatted, field) = formatted("epoch_ns", "unix_nanos").await;
+    assert_eq!(formatted, field);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn format_iso_is_iso_8601() {
+    let (formatted, field) = formatted("iso", "iso_8601_utc").await;
+    assert_eq!(formatted, field);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn format_rfc2822_is_rfc_2822() {
+    let (formatted, field) = formatted("rfc2822", "rfc_2822_utc").await;
+    assert_eq!(formatted, field);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn format_date_is_the_date() {
+    let (formatted, field) = formatted("date", "date_utc").await;
+    assert_eq!(formatted, field);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn format_time_is_the_time_of_day() {
+    let (formatted, field) = formatted("time", "time_utc").await;
+    assert_eq!(formatted, field);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_that_is_none_of_the_seven_is_refused_with_their_names() {
+    let failure = TestHost::new().failure("time", json!({ "format": "stardate" })).await;
+    assert_eq!(failure.kind, Kind::InvalidArguments);
+    for name in ["epoch", "epoch_ms", "epoch_ns", "iso", "rfc2822", "date", "time"] {
+        assert!(failure.message.contains(&format!("\"{name}\"")), "{}", failure.message);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,11 +23,17 @@ fn without_nulls(mut schema: Value) -> Value {
 
 fn forbid_null(schema: &mut Value) {
     let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) else { return };
-    if types.iter().any(|one| one != "null") {
+    let is_null_alone = types.iter().all(|one| one == "null");
+    if !is_null_alone {
         types.retain(|one| one != "null");
     }
     if let [one] = types.as_slice() {
         schema["type"] = one.clone();
+    }
+    // An enum of nothing but null would be left without a value.
+    let values = schema.get_mut("enum").and_then(Value::as_array_mut).filter(|_| !is_null_alone);
+    if let Some(values) = values.filter(|values| values.iter().any(|value| !value.is_null())) {
+        values.retain(|value| !value.is_null());
     }
 }
 
@@ -215,11 +221,12 @@ mod tests {
     #[test]
     fn an_optional_argument_is_not_said_to_be_null() {
         let wait = json!({ "anyOf": [{ "type": ["boolean", "null"] }, { "type": "string" }] });
-        let schema = json!({ "properties": { "a": { "type": ["string", "null"] }, "b": wait, "c": { "type": ["string", "null"] }, "d": { "type": ["null"] } }, "required": ["c"] });
+        let schema = json!({ "properties": { "a": { "type": ["string", "null"] }, "b": wait, "c": { "type": ["string", "null"] }, "d": { "type": ["null"], "enum": [null] }, "e": { "type": ["string", "null"], "enum": ["x", null] } }, "required": ["c"] });
         let told = without_nulls(schema.clone());
         assert_eq!(told["properties"]["a"], json!({ "type": "string" }));
         assert_eq!(told["properties"]["b"], json!({ "anyOf": [{ "type": "boolean" }, { "type": "string" }] }));
         assert_eq!(told["properties"]["c"], schema["properties"]["c"]);
-        assert_eq!(told["properties"]["d"], json!({ "type": "null" }));
+        assert_eq!(told["properties"]["d"], json!({ "type": "null", "enum": [null] }));
+        assert_eq!(told["properties"]["e"], json!({ "type": "string", "enum": ["x"] }));
     }
 }

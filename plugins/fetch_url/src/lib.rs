@@ -23,13 +23,10 @@ struct Input {
     /// URL to get: absolute, `https` or `http`.
     url: String,
     /// `text` reads HTML as lines with links, without markup; `raw` (default) is the body as it stands.
-    #[serde(rename = "as")]
-    form: Option<Form>,
+    #[serde(default, rename = "as")]
+    form: Form,
     /// Character to start at; the notice of a truncated result names the one to go on with.
     offset: Option<u32>,
-    /// Older form: ignored.
-    #[expect(dead_code, reason = "callers of older versions state a reason, and reading needs none")]
-    why: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -73,13 +70,13 @@ impl Tool for FetchUrl {
     type Input = Input;
     type Output = Page;
 
-    fn call(Input { url, form, offset, .. }: Input) -> Result<Page> {
+    fn call(Input { url, form, offset }: Input) -> Result<Page> {
         let url = url.trim();
         if url.is_empty() {
             return Err(Failure::invalid("`url` is blank"));
         }
         let response = Request::get(url).header("accept", ACCEPT).limit(BODY_BYTES).send()?;
-        let (page, notices) = read(response, form.unwrap_or_default(), offset.unwrap_or(0));
+        let (page, notices) = read(response, form, offset.unwrap_or(0));
         notices.into_iter().for_each(notice);
         Ok(page)
     }

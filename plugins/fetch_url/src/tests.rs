@@ -18,9 +18,9 @@ fn text(content_type: Option<&str>, body: &[u8]) -> Option<String> {
 #[test]
 fn arguments_are_a_url_and_how_to_read_it() {
     let input = |json| serde_json::from_str::<Input>(json);
-    let full = input(r#"{"url": "https://example.com", "as": "text", "offset": 8000, "why": "to see"}"#).unwrap();
-    assert_eq!((full.url.as_str(), full.form, full.offset), ("https://example.com", Some(Form::Text), Some(8000)));
-    assert_eq!(input(r#"{"url": "x"}"#).unwrap().form, None);
+    let full = input(r#"{"url": "https://example.com", "as": "text", "offset": 8000}"#).unwrap();
+    assert_eq!((full.url.as_str(), full.form, full.offset), ("https://example.com", Form::Text, Some(8000)));
+    assert_eq!(input(r#"{"url": "x"}"#).unwrap().form, Form::Raw);
     for wrong in
         [r"{}", r#"{"url": "x", "as": "Text"}"#, r#"{"url": "x", "offset": -1}"#, r#"{"url": "x", "method": "PUT"}"#]
     {

@@ -14,9 +14,6 @@ struct Input {
     path: String,
     /// Byte to start at; the notice of a truncated result names the one to go on with.
     offset: Option<u64>,
-    /// Older form: ignored.
-    #[expect(dead_code, reason = "callers of older versions state a reason, and reading needs none")]
-    why: Option<String>,
 }
 
 impl Tool for ReadFile {
@@ -33,7 +30,7 @@ impl Tool for ReadFile {
     type Input = Input;
     type Output = String;
 
-    fn call(Input { path, offset, .. }: Input) -> Result<String> {
+    fn call(Input { path, offset }: Input) -> Result<String> {
         if path.trim().is_empty() {
             return Err(Failure::invalid("`path` is blank"));
         }

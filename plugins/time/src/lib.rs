@@ -2,18 +2,27 @@
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
-use toolcrib_sdk::{Guidance, JsonSchema, Result, Tool, notice, schemars};
+use toolcrib_sdk::{Guidance, JsonSchema, Result, Tool, schemars};
 
 struct Time;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Older form: names one form of the time to repeat as `formatted`. Not needed, every form is in the result.
-    format: Option<String>,
-    /// Older form: ignored.
-    #[expect(dead_code, reason = "callers of older versions state a reason, and nothing here needs one")]
-    why: Option<String>,
+    /// A form of the time to repeat as `formatted`; the result has all of them.
+    format: Option<Format>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    Epoch,
+    EpochMs,
+    EpochNs,
+    Iso,
+    Rfc2822,
+    Date,
+    Time,
 }
 
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
@@ -43,38 +52,29 @@ impl Tool for Time {
         when_not_to_use: "To measure how long a command takes, or to learn the clock or the time zone of a target.",
         disambiguation: "This is the clock of the machine that runs the tools. The clock of a container or of a remote \
             target is asked with `run_shell` and `date`.",
-        examples: &["{}"],
+        examples: &["{}", r#"{"format":"iso"}"#],
     };
     type Input = Input;
     type Output = Now;
 
-    fn call(input: Input) -> Result<Now> {
-        let mut now = render(OffsetDateTime::now_utc());
-        if let Some(wanted) = input.format {
-            let forms = now.forms();
-            now.formatted = forms.iter().find(|(name, _)| *name == wanted).map(|(_, text)| text.clone());
-            if now.formatted.is_none() {
-                let known = forms.map(|(name, _)| name).join(", ");
-                notice(format!("`format` `{wanted}` is not known and was ignored; known are {known}"));
-            }
-        }
-        Ok(now)
+    fn call(Input { format }: Input) -> Result<Now> {
+        let now = render(OffsetDateTime::now_utc());
+        let formatted = format.map(|format| now.formatted(format));
+        Ok(Now { formatted, ..now })
     }
 }
 
 impl Now {
-    fn forms(&self) -> [(&'static str, String); 9] {
-        [
-            ("unix", self.unix_seconds.to_string()),
-            ("unix_millis", self.unix_millis.to_string()),
-            ("unix_nanos", self.unix_nanos.to_string()),
-            ("iso_8601", self.iso_8601_utc.clone()),
-            ("rfc_3339", self.iso_8601_utc.clone()),
-            ("iso_8601_millis", self.iso_8601_millis_utc.clone()),
-            ("rfc_2822", self.rfc_2822_utc.clone()),
-            ("date", self.date_utc.clone()),
-            ("time", self.time_utc.clone()),
-        ]
+    fn formatted(&self, format: Format) -> String {
+        match format {
+            Format::Epoch => self.unix_seconds.to_string(),
+            Format::EpochMs => self.unix_millis.to_string(),
+            Format::EpochNs => self.unix_nanos.to_string(),
+            Format::Iso => self.iso_8601_utc.clone(),
+            Format::Rfc2822 => self.rfc_2822_utc.clone(),
+            Format::Date => self.date_utc.clone(),
+            Format::Time => self.time_utc.clone(),
+        }
     }
 }
 
@@ -155,13 +155,8 @@ mod tests {
 
     #[test]
     fn nanoseconds_stay_an_integer() {
-        let object = Time::call(Input { format: Some("unix_nanos".into()), why: None }).unwrap();
-        assert!(object.unix_nanos > 1 << 53);
-        assert_eq!(object.formatted, Some(object.unix_nanos.to_string()));
-    }
-
-    #[test]
-    fn an_unknown_format_is_ignored() {
-        assert_eq!(Time::call(Input { format: Some("stardate".into()), why: None }).unwrap().formatted, None);
+        let now = Time::call(Input { format: Some(Format::EpochNs) }).unwrap();
+        assert!(now.unix_nanos > 1 << 53);
+        assert_eq!(now.formatted, Some(now.unix_nanos.to_string()));
     }
 }

@@ -24,9 +24,6 @@ struct WebSearch;
 struct Input {
     /// What to search for, at most 500 characters; quotes and `site:` work as in a browser.
     query: String,
-    /// Older form: ignored.
-    #[expect(dead_code, reason = "callers of older versions state a reason, and searching needs none")]
-    why: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
@@ -63,7 +60,7 @@ impl Tool for WebSearch {
     type Input = Input;
     type Output = Found;
 
-    fn call(Input { query, .. }: Input) -> Result<Found> {
+    fn call(Input { query }: Input) -> Result<Found> {
         let query = encoded(query.trim())?;
         let request =
             Request::get(&format!("?q={query}")).header("user-agent", USER_AGENT).header("accept", "text/html");

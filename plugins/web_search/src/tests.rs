@@ -47,9 +47,7 @@ fn a_query_is_written_as_a_form_writes_it() {
 
 #[test]
 fn a_query_is_not_blank_and_not_too_long() {
-    let query = |query: &str| {
-        WebSearch::call(serde_json::from_value(json!({"query": query, "why": "to see"})).unwrap()).unwrap_err()
-    };
+    let query = |query: &str| WebSearch::call(serde_json::from_value(json!({ "query": query })).unwrap()).unwrap_err();
     assert_eq!(query(" \n"), Failure::invalid("`query` is blank"));
     assert_eq!(query(&"é".repeat(501)), Failure::invalid("`query` has 501 characters, more than 500"));
     assert_eq!(query(&"é".repeat(500)).message, "`query` has 3000 bytes in a URL, more than 1800");

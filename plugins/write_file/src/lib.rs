@@ -12,9 +12,6 @@ struct Input {
     path: String,
     /// All that the file shall hold.
     content: String,
-    /// Older form: ignored.
-    #[expect(dead_code, reason = "callers of older versions state a reason, and writing needs none")]
-    why: Option<String>,
 }
 
 impl Tool for WriteFile {
@@ -31,7 +28,7 @@ impl Tool for WriteFile {
     type Input = Input;
     type Output = String;
 
-    fn call(Input { path, content, .. }: Input) -> Result<String> {
+    fn call(Input { path, content }: Input) -> Result<String> {
         if path.trim().is_empty() {
             return Err(Failure::invalid("`path` is blank"));
         }
@@ -48,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_blank_path_is_refused() {
-        let input = Input { path: " \n".into(), content: String::new(), why: None };
+        let input = Input { path: " \n".into(), content: String::new() };
         assert_eq!(WriteFile::call(input), Err(Failure::invalid("`path` is blank")));
     }
 }
