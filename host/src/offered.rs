@@ -6,7 +6,7 @@ use crate::call::{CallContext, Host};
 use crate::definition::Tool;
 use crate::envelope::Failure;
 use crate::formats::Offer;
-use crate::policy::is_shell;
+use crate::policy::{is_shell, typing};
 use crate::registry::Plugin;
 use crate::tmux::Panes;
 use futures_util::future::join_all;
@@ -23,7 +23,11 @@ impl Host {
     pub(crate) async fn offered(&self, context: &CallContext) -> Offered {
         let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
         let missing = missing(context, &mut notices).await;
-        let is_usable = |plugin: &&Arc<Plugin>| !plugin.capabilities().iter().any(|needed| missing.contains(needed));
+        let can_type = can_type(context);
+        let is_usable = |plugin: &&Arc<Plugin>| {
+            let lacks = plugin.capabilities().iter().any(|needed| missing.contains(needed));
+            !lacks && (can_type || !plugin.calls("panes", "send"))
+        };
         let plugins: Vec<_> = context.tools.plugins().filter(is_usable).collect();
         let mut tools = Vec::new();
         for ready in join_all(plugins.into_iter().map(|plugin| self.ready(plugin, context))).await {
@@ -50,6 +54,11 @@ impl Host {
     pub(crate) fn offer<'t>(&self, tool: &'t Tool) -> Offer<'t> {
         Offer::new(tool, &self.policy.grants_for(tool.plugin()))
     }
+}
+
+/// Typing could succeed: the only pane is not one where questions are answered.
+fn can_type(context: &CallContext) -> bool {
+    !matches!(context.panes, Panes::Own(_)) || typing::check_own(context.approver.is_read()).is_ok()
 }
 
 /// Capabilities that could only fail: without panes those of panes.

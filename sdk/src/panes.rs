@@ -1,7 +1,8 @@
 //! Terminal panes on the call's backend, which tmux keeps and people can attach to.
 //!
 //! The shared pane of the workspace's session is there when it is needed; others are made by [`sessions`](crate::sessions). The host
-//! asks for approval and audits; it touches nothing that the agent has not made. Everything here needs `shell.pane` in the plugin's grant. Without tmux everything here is `unavailable`.
+//! asks for approval and audits; it touches nothing that the agent has not made, but the pane that it was started in where the user chose
+//! that. Everything here needs `shell.pane` in the plugin's grant. Without tmux everything here is `unavailable`.
 
 use crate::bindings::toolcrib::plugin::panes;
 use crate::duration::{self, milliseconds};
@@ -30,10 +31,24 @@ impl Default for Delay {
 }
 
 impl Delay {
+    /// Returns what `delay` or its older form `delay_ms` asks for.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for both at once, for what is not a duration, and for more than 10 minutes.
+    pub fn either(delay: Option<Self>, delay_ms: Option<u64>) -> Result<Duration> {
+        match (delay, delay_ms) {
+            (Some(_), Some(_)) => {
+                Err(Failure::invalid("`delay` and `delay_ms` were both given").hint("omit `delay_ms`"))
+            }
+            (Some(delay), None) => delay.parse(),
+            (None, delay_ms) => Self::Text(format!("{}ms", delay_ms.unwrap_or_default())).parse(),
+        }
+    }
+
     /// Returns what was asked for.
     ///
     /// # Errors
-    /// `invalid_arguments` for what is no duration, and for more than 10 minutes.
+    /// `invalid_arguments` for what is not a duration, and for more than 10 minutes.
     pub fn parse(self) -> Result<Duration> {
         let given = match self {
             Self::Seconds(seconds) => seconds.to_string(),
@@ -64,7 +79,8 @@ pub fn capture(pane: &Pane, view: &View, delay: Duration) -> Result<Screen> {
 /// Waits for `delay`, then types: first the text, then the keys, then Enter. Returns the pane that was typed into.
 ///
 /// # Errors
-/// `denied` by policy or a person; `invalid_arguments` for an unknown key or a control character in the text;
+/// `denied` by policy or a person, and where people answer questions; `invalid_arguments` for an unknown key or a control character in the
+/// text but line breaks, which are Enter;
 /// `execution_failed` for a pane that is gone.
 pub fn send(pane: &Pane, input: &Input, delay: Duration, declaration: &Declaration) -> Result<Place> {
     panes::send(pane, input, milliseconds(delay), declaration).map_err(Failure::from_host)
@@ -94,6 +110,16 @@ mod tests {
             let failure = delay.parse().unwrap_err();
             assert_eq!(failure.kind, Kind::INVALID_ARGUMENTS);
             assert!(failure.message.contains("10 minutes"), "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn milliseconds_are_an_older_form_and_stand_alone() {
+        assert_eq!(Delay::either(None, None), Ok(Duration::ZERO));
+        assert_eq!(Delay::either(None, Some(250)), Ok(Duration::from_millis(250)));
+        assert_eq!(Delay::either(Some(Delay::Seconds(2)), None), Ok(Duration::from_secs(2)));
+        for refused in [Delay::either(Some(Delay::default()), Some(0)), Delay::either(None, Some(600_001))] {
+            assert_eq!(refused.unwrap_err().kind, Kind::INVALID_ARGUMENTS);
         }
     }
 

@@ -87,6 +87,8 @@ mod f18_planted_code;
 mod f19_kept_output;
 mod f20_credentials;
 mod files;
+mod k01_answered_by_the_model;
+mod k02_switch_to_the_own_pane;
 mod parsers;
 mod s01_foreign_state;
 mod s02_hostile_settings;

@@ -5,6 +5,7 @@
 
 mod certificates;
 mod confirm;
+mod examples;
 mod host;
 mod limits;
 mod names;

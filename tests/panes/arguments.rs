@@ -136,12 +136,12 @@ impl Drop for Theirs<'_> {
 #[test]
 fn any_text_is_typed_byte_for_byte_into_the_pane_of_the_program() {
     let texts = texts(if is_long() { 5_000 } else { 100 });
-    let program = Program::new();
+    let program = Program::with_panes();
     let theirs = Theirs(program.root());
     let begun = theirs.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "mine", "-x", "80", "-y", "24", RECORDER]);
     assert!(begun, "tmux is installed");
     eventually("the recording began", || program.path("work/begun").exists());
-    let mut host = program.command(&["--yes", "--set", "tools.shell_denylist=[]", "run"]);
+    let mut host = program.command(&["--yes", "--own-pane", "--set", "tools.shell_denylist=[]", "run"]);
     host.env("TMUX", format!("{},1,0", program.path("theirs").display())).env("TMUX_PANE", "%0");
     host.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut host = host.spawn().expect("the program starts");

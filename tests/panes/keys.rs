@@ -49,7 +49,10 @@ fn an_unknown_key_is_refused_and_nothing_is_typed() {
     let mut crib = reading(&[]);
     for key in ["NoSuchKey", "enter now", "", "C-", "-R"] {
         let said = refused(&mut crib, json!({ "literal_text": "early", "keys": ["Enter", key] }));
-        assert!(said.starts_with("invalid_arguments: ") && said.ends_with("is no key"), "`{key}`: {said}");
+        assert!(
+            said.starts_with("invalid_arguments: ") && said.ends_with("is not the name of a key"),
+            "`{key}`: {said}"
+        );
     }
     assert_eq!(answered(&mut crib, "late"), "late");
 }
@@ -57,7 +60,7 @@ fn an_unknown_key_is_refused_and_nothing_is_typed() {
 #[test]
 fn control_characters_in_text_are_refused() {
     let mut crib = reading(&[]);
-    for text in ["a\nb", "a\rb", "a\u{3}", "a\u{1b}[201~", "a\u{7f}"] {
+    for text in ["a\u{3}", "a\nb\u{1b}[201~", "a\u{7f}", "a\u{0}"] {
         let said = refused(&mut crib, json!({ "literal_text": text, "enter": true }));
         assert!(said.starts_with("invalid_arguments: "), "{text:?}: {said}");
     }
@@ -119,13 +122,148 @@ fn an_id_of_another_server_or_none_at_all_is_refused() {
     assert_eq!(crib.run("true").0, 0);
     let place = crib.result("send-keys", declared(json!({ "enter": true })));
     let number = place["id"].as_str().and_then(|id| id.split('@').next()).expect("an id").to_owned();
-    let stale = format!("{number}@00000000");
-    let said = refused(&mut crib, json!({ "target": stale, "enter": true }));
-    assert!(said.starts_with("execution_failed: there is no pane"), "{said}");
-    for odd in [number.as_str(), "0", "{last}", "=toolcrib-agent:", "%x@00000000", "@1"] {
-        let said = refused(&mut crib, json!({ "target": odd, "enter": true }));
-        assert!(said.starts_with("invalid_arguments: ") && said.contains("is no pane's id"), "`{odd}`: {said}");
+    for gone in [format!("{number}@00000000"), "%99".into(), "0".into(), "shared:nowhere".into()] {
+        let said = refused(&mut crib, json!({ "target": gone, "enter": true }));
+        assert!(said.starts_with("execution_failed: there is no "), "`{gone}`: {said}");
     }
+    for odd in ["{last}", "=shared:", "%x@00000000", "@1", "shared:0.1", ":"] {
+        let said = refused(&mut crib, json!({ "target": odd, "enter": true }));
+        assert!(said.starts_with("invalid_arguments: ") && said.contains("names no pane"), "`{odd}`: {said}");
+    }
+}
+
+#[test]
+fn a_target_is_written_as_tmux_does_and_found_among_our_own_panes() {
+    let mut crib = Crib::with(&["tmux.max_sessions=2"]);
+    let made = crib.result("tmux-create-pane", declared(json!({ "pane": "server" })));
+    let other = crib.result("tmux-create-session", declared(json!({ "session": "build" })));
+    let (server, build) = (made["id"].as_str().expect("an id"), other["session"].as_str().expect("a session"));
+    let number = server.split('@').next().expect("a number");
+    let home = made["session"].as_str().expect("a session");
+    for (target, session, pane) in [
+        (number.to_owned(), home, "server"),
+        (server.to_owned(), home, "server"),
+        (home.to_owned(), home, "shared"),
+        (format!("{home}:server"), home, "server"),
+        ("shared:server".to_owned(), home, "server"),
+        ("build".to_owned(), build, "shared"),
+        (format!("{build}:shared"), build, "shared"),
+    ] {
+        let place = crib.result("send-keys", declared(json!({ "target": target, "keys": ["C-l"] })));
+        assert_eq!((&place["session"], &place["pane"]), (&json!(session), &json!(pane)), "{target}");
+        assert!(crib.result("capture-pane", json!({ "target": target })).is_string(), "{target}");
+    }
+    // A person's own pane on the same server is nobody's target.
+    let foreign = crib.program.tmux(&["new-session", "-d", "-P", "-F", "#{pane_id}", "-s", "theirs", "sh"]);
+    for target in [foreign.trim(), "theirs", "theirs:0"] {
+        let said = refused(&mut crib, json!({ "target": target, "literal_text": "touch owned\n" }));
+        assert!(said.starts_with("execution_failed: there is no "), "{target}: {said}");
+    }
+}
+
+#[test]
+fn line_breaks_are_enter() {
+    let mut crib = Crib::new();
+    let mut arguments = command("read -r x; read -r y; read -r z; echo \"got $x $y $z\"");
+    arguments["wait"] = json!(false);
+    crib.result("run_shell", arguments);
+    crib.result("send-keys", declared(json!({ "literal_text": "one\ntwo\r\nthree\n" })));
+    assert!(crib.shows("got one two three"));
+}
+
+#[test]
+fn each_line_is_held_against_the_denylist() {
+    let mut crib = reading(&["tools.shell_denylist=[\"forbidden-thing now\"]"]);
+    for text in [
+        "yes\nforbidden-thing now",
+        "it's\nforbidden-thing now\nit's",
+        "forbidden-thing \\\nnow",
+        "if true\nthen forbidden-thing now\nfi\n",
+        "yes\r\nforbidden-thing now\r\n",
+    ] {
+        let said = refused(&mut crib, json!({ "literal_text": text }));
+        assert!(said.starts_with("denied: ") && said.contains("`forbidden-thing now`"), "{text:?}: {said}");
+    }
+    assert_eq!(answered(&mut crib, "late"), "late");
+}
+
+/// The keys of a text, one a character.
+fn spelled(text: &str) -> Vec<String> {
+    text.chars().map(|c| if c == ' ' { "Space".into() } else { c.to_string() }).collect()
+}
+
+#[test]
+fn what_single_keys_spell_is_held_against_the_denylist() {
+    let mut crib = reading(&["tools.shell_denylist=[\"rmx -rf\"]"]);
+    let keys = |text: &str| json!({ "keys": spelled(text) });
+    let mut corrected = spelled("rmy");
+    corrected.extend(["BSpace".to_owned(), "x".into(), "Space".into(), "-".into(), "r".into(), "f".into()]);
+    for arguments in [
+        keys("rmx -rf"),
+        keys("echo; rmx -rf"),
+        json!({ "keys": corrected }),
+        json!({ "literal_text": "rm", "keys": ["x", "Space", "-", "r", "f"] }),
+        json!({ "literal_text": "echo ", "keys": ["C-c", "r", "m", "x", "Space", "-", "r", "f", "KPEnter"] }),
+    ] {
+        let said = refused(&mut crib, arguments.clone());
+        assert!(said.starts_with("denied: ") && said.contains("`rmx -rf`"), "{arguments}: {said}");
+    }
+    assert_eq!(answered(&mut crib, "late"), "late");
+}
+
+#[test]
+fn what_several_calls_spell_is_held_against_the_denylist_until_enter() {
+    let mut crib = reading(&["tools.shell_denylist=[\"rmx -rf\"]"]);
+    crib.result("send-keys", declared(json!({ "literal_text": "rm" })));
+    crib.result("send-keys", declared(json!({ "keys": ["x", "Space"] })));
+    let said = refused(&mut crib, json!({ "literal_text": "-rf", "enter": true }));
+    assert!(said.starts_with("denied: ") && said.contains("`rmx -rf`"), "{said}");
+    // What was refused was not typed, and counts for nothing.
+    crib.result("send-keys", declared(json!({ "keys": ["Enter"] })));
+    crib.result("send-keys", declared(json!({ "literal_text": "-rf", "enter": true })));
+    assert_eq!(crib.run("printf '%s' \"$x\""), (0, "rmx".into()));
+}
+
+#[test]
+fn every_name_of_a_key_is_known_to_tmux() {
+    let mut crib = Crib::new();
+    let mut arguments =
+        command("stty raw -echo; : >begun; dd bs=1 count=400 2>/dev/null | od -An -tx1 -v >keys; stty sane");
+    arguments["wait"] = json!(false);
+    crib.result("run_shell", arguments);
+    toolcrib_tests::eventually("the terminal is raw", || crib.program.path("work/begun").exists());
+    // tmux types what is no name as text: the name itself would stand among what is read.
+    let names = [
+        "Enter", "Escape", "Space", "Tab", "BTab", "BSpace", "Up", "Down", "Left", "Right", "Home", "End", "PageUp",
+        "PgUp", "PPage", "PageDown", "PgDn", "NPage", "Insert", "IC", "Delete", "DC", "F1", "F2", "F3", "F4", "F5",
+        "F6", "F7", "F8", "F9", "F10", "F11", "F12", "KPEnter", "KP0", "KP5", "KP9", "KP/", "KP*", "KP-", "KP+", "KP.",
+        "^C", "^c", "C-M-Left", "S-Up", "enter", "ESCAPE", "C-Space",
+    ];
+    for half in names.chunks(40) {
+        crib.type_keys(half);
+    }
+    crib.result("send-keys", declared(json!({ "literal_text": "~".repeat(400) })));
+    let read = || std::fs::read_to_string(crib.program.path("work/keys")).unwrap_or_default();
+    toolcrib_tests::eventually("all are read", || read().split_whitespace().count() >= 400);
+    let bytes = read().split_whitespace().map(|byte| u8::from_str_radix(byte, 16).expect("hex")).collect();
+    let read = String::from_utf8(bytes).expect("text");
+    for name in ["Enter", "Esc", "ESC", "Up", "Page", "Pg", "Home", "Ins", "Del", "F1", "KP", "C-", "S-", "^", "enter"]
+    {
+        assert!(!read.contains(name), "`{name}` was typed as text: {read}");
+    }
+}
+
+#[test]
+fn a_delay_in_milliseconds_is_an_older_form_and_stands_alone() {
+    let mut crib = reading(&[]);
+    let said = refused(&mut crib, json!({ "literal_text": "x", "delay": "1ms", "delay_ms": 1 }));
+    assert_eq!(said, "invalid_arguments: `delay` and `delay_ms` were both given");
+    assert_eq!(crib.failure("capture-pane", json!({ "delay": 0, "delay_ms": 0 })), said);
+    let begin = std::time::Instant::now();
+    crib.result("send-keys", declared(json!({ "literal_text": "la", "delay_ms": 300 })));
+    crib.result("capture-pane", json!({ "delay_ms": 300 }));
+    assert!(begin.elapsed() >= std::time::Duration::from_millis(600));
+    assert_eq!(answered(&mut crib, "te"), "late");
 }
 
 #[test]

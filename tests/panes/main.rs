@@ -5,6 +5,7 @@ mod commands;
 mod crib;
 mod doctor;
 mod ends;
+mod examples;
 mod floods;
 mod guards;
 mod keys;

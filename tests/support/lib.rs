@@ -3,12 +3,14 @@
 pub mod forge;
 mod host;
 mod program;
+mod seat;
 mod siege;
 mod terminal;
 mod web;
 
 pub use host::{Asked, TestHost, digest, guest};
-pub use program::{Program, Running};
+pub use program::{Program, Running, without_terminal};
+pub use seat::Seat;
 pub use siege::{Preparation, Siege, compiled, reuse_code};
 pub use terminal::{MORE, QUESTION, Terminal};
 pub use web::serve;

@@ -214,7 +214,7 @@ impl Program {
 }
 
 /// A test run from a terminal must not be asked on it.
-fn without_terminal(command: &mut Command) -> &mut Command {
+pub fn without_terminal(command: &mut Command) -> &mut Command {
     use std::os::unix::process::CommandExt;
     #[expect(unsafe_code, reason = "code between fork and exec has no safe form")]
     // SAFETY: setsid is one system call; it neither allocates nor locks.

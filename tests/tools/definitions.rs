@@ -81,18 +81,18 @@ fn the_tools_their_arguments_and_capabilities() {
     };
     let lines: Vec<String> = builtins().iter().map(line).collect();
     insta::assert_snapshot!(lines.join("\n"), @"
-    capture-pane(delay?, end?, escape_non_printable?, include_alternate_screen?, include_escape_sequences?, join_wrapped_lines?, pane?, preserve_trailing_spaces?, session?, start?, target?, why?) needs [panes]
-    fetch_url(as?, offset?, url, why?) needs [http]
-    read_file(offset?, path, why?) needs [files]
+    capture-pane(delay?, delay_ms?, end?, escape_non_printable?, include_alternate_screen?, include_escape_sequences?, join_wrapped_lines?, pane?, preserve_trailing_spaces?, session?, start?, target?) needs [panes]
+    fetch_url(as?, offset?, url) needs [http]
+    read_file(offset?, path) needs [files]
     run_shell(command, mutation, pane?, privesc, risk, session?, wait?, why) needs [shell]
-    send-keys(delay?, enter?, keys?, literal_text?, mutation, pane?, privesc, risk, session?, target?, why) needs [panes]
-    time(format?, why?) needs []
+    send-keys(delay?, delay_ms?, enter?, keys?, literal_text?, mutation, pane?, privesc, risk, session?, target?, why) needs [panes]
+    time(format?) needs []
     tmux-create-pane(mutation, pane, privesc, risk, session?, why) needs [sessions]
     tmux-create-session(mutation, privesc, risk, session, why) needs [sessions]
     tmux-kill-pane(mutation, pane, privesc, risk, session?, why) needs [sessions]
     tmux-kill-session(mutation, privesc, risk, session, why) needs [sessions]
-    web_search(query, why?) needs [http]
-    write_file(content, path, why?) needs [files]
+    web_search(query) needs [http]
+    write_file(content, path) needs [files]
     ");
 }
 
@@ -270,7 +270,7 @@ async fn a_missing_argument_is_named_by_every_tool() {
 async fn null_for_an_optional_argument_counts_as_left_away() {
     let host = TestHost::new();
     std::fs::write(host.work().join("a.txt"), "text").expect("a file");
-    assert_eq!(host.result("read_file", json!({ "path": "a.txt", "offset": null, "why": null })).await, "text");
+    assert_eq!(host.result("read_file", json!({ "path": "a.txt", "offset": null })).await, "text");
     assert_eq!(host.result("time", json!({ "format": null })).await.get("formatted"), None);
 }
 

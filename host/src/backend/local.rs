@@ -59,6 +59,10 @@ impl Backend for Local {
         "local"
     }
 
+    fn is_this_machine(&self) -> bool {
+        true
+    }
+
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
         let started = File::open("/dev/null").and_then(|null| self.spawn(&spec, null.as_fd()));
         started.map(|process| Box::new(process) as _).map_err(|error| start_failure(&spec.argv[0], &error))

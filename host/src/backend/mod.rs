@@ -3,6 +3,7 @@
 //! Only this directory starts processes. What may be done at all is decided before, in `policy/`.
 //!
 //! - `local.rs` is this machine;
+//! - `terminals.rs` says which terminals people may be sitting at;
 //! - `remote.rs` is all that other places have in common: commands between marks, their end, files by scripts; `container.rs` and `ssh.rs`
 //!   are the ways there.
 
@@ -14,6 +15,7 @@ mod remote;
 mod spawn;
 pub mod ssh;
 mod temporary;
+pub(crate) mod terminals;
 mod tree;
 
 use crate::envelope::{Failure, Kind};
@@ -72,6 +74,11 @@ pub trait Backend: Send + Sync {
     /// The command line that takes a person's terminal to a program there.
     async fn terminal(&self, argv: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
         Ok(argv)
+    }
+
+    /// What runs there are processes of this machine, with its terminals.
+    fn is_this_machine(&self) -> bool {
+        false
     }
 
     /// What `toolcrib doctor` says of the way there.

@@ -50,18 +50,23 @@ pub(super) fn remove_leader(pid: u32) {
 }
 
 /// One process as `/proc/PID/stat` shows it.
-struct Stat {
-    pid: u32,
-    parent: u32,
-    group: u32,
-    session: u32,
-    ended: bool,
+pub(super) struct Stat {
+    pub(super) pid: u32,
+    pub(super) parent: u32,
+    pub(super) group: u32,
+    pub(super) session: u32,
+    pub(super) ended: bool,
+    pub(super) name: String,
+    /// Number of its controlling terminal, as the kernel writes it; 0 for none.
+    pub(super) terminal: u32,
 }
 
 fn stat(pid: u32) -> Option<Stat> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything, parentheses too: count from its end.
-    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
+    let (name, fields) = text.rsplit_once(") ")?;
+    let name = name.split_once('(')?.1.to_owned();
+    let fields: Vec<&str> = fields.split(' ').collect();
     let number = |index: usize| fields.get(index)?.parse().ok();
     // A zombie whose other threads run on has not ended.
     let ended = match *fields.first()? {
@@ -69,10 +74,11 @@ fn stat(pid: u32) -> Option<Stat> {
         "Z" => number(17).is_none_or(|threads: u32| threads <= 1),
         _ => false,
     };
-    Some(Stat { pid, parent: number(1)?, group: number(2)?, session: number(3)?, ended })
+    let terminal = number(4).unwrap_or_default();
+    Some(Stat { pid, parent: number(1)?, group: number(2)?, session: number(3)?, ended, name, terminal })
 }
 
-fn all() -> Vec<Stat> {
+pub(super) fn all() -> Vec<Stat> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     entries.filter_map(|entry| stat(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
 }

@@ -5,7 +5,6 @@ use super::bindings::toolcrib::plugin::{panes, sessions, types};
 use super::panes::no_panes;
 use crate::envelope::Failure;
 use crate::policy::approval::Landing;
-use crate::policy::shell::PaneAction;
 use crate::sandbox::State;
 use crate::tmux::Tmux;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ impl sessions::Host for State {
         let tmux = self.managed().await?;
         let name = tmux.session_name(Some(&session)).await?;
         let admitted =
-            self.admit_action(lifecycle("create-session", &name), declaration, &self.lifecycle_site()).await?;
+            self.admit_action(&lifecycle("create-session", &name), declaration, &self.lifecycle_site()).await?;
         let made = tmux.create_session(&name, &admitted).await?;
         self.scope.touch_state();
         Ok(made.place().into())
@@ -28,7 +27,8 @@ impl sessions::Host for State {
     async fn kill_session(&mut self, session: String, declaration: types::Declaration) -> Result<String, Refusal> {
         let tmux = self.managed().await?;
         let name = tmux.session_name(Some(&session)).await?;
-        let admitted = self.admit_action(lifecycle("kill-session", &name), declaration, &self.lifecycle_site()).await?;
+        let admitted =
+            self.admit_action(&lifecycle("kill-session", &name), declaration, &self.lifecycle_site()).await?;
         let ended = tmux.kill_session(&name, &admitted).await?;
         self.scope.touch_state();
         Ok(ended)
@@ -42,8 +42,9 @@ impl sessions::Host for State {
     ) -> Result<panes::Place, Refusal> {
         let tmux = self.managed().await?;
         let selector = tmux.canonical(session.as_deref(), &pane).await?;
-        let admitted =
-            self.admit_action(lifecycle("create-pane", &selector.shown()), declaration, &self.lifecycle_site()).await?;
+        let admitted = self
+            .admit_action(&lifecycle("create-pane", &selector.shown()), declaration, &self.lifecycle_site())
+            .await?;
         let made = tmux.create_pane(&selector, &admitted).await?;
         self.scope.touch_state();
         Ok(made.place().into())
@@ -58,7 +59,7 @@ impl sessions::Host for State {
         let tmux = self.managed().await?;
         let selector = tmux.canonical(session.as_deref(), &pane).await?;
         let admitted =
-            self.admit_action(lifecycle("kill-pane", &selector.shown()), declaration, &self.lifecycle_site()).await?;
+            self.admit_action(&lifecycle("kill-pane", &selector.shown()), declaration, &self.lifecycle_site()).await?;
         let ended = tmux.kill_pane(&selector, &admitted).await?;
         self.scope.touch_state();
         Ok(ended.place().into())
@@ -78,7 +79,6 @@ impl State {
 }
 
 /// A lifecycle action, in the words of the command that it is.
-fn lifecycle(verb: &str, name: &str) -> PaneAction {
-    let shown = format!("tmux {verb} {name}");
-    PaneAction { script: shown.clone(), shown }
+fn lifecycle(verb: &str, name: &str) -> String {
+    format!("tmux {verb} {name}")
 }

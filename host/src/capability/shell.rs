@@ -75,7 +75,14 @@ impl shell::HostCommand for State {
             Ok(()) => self.scope.panes.managed().await?.cloned(),
             Err(_) => None,
         };
-        let plan = plan(&command, tmux.is_some(), &grant, &self.scope)?;
+        // At a prompt nobody can tell when a command ends, so only one that is not waited for goes there.
+        let is_dispatch = matches!(command.wait, shell::Wait::Dispatch) && grant.pane().is_ok();
+        let own = if let (Panes::Own(own), true) = (&self.scope.panes, is_dispatch) { Some(own.clone()) } else { None };
+        let plan = plan(&command, tmux.is_some() || own.is_some(), &grant, &self.scope)?;
+        if let Some(own) = own {
+            let place = self.type_command(own, &command.pane, &command.text, command.declaration).await?;
+            return Ok(shell::Outcome::Dispatched(place.id));
+        }
         let goes_to = if tmux.is_some() { Destination::Pane } else { Destination::Process };
         let target = tmux.as_ref().map(|tmux| Target::new(tmux, &command.pane, &self.scope));
         let process = PlainProcess(&*self.scope.backend);

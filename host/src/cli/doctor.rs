@@ -159,7 +159,7 @@ async fn panes(report: &mut Report, setup: &Setup, global: &Global) {
             return report.line(Verdict::Note, "panes", "none: commands run as plain processes, nobody can watch them");
         }
         (Panes::Own(_), _) => {
-            let found = "not managed: commands run as plain processes; capture-pane and send-keys reach the pane of this program";
+            let found = "the one that this program was started in, as you chose; commands that are waited for run as plain processes";
             return report.line(Verdict::Note, "panes", found);
         }
         (Panes::Managed(_), _) => {

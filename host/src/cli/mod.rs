@@ -70,6 +70,9 @@ struct Global {
     /// Run commands as plain processes, also where tmux is installed
     #[arg(long)]
     no_tmux: bool,
+    /// Where no panes are managed: look at and type into the tmux pane that this program is started in
+    #[arg(long, conflicts_with_all = ["tmux", "no_tmux", "container", "ssh", "panes"])]
+    own_pane: bool,
     /// Act in this container, which has to run already
     #[arg(long, value_name = "NAME", conflicts_with = "ssh")]
     container: Option<String>,
@@ -108,7 +111,7 @@ impl Global {
     /// Adds what stands behind the subcommands.
     fn add_below(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         let Some((_, below)) = matches.subcommand() else { return Ok(()) };
-        let Self { config, policy, plugins, set, tmux, no_tmux, container, engine, ssh, panes, yes } =
+        let Self { config, policy, plugins, set, tmux, no_tmux, own_pane, container, engine, ssh, panes, yes } =
             Self::from_arg_matches(below)?;
         self.config = config.or(self.config.take());
         self.policy.extend(policy);
@@ -116,6 +119,7 @@ impl Global {
         self.set.extend(set);
         self.tmux = tmux.or(self.tmux.take());
         self.no_tmux |= no_tmux;
+        self.own_pane |= own_pane;
         self.container = container.or(self.container.take());
         self.engine = engine.or(self.engine);
         self.ssh = ssh.or(self.ssh.take());

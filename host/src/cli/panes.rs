@@ -55,7 +55,20 @@ pub(super) async fn attach(global: &Global, arguments: &Attach) -> Result<ExitCo
 
 /// The line that runs a subcommand with the options by which this one found its target.
 pub(super) fn line(global: &Global, subcommand: &str) -> String {
-    let Global { config, policy: _, plugins: _, set, tmux, no_tmux: _, container, engine, ssh, panes, yes: _ } = global;
+    let Global {
+        config,
+        policy: _,
+        plugins: _,
+        set,
+        tmux,
+        no_tmux: _,
+        container,
+        engine,
+        ssh,
+        panes,
+        yes: _,
+        own_pane: _,
+    } = global;
     let option = |name: &str, value: Option<&str>| value.map(|value| [format!("--{name}"), value.to_owned()]);
     let engine = engine.as_ref().and_then(clap::ValueEnum::to_possible_value);
     let panes = panes.filter(|panes| *panes == PanesAt::Host).map(|_| "host");

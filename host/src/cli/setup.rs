@@ -163,8 +163,8 @@ fn elsewhere(global: &Global, settings: &Settings, dirs: &Dirs) -> Result<Option
     }
 }
 
-/// The panes of the backend, unless flags or settings say otherwise; then the one that this program was started in. Nothing is started
-/// yet. The workspace is none where the backend is another place.
+/// The panes of the backend, unless flags or settings say otherwise. Nothing is started yet. The workspace is none where the backend is another
+/// place.
 async fn panes(
     global: &Global,
     settings: &Settings,
@@ -173,14 +173,17 @@ async fn panes(
     notices: &mut Vec<String>,
 ) -> Result<Panes, Failure> {
     let (config, is_here) = (&settings.config, workspace.is_some());
-    let is_wanted = config.tmux.enabled && config.tools.shell_enabled && !global.no_tmux;
-    if !is_wanted {
-        return match &global.tmux {
-            Some(_) => Err(usage("`--tmux` was given, but settings switch tmux or the shell off")
-                .hint("set `enabled = true` under [tmux] and `shell_enabled = true` under [tools]")),
-            None if is_here => Ok(own_pane(backend)),
-            None => Ok(Panes::None),
-        };
+    let is_allowed = config.tmux.enabled && config.tools.shell_enabled;
+    let flag = if global.own_pane { Some("--own-pane") } else { global.tmux.as_ref().map(|_| "--tmux") };
+    if let Some(flag) = flag.filter(|_| !is_allowed) {
+        return Err(usage(format!("`{flag}` was given, but settings switch tmux or the shell off"))
+            .hint("set `enabled = true` under [tmux] and `shell_enabled = true` under [tools]"));
+    }
+    if global.own_pane {
+        return own_pane(backend, is_here);
+    }
+    if !is_allowed || global.no_tmux {
+        return Ok(Panes::None);
     }
     let session = global.tmux.as_deref().filter(|session| !session.is_empty());
     let tmux = Tmux::new(backend.clone(), workspace, config, session, global.tmux.is_some())?;
@@ -224,10 +227,22 @@ async fn panes_of_this_machine(
     Ok(Panes::Managed(Arc::new(tmux)))
 }
 
-fn own_pane(backend: &Arc<dyn Backend>) -> Panes {
+/// The pane that this program was started in. Only the flag chooses it: what is on its screen is the user's own, and no file of a
+/// project or variable that a project can set may hand it out.
+fn own_pane(backend: &Arc<dyn Backend>, is_here: bool) -> Result<Panes, Failure> {
+    if !is_here {
+        return Err(usage(
+            "`--own-pane` is a pane of this machine, and settings under [backend] let tools act elsewhere",
+        )
+        .hint("omit `--own-pane`, or pass `--set backend.container= --set backend.ssh=`"));
+    }
     let named = std::env::var("TMUX").ok().zip(std::env::var("TMUX_PANE").ok());
     let own = named.and_then(|(tmux, pane)| OwnPane::named(backend.clone(), &tmux, &pane));
-    own.map_or(Panes::None, |own| Panes::Own(Arc::new(own)))
+    let own = own.ok_or_else(|| {
+        usage("`--own-pane` was given, but this program was not started in a tmux pane")
+            .hint("start it in a pane of tmux, or omit `--own-pane`: panes are then made when they are needed")
+    })?;
+    Ok(Panes::Own(Arc::new(own)))
 }
 
 fn approver(global: &Global, host: &Host) -> Arc<dyn Approver> {

@@ -168,7 +168,8 @@ impl Draft {
         let mut notices = Vec::new();
         for leaf in leaves {
             let base = get(&self.values, &leaf.key);
-            let narrowed = leaf.narrowing(base).filter(|narrowed| base != Some(narrowed));
+            let narrowed = if leaf.rule.heeds_projects() { leaf.narrowing(base) } else { None };
+            let narrowed = narrowed.filter(|narrowed| base != Some(narrowed));
             if let Some(what) = leaf.beyond(base, narrowed.as_ref()) {
                 notices.push(format!(
                     "{}: `{}` {what}: a project that is not trusted can only narrow; `toolcrib trust` would accept it",
@@ -673,6 +674,7 @@ mod tests {
             ("tools.fetch_allowed_domains = ['com']", "tools.fetch_allowed_domains"),
             ("tools.fetch_private_ranges = ['127.0.0.1']", "tools.fetch_private_ranges"),
             ("tools.search_endpoint = 'https://evil.com/'", "tools.search_endpoint"),
+            ("tmux.enabled = false", "tmux.enabled"),
             ("network.fetch_timeout_secs = 21", "network.fetch_timeout_secs"),
             ("network.dns_servers = ['192.0.2.1']", "network.dns_servers"),
             ("network.ca_file = 'evil.pem'", "network.ca_file"),

@@ -15,6 +15,8 @@ pub(super) enum Rule {
     Never,
     /// On only if both say so.
     And,
+    /// On only if both say so; an untrusted project has no say, for being off is not less.
+    AndByPolicy,
     /// On if either says so.
     Or,
     /// The one that has people asked more often.
@@ -46,8 +48,8 @@ pub(super) enum Rule {
 }
 
 use Rule::{
-    And, Digest, Directories, Domains, Hosts, Intersect, Methods, Min, Never, Or, Paths, Prefixes, Ranges, Shell,
-    Stricter, Union,
+    And, AndByPolicy, Digest, Directories, Domains, Hosts, Intersect, Methods, Min, Never, Or, Paths, Prefixes, Ranges,
+    Shell, Stricter, Union,
 };
 
 /// Every setting; `*` stands for the name of a plugin.
@@ -78,7 +80,7 @@ pub(super) const RULES: [(&str, Rule); 69] = [
     ("backend.socket", Never),
     ("backend.ssh", Never),
     ("ssh.config_file", Never),
-    ("tmux.enabled", And),
+    ("tmux.enabled", AndByPolicy),
     ("tmux.max_sessions", Min),
     ("tmux.max_panes", Min),
     ("tmux.default_shell", Never),
@@ -212,7 +214,7 @@ impl Rule {
     pub(super) fn narrow(self, base: &Value, by: &Value) -> Value {
         match self {
             Never | Digest => base.clone(),
-            And => Value::Boolean(is_on(base) && is_on(by)),
+            And | AndByPolicy => Value::Boolean(is_on(base) && is_on(by)),
             Or => Value::Boolean(is_on(base) || is_on(by)),
             Shell => written(shell(base).and(shell(by))),
             Stricter => if confirms(by) > confirms(base) { by } else { base }.clone(),
@@ -230,10 +232,15 @@ impl Rule {
         }
     }
 
+    /// Returns whether a project that is not trusted may narrow such a setting.
+    pub(super) fn heeds_projects(self) -> bool {
+        !matches!(self, Never | AndByPolicy)
+    }
+
     /// Returns whether `value` takes away and gives nothing, whatever it meets.
     pub(super) fn gives_nothing(self, value: &Value) -> bool {
         match self {
-            And => !is_on(value),
+            And | AndByPolicy => !is_on(value),
             Shell => !shell(value).commands,
             Directories | Hosts | Methods | Prefixes => entries(value).is_empty(),
             _ => false,
@@ -257,7 +264,7 @@ impl Rule {
             Methods | Prefixes => Some(Bound::Words(words(value))),
             // One that closes panes binds also what plugins of this binary may do without a grant.
             Shell => Some(shell(value)).filter(|shell| shell.pane == Some(false)).map(Bound::Shell),
-            Never | And | Or | Stricter | Min | Union | Intersect | Digest => None,
+            Never | And | AndByPolicy | Or | Stricter | Min | Union | Intersect | Digest => None,
         }
     }
 }
@@ -346,7 +353,7 @@ mod tests {
             let defaults = defaults();
             let value = get(&defaults, key).unwrap_or_else(|| panic!("`{key}` is not in default.toml"));
             let fits = match rule {
-                And | Or => value.is_bool(),
+                And | AndByPolicy | Or => value.is_bool(),
                 Min => value.is_integer(),
                 Stricter => value.is_str(),
                 Never => value.is_str() || value.is_array(),

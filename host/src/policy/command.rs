@@ -165,10 +165,55 @@ pub fn check(text: &str, denylist: &Denylist, goes_to: Destination) -> Result<()
             .hint("write it in plain POSIX shell, or as several shorter commands")
     })?;
     if let Some(pattern) = script.denied_by(denylist) {
-        return Err(Failure::denied(format!("command is blocked by `tools.shell_denylist` pattern `{pattern}`"))
-            .hint(format!("only the user can lift this: take `{pattern}` out of `shell_denylist` in `[tools]`")));
+        return Err(blocked(pattern));
     }
     if is_sourced { check_for_pane(&script) } else { Ok(()) }
+}
+
+fn blocked(pattern: &str) -> Failure {
+    Failure::denied(format!("command is blocked by `tools.shell_denylist` pattern `{pattern}`"))
+        .hint(format!("only the user can lift this: take `{pattern}` out of `shell_denylist` in `[tools]`"))
+}
+
+/// What the denylist is held against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// A script, for whoever reads it.
+    Script(String, Destination),
+    /// What keys amount to, read in each way that they can be.
+    Typed {
+        /// What is typed.
+        texts: Vec<String>,
+        /// The same behind the unfinished line that was typed before; empty where there is none.
+        continued: Vec<String>,
+    },
+}
+
+impl Held {
+    /// Refuses what the denylist matches, or what cannot be compared with it.
+    ///
+    /// # Errors
+    ///
+    /// A [`Failure`] of kind `denied`.
+    pub fn check(&self, denylist: &Denylist) -> Result<(), Failure> {
+        let (texts, continued) = match self {
+            Self::Script(text, goes_to) => return check(text, denylist, *goes_to),
+            Self::Typed { .. } if denylist.is_empty() => return Ok(()),
+            Self::Typed { texts, continued } => (texts, continued),
+        };
+        // Each line may be for a program of its own; several may be one command.
+        for line in texts.iter().flat_map(|text| text.lines()).filter(|line| !line.trim().is_empty()) {
+            check(line, denylist, Destination::Program)?;
+        }
+        for text in texts.iter().filter(|text| text.trim_end().contains('\n')) {
+            let script = Script::parse(text).ok();
+            script.and_then(|script| script.denied_by(denylist).map(blocked)).map_or(Ok(()), Err)?;
+        }
+        let begun = continued.iter().filter_map(|text| text.lines().next());
+        begun
+            .map(|line| &line[..line.floor_char_boundary(ANSWER_BYTES)])
+            .try_for_each(|line| check(line, denylist, Destination::Program))
+    }
 }
 
 fn check_for_pane(script: &Script) -> Result<(), Failure> {

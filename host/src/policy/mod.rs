@@ -8,6 +8,7 @@ pub mod explain;
 pub mod files;
 pub mod http;
 pub mod shell;
+pub(crate) mod typing;
 
 use crate::config::{Allowlist, Config, HttpRights, PluginRights, Settings};
 use crate::dirs::Dirs;

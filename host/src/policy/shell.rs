@@ -3,8 +3,10 @@
 //! Reading a command is `command.rs`, asking is `approval.rs`, running is `capability/shell.rs`.
 
 use super::approval::{ActionKind, By, Consent, Declaration, Landing, Question, Site};
-use super::command::{self, Denylist, Destination};
+use super::command::{Denylist, Destination, Held};
+use super::typing::{AdmittedInput, Keyboard, Typing};
 use crate::audit::Action;
+use crate::backend::terminals::Sitting;
 use crate::envelope::Failure;
 use crate::scope::Scope;
 use std::sync::Arc;
@@ -46,22 +48,14 @@ impl AdmittedCommand {
     }
 }
 
-/// What a plugin wants to do to panes.
-pub(crate) struct PaneAction {
-    /// The whole action, as people read it.
-    pub(crate) shown: String,
-    /// What the denylist is held against: the command that it is, or the text that is typed.
-    pub(crate) script: String,
-}
-
 /// What is to be decided.
 struct Wish<'w> {
     capability: &'static str,
     /// The whole action, as people read it.
     shown: &'w str,
-    /// What the denylist is held against.
-    script: &'w str,
-    goes_to: Destination,
+    held: Held,
+    /// The pane, for what is typed.
+    keyboard: Option<Keyboard>,
     site: &'w dyn Site,
 }
 
@@ -93,7 +87,8 @@ impl ShellGrant {
         site: &dyn Site,
         scope: &Scope,
     ) -> Result<AdmittedCommand, Failure> {
-        let wish = Wish { capability: "shell", shown: &text, script: &text, goes_to, site };
+        let held = Held::Script(text.clone(), goes_to);
+        let wish = Wish { capability: "shell", shown: &text, held, keyboard: None, site };
         let seen = self.decide(wish, declaration, scope).await?;
         Ok(AdmittedCommand {
             text,
@@ -102,18 +97,43 @@ impl ShellGrant {
         })
     }
 
-    /// Decides on an action on panes, and records the decision.
+    /// Decides on an action on sessions and panes, given as the command that it is, and records the decision.
     pub(crate) async fn admit_action(
         &self,
-        action: PaneAction,
+        command: &str,
         declaration: Declaration,
         site: &dyn Site,
         scope: &Scope,
     ) -> Result<AdmittedAction, Failure> {
-        let PaneAction { shown, script } = &action;
-        let wish = Wish { capability: "panes", shown, script, goes_to: Destination::Program, site };
+        let held = Held::Script(command.to_owned(), Destination::Program);
+        let wish = Wish { capability: "panes", shown: command, held, keyboard: None, site };
         self.decide(wish, declaration, scope).await?;
         Ok(AdmittedAction(()))
+    }
+
+    /// Decides on what is typed into a pane, and records the decision.
+    pub(crate) async fn admit_typing(
+        &self,
+        Typing { input, held, keyboard, shown }: Typing,
+        declaration: Declaration,
+        site: &dyn Site,
+        scope: &Scope,
+    ) -> Result<AdmittedInput, Failure> {
+        let wish = Wish { capability: "panes", shown: &shown, held, keyboard: Some(keyboard), site };
+        self.decide(wish, declaration, scope).await?;
+        Ok(AdmittedInput(input))
+    }
+
+    /// Decides on a look at what is on a person's own screen, and records the decision.
+    pub(crate) async fn admit_look(&self, shown: &str, site: &dyn Site, scope: &Scope) -> Result<(), Failure> {
+        let decided = self.confirm(ActionKind::Look, "panes", shown, None, site, scope).await;
+        scope.record(Action {
+            capability: "panes",
+            what: shown.to_owned(),
+            declaration: None,
+            decision: told(&decided),
+        });
+        decided.map(|_| ()).map_err(|(failure, _)| failure)
     }
 
     /// Returns where a person was told that it lands, if one was asked.
@@ -123,49 +143,63 @@ impl ShellGrant {
         declaration: Declaration,
         scope: &Scope,
     ) -> Result<Option<Landing>, Failure> {
-        let Wish { capability, shown, .. } = wish;
-        let decided = match self.check(&wish).await {
-            Ok(()) => self.confirm(&wish, &declaration, scope).await,
-            Err(failure) => Err((failure, "tools.shell_denylist")),
+        let Wish { capability, shown, held, keyboard, site } = wish;
+        let decided = match self.check(held, keyboard, scope.approver.is_read()).await {
+            Ok(()) => self.confirm(ActionKind::Command, capability, shown, Some(&declaration), site, scope).await,
+            Err(refused) => Err(refused),
         };
-        let decision = match &decided {
-            Ok(consent) => format!("allowed by {}", consent.by),
-            Err((_, by)) => format!("denied by {by}"),
-        };
+        let decision = told(&decided);
         scope.record(Action { capability, what: shown.to_owned(), declaration: Some(declaration), decision });
         decided.map(|consent| consent.seen).map_err(|(failure, _)| failure)
     }
 
-    /// Holds the command against the denylist, off the threads that serve other calls: a long script takes milliseconds.
-    async fn check(&self, wish: &Wish<'_>) -> Result<(), Failure> {
-        let (text, denylist, goes_to) = (wish.script.to_owned(), self.denylist.clone(), wish.goes_to);
-        let checked = tokio::task::spawn_blocking(move || command::check(&text, &denylist, goes_to)).await;
-        checked
-            .unwrap_or_else(|_| Err(Failure::denied("the command could not be checked against `tools.shell_denylist`")))
+    /// Looks where keys would go and holds the action against the denylist, off the threads that serve other calls: it takes milliseconds.
+    async fn check(&self, held: Held, keyboard: Option<Keyboard>, is_asked: bool) -> Result<(), (Failure, By)> {
+        let denylist = self.denylist.clone();
+        let checked = tokio::task::spawn_blocking(move || {
+            let typed = keyboard.map_or(Ok(()), |keyboard| keyboard.check(is_asked, &Sitting::now()));
+            typed.map_err(|failure| (failure, "the place where questions are answered"))?;
+            held.check(&denylist).map_err(|failure| (failure, "tools.shell_denylist"))
+        });
+        checked.await.unwrap_or_else(|_| {
+            let unchecked = Failure::denied("the command could not be checked against `tools.shell_denylist`");
+            Err((unchecked, "tools.shell_denylist"))
+        })
     }
 
     /// Returns who allowed it, or the refusal and who refused.
     async fn confirm(
         &self,
-        wish: &Wish<'_>,
-        declaration: &Declaration,
+        kind: ActionKind,
+        capability: &'static str,
+        shown: &str,
+        declaration: Option<&Declaration>,
+        site: &dyn Site,
         scope: &Scope,
     ) -> Result<Consent, (Failure, By)> {
         if !self.confirm {
             return Ok(Consent::unasked("tools.shell_confirm"));
         }
         let question = Question {
-            kind: ActionKind::Command,
+            kind,
             plugin: &self.plugin,
             sha256: &self.sha256,
-            capability: wish.capability,
+            capability,
             backend: scope.backend.name(),
-            site: wish.site,
-            action: wish.shown,
+            site,
+            action: shown,
             details: None,
-            declaration: Some(declaration),
+            declaration,
             timeout: self.approval_timeout,
         };
         question.ask(scope).await
+    }
+}
+
+/// The decision, for the audit trail.
+fn told(decided: &Result<Consent, (Failure, By)>) -> String {
+    match decided {
+        Ok(consent) => format!("allowed by {}", consent.by),
+        Err((_, by)) => format!("denied by {by}"),
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! - `control.rs` reads and writes tmux's control mode, `client.rs` keeps one such client a session;
 //! - `server.rs` brings up the server and sessions, `names.rs` says what is ours, `found.rs` what is there;
-//! - `pane.rs` finds, makes and ends panes, `screen.rs` looks at one and types into it, `run.rs` runs a command in one, with the wrapper
-//!   of `wrapper.rs`: `hold.rs` says whose a pane is, `condition.rs` what it is doing, `line.rs` empties the line at its prompt, `look.rs`
-//!   asks the kernel where nothing else tells;
+//! - `pane.rs` finds, makes and ends panes, `screen.rs` looks at one and types into it what `input.rs` read, `run.rs` runs a command in
+//!   one, with the wrapper of `wrapper.rs`: `hold.rs` says whose a pane is, `condition.rs` what it is doing, `line.rs` empties the line at
+//!   its prompt, `look.rs` asks the kernel where nothing else tells;
 //! - `own.rs` is the pane that this program was started in, where nothing is managed.
 //!
 //! The server is ours alone: its socket lies in a directory of mode 0700, and it reads no configuration of the user's. What may be done
@@ -15,6 +15,7 @@ mod condition;
 mod control;
 mod found;
 mod hold;
+mod input;
 mod line;
 mod look;
 mod names;
@@ -27,10 +28,11 @@ mod version;
 mod wrapper;
 
 pub use found::{Found, FoundPane};
+pub(crate) use input::Input;
 pub use own::OwnPane;
 pub(crate) use pane::{Pane, Place, Selector};
 pub(crate) use run::{Begun, Ended, Run};
-pub(crate) use screen::{Input, View};
+pub(crate) use screen::View;
 pub use version::Version;
 
 use crate::backend::{Backend, TmuxThere};
@@ -51,7 +53,7 @@ pub enum Panes {
     /// None: commands run as plain processes.
     #[default]
     None,
-    /// The one that this program was started in; commands run as plain processes.
+    /// The one that this program was started in, as the user chose; commands that are waited for run as plain processes.
     Own(Arc<OwnPane>),
     /// Those of a managed tmux, where commands then run.
     Managed(Arc<Tmux>),
@@ -128,6 +130,9 @@ pub(crate) struct Session {
     turns: std::sync::Mutex<HashMap<u32, Arc<Mutex<Turn>>>>,
     /// Panes by name, as they were found last.
     known: std::sync::Mutex<HashMap<String, u32>>,
+    unfinished: input::Unfinished,
+    /// The server is one of this machine.
+    is_here: bool,
 }
 
 /// What this process knows of a pane that it works in.

@@ -1,16 +1,21 @@
-//! The pane that this program was started in, where there is no managed tmux: it can be looked at and typed into, no more.
+//! The pane that this program was started in, where the user chose it: it can be looked at and typed into, no more.
 //!
-//! Its server is the user's own, so nothing attaches to it: each command is a process.
+//! Its server is the user's own, so nothing attaches to it: each command is a process. Whether anything may be typed there is decided in
+//! `policy/typing.rs`.
 
+use super::condition::is_shell;
+use super::input::Unfinished;
 use super::pane::{Place, Selector};
-use super::screen::{self, Door, Input, View};
+use super::screen::{self, Door, View};
 use super::server::run_to_end;
 use crate::backend::Backend;
+use crate::backend::terminals::Terminal;
 use crate::envelope::{Failure, Kind};
-use crate::policy::shell::AdmittedAction;
+use crate::policy::typing::AdmittedInput;
 use crate::sanitize;
 use async_trait::async_trait;
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The pane that this program was started in.
@@ -18,6 +23,7 @@ pub struct OwnPane {
     backend: Arc<dyn Backend>,
     socket: String,
     number: u32,
+    unfinished: Unfinished,
 }
 
 impl OwnPane {
@@ -26,7 +32,7 @@ impl OwnPane {
     pub fn named(backend: Arc<dyn Backend>, tmux: &str, pane: &str) -> Option<Self> {
         let socket = tmux.split(',').next().filter(|socket| socket.starts_with('/'))?;
         let number = pane.strip_prefix('%')?.parse().ok()?;
-        Some(Self { backend, socket: socket.to_owned(), number })
+        Some(Self { backend, socket: socket.to_owned(), number, unfinished: Unfinished::default() })
     }
 
     /// Where it is; a caller that names another place is told that there is none.
@@ -38,16 +44,46 @@ impl OwnPane {
         if !is_meant {
             let message = format!("there is only the pane that this program was started in, `{id}`");
             return Err(Failure::new(Kind::Unavailable, message)
-                .hint("leave `session`, `pane` and `target` away; without `--no-tmux` there are managed panes"));
+                .hint("omit `session`, `pane` and `target`; without `--own-pane` there are managed panes"));
         }
-        let words = ["display-message", "-p", "-t", &id, "#{pane_id}|#{session_name}"].map(str::to_owned);
-        match self.command(&words).await? {
-            Ok(said) if said.starts_with(&format!("{id}|")) => {
-                let session = sanitize::line(&said[id.len() + 1..]).into_owned();
-                Ok(Place { session, pane: id.clone(), id, created: false, notices: Vec::new() })
-            }
-            _ => Err(Failure::failed(format!("the pane that this program was started in, `{id}`, is gone"))),
+        let session = sanitize::line(&self.said("#{session_name}").await?).into_owned();
+        Ok(Place { session, pane: id.clone(), id, created: false, notices: Vec::new() })
+    }
+
+    /// Its terminal.
+    pub(crate) async fn terminal(&self) -> Result<Option<Terminal>, Failure> {
+        Ok(Terminal::at(Path::new(&self.said("#{pane_tty}").await?)))
+    }
+
+    /// The present directory of what runs there.
+    pub(crate) async fn directory(&self) -> Result<String, Failure> {
+        self.said("#{pane_current_path}").await
+    }
+
+    /// Finds a shell that reads a command, now or when this program has ended, which the user may have started there.
+    pub(crate) async fn ready(&self) -> Result<(), Failure> {
+        let (screen, program) = (self.said("#{alternate_on}").await?, self.said("#{pane_current_command}").await?);
+        let is_shell = is_shell(&program) || program == env!("CARGO_PKG_NAME");
+        if is_shell && screen != "1" {
+            return Ok(());
         }
+        let program = sanitize::line(&program);
+        Err(Failure::new(Kind::Busy, format!("`{program}` runs in pane %{} and would read the command", self.number))
+            .hint("omit `wait`: the command then runs as a process of its own"))
+    }
+
+    /// What tmux says of the pane in this format. Asked for a pane that is gone, it may speak of another one.
+    async fn said(&self, format: &str) -> Result<String, Failure> {
+        let id = format!("%{}", self.number);
+        let words = ["display-message", "-p", "-t", &id, &format!("#{{pane_id}}|{format}")].map(str::to_owned);
+        let said = self.command(&words).await?.ok();
+        let said = said.and_then(|said| Some(said.strip_prefix(&id)?.strip_prefix('|')?.to_owned()));
+        said.ok_or_else(|| Failure::failed(format!("the pane that this program was started in, `{id}`, is gone")))
+    }
+
+    /// What was typed there behind the last Enter.
+    pub(crate) fn unfinished(&self) -> String {
+        self.unfinished.line(self.number)
     }
 
     pub(crate) async fn capture(&self, view: &View) -> Result<(String, Option<String>), Failure> {
@@ -55,8 +91,9 @@ impl OwnPane {
     }
 
     /// Types what a person or the settings admitted.
-    pub(crate) async fn send(&self, input: &Input, _: &AdmittedAction) -> Result<(), Failure> {
-        screen::send(self, self.number, input).await
+    pub(crate) async fn send(&self, admitted: &AdmittedInput) -> Result<(), Failure> {
+        self.unfinished.typed(self.number, admitted.input());
+        screen::send(self, self.number, admitted.input()).await
     }
 }
 

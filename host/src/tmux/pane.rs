@@ -3,11 +3,14 @@
 use super::condition::Prompt;
 use super::control::quoted;
 use super::names::{self, SHARED};
-use super::screen::{self, Input, View};
+use super::screen::{self, View};
 use super::server::FIELD;
 use super::{GONE, Session, Tmux};
+use crate::backend::terminals::Terminal;
 use crate::envelope::Failure;
 use crate::policy::shell::AdmittedAction;
+use crate::policy::typing::AdmittedInput;
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 /// Which pane is meant, as a caller names it. Nothing: the shared one.
@@ -15,7 +18,7 @@ use std::sync::{Arc, PoisonError};
 pub(crate) struct Selector {
     pub(crate) session: Option<String>,
     pub(crate) pane: Option<String>,
-    /// An id: `%3@1f2e3d4c`.
+    /// As tmux writes it: `%3`, `build`, `build:server`.
     pub(crate) target: Option<String>,
 }
 
@@ -84,9 +87,24 @@ impl Pane {
     }
 
     /// Types what a person or the settings admitted.
-    pub(crate) async fn send(&self, input: &Input, _: &AdmittedAction) -> Result<(), Failure> {
+    pub(crate) async fn send(&self, admitted: &AdmittedInput) -> Result<(), Failure> {
         self.session.client.run(&Prompt::touch(self.number)).await?;
-        screen::send(&self.session.client, self.number, input).await
+        self.session.unfinished.typed(self.number, admitted.input());
+        screen::send(&self.session.client, self.number, admitted.input()).await
+    }
+
+    /// What was typed here behind the last Enter.
+    pub(crate) fn unfinished(&self) -> String {
+        self.session.unfinished.line(self.number)
+    }
+
+    /// Its terminal; none where that is another machine's.
+    pub(crate) async fn terminal(&self) -> Result<Option<Terminal>, Failure> {
+        if !self.session.is_here {
+            return Ok(None);
+        }
+        let said = self.session.client.run(&format!("display-message -p -t %{} '#{{pane_tty}}'", self.number)).await?;
+        Ok(Terminal::at(Path::new(said.trim())))
     }
 }
 
@@ -106,9 +124,13 @@ impl Tmux {
 
     /// Finds a pane. The shared pane of the default session is made when it is missing; another one is not.
     pub(crate) async fn find(&self, selector: &Selector) -> Result<Pane, Failure> {
-        if let Some(target) = selector.target.as_deref().map(str::trim).filter(|target| !target.is_empty()) {
-            return self.by_id(target).await;
-        }
+        let target = selector.target.as_deref().map(str::trim).filter(|target| !target.is_empty());
+        let target = target.map(|target| Target::parse(target).ok_or_else(|| no_target(target))).transpose()?;
+        let selector = match &target {
+            Some(Target::Id { number, generation }) => return self.by_id(*number, *generation).await,
+            Some(Target::Names(names)) => names,
+            None => selector,
+        };
         let session = self.session_name(selector.session.as_deref()).await?;
         let name = names::pane(selector.pane.as_deref())?;
         let (session, _, notices) = self.session(&session, self.is_default(&session).await?).await?;
@@ -141,20 +163,15 @@ impl Tmux {
         Ok(pane)
     }
 
-    async fn by_id(&self, target: &str) -> Result<Pane, Failure> {
+    /// Finds a pane by its number; one that was told before counts for the server that it was told of.
+    async fn by_id(&self, number: u32, generation: Option<&str>) -> Result<Pane, Failure> {
         let home = &self.home().await?.session;
         let (session, ..) = self.session(home, true).await?;
-        let odd = || {
-            Failure::invalid(format!("`{target}` is no pane's id, such as `{}`", session.pane_id(0)))
-                .hint("ids are in the results of tmux-create-pane and send-keys; `session` and `pane` take names")
-        };
-        let (number, generation) = target.strip_prefix('%').and_then(|id| id.split_once('@')).ok_or_else(odd)?;
-        let number: u32 = number.parse().map_err(|_| odd())?;
         let missing = || {
-            Failure::failed(format!("there is no pane `{target}`"))
-                .hint("leave `target` away for the shared pane, or make one with tmux-create-pane")
+            Failure::failed(format!("there is no pane `%{number}` of this agent on this tmux server"))
+                .hint("omit `target` for the shared pane, or make one with tmux-create-pane")
         };
-        if generation != session.generation {
+        if generation.is_some_and(|generation| generation != session.generation) {
             return Err(missing());
         }
         // Ids count for the whole server; those of other workspaces are not reached by one.
@@ -237,6 +254,38 @@ impl Tmux {
     }
 }
 
+/// A target, read as tmux reads one, but by names and numbers only: no pattern, format or `{last}`.
+#[derive(Debug, PartialEq)]
+enum Target<'t> {
+    /// `%3`, or `%3@1f2e3d4c` as results have it.
+    Id { number: u32, generation: Option<&'t str> },
+    /// `build` or `build:server`.
+    Names(Selector),
+}
+
+impl<'t> Target<'t> {
+    fn parse(text: &'t str) -> Option<Self> {
+        if let Some(id) = text.strip_prefix('%') {
+            let (number, generation) = id.split_once('@').map_or((id, None), |(number, of)| (number, Some(of)));
+            let number = number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok())??;
+            return Some(Self::Id { number, generation });
+        }
+        let (session, pane) = text.split_once(':').map_or((text, ""), |names| names);
+        let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        let names = Selector {
+            session: Some(session.to_owned()),
+            pane: Some(pane.to_owned()).filter(|pane| !pane.is_empty()),
+            target: None,
+        };
+        (!session.is_empty() && is_name(session) && is_name(pane)).then_some(Self::Names(names))
+    }
+}
+
+fn no_target(target: &str) -> Failure {
+    Failure::invalid(format!("`{target}` names no pane"))
+        .hint("give `%3`, a session such as `build`, or session and pane such as `build:server`")
+}
+
 impl Session {
     fn known(&self, name: &str) -> Option<u32> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
@@ -285,4 +334,42 @@ fn entries(listed: &str) -> impl Iterator<Item = Entry> {
 
 fn number(id: &str) -> Option<u32> {
     id.trim().strip_prefix('%')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_a_number_or_names() {
+        let names = |session: &str, pane: Option<&str>| {
+            let names = Selector { session: Some(session.into()), pane: pane.map(str::to_owned), target: None };
+            Some(Target::Names(names))
+        };
+        assert_eq!(Target::parse("%3"), Some(Target::Id { number: 3, generation: None }));
+        assert_eq!(Target::parse("%3@1f2e3d4c"), Some(Target::Id { number: 3, generation: Some("1f2e3d4c") }));
+        assert_eq!(Target::parse("build"), names("build", None));
+        assert_eq!(Target::parse("build:"), names("build", None));
+        assert_eq!(Target::parse("build:dev-server"), names("build", Some("dev-server")));
+        let odd = [
+            "",
+            ":",
+            ":server",
+            "%",
+            "%x",
+            "%+3",
+            "%-1",
+            "%99999999999",
+            "=build:",
+            "build:0.1",
+            "{last}",
+            "a*",
+            "#{x}",
+            "@1",
+            "$0",
+        ];
+        for odd in odd {
+            assert_eq!(Target::parse(odd), None, "{odd}");
+        }
+    }
 }

@@ -133,9 +133,10 @@ impl Pane {
         }
         let deadline = Instant::now() + *BEGIN.start();
         loop {
-            let Condition { directory, program, .. } = self.session.condition(self.number).await?;
+            let condition = self.session.condition(self.number).await?;
             // A pane that was made just now is nowhere until its shell is there.
-            let is_starting = program == STARTING || directory.is_empty();
+            let is_starting = condition.is_starting() || condition.directory.is_empty();
+            let directory = condition.directory;
             if !is_starting || Instant::now() > deadline {
                 return Ok(Some(directory).filter(|directory| !directory.is_empty()));
             }
@@ -197,6 +198,7 @@ impl Pane {
         let line = format!("send-keys -t %{number} -l -- {}", quoted(wrapper::line(&files)));
         // Enter is CR, which is no end of a line where the terminal leaves it as it is (`stty raw`).
         let typed = [line, format!("send-keys -t %{number} C-j")];
+        session.unfinished.forget(number);
         let mut look_after = tokio::time::interval_at(Instant::now() + LOOK_AFTER, LOOK_AFTER);
         look_after.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (pid, began) = (condition.pid.clone(), condition.now);

@@ -1,5 +1,6 @@
 //! Looking at a pane and typing into it: the same words of tmux, whoever says them to the server.
 
+use super::input::{Input, Step};
 use crate::envelope::Failure;
 use async_trait::async_trait;
 
@@ -21,14 +22,6 @@ pub(crate) struct View {
     pub(crate) alternate: bool,
 }
 
-/// What to type.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Input {
-    pub(crate) text: String,
-    pub(crate) keys: Vec<String>,
-    pub(crate) enter: bool,
-}
-
 /// A way to the server: a control-mode client, or a process for each command.
 #[async_trait]
 pub(super) trait Door: Sync {
@@ -37,6 +30,17 @@ pub(super) trait Door: Sync {
 }
 
 impl View {
+    /// Which part, for people.
+    pub(crate) fn shown(&self) -> String {
+        if self.start.is_none() && self.end.is_none() && !self.from_begin && !self.to_end {
+            return "what is visible".into();
+        }
+        let line =
+            |number: Option<i64>, whole: &str| number.map_or_else(|| whole.to_owned(), |line| format!("line {line}"));
+        let first = if self.from_begin { "the begin of its history" } else { "the first visible line" };
+        format!("from {} to {}", line(self.start, first), line(self.end, "the last visible line"))
+    }
+
     fn words(&self, pane: u32, alternate: bool) -> Vec<String> {
         let mut words = vec!["capture-pane".to_owned(), "-p".to_owned()];
         let flags = [
@@ -71,7 +75,7 @@ pub(super) async fn capture(door: &dyn Door, pane: u32, view: &View) -> Result<(
     }
 }
 
-/// Types: first the text, then the keys, then Enter.
+/// Types, step by step.
 pub(super) async fn send(door: &dyn Door, pane: u32, input: &Input) -> Result<(), Failure> {
     let keys = |words: &[&str]| -> Vec<String> {
         let target = format!("%{pane}");
@@ -79,11 +83,15 @@ pub(super) async fn send(door: &dyn Door, pane: u32, input: &Input) -> Result<()
     };
     // In a mode of tmux, keys are that mode's commands.
     let _ = door.command(&keys(&["-X", "cancel"])).await?;
-    for piece in pieces(&input.text) {
-        run(door, &keys(&["-l", "--", piece])).await?;
-    }
-    for key in input.keys.iter().map(String::as_str).chain(input.enter.then_some("Enter")) {
-        run(door, &keys(&["--", key])).await?;
+    for step in input.steps() {
+        match step {
+            Step::Text(text) => {
+                for piece in pieces(text) {
+                    run(door, &keys(&["-l", "--", piece])).await?;
+                }
+            }
+            Step::Key(key) => _ = run(door, &keys(&["--", &key.name()])).await?,
+        }
     }
     Ok(())
 }

@@ -263,6 +263,8 @@ impl Tmux {
             inside: self.inside.clone(),
             turns: std::sync::Mutex::default(),
             known: std::sync::Mutex::default(),
+            unfinished: super::input::Unfinished::default(),
+            is_here: self.backend.is_this_machine(),
             client,
         })
     }

@@ -11,7 +11,7 @@ struct CapturePane;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Id of the pane, such as `%3`; needs neither `session` nor `pane`.
+    /// Pane to look at: `%3`, `SESSION` or `SESSION:PANE`; takes the place of `session` and `pane`.
     target: Option<String>,
     /// Session to look into; absent: the default one.
     session: Option<String>,
@@ -37,11 +37,9 @@ struct Input {
     #[serde(default)]
     include_alternate_screen: bool,
     /// How long to wait before the look, at most 10 minutes; absent: not at all.
-    #[serde(default)]
-    delay: Delay,
-    /// Older form: ignored.
-    #[expect(dead_code, reason = "callers of older versions state a reason, and looking needs none")]
-    why: Option<String>,
+    delay: Option<Delay>,
+    /// Older form of `delay`, in milliseconds.
+    delay_ms: Option<u64>,
 }
 
 fn yes() -> bool {
@@ -58,13 +56,13 @@ impl Tool for CapturePane {
             pause: set `delay`; a screen that has not changed is not repeated.",
         disambiguation: "Only looks, changes nothing. `send-keys` types into a pane. Without `start` and `end` you see what is \
             visible; the history lies before line 0. A full-screen program is seen without `include_alternate_screen`.",
-        examples: &[r#"{"pane":"server","delay":"5s"}"#, r#"{"target":"%3","start":"-200"}"#],
+        examples: &[r#"{"pane":"server","delay":"2s"}"#, r#"{"target":"%3","start":"-200"}"#],
     };
     type Input = Input;
     type Output = String;
 
     fn call(input: Input) -> Result<String> {
-        let delay = input.delay.clone().parse()?;
+        let delay = Delay::either(input.delay.clone(), input.delay_ms)?;
         let (pane, view) = request(input);
         let Screen { text, notices, unchanged_ms } = panes::capture(&pane, &view, delay)?;
         notices.into_iter().for_each(notice);
@@ -118,7 +116,6 @@ toolcrib_sdk::export!(CapturePane);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
     use toolcrib_sdk::{Failure, Kind};
 
     fn input(arguments: &str) -> Result<Input> {
@@ -128,7 +125,7 @@ mod tests {
     #[test]
     fn without_arguments_it_is_the_visible_part_of_the_shared_pane() {
         let input = input("{}").unwrap();
-        assert_eq!(input.delay.clone().parse(), Ok(Duration::ZERO));
+        assert_eq!((&input.delay, input.delay_ms), (&None, None));
         let view = View { join_wrapped_lines: true, ..View::default() };
         assert_eq!(request(input), (Pane::default(), view));
     }
@@ -138,10 +135,10 @@ mod tests {
         let arguments = r#"{
             "target": "%3", "session": " build ", "pane": "server", "start": "-200", "end": "-", "join_wrapped_lines": false,
             "preserve_trailing_spaces": true, "include_escape_sequences": true, "escape_non_printable": true,
-            "include_alternate_screen": true, "delay": "250ms", "why": "to see"
+            "include_alternate_screen": true, "delay": "250ms"
         }"#;
         let input = input(arguments).unwrap();
-        assert_eq!(input.delay.clone().parse(), Ok(Duration::from_millis(250)));
+        assert_eq!(input.delay, Some(Delay::Text("250ms".into())));
         let pane = Pane { session: Some("build".into()), pane: Some("server".into()), target: Some("%3".into()) };
         let view = View {
             start: Some("-200".into()),
@@ -163,10 +160,12 @@ mod tests {
 
     #[test]
     fn a_delay_may_be_a_number_and_has_a_bound() {
-        assert_eq!(input(r#"{"delay": 2}"#).unwrap().delay.parse(), Ok(Duration::from_secs(2)));
-        let failure = CapturePane::call(input(r#"{"delay": "11m"}"#).unwrap()).unwrap_err();
-        assert_eq!(failure.kind, Kind::INVALID_ARGUMENTS);
-        assert!(failure.message.contains("10 minutes"), "{}", failure.message);
+        assert_eq!(input(r#"{"delay": 2}"#).unwrap().delay, Some(Delay::Seconds(2)));
+        for arguments in [r#"{"delay": "11m"}"#, r#"{"delay_ms": 660000}"#] {
+            let failure = CapturePane::call(input(arguments).unwrap()).unwrap_err();
+            assert_eq!(failure.kind, Kind::INVALID_ARGUMENTS);
+            assert!(failure.message.contains("10 minutes"), "{}", failure.message);
+        }
         assert!(input(r#"{"delay": 0.5}"#).is_err());
     }
 

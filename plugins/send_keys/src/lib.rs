@@ -11,23 +11,24 @@ struct SendKeys;
 // serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
 #[derive(Deserialize, JsonSchema)]
 struct Input {
-    /// Typed first, as it is, without a line break.
+    /// Typed first, as it is; each line break is an Enter.
     literal_text: Option<String>,
-    /// Pressed next, by the names that tmux has for keys: `C-c`, `Up`, `M-x`, `F1`, `Escape`.
+    /// Pressed next, by the names that tmux has for keys: `C-c`, `Up`, `M-x`, `F1`, `Escape`, `KPEnter`.
     #[serde(default)]
     keys: Vec<String>,
     /// Press Enter at the end.
     #[serde(default)]
     enter: bool,
-    /// Id of the pane, such as `%3`; needs neither `session` nor `pane`.
+    /// Pane to type into: `%3`, `SESSION` or `SESSION:PANE`; takes the place of `session` and `pane`.
     target: Option<String>,
     /// Session of the pane; absent: the default one.
     session: Option<String>,
     /// Pane of that session; absent: the shared one.
     pane: Option<String>,
     /// How long to wait before the first key, at most 10 minutes; absent: not at all.
-    #[serde(default)]
-    delay: Delay,
+    delay: Option<Delay>,
+    /// Older form of `delay`, in milliseconds.
+    delay_ms: Option<u64>,
     #[serde(flatten)]
     declaration: Declaration,
 }
@@ -51,25 +52,26 @@ impl Tool for SendKeys {
             first, then keys, then Enter; at least one of them is needed. Declare as for the command that the keys amount to.",
         examples: &[
             r#"{"pane":"server","keys":["C-c"],"risk":"low","mutation":true,"privesc":false,"why":"stop the server"}"#,
-            r#"{"target":"%3","literal_text":"yes","enter":true,"risk":"medium","mutation":true,"privesc":false,"why":"confirm the update"}"#,
+            r#"{"target":"%3","literal_text":"yes\n","risk":"medium","mutation":true,"privesc":false,"why":"confirm the update"}"#,
         ],
     };
     type Input = Input;
     type Output = Output;
 
     fn call(input: Input) -> Result<Output> {
-        let Input { literal_text, keys, enter, target, session, pane, delay, declaration } = input;
+        let Input { literal_text, keys, enter, target, session, pane, delay, delay_ms, declaration } = input;
+        let delay = Delay::either(delay, delay_ms)?;
         let typed = typed(literal_text, keys, enter)?;
         let pane = Pane::named(session, pane, target).unwrap_or_default();
-        let Place { session, pane, id, notices, .. } = panes::send(&pane, &typed, delay.parse()?, &declaration)?;
+        let Place { session, pane, id, notices, .. } = panes::send(&pane, &typed, delay, &declaration)?;
         notices.into_iter().for_each(notice);
         Ok(Output { session, pane, id })
     }
 }
 
-/// Returns what to type. Blanks are typed as they are, and do not suffice alone.
+/// Returns what to type. Blanks are typed as they are, and do not suffice alone; a line break does, it is an Enter.
 fn typed(literal_text: Option<String>, keys: Vec<String>, enter: bool) -> Result<panes::Input> {
-    let is_blank = literal_text.as_ref().is_none_or(|text| text.trim().is_empty());
+    let is_blank = literal_text.as_ref().is_none_or(|text| text.trim_matches([' ', '\t']).is_empty());
     if is_blank && keys.is_empty() && !enter {
         let hint = "give `keys`, a `literal_text` that is not blank, or `enter` as `true`";
         return Err(Failure::invalid("there is nothing to type").hint(hint));
@@ -91,7 +93,7 @@ mod tests {
 
     #[test]
     fn nothing_to_type_is_refused() {
-        for arguments in [r#""enter": false"#, r#""keys": []"#, r#""literal_text": """#, r#""literal_text": " \n""#] {
+        for arguments in [r#""enter": false"#, r#""keys": []"#, r#""literal_text": """#, r#""literal_text": " \t""#] {
             let failure = SendKeys::call(input(arguments)).unwrap_err();
             assert_eq!((failure.kind, failure.message.as_str()), (Kind::INVALID_ARGUMENTS, "there is nothing to type"));
         }
@@ -114,8 +116,8 @@ mod tests {
 
     #[test]
     fn a_delay_past_its_bound_is_refused_before_anything_is_typed() {
-        for delay in ["601", r#""1h""#, r#""1d""#] {
-            let failure = SendKeys::call(input(&format!(r#""enter": true, "delay": {delay}"#))).unwrap_err();
+        for delay in [r#""delay": 601"#, r#""delay": "1h""#, r#""delay": "1d""#, r#""delay_ms": 600001"#] {
+            let failure = SendKeys::call(input(&format!(r#""enter": true, {delay}"#))).unwrap_err();
             assert_eq!(failure.kind, Kind::INVALID_ARGUMENTS);
             assert!(failure.message.contains("10 minutes"), "{}", failure.message);
         }

@@ -1,0 +1,140 @@
+//! Typing: the pane is found, what is typed is admitted, waited for and sent. A command for the pane that this program was started in is
+//! typed as well.
+
+use super::super::Refusal;
+use super::super::shell::check_why;
+use super::{delay, no_panes};
+use crate::backend::Backend;
+use crate::backend::terminals::Sitting;
+use crate::envelope::Failure;
+use crate::policy::approval::{Declaration, Landing, Site};
+use crate::policy::command::{Destination, Held};
+use crate::policy::typing::{AdmittedInput, Keyboard, Typing};
+use crate::sandbox::State;
+use crate::scope::Scope;
+use crate::tmux::{Input, OwnPane, Pane, Panes, Place, Selector};
+use async_trait::async_trait;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is typed into.
+pub(in crate::capability) enum Target {
+    Managed(Pane),
+    Own(Arc<OwnPane>, Place),
+}
+
+impl Target {
+    /// Finds the pane that is meant. This comes before any question, which names it.
+    pub(super) async fn find(scope: &Scope, selector: &Selector) -> Result<Self, Failure> {
+        match (&scope.panes, scope.panes.managed().await?) {
+            (_, Some(tmux)) => Ok(Self::Managed(tmux.find(selector).await?)),
+            (Panes::Own(own), None) => Ok(Self::Own(own.clone(), own.place(selector).await?)),
+            (Panes::Managed(_) | Panes::None, None) => Err(no_panes()),
+        }
+    }
+
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Managed(pane) => pane.shown(),
+            Self::Own(_, place) => format!("{} of {}, where this program was started", place.pane, place.session),
+        }
+    }
+
+    async fn keyboard(&self) -> Result<Keyboard, Failure> {
+        let terminal = match self {
+            Self::Managed(pane) => pane.terminal().await?,
+            Self::Own(own, _) => own.terminal().await?,
+        };
+        Ok(Keyboard { terminal, is_own: matches!(self, Self::Own(..)) })
+    }
+
+    fn unfinished(&self) -> String {
+        match self {
+            Self::Managed(pane) => pane.unfinished(),
+            Self::Own(own, _) => own.unfinished(),
+        }
+    }
+
+    async fn send(self, admitted: &AdmittedInput) -> Result<Place, Failure> {
+        match self {
+            Self::Managed(pane) => pane.send(admitted).await.map(|()| pane.place()),
+            Self::Own(own, place) => own.send(admitted).await.map(|()| place),
+        }
+    }
+}
+
+impl State {
+    /// Types, once policy and, where it says so, a person have admitted it.
+    pub(super) async fn type_into(
+        &mut self,
+        target: Target,
+        input: Input,
+        delay_ms: u64,
+        declaration: Declaration,
+    ) -> Result<Place, Refusal> {
+        let unfinished = target.unfinished();
+        let continued = if unfinished.is_empty() { Vec::new() } else { input.scripts(&unfinished) };
+        let held = Held::Typed { texts: input.scripts(""), continued };
+        self.admit_and_type(target, input, held, delay_ms, declaration).await
+    }
+
+    /// Types a command at the prompt of the pane that this program was started in.
+    pub(in crate::capability) async fn type_command(
+        &mut self,
+        own: Arc<OwnPane>,
+        selector: &Selector,
+        command: &str,
+        declaration: Declaration,
+    ) -> Result<Place, Refusal> {
+        let input = Input::command(command)?;
+        let place = own.place(selector).await?;
+        own.ready().await?;
+        let held = Held::Script(input.scripts("").remove(0), Destination::Pane);
+        self.admit_and_type(Target::Own(own, place), input, held, 0, declaration).await
+    }
+
+    async fn admit_and_type(
+        &mut self,
+        target: Target,
+        input: Input,
+        held: Held,
+        delay_ms: u64,
+        declaration: Declaration,
+    ) -> Result<Place, Refusal> {
+        let keyboard = target.keyboard().await?;
+        let shown = format!("type into pane {}: {}", target.shown(), input.shown());
+        self.meter.charge_bytes(shown.len() + declaration.why.len())?;
+        check_why(&declaration)?;
+        let (grant, scope) = (self.grants.panes()?.clone(), self.scope.clone());
+        let site = Keys { target: &target, backend: scope.backend.clone(), delay_ms };
+        let typing = Typing { input, held, keyboard: keyboard.clone(), shown };
+        let admitted = grant.admit_typing(typing, declaration, &site, &scope).await?;
+        if delay_ms > 0 {
+            delay(delay_ms, scope.clone()).await?;
+            // Somebody may have sat down there meanwhile.
+            keyboard.check(scope.approver.is_read(), &Sitting::now())?;
+        }
+        scope.touch_state();
+        Ok(target.send(&admitted).await?)
+    }
+}
+
+/// Where and when keys are typed.
+struct Keys<'t> {
+    target: &'t Target,
+    backend: Arc<dyn Backend>,
+    delay_ms: u64,
+}
+
+#[async_trait]
+impl Site for Keys<'_> {
+    async fn landing(&self) -> Result<Landing, Failure> {
+        let directory = match self.target {
+            Target::Managed(pane) => pane.directory().await?,
+            Target::Own(own, _) => Some(own.directory().await?),
+        };
+        let delay = Some(Duration::from_millis(self.delay_ms)).filter(|delay| !delay.is_zero());
+        let pane = Some(self.target.shown());
+        Ok(Landing { backend: self.backend.name().into(), pane, directory, delay })
+    }
+}
