@@ -6,7 +6,6 @@ use crate::audit::{Audit, Subject};
 use crate::backend::Backend;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::capability::bindings::toolcrib::plugin::types;
-use crate::config::Limits;
 use crate::definition::Tool;
 use crate::envelope::{Content, Envelope, Failure, Kind, Output};
 use crate::event::{Event, EventSink};
@@ -110,6 +109,7 @@ impl Host {
         let _permit = self.permit()?;
         let plugin = context.tools.plugin_of(&request.tool)?;
         call.know_plugin(plugin);
+        self.policy.check_enabled(plugin)?;
         let ready = self.ready(plugin, context).await?;
         let tool = ready.tool(&request.tool).expect("a ready plugin has the tools that it showed");
         let arguments = tool.validate(request.arguments.parse()?)?;
@@ -119,10 +119,10 @@ impl Host {
         context.session.check_repeats(&key)?;
         let grants = self.policy.grants_for(plugin);
         let instance = self.sandbox.instantiate(&ready.code, grants, call.scope.clone()).await?;
-        let limits = &call.scope.limits;
+        let scope = &call.scope;
         let outcome = match instance.call(&request.tool, &text).await {
-            Ok(Ok(output)) => check_output(output, tool, limits),
-            Ok(Err(failure)) => Err(check_failure(failure, limits)),
+            Ok(Ok(output)) => check_output(output, tool, scope),
+            Ok(Err(failure)) => Err(check_failure(failure, scope)),
             Err(stopped) => Err(stopped),
         };
         context.session.remember(key, outcome.as_ref().err());
@@ -130,18 +130,38 @@ impl Host {
     }
 
     fn permit(&self) -> Result<SemaphorePermit<'_>, Failure> {
-        let most = self.policy.config().limits.concurrent_calls;
+        let config = self.policy.config();
+        let most = config.limits.concurrent_calls;
         self.permits.try_acquire().map_err(|_| {
-            Failure::new(Kind::Busy, format!("as many calls are running as may ({most})"))
-                .hint("try again when some have ended, or raise `concurrent_calls` under [limits]")
+            let hint = config.remedies().raise("concurrent_calls", most, "try again when some have ended");
+            Failure::new(Kind::Busy, format!("too many calls are running (limit: {most})")).hint(hint)
         })
     }
 
-    /// Compiles a plugin and learns its tools, the first time.
+    /// Compiles a plugin and learns its tools, the first time. What was allowed under the same bytes, but said something else of its tools,
+    /// is refused.
     pub(crate) async fn ready<'c>(&self, plugin: &Arc<Plugin>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
+        let ready = self.loaded(plugin, context).await?;
+        let pinned = self.policy.config().pinned_definitions(plugin.name(), plugin.sha256());
+        if pinned.is_none_or(|pinned| pinned.eq_ignore_ascii_case(ready.definitions())) {
+            return Ok(ready);
+        }
+        let (name, file) = (plugin.name(), plugin.origin());
+        let message =
+            format!("plugin `{name}` was refused: it says something else of its tools than when it was allowed");
+        Err(Failure::new(Kind::Unavailable, message)
+            .hint(format!("look at it with `toolcrib plugin inspect {file}`, then `toolcrib plugin allow {file}`")))
+    }
+
+    /// As [`Self::ready`], whatever it says of its tools.
+    pub(crate) async fn loaded<'c>(
+        &self,
+        plugin: &Arc<Plugin>,
+        context: &'c CallContext,
+    ) -> Result<&'c Ready, Failure> {
         let limits = &self.policy.config().limits;
         let scope = || Scope::for_definitions(limits, context.backend.clone(), self.egress.clone());
-        context.tools.ready(plugin, &self.sandbox, scope).await
+        context.tools.ready(plugin, &self.sandbox, scope, &*context.events).await
     }
 }
 
@@ -203,6 +223,7 @@ impl<'h> Call<'h> {
             output: host.output.clone(),
             egress: host.egress.clone(),
             limits: host.policy.config().limits.clone(),
+            remedies: host.policy.config().remedies(),
         });
         let plugin = OnceLock::new();
         Self { audit: &host.audit, scope: Arc::new(scope), plugin, begin: Instant::now(), finished: false }
@@ -235,7 +256,7 @@ impl<'h> Call<'h> {
             biased;
             outcome = &mut work => return outcome,
             () = self.scope.cancel.cancelled() => Failure::cancelled(),
-            () = self.scope.clock.spent(Duration::from_millis(limits.call_ms)) => timed_out(limits.call_ms),
+            () = self.scope.clock.spent(Duration::from_millis(limits.call_ms)) => timed_out(&self.scope),
         };
         // A command has to be ended, and takes its time; a guest that computes or sleeps has nothing to wind down.
         let grace = if self.scope.clock.is_waiting() { Duration::from_millis(limits.grace_ms) } else { GUEST_GRACE };
@@ -290,16 +311,17 @@ fn fault(panic: &(dyn Any + Send)) -> Failure {
         .hint("please report it; other calls are not affected")
 }
 
-fn timed_out(call_ms: u64) -> Failure {
+fn timed_out(scope: &Scope) -> Failure {
+    let call_ms = scope.limits.call_ms;
     Failure::new(Kind::TimedOut, format!("the call took more than {call_ms} ms of its own time"))
-        .hint("ask for less in one call, or raise `call_ms` under [limits]")
+        .hint(scope.remedies.raise("call_ms", call_ms, "ask for less in one call"))
 }
 
 /// Takes what the guest answered, within the bounds of a result and of its own schema.
-fn check_output(output: tools::Output, tool: &Tool, limits: &Limits) -> Result<Output, Failure> {
+fn check_output(output: tools::Output, tool: &Tool, scope: &Scope) -> Result<Output, Failure> {
     let parts = output.content.iter().map(content_bytes).chain(output.notices.iter().map(String::len));
     let bytes = parts.map(|bytes| bytes + PART_BYTES).sum::<usize>();
-    check_size("result", output.json.len() + bytes, limits)?;
+    check_size("result", output.json.len() + bytes, scope)?;
     let result = serde_json::from_str(&output.json).map_err(|error| {
         Failure::failed(format!("the plugin's result is not JSON: {error}")).hint("this is a fault of the plugin")
     })?;
@@ -308,22 +330,26 @@ fn check_output(output: tools::Output, tool: &Tool, limits: &Limits) -> Result<O
 }
 
 /// Takes the failure that the guest told, within the bounds of a result.
-fn check_failure(failure: types::Failure, limits: &Limits) -> Failure {
+fn check_failure(failure: types::Failure, scope: &Scope) -> Failure {
     let types::Failure { kind, message, hint, data } = failure;
     let bytes = [Some(&message), hint.as_ref(), data.as_ref()].into_iter().flatten().map(String::len).sum();
-    if let Err(too_large) = check_size("failure", bytes, limits) {
+    if let Err(too_large) = check_size("failure", bytes, scope) {
         return too_large;
     }
     let data = data.and_then(|data| serde_json::from_str(&data).ok().map(Box::new));
     Failure { kind: Kind::from_guest(&kind), message, hint, data }
 }
 
-fn check_size(what: &str, bytes: usize, limits: &Limits) -> Result<(), Failure> {
-    if bytes as u64 <= limits.result_kib << 10 {
+fn check_size(what: &str, bytes: usize, scope: &Scope) -> Result<(), Failure> {
+    let most = scope.limits.result_kib;
+    if bytes as u64 <= most << 10 {
         return Ok(());
     }
-    Err(Failure::limit(format!("limit: {what} {} KiB, this one takes {bytes} bytes", limits.result_kib))
-        .hint("ask for less, or raise `result_kib` under [limits]"))
+    Err(Failure::limit(format!("limit: {what} {most} KiB, this one takes {bytes} bytes")).hint(scope.remedies.raise(
+        "result_kib",
+        most,
+        "ask for less",
+    )))
 }
 
 fn content_bytes(content: &tools::Content) -> usize {

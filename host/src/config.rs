@@ -8,6 +8,7 @@ mod hosts;
 mod layers;
 mod narrow;
 mod read;
+mod remedy;
 pub(crate) mod requests;
 mod shell;
 
@@ -15,6 +16,7 @@ pub use allowlist::Allowlist;
 pub use hosts::{HostList, HostPattern};
 pub use layers::{Origins, PolicySource, Settings, Sources};
 pub use read::{ConfigError, Origin, Place};
+pub(crate) use remedy::{Needed, Remedies};
 pub use shell::PluginShell;
 
 use narrow::Bound;
@@ -299,6 +301,12 @@ pub struct PluginSection {
     /// The bytes that the section is about, as 64 hex digits.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "digest")]
     pub sha256: Option<String>,
+    /// What these bytes said of their tools when they were allowed, as the digest of it; they may say nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "digest")]
+    pub definitions: Option<String>,
+    /// Whether its tools are there at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
     /// Whether it may run commands, and where.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<PluginShell>,
@@ -378,6 +386,8 @@ struct Bounds {
     lists: BTreeMap<String, Vec<Bound>>,
     /// By plugin: the digests demanded of it; two different ones let no bytes pass.
     digests: BTreeMap<String, Vec<String>>,
+    /// What narrows, for hints.
+    remedies: Remedies,
 }
 
 impl Default for Config {
@@ -442,6 +452,25 @@ impl Config {
         let lists = self.bounds.lists.get("tools.fetch_private_ranges").into_iter().flatten();
         // The first is the user's own.
         lists.skip(1).filter_map(Bound::ranges).cloned().collect()
+    }
+
+    /// Returns what a hint can promise under these settings.
+    pub(crate) fn remedies(&self) -> Remedies {
+        self.bounds.remedies.clone()
+    }
+
+    /// Returns whether the tools of a plugin are there.
+    #[must_use]
+    pub fn is_enabled(&self, name: &str) -> bool {
+        self.plugin.get(name).is_none_or(|section| section.enabled != Some(false))
+    }
+
+    /// Returns the digest of what a plugin with these bytes has to say of its tools, if it was pinned.
+    #[must_use]
+    pub fn pinned_definitions(&self, name: &str, sha256: &str) -> Option<&str> {
+        let section = self.plugin.get(name)?;
+        let is_about_it = section.sha256.as_deref().is_some_and(|digest| digest.eq_ignore_ascii_case(sha256));
+        section.definitions.as_deref().filter(|_| is_about_it)
     }
 
     /// Returns what the plugin `name` with these bytes may do; `embedded` says that they are part of this binary.

@@ -58,6 +58,18 @@ pub trait EventSink: Send + Sync {
     fn is_watched(&self) -> bool {
         true
     }
+
+    /// A plugin is being compiled, from now until the second call of this for it; it happens once for its bytes, and takes seconds.
+    fn compiles(&self, _: Compiling) {}
+}
+
+/// Where the compiling of one plugin is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compiling {
+    /// It begins.
+    Begins,
+    /// It has come to an end, good or bad.
+    Ended,
 }
 
 /// Drops every event.

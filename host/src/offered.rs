@@ -26,7 +26,8 @@ impl Host {
         let can_type = can_type(context);
         let is_usable = |plugin: &&Arc<Plugin>| {
             let lacks = plugin.capabilities().iter().any(|needed| missing.contains(needed));
-            !lacks && (can_type || !plugin.calls("panes", "send"))
+            let is_enabled = self.policy.config().is_enabled(plugin.name());
+            is_enabled && !lacks && (can_type || !plugin.calls("panes", "send"))
         };
         let plugins: Vec<_> = context.tools.plugins().filter(is_usable).collect();
         let mut tools = Vec::new();

@@ -7,9 +7,11 @@ use crate::component::Component;
 use crate::config::Limits;
 use crate::definition::{Definition, Tool};
 use crate::envelope::{Failure, Kind};
+use crate::event::{Compiling, EventSink};
 use crate::sandbox::{Code, CompileError, Owner, Sandbox, Source};
 use crate::sanitize;
 use crate::scope::Scope;
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,6 +26,7 @@ pub type Builtin = (&'static str, &'static str, &'static [u8]);
 pub const BUILTINS: &[Builtin] = include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
 
 /// All tools of a host.
+#[derive(Default)]
 pub struct Registry {
     entries: Vec<Arc<Entry>>,
     by_tool: HashMap<String, Arc<Plugin>>,
@@ -88,6 +91,8 @@ pub struct Plugin {
 pub(crate) struct Ready {
     pub(crate) code: Code,
     tools: Vec<Arc<Tool>>,
+    /// Digest of what it said of its tools, in hex.
+    definitions: String,
 }
 
 impl Plugin {
@@ -162,6 +167,12 @@ impl Plugin {
         self.component.calls(capability, function)
     }
 
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.component.bytes
+    }
+
     /// Reads a component's file without taking it into a registry.
     ///
     /// # Errors
@@ -191,13 +202,19 @@ impl Plugin {
     }
 
     /// Compiles it and asks for its definitions, unless both are cached.
-    async fn load(self: &Arc<Self>, sandbox: Arc<Sandbox>, scope: Scope) -> Result<Ready, LoadError> {
+    async fn load(
+        self: &Arc<Self>,
+        sandbox: Arc<Sandbox>,
+        scope: Scope,
+        events: &dyn EventSink,
+    ) -> Result<Ready, LoadError> {
         let (limits, source) = (scope.limits.clone(), self.source());
-        if let Some((code, definitions)) = sandbox.cached(&source)
-            && let Ok(definitions) = serde_json::from_slice::<Vec<Definition>>(&definitions)
+        if let Some((code, json)) = sandbox.cached(&source)
+            && let Ok(definitions) = serde_json::from_slice::<Vec<Definition>>(&json)
         {
-            return Ok(Ready { code, tools: self.tools(definitions, &limits)? });
+            return Ok(self.checked(code, definitions, &json, &limits)?);
         }
+        let _shown = CompilingShown::new(events);
         let code = sandbox.compile(&source, self.component.bytes.clone()).await.map_err(|error| match error {
             CompileError::Component(reason) => LoadError::Broken(reason),
             CompileError::Passing(reason) => LoadError::Passing(reason),
@@ -209,9 +226,20 @@ impl Plugin {
         })?;
         let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>()?;
         let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
-        let tools = self.tools(definitions, &limits)?;
-        sandbox.keep(&source, &code, json);
-        Ok(Ready { code, tools })
+        let ready = self.checked(code, definitions, &json, &limits)?;
+        sandbox.keep(&source, &ready.code, json);
+        Ok(ready)
+    }
+
+    /// Takes code with the definitions that `json` tells, unless something is wrong with them.
+    fn checked(
+        self: &Arc<Self>,
+        code: Code,
+        definitions: Vec<Definition>,
+        json: &[u8],
+        limits: &Limits,
+    ) -> Result<Ready, String> {
+        Ok(Ready { code, tools: self.tools(definitions, limits)?, definitions: hex::encode(Sha256::digest(json)) })
     }
 
     /// Checks what the plugin said of itself, also against the names that it shows from outside.
@@ -227,6 +255,22 @@ impl Plugin {
     }
 }
 
+/// Tells that a plugin is compiled, while it lives.
+struct CompilingShown<'e>(&'e dyn EventSink);
+
+impl<'e> CompilingShown<'e> {
+    fn new(events: &'e dyn EventSink) -> Self {
+        events.compiles(Compiling::Begins);
+        Self(events)
+    }
+}
+
+impl Drop for CompilingShown<'_> {
+    fn drop(&mut self) {
+        self.0.compiles(Compiling::Ended);
+    }
+}
+
 impl From<String> for LoadError {
     fn from(reason: String) -> Self {
         Self::Broken(reason)
@@ -239,17 +283,27 @@ impl Entry {
     }
 
     /// Loads the plugin; one at a time does, the others wait for what comes of it.
-    async fn ready(&self, sandbox: &Arc<Sandbox>, scope: impl FnOnce() -> Scope) -> Result<&Ready, Failure> {
-        self.ready.get_or_try_init(|| Box::pin(self.load(sandbox.clone(), scope))).await
+    async fn ready(
+        &self,
+        sandbox: &Arc<Sandbox>,
+        scope: impl FnOnce() -> Scope,
+        events: &dyn EventSink,
+    ) -> Result<&Ready, Failure> {
+        self.ready.get_or_try_init(|| Box::pin(self.load(sandbox.clone(), scope, events))).await
     }
 
-    async fn load(&self, sandbox: Arc<Sandbox>, scope: impl FnOnce() -> Scope) -> Result<Ready, Failure> {
+    async fn load(
+        &self,
+        sandbox: Arc<Sandbox>,
+        scope: impl FnOnce() -> Scope,
+        events: &dyn EventSink,
+    ) -> Result<Ready, Failure> {
         let standing = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(standing) = standing.filter(|refusal| refusal.until.is_none_or(|until| Instant::now() < until)) {
             return Err(self.refused(&standing));
         }
         let begin = Instant::now();
-        let (reason, until) = match self.plugin.load(sandbox, scope()).await {
+        let (reason, until) = match self.plugin.load(sandbox, scope(), events).await {
             Ok(ready) => return Ok(ready),
             Err(LoadError::Busy(failure)) => return Err(failure),
             Err(LoadError::Broken(reason)) => (reason, None),
@@ -298,8 +352,7 @@ impl Registry {
     }
 
     fn read(builtins: &[Builtin], directories: &[PathBuf], limits: &Limits, known: &[Arc<Entry>]) -> Self {
-        let mut registry =
-            Self { entries: Vec::new(), by_tool: HashMap::new(), by_folded: HashMap::new(), refused: Vec::new() };
+        let mut registry = Self::default();
         for builtin in builtins {
             registry.take(Plugin::builtin(*builtin), known);
         }
@@ -317,17 +370,8 @@ impl Registry {
     }
 
     fn admit(&mut self, plugin: Plugin, known: &[Arc<Entry>]) -> Result<(), Refused> {
-        let refuse = |reason| Refused { origin: plugin.origin.clone(), reason };
-        if let Some(other) = self.plugins().find(|other| other.has_name_of(&plugin)) {
-            return Err(refuse(format!("a plugin `{}` is there already, {}", other.name, other.place())));
-        }
-        for tool in plugin.tool_names() {
-            if let Some(taken) = self.by_folded.get(&folded(tool)) {
-                return Err(refuse(format!(
-                    "its tool `{tool}` would stand beside `{taken}` of plugin `{}`",
-                    self.by_tool[taken].name
-                )));
-            }
+        if let Some(reason) = self.conflict(&plugin, None) {
+            return Err(Refused { origin: plugin.origin, reason });
         }
         let known = known.iter().find(|known| known.plugin.is(&plugin)).cloned();
         let entry = known.unwrap_or_else(|| Arc::new(Entry::new(plugin)));
@@ -337,6 +381,28 @@ impl Registry {
         }
         self.entries.push(entry);
         Ok(())
+    }
+
+    /// Says why a plugin cannot be taken beside those that are there; the one whose file is `instead_of` would go.
+    #[must_use]
+    pub fn conflict(&self, plugin: &Plugin, instead_of: Option<&str>) -> Option<String> {
+        let stays = |other: &&Arc<Plugin>| instead_of.is_none_or(|origin| other.builtin || other.origin != origin);
+        if let Some(other) = self.plugins().filter(stays).find(|other| other.has_name_of(plugin)) {
+            return Some(format!("a plugin `{}` is there already, {}", other.name, other.place()));
+        }
+        plugin.tool_names().iter().find_map(|tool| {
+            let taken = self.by_folded.get(&folded(tool))?;
+            let other = Some(&self.by_tool[taken]).filter(stays)?;
+            Some(format!("its tool `{tool}` would stand beside `{taken}` of plugin `{}`", other.name))
+        })
+    }
+
+    /// One plugin by itself.
+    #[must_use]
+    pub fn of(plugin: Plugin) -> Self {
+        let mut registry = Self::default();
+        registry.take(Ok(plugin), &[]);
+        registry
     }
 
     /// All plugins: the built-in ones first, then by directory and name.
@@ -354,10 +420,11 @@ impl Registry {
         plugin: &Arc<Plugin>,
         sandbox: &Arc<Sandbox>,
         scope: impl FnOnce() -> Scope,
+        events: &dyn EventSink,
     ) -> Result<&Ready, Failure> {
         let entry =
             self.entries.iter().find(|entry| Arc::ptr_eq(&entry.plugin, plugin)).expect("a plugin of this registry");
-        entry.ready(sandbox, scope).await
+        entry.ready(sandbox, scope, events).await
     }
 
     /// Components that were not taken. A plugin that fails when it is first needed says so itself.
@@ -390,6 +457,11 @@ impl Registry {
 }
 
 impl Ready {
+    /// Digest of what it said of its tools, in hex.
+    pub(crate) fn definitions(&self) -> &str {
+        &self.definitions
+    }
+
     pub(crate) fn tools(&self) -> &[Arc<Tool>] {
         &self.tools
     }

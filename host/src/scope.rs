@@ -4,7 +4,7 @@
 
 use crate::audit::{Action, Actions};
 use crate::backend::Backend;
-use crate::config::Limits;
+use crate::config::{Limits, Remedies};
 use crate::event::{Event, EventSink, GuestEvents, NoEvents};
 use crate::http::Egress;
 use crate::output::OutputStore;
@@ -31,6 +31,7 @@ pub(crate) struct Scope {
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
     pub(crate) limits: Limits,
+    pub(crate) remedies: Remedies,
     pub(crate) clock: Clock,
     events: Arc<dyn EventSink>,
     guest_events: GuestEvents,
@@ -52,6 +53,7 @@ pub(crate) struct ScopeParts {
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
     pub(crate) limits: Limits,
+    pub(crate) remedies: Remedies,
 }
 
 impl Scope {
@@ -69,6 +71,7 @@ impl Scope {
             egress: parts.egress,
             guest_events: GuestEvents::new(&parts.limits),
             limits: parts.limits,
+            remedies: parts.remedies,
             clock: Clock::start(),
             events: parts.events,
             actions: Mutex::default(),
@@ -91,6 +94,7 @@ impl Scope {
             output: Arc::new(OutputStore::none()),
             egress,
             limits: limits.clone(),
+            remedies: Remedies::default(),
         })
     }
 

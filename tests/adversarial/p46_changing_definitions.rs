@@ -1,6 +1,6 @@
 //! P-46: a plugin that says something else of itself each time it is asked.
-//! Outcome: it is asked once for its bytes; every host that shares the state, also one started later, shows what it said then.
-//! Switched off: without the cache (`cached` in `sandbox/mod.rs`) each process heard something else and the first test failed.
+//! Outcome: it is asked once for its bytes; every host that shares the state, also one started later, shows what it said then. What it said when it was allowed is pinned: where it says something else, it is refused.
+//! Switched off: without the cache (`cached` in `sandbox/mod.rs`) each process heard something else and the first test failed; without the comparison in `Host::ready` (`call.rs`) the pinned plugin was called and the last one failed.
 
 use serde_json::{Value, json};
 use toolcrib_tests::forge::liar;
@@ -50,6 +50,24 @@ fn a_plugin_that_shows_one_tool_and_defines_another_is_refused() {
         let reason = r#"its definitions name the tools ["turncoat"], its `toolcrib:tools` section ["innocent"]"#;
         assert_eq!(failure, format!("unavailable: plugin `turncoat` was refused: {reason}"));
         assert!(siege.failure("turncoat", json!({})).starts_with("unknown_tool: "));
+    }
+    siege.lift();
+}
+
+#[test]
+fn what_a_plugin_said_when_it_was_allowed_holds_also_where_nothing_is_cached() {
+    let plugin = liar(&script("Said at"), &["turncoat"]);
+    let host = Preparation::new().component("turncoat", &plugin);
+    let mut siege = host.allowing("turncoat").begin();
+    assert_eq!(siege.call("turncoat", json!({}))["result"], "turncoat");
+    std::fs::remove_dir_all(siege.program.path("state/toolcrib/code")).expect("a cache");
+    assert_eq!(siege.call("turncoat", json!({}))["result"], "turncoat", "what is loaded stays");
+    let plugins = siege.program.path("plugins").display().to_string();
+    for _ in 0..2 {
+        let (code, envelope) = siege.program.call(&["--plugins", &plugins, "turncoat"]);
+        assert_eq!((code, &envelope["error"]["kind"]), (10, &json!("unavailable")), "{envelope}");
+        let message = "plugin `turncoat` was refused: it says something else of its tools than when it was allowed";
+        assert_eq!(envelope["error"]["message"], message);
     }
     siege.lift();
 }

@@ -97,7 +97,7 @@ async fn one_call_more_than_may_run_is_busy() {
     eventually("the first call runs", || host.work().join("ready").exists());
 
     let failure = host.failure("time", json!({})).await;
-    assert_eq!((failure.kind, failure.message.as_str()), (Kind::Busy, "as many calls are running as may (1)"));
+    assert_eq!((failure.kind, failure.message.as_str()), (Kind::Busy, "too many calls are running (limit: 1)"));
     assert!(failure.hint.unwrap().contains("`concurrent_calls` under [limits]"));
 
     host.cancel.cancel();

@@ -67,9 +67,9 @@ fn a_plugin_that_was_allowed_can_be_called() {
     let (denied, envelope) = word_count(&program, &[]);
     assert_eq!(
         (denied, envelope["error"]["hint"].clone()),
-        (5, json!(format!("allow it: `toolcrib plugin allow {file}`")))
+        (5, json!(format!("allow it: `toolcrib plugin allow {file} --read DIR`")))
     );
-    let output = program.run(&["plugin", "allow", &file]);
+    let output = program.run(&["plugin", "allow", &file, "--read", "."]);
     assert_eq!(word_count(&program, &[]).1["result"], json!({ "lines": 1, "words": 2, "bytes": 9 }));
     let told = succeeded(&output);
     let work = program.path("work").display().to_string();
@@ -88,7 +88,7 @@ fn what_was_not_allowed_stays_denied() {
     let program = Program::new();
     let file = install(&program, "word_count");
     program.write("elsewhere/b.txt", "x");
-    succeeded(&program.run(&["plugin", "allow", &file]));
+    succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
     let path = format!("path={}", program.path("elsewhere/b.txt").display());
     let (code, envelope) = program.call(&["word_count", &path]);
     assert_eq!((code, envelope["error"]["kind"].as_str()), (5, Some("denied")), "{envelope}");
@@ -104,10 +104,51 @@ fn options_say_what_is_allowed() {
     succeeded(&program.run(&["plugin", "allow", &words, "--read", "../elsewhere"]));
     assert_eq!(program.call(&["word_count", "path=../elsewhere/b.txt"]).0, 0);
     assert_eq!(word_count(&program, &[]).0, 5);
-    succeeded(&program.run(&["plugin", "allow", &echo, "--shell", "false"]));
-    assert_eq!(program.call(&["--yes", "shell_echo", "text=hello"]).0, 5);
-    succeeded(&program.run(&["plugin", "allow", &echo]));
+    succeeded(&program.run(&["plugin", "allow", &echo, "--shell"]));
     assert_eq!(program.call(&["--yes", "shell_echo", "text=hello"]).1["result"], "hello");
+}
+
+/// `hostile` imports the shell, and reads and writes files.
+#[test]
+fn a_right_that_is_named_brings_no_other() {
+    let program = Program::new();
+    let file = install(&program, "hostile");
+    let output = program.run(&["plugin", "allow", &file]);
+    assert_eq!(code(&output), 2);
+    let told = stderr(&output);
+    assert!(told.contains("nothing is named that `hostile` may do; it asks to run commands, read files, write files"));
+    assert!(
+        told.contains(&format!("`toolcrib plugin allow {file} --shell --read DIR --write DIR`, or fewer")),
+        "{told}"
+    );
+    assert!(!program.path(SETTINGS).exists());
+
+    succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
+    let written = settings(&program);
+    assert!(!["shell", "write", "http"].iter().any(|right| written.contains(right)), "{written}");
+    let work = program.path("work").display().to_string();
+    assert!(written.ends_with(&format!("files.read = [\"{work}\"]\n")), "{written}");
+    assert_eq!(program.call(&["hostile", "how=write_file", "text=planted"]).1["result"], "Err(\"denied\")");
+    assert_eq!(program.call(&["--yes", "hostile", "how=run_command", "text=true"]).1["result"], "denied");
+}
+
+#[test]
+fn what_is_not_named_again_stays_for_the_same_bytes() {
+    let program = Program::new();
+    let file = install(&program, "hostile");
+    let allow = |rights: &[&str]| succeeded(&program.run(&[&["plugin", "allow", "hostile"], rights].concat()));
+    allow(&["--read", ".", "--host", "a.com", "--method", "POST", "--path", "/v1"]);
+    allow(&["--shell"]);
+    let lines = format!(
+        "shell = true\nfiles.read = [{:?}]\nhttp.hosts = [\"a.com\"]\nhttp.methods = [\"POST\"]\nhttp.paths = [\"/v1\"]\n",
+        program.path("work")
+    );
+    assert!(settings(&program).ends_with(&lines), "{}", settings(&program));
+    // Methods and paths were those of the hosts before.
+    allow(&["--host", "b.com"]);
+    let lines = format!("shell = true\nfiles.read = [{:?}]\nhttp.hosts = [\"b.com\"]\n", program.path("work"));
+    assert!(settings(&program).ends_with(&lines), "{}", settings(&program));
+    assert!(file.ends_with("hostile.wasm"));
 }
 
 #[test]
@@ -119,8 +160,6 @@ fn hosts_methods_and_paths_are_written_as_they_were_meant() {
     let lines = "http.hosts = [\"example.com\", \"*.b.example\", \"10.0.0.0/8\"]\n\
                  http.methods = [\"POST\"]\nhttp.paths = [\"/v1\"]\n";
     assert!(told.ends_with(lines) && settings(&program).ends_with(lines), "{told}");
-    succeeded(&program.run(&["plugin", "allow", &file]));
-    assert!(!settings(&program).contains("http"), "{}", settings(&program));
 }
 
 #[test]
@@ -145,7 +184,7 @@ fn what_is_no_host_method_or_path_is_refused_before_anything_is_written() {
 fn an_allowed_plugin_still_asks_before_it_runs_commands() {
     let program = Program::new();
     let file = install(&program, "shell_echo");
-    succeeded(&program.run(&["plugin", "allow", &file]));
+    succeeded(&program.run(&["plugin", "allow", &file, "--shell"]));
     let (code, envelope) = program.call(&["shell_echo", "text=hello"]);
     assert_eq!((code, envelope["error"]["kind"].as_str()), (5, Some("denied")));
     assert!(envelope["error"]["message"].as_str().unwrap().contains("needs an approval"));
@@ -155,14 +194,140 @@ fn an_allowed_plugin_still_asks_before_it_runs_commands() {
 fn other_bytes_under_the_same_name_have_nothing() {
     let program = Program::new();
     let file = install(&program, "word_count");
-    succeeded(&program.run(&["plugin", "allow", &file]));
+    succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
     change(&file);
     let (code, envelope) = word_count(&program, &[]);
     assert_eq!(code, 5);
     let message = "`word_count` needs `files`, but these are not the bytes that were allowed";
     assert_eq!(envelope["error"]["message"], message);
-    assert!(envelope["error"]["hint"].as_str().unwrap().contains(&format!("`toolcrib plugin allow {file}`")));
-    succeeded(&program.run(&["plugin", "allow", &file]));
+    let hint = envelope["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains(&format!("`toolcrib plugin allow {file} --read DIR`")), "{hint}");
+    succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
+    assert_eq!(word_count(&program, &[]).0, 0);
+}
+
+#[test]
+fn other_bytes_have_what_the_ones_before_had_only_if_that_is_said() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    succeeded(&program.run(&["plugin", "allow", &file, "--read", ".", "--shell"]));
+    change(&file);
+    let output = program.run(&["plugin", "allow", &file]);
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    assert_eq!(word_count(&program, &[]).0, 5);
+    succeeded(&program.run(&["plugin", "allow", &file, "--keep"]));
+    assert_eq!(word_count(&program, &[]).0, 0);
+    assert!(settings(&program).contains("shell = true"));
+
+    change(&file);
+    succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
+    assert_eq!(word_count(&program, &[]).0, 0);
+    assert!(!settings(&program).contains("shell"), "what is not named is gone: {}", settings(&program));
+}
+
+#[test]
+fn a_plugin_is_added_without_rights_and_removed_with_them() {
+    let program = Program::new();
+    let file = program.path("data/toolcrib/plugins/word_count.wasm");
+    let from = guest("word_count").display().to_string();
+    let told = succeeded(&program.run(&["plugin", "add", &from]));
+    assert!(told.starts_with(&format!("{} is there now, with word_count.\n", file.display())), "{told}");
+    assert!(told.contains("  toolcrib plugin allow word_count --read DIR\n"), "{told}");
+    assert_eq!(fs::read(&file).unwrap(), fs::read(&from).unwrap());
+    assert!(!program.path(SETTINGS).exists());
+    assert_eq!(word_count(&program, &[]).0, 5);
+
+    succeeded(&program.run(&["plugin", "allow", "word_count", "--read", "."]));
+    assert_eq!(word_count(&program, &[]).0, 0);
+    succeeded(&program.run(&["plugin", "remove", "word_count"]));
+    assert!(!file.exists() && !settings(&program).contains("word_count"), "{}", settings(&program));
+    assert_eq!(word_count(&program, &[]).0, 3);
+    assert_eq!(code(&program.run(&["plugin", "remove", "word_count"])), 2);
+}
+
+#[test]
+fn a_plugin_that_would_be_refused_is_not_added() {
+    let program = Program::new();
+    let bytes = fs::read(guest("word_count")).unwrap();
+    for (name, reason) in [("time", "is there already, built in"), ("tirne", "is there already, built in")] {
+        program.write(&format!("work/{name}.wasm"), &bytes);
+        let output = program.run(&["plugin", "add", &format!("{name}.wasm")]);
+        assert_eq!(code(&output), 2);
+        assert!(stderr(&output).contains(reason), "{}", stderr(&output));
+    }
+    succeeded(&program.run(&["plugin", "add", &guest("word_count").display().to_string()]));
+    program.write("work/another.wasm", &bytes);
+    let output = program.run(&["plugin", "add", "another.wasm"]);
+    assert!(stderr(&output).contains("its tool `word_count` would stand beside `word_count`"), "{}", stderr(&output));
+    assert_eq!(fs::read_dir(program.path("data/toolcrib/plugins")).unwrap().count(), 1);
+}
+
+#[test]
+fn other_bytes_take_the_place_of_a_plugin_only_if_that_is_said() {
+    let program = Program::new();
+    let from = guest("word_count").display().to_string();
+    succeeded(&program.run(&["plugin", "add", &from]));
+    succeeded(&program.run(&["plugin", "allow", "word_count", "--read", "."]));
+    program.write("work/word_count.wasm", fs::read(&from).unwrap());
+    succeeded(&program.run(&["plugin", "add", "word_count.wasm"]));
+    change(&program.path("work/word_count.wasm").display().to_string());
+    let output = program.run(&["plugin", "add", "word_count.wasm"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("is there already, with other bytes"), "{}", stderr(&output));
+    assert_eq!(word_count(&program, &[]).0, 0);
+    succeeded(&program.run(&["plugin", "add", "--replace", "word_count.wasm"]));
+    assert_eq!(word_count(&program, &[]).0, 5);
+}
+
+#[test]
+fn what_was_allowed_is_taken_back_and_the_rest_of_the_settings_stays() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    program.write(SETTINGS, "# top\n[limits]\ncall_ms = 5000 # five seconds\n");
+    let before = settings(&program);
+    succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
+    assert_eq!(word_count(&program, &[]).0, 0);
+    succeeded(&program.run(&["plugin", "deny", "word_count"]));
+    assert_eq!(settings(&program), before);
+    assert_eq!(word_count(&program, &[]).0, 5);
+    let again = program.run(&["plugin", "deny", "word_count"]);
+    assert_eq!((code(&again), stderr(&again).contains("was not allowed anything")), (2, true));
+
+    program.write(SETTINGS, "# counts for me\n[plugin.word_count]\nshell = true\n");
+    succeeded(&program.run(&["plugin", "deny", "word_count"]));
+    assert_eq!(settings(&program), "# counts for me\n[plugin.word_count]\n");
+}
+
+#[test]
+fn what_came_with_toolcrib_is_neither_removed_nor_denied_but_switched_off() {
+    let program = Program::new();
+    for action in ["remove", "deny"] {
+        let output = program.run(&["plugin", action, "time"]);
+        assert_eq!(code(&output), 2);
+        assert!(stderr(&output).contains("hint: `enabled = false` under [plugin.time] switches it off\n"));
+    }
+    program.write(SETTINGS, "[plugin.time]\nenabled = false\n");
+    let tools = succeeded(&program.run(&["tools"]));
+    assert!(tools.contains("read_file") && !tools.contains("time "), "{tools}");
+    assert!(succeeded(&program.run(&["plugin", "list"])).contains("switched off"));
+    let (code, envelope) = program.call(&["time"]);
+    assert_eq!((code, &envelope["error"]["kind"]), (5, &json!("denied")));
+    assert_eq!(envelope["error"]["message"], "plugin `time` is switched off by `plugin.time.enabled = false`");
+    assert_eq!(envelope["error"]["hint"], "set `enabled = true` under [plugin.time], or remove the line");
+}
+
+#[test]
+fn what_is_said_of_a_key_in_a_section_is_kept_when_it_is_written_again() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
+    let written = settings(&program);
+    let commented = written.replace("files.read = [", "# my notes\nfiles.read = [ # one\n").replace("\n]", "] # mine");
+    program.write(SETTINGS, &commented);
+    succeeded(&program.run(&["plugin", "allow", &file, "--shell"]));
+    for comment in ["# my notes", "# one"] {
+        assert!(settings(&program).contains(comment), "`{comment}` is lost:\n{}", settings(&program));
+    }
     assert_eq!(word_count(&program, &[]).0, 0);
 }
 
@@ -172,7 +337,7 @@ fn comments_and_order_of_the_settings_survive() {
     let before = "# top\n\n[limits] # of a call\ncall_ms = 5000   # five seconds\n\n# about tools\n[tools]\nshell_env = [\n  \"EDITOR\", # for git\n]\n# the end\n";
     program.write(SETTINGS, before);
     let file = install(&program, "word_count");
-    succeeded(&program.run(&["plugin", "allow", &file]));
+    succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
     assert_eq!(word_count(&program, &[]).0, 0);
     let after = settings(&program);
     for line in before.lines() {
@@ -191,7 +356,7 @@ fn comments_round_a_section_that_is_written_again_survive() {
         SETTINGS,
         "# top\n\n# counts words for me\n[plugin.word_count] # mine\nshell = false\n\n# limits\n[limits]\n",
     );
-    succeeded(&program.run(&["plugin", "allow", &file]));
+    succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
     let after = settings(&program);
     for comment in ["# top", "# counts words for me", "# limits"] {
         assert!(after.contains(comment), "`{comment}` is lost:\n{after}");
@@ -202,9 +367,9 @@ fn comments_round_a_section_that_is_written_again_survive() {
 fn sections_of_other_plugins_stay_as_they_are() {
     let program = Program::new();
     let (words, echo) = (install(&program, "word_count"), install(&program, "shell_echo"));
-    succeeded(&program.run(&["plugin", "allow", &words]));
+    succeeded(&program.run(&["plugin", "allow", &words, "--read", "."]));
     let before = settings(&program);
-    succeeded(&program.run(&["plugin", "allow", &echo]));
+    succeeded(&program.run(&["plugin", "allow", &echo, "--shell"]));
     assert!(settings(&program).starts_with(&before), "{}", settings(&program));
     assert_eq!(word_count(&program, &[]).0, 0);
 }
@@ -215,7 +380,7 @@ fn settings_that_are_a_link_stay_a_link() {
     program.write("dotfiles/toolcrib.toml", "# mine\n");
     std::os::unix::fs::symlink(program.path("dotfiles/toolcrib.toml"), program.path(SETTINGS)).unwrap();
     let file = install(&program, "word_count");
-    succeeded(&program.run(&["plugin", "allow", &file]));
+    succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
     assert!(program.path(SETTINGS).is_symlink());
     assert!(fs::read_to_string(program.path("dotfiles/toolcrib.toml")).unwrap().contains("[plugin.word_count]"));
 }
@@ -226,7 +391,7 @@ fn settings_that_cannot_be_read_are_not_written() {
     let file = install(&program, "word_count");
     for broken in ["[tools\n", "[tools]\nno_such_key = 1\n"] {
         program.write(SETTINGS, broken);
-        let output = program.run(&["plugin", "allow", &file]);
+        let output = program.run(&["plugin", "allow", &file, "--read", "."]);
         assert!(code(&output) != 0 && stderr(&output).contains("toolcrib.toml"), "{}", stderr(&output));
         assert_eq!(settings(&program), broken);
     }
@@ -238,7 +403,7 @@ fn the_section_goes_to_the_settings_that_were_named() {
     let file = install(&program, "word_count");
     program.write("mine.toml", "# mine\n");
     let mine = program.path("mine.toml").display().to_string();
-    succeeded(&program.run(&["--config", &mine, "plugin", "allow", &file]));
+    succeeded(&program.run(&["--config", &mine, "plugin", "allow", &file, "--read", "."]));
     assert!(!program.path(SETTINGS).exists());
     assert_eq!(word_count(&program, &["--config", &mine]).0, 0);
     assert_eq!(word_count(&program, &[]).0, 5);
@@ -249,7 +414,7 @@ fn the_section_goes_to_the_settings_that_were_named() {
 fn allowing_a_file_with_the_name_of_a_built_in_plugin_does_not_break_that_plugin() {
     let program = Program::new();
     program.write("work/read_file.wasm", fs::read(guest("word_count")).unwrap());
-    let output = program.run(&["plugin", "allow", "read_file.wasm"]);
+    let output = program.run(&["plugin", "allow", "read_file.wasm", "--read", "."]);
     program.write("work/a.txt", "hello");
     let (_, envelope) = program.call(&["read_file", "path=a.txt"]);
     assert_eq!(envelope["result"], "hello", "after `plugin allow` (exit {}): {envelope}", code(&output));

@@ -1,6 +1,6 @@
 //! `toolcrib policy explain`: what a call may do, and which line decides.
 
-use crate::process::{code, install, json_of, stderr, stdout, succeeded};
+use crate::process::{code, command, install, json_of, stderr, stdout, succeeded};
 use serde_json::{Value, json};
 use toolcrib_tests::Program;
 
@@ -24,7 +24,8 @@ fn line(program: &Program, text: &str) -> String {
 
 fn allow(program: &Program, name: &str) {
     let file = install(program, name);
-    succeeded(&program.run(&["plugin", "allow", &file]));
+    let rights: &[&str] = if name == "shell_echo" { &["--shell"] } else { &["--read", "."] };
+    succeeded(&program.run(&[&["plugin", "allow", &file], rights].concat()));
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn a_built_in_plugin_whose_section_takes_the_shell_away_is_explained_by_that_lin
 fn other_bytes_are_explained_by_the_digest_that_does_not_fit() {
     let program = Program::new();
     let file = install(&program, "word_count");
-    succeeded(&program.run(&["plugin", "allow", &file]));
+    succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
     crate::process::change(&file);
     let clause = explain(&program, &[], "word_count").remove(0);
     assert!(clause[2].ends_with("but these are not the bytes that were allowed"), "{clause:?}");
@@ -216,4 +217,27 @@ fn what_is_closed_to_reading_is_explained_by_its_classes_and_its_bounds() {
     for class in toolcrib::policy::files::CREDENTIALS {
         assert!(closed[2].contains(class.what), "{closed:?}");
     }
+}
+
+/// What an operator decided is not for the user to change: a hint names the line that decides.
+#[test]
+fn under_a_policy_hints_name_the_line_that_decides_and_none_that_cannot_help() {
+    let program = Program::new();
+    program.write(
+        "policy.toml",
+        "[tools]\nshell_confirm = true\nfiles_allowed_paths = [\"/srv\"]\nfetch_ports = [443]\n\
+         [approval]\nallow_yes = false\n[plugin.time]\nenabled = false\n",
+    );
+    let policy = program.path("policy.toml").display().to_string();
+    let hint = |arguments: &[&str]| {
+        let (code, envelope) = program.call(&[&["--policy", &policy], arguments].concat());
+        assert_eq!(code, 5, "{envelope}");
+        envelope["error"]["hint"].as_str().expect("a hint").to_owned()
+    };
+    let decides = |key: &str, line: u32| format!("the operator's policy decides this: `{key}` in {policy}:{line}");
+    let command = command("true").to_string();
+    assert_eq!(hint(&["run_shell", &command]), decides("tools.shell_confirm", 2));
+    assert_eq!(hint(&["write_file", "path=a.txt", "content=x"]), decides("tools.files_allowed_paths", 3));
+    assert_eq!(hint(&["fetch_url", "url=http://example.com:8080/"]), decides("tools.fetch_ports", 4));
+    assert_eq!(hint(&["time"]), decides("plugin.time.enabled", 8));
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 
-const SUBCOMMANDS: [&[&str]; 16] = [
+const SUBCOMMANDS: [&[&str]; 19] = [
     &[],
     &["tools"],
     &["call"],
@@ -15,7 +15,10 @@ const SUBCOMMANDS: [&[&str]; 16] = [
     &["plugin"],
     &["plugin", "list"],
     &["plugin", "inspect"],
+    &["plugin", "add"],
+    &["plugin", "remove"],
     &["plugin", "allow"],
+    &["plugin", "deny"],
     &["policy"],
     &["policy", "explain"],
     &["config"],

@@ -401,9 +401,7 @@ fn a_plugin_of_others_is_named_as_such() {
     }
     let terminal = Terminal::idle(Program::new());
     crate::process::install(&terminal.program, "shell_echo");
-    terminal.run(
-        "$toolcrib plugin allow ../data/toolcrib/plugins/shell_echo.wasm > allowed\n$toolcrib call shell_echo text=hello > out",
-    );
+    terminal.run("$toolcrib plugin allow shell_echo --shell > allowed\n$toolcrib call shell_echo text=hello > out");
     let screen = terminal.asked(1);
     assert!(screen.contains("a third-party plugin wants to run on local, declared low risk\n"), "{screen}");
     assert!(screen.contains("  from │ shell_echo (third party)\n"), "{screen}");
@@ -411,4 +409,44 @@ fn a_plugin_of_others_is_named_as_such() {
     terminal.press(&["y", "Enter"]);
     assert_eq!(terminal.ended(), 0);
     assert_eq!(terminal.out()[0]["result"], "hello");
+}
+
+#[test]
+fn other_bytes_are_allowed_what_the_ones_before_were_by_an_answer_to_what_is_shown() {
+    if !is_there() {
+        skip!("tmux is not installed");
+    }
+    for (answer, expected) in [("y", 0), ("n", 2)] {
+        let terminal = Terminal { program: Program::new() };
+        let file = crate::process::install(&terminal.program, "word_count");
+        crate::process::succeeded(&terminal.program.run(&["plugin", "allow", &file, "--read", "."]));
+        crate::process::change(&file);
+        terminal.run("$toolcrib plugin allow word_count > allowed");
+        eventually("the question is asked", || terminal.screen().contains("Keep what was allowed?"));
+        let screen = terminal.screen();
+        let work = terminal.program.path("work").display().to_string();
+        assert!(screen.contains("`word_count` has other bytes than those that you allowed"), "{screen}");
+        assert!(screen.contains(&format!("  files.read = [\"{work}\"]")), "{screen}");
+        assert!(screen.contains("It now asks to read files."), "{screen}");
+        terminal.press(&[answer, "Enter"]);
+        assert_eq!(terminal.ended(), expected, "{answer}");
+    }
+}
+
+#[test]
+fn compiling_shows_on_a_terminal_how_far_it_is_and_only_the_first_time() {
+    if !is_there() {
+        skip!("tmux is not installed");
+    }
+    // What the terminal gets, since a line that is cleared is gone from the screen.
+    let terminal = Terminal { program: Program::new() };
+    let seen = terminal.program.path("seen");
+    let call = "$toolcrib call time > out";
+    terminal.run(&format!("tmux pipe-pane \"cat >> '{}'\"; {call}; echo first; {call}; echo second", seen.display()));
+    assert_eq!(terminal.ended(), 0);
+    eventually("both calls are seen", || fs::read_to_string(&seen).is_ok_and(|seen| seen.contains("second")));
+    let seen = fs::read_to_string(seen).unwrap();
+    let (first, second) = seen.split_once("first").expect("two calls");
+    assert!(first.contains("compiling plugins, once: 0 of 1"), "{first:?}");
+    assert!(!second.contains("compiling"), "{second:?}");
 }

@@ -58,7 +58,7 @@ fn a_plugin_that_was_not_allowed_is_listed_with_the_command_that_allows_it() {
     let tools = json_of(&program.run(&["tools", "--format", "json"]));
     let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "word_count").unwrap();
     assert_eq!((&tool["available"], &tool["plugin"]["builtin"]), (&json!(false), &json!(false)));
-    let hint = format!("allow it: `toolcrib plugin allow {file}`");
+    let hint = format!("allow it: `toolcrib plugin allow {file} --read DIR`");
     assert_eq!(tool["denial"]["hint"], hint);
     assert!(succeeded(&program.run(&["tools"])).contains(&hint));
     let page = succeeded(&program.run(&["tools", "word_count"]));

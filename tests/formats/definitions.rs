@@ -106,7 +106,7 @@ fn a_tool_that_policy_denies_is_left_away_and_named() {
     assert!(!names.contains(&json!("word_count")) && !names.contains(&json!("run_shell")), "{names:?}");
     let line = format!(
         "notice: `word_count` is left away: `word_count` needs `files`, which the policy does not grant \
-         (allow it: `toolcrib plugin allow {file}`)\n"
+         (allow it: `toolcrib plugin allow {file} --read DIR`)\n"
     );
     assert!(stderr.contains(&line) && stderr.contains("notice: `run_shell` is left away: "), "{stderr}");
     let output = program.run(&["tools", "word_count", "--format", "gemini"]);

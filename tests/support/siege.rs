@@ -85,7 +85,16 @@ impl Preparation {
     #[must_use]
     pub fn allowing(self, name: &str) -> Self {
         let file = self.plugin(name);
-        let allowed = self.program.run(&["plugin", "allow", &file.display().to_string()]);
+        let allowed = self.program.run(&[
+            "plugin",
+            "allow",
+            &file.display().to_string(),
+            "--shell",
+            "--read",
+            ".",
+            "--write",
+            ".",
+        ]);
         assert!(allowed.status.success(), "{}", String::from_utf8_lossy(&allowed.stderr));
         self
     }

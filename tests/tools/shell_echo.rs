@@ -20,7 +20,10 @@ async fn no_command_runs_before_the_plugin_is_allowed() {
     assert_eq!(failure.kind, Kind::Denied);
     assert_eq!(failure.message, "`shell_echo` needs `shell`, which the policy does not grant");
     let hint = failure.hint.expect("a hint");
-    assert!(hint.starts_with("allow it: `toolcrib plugin allow /") && hint.ends_with("/shell_echo.wasm`"), "{hint}");
+    assert!(
+        hint.starts_with("allow it: `toolcrib plugin allow /") && hint.ends_with("/shell_echo.wasm --shell`"),
+        "{hint}"
+    );
     assert!(host.asked().is_empty() && host.events().len() == 1, "{:?}", host.events());
 }
 

@@ -35,7 +35,10 @@ async fn nothing_is_read_before_the_plugin_is_allowed() {
     assert_eq!(failure.kind, Kind::Denied);
     assert_eq!(failure.message, "`word_count` needs `files`, which the policy does not grant");
     let hint = failure.hint.expect("a hint");
-    assert!(hint.starts_with("allow it: `toolcrib plugin allow /") && hint.ends_with("/word_count.wasm`"), "{hint}");
+    assert!(
+        hint.starts_with("allow it: `toolcrib plugin allow /") && hint.ends_with("/word_count.wasm --read DIR`"),
+        "{hint}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -165,7 +165,8 @@ fn plan(command: &Command, has_panes: bool, grant: &ShellGrant, scope: &Scope) -
         shell::Wait::AtMostMs(wait) if wait > limits.command_max_ms => {
             let most = duration(Duration::from_millis(limits.command_max_ms));
             let message = format!("a wait of {} is over the limit of {most}", duration(Duration::from_millis(wait)));
-            return Err(Failure::invalid(message).hint("wait less, or raise `command_max_ms` under [limits]"));
+            let hint = scope.remedies.raise("command_max_ms", limits.command_max_ms, "wait less");
+            return Err(Failure::invalid(message).hint(hint));
         }
         shell::Wait::AtMostMs(wait) => Duration::from_millis(wait),
         shell::Wait::Dispatch if has_panes => limits.command(),

@@ -1,18 +1,19 @@
-//! `toolcrib plugin`: which plugins there are, what one asks for, and allowing it by its bytes.
+//! `toolcrib plugin`: which plugins there are, what one asks for, and taking one in or away.
+//!
+//! What a plugin may do is written by `plugin/rights.rs`.
+
+mod rights;
 
 use super::setup::{Setup, usage};
 use super::{Global, print, print_json};
-use crate::config::{HostPattern, requests};
+use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
-use crate::policy::files::canonical;
-use crate::policy::is_shell;
-use crate::registry::Plugin;
+use crate::registry::{Plugin, is_name};
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use toml_edit::{Array, DocumentMut, Item, Table as TomlTable, value};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Arguments {
@@ -23,36 +24,30 @@ pub(super) enum Arguments {
         /// A component
         file: PathBuf,
     },
-    /// Allow a component, by its bytes, to do what it asks for
+    /// Put a component into your directory of plugins, without any rights
+    Add {
+        /// The component
+        file: PathBuf,
+        /// Take the place of other bytes under the same name
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Remove a plugin from your directory of plugins, and with it its rights
+    Remove {
+        /// The plugin
+        name: String,
+    },
+    /// Allow a component, by its bytes, to do what the options name
     ///
-    /// Writes its [plugin.NAME] section to your settings. Without options it may use the shell if it imports it, and read
-    /// and write files in the current directory if it imports those functions. It may make requests to the hosts that
-    /// `--host` names and to no others.
-    Allow(Allow),
-}
-
-#[derive(clap::Args)]
-pub(super) struct Allow {
-    /// The component
-    file: PathBuf,
-    /// Let it read below this directory (repeatable)
-    #[arg(long, value_name = "DIR")]
-    read: Vec<PathBuf>,
-    /// Let it write below this directory (repeatable)
-    #[arg(long, value_name = "DIR")]
-    write: Vec<PathBuf>,
-    /// Whether it may run commands
-    #[arg(long, value_name = "BOOL")]
-    shell: Option<bool>,
-    /// Let it make requests to this host: a name, `*.example.com` for all below, an address or a range (repeatable)
-    #[arg(long, value_name = "HOST", value_parser = HostPattern::exact)]
-    host: Vec<HostPattern>,
-    /// Let these requests have this method; GET and HEAD unless given (repeatable)
-    #[arg(long, value_name = "METHOD", value_parser = requests::method, requires = "host")]
-    method: Vec<String>,
-    /// Let these requests go to this path and what is below it; everywhere unless given (repeatable)
-    #[arg(long, value_name = "PREFIX", value_parser = requests::prefix, requires = "host")]
-    path: Vec<String>,
+    /// Writes its [plugin.NAME] section to your settings. It may do what is named and nothing else. Given again for the same bytes, each
+    /// right that is named takes the place of what was there, and the others stay. Other bytes start with nothing, unless you say `--keep`
+    /// or answer yes when you are shown what the ones before were allowed.
+    Allow(rights::Allow),
+    /// Take back all that a plugin was allowed
+    Deny {
+        /// The plugin
+        name: String,
+    },
 }
 
 pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCode, Failure> {
@@ -60,7 +55,10 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
     match arguments {
         Arguments::List => list(&setup).await,
         Arguments::Inspect { file } => inspect(&setup, &file),
-        Arguments::Allow(arguments) => allow(&setup, &arguments),
+        Arguments::Add { file, replace } => add(&setup, &file, replace),
+        Arguments::Remove { name } => remove(&setup, &name),
+        Arguments::Allow(arguments) => rights::allow(&setup, &arguments).await,
+        Arguments::Deny { name } => rights::deny(&setup, &name),
     }
 }
 
@@ -69,8 +67,12 @@ async fn list(setup: &Setup) -> Result<ExitCode, Failure> {
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(["plugin", "tools", "asks for", "origin", "sha256", "state"]);
     for plugin in setup.context.tools.plugins() {
-        let state =
-            setup.host.ready(plugin, &setup.context).await.map_or_else(|failure| failure.message, |_| "loaded".into());
+        let state = match setup.settings.config.is_enabled(plugin.name()) {
+            true => {
+                setup.host.ready(plugin, &setup.context).await.err().map_or("loaded".into(), |failure| failure.message)
+            }
+            false => "switched off".into(),
+        };
         let origin = if plugin.is_builtin() { "built in" } else { plugin.origin() };
         let capabilities = plugin.capabilities().join(", ");
         table.add_row([
@@ -110,106 +112,84 @@ fn inspect(setup: &Setup, file: &Path) -> Result<ExitCode, Failure> {
     }))
 }
 
-fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, Failure> {
-    let plugin = open(setup, &arguments.file)?;
-    if let Some(builtin) = setup.context.tools.plugins().find(|other| other.is_builtin() && other.has_name_of(&plugin))
-    {
-        return Err(usage(format!(
-            "the plugin `{}` came with Toolcrib, and its section speaks of that one",
-            builtin.name()
-        ))
-        .hint("give your file another name"));
+/// The rights that a component can use, in words, with the options of `allow` that give them.
+fn asked_rights(plugin: &Plugin) -> Vec<(&'static str, &'static str)> {
+    let has = |capability: &str| plugin.capabilities().contains(&capability);
+    [
+        (has("shell"), "run commands", "--shell"),
+        (has("panes") || has("sessions"), "use panes", "--pane"),
+        (has("files") && plugin.calls("files", "read"), "read files", "--read DIR"),
+        (has("files") && plugin.calls("files", "write"), "write files", "--write DIR"),
+        (has("http"), "make requests", "--host HOST"),
+    ]
+    .into_iter()
+    .filter(|(is_asked, ..)| *is_asked)
+    .map(|(_, what, option)| (what, option))
+    .collect()
+}
+
+fn listed<'a>(texts: impl Iterator<Item = &'a str>, between: &str) -> String {
+    texts.collect::<Vec<_>>().join(between)
+}
+
+fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
+    let plugin = open(setup, file)?;
+    let place = setup.dirs.plugins().join(format!("{}.wasm", plugin.name()));
+    if let Some(reason) = setup.context.tools.conflict(&plugin, Some(&place.display().to_string())) {
+        return Err(usage(format!("`{}` cannot be added: {reason}", plugin.name())).hint("give your file another name"));
     }
-    let named = setup.sources.user.clone().expect("the command line always names the user's settings");
-    // Settings that are a link stay one.
-    let file = canonical(&named);
-    let unusable = |error: &dyn std::fmt::Display| usage(format!("`{}`: {error}", file.display()));
-    let text = match std::fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(unusable(&error)),
+    let unusable = |error| Failure::new(Kind::Unavailable, told(&error));
+    let directory = OwnDir::open(&setup.dirs.data).and_then(|data| data.below("plugins")).map_err(unusable)?;
+    let file = format!("{}.wasm", plugin.name());
+    // What cannot be read there, such as a link, is something else than these bytes.
+    let there = directory.read(&file).unwrap_or_else(|_| Some(Vec::new()));
+    let is_other = there.as_deref().is_some_and(|there| there != plugin.bytes());
+    if is_other && !replace {
+        return Err(usage(format!("`{}` is there already, with other bytes", place.display()))
+            .hint("`--replace` puts this file in its place; what the other was allowed does not pass to it"));
+    }
+    if is_other || there.is_none() {
+        // The very bytes that were looked at, not the file once more.
+        directory.replace(&file, plugin.bytes()).map_err(unusable)?;
+    }
+    let asked = asked_rights(&plugin);
+    let next = match asked.as_slice() {
+        [] => "It asks for no rights.".into(),
+        asked => format!(
+            "It may do nothing yet, and can {}. To allow it, name what it may do:\n  toolcrib plugin allow {} {}",
+            listed(asked.iter().map(|(what, _)| *what), ", "),
+            plugin.name(),
+            listed(asked.iter().map(|(_, option)| *option), " ")
+        ),
     };
-    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| unusable(&error))?;
-    let section = section(&plugin, arguments)?;
-    let shown = format!("[plugin.{}]\n{section}{}", plugin.name(), left_out(&plugin, arguments));
-    let plugins = document.entry("plugin").or_insert_with(|| {
-        let mut table = TomlTable::new();
-        table.set_implicit(true);
-        Item::Table(table)
-    });
-    let plugins = plugins.as_table_mut().ok_or_else(|| unusable(&"`plugin` is not a section"))?;
-    match plugins.get_mut(plugin.name()).and_then(Item::as_table_mut) {
-        Some(written) => rewrite(written, section),
-        None => _ = plugins.insert(plugin.name(), Item::Table(section)),
-    }
-    crate::dirs::replace(&file, document.to_string().as_bytes()).map_err(|error| unusable(&error))?;
-    print(&format!("{} now says:\n\n{shown}", named.display()))
+    print(&format!("{} is there now, with {}.\n{next}\n", place.display(), plugin.tool_names().join(", ")))
 }
 
-/// Puts new rights in the place of old ones; comments round the section and its keys stay.
-fn rewrite(written: &mut TomlTable, section: TomlTable) {
-    let gone: Vec<String> =
-        written.iter().map(|(key, _)| key.to_owned()).filter(|key| !section.contains_key(key)).collect();
-    for key in gone {
-        written.remove(&key);
+fn remove(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
+    refuse_builtin(setup, name)?;
+    let file = setup.dirs.plugins().join(format!("{name}.wasm"));
+    if !is_name(name) || file.symlink_metadata().is_err() {
+        return Err(usage(format!(
+            "there is no plugin `{}` in {}",
+            name.escape_debug(),
+            setup.dirs.plugins().display()
+        ))
+        .hint("`toolcrib plugin list` says where each plugin is"));
     }
-    for (key, item) in section {
-        match (written.get_mut(&key).and_then(Item::as_value_mut), item) {
-            (Some(old), Item::Value(mut new)) => {
-                *new.decor_mut() = old.decor().clone();
-                *old = new;
-            }
-            (_, item) => _ = written.insert(&key, item),
-        }
-    }
+    std::fs::remove_file(&file).map_err(|error| unusable(&file, &error))?;
+    let rights = rights::take_back(setup, name)?;
+    print(&format!("{} is removed{}\n", file.display(), if rights { ", and its rights with it" } else { "" }))
 }
 
-/// The section that lets the plugin do what it asks for, or what the options say.
-fn section(plugin: &Plugin, arguments: &Allow) -> Result<TomlTable, Failure> {
-    let mut section = TomlTable::new();
-    section.insert("sha256", value(plugin.sha256()));
-    let capabilities = plugin.capabilities();
-    if arguments.shell.is_some() || capabilities.into_iter().any(is_shell) {
-        section.insert("shell", value(arguments.shell.unwrap_or(true)));
+/// What came with Toolcrib is neither removed nor allowed.
+fn refuse_builtin(setup: &Setup, name: &str) -> Result<(), Failure> {
+    if !setup.context.tools.plugins().any(|plugin| plugin.is_builtin() && plugin.name() == name) {
+        return Ok(());
     }
-    for (key, given) in [("read", &arguments.read), ("write", &arguments.write)] {
-        let asked = plugin.calls("files", key);
-        let directories =
-            if given.is_empty() && asked { vec![super::setup::working_directory()?] } else { given.clone() };
-        if !directories.is_empty() {
-            let mut list = Array::new();
-            for directory in directories {
-                list.push(canonical(&super::setup::working_directory()?.join(directory)).display().to_string());
-            }
-            dotted(&mut section, "files")[key] = value(list);
-        }
-    }
-    let hosts: Vec<String> = arguments.host.iter().map(ToString::to_string).collect();
-    for (key, given) in [("hosts", &hosts), ("methods", &arguments.method), ("paths", &arguments.path)] {
-        if !given.is_empty() {
-            dotted(&mut section, "http")[key] = value(given.iter().map(String::as_str).collect::<Array>());
-        }
-    }
-    Ok(section)
+    Err(usage(format!("the plugin `{name}` came with Toolcrib"))
+        .hint(format!("`enabled = false` under [plugin.{name}] switches it off")))
 }
 
-/// The part of a section that is written with dots: `files.read = …`.
-fn dotted<'t>(section: &'t mut TomlTable, name: &str) -> &'t mut Item {
-    section.entry(name).or_insert_with(|| {
-        let mut part = TomlTable::new();
-        part.set_dotted(true);
-        Item::Table(part)
-    })
-}
-
-/// Says what the plugin asks for and does not get, because nobody can guess which hosts it is for.
-fn left_out(plugin: &Plugin, arguments: &Allow) -> String {
-    if !arguments.host.is_empty() || !plugin.capabilities().contains(&"http") {
-        return String::new();
-    }
-    format!(
-        "\nIt also asks for `http`, and may make no requests until hosts are named:\n\
-         `toolcrib plugin allow {} --host HOST`\n",
-        arguments.file.display()
-    )
+fn unusable(file: &Path, error: &dyn std::fmt::Display) -> Failure {
+    usage(format!("`{}`: {error}", file.display()))
 }

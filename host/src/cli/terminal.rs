@@ -1,7 +1,7 @@
 //! The person at the terminal: approvals on `/dev/tty`, so that stdin may carry anything else, and a spinner on stderr.
 
 use super::question::{Page, Place, Question, Size};
-use crate::event::{Event, EventSink};
+use crate::event::{Compiling, Event, EventSink};
 use crate::policy::approval::{Answer, ApprovalRequest, Approver, Nobody};
 use anstyle::Style;
 use async_trait::async_trait;
@@ -103,7 +103,10 @@ fn too_small(Size { rows, columns }: Size) -> Answer {
 
 /// Shows on stderr that a command runs; silent where nobody watches.
 #[derive(Default)]
-pub(super) struct Progress(Mutex<Option<Shown>>);
+pub(super) struct Progress {
+    command: Mutex<Option<Shown>>,
+    compiled: Mutex<Option<ProgressBar>>,
+}
 
 struct Shown {
     bar: ProgressBar,
@@ -112,7 +115,7 @@ struct Shown {
 
 impl EventSink for Progress {
     fn emit(&self, event: Event) {
-        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.command.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             Event::Started { detail } if io::stderr().is_terminal() => *shown = Some(Shown::start(detail)),
             Event::Stdout { text } | Event::Stderr { text } => {
@@ -130,6 +133,28 @@ impl EventSink for Progress {
                 let _ = writeln!(anstream::stderr(), "{dim}{text}{dim:#}");
             }
             _ => {}
+        }
+    }
+
+    fn compiles(&self, compiling: Compiling) {
+        if !io::stderr().is_terminal() {
+            return;
+        }
+        let mut shown = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let bar = shown.get_or_insert_with(|| {
+            let template = "{spinner} compiling plugins, once: {pos} of {len} {elapsed}";
+            let style = ProgressStyle::with_template(template).expect("a valid template");
+            let bar = ProgressBar::new(0).with_style(style);
+            bar.enable_steady_tick(Duration::from_millis(100));
+            bar
+        });
+        match compiling {
+            Compiling::Begins => bar.inc_length(1),
+            Compiling::Ended => bar.inc(1),
+        }
+        if bar.length() == Some(bar.position()) {
+            bar.finish_and_clear();
+            *shown = None;
         }
     }
 }

@@ -4,6 +4,7 @@
 
 use super::narrow::{RULES, Rule};
 use super::read::{Author, ConfigError, Leaf, Origin, Reader, defaults, get, put, read_text};
+use super::remedy::Over;
 use super::{Bounds, Config};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -177,6 +178,7 @@ impl Draft {
                 ));
             }
             if narrowed.is_some() || leaf.is_cap(base) {
+                self.note(&leaf, false);
                 self.narrow(leaf, narrowed);
             }
         }
@@ -188,12 +190,22 @@ impl Draft {
 
     fn narrow_by_policy(&mut self, leaves: Vec<Leaf>) {
         for leaf in leaves {
+            self.note(&leaf, true);
             if leaf.rule == Rule::Digest {
                 self.demand(leaf);
             } else {
                 let narrowed = leaf.narrowing(get(&self.values, &leaf.key));
                 self.narrow(leaf, narrowed);
             }
+        }
+    }
+
+    /// Remembers a line that narrows, for hints.
+    fn note(&mut self, leaf: &Leaf, is_policy: bool) {
+        if let Origin::File(place) = &leaf.origin {
+            let Leaf { key, rule, value, .. } = leaf;
+            let (key, value, place) = (key.clone(), value.clone(), place.clone());
+            self.bounds.remedies.add(Over { key, rule: *rule, value, place, is_policy });
         }
     }
 

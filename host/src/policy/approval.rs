@@ -8,6 +8,8 @@ mod words;
 pub(crate) use question::Site;
 pub(super) use question::{By, Consent, Question};
 
+use crate::config::{FilesConfirm, Needed};
+use crate::scope::Scope;
 use async_trait::async_trait;
 use serde::Serialize;
 use std::time::Duration;
@@ -37,6 +39,20 @@ impl ActionKind {
             Self::Write => "files_confirm = \"runs-later\"",
             Self::WriteLater => "files_confirm = \"never\"",
         }
+    }
+
+    /// The hint where nobody can be asked: who stands against stopping the question, if somebody does, and against `--yes`.
+    fn remedy(self, scope: &Scope, hint: String) -> String {
+        let (key, needed) = match self {
+            Self::Command | Self::Look => ("tools.shell_confirm", Needed::Off),
+            Self::Request => ("tools.fetch_confirm", Needed::Off),
+            Self::Write => ("tools.files_confirm", Needed::AskedAtMost(FilesConfirm::RunsLater)),
+            Self::WriteLater => ("tools.files_confirm", Needed::AskedAtMost(FilesConfirm::Never)),
+        };
+        // As long as one of the two helps, the hint does.
+        let decides = scope.remedies.hint(key, &needed, "");
+        let forbids_yes = !scope.remedies.hint("approval.allow_yes", &Needed::On, "").is_empty();
+        if decides.is_empty() || !forbids_yes { hint } else { decides }
     }
 
     fn refused(self) -> &'static str {

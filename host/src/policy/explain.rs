@@ -32,6 +32,10 @@ impl Policy {
     /// Explains what `plugin` may do: one clause per capability that it imports, and what else binds it.
     #[must_use]
     pub fn explain(&self, plugin: &Plugin, settings: &Settings) -> Vec<Clause> {
+        if let Err(refusal) = self.check_enabled(plugin) {
+            let decided_by = decided(settings, &format!("plugin.{}.enabled", plugin.name()));
+            return vec![Clause { subject: "calls", verdict: "denied", detail: refusal.message, decided_by }];
+        }
         let grants = self.grants_for(plugin);
         let mut clauses = Vec::new();
         for capability in plugin.capabilities() {

@@ -14,7 +14,7 @@ pub use later::{LATER, Later, Surroundings};
 pub(crate) use protected::Protected;
 
 use crate::backend::Facts;
-use crate::config::{Allowlist, Config, FilesConfirm, PluginRights};
+use crate::config::{Allowlist, Config, FilesConfirm, Needed, PluginRights, Remedies};
 use crate::envelope::Failure;
 use crate::registry::Plugin;
 use protected::{KERNEL, TooMany};
@@ -126,6 +126,7 @@ struct Rules {
     /// Sensitive directories that the user has named, and so opened for writing.
     opened: Vec<PathBuf>,
     protected: Arc<Protected>,
+    remedies: Remedies,
 }
 
 impl FilesGrant {
@@ -140,6 +141,7 @@ impl FilesGrant {
             allowed: config.allowed_paths(),
             opened: config.opened_paths().to_vec(),
             protected: Arc::new(Protected::elsewhere()),
+            remedies: config.remedies(),
         };
         let here = Rules { protected, ..named.map(canonical) };
         Self {
@@ -239,6 +241,7 @@ impl Rules {
             allowed: lists(&self.allowed),
             opened: self.opened.iter().map(|path| change(path)).collect(),
             protected: self.protected.clone(),
+            remedies: self.remedies.clone(),
         }
     }
 
@@ -323,7 +326,7 @@ impl Rules {
     fn check_allowed_paths(&self, path: &Path) -> Result<(), Failure> {
         if !self.allowed.iter().all(|list| list.contains(path)) {
             return Err(Failure::denied(format!("`{}` is outside `tools.files_allowed_paths`", path.display()))
-                .hint(format!("add {:?} to `files_allowed_paths` under [tools]", parent(path))));
+                .hint(self.open_for_writing(parent(path), "", "")));
         }
         let system = root_of(path, &self.protected.system).map(Path::to_owned);
         let sensitive = self.protected.secret(path).map(|secret| secret.root).or(system);
@@ -335,9 +338,10 @@ impl Rules {
             Some(root) => {
                 let place = if path == root { path } else { parent(path) };
                 Err(Failure::denied(format!("`{}` is below the sensitive path `{}`", path.display(), root.display()))
-                    .hint(format!(
-                        "to allow it, add {:?} to `files_allowed_paths` under [tools]; tools then write only below the directories listed there",
-                        place
+                    .hint(self.open_for_writing(
+                        place,
+                        "to allow it, ",
+                        "; tools then write only below the directories listed there",
                     )))
             }
         }
@@ -348,8 +352,16 @@ impl Rules {
             return Ok(());
         }
         let plugin = &self.plugin;
-        Err(Failure::denied(format!("`{plugin}` may not {verb} `{}`", path.display()))
-            .hint(format!("add {:?} to `files.{verb}` under [plugin.{plugin}]", parent(path))))
+        Err(Failure::denied(format!("`{plugin}` may not {verb} `{}`", path.display())).hint(self.remedies.hint(
+            &format!("plugin.{plugin}.files.{verb}"),
+            &Needed::Entry(&parent(path).to_string_lossy()),
+            format!("add {:?} to `files.{verb}` under [plugin.{plugin}]", parent(path)),
+        )))
+    }
+
+    fn open_for_writing(&self, place: &Path, before: &str, effect: &str) -> String {
+        let line = format!("{before}add {place:?} to `files_allowed_paths` under [tools]{effect}");
+        self.remedies.hint("tools.files_allowed_paths", &Needed::Entry(&place.to_string_lossy()), line)
     }
 }
 

@@ -6,7 +6,7 @@ mod paths;
 
 use super::approval::{ActionKind, By, Landing, Question};
 use crate::audit::Action;
-use crate::config::{Config, HostList, HostPattern, HttpRights, requests};
+use crate::config::{Config, HostList, HostPattern, HttpRights, Needed, Remedies, requests};
 use crate::envelope::Failure;
 use crate::http::{Host, Request, Route, Special, Target};
 use crate::registry::Plugin;
@@ -38,6 +38,7 @@ pub struct HttpGrant {
     label: String,
     sha256: String,
     rights: HttpRights,
+    remedies: Remedies,
     base: Option<Url>,
     /// A host lies within every one of these.
     allowed: Vec<HostList>,
@@ -100,6 +101,7 @@ impl HttpGrant {
             label: plugin.label(),
             sha256: plugin.sha256().into(),
             rights,
+            remedies: config.remedies(),
             base,
             allowed: config.allowed_domains(),
             opened: config.opened_domains().to_vec(),
@@ -171,12 +173,18 @@ impl HttpGrant {
     fn check_request(&self, method: &Method, target: &Target) -> Result<(), Failure> {
         let name = &self.plugin;
         if !target.is_encrypted() && !self.plain_http {
-            return Err(Failure::denied(format!("`{target}` is not encrypted"))
-                .hint("use https://, or set `fetch_plain_http = true` under [tools]"));
+            return Err(Failure::denied(format!("`{target}` is not encrypted")).hint(self.remedies.hint(
+                "tools.fetch_plain_http",
+                &Needed::On,
+                "use https://, or set `fetch_plain_http = true` under [tools]",
+            )));
         }
         if !self.methods().contains(&method.as_str()) {
-            return Err(Failure::denied(format!("`{name}` may not send {method}"))
-                .hint(format!("add \"{method}\" to `http.methods` under [plugin.{name}]")));
+            return Err(Failure::denied(format!("`{name}` may not send {method}")).hint(self.remedies.hint(
+                &format!("plugin.{name}.http.methods"),
+                &Needed::Entry(method.as_str()),
+                format!("add \"{method}\" to `http.methods` under [plugin.{name}]"),
+            )));
         }
         let path = target.url().path();
         for prefixes in &self.rights.paths {
@@ -202,7 +210,7 @@ impl HttpGrant {
         }
         for allowed in &self.allowed {
             if !may_cover(allowed, host) {
-                return Err(not_allowed(host));
+                return Err(self.not_allowed(host));
             }
         }
         let Host::Name(name) = host else {
@@ -211,9 +219,11 @@ impl HttpGrant {
         };
         let is_opened = self.opened.iter().any(|entry| entry.covers_name(name));
         if !is_opened && (!name.contains('.') || LOCAL_NAMES.iter().any(|local| is_within(name, local))) {
-            return Err(Failure::denied(format!("`{name}` is a name of the local network, not of the Internet")).hint(
-                format!("`fetch_allowed_domains = [\"{name}\"]` under [tools] opens it, and closes what the list does not name"),
-            ));
+            let line = format!(
+                "`fetch_allowed_domains = [\"{name}\"]` under [tools] opens it, and closes what the list does not name"
+            );
+            return Err(Failure::denied(format!("`{name}` is a name of the local network, not of the Internet"))
+                .hint(self.remedies.hint("tools.fetch_allowed_domains", &Needed::Entry(name), line)));
         }
         self.check_port(target)
     }
@@ -223,8 +233,13 @@ impl HttpGrant {
         if self.ports.contains(&port) {
             return Ok(());
         }
-        Err(Failure::denied(format!("port {port} of `{}` is not one that may be reached", target.host()))
-            .hint(format!("add {port} to `fetch_ports` under [tools]")))
+        Err(Failure::denied(format!("port {port} of `{}` is not one that may be reached", target.host())).hint(
+            self.remedies.hint(
+                "tools.fetch_ports",
+                &Needed::Entry(&port.to_string()),
+                format!("add {port} to `fetch_ports` under [tools]"),
+            ),
+        ))
     }
 
     /// Decides on an address that the target has. `special` says why it is not a public one, `is_own` that it is this machine's.
@@ -244,7 +259,7 @@ impl HttpGrant {
             return Err(self.not_its_own(host));
         }
         if !self.allowed.iter().all(lies_in) {
-            return Err(not_allowed(host));
+            return Err(self.not_allowed(host));
         }
         if self.is_open(address) {
             return Ok(());
@@ -252,10 +267,14 @@ impl HttpGrant {
         let is_named = self.may_open(address)
             && matches!(host, Host::Name(name) if self.opened.iter().any(|entry| entry.covers_name(name)));
         match special {
-            Some(special) if !(is_named && special.has_hosts) => Err(not_public(host, address, &special)),
+            Some(special) if !(is_named && special.has_hosts) => {
+                let Special { what, range, source, .. } = special;
+                let message = format!("{} is not public: {what} ({range}, {source})", leads_to(host, address));
+                Err(Failure::denied(message).hint(self.open_range(address)))
+            }
             None if is_own => {
                 Err(Failure::denied(format!("{} is an address of this machine", leads_to(host, address)))
-                    .hint(open_range(address)))
+                    .hint(self.open_range(address)))
             }
             // Names were held against the ports before.
             _ => self.check_port(target),
@@ -275,8 +294,25 @@ impl HttpGrant {
 
     fn not_its_own(&self, host: &Host) -> Failure {
         let name = &self.plugin;
-        Failure::denied(format!("`{name}` may not reach `{host}`"))
-            .hint(format!("add \"{host}\" to `http.hosts` under [plugin.{name}]"))
+        Failure::denied(format!("`{name}` may not reach `{host}`")).hint(self.remedies.hint(
+            &format!("plugin.{name}.http.hosts"),
+            &Needed::Entry(&host.to_string()),
+            format!("add \"{host}\" to `http.hosts` under [plugin.{name}]"),
+        ))
+    }
+
+    fn not_allowed(&self, host: &Host) -> Failure {
+        let line = format!("add \"{host}\" to `fetch_allowed_domains` under [tools]");
+        Failure::denied(format!("`{host}` is not in `tools.fetch_allowed_domains`")).hint(self.remedies.hint(
+            "tools.fetch_allowed_domains",
+            &Needed::Entry(&host.to_string()),
+            line,
+        ))
+    }
+
+    fn open_range(&self, address: IpAddr) -> String {
+        let line = format!("`fetch_private_ranges = [\"{address}\"]` under [tools] opens it");
+        self.remedies.hint("tools.fetch_private_ranges", &Needed::Entry(&address.to_string()), line)
     }
 
     /// Has a person admit the route, where settings ask for that: the first, and each one that does not lead where the last one led. A name
@@ -400,26 +436,11 @@ fn blocked(host: &Host, entry: &HostPattern) -> Failure {
         .hint("`toolcrib config show --origin` says where the entry comes from")
 }
 
-fn not_allowed(host: &Host) -> Failure {
-    Failure::denied(format!("`{host}` is not in `tools.fetch_allowed_domains`"))
-        .hint(format!("add \"{host}\" to `fetch_allowed_domains` under [tools]"))
-}
-
-fn not_public(host: &Host, address: IpAddr, special: &Special) -> Failure {
-    let Special { what, range, source, .. } = special;
-    Failure::denied(format!("{} is not public: {what} ({range}, {source})", leads_to(host, address)))
-        .hint(open_range(address))
-}
-
 fn leads_to(host: &Host, address: IpAddr) -> String {
     match host {
         Host::Name(name) => format!("`{name}` leads to {address}, which"),
         Host::Address(address) => format!("`{address}`"),
     }
-}
-
-fn open_range(address: IpAddr) -> String {
-    format!("`fetch_private_ranges = [\"{address}\"]` under [tools] opens it")
 }
 
 /// The method, if it is one that can be granted at all.

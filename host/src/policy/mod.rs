@@ -10,7 +10,7 @@ pub mod http;
 pub mod shell;
 pub(crate) mod typing;
 
-use crate::config::{Allowlist, Config, HttpRights, PluginRights, Settings};
+use crate::config::{Allowlist, Config, HttpRights, Needed, PluginRights, Settings};
 use crate::dirs::Dirs;
 use crate::envelope::Failure;
 use crate::registry::Plugin;
@@ -128,12 +128,29 @@ impl Policy {
         grants
     }
 
+    /// Says no to a call of a plugin that was switched off.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to change.
+    pub fn check_enabled(&self, plugin: &Plugin) -> Result<(), Failure> {
+        let name = plugin.name();
+        if self.config.is_enabled(name) {
+            return Ok(());
+        }
+        let key = format!("plugin.{name}.enabled");
+        let line = format!("set `enabled = true` under [plugin.{name}], or remove the line");
+        Err(Failure::denied(format!("plugin `{name}` is switched off by `{key} = false`"))
+            .hint(self.config.remedies().hint(&key, &Needed::On, line)))
+    }
+
     fn shell_grant(&self, plugin: &Plugin, rights: &PluginRights) -> Result<ShellGrant, Failure> {
         if !self.config.tools.shell_enabled {
-            return Err(switched_off("shell", "shell_enabled"));
+            return Err(self.switched_off("shell", "shell_enabled"));
         }
         if !rights.shell {
-            return Err(self.not_granted(plugin, "shell", "shell = true"));
+            let option = if plugin.capabilities().contains(&"shell") { "--shell" } else { "--pane" };
+            return Err(self.not_granted(plugin, "shell", &[("shell", Needed::On)], "shell = true", option));
         }
         Ok(ShellGrant {
             plugin: plugin.label(),
@@ -142,17 +159,23 @@ impl Policy {
             approval_timeout: Duration::from_millis(self.config.approval.timeout_ms),
             denylist: self.denylist.clone(),
             environment: self.config.tools.shell_env.clone(),
-            pane: if rights.pane { Ok(()) } else { Err(no_panes(plugin.name())) },
+            pane: if rights.pane { Ok(()) } else { Err(self.no_panes(plugin.name())) },
         })
     }
 
     fn files_grant(&self, plugin: &Plugin, rights: &PluginRights) -> Result<FilesGrant, Failure> {
         if !self.config.tools.files_enabled {
-            return Err(switched_off("files", "files_enabled"));
+            return Err(self.switched_off("files", "files_enabled"));
         }
         let is_nothing = |lists: &[Allowlist]| lists.contains(&Allowlist::NOTHING);
         if is_nothing(&rights.read) && is_nothing(&rights.write) {
-            return Err(self.not_granted(plugin, "files", "files.read = [\"/a/directory\"]"));
+            let (verb, option) = match plugin.calls("files", "read") {
+                true => ("read", "--read DIR"),
+                false => ("write", "--write DIR"),
+            };
+            let line = format!("files.{verb} = [\"/a/directory\"]");
+            let keys = [("files.read", Needed::Any), ("files.write", Needed::Any)];
+            return Err(self.not_granted(plugin, "files", &keys, &line, option));
         }
         Ok(FilesGrant::new(plugin, rights, &self.config, self.protected.clone()))
     }
@@ -162,45 +185,59 @@ impl Policy {
         let key = http::switch(plugin);
         let is_on = if key == "search_enabled" { tools.search_enabled } else { tools.fetch_enabled };
         if !is_on {
-            return Err(switched_off("http", key));
+            return Err(self.switched_off("http", key));
         }
         match rights {
             Some(rights) => Ok(HttpGrant::new(plugin, rights, &self.config)),
-            None => Err(self.not_granted(plugin, "http", "http.hosts = [\"api.example.com\"]")),
-        }
-    }
-
-    /// Says why a plugin has no right to a capability, and what would give it.
-    fn not_granted(&self, plugin: &Plugin, capability: &str, line: &str) -> Failure {
-        let name = plugin.name();
-        let allow = format!("allow it: `toolcrib plugin allow {}`", plugin.origin());
-        let digest = self.config.plugin.get(name).and_then(|section| section.sha256.as_deref());
-        match digest {
-            _ if plugin.is_builtin() => {
-                Failure::denied(format!("`{name}` needs `{capability}`, which its section takes away"))
-                    .hint(format!("remove the key from [plugin.{name}], or write `{line}`"))
-            }
-            Some(digest) if !digest.eq_ignore_ascii_case(plugin.sha256()) => {
-                Failure::denied(format!("`{name}` needs `{capability}`, but these are not the bytes that were allowed"))
-                    .hint(format!("look at it with `toolcrib plugin inspect`, then {allow}"))
-            }
-            Some(_) => Failure::denied(format!("`{name}` needs `{capability}`, which the policy does not grant"))
-                .hint(format!("add `{line}` under [plugin.{name}]")),
             None => {
-                Failure::denied(format!("`{name}` needs `{capability}`, which the policy does not grant")).hint(allow)
+                let (keys, line) = ([("http.hosts", Needed::Any)], "http.hosts = [\"api.example.com\"]");
+                Err(self.not_granted(plugin, "http", &keys, line, "--host HOST"))
             }
         }
     }
-}
 
-/// What a plugin is told that may run commands but not use panes.
-fn no_panes(name: &str) -> Failure {
-    let message = format!("`{name}` may run commands in processes of their own, but not use panes");
-    Failure::denied(message).hint(format!("write `shell.pane = true` in place of `shell` under [plugin.{name}]"))
-}
+    /// Says why a plugin has no right to a capability, and what would give it: a line that sets one of `keys`, or an option of `allow`.
+    fn not_granted(
+        &self,
+        plugin: &Plugin,
+        capability: &str,
+        keys: &[(&str, Needed<'_>)],
+        line: &str,
+        option: &str,
+    ) -> Failure {
+        let (name, file) = (plugin.name(), plugin.origin());
+        let digest = self.config.plugin.get(name).and_then(|section| section.sha256.as_deref());
+        let (why, hint) = match digest {
+            _ if plugin.is_builtin() => {
+                ("which its section takes away", format!("remove the key from [plugin.{name}], or write `{line}`"))
+            }
+            Some(digest) if !digest.eq_ignore_ascii_case(plugin.sha256()) => (
+                "but these are not the bytes that were allowed",
+                format!(
+                    "look at it with `toolcrib plugin inspect {file}`, then allow it: `toolcrib plugin allow {file} {option}`"
+                ),
+            ),
+            Some(_) => ("which the policy does not grant", format!("add `{line}` under [plugin.{name}]")),
+            None => ("which the policy does not grant", format!("allow it: `toolcrib plugin allow {file} {option}`")),
+        };
+        let remedies = self.config.remedies();
+        let hint = remedies.hint(&format!("plugin.{name}.sha256"), &Needed::Entry(plugin.sha256()), hint);
+        let hint =
+            keys.iter().fold(hint, |hint, (key, wanted)| remedies.hint(&format!("plugin.{name}.{key}"), wanted, hint));
+        Failure::denied(format!("`{name}` needs `{capability}`, {why}")).hint(hint)
+    }
 
-fn switched_off(capability: &str, key: &str) -> Failure {
-    Failure::denied(format!("`{capability}` is switched off by `tools.{key} = false`")).hint(format!(
-        "set `{key} = true` under [tools]; `toolcrib config show --origin` says where it was switched off"
-    ))
+    /// What a plugin is told that may run commands but not use panes.
+    fn no_panes(&self, name: &str) -> Failure {
+        let line = format!("write `shell.pane = true` in place of `shell` under [plugin.{name}]");
+        Failure::denied(format!("`{name}` may run commands in processes of their own, but not use panes"))
+            .hint(self.config.remedies().hint(&format!("plugin.{name}.shell"), &Needed::Panes, line))
+    }
+
+    fn switched_off(&self, capability: &str, key: &str) -> Failure {
+        let line =
+            format!("set `{key} = true` under [tools]; `toolcrib config show --origin` says where it was switched off");
+        Failure::denied(format!("`{capability}` is switched off by `tools.{key} = false`"))
+            .hint(self.config.remedies().hint(&format!("tools.{key}"), &Needed::On, line))
+    }
 }

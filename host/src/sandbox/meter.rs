@@ -24,8 +24,14 @@ pub(crate) struct Meter {
 /// What stopped a guest.
 #[derive(Clone)]
 pub(super) enum Met {
-    /// A limit of its own, with its unit.
-    Limit(String),
+    /// A limit of its own.
+    Limit {
+        /// Its name under `[limits]`, and its value.
+        key: &'static str,
+        most: u64,
+        /// What it is a limit of, with the value and its unit.
+        text: String,
+    },
     /// Others have the memory now.
     NoRoom,
 }
@@ -64,9 +70,9 @@ impl Meter {
         self.met.as_ref()
     }
 
-    fn meet(&mut self, limit: String) -> wasmtime::Error {
-        let error = wasmtime::Error::msg(format!("limit: {limit}"));
-        self.met.get_or_insert(Met::Limit(limit));
+    fn meet(&mut self, key: &'static str, most: u64, text: String) -> wasmtime::Error {
+        let error = wasmtime::Error::msg(format!("limit: {text}"));
+        self.met.get_or_insert(Met::Limit { key, most, text });
         error
     }
 
@@ -76,7 +82,8 @@ impl Meter {
         if self.cpu.spent() < limit {
             return Ok(());
         }
-        Err(self.meet(format!("guest CPU time {} ms", limit.as_millis())))
+        let most = self.limits.guest_cpu_ms;
+        Err(self.meet("guest_cpu_ms", most, format!("guest CPU time {most} ms")))
     }
 
     /// Follows the guest across the host's border: counts host calls, and stops the CPU clock while the host works.
@@ -91,7 +98,8 @@ impl Meter {
         }
         self.host_calls += 1;
         if self.host_calls > self.limits.host_calls {
-            return Err(self.meet(format!("host calls {}", self.limits.host_calls)));
+            let most = self.limits.host_calls;
+            return Err(self.meet("host_calls", most, format!("host calls {most}")));
         }
         self.check_cpu()
     }
@@ -102,7 +110,8 @@ impl Meter {
         if self.bytes_from_guest <= self.limits.call_kib << 10 {
             return Ok(());
         }
-        Err(self.meet(format!("bytes from the guest in one call {} KiB", self.limits.call_kib)))
+        let most = self.limits.call_kib;
+        Err(self.meet("call_kib", most, format!("bytes from the guest in one call {most} KiB")))
     }
 }
 
@@ -110,7 +119,8 @@ impl ResourceLimiter for Meter {
     fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         let total = self.memory_bytes - current + desired;
         if total as u64 > self.limits.memory_mib << 20 {
-            self.met.get_or_insert(Met::Limit(format!("memory {} MiB", self.limits.memory_mib)));
+            let most = self.limits.memory_mib;
+            self.meet("memory_mib", most, format!("memory {most} MiB"));
             return Ok(false);
         }
         if !self.room.grow(desired - current) {
@@ -127,7 +137,8 @@ impl ResourceLimiter for Meter {
         if fits {
             self.table_elements = total;
         } else {
-            self.met.get_or_insert(Met::Limit(format!("table elements {}", self.limits.table_elements)));
+            let most = self.limits.table_elements;
+            self.meet("table_elements", most, format!("table elements {most}"));
         }
         Ok(fits)
     }

@@ -174,9 +174,10 @@ impl Sandbox {
         cpu: CpuClock,
     ) -> Result<Instance, Failure> {
         let Some(room) = self.room.take(&code.owner, code.places) else {
+            let most = self.limits.concurrent_calls;
             let message = "too many calls of this plugin are running: it has its share of the sandbox";
-            return Err(Failure::new(Kind::Busy, message)
-                .hint("try again when some of them have ended, or raise `concurrent_calls` under [limits]"));
+            let hint = scope.remedies.raise("concurrent_calls", most, "try again when some of them have ended");
+            return Err(Failure::new(Kind::Busy, message).hint(hint));
         };
         let handles = to_usize(self.limits.handles);
         let cancel = scope.cancel.clone();
@@ -245,20 +246,27 @@ impl Instance {
     }
 }
 
-/// Words for a limit, with its value and unit.
-type NamedLimit = fn(&Limits) -> String;
+/// A limit's name under `[limits]`, and what it is with its value and unit.
+type NamedLimit = (&'static str, fn(&Limits) -> u64, fn(u64) -> String);
 
 /// Limits that wasmtime enforces itself; its errors have no public type, only these words.
 const WASMTIME_LIMITS: [(&str, NamedLimit); 6] = [
-    ("fuel allocated for hostcalls", |limits| {
-        format!("bytes from the guest in one host call {} KiB", limits.host_call_kib)
-    }),
-    ("resource table has no free keys", |limits| format!("component handles {}", limits.handles)),
-    ("handle limit exceeded", |limits| format!("component handles {}", limits.handles)),
-    ("instance count too high", |limits| format!("core instances {}", limits.instances)),
-    ("memory count too high", |limits| format!("memories {}", limits.memories)),
-    ("table count too high", |limits| format!("tables {}", limits.tables)),
+    (
+        "fuel allocated for hostcalls",
+        (
+            "host_call_kib",
+            |limits| limits.host_call_kib,
+            |most| format!("bytes from the guest in one host call {most} KiB"),
+        ),
+    ),
+    ("resource table has no free keys", HANDLES),
+    ("handle limit exceeded", HANDLES),
+    ("instance count too high", ("instances", |limits| limits.instances, |most| format!("core instances {most}"))),
+    ("memory count too high", ("memories", |limits| limits.memories, |most| format!("memories {most}"))),
+    ("table count too high", ("tables", |limits| limits.tables, |most| format!("tables {most}"))),
 ];
+
+const HANDLES: NamedLimit = ("handles", |limits| limits.handles, |most| format!("component handles {most}"));
 
 /// Says why a guest was stopped: the limit it met, the cancelled call, or its own fault.
 fn explain(error: &wasmtime::Error, store: &Store<State>) -> Failure {
@@ -270,17 +278,21 @@ fn explain(error: &wasmtime::Error, store: &Store<State>) -> Failure {
         return Failure::new(Kind::Busy, "all instances are in use").hint("try again when other calls have ended");
     }
     let text = format!("{error:#}");
-    let by_wasmtime = WASMTIME_LIMITS.iter().find(|(words, _)| text.contains(words));
-    let met = state.meter.met().cloned().or(by_wasmtime.map(|(_, limit)| Met::Limit(limit(&state.scope.limits))));
-    let failure = match met {
-        Some(Met::Limit(limit)) => {
-            Failure::limit(format!("limit: {limit}")).hint("ask for less, or raise the limit under [limits]")
+    let Scope { limits, remedies, .. } = &*state.scope;
+    let by_wasmtime =
+        WASMTIME_LIMITS.iter().find(|(words, _)| text.contains(words)).map(|&(_, (key, value, named))| {
+            let most = value(limits);
+            Met::Limit { key, most, text: named(most) }
+        });
+    let failure = match state.meter.met().cloned().or(by_wasmtime) {
+        Some(Met::Limit { key, most, text }) => {
+            Failure::limit(format!("limit: {text}")).hint(remedies.raise(key, most, "ask for less"))
         }
         Some(Met::NoRoom) => {
-            let most = state.scope.limits.total_memory_mib;
+            let most = limits.total_memory_mib;
             let message = format!("this plugin has its share of the memory (limit for all plugins: {most} MiB)");
-            Failure::new(Kind::Busy, message)
-                .hint("try again when other calls have ended, or raise `total_memory_mib` under [limits]")
+            let hint = remedies.raise("total_memory_mib", most, "try again when other calls have ended");
+            Failure::new(Kind::Busy, message).hint(hint)
         }
         None if error.downcast_ref() == Some(&Trap::StackOverflow) => {
             Failure::failed(format!("the plugin stopped: stack overflow (limit: {} KiB)", engine::GUEST_STACK >> 10))

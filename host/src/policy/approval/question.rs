@@ -95,7 +95,10 @@ impl Question<'_> {
                 Ok(Consent { by, seen })
             }
             Ok(Ok((Answer::No, _))) => Err((Failure::denied(self.kind.refused()), by)),
-            Ok(Ok((Answer::Nobody { reason, hint }, _))) => Err((Failure::denied(reason).hint(hint), by)),
+            Ok(Ok((Answer::Nobody { reason, hint }, _))) => {
+                let hint = self.kind.remedy(scope, hint);
+                Err((Failure::denied(reason).hint(hint), by))
+            }
             Ok(Err(failure)) => Err((failure, "the place where it would land")),
             Err(_) => {
                 let message = format!("nobody answered within {}", duration(self.timeout));
