@@ -7,6 +7,7 @@ mod panes;
 mod plugin;
 mod policy;
 mod process;
+mod progress;
 mod question;
 mod run;
 mod sections;

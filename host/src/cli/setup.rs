@@ -1,7 +1,7 @@
 //! From the process's environment and flags to a host: the only place that reads either.
 
 use super::sections::{Stray, strays};
-use super::terminal::{Progress, Terminal};
+use super::progress::{Progress, StillTerminal};
 use super::{Global, PanesAt, notice};
 use crate::backend::Backend;
 use crate::backend::container::{self, ContainerName, Engine};
@@ -12,7 +12,6 @@ use crate::config::{PolicySource, Settings, Sources};
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
-use crate::event::EventSink;
 use crate::policy::approval::Approver;
 use crate::policy::files::{HOME_THERE, canonical};
 use crate::registry::{BUILTINS, Registry};
@@ -109,14 +108,15 @@ impl Setup {
                 panes(global, &settings, &backend, is_here.then_some(workspace), &mut notices).await?
             }
         };
+        let progress = Arc::new(Progress::default());
         let context = CallContext {
             principal: format!("cli:{}", settings.config.agent.name),
             session: Arc::default(),
             tools: Arc::new(tools),
             backend,
             panes,
-            events: Arc::new(Progress::default()) as Arc<dyn EventSink>,
-            approver: approver(global, &host),
+            approver: approver(global, &host, progress.clone()),
+            events: progress,
             cancel: CancellationToken::new(),
         };
         Ok(Self { dirs, settings, sources, plugins, host: Arc::new(host), context, notices })
@@ -245,8 +245,8 @@ fn own_pane(backend: &Arc<dyn Backend>, is_here: bool) -> Result<Panes, Failure>
     Ok(Panes::Own(Arc::new(own)))
 }
 
-fn approver(global: &Global, host: &Host) -> Arc<dyn Approver> {
-    if global.yes { Arc::new(host.policy().always_yes()) } else { Arc::new(Terminal::default()) }
+fn approver(global: &Global, host: &Host, progress: Arc<Progress>) -> Arc<dyn Approver> {
+    if global.yes { Arc::new(host.policy().always_yes()) } else { Arc::new(StillTerminal::new(progress)) }
 }
 
 /// The directory of the user's own plugins; it may be missing. Nothing where another user could put plugins into it.

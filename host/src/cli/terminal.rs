@@ -1,16 +1,12 @@
-//! The person at the terminal: approvals on `/dev/tty`, so that stdin may carry anything else, and a spinner on stderr.
+//! The person at the terminal: approvals on `/dev/tty`, so that stdin may carry anything else.
 
 use super::question::{Page, Place, Question, Size};
-use crate::event::{Compiling, Event, EventSink};
 use crate::policy::approval::{Answer, ApprovalRequest, Approver, Nobody};
 use anstyle::Style;
 use async_trait::async_trait;
-use indicatif::{ProgressBar, ProgressStyle};
 use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::io::{self, Write};
 use tokio::net::unix::pipe;
 
 const TERMINAL: &str = "/dev/tty";
@@ -98,77 +94,5 @@ fn too_small(Size { rows, columns }: Size) -> Answer {
             "the action needs an approval, and the terminal is too small to show it: {columns} columns, {rows} rows"
         ),
         hint: "make the terminal larger, then call again".into(),
-    }
-}
-
-/// Shows on stderr that a command runs; silent where nobody watches.
-#[derive(Default)]
-pub(super) struct Progress {
-    command: Mutex<Option<Shown>>,
-    compiled: Mutex<Option<ProgressBar>>,
-}
-
-struct Shown {
-    bar: ProgressBar,
-    lines: usize,
-}
-
-impl EventSink for Progress {
-    fn emit(&self, event: Event) {
-        let mut shown = self.command.lock().unwrap_or_else(PoisonError::into_inner);
-        match event {
-            Event::Started { detail } if io::stderr().is_terminal() => *shown = Some(Shown::start(detail)),
-            Event::Stdout { text } | Event::Stderr { text } => {
-                if let Some(shown) = &mut *shown {
-                    shown.count(&text);
-                }
-            }
-            Event::Completed { .. } => {
-                if let Some(shown) = shown.take() {
-                    shown.bar.finish_and_clear();
-                }
-            }
-            Event::Info { text } if io::stderr().is_terminal() => {
-                let dim = Style::new().dimmed();
-                let _ = writeln!(anstream::stderr(), "{dim}{text}{dim:#}");
-            }
-            _ => {}
-        }
-    }
-
-    fn compiles(&self, compiling: Compiling) {
-        if !io::stderr().is_terminal() {
-            return;
-        }
-        let mut shown = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        let bar = shown.get_or_insert_with(|| {
-            let template = "{spinner} compiling plugins, once: {pos} of {len} {elapsed}";
-            let style = ProgressStyle::with_template(template).expect("a valid template");
-            let bar = ProgressBar::new(0).with_style(style);
-            bar.enable_steady_tick(Duration::from_millis(100));
-            bar
-        });
-        match compiling {
-            Compiling::Begins => bar.inc_length(1),
-            Compiling::Ended => bar.inc(1),
-        }
-        if bar.length() == Some(bar.position()) {
-            bar.finish_and_clear();
-            *shown = None;
-        }
-    }
-}
-
-impl Shown {
-    fn start(detail: String) -> Self {
-        let style = ProgressStyle::with_template("{spinner} {wide_msg} {prefix} {elapsed}").expect("a valid template");
-        let bar = ProgressBar::new_spinner().with_style(style).with_message(detail);
-        bar.enable_steady_tick(Duration::from_millis(100));
-        Self { bar, lines: 0 }
-    }
-
-    fn count(&mut self, text: &str) {
-        self.lines += text.matches('\n').count();
-        self.bar.set_prefix(format!("{} lines", self.lines));
     }
 }
