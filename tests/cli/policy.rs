@@ -8,7 +8,7 @@ const SETTINGS: &str = "config/toolcrib/toolcrib.toml";
 
 /// The clauses about a tool, each as subject, verdict, detail and what decided.
 fn explain(program: &Program, more: &[&str], tool: &str) -> Vec<[String; 4]> {
-    let answer = json_of(&program.run(&[more, &["policy", "explain", tool]].concat()));
+    let answer = json_of(&program.run(&[more, &["policy", "explain", "--json", tool]].concat()));
     assert_eq!(answer["tool"], tool);
     let text = |clause: &Value, key: &str| clause[key].as_str().unwrap().to_owned();
     let clause = |clause: &Value| ["subject", "verdict", "detail", "decided_by"].map(|key| text(clause, key));

@@ -170,7 +170,7 @@ fn a_message_that_is_no_call_is_a_fault_of_the_command_line() {
     let example = r#"{"type":"tool_use","id":"toolu_1","name":"time","input":{}}"#;
     let stderr = bad("anthropic", "time");
     assert!(stderr.starts_with("usage: the message is not JSON: "), "{stderr}");
-    assert!(stderr.ends_with(&format!("hint: give one call as `anthropic` has it: {example}\n")), "{stderr}");
+    assert!(stderr.ends_with(&format!("hint: give a call as `anthropic` has it: {example}\n")), "{stderr}");
     let stderr = bad("openai-chat", example);
     assert_eq!(stderr, "usage: the message is no tool call of `openai-chat`\nhint: it is one of `anthropic`\n");
     for (format, message) in [
@@ -197,8 +197,7 @@ fn a_tool_is_not_named_twice() {
     let program = Program::new();
     let output = program.run(&["call", "--from", "mcp", "time", "format=date"]);
     assert_eq!(output.status.code(), Some(2));
-    let expected =
-        "usage: `--from` takes one tool call\nhint: the call names the tool: leave TOOL and KEY=VALUE away\n";
+    let expected = "usage: `--from` takes one message\nhint: the calls in it name the tools: omit TOOL and KEY=VALUE\n";
     assert_eq!(text(&output.stderr), expected);
     let output = program.run(&["call"]);
     assert_eq!(output.status.code(), Some(2));

@@ -60,6 +60,10 @@ fn define(format: Format, strictness: Strictness, tools: &[Definition]) -> Resul
     format.definitions(offers.collect(), strictness)
 }
 
+fn list(definitions: &Definitions) -> &Value {
+    definitions.json.as_ref().expect("a list")
+}
+
 fn three() -> [Definition; 3] {
     let plain = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
     let lossy = json!({ "type": "object", "properties": { "a": { "type": "string", "minLength": 1 } } });
@@ -71,6 +75,7 @@ fn three() -> [Definition; 3] {
 fn auto_leaves_a_tool_plain_where_strict_would_lose_something() {
     let Definitions { json, report } =
         define(Format::OpenaiResponses, Strictness::Auto, &three()).expect("definitions");
+    let json = json.expect("a list");
     let strict: Vec<(&Value, &Value)> =
         json.as_array().expect("a list").iter().map(|tool| (&tool["name"], &tool["strict"])).collect();
     assert_eq!(
@@ -98,7 +103,7 @@ fn on_refuses_the_list_for_a_tool_that_cannot_be_said() {
         assert_eq!((failure.kind.exit_code(), failure.message), (2, message));
         let definitions = define(format, Strictness::On, &[three()[2].clone()]).expect("a loss is no fault");
         assert_eq!(definitions.report, ["`lossy`: /properties/a: a strict mode cannot enforce `minLength`"]);
-        assert!(definitions.json[0].to_string().contains("{minLength: 1}"));
+        assert!(list(&definitions)[0].to_string().contains("{minLength: 1}"));
     }
 }
 
@@ -106,7 +111,7 @@ fn on_refuses_the_list_for_a_tool_that_cannot_be_said() {
 fn off_leaves_schemas_alone() {
     for format in [Format::OpenaiChat, Format::Anthropic, Format::Mcp] {
         let definitions = define(format, Strictness::Off, &three()).expect("definitions");
-        assert!(definitions.json.to_string().contains("\"minLength\":1"));
+        assert!(list(&definitions).to_string().contains("\"minLength\":1"));
         assert_eq!(definitions.report, [""; 0]);
     }
 }
@@ -119,11 +124,11 @@ fn references_that_stay_are_told() {
     let lost = json!({ "type": "object", "properties": { "list": { "$ref": "#nowhere" } } });
     let tools = [definition("list", list), definition("lost", lost)];
     let definitions = define(Format::OpenaiChat, Strictness::Auto, &tools).expect("definitions");
-    assert_eq!(definitions.json[0]["function"]["parameters"]["$defs"]["node"]["type"], "object");
+    assert_eq!(list(&definitions)[0]["function"]["parameters"]["$defs"]["node"]["type"], "object");
     assert_eq!(definitions.report[0], "`list`: #/$defs/node: refers to itself and stays a reference");
     let stays = "`lost`: its references stay as they are: `#nowhere` names nothing in it";
     assert!(definitions.report.contains(&stays.to_owned()), "{:?}", definitions.report);
-    assert_eq!(definitions.json[1]["function"]["strict"], false);
+    assert_eq!(list(&definitions)[1]["function"]["strict"], false);
 }
 
 #[test]
@@ -131,7 +136,7 @@ fn gemini_takes_no_name_that_starts_with_a_digit() {
     let schema = json!({ "type": "object" });
     let tools = [definition("1st", schema.clone()), definition("-a", schema.clone()), definition("_a", schema)];
     let definitions = define(Format::Gemini, Strictness::Auto, &tools).expect("definitions");
-    assert_eq!(definitions.json["functionDeclarations"].as_array().map(Vec::len), Some(1));
+    assert_eq!(list(&definitions)["functionDeclarations"].as_array().map(Vec::len), Some(1));
     let why = "is left away: a name has to start with a letter or `_` here";
     assert_eq!(definitions.report, [format!("`-a` {why}"), format!("`1st` {why}")]);
     assert_eq!(define(Format::Anthropic, Strictness::Auto, &tools).expect("definitions").report, [""; 0]);

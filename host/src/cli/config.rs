@@ -1,7 +1,7 @@
 //! `toolcrib config show`: the effective settings, as the file that would say the same.
 
 use super::setup::{dirs, load, sources};
-use super::{Global, notice, print};
+use super::{Global, notice, print, print_json};
 use crate::envelope::Failure;
 use std::process::ExitCode;
 
@@ -12,11 +12,14 @@ pub(super) enum Arguments {
         /// Say where each value comes from
         #[arg(long)]
         origin: bool,
+        /// Print JSON: each setting by its key, with its value and where it comes from
+        #[arg(long, conflicts_with = "origin")]
+        json: bool,
     },
 }
 
-pub(super) fn run(global: &Global, Arguments::Show { origin }: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(global: &Global, Arguments::Show { origin, json }: &Arguments) -> Result<ExitCode, Failure> {
     let settings = load(&sources(global, &dirs()?)?)?;
     settings.notices.iter().for_each(|text| notice(text));
-    print(&settings.render(*origin))
+    if *json { print_json(&settings.to_json()) } else { print(&settings.render(*origin)) }
 }

@@ -1,16 +1,21 @@
 //! The command line: a door. Each subcommand is a file; results go to stdout, everything else to stderr.
 
+mod arguments;
 mod call;
+mod completions;
 mod config;
 mod doctor;
+mod man;
 mod panes;
 mod plugin;
 mod policy;
 mod process;
 mod progress;
 mod question;
+mod result;
 mod run;
 mod sections;
+mod screen;
 mod serve;
 mod setup;
 mod terminal;
@@ -19,12 +24,8 @@ mod trust;
 
 use crate::backend::container::Engine;
 use crate::envelope::{Failure, Kind};
-use crate::sanitize;
-use anstyle::{AnsiColor, Style};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use clap_complete::Shell;
-use serde_json::Value;
-use std::io::{self, IsTerminal, Write};
+use screen::{notice, print, print_bytes, print_json, report};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -51,7 +52,7 @@ const LAST_THREADS: Duration = Duration::from_millis(100);
 const INTERRUPTED: u8 = 130;
 
 // Options that stand before or behind any subcommand, and add up. No documentation: clap would show it as every subcommand's own.
-#[derive(Args)]
+#[derive(Args, Default)]
 struct Global {
     /// Settings file in place of the user's own
     #[arg(long, value_name = "FILE")]
@@ -130,12 +131,19 @@ impl Global {
     }
 }
 
+/// All that can stand on the command line.
+fn grammar() -> clap::Command {
+    Global::at_every_level(Cli::command())
+}
+
 /// Reads the command line, or ends the process with what is wrong with it.
 fn parse() -> Cli {
-    let mut command = Global::at_every_level(Cli::command());
-    let matches = command.get_matches_mut();
-    let parsed = Cli::from_arg_matches(&matches).and_then(|mut cli| cli.global.add_below(&matches).map(|()| cli));
-    parsed.unwrap_or_else(|error| error.format(&mut command).exit())
+    let mut command = grammar();
+    let parsed = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| {
+        let mut cli = Cli::from_arg_matches(&matches)?;
+        cli.global.add_below(&matches).map(|()| cli)
+    });
+    parsed.unwrap_or_else(|error| screen::refuse(&error.format(&mut command)))
 }
 
 #[derive(Subcommand)]
@@ -175,11 +183,10 @@ enum Command {
         #[arg(long)]
         memory_mib: u64,
     },
-    /// Print shell completions
-    Completions {
-        /// The shell to print them for
-        shell: Shell,
-    },
+    /// Print the script that completes commands, options and tool names in a shell
+    Completions(completions::Arguments),
+    /// Print the manual page
+    Man(man::Arguments),
 }
 
 fn version() -> &'static str {
@@ -190,6 +197,7 @@ fn version() -> &'static str {
 #[must_use]
 pub fn main() -> ExitCode {
     let secrets = process::seal();
+    completions::answer();
     let cli = parse();
     if let Command::Compile { cpu_ms, memory_mib } = cli.command {
         return compile(cpu_ms, memory_mib);
@@ -238,47 +246,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Doctor => doctor::run(global).await,
         // Reached only when somebody types it: `main` answers before a runtime is made.
         Command::Compile { cpu_ms, memory_mib } => Ok(compile(cpu_ms, memory_mib)),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Global::at_every_level(Cli::command()), "toolcrib", &mut script);
-            print(&String::from_utf8_lossy(&script))
-        }
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
     }
-}
-
-/// What a person is told of a failure, on stderr.
-fn report(failure: &Failure) -> ExitCode {
-    let red = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
-    let kind = failure.kind.name();
-    // A limit names itself.
-    let message = failure.message.strip_prefix(&format!("{kind}: ")).unwrap_or(&failure.message);
-    let _ = writeln!(anstream::stderr(), "{red}{kind}{red:#}: {message}");
-    if let Some(hint) = &failure.hint {
-        let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
-        let _ = writeln!(anstream::stderr(), "{cyan}hint{cyan:#}: {hint}");
-    }
-    ExitCode::from(failure.kind.exit_code())
-}
-
-/// Says something beside the result, on stderr.
-fn notice(text: &str) {
-    let yellow = Style::new().fg_color(Some(AnsiColor::Yellow.into()));
-    let _ = writeln!(anstream::stderr(), "{yellow}notice{yellow:#}: {}", sanitize::text(text));
-}
-
-/// Prints a result to stdout. A reader that has gone is no error: nobody is there to tell.
-fn print(text: &str) -> Result<ExitCode, Failure> {
-    let mut stdout = anstream::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Kind::Internal, format!("the result could not be printed: {error}")))
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
-}
-
-/// Prints JSON: indented for a person, in one line for a program.
-fn print_json(value: &Value) -> Result<ExitCode, Failure> {
-    let text = if io::stdout().is_terminal() { format!("{value:#}") } else { value.to_string() };
-    print(&format!("{text}\n"))
 }

@@ -81,11 +81,7 @@ impl Setup {
             .map_err(|error| Failure::new(Kind::Internal, format!("this program has no file: {error}")))?;
         let (host, mut notices) =
             Host::new(&settings, &dirs, &protected.collect::<Vec<_>>(), Compiler::Child(program))?;
-        let own = own_plugins(&dirs).unwrap_or_else(|error| {
-            notices.push(format!("your own plugins are left out: {}", told(&error)));
-            None
-        });
-        let plugins: Vec<PathBuf> = own.into_iter().chain(global.plugins.iter().cloned()).collect();
+        let plugins = plugin_directories(global, &dirs, &mut notices);
         if let Some(missing) = global.plugins.iter().find(|directory| !directory.is_dir()) {
             return Err(usage(format!("`{}` is not a directory", missing.display()))
                 .hint("give `--plugins` a directory of .wasm files"));
@@ -257,6 +253,15 @@ fn own_plugins(dirs: &Dirs) -> std::io::Result<Option<PathBuf>> {
         OwnDir::open(&path)?;
     }
     Ok(Some(path))
+}
+
+/// Where plugins lie: the user's own directory, and those of `--plugins`.
+pub(super) fn plugin_directories(global: &Global, dirs: &Dirs, notices: &mut Vec<String>) -> Vec<PathBuf> {
+    let own = own_plugins(dirs).unwrap_or_else(|error| {
+        notices.push(format!("your own plugins are left out: {}", told(&error)));
+        None
+    });
+    own.into_iter().chain(global.plugins.iter().cloned()).collect()
 }
 
 /// This user's directories.

@@ -1,27 +1,32 @@
 //! `toolcrib tools`: what there is, as a table, as JSON or as a model API takes it; one tool with all it says.
 
+use super::screen::{BOLD, Page, Table};
 use super::setup::{Setup, usage};
-use super::{Global, notice, print, print_json};
+use super::{Global, completions, notice, print_json};
 use crate::call::Host;
 use crate::definition::{Tool, signature};
 use crate::envelope::Failure;
 use crate::formats::{self, Strictness};
-use anstyle::Style;
+use crate::sanitize;
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use comfy_table::{Cell, Color, ContentArrangement, Table, presets};
+use clap_complete::ArgValueCompleter;
+use comfy_table::Color;
 use serde_json::{Value, json};
-use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// Show this tool alone, with all that it says of itself
+    #[arg(add = ArgValueCompleter::new(completions::tools))]
     name: Option<String>,
     /// How to print; a model API gets the tools that can be called, and stderr what it is not told
     #[arg(long, default_value = "table", value_parser = format())]
     format: Format,
+    /// The same as `--format json`
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// Force the model to keep to the schemas, where its API can
     #[arg(long, value_enum, value_name = "WHEN")]
     strict: Option<Strictness>,
@@ -46,7 +51,7 @@ fn format() -> impl TypedValueParser<Value = Format> {
 }
 
 pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let format = arguments.format;
+    let format = if arguments.json { Format::Json } else { arguments.format };
     if arguments.strict.is_some() && !matches!(format, Format::Api(_)) {
         return Err(usage("`--strict` is for the format of a model API").hint("add `--format openai-chat` or another"));
     }
@@ -57,8 +62,8 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
         None => all(&setup).await,
     };
     match (format, &arguments.name) {
-        (Format::Table, Some(_)) => print(&page(&tools[0], host)),
-        (Format::Table, None) => print(&format!("{}\n", table(&tools, host))),
+        (Format::Table, Some(_)) => page(&tools[0], host).print(),
+        (Format::Table, None) => table(&tools, host).print(),
         (Format::Json, Some(_)) => print_json(&describe(&tools[0], host)),
         (Format::Json, None) => print_json(&tools.iter().map(|tool| describe(tool, host)).collect()),
         (Format::Api(api), Some(_)) => match host.denial(&tools[0]) {
@@ -88,7 +93,7 @@ fn define(api: formats::Format, arguments: &Arguments, tools: &[Arc<Tool>], host
     }
     let definitions = api.definitions(offers, arguments.strict.unwrap_or_default())?;
     definitions.report.iter().for_each(|line| notice(line));
-    print_json(&definitions.json)
+    definitions.json.map_or(Ok(ExitCode::SUCCESS), |list| print_json(&list))
 }
 
 /// Loads every plugin; those that cannot be loaded are told on stderr and left away.
@@ -114,44 +119,33 @@ fn describe(tool: &Tool, host: &Host) -> Value {
 }
 
 fn table(tools: &[Arc<Tool>], host: &Host) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["tool", "what it does", "needs", "plugin", "state"]);
+    let mut table = Table::new(&["tool", "what it does", "needs", "plugin", "state"]);
     for tool in tools {
         let plugin = tool.plugin();
-        let state = match host.denial(tool) {
-            None => Cell::new("ready").fg(Color::Green),
-            Some(denial) => Cell::new(denial.hint.unwrap_or(denial.message)).fg(Color::Yellow),
-        };
         let needs = plugin.capabilities().join(", ");
         let origin = if plugin.is_builtin() { "built in" } else { plugin.origin() };
-        let cells = [&tool.definition().name, &tool.definition().summary, &needs, origin].map(Cell::new);
-        table.add_row(cells.into_iter().chain([state]));
-    }
-    if !io::stdout().is_terminal() {
-        table.force_no_tty();
+        let cells = |state| [&tool.definition().name, &tool.definition().summary, &needs, origin, state];
+        match host.denial(tool) {
+            None => table.row_in(Color::Green, cells("ready")),
+            Some(denial) => table.row_in(Color::Yellow, cells(&denial.hint.unwrap_or(denial.message))),
+        }
     }
     table
 }
 
-fn page(tool: &Tool, host: &Host) -> String {
-    let bold = Style::new().bold();
-    let plugin = tool.plugin();
-    let mut page =
-        format!("{bold}{}{bold:#}, of plugin {}\n\n{}\n\n", tool.definition().name, plugin.label(), tool.description());
-    page += &format!("{bold}Arguments{bold:#} {}\n", signature(&tool.definition().input_schema));
-    page += &arguments(&tool.definition().input_schema);
+fn page(tool: &Tool, host: &Host) -> Page {
+    let mut page = Page::default();
+    page.add_in(BOLD, &tool.definition().name).add(&format!(", of plugin {}", tool.plugin().label())).end(0).end(0);
+    page.lines(tool.description()).end(0);
+    let schema = &tool.definition().input_schema;
+    page.add_in(BOLD, "Arguments").add(&format!(" {}", signature(schema))).end(2);
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let description = property["description"].as_str().unwrap_or("(not described)");
+        page.add(&format!("  {name}: {}", sanitize::line(description))).end(4);
+    }
     if let Some(denial) = host.denial(tool) {
-        page += &format!("\n{bold}Not available{bold:#}: {}\n", denial.message);
-        page += &denial.hint.map(|hint| format!("{hint}\n")).unwrap_or_default();
+        page.end(0).add_in(BOLD, "Not available").add(&format!(": {}", denial.message)).end(0);
+        denial.hint.iter().for_each(|hint| _ = page.add(hint).end(0));
     }
     page
-}
-
-fn arguments(schema: &Value) -> String {
-    let properties = schema["properties"].as_object().into_iter().flatten();
-    let line = |(name, property): (&String, &Value)| {
-        format!("  {name}: {}\n", property["description"].as_str().unwrap_or("(not described)"))
-    };
-    properties.map(line).collect()
 }

@@ -7,6 +7,7 @@ use super::read::{Author, ConfigError, Leaf, Origin, Reader, defaults, get, put,
 use super::remedy::Over;
 use super::{Bounds, Config};
 use serde::Deserialize;
+use serde_json::{Map, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -124,6 +125,20 @@ impl Settings {
             text.push('\n');
         }
         text
+    }
+
+    /// Returns what [`Self::render`] says, for programs: by dotted key the value, or the cap on what no layer grants, and the origin.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        let values = Table::try_from(&self.config).expect("settings came from TOML");
+        let shown = |key: &String| {
+            let origin = self.origins.get(key).map(ToString::to_string);
+            match get(&values, key) {
+                Some(value) => json!({ "value": value, "origin": origin }),
+                None => json!({ "only": self.config.bounds.shown(key), "origin": origin }),
+            }
+        };
+        self.keys().into_iter().map(|key| (key.clone(), shown(&key))).collect::<Map<_, _>>().into()
     }
 
     /// Returns the dotted key of every line to render.

@@ -36,6 +36,14 @@ impl Shape for Messages {
         ToolCall::new(Some(id), &message["name"], Some(message.get("input").filter(|input| input.is_object())?))
     }
 
+    fn calls_field(&self) -> Option<&'static str> {
+        Some("content")
+    }
+
+    fn is_beside_calls(&self, part: &Value) -> bool {
+        ["text", "thinking", "redacted_thinking"].iter().any(|kind| part["type"] == *kind)
+    }
+
     fn part(&self, content: &Content) -> Option<Value> {
         let Content::Image(media_type, bytes) = content else { return None };
         let source = json!({ "type": "base64", "media_type": media_type, "data": base64(bytes) });

@@ -43,8 +43,8 @@ pub struct Effects {
 
 /// A list of definitions.
 pub struct Definitions {
-    /// The list, as the API takes it.
-    pub json: Value,
+    /// The list, as the API takes it; `None` where a request has to leave it out, because there is no tool.
+    pub json: Option<Value>,
     /// What the list does not say as the tools do, a line each.
     pub report: Vec<String>,
 }
@@ -123,9 +123,13 @@ pub(super) fn write(
     };
     let mut writer = Writer { shape, mode, report: Vec::new(), impossible: Vec::new() };
     offers.sort_by(|one, other| one.definition.name.cmp(&other.definition.name));
-    let tools = offers.iter().filter_map(|offer| writer.tool(offer)).collect();
+    let tools: Vec<Value> = offers.iter().filter_map(|offer| writer.tool(offer)).collect();
     if writer.impossible.is_empty() {
-        return Ok(Definitions { json: shape.list(tools), report: writer.report });
+        let is_left_out = tools.is_empty() && !shape.has_empty_list();
+        if is_left_out {
+            writer.report.push("no tool can be called: omit the list of tools from the request".into());
+        }
+        return Ok(Definitions { json: (!is_left_out).then(|| shape.list(tools)), report: writer.report });
     }
     let why = writer.impossible.join("; ");
     Err(Failure::new(Kind::Usage, format!("the strict mode of `{}` cannot say {why}", format.name()))

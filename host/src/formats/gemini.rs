@@ -26,14 +26,24 @@ impl Shape for Gemini {
         r#"{"functionCall":{"name":"time","args":{}}}"#
     }
 
-    /// The part of a message, or the call in it. A call that is still being streamed has other fields, and is none yet.
+    /// The part of a message, or the call in it, as JSON has them or as Google's own SDK dumps them: fields in snake case, and
+    /// null for each that is not there. A call that is still being streamed has other fields, and is none yet.
     fn read(&self, message: &Value) -> Option<ToolCall> {
-        let call = message.get("functionCall").unwrap_or(message);
-        let is_whole = call.as_object()?.keys().all(|field| ["id", "name", "args"].contains(&field.as_str()));
+        let call = call_of(message).unwrap_or(message);
+        let mut fields = call.as_object()?.iter().filter(|(_, value)| !value.is_null());
+        let is_whole = fields.all(|(name, _)| ["id", "name", "args"].contains(&name.as_str()));
         let arguments = call.get("args").filter(|arguments| !arguments.is_null());
         let is_object = arguments.is_none_or(Value::is_object);
         let id = call.get("id").filter(|id| id.is_string());
         ToolCall::new(id, &call["name"], arguments).filter(|_| is_whole && is_object)
+    }
+
+    fn calls_field(&self) -> Option<&'static str> {
+        Some("parts")
+    }
+
+    fn is_beside_calls(&self, part: &Value) -> bool {
+        call_of(part).is_none() && part.get("name").is_none()
     }
 
     fn part(&self, content: &Content) -> Option<Value> {
@@ -55,4 +65,8 @@ impl Shape for Gemini {
         }
         json!({ "functionResponse": response })
     }
+}
+
+fn call_of(part: &Value) -> Option<&Value> {
+    ["functionCall", "function_call"].iter().filter_map(|field| part.get(field)).find(|call| !call.is_null())
 }

@@ -86,6 +86,10 @@ impl Shape for Mcp {
         json!({ "tools": tools })
     }
 
+    fn has_empty_list(&self) -> bool {
+        true
+    }
+
     fn has_output_schema(&self) -> bool {
         true
     }

@@ -44,6 +44,15 @@ pub struct ToolCall {
     pub request: Request,
 }
 
+/// The calls of one message, never none.
+#[derive(Clone, Debug)]
+pub struct ToolCalls {
+    /// In the order of the message.
+    pub calls: Vec<ToolCall>,
+    /// They came as a list, and their answers go back as one.
+    pub is_list: bool,
+}
+
 /// Something that a definition does not say as its tool does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
@@ -61,6 +70,11 @@ trait Shape {
     /// All definitions.
     fn list(&self, tools: Vec<Value>) -> Value {
         tools.into()
+    }
+
+    /// A list without tools is a list. Requests of model APIs leave it out.
+    fn has_empty_list(&self) -> bool {
+        false
     }
 
     /// Its strict mode.
@@ -93,6 +107,16 @@ trait Shape {
 
     /// A call, if the message is one.
     fn read(&self, message: &Value) -> Option<ToolCall>;
+
+    /// The field in which a whole message of the model has its calls.
+    fn calls_field(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What may stand beside the calls of a message: its text, its thoughts.
+    fn is_beside_calls(&self, _part: &Value) -> bool {
+        false
+    }
 
     /// A part of a result beside its text; `None` where this API has no place for it.
     fn part(&self, _content: &Content) -> Option<Value> {
@@ -137,18 +161,18 @@ impl Format {
         definitions::write(self, offers, strictness)
     }
 
-    /// Reads one call.
+    /// Reads the calls of a message: one call, a list of them, or what the model said with its calls in it.
     ///
     /// # Errors
     ///
     /// `usage`, with what was expected.
-    pub fn read(self, message: &str) -> Result<ToolCall, Failure> {
-        let expected = format!("give one call as `{}` has it: {}", self.name(), self.shape().call_example());
+    pub fn read(self, message: &str) -> Result<ToolCalls, Failure> {
+        let expected = format!("give a call as `{}` has it: {}", self.name(), self.shape().call_example());
         let usage = |message| Failure::new(Kind::Usage, message);
         let message: Value = serde_json::from_str(message)
             .map_err(|error| usage(format!("the message is not JSON: {error}")).hint(&expected))?;
-        self.shape().read(&message).ok_or_else(|| {
-            let other = Self::value_variants().iter().find(|other| other.shape().read(&message).is_some());
+        ToolCalls::read(self.shape(), &message).ok_or_else(|| {
+            let other = Self::value_variants().iter().find(|other| ToolCalls::read(other.shape(), &message).is_some());
             let failure = usage(format!("the message is no tool call of `{}`", self.name()));
             match other {
                 Some(other) => failure.hint(format!("it is one of `{}`", other.name())),
@@ -162,6 +186,19 @@ impl Format {
     pub fn answer(self, call: &ToolCall, envelope: &Envelope) -> Value {
         let shape = self.shape();
         shape.answer(call, ToolResult::new(envelope, shape))
+    }
+}
+
+impl ToolCalls {
+    fn read(shape: &dyn Shape, message: &Value) -> Option<Self> {
+        if let Some(call) = shape.read(message) {
+            return Some(Self { calls: vec![call], is_list: false });
+        }
+        let parts = message.as_array().or_else(|| message.get(shape.calls_field()?)?.as_array())?;
+        // A call that cannot be read refuses them all: an answer that is missing ends the conversation.
+        let calls = parts.iter().filter(|part| !shape.is_beside_calls(part)).map(|part| shape.read(part));
+        let calls = calls.collect::<Option<Vec<_>>>().filter(|calls| !calls.is_empty())?;
+        Some(Self { calls, is_list: true })
     }
 }
 

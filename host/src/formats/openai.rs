@@ -45,6 +45,10 @@ impl Shape for Chat {
         ToolCall::new(Some(id), &function["name"], Some(function.get("arguments")?))
     }
 
+    fn calls_field(&self) -> Option<&'static str> {
+        Some("tool_calls")
+    }
+
     fn answer(&self, call: &ToolCall, result: ToolResult<'_>) -> Value {
         json!({ "role": "tool", "tool_call_id": call.id, "content": result.text })
     }
@@ -83,6 +87,14 @@ impl Shape for Responses {
     fn read(&self, message: &Value) -> Option<ToolCall> {
         let id = message.get("call_id").filter(|id| id.is_string() && message["type"] == "function_call")?;
         ToolCall::new(Some(id), &message["name"], Some(message.get("arguments")?))
+    }
+
+    fn calls_field(&self) -> Option<&'static str> {
+        Some("output")
+    }
+
+    fn is_beside_calls(&self, part: &Value) -> bool {
+        part["type"] == "message" || part["type"] == "reasoning"
     }
 
     fn part(&self, content: &Content) -> Option<Value> {

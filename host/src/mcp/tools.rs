@@ -34,8 +34,8 @@ impl Inner {
         let callable = offered.tools.iter().filter(|tool| self.host.denial(tool).is_none());
         let offers = callable.map(|tool| self.host.offer(tool)).collect();
         let definitions = Format::Mcp.definitions(offers, Strictness::default());
-        let mut list = definitions.map_err(|failure| ErrorData::internal_error(failure.message, None))?.json;
-        let listed = list.get_mut("tools").map(Value::take).unwrap_or_default();
+        let list = definitions.map_err(|failure| ErrorData::internal_error(failure.message, None))?.json;
+        let listed = list.and_then(|mut list| list.get_mut("tools").map(Value::take)).unwrap_or_default();
         let mut tools: Vec<Tool> = serde_json::from_value(listed)
             .map_err(|error| ErrorData::internal_error(format!("a definition is not one of MCP: {error}"), None))?;
         tools.sort_by(|one, other| one.name.cmp(&other.name));
