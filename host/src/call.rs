@@ -173,8 +173,13 @@ impl Arguments {
         };
         check_length(text)?;
         let value = serde_json::from_str(text).map_err(|error| {
-            Failure::invalid(format!("the arguments are not JSON: {error}"))
-                .hint("give one JSON object, such as {\"path\": \"a.txt\"}")
+            let hint = match error.is_eof() {
+                true => {
+                    "give one JSON object; this one breaks off: add the `\"`, `}` or `]` that is missing at its end"
+                }
+                false => "give one JSON object, such as {\"path\": \"a.txt\"}",
+            };
+            Failure::invalid(format!("the arguments are not JSON: {error}")).hint(hint)
         })?;
         check_arguments(value)
     }

@@ -227,7 +227,9 @@ fn describe(fault: &ValidationError<'_>, schema: &Value) -> String {
     let text = match fault.kind() {
         ValidationErrorKind::Required { property } => format!("`{}` is missing", property.as_str().unwrap_or_default()),
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            format!("unknown argument `{}`", unexpected.join("`, `"))
+            let at = if place.is_empty() { schema } else { &Value::Null };
+            let named: Vec<String> = unexpected.iter().map(|name| misspelt(name, at)).collect();
+            format!("unknown argument {}", named.join(", "))
         }
         ValidationErrorKind::AnyOf { .. } | ValidationErrorKind::OneOfNotValid { .. } => {
             let wanted = fault.schema_path().as_str().rsplit_once('/').and_then(|(above, _)| schema.pointer(above));
@@ -252,6 +254,16 @@ fn describe(fault: &ValidationError<'_>, schema: &Value) -> String {
     let text = sanitize::line(&text).into_owned();
     let text: String = if text.chars().count() > 300 { text.chars().take(300).chain(['…']).collect() } else { text };
     if place.is_empty() { text } else { format!("`{}`: {text}", sanitize::line(&place)) }
+}
+
+/// A name that the schema does not have, with the one that was probably meant.
+fn misspelt(name: &str, schema: &Value) -> String {
+    let known = schema["properties"].as_object().into_iter().flatten().map(|(known, _)| known);
+    let scored = known.map(|known| (strsim::jaro_winkler(known, name), known)).filter(|(score, _)| *score > 0.75);
+    match scored.max_by(|one, other| one.0.total_cmp(&other.0)) {
+        Some((_, known)) => format!("`{name}` (did you mean `{known}`?)"),
+        None => format!("`{name}`"),
+    }
 }
 
 /// The arguments of a schema in one line: ``{"path": string, "offset"?: integer}``.

@@ -8,6 +8,12 @@ pub(crate) fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// One word for a person to copy: in quotes only where a shell would not read it as it stands.
+pub(crate) fn readable(text: &str) -> String {
+    let is_plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./:@,%+".contains(c));
+    if is_plain { text.to_owned() } else { word(text) }
+}
+
 /// Words with a space between, whatever bytes they hold.
 pub(crate) fn words(words: &[OsString]) -> Vec<u8> {
     let mut quoted = Vec::new();

@@ -1,6 +1,7 @@
 //! The program as a user meets it: what it prints where, how it exits, and how it asks.
 
 mod call;
+mod completions;
 mod config;
 mod doctor;
 mod plugin;
@@ -9,6 +10,7 @@ mod process;
 mod program;
 mod prompt;
 mod run;
+mod screen;
 mod signals;
 mod tools;
 mod trust;

@@ -33,7 +33,7 @@ fn the_list_has_every_plugin_with_origin_and_state() {
 fn inspecting_shows_what_a_component_offers_and_asks_for_without_allowing_it() {
     let program = Program::new();
     let file = guest("word_count").display().to_string();
-    let seen = json_of(&program.run(&["plugin", "inspect", &file]));
+    let seen = json_of(&program.run(&["plugin", "inspect", "--json", &file]));
     assert_eq!(
         (&seen["name"], &seen["tools"], &seen["capabilities"]),
         (&json!("word_count"), &json!(["word_count"]), &json!(["files"]))

@@ -413,11 +413,11 @@ fn a_plugin_of_others_is_named_as_such() {
 
 #[test]
 fn other_bytes_are_allowed_what_the_ones_before_were_by_an_answer_to_what_is_shown() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
     for (answer, expected) in [("y", 0), ("n", 2)] {
-        let terminal = Terminal { program: Program::new() };
+        let terminal = Terminal::idle(Program::new());
         let file = crate::process::install(&terminal.program, "word_count");
         crate::process::succeeded(&terminal.program.run(&["plugin", "allow", &file, "--read", "."]));
         crate::process::change(&file);
@@ -435,11 +435,11 @@ fn other_bytes_are_allowed_what_the_ones_before_were_by_an_answer_to_what_is_sho
 
 #[test]
 fn compiling_shows_on_a_terminal_how_far_it_is_and_only_the_first_time() {
-    if !is_there() {
+    if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
     // What the terminal gets, since a line that is cleared is gone from the screen.
-    let terminal = Terminal { program: Program::new() };
+    let terminal = Terminal::idle(Program::new());
     let seen = terminal.program.path("seen");
     let call = "$toolcrib call time > out";
     terminal.run(&format!("tmux pipe-pane \"cat >> '{}'\"; {call}; echo first; {call}; echo second", seen.display()));

@@ -204,6 +204,84 @@ fn a_tool_is_not_named_twice() {
     assert!(text(&output.stderr).contains("--from <FORMAT> [JSON|-]"), "{}", text(&output.stderr));
 }
 
+/// `types.Part.model_dump()` of Google's own SDK writes every field, in snake case.
+fn dumped(id: Option<&str>, args: &Value) -> Value {
+    let call = json!({ "id": id, "args": args, "name": "time", "partial_args": null, "will_continue": null });
+    json!({ "media_resolution": null, "code_execution_result": null, "file_data": null, "function_call": call, "text": null })
+}
+
+#[test]
+fn calls_of_gemini_are_taken_as_googles_own_sdk_dumps_them() {
+    let program = Program::new();
+    for (message, id) in [
+        (dumped(Some("c"), &json!({})), json!("c")),
+        (dumped(None, &Value::Null), Value::Null),
+        (dumped(Some("c"), &json!({}))["function_call"].clone(), json!("c")),
+        (json!({ "functionCall": { "name": "time", "args": {}, "id": null, "willContinue": null } }), Value::Null),
+    ] {
+        let (code, answer) = call(&program, "gemini", &message);
+        assert_eq!((code, &answer["functionResponse"]["id"]), (0, &id), "{message}: {answer}");
+        assert!(answer["functionResponse"]["response"]["output"].is_string(), "{answer}");
+    }
+    let streamed = json!({ "function_call": { "name": "time", "args": null, "will_continue": true } });
+    assert_eq!(program.run(&["call", "--from", "gemini", &streamed.to_string()]).status.code(), Some(2));
+}
+
+#[test]
+fn all_calls_of_a_message_are_answered_in_their_order() {
+    let program = Program::new();
+    let text = json!({ "text": "I look twice.", "function_call": null });
+    let content = json!({ "role": "model", "parts": [text, dumped(Some("a"), &json!({})), dumped(Some("b"), &json!({ "x": 1 }))] });
+    let (code, answer) = call(&program, "gemini", &content);
+    let said = |at: usize, field: &str| answer[at]["functionResponse"]["response"][field].is_string();
+    assert_eq!((code, answer.as_array().map(Vec::len)), (4, Some(2)), "the first failure is the exit code: {answer}");
+    assert!(said(0, "output") && said(1, "error"), "{answer}");
+    for (format, message, place, ids) in [
+        (
+            "gemini",
+            json!([{ "name": "time", "id": "a" }, { "name": "time", "id": "b" }]),
+            "/functionResponse/id",
+            ["a", "b"],
+        ),
+        (
+            "anthropic",
+            json!({ "role": "assistant", "content": [
+                { "type": "text", "text": "Now." },
+                { "type": "tool_use", "id": "a", "name": "time", "input": {} },
+                { "type": "tool_use", "id": "b", "name": "time", "input": {} },
+            ] }),
+            "/tool_use_id",
+            ["a", "b"],
+        ),
+        (
+            "openai-chat",
+            json!({ "role": "assistant", "content": null, "tool_calls": [
+                { "id": "a", "type": "function", "function": { "name": "time", "arguments": "{}" } },
+            ] }),
+            "/tool_call_id",
+            ["a", ""],
+        ),
+        (
+            "openai-responses",
+            json!({ "output": [{ "type": "reasoning", "id": "r" }, function_call("time", &json!({}))] }),
+            "/call_id",
+            ["c", ""],
+        ),
+    ] {
+        let (code, answers) = call(&program, format, &message);
+        let answers = answers.as_array().unwrap_or_else(|| panic!("{format}: {answers}")).clone();
+        let answered: Vec<&str> = answers.iter().filter_map(|answer| answer.pointer(place)?.as_str()).collect();
+        let ids: Vec<&str> = ids.into_iter().filter(|id| !id.is_empty()).collect();
+        assert_eq!((code, answered), (0, ids), "{format}: {answers:?}");
+    }
+    let half = json!([{ "name": "time" }, { "name": "time", "args": "{" }]);
+    assert_eq!(
+        program.run(&["call", "--from", "gemini", &half.to_string()]).status.code(),
+        Some(2),
+        "none is left unanswered"
+    );
+}
+
 /// The arguments as a strict model writes them: `null` for all that was left away.
 fn all_required(tool: &Value, arguments: &Value) -> Value {
     let required = tool["parameters"]["required"].as_array().expect("required arguments").iter();

@@ -3,6 +3,7 @@
 use crate::golden::assert_golden;
 use serde_json::{Value, json};
 use std::process::Output;
+use toolcrib_tests::forge::Forged;
 use toolcrib_tests::{Program, guest};
 
 const APIS: [&str; 5] = ["mcp", "openai-chat", "openai-responses", "anthropic", "gemini"];
@@ -112,6 +113,17 @@ fn a_tool_that_policy_denies_is_left_away_and_named() {
     let output = program.run(&["tools", "word_count", "--format", "gemini"]);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(5), 0));
     assert!(text(&output.stderr).starts_with("denied: `word_count` needs `files`"));
+}
+
+#[test]
+fn without_a_tool_nothing_is_printed_with_a_notice() {
+    let program = Program::new();
+    // No name for Gemini, which is how a list without tools comes about.
+    program.write("data/toolcrib/plugins/7zip.wasm", Forged::new("7zip").bytes());
+    let output = program.run(&["tools", "7zip", "--format", "gemini"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), String::new()));
+    let notice = "notice: no tool can be called: omit the list of tools from the request\n";
+    assert!(text(&output.stderr).ends_with(notice), "{}", text(&output.stderr));
 }
 
 #[test]

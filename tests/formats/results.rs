@@ -30,8 +30,8 @@ fn envelopes() -> [Envelope; 3] {
 
 fn answers(format: Format) -> Vec<Value> {
     let calls = golden(&format!("calls-{}", format.name()));
-    let call = format.read(&calls[0].to_string()).expect("a call");
-    envelopes().iter().map(|envelope| format.answer(&call, envelope)).collect()
+    let read = format.read(&calls[0].to_string()).expect("a call");
+    envelopes().iter().map(|envelope| format.answer(&read.calls[0], envelope)).collect()
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn the_calls_that_vendors_document_are_read() {
     for format in FORMATS {
         for call in golden(&format!("calls-{}", format.name())).as_array().expect("calls") {
             let read = format.read(&call.to_string()).unwrap_or_else(|failure| panic!("{}: {call}", failure.message));
-            assert_eq!(read.request.tool, "time");
+            assert_eq!(read.calls[0].request.tool, "time");
         }
     }
 }

@@ -60,7 +60,7 @@ fn define(format: Format, strictness: Strictness, tools: &[Definition]) -> Resul
     format.definitions(offers.collect(), strictness)
 }
 
-fn list(definitions: &Definitions) -> &Value {
+fn listed(definitions: &Definitions) -> &Value {
     definitions.json.as_ref().expect("a list")
 }
 
@@ -103,15 +103,26 @@ fn on_refuses_the_list_for_a_tool_that_cannot_be_said() {
         assert_eq!((failure.kind.exit_code(), failure.message), (2, message));
         let definitions = define(format, Strictness::On, &[three()[2].clone()]).expect("a loss is no fault");
         assert_eq!(definitions.report, ["`lossy`: /properties/a: a strict mode cannot enforce `minLength`"]);
-        assert!(list(&definitions)[0].to_string().contains("{minLength: 1}"));
+        assert!(listed(&definitions)[0].to_string().contains("{minLength: 1}"));
     }
+}
+
+#[test]
+fn without_a_tool_there_is_no_list_but_that_of_mcp() {
+    for format in [Format::OpenaiChat, Format::OpenaiResponses, Format::Anthropic, Format::Gemini] {
+        let definitions = define(format, Strictness::Auto, &[]).expect("definitions");
+        assert_eq!(definitions.json, None);
+        assert_eq!(definitions.report, ["no tool can be called: omit the list of tools from the request"]);
+    }
+    let definitions = define(Format::Mcp, Strictness::Auto, &[]).expect("definitions");
+    assert_eq!((listed(&definitions), definitions.report.len()), (&json!({ "tools": [] }), 0));
 }
 
 #[test]
 fn off_leaves_schemas_alone() {
     for format in [Format::OpenaiChat, Format::Anthropic, Format::Mcp] {
         let definitions = define(format, Strictness::Off, &three()).expect("definitions");
-        assert!(list(&definitions).to_string().contains("\"minLength\":1"));
+        assert!(listed(&definitions).to_string().contains("\"minLength\":1"));
         assert_eq!(definitions.report, [""; 0]);
     }
 }
@@ -124,11 +135,11 @@ fn references_that_stay_are_told() {
     let lost = json!({ "type": "object", "properties": { "list": { "$ref": "#nowhere" } } });
     let tools = [definition("list", list), definition("lost", lost)];
     let definitions = define(Format::OpenaiChat, Strictness::Auto, &tools).expect("definitions");
-    assert_eq!(list(&definitions)[0]["function"]["parameters"]["$defs"]["node"]["type"], "object");
+    assert_eq!(listed(&definitions)[0]["function"]["parameters"]["$defs"]["node"]["type"], "object");
     assert_eq!(definitions.report[0], "`list`: #/$defs/node: refers to itself and stays a reference");
     let stays = "`lost`: its references stay as they are: `#nowhere` names nothing in it";
     assert!(definitions.report.contains(&stays.to_owned()), "{:?}", definitions.report);
-    assert_eq!(list(&definitions)[1]["function"]["strict"], false);
+    assert_eq!(listed(&definitions)[1]["function"]["strict"], false);
 }
 
 #[test]
@@ -136,7 +147,7 @@ fn gemini_takes_no_name_that_starts_with_a_digit() {
     let schema = json!({ "type": "object" });
     let tools = [definition("1st", schema.clone()), definition("-a", schema.clone()), definition("_a", schema)];
     let definitions = define(Format::Gemini, Strictness::Auto, &tools).expect("definitions");
-    assert_eq!(list(&definitions)["functionDeclarations"].as_array().map(Vec::len), Some(1));
+    assert_eq!(listed(&definitions)["functionDeclarations"].as_array().map(Vec::len), Some(1));
     let why = "is left away: a name has to start with a letter or `_` here";
     assert_eq!(definitions.report, [format!("`-a` {why}"), format!("`1st` {why}")]);
     assert_eq!(define(Format::Anthropic, Strictness::Auto, &tools).expect("definitions").report, [""; 0]);

@@ -169,9 +169,8 @@ fn a_plugins_progress_arrives_with_the_numbers_it_said() {
         let place = over_pipes(&[]);
         let bytes = std::fs::read(guest("hostile")).expect("a guest that was built");
         place.program.write("data/toolcrib/plugins/hostile.wasm", bytes);
-        let arguments = json!({ "how": "count", "number": 5 });
-        let told =
-            sdk.call(&sdks, json!({ "server": place.server, "tool": "hostile", "arguments": arguments }));
+        let arguments = json!({ "how": "count_slowly", "number": 5 });
+        let told = sdk.call(&sdks, json!({ "server": place.server, "tool": "hostile", "arguments": arguments }));
         assert!(text(&told["result"]).contains("counted"), "{sdk:?}: {told}");
         let numbers: Vec<f64> = told["progress"]
             .as_array()

@@ -49,6 +49,13 @@ impl Terminal {
         Self { program, size: (150, 50) }
     }
 
+    /// The same, of so many columns, and with more rows than anything needs.
+    #[must_use]
+    pub fn columns(mut self, columns: u16) -> Self {
+        self.size = (columns, 300);
+        self
+    }
+
     /// Runs a script, once.
     ///
     /// # Panics
@@ -109,6 +116,16 @@ impl Terminal {
     fn captured(&self, flags: &[&str]) -> String {
         let output = self.tmux(&[&["capture-pane", "-p"], flags].concat()).stdout;
         String::from_utf8_lossy(&output).lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    }
+
+    /// Waits until the screen shows a text; returns the screen.
+    ///
+    /// # Panics
+    ///
+    /// When it does not.
+    pub fn shows(&self, text: &str) -> String {
+        eventually(&format!("the screen shows `{text}`"), || self.screen().contains(text));
+        self.screen()
     }
 
     /// Waits for so many questions; returns the screen.

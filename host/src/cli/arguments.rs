@@ -4,6 +4,7 @@ use super::setup::{Setup, usage};
 use crate::call::{ARGUMENTS_BYTES, Arguments};
 use crate::definition::Tool;
 use crate::envelope::Failure;
+use crate::sanitize;
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -59,9 +60,11 @@ fn offer(tool: &Tool, word: &str) -> Option<String> {
     let mut names =
         required.chain(schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()));
     let pair = format!("{}={word}", names.next()?);
-    let is_plain = pair.chars().all(|c| c.is_ascii_alphanumeric() || "=_-./:,@%+".contains(c));
-    let pair = if is_plain { pair } else { crate::quote::word(&pair) };
-    Some(format!("did you mean `{pair}`?"))
+    // What would not be shown as it is cannot be copied either.
+    if sanitize::line(word) != word {
+        return None;
+    }
+    Some(format!("did you mean `{}`?", crate::quote::readable(&pair)))
 }
 
 /// Reads stdin, one byte more than `most` at most.

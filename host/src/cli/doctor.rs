@@ -1,20 +1,31 @@
 //! `toolcrib doctor`: what this installation has, what it lacks, and what that costs.
 
+use super::Global;
+use super::screen::{Page, print_json};
 use super::sections::strays;
 use super::setup::Setup;
-use super::{Global, print};
 use crate::backend::{Finished, ProcessSpec, finish};
 use crate::disk::{OwnDir, told};
 use crate::envelope::Failure;
 use crate::sanitize;
 use crate::tmux::{Panes, Version};
-use anstyle::{AnsiColor, Style};
-use std::fmt::Write;
+use anstyle::AnsiColor;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 
+/// Where a finding begins: behind its verdict and its subject.
+const FINDING: usize = 26;
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
 /// How a check came out.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Verdict {
     Good,
     /// Works, at a cost that is said.
@@ -22,16 +33,30 @@ enum Verdict {
     Bad,
 }
 
-pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
-    let mut report = Report { text: String::new(), bad: false };
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Note => "note",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let mut report = Report::default();
     report.line(Verdict::Good, "version", super::version());
     report.line(Verdict::Good, "system", format!("{}: Toolcrib runs on Linux only", std::env::consts::OS));
     match Setup::quiet(global).await {
         Ok(setup) => check(&mut report, &setup, global).await,
         Err(fault) => report.fault("settings", &fault),
     }
-    print(&report.text)?;
-    Ok(ExitCode::from(u8::from(report.bad)))
+    if arguments.json {
+        print_json(&report.to_json())?
+    } else {
+        report.page().print()?
+    };
+    Ok(ExitCode::from(u8::from(report.is_bad())))
 }
 
 async fn check(report: &mut Report, setup: &Setup, global: &Global) {
@@ -55,27 +80,46 @@ async fn check(report: &mut Report, setup: &Setup, global: &Global) {
     );
 }
 
-struct Report {
-    text: String,
-    bad: bool,
+/// What was found, in order.
+#[derive(Default)]
+struct Report(Vec<Finding>);
+
+struct Finding {
+    verdict: Verdict,
+    what: &'static str,
+    found: String,
 }
 
 impl Report {
-    fn line(&mut self, verdict: Verdict, what: &str, found: impl AsRef<str>) {
-        let (mark, colour) = match verdict {
-            Verdict::Good => ("ok  ", AnsiColor::Green),
-            Verdict::Note => ("note", AnsiColor::Yellow),
-            Verdict::Bad => ("bad ", AnsiColor::Red),
-        };
-        self.bad |= matches!(verdict, Verdict::Bad);
-        let style = Style::new().fg_color(Some(colour.into()));
-        let _ = writeln!(self.text, "{style}{mark}{style:#}  {what:<18}  {}", sanitize::line(found.as_ref()));
+    fn line(&mut self, verdict: Verdict, what: &'static str, found: impl AsRef<str>) {
+        self.0.push(Finding { verdict, what, found: sanitize::line(found.as_ref()).into_owned() });
     }
-}
 
-impl Report {
+    fn is_bad(&self) -> bool {
+        self.0.iter().any(|finding| finding.verdict == Verdict::Bad)
+    }
+
+    fn page(&self) -> Page {
+        let mut page = Page::default();
+        for Finding { verdict, what, found } in &self.0 {
+            let colour = match verdict {
+                Verdict::Good => AnsiColor::Green,
+                Verdict::Note => AnsiColor::Yellow,
+                Verdict::Bad => AnsiColor::Red,
+            };
+            page.add_in(colour.on_default(), &format!("{:4}", verdict.name()));
+            page.add(&format!("  {what:<18}  {found}")).end(FINDING);
+        }
+        page
+    }
+
+    fn to_json(&self) -> Value {
+        let finding = |Finding { verdict, what, found }: &Finding| json!({ "verdict": verdict.name(), "check": what, "found": found });
+        json!({ "ok": !self.is_bad(), "checks": self.0.iter().map(finding).collect::<Vec<_>>() })
+    }
+
     /// What is wrong, and what to do about it.
-    fn fault(&mut self, what: &str, fault: &Failure) {
+    fn fault(&mut self, what: &'static str, fault: &Failure) {
         let hint = fault.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         self.line(Verdict::Bad, what, format!("{}{hint}", fault.message));
     }

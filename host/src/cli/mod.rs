@@ -14,8 +14,8 @@ mod progress;
 mod question;
 mod result;
 mod run;
-mod sections;
 mod screen;
+mod sections;
 mod serve;
 mod setup;
 mod terminal;
@@ -172,7 +172,7 @@ enum Command {
     /// Accept this project's toolcrib.toml as it is now
     Trust(trust::Arguments),
     /// Check this installation
-    Doctor,
+    Doctor(doctor::Arguments),
     /// Compile a component from stdin to stdout, within limits; what the host starts for other people's plugins
     #[command(hide = true)]
     Compile {
@@ -243,7 +243,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Policy(arguments) => policy::run(global, &arguments).await,
         Command::Config(arguments) => config::run(global, &arguments),
         Command::Trust(arguments) => trust::run(&arguments),
-        Command::Doctor => doctor::run(global).await,
+        Command::Doctor(arguments) => doctor::run(global, &arguments).await,
         // Reached only when somebody types it: `main` answers before a runtime is made.
         Command::Compile { cpu_ms, memory_mib } => Ok(compile(cpu_ms, memory_mib)),
         Command::Completions(arguments) => completions::run(&arguments),

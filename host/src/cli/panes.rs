@@ -1,13 +1,13 @@
 //! `toolcrib attach` and `toolcrib sessions`: the managed tmux, for the person beside the agent.
 
+use super::screen::{Table, print_json};
 use super::setup::{Setup, usage};
-use super::{Global, PanesAt, notice, print};
+use super::{Global, PanesAt, notice};
 use crate::backend::local;
 use crate::envelope::{Failure, Kind};
 use crate::quote;
-use crate::sanitize;
 use crate::tmux::{Found, FoundPane, Tmux};
-use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::json;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -26,6 +26,9 @@ pub(super) struct Sessions {
     /// End those sessions that nobody is attached to, with all that runs in them
     #[arg(long)]
     prune: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 async fn tmux(setup: &Setup) -> Result<&Tmux, Failure> {
@@ -82,24 +85,15 @@ pub(super) fn line(global: &Global, subcommand: &str) -> String {
     let set = set.iter().filter_map(|setting| option("set", Some(setting)));
     let mut words: Vec<String> = pairs.into_iter().flatten().chain(set).flatten().collect();
     words.extend(tmux.as_ref().filter(|name| !name.is_empty()).map(|name| format!("--tmux={name}")));
-    let words = words.iter().map(|word| if is_plain(word) { word.clone() } else { quote::word(word) });
+    let words = words.iter().map(|word| quote::readable(word));
     ["toolcrib".to_owned()].into_iter().chain(words).chain([subcommand.to_owned()]).collect::<Vec<_>>().join(" ")
-}
-
-/// Every shell reads it as it stands.
-fn is_plain(word: &str) -> bool {
-    word.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./:@,".contains(c))
 }
 
 pub(super) async fn sessions(global: &Global, arguments: &Sessions) -> Result<ExitCode, Failure> {
     let setup = Setup::new(global).await?;
     let tmux = tmux(&setup).await?;
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["session", "people", "pane", "directory", "runs"]);
-    if !io::stdout().is_terminal() {
-        table.force_no_tty();
-    }
+    let mut table = Table::new(&["session", "people", "pane", "directory", "runs"]);
+    let mut sessions = Vec::new();
     let (shown, others): (Vec<_>, Vec<_>) =
         tmux.found().await?.into_iter().partition(|found| found.here || arguments.all);
     for found in &shown {
@@ -107,14 +101,17 @@ pub(super) async fn sessions(global: &Global, arguments: &Sessions) -> Result<Ex
         if is_ended {
             tmux.end_session(&found.session).await?;
         }
-        rows(found, is_ended).into_iter().for_each(|row| _ = table.add_row(row));
+        rows(found, is_ended).iter().for_each(|row| table.row(row.iter().map(String::as_str)));
+        let mut session = json!(found);
+        session["ended"] = is_ended.into();
+        sessions.push(session);
     }
     if !others.is_empty() {
         let count = others.len();
         let what = if count == 1 { "session belongs" } else { "sessions belong" };
         notice(&format!("{count} more {what} to other directories: `{} --all`", line(global, "sessions")));
     }
-    print(&format!("{table}\n"))
+    if arguments.json { print_json(&sessions.into()) } else { table.print() }
 }
 
 /// One row a pane; what is the same for the whole session stands in the first.
@@ -127,7 +124,7 @@ fn rows(found: &Found, is_ended: bool) -> Vec<[String; 5]> {
         let (name, people) = if number == 0 { (name.clone(), found.people.to_string()) } else { Default::default() };
         let runs = if is_ended { "ended".into() } else { runs(pane) };
         let called = pane.pane.clone().unwrap_or_else(|| "(a person's)".into());
-        [name, people, called, pane.directory.clone(), runs].map(|cell| sanitize::line(&cell).into_owned())
+        [name, people, called, pane.directory.clone(), runs]
     };
     found.panes.iter().enumerate().map(row).collect()
 }

@@ -4,25 +4,31 @@
 
 mod rights;
 
+use super::screen::{BOLD, Page, Table};
 use super::setup::{Setup, usage};
 use super::{Global, print, print_json};
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
-use crate::registry::{Plugin, is_name};
-use comfy_table::{ContentArrangement, Table, presets};
+use crate::registry::{Plugin, Refused, is_name};
 use serde_json::json;
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(clap::Subcommand)]
 pub(super) enum Arguments {
     /// List the plugins, with those that were refused and why
-    List,
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Say what a component offers and asks for, without running it
     Inspect {
         /// A component
         file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Put a component into your directory of plugins, without any rights
     Add {
@@ -53,8 +59,12 @@ pub(super) enum Arguments {
 pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCode, Failure> {
     let setup = Setup::new(global).await?;
     match arguments {
-        Arguments::List => list(&setup).await,
-        Arguments::Inspect { file } => inspect(&setup, &file),
+        Arguments::List { json } => {
+            // Loads them all at once; what comes of each is looked up.
+            setup.host.offered(&setup.context).await;
+            list(&setup, json).await
+        }
+        Arguments::Inspect { file, json } => inspect(&setup, &file, json),
         Arguments::Add { file, replace } => add(&setup, &file, replace),
         Arguments::Remove { name } => remove(&setup, &name),
         Arguments::Allow(arguments) => rights::allow(&setup, &arguments).await,
@@ -62,46 +72,59 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
     }
 }
 
-async fn list(setup: &Setup) -> Result<ExitCode, Failure> {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["plugin", "tools", "asks for", "origin", "sha256", "state"]);
+async fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
+    let mut table = Table::new(&["plugin", "tools", "asks for", "origin", "sha256", "state"]);
+    let mut plugins = Vec::new();
     for plugin in setup.context.tools.plugins() {
-        let state = match setup.settings.config.is_enabled(plugin.name()) {
-            true => {
-                setup.host.ready(plugin, &setup.context).await.err().map_or("loaded".into(), |failure| failure.message)
-            }
-            false => "switched off".into(),
+        let is_enabled = setup.settings.config.is_enabled(plugin.name());
+        let fault = match is_enabled {
+            true => setup.host.ready(plugin, &setup.context).await.err().map(|failure| failure.message),
+            false => None,
         };
+        let (tools, capabilities) = (plugin.tool_names(), plugin.capabilities());
         let origin = if plugin.is_builtin() { "built in" } else { plugin.origin() };
-        let capabilities = plugin.capabilities().join(", ");
-        table.add_row([
-            plugin.name(),
-            &plugin.tool_names().join(", "),
-            &capabilities,
-            origin,
-            &plugin.sha256()[..12],
-            &state,
-        ]);
+        let state = fault.as_deref().unwrap_or(if is_enabled { "loaded" } else { "switched off" });
+        table.row([plugin.name(), &tools.join(", "), &capabilities.join(", "), origin, &plugin.sha256()[..12], state]);
+        plugins.push(json!({
+            "name": plugin.name(),
+            "builtin": plugin.is_builtin(),
+            "origin": plugin.origin(),
+            "sha256": plugin.sha256(),
+            "tools": tools,
+            "capabilities": capabilities,
+            "enabled": is_enabled,
+            "fault": fault,
+        }));
     }
-    for refused in setup.context.tools.refused() {
-        table.add_row(["-", "-", "-", &refused.origin, "-", &format!("refused: {}", refused.reason)]);
+    let mut refusals = Vec::new();
+    for Refused { origin, reason } in setup.context.tools.refused() {
+        table.row(["-", "-", "-", origin, "-", &format!("refused: {reason}")]);
+        refusals.push(json!({ "origin": origin, "reason": reason }));
     }
-    if !io::stdout().is_terminal() {
-        table.force_no_tty();
-    }
-    print(&format!("{table}\n"))
+    if as_json { print_json(&json!({ "plugins": plugins, "refused": refusals })) } else { table.print() }
 }
 
 fn open(setup: &Setup, file: &Path) -> Result<Plugin, Failure> {
     Plugin::open(file, &setup.settings.config.limits).map_err(|refused| {
         Failure::new(Kind::Unavailable, format!("`{}` cannot be a plugin: {}", refused.origin, refused.reason))
+            .hint("give the path of a component, a `.wasm` file that was built for wasm32-wasip2")
     })
 }
 
-fn inspect(setup: &Setup, file: &Path) -> Result<ExitCode, Failure> {
+fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failure> {
     let plugin = open(setup, file)?;
     let explained = setup.host.policy().explain(&plugin, &setup.settings);
+    if !as_json {
+        let mut page = Page::default();
+        page.add_in(BOLD, plugin.name()).end(0);
+        page.add(&format!("file: {}", plugin.origin())).end(2);
+        page.add(&format!("sha256: {}", plugin.sha256())).end(2);
+        page.add(&format!("tools: {}", plugin.tool_names().join(", "))).end(2);
+        page.add(&format!("asks for: {}", plugin.capabilities().join(", "))).end(2);
+        page.add(&format!("imports: {}", plugin.imports().join(", "))).end(2).end(0);
+        page.print()?;
+        return super::policy::table(&explained).print();
+    }
     print_json(&json!({
         "name": plugin.name(),
         "sha256": plugin.sha256(),

@@ -33,9 +33,14 @@ pub(super) async fn run(global: &Global, Arguments::Explain { tool, json }: &Arg
     let mut page = Page::default();
     page.add_in(BOLD, tool).add(&format!(", of plugin {}", plugin.label())).end(0);
     page.print()?;
+    table(&clauses).print()
+}
+
+/// One row a clause.
+pub(super) fn table(clauses: &[Clause]) -> Table {
     let mut table = Table::new(&["capability", "verdict", "what", "decided by"]);
-    for clause in &clauses {
+    for clause in clauses {
         table.row([clause.subject, clause.verdict, &clause.detail, &clause.decided_by]);
     }
-    table.print()
+    table
 }

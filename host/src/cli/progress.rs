@@ -1,7 +1,7 @@
 //! What a person sees while a call runs: a spinner beside a command, a bar where a plugin counts. Silent where nobody watches.
 
 use super::terminal::Terminal;
-use crate::event::{Event, EventSink};
+use crate::event::{Compiling, Event, EventSink};
 use crate::policy::approval::{Answer, ApprovalRequest, Approver};
 use crate::sanitize;
 use anstyle::Style;
@@ -13,10 +13,16 @@ use std::time::Duration;
 
 const SPINNER: &str = "{spinner} {wide_msg} {prefix} {elapsed}";
 const BAR: &str = "{bar:20} {pos}/{len} {wide_msg} {elapsed}";
+const COMPILING: &str = "{spinner} compiling plugins, once: {pos} of {len} {elapsed}";
+
+const TICK: Duration = Duration::from_millis(100);
 
 /// Shows events on stderr.
 #[derive(Default)]
-pub(super) struct Progress(Mutex<Option<Shown>>);
+pub(super) struct Progress {
+    call: Mutex<Option<Shown>>,
+    compiled: Mutex<Option<ProgressBar>>,
+}
 
 struct Shown {
     bar: ProgressBar,
@@ -26,7 +32,7 @@ struct Shown {
 impl Progress {
     /// Takes what is shown off the screen; the next event brings it back.
     fn clear(&self) {
-        if let Some(shown) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(shown) = self.call.lock().unwrap_or_else(PoisonError::into_inner).take() {
             shown.bar.finish_and_clear();
         }
     }
@@ -37,7 +43,7 @@ impl EventSink for Progress {
         if !io::stderr().is_terminal() {
             return;
         }
-        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.call.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             Event::Started { detail } => shown.get_or_insert_with(Shown::new).say(&detail),
             Event::Stdout { text } | Event::Stderr { text } => {
@@ -59,12 +65,32 @@ impl EventSink for Progress {
             }
         }
     }
+
+    fn compiles(&self, compiling: Compiling) {
+        if !io::stderr().is_terminal() {
+            return;
+        }
+        let mut shown = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let bar = shown.get_or_insert_with(|| {
+            let bar = ProgressBar::new(0).with_style(style(COMPILING));
+            bar.enable_steady_tick(TICK);
+            bar
+        });
+        match compiling {
+            Compiling::Begins => bar.inc_length(1),
+            Compiling::Ended => bar.inc(1),
+        }
+        if bar.length() == Some(bar.position()) {
+            bar.finish_and_clear();
+            *shown = None;
+        }
+    }
 }
 
 impl Shown {
     fn new() -> Self {
         let bar = ProgressBar::new_spinner().with_style(style(SPINNER));
-        bar.enable_steady_tick(Duration::from_millis(100));
+        bar.enable_steady_tick(TICK);
         Self { bar, lines: 0 }
     }
 
@@ -116,6 +142,10 @@ impl Approver for StillTerminal {
 
     fn name(&self) -> &'static str {
         self.terminal.name()
+    }
+
+    fn is_read(&self) -> bool {
+        self.terminal.is_read()
     }
 
     fn asks_one_at_a_time(&self) -> bool {

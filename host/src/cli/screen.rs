@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 use textwrap::Options;
 use textwrap::core::display_width;
@@ -17,6 +18,8 @@ pub(super) const BOLD: Style = Style::new().bold();
 const GAP: u16 = 2;
 /// How far the further rows of an entry begin.
 const INDENT: usize = 2;
+/// Columns that are left for words behind a hanging indent.
+const ROOM: usize = 20;
 
 /// Returns whether a person reads the results.
 pub(super) fn is_terminal() -> bool {
@@ -28,9 +31,9 @@ pub(super) fn is_one_terminal() -> bool {
     is_terminal() && io::stderr().is_terminal()
 }
 
-/// Returns the columns of the terminal that shows the results. Without one, lines are as long as they are.
-fn width() -> Option<u16> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+/// Returns the columns of the terminal behind a stream. Without one, lines are as long as they are.
+fn width(stream: impl AsFd) -> Option<u16> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     Some(size.ws_col).filter(|columns| *columns > 0)
 }
 
@@ -60,7 +63,22 @@ pub(super) fn refuse(error: &clap::Error) -> ! {
 }
 
 fn say(style: Style, what: &str, text: &str) {
-    let _ = writeln!(anstream::stderr(), "{style}{what}{style:#}: {}", sanitize::text(text));
+    let columns = width(io::stderr()).map(usize::from);
+    let rows: Vec<String> =
+        format!("{what}: {}", sanitize::text(text)).lines().map(|line| message_row(line, columns)).collect();
+    let text = rows.join("\n");
+    let _ = writeln!(anstream::stderr(), "{style}{what}{style:#}{}", text.strip_prefix(what).unwrap_or(&text));
+}
+
+/// A line of a message between words. What stands in backticks is no word among others, but a value to be copied: it stays whole.
+fn message_row(line: &str, columns: Option<usize>) -> String {
+    const UNBROKEN: &str = "\u{a0}";
+    if columns.is_none() {
+        return line.to_owned();
+    }
+    let parts = line.split('`').enumerate();
+    let whole = parts.map(|(at, part)| if at % 2 == 1 { part.replace(' ', UNBROKEN) } else { part.to_owned() });
+    wrapped(&whole.collect::<Vec<_>>().join("`"), 0, columns).replace(UNBROKEN, " ")
 }
 
 /// Prints a text to stdout, a row of it as a row.
@@ -146,7 +164,7 @@ impl Page {
     }
 
     pub(super) fn print(&self) -> Result<ExitCode, Failure> {
-        write(self.shown(width().map(usize::from)).as_bytes())
+        write(self.shown(width(io::stdout()).map(usize::from)).as_bytes())
     }
 
     fn shown(&self, width: Option<usize>) -> String {
@@ -164,7 +182,7 @@ impl Page {
 /// Breaks a line between words. A word that is longer than a row stays whole: paths and commands are copied.
 fn wrapped(line: &str, indent: usize, width: Option<usize>) -> String {
     let Some(width) = width.filter(|width| display_width(line) > *width) else { return line.to_owned() };
-    let indent = " ".repeat(if indent * 2 < width { indent } else { INDENT });
+    let indent = " ".repeat(if indent + ROOM <= width { indent } else { INDENT });
     let options = Options::new(width).subsequent_indent(&indent).break_words(false);
     textwrap::fill(line, options.word_splitter(textwrap::WordSplitter::NoHyphenation))
 }
@@ -191,7 +209,7 @@ impl Table {
     }
 
     pub(super) fn print(&self) -> Result<ExitCode, Failure> {
-        write(self.shown(width()).as_bytes())
+        write(self.shown(width(io::stdout())).as_bytes())
     }
 
     fn shown(&self, width: Option<u16>) -> String {
@@ -232,7 +250,10 @@ impl Table {
     fn entries(&self, width: u16) -> String {
         let mut page = Page::default();
         for row in &self.rows {
-            page.add_in(BOLD, row.first().map_or("", |(cell, _)| cell)).end(INDENT);
+            // A further row of the same entry has no name of its own.
+            if let Some((name, _)) = row.first().filter(|(name, _)| !name.is_empty()) {
+                page.add_in(BOLD, name).end(INDENT);
+            }
             for (heading, (cell, _)) in self.headings.iter().zip(row).skip(1).filter(|(_, (cell, _))| !cell.is_empty())
             {
                 page.add(&format!("{:INDENT$}{heading}: {cell}", "")).end(2 * INDENT);
@@ -287,6 +308,14 @@ mod tests {
         let mut page = Page::default();
         page.add("\u{1b}]2;owned\u{7}title").add_in(BOLD, "\u{1b}[2Jbold").end(0);
         assert_eq!(page.shown(None), format!("title{BOLD}bold{BOLD:#}\n"));
+    }
+
+    #[test]
+    fn a_message_breaks_between_words_and_never_within_a_value() {
+        let line = "hint: allow it: `toolcrib plugin allow /a/b.wasm`, and then try again";
+        let rows = message_row(line, Some(40));
+        assert_eq!(rows, "hint: allow it:\n`toolcrib plugin allow /a/b.wasm`, and\nthen try again");
+        assert_eq!(message_row(line, None), line);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From the process's environment and flags to a host: the only place that reads either.
 
-use super::sections::{Stray, strays};
 use super::progress::{Progress, StillTerminal};
+use super::sections::{Stray, strays};
 use super::{Global, PanesAt, notice};
 use crate::backend::Backend;
 use crate::backend::container::{self, ContainerName, Engine};

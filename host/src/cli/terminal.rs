@@ -2,7 +2,6 @@
 
 use super::question::{Page, Place, Question, Size};
 use crate::policy::approval::{Answer, ApprovalRequest, Approver, Nobody};
-use anstyle::Style;
 use async_trait::async_trait;
 use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
 use std::fs::File;

@@ -37,6 +37,9 @@ enum How {
     HoardHandles,
     GuessHandle,
     CallHost,
+    /// Counts to the number, each step where hosts have time to pass it on.
+    CountSlowly,
+    /// Says that it is at 3 of 5, then runs the text as a command, or sleeps.
     Count,
     SayMuch,
     PrintMuch,
@@ -107,12 +110,21 @@ fn misbehave(Input { how, text, number }: Input) -> String {
             (0..number).for_each(|done| events::progress(done, None, None));
             "the host took it".into()
         }
-        How::Count => {
+        How::CountSlowly => {
             for done in 0..=number {
                 events::progress(done, Some(number), None);
                 // Longer than hosts wait between two things that they pass on.
                 std::thread::sleep(Duration::from_millis(150));
             }
+            "counted".into()
+        }
+        How::Count => {
+            events::progress(0, Some(5), None);
+            events::progress(3, Some(5), Some("pages"));
+            if !text.is_empty() {
+                return run(&text, shell::Wait::UntilExit);
+            }
+            std::thread::sleep(Duration::from_millis(number));
             "counted".into()
         }
         How::SayMuch => {
