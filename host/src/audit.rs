@@ -189,11 +189,26 @@ fn append(state: &OwnDir, subject: Subject<'_>, entry: Entry<'_>) -> io::Result<
     }
 }
 
+/// Whether the last line has no end. Of a line that another process is writing a part can be seen, page by page; that is no tear.
 fn is_torn(file: &File) -> io::Result<bool> {
-    let Some(last) = file.metadata()?.len().checked_sub(1) else { return Ok(false) };
+    let mut length = file.metadata()?.len();
+    while !ends_in_newline(file, length)? {
+        // To change a mode, even into itself, takes the lock of the inode, which a write holds until all of it is there.
+        file.set_permissions(file.metadata()?.permissions())?;
+        let now = file.metadata()?.len();
+        if now == length {
+            return Ok(true);
+        }
+        length = now;
+    }
+    Ok(false)
+}
+
+fn ends_in_newline(file: &File, length: u64) -> io::Result<bool> {
+    let Some(last) = length.checked_sub(1) else { return Ok(true) };
     let mut byte = [b'\n'];
     file.read_exact_at(&mut byte, last)?;
-    Ok(byte != [b'\n'])
+    Ok(byte == [b'\n'])
 }
 
 fn write_once(mut file: &File, line: &[u8]) -> io::Result<usize> {
@@ -202,5 +217,32 @@ fn write_once(mut file: &File, line: &[u8]) -> io::Result<usize> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             done => return done,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_that_is_being_written_counts_as_torn() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = || OwnDir::open(&directory.path().join("state")).expect("a directory of ours");
+        state();
+        let (threads, lines) = (8, 200);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    let (audit, _) = Audit::open(Ok(state()), true);
+                    let long = "x".repeat(3000);
+                    let subject =
+                        Subject { call: "1", principal: &long, tool: "time", plugin_sha256: None, backend: "local" };
+                    (0..lines).for_each(|_| assert_eq!(audit.accepted(subject).expect("recorded"), None));
+                });
+            }
+        });
+        let trail = std::fs::read_to_string(directory.path().join("state").join(TRAIL)).expect("a trail");
+        assert_eq!(trail.lines().count(), threads * lines);
+        assert!(trail.lines().all(|line| line.starts_with('{') && line.ends_with('}')));
     }
 }

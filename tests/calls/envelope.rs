@@ -41,8 +41,9 @@ async fn a_failure_has_the_same_stamp_and_an_error() {
 async fn keys_stand_in_the_order_that_readers_expect() {
     let host = small_host();
     let keys = |envelope: Value| envelope.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
-    let success = host.call("time", json!({ "format": "stardate" })).await.to_json();
-    assert!(success["notices"][0].as_str().unwrap().contains("stardate"));
+    std::fs::write(host.work().join("long.txt"), "x".repeat(9000)).unwrap();
+    let success = host.call("read_file", json!({ "path": "long.txt" })).await.to_json();
+    assert!(success["notices"][0].as_str().unwrap().contains("9000"), "{success}");
     assert_eq!(keys(success), ["harness_timestamp", "result", "notices"]);
     assert_eq!(keys(host.call("nothing", json!({})).await.to_json()), ["harness_timestamp", "error"]);
 }

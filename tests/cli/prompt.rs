@@ -442,7 +442,10 @@ fn compiling_shows_on_a_terminal_how_far_it_is_and_only_the_first_time() {
     let terminal = Terminal::idle(Program::new());
     let seen = terminal.program.path("seen");
     let call = "$toolcrib call time > out";
-    terminal.run(&format!("tmux pipe-pane \"cat >> '{}'\"; {call}; echo first; {call}; echo second", seen.display()));
+    terminal.run(&format!("echo waits; read go; {call}; echo first; {call}; echo second"));
+    terminal.shows("waits");
+    assert!(terminal.tmux(&["pipe-pane", &format!("cat >> '{}'", seen.display())]).status.success());
+    terminal.press(&["Enter"]);
     assert_eq!(terminal.ended(), 0);
     eventually("both calls are seen", || fs::read_to_string(&seen).is_ok_and(|seen| seen.contains("second")));
     let seen = fs::read_to_string(seen).unwrap();

@@ -94,7 +94,7 @@ fn raw_writes_one_field_to_the_byte() {
 fn with_hostile() -> Terminal {
     let program = Program::new();
     let file = install(&program, "hostile");
-    succeeded(&program.run(&["plugin", "allow", &file, "--shell", "true"]));
+    succeeded(&program.run(&["plugin", "allow", &file, "--shell"]));
     Terminal::idle(program)
 }
 
@@ -214,18 +214,6 @@ fn sessions_are_listed_as_json() {
     let sessions = json_of(&program.run(&["sessions", "--json"]));
     assert_eq!(sessions.as_array().map(Vec::len), Some(1), "{sessions}");
     assert!(sessions[0]["session"].as_str().is_some_and(|name| name.starts_with("toolcrib-")), "{sessions}");
-}
-
-#[test]
-fn who_waits_for_plugins_to_be_compiled_sees_why() {
-    if !Terminal::is_there() {
-        skip!("tmux is not installed");
-    }
-    let terminal = Terminal::new("$toolcrib tools");
-    terminal.shows("compiling plugins, once");
-    assert_eq!(terminal.ended(), 0);
-    let screen = terminal.screen();
-    assert!(!screen.contains("compiling plugins, once") && screen.contains("write_file"), "{screen}");
 }
 
 /// What a name can hold that a terminal would obey: a colour, a title, a line up, an 8-bit sequence.

@@ -11,6 +11,9 @@ pub const QUESTION: &str = "Allow?";
 /// How a page ends that is not the last.
 pub const MORE: &str = "shows more, [n]o >";
 
+/// What keeps the screen as the script has left it, until the terminal is dropped.
+const WAIT: &str = "exec sleep 3600\n";
+
 /// A terminal in which a script runs, on a server of its own. `$toolcrib` is the program; the script's end is written to `code`.
 pub struct Terminal {
     /// The home and the directories of the script.
@@ -65,7 +68,7 @@ impl Terminal {
         let path = |name: &str| self.program.path(name).display().to_string();
         let script = format!(
             "cd '{}'\nexport HOME='{}' XDG_CONFIG_HOME='{}' XDG_STATE_HOME='{}' XDG_DATA_HOME='{}' TOOLCRIB_TMUX_ENABLED={}\n\
-             unset TMUX TMUX_PANE\ntoolcrib='{}'\n{script}\necho $? > ../code.part; mv ../code.part ../code\n",
+             unset TMUX TMUX_PANE\ntoolcrib='{}'\n{script}\necho $? > ../code.part; mv ../code.part ../code\n{WAIT}",
             path("work"),
             path("home"),
             path("config"),
@@ -75,7 +78,7 @@ impl Terminal {
             Program::file().display(),
         );
         self.program.write("script", script);
-        self.program.write("tmux.conf", "set -g remain-on-exit on\nset -s escape-time 0\n");
+        self.program.write("tmux.conf", "set -s escape-time 0\n");
         let run = format!("exec sh '{}'", path("script"));
         let (columns, rows) = (self.size.0.to_string(), self.size.1.to_string());
         let made = self.tmux(&["-f", &path("tmux.conf"), "new-session", "-d", "-x", &columns, "-y", &rows, &run]);

@@ -243,10 +243,15 @@ impl SettingsFile {
 }
 
 /// The section as it is written: one line a key, `files.read = …` for what lies deeper.
+/// How the keys of a section follow each other: what it is about, then what it gives.
+const ORDER: [&str; 6] = ["sha256", "definitions", "enabled", "shell", "files", "http"];
+
 fn table(section: &PluginSection) -> Table {
     fn edited(table: toml::Table) -> Table {
         let mut lines = Table::new();
-        for (key, value) in table {
+        let mut entries: Vec<_> = table.into_iter().collect();
+        entries.sort_by_key(|(key, _)| ORDER.iter().position(|known| known == key));
+        for (key, value) in entries {
             match value {
                 toml::Value::Table(below) if below.is_empty() => {}
                 toml::Value::Table(below) => {

@@ -37,9 +37,9 @@ enum How {
     HoardHandles,
     GuessHandle,
     CallHost,
-    /// Counts to the number, each step where hosts have time to pass it on.
+    // Counts to the number, each step where hosts have time to pass it on.
     CountSlowly,
-    /// Says that it is at 3 of 5, then runs the text as a command, or sleeps.
+    // Says that it is at 3 of 5, then runs the text as a command, or sleeps.
     Count,
     SayMuch,
     PrintMuch,
