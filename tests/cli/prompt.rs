@@ -51,6 +51,41 @@ fn the_question_shows_the_pane_and_how_long_keys_wait() {
     assert_eq!(terminal.ended(), 5);
 }
 
+/// Tools type into managed panes, so nothing that is typed there is a person's word; whatever variables say of the terminal.
+#[test]
+fn a_managed_pane_is_no_terminal_to_ask_on() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    for flag in ["", "--no-tmux"] {
+        let program = Program::with_panes();
+        let (code, answer) = program.call(&["--yes", "run_shell", &command("true").to_string()]);
+        assert_eq!(code, 0, "{answer}");
+        let path = |name: &str| program.path(name).display().to_string();
+        let script = format!(
+            "cd '{}'\nexport HOME='{}' XDG_CONFIG_HOME='{}' XDG_STATE_HOME='{}' XDG_DATA_HOME='{}'\nunset TMUX TMUX_PANE TOOLCRIB_SESSION\n\
+             '{}' {flag} call run_shell '{}' > out\necho $? > code.part; mv code.part code\n",
+            path("work"),
+            path("home"),
+            path("config"),
+            path("state"),
+            path("data"),
+            Program::file().display(),
+            command("touch ran"),
+        );
+        program.write("inside", script);
+        let pane = program.tmux(&["list-panes", "-a", "-F", "#{pane_id}"]).trim().to_owned();
+        let _ = program.tmux(&["send-keys", "-t", &pane, &format!("sh '{}'", path("inside")), "Enter"]);
+        eventually("the call in the pane ends", || program.path("work/code").exists());
+        let out = fs::read_to_string(program.path("work/out")).unwrap();
+        assert!(
+            out.contains("cannot be asked for here: this is a managed pane") && out.contains("denied"),
+            "{flag}: {out}"
+        );
+        assert!(!program.path("work/ran").exists(), "{flag}");
+    }
+}
+
 #[test]
 fn yes_runs_the_command() {
     if !Terminal::is_there() {

@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod doctor;
 mod man;
+mod outside;
 mod panes;
 mod plugin;
 mod policy;

@@ -1,5 +1,6 @@
 //! From the process's environment and flags to a host: the only place that reads either.
 
+use super::outside::Outside;
 use super::progress::{Progress, StillTerminal};
 use super::sections::{Stray, strays};
 use super::{Global, PanesAt, notice};
@@ -111,7 +112,7 @@ impl Setup {
             tools: Arc::new(tools),
             backend,
             panes,
-            approver: approver(global, &host, progress.clone()),
+            approver: approver(global, &host, progress.clone(), local()),
             events: progress,
             cancel: CancellationToken::new(),
         };
@@ -241,8 +242,11 @@ fn own_pane(backend: &Arc<dyn Backend>, is_here: bool) -> Result<Panes, Failure>
     Ok(Panes::Own(Arc::new(own)))
 }
 
-fn approver(global: &Global, host: &Host, progress: Arc<Progress>) -> Arc<dyn Approver> {
-    if global.yes { Arc::new(host.policy().always_yes()) } else { Arc::new(StillTerminal::new(progress)) }
+fn approver(global: &Global, host: &Host, progress: Arc<Progress>, local: Arc<dyn Backend>) -> Arc<dyn Approver> {
+    if global.yes {
+        return Arc::new(host.policy().always_yes());
+    }
+    Arc::new(Outside { approver: Arc::new(StillTerminal::new(progress)), local })
 }
 
 /// The directory of the user's own plugins; it may be missing. Nothing where another user could put plugins into it.

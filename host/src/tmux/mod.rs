@@ -5,6 +5,7 @@
 //! - `pane.rs` finds, makes and ends panes, `screen.rs` looks at one and types into it what `input.rs` read, `run.rs` runs a command in
 //!   one, with the wrapper of `wrapper.rs`: `hold.rs` says whose a pane is, `condition.rs` what it is doing, `line.rs` empties the line at
 //!   its prompt, `look.rs` asks the kernel where nothing else tells;
+//! - `terminals.rs` says whether a terminal is a pane;
 //! - `own.rs` is the pane that this program was started in, where nothing is managed.
 //!
 //! The server is ours alone: its socket lies in a directory of mode 0700, and it reads no configuration of the user's. What may be done
@@ -24,6 +25,7 @@ mod pane;
 mod run;
 mod screen;
 mod server;
+mod terminals;
 mod version;
 mod wrapper;
 
@@ -33,6 +35,7 @@ pub use own::OwnPane;
 pub(crate) use pane::{Pane, Place, Selector};
 pub(crate) use run::{Begun, Ended, Run};
 pub(crate) use screen::View;
+pub(crate) use terminals::we_are_in_a_pane;
 pub use version::Version;
 
 use crate::backend::{Backend, TmuxThere};

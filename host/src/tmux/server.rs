@@ -16,6 +16,8 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Where a socket's path ends for the kernel, in bytes.
 const SOCKET_PATH: usize = 107;
+/// The socket's name in the directory of ours; [`BRING_UP`] has it as well.
+pub(super) const SOCKET: &str = "socket";
 /// Fields in what the server prints of itself; no name of ours contains it.
 pub(super) const FIELD: char = '|';
 
@@ -128,7 +130,7 @@ impl Tmux {
     }
 
     pub(super) async fn socket(&self) -> Result<String, Failure> {
-        Ok(format!("{}/socket", self.state().await?))
+        Ok(format!("{}/{SOCKET}", self.state().await?))
     }
 
     /// A session of ours, brought up when it is missing and may be made. Says whether it was made just now, and what else there is to say.
