@@ -14,7 +14,7 @@ const OTHER: u32 = 65534;
 
 /// What a plugin says of itself is more than 1 KiB, what `time` answers is less: under this bound only code and definitions from the
 /// cache can answer.
-const CACHED_ONLY: [&str; 5] = ["call", "--set", "limits.host_call_kib=1", "time", "format=epoch_s"];
+const CACHED_ONLY: [&str; 5] = ["call", "--set", "limits.host_call_kib=1", "time", "format=epoch"];
 
 fn believes_the_cache(program: &Program) -> bool {
     let output = program.run(&CACHED_ONLY);
@@ -30,7 +30,7 @@ fn said(output: &Output) -> String {
 /// A program with `time` in its cache.
 fn warm() -> Program {
     let program = Program::new();
-    let output = program.run(&["call", "time", "format=epoch_s"]);
+    let output = program.run(&["call", "time", "format=epoch"]);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(believes_the_cache(&program), "the cache of this user is used");
     program
@@ -43,7 +43,7 @@ fn chmod(path: &Path, mode: u32) {
 /// The program's state is changed so that it is not this user's own any more.
 fn is_not_believed(program: &Program, path: &Path, reason: &str) {
     assert!(!believes_the_cache(program), "`{}`: {reason}: believed", path.display());
-    let output = program.run(&["call", "time", "format=epoch_s"]);
+    let output = program.run(&["call", "time", "format=epoch"]);
     let said = said(&output);
     assert_eq!(output.status.code(), Some(0), "a call works without: {said}");
     let notice = format!("notice: compiled code is not kept: `{}` {reason}", path.display());

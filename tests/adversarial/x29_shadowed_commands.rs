@@ -48,7 +48,15 @@ impl Shared {
     }
 
     fn hostile(&mut self, how: &str, text: &str) -> String {
-        let answer = self.call("hostile", &json!({ "how": how, "text": text }));
+        self.say("hostile", how, text)
+    }
+
+    fn uses_pane(&mut self, how: &str, text: &str) -> String {
+        self.say("pane_user", how, text)
+    }
+
+    fn say(&mut self, plugin: &str, how: &str, text: &str) -> String {
+        let answer = self.call(plugin, &json!({ "how": how, "text": text }));
         answer["result"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
@@ -79,11 +87,11 @@ fn a_plugins_command_begins_where_the_host_does_and_has_two_streams() {
 
 #[test]
 fn panes_are_denied_to_a_plugin_whose_grant_does_not_name_them() {
-    let mut shared = Shared::with(&[("hostile", "shell=true")]);
-    let refused = "denied: `hostile` may run commands in processes of their own, but not use panes; \
-                   write `shell.pane = true` in place of `shell` under [plugin.hostile]";
-    for how in ["run_in_pane", "look_at_pane", "type_into_pane"] {
-        assert_eq!(shared.hostile(how, "touch owned"), refused, "{how}");
+    let mut shared = Shared::with(&[("pane_user", "shell=true")]);
+    let refused = "denied: `pane_user` may run commands in processes of their own, but not use panes; \
+                   write `shell.pane = true` in place of `shell` under [plugin.pane_user]";
+    for how in ["run", "look", "type"] {
+        assert_eq!(shared.uses_pane(how, "touch owned"), refused, "{how}");
     }
     assert!(!shared.program.path("work/owned").exists());
     shared.assert_healthy();
@@ -91,18 +99,18 @@ fn panes_are_denied_to_a_plugin_whose_grant_does_not_name_them() {
 
 #[test]
 fn a_grant_that_names_panes_opens_them() {
-    let mut shared = Shared::with(&[("hostile", "shell.pane=true"), ("shell_echo", "shell={ pane = true }")]);
+    let mut shared = Shared::with(&[("pane_user", "shell.pane=true"), ("shell_echo", "shell={ pane = true }")]);
     assert_eq!(
         shared.call("shell_echo", &json!({ "text": "hello" }))["result"]
             .as_str()
             .map(|text| text.contains("taken over")),
         Some(true)
     );
-    assert_eq!(shared.hostile("run_in_pane", "true"), "it ran");
-    assert_eq!(shared.hostile("type_into_pane", "command echo typed"), "shared");
+    assert_eq!(shared.uses_pane("run", "true"), "it ran");
+    assert_eq!(shared.uses_pane("type", "command echo typed"), "shared");
     eventually("what was typed is seen", || {
         shared.program.tmux(&["capture-pane", "-p", "-t", "=toolcrib-agent:"]).contains("typed")
     });
-    assert!(shared.hostile("look_at_pane", "").contains("typed"));
+    assert!(shared.uses_pane("look", "").contains("typed"));
     shared.assert_healthy();
 }

@@ -605,7 +605,7 @@ pub(crate) fn is_progress(message: &Value) -> bool {
 /// Takes the progress that has come: of this token, and each time more. Returns how much there was.
 pub(crate) fn progress_of(client: &mut Client, token: &Value) -> usize {
     let told = client.count(is_progress);
-    let mut last = 0.0;
+    let mut last = -1.0;
     for _ in 0..told {
         let news = client.notification("notifications/progress")["params"].take();
         assert_eq!(&news["progressToken"], token, "{news}");

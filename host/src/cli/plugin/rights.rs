@@ -207,7 +207,12 @@ impl SettingsFile {
         let shown = section.to_string();
         let plugins = self.plugins()?;
         match plugins.get_mut(name).and_then(Item::as_table_like_mut) {
-            Some(written) => rewrite(written, section),
+            Some(written) => {
+                rewrite(written, section);
+                if let Some(written) = plugins.get_mut(name).and_then(Item::as_table_mut) {
+                    written.sort_values_by(|one, _, other, _| rank(one).cmp(&rank(other)));
+                }
+            }
             None => _ = plugins.insert(name, Item::Table(section)),
         }
         self.save()?;
@@ -246,11 +251,15 @@ impl SettingsFile {
 /// How the keys of a section follow each other: what it is about, then what it gives.
 const ORDER: [&str; 6] = ["sha256", "definitions", "enabled", "shell", "files", "http"];
 
+fn rank(key: &str) -> usize {
+    ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len())
+}
+
 fn table(section: &PluginSection) -> Table {
     fn edited(table: toml::Table) -> Table {
         let mut lines = Table::new();
         let mut entries: Vec<_> = table.into_iter().collect();
-        entries.sort_by_key(|(key, _)| ORDER.iter().position(|known| known == key));
+        entries.sort_by_key(|(key, _)| rank(key));
         for (key, value) in entries {
             match value {
                 toml::Value::Table(below) if below.is_empty() => {}

@@ -5,8 +5,8 @@
 use serde::Deserialize;
 use std::hint::black_box;
 use std::time::Duration;
-use toolcrib_sdk::bindings::toolcrib::plugin::{events, files, panes, shell};
-use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Pane, Result, Risk, Tool, notice, schemars};
+use toolcrib_sdk::bindings::toolcrib::plugin::{events, files, shell};
+use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Risk, Tool, notice, schemars};
 
 struct Hostile;
 
@@ -59,9 +59,6 @@ enum How {
     UseWasi,
     RunCommand,
     RunAndSplit,
-    RunInPane,
-    LookAtPane,
-    TypeIntoPane,
     ExtremeNumbers,
     Remember,
     FillMemory,
@@ -179,7 +176,6 @@ fn misbehave(Input { how, text, number }: Input) -> String {
         How::UseWasi => use_wasi(&text),
         How::RunCommand => run(&text, shell::Wait::UntilExit),
         How::RunAndSplit => run_and_split(&text),
-        How::RunInPane | How::LookAtPane | How::TypeIntoPane => use_pane(&how, text),
         How::ExtremeNumbers => extreme_numbers(&text),
         How::Remember => remember(),
         How::FillMemory => {
@@ -236,37 +232,6 @@ fn run_and_split(text: &str) -> String {
         Ok(shell::Outcome::Finished(done)) => format!("out: {}err: {}", done.stdout.text, done.stderr.text),
         Ok(shell::Outcome::Dispatched(pane)) => pane,
         Err(failure) => failure.kind,
-    }
-}
-
-/// Runs a command in the shared pane, looks at it, or types into it; returns what it got, or how it was refused.
-fn use_pane(how: &How, text: String) -> String {
-    let shared = Pane { session: None, pane: Some("shared".into()), target: None };
-    let refused = |failure: toolcrib_sdk::bindings::toolcrib::plugin::types::Failure| {
-        format!("{}: {}; {}", failure.kind, failure.message, failure.hint.unwrap_or_default())
-    };
-    match how {
-        How::LookAtPane => {
-            let view = panes::View {
-                start: None,
-                end: None,
-                join_wrapped_lines: false,
-                preserve_trailing_spaces: false,
-                include_escape_sequences: false,
-                escape_non_printable: false,
-                include_alternate_screen: false,
-            };
-            panes::capture(&shared, &view, 0).map_or_else(refused, |screen| screen.text)
-        }
-        How::TypeIntoPane => {
-            let input = panes::Input { literal_text: Some(text), keys: Vec::new(), enter: true };
-            panes::send(&shared, &input, 0, &declaration()).map_or_else(refused, |place| place.pane)
-        }
-        _ => {
-            let command = shell::Command::new(&text, &declaration());
-            command.in_pane(&shared);
-            command.run().map_or_else(refused, |_| "it ran".into())
-        }
     }
 }
 
