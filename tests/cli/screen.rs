@@ -104,11 +104,10 @@ fn a_plugin_that_counts_has_a_bar_with_its_own_numbers() {
         skip!("tmux is not installed");
     }
     let terminal = with_hostile();
-    terminal.run("trap : INT\n$toolcrib call hostile how=count number=50000");
+    terminal.run("$toolcrib call hostile how=count number=3000");
     let screen = terminal.shows("3/5");
     assert!(screen.contains("█") && screen.contains("3/5 pages"), "{screen}");
-    terminal.press(&["C-c"]);
-    assert_eq!(terminal.ended(), 130);
+    assert_eq!(terminal.ended(), 0);
     assert!(!terminal.screen().contains("3/5"), "{}", terminal.screen());
 }
 
