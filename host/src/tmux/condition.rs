@@ -131,14 +131,17 @@ impl Condition {
         LOOKING_BACK.contains(&self.mode.as_str())
     }
 
-    /// Somebody may have begun a line that a command must not be typed behind. Before the prompt is settled, the cursor tells nothing.
-    /// Who came may have typed in the same second, and seconds are all that there is to compare.
-    pub(super) fn may_have_line(&self, is_settled: bool) -> bool {
+    /// The cursor is not where it was at the last empty prompt.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        matches!(&self.prompt, Prompt::Was { cursor, .. } if *cursor != self.cursor)
+    }
+
+    /// Somebody may have begun a line that a command must not be typed behind. Who came may have typed in the same second, and seconds are
+    /// all that there is to compare.
+    pub(super) fn may_have_line(&self) -> bool {
         match &self.prompt {
             Prompt::Fresh => self.active.is_some(),
-            Prompt::Was { cursor, time } => {
-                is_settled && *cursor != self.cursor || self.active.is_some_and(|active| active >= *time)
-            }
+            Prompt::Was { time, .. } => self.is_elsewhere() || self.active.is_some_and(|active| active >= *time),
             Prompt::Touched => true,
         }
     }

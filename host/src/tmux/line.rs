@@ -30,13 +30,8 @@ const TOLD_CHARS: usize = 200;
 
 impl Pane {
     /// Empties the line at the prompt where something may stand in it; returns what is to be said of that.
-    pub(super) async fn empty_line(
-        &self,
-        condition: &Condition,
-        is_settled: bool,
-        deadline: Instant,
-    ) -> Result<Option<String>, Failure> {
-        let is_doubtful = condition.may_have_line(is_settled);
+    pub(super) async fn empty_line(&self, condition: &Condition, deadline: Instant) -> Result<Option<String>, Failure> {
+        let is_doubtful = condition.may_have_line();
         if !is_doubtful && !condition.alternate {
             return Ok(None);
         }
@@ -115,9 +110,10 @@ pub(super) async fn settle(
 ) {
     if output.until_quiet(PROMPT, QUIET).await {
         let record = Prompt::record(number, began);
-        // Keys that were sent while the command ran may stand in the line by now.
-        let is_untouched = format!("#{{!=:#{{{}}},{}}}", Prompt::OPTION, Prompt::TOUCHED);
-        let line = format!("if-shell -F -t %{number} '{is_untouched}' {}", super::control::quoted(record));
+        // Keys that were sent while the command ran may stand in the line by now; behind an empty prompt nothing is under the cursor.
+        let is_empty =
+            format!("#{{&&:#{{!=:#{{{}}},{}}},#{{==:#{{cursor_character}}, }}}}", Prompt::OPTION, Prompt::TOUCHED);
+        let line = format!("if-shell -F -t %{number} '{is_empty}' {}", super::control::quoted(record));
         let _ = session.client.run_nested(&line).await;
     }
     is_settled.store(true, Ordering::Release);

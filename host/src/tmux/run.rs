@@ -31,6 +31,8 @@ const TURN: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long a pane may take to change what it runs, while its shell is not there.
 const A_MOMENT: Duration = Duration::from_millis(5);
+/// How often a prompt is looked for that comes at any moment.
+const PROMPT_COMES: Duration = Duration::from_millis(1);
 /// How long a shell may take to begin with what was typed, whatever the wait is; a new one first reads its start-up files.
 const BEGIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10);
 /// How long a shell that has opened the file of a command may take to tell so.
@@ -158,7 +160,7 @@ impl Pane {
         let (session, number) = (&self.session, self.number);
         let script = |leaves_alternate| wrapper::script(command.text(), &hold.nonce, files, leaves_alternate);
         let (sign, set, plain) = (hold.sign(), hold.set(command.text()), script(false));
-        let condition = loop {
+        let mut condition = loop {
             let condition = session.stage(number, set.clone(), &plain, files).await?;
             if condition.is_held_by(&sign) {
                 if !condition.is_starting() || Instant::now() > deadline {
@@ -171,12 +173,19 @@ impl Pane {
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         };
+        // The prompt behind the last command may not be there yet.
+        let mut is_settled = turn.is_settled.load(Ordering::Acquire);
+        while !is_settled && condition.is_elsewhere() && Instant::now() < deadline {
+            tokio::time::sleep(PROMPT_COMES).await;
+            is_settled = turn.is_settled.load(Ordering::Acquire);
+            condition = session.condition(number).await?;
+        }
         condition.check_ready(self)?;
         unmoved(self, &condition, command)?;
         if condition.looks_back() {
             session.client.run(&format!("send-keys -X -t %{number} cancel")).await?;
         }
-        let discarded = self.empty_line(&condition, turn.is_settled.load(Ordering::Acquire), deadline).await?;
+        let discarded = self.empty_line(&condition, deadline).await?;
         if condition.alternate {
             session.stage(number, set, &script(true), files).await?;
         }
