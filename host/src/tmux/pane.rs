@@ -167,8 +167,9 @@ impl Tmux {
     async fn by_id(&self, number: u32, generation: Option<&str>) -> Result<Pane, Failure> {
         let home = &self.home().await?.session;
         let (session, ..) = self.session(home, true).await?;
+        let target = generation.map_or_else(|| format!("%{number}"), |of| format!("%{number}@{of}"));
         let missing = || {
-            Failure::failed(format!("there is no pane `%{number}` of this agent on this tmux server"))
+            Failure::failed(format!("there is no pane `{target}`"))
                 .hint("omit `target` for the shared pane, or make one with tmux-create-pane")
         };
         if generation.is_some_and(|generation| generation != session.generation) {
