@@ -56,13 +56,13 @@ fn a_plugin_that_shows_one_tool_and_defines_another_is_refused() {
 
 #[test]
 fn what_a_plugin_said_when_it_was_allowed_holds_also_where_nothing_is_cached() {
-    let plugin = liar(&script("Said at"), &["turncoat"]);
-    let host = Preparation::new().component("turncoat", &plugin);
-    let mut siege = host.allowing("turncoat").begin();
+    let mut siege = Preparation::new().component("turncoat", &liar(&script("Said at"), &["turncoat"])).begin();
     assert_eq!(siege.call("turncoat", json!({}))["result"], "turncoat");
-    std::fs::remove_dir_all(siege.program.path("state/toolcrib/code")).expect("a cache");
-    assert_eq!(siege.call("turncoat", json!({}))["result"], "turncoat", "what is loaded stays");
     let plugins = siege.program.path("plugins").display().to_string();
+    let allowed = siege.program.run(&["plugin", "allow", &format!("{plugins}/turncoat.wasm")]);
+    assert!(allowed.status.success(), "{}", String::from_utf8_lossy(&allowed.stderr));
+    assert_eq!(siege.program.call(&["--plugins", &plugins, "turncoat"]).1["result"], "turncoat");
+    std::fs::remove_dir_all(siege.program.path("state/toolcrib/code")).expect("a cache");
     for _ in 0..2 {
         let (code, envelope) = siege.program.call(&["--plugins", &plugins, "turncoat"]);
         assert_eq!((code, &envelope["error"]["kind"]), (10, &json!("unavailable")), "{envelope}");

@@ -329,11 +329,12 @@ async fn no_built_in_tool_refuses_a_null_for_an_optional_argument() {
 
 #[test]
 fn a_third_party_tool_takes_null_for_what_has_a_default() {
-    let program = Program::new();
+    // A plugin that can use panes is offered where there are some.
+    let program = Program::with_panes();
     program
         .write("data/toolcrib/plugins/hostile.wasm", std::fs::read(guest("hostile")).expect("a guest that was built"));
     let file = program.path("data/toolcrib/plugins/hostile.wasm").display().to_string();
-    let allowed = program.run(&["plugin", "allow", &file, "--shell", "--read", ".", "--write", "."]);
+    let allowed = program.run(&["plugin", "allow", &file, "--pane", "--read", ".", "--write", "."]);
     assert_eq!(allowed.status.code(), Some(0), "{}", text(&allowed.stderr));
     let tool = strict_tools(&program).into_iter().find(|tool| tool["name"] == "hostile").expect("a tool");
     let written = all_required(&tool, &json!({ "how": "notice" }));

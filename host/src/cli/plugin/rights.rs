@@ -247,7 +247,6 @@ impl SettingsFile {
     }
 }
 
-/// The section as it is written: one line a key, `files.read = …` for what lies deeper.
 /// How the keys of a section follow each other: what it is about, then what it gives.
 const ORDER: [&str; 6] = ["sha256", "definitions", "enabled", "shell", "files", "http"];
 
@@ -255,6 +254,7 @@ fn rank(key: &str) -> usize {
     ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len())
 }
 
+/// The section as it is written: one line a key, `files.read = …` for what lies deeper.
 fn table(section: &PluginSection) -> Table {
     fn edited(table: toml::Table) -> Table {
         let mut lines = Table::new();
