@@ -8,6 +8,7 @@ pub(crate) struct Scanner {
     end: Vec<u8>,
     held: Vec<u8>,
     process: Option<u32>,
+    goes_on: bool,
     state: State,
     breaks: Breaks,
 }
@@ -39,7 +40,7 @@ const STATUS_DIGITS: usize = 3;
 impl Scanner {
     pub(crate) fn new(nonce: &str, breaks: Breaks) -> Self {
         let (begin, end) = (format!("\x1b]133;C;{nonce}").into_bytes(), format!(";{nonce}\x07").into_bytes());
-        Self { begin, end, held: Vec::new(), process: None, state: State::Before, breaks }
+        Self { begin, end, held: Vec::new(), process: None, goes_on: false, state: State::Before, breaks }
     }
 
     /// The process that printed the first mark, where it told.
@@ -49,6 +50,11 @@ impl Scanner {
 
     pub(crate) fn state(&self) -> State {
         self.state
+    }
+
+    /// Something came behind the mark of the end, together with it.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     /// Takes a piece of the pane's output and returns what is certain to be the command's.
@@ -89,6 +95,7 @@ impl Scanner {
             match self.end_at(place) {
                 Mark::Is(status) => {
                     let output = self.plain(&self.held[..place]);
+                    self.goes_on = !self.held.ends_with(&self.end);
                     self.held.clear();
                     self.state = State::Ended(status);
                     return output;
@@ -172,6 +179,11 @@ mod tests {
         let stream =
             b"$ . w\r\n\x1b]133;C;n0\x07\x1b]133;C;n1\x07a\r\nb\x1b[1m\r\r\n\x1b]133;D;0;n2\x07\x1b]133;D;42;n1\x07$ ";
         assert_eq!(scan(&[stream]), (b"a\nb\x1b[1m\r\n\x1b]133;D;0;n2\x07".to_vec(), State::Ended(42)));
+        for (behind, expected) in [("", false), ("$ ", true)] {
+            let mut scanner = Scanner::new("n1", Breaks::Doubled);
+            scanner.push(format!("\x1b]133;C;n1\x07a\x1b]133;D;0;n1\x07{behind}").as_bytes());
+            assert_eq!(scanner.goes_on(), expected, "`{behind}`");
+        }
     }
 
     #[test]

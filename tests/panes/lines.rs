@@ -72,6 +72,9 @@ fn a_line_that_a_macro_wrote_is_told_and_never_run() {
     let Some(mut crib) = crib_with("bash") else { return };
     assert_eq!(crib.run(r#"bind '"\C-x\C-x": "true; touch F\C-a"'"#).0, 0);
     begin_line(&crib, &["C-x", "C-x"], "touch F");
+    // The command that bound it shows the same text.
+    let under = || crib.program.tmux(&["display-message", "-p", "-t", SHARED, "#{cursor_character}"]);
+    eventually("the cursor is at its beginning", || under() == "t\n");
     assert_not_run(&mut crib, "a macro");
 }
 

@@ -99,16 +99,17 @@ impl Prompt {
     }
 }
 
-/// Waits for the prompt behind a command that began at that time, and keeps where the cursor is then. Ends early when the next command
-/// comes.
+/// Waits for the prompt behind a command that began at that time, or for its rest, and keeps where the cursor is then. Ends early when the
+/// next command comes.
 pub(super) async fn settle(
     session: Arc<Session>,
     number: u32,
-    mut output: Output,
+    (mut output, has_begun): (Output, bool),
     began: u64,
     is_settled: Arc<AtomicBool>,
 ) {
-    if output.until_quiet(PROMPT, QUIET).await {
+    let first = if has_begun { QUIET } else { PROMPT };
+    if output.until_quiet(first, QUIET).await {
         let record = Prompt::record(number, began);
         // Keys that were sent while the command ran may stand in the line by now; behind an empty prompt nothing is under the cursor.
         let is_empty =

@@ -415,9 +415,9 @@ impl Following {
 
     /// Gives the pane free; when its prompt has come, its place is kept for the next command.
     fn end(self, session: Arc<Session>, number: u32) {
-        let Self { output, began, mut turn, .. } = self;
+        let Self { output, began, scanner, mut turn, .. } = self;
         turn.is_settled = Arc::default();
-        tokio::spawn(settle(session, number, output, began, turn.is_settled.clone()));
+        tokio::spawn(settle(session, number, (output, scanner.goes_on()), began, turn.is_settled.clone()));
     }
 
     /// Takes the text from a line that the shell may read at any time; false when it has begun with it by then.
