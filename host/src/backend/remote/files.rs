@@ -26,14 +26,15 @@ resolve() {
                 r=$known
                 break
             fi
-            seen=$r known=
-            r=$(cd -P -- "$r" 2>/dev/null && pwd -P && echo x) || break
-            r=${r%?x}
+            # One that nobody here may enter keeps its name.
+            seen=$r known=$r
+            found=$(cd -P -- "$r" 2>/dev/null && pwd -P && echo x) || break
+            r=${found%?x}
             known=$r
             break
         elif [ -L "$r" ] && [ -e "$r" ]; then
-            r=$(readlink -f -- "$r" && echo x) || break
-            r=${r%?x}
+            found=$(readlink -f -- "$r" && echo x) || break
+            r=${found%?x}
             break
         elif [ -e "$r" ] || [ -L "$r" ]; then
             rest=/${r##*/}$rest
