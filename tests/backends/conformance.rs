@@ -741,8 +741,9 @@ fn panes_of_ones_own(rig: &mut Rig) {
     let said = rig.failure("run_shell", arguments);
     assert!(said.starts_with("execution_failed: "), "{said}");
     assert_eq!(rig.output("echo $kept"), "shared\n");
-    let said = rig.failure("tmux-kill-pane", declared(json!({ "pane": "shared" })));
-    assert!(said.starts_with("denied: "), "{said}");
+    // The shared pane stays, with a new shell.
+    assert_eq!(rig.result("tmux-kill-pane", declared(json!({ "pane": "shared" })))["pane"], "shared");
+    assert_eq!(rig.output("echo \"[$kept]\""), "[]\n");
 }
 
 fn dispatch(rig: &mut Rig) {
