@@ -4,7 +4,7 @@
 
 use crate::exec::command;
 use serde_json::json;
-use toolcrib_tests::{Preparation, eventually};
+use toolcrib_tests::{Preparation, Program, eventually};
 
 /// The only pane of a new server.
 const PANE: &str = "%0";
@@ -30,4 +30,24 @@ fn a_begun_line_never_runs_with_the_next_command() {
         assert_eq!(siege.call("run_shell", command("clear"))["result"]["exit_code"], json!(0));
     }
     siege.lift();
+}
+
+/// A process that makes one call is gone before it could see the prompt behind it.
+#[test]
+fn a_begun_line_never_runs_with_the_command_of_another_process() {
+    let program = Program::with_panes();
+    let alone = || program.call(&["--yes", "run_shell", &command("echo alone").to_string()]).1;
+    assert_eq!(alone()["result"]["stdout"], "alone\n");
+    for keys in [&[][..], &["C-a"], &["Escape"]] {
+        let shown = || program.tmux(&["capture-pane", "-p", "-t", PANE]);
+        eventually("the prompt is there", || shown().trim_end().ends_with(['#', '$']));
+        for key in ["true; touch ran #"].iter().chain(keys) {
+            let _ = program.tmux(&["send-keys", "-t", PANE, key]);
+        }
+        eventually("it stands there", || shown().trim_end().contains("touch ran"));
+        let answer = alone();
+        assert_eq!(answer["result"]["stdout"], "alone\n", "{keys:?}: {answer}");
+        assert!(!program.path("work/ran").exists(), "{keys:?}: the line ran");
+        let _ = program.call(&["--yes", "run_shell", &command("clear").to_string()]);
+    }
 }

@@ -93,6 +93,11 @@ impl Prompt {
         format!("set-option -F -p -t %{number} {} '{} {time}'", Self::OPTION, Self::CURSOR)
     }
 
+    /// What keeps a cursor that was seen at an empty prompt.
+    pub(super) fn keep(number: u32, cursor: &str, time: u64) -> String {
+        format!("set-option -p -t %{number} {} {}", Self::OPTION, super::control::quoted(format!("{cursor} {time}")))
+    }
+
     /// What marks that keys were sent.
     pub(super) fn touch(number: u32) -> String {
         format!("set-option -p -t %{number} {} {}", Self::OPTION, Self::TOUCHED)

@@ -3,7 +3,7 @@
 //! What a shell does that gives no mark any more is asked in `look.rs`.
 
 use super::client::{Output, Said};
-use super::condition::{self, Condition};
+use super::condition::{self, Condition, Prompt};
 use super::control::quoted;
 use super::hold::Hold;
 use super::line::settle;
@@ -206,7 +206,7 @@ impl Pane {
         let scanner = Scanner::new(&hold.nonce, Breaks::Doubled);
         let line = format!("send-keys -t %{number} -l -- {}", quoted(wrapper::line(&files)));
         // Enter is CR, which is no end of a line where the terminal leaves it as it is (`stty raw`).
-        let typed = [line, format!("send-keys -t %{number} C-j")];
+        let enter = format!("send-keys -t %{number} C-j");
         session.unfinished.forget(number);
         let mut look_after = tokio::time::interval_at(Instant::now() + LOOK_AFTER, LOOK_AFTER);
         look_after.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -218,7 +218,13 @@ impl Pane {
         let shown = self.shown();
         let mut run =
             Run { session, number, shown, following: Some(following), is_interrupted: AtomicBool::new(false) };
-        run.session.client.run_all(typed).await?;
+        if condition.prompt == Prompt::Fresh {
+            // Who comes when this process is gone, which may not see the next prompt, knows where an empty one was.
+            let keep = Prompt::keep(number, &condition.cursor, condition.now);
+            run.session.client.run_all([keep, line, enter]).await?;
+        } else {
+            run.session.client.run_all([line, enter]).await?;
+        }
         if let Ok(begun) = tokio::time::timeout(patience, run.begun()).await {
             let process = run.following.as_ref().and_then(|following| following.scanner.process());
             run.session.keep_process(number, process);
