@@ -14,8 +14,7 @@ fn a_begun_line_never_runs_with_the_next_command() {
     let mut siege = Preparation::new().in_panes().begin();
     for keys in [&[][..], &["C-a"], &["Escape"], &["M-1"], &["C-x"], &["C-q"], &["C-r"]] {
         let record = || siege.program.tmux(&["show-options", "-pqv", "-t", PANE, "@toolcrib_prompt"]);
-        let column = || siege.program.tmux(&["display-message", "-p", "-t", PANE, "#{cursor_x}:"]);
-        eventually("the prompt is settled", || record().starts_with(column().trim()));
+        eventually("the prompt is settled", || !record().trim().is_empty());
         for key in ["true; touch ran #"].iter().chain(keys) {
             let _ = siege.program.tmux(&["send-keys", "-t", PANE, key]);
         }
@@ -27,6 +26,8 @@ fn a_begun_line_never_runs_with_the_next_command() {
         // A search shows something else in its place.
         let said = format!("{}{}", answer["notices"], answer["result"]["notices"]);
         assert!(said.contains("an unfinished line in the pane was discarded"), "{keys:?}: {said}");
+        // The next round waits for a record of its own.
+        let _ = siege.program.tmux(&["set-option", "-pu", "-t", PANE, "@toolcrib_prompt"]);
         assert_eq!(siege.call("run_shell", command("clear"))["result"]["exit_code"], json!(0));
     }
     siege.lift();
