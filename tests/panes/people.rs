@@ -14,13 +14,17 @@ pub(crate) struct Person {
 
 impl Person {
     pub(crate) fn attached_to(program: &Program) -> Self {
+        Self::attached_with(program, "120")
+    }
+
+    fn attached_with(program: &Program, columns: &str) -> Self {
         let person = Self { socket: program.path("person").display().to_string() };
         let attach = format!(
             "exec tmux -S {} attach -t ={}",
             program.path("state/toolcrib/tmux/socket").display(),
             program.session()
         );
-        person.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "person", "-x", "120", "-y", "40", &attach]);
+        person.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "person", "-x", columns, "-y", "40", &attach]);
         eventually("the person is attached", || {
             program.tmux(&["list-clients", "-F", "#{client_control_mode}"]).lines().any(|mode| mode == "0")
         });
@@ -122,6 +126,44 @@ fn while_a_person_types_no_command_is_typed_between() {
     let answer = once_quiet(&mut crib, "echo mine");
     assert_eq!(answer["result"]["stdout"], "mine\n", "{answer}");
     assert!(crib.shows("half"), "{}", crib.screen());
+}
+
+#[test]
+fn on_a_narrow_terminal_the_typed_line_goes_with_all_its_rows_and_nothing_else_does() {
+    let mut crib = Crib::with(&["tmux.default_shell=\"/bin/bash\""]);
+    crib.run("PS1='somebody@somewhere:~/a/directory/of/theirs> '");
+    let person = Person::attached_with(&crib.program, "80");
+    for word in ["one", "two", "three"] {
+        let answer = once_quiet(&mut crib, &format!("echo {word} a; echo {word} b"));
+        assert_eq!(answer["result"]["exit_code"], 0, "{answer}");
+        eventually("it is drawn, with the prompt behind it", || {
+            person
+                .sees()
+                .lines()
+                .filter(|line| !line.is_empty())
+                .rev()
+                .nth(1)
+                .is_some_and(|line| line.ends_with("theirs>"))
+        });
+    }
+    let seen = person.sees();
+    for word in ["one", "two", "three"] {
+        assert!(seen.contains(&format!("$ echo {word} a; echo {word} b\n{word} a\n{word} b\n")), "{seen}");
+    }
+    assert!(!seen.contains("/t-") && !seen.contains("\\."), "{seen}");
+}
+
+#[test]
+fn the_first_look_at_a_new_pane_shows_the_command_and_no_line_of_ours() {
+    for startup in ["", "sleep 0.4\n", "sleep 1.5\n", "PS1=\n"] {
+        let program = Program::with_panes();
+        program.write("home/.bashrc", startup);
+        let mut crib = Crib::on(program, &["tmux.default_shell=\"/bin/bash\""]);
+        assert_eq!(crib.run("echo first").1, "first\n");
+        let shown = crib.result("capture-pane", json!({ "start": "-" }));
+        let shown = shown.as_str().expect("text");
+        assert!(shown.contains("$ echo first\nfirst\n") && !shown.contains("/t-"), "{startup:?}: {shown}");
+    }
 }
 
 /// Output reaches whoever watches while the command runs.

@@ -4,6 +4,7 @@ use super::client::Said;
 use super::control::quoted;
 use super::pane::Pane;
 use super::server::FIELD;
+use super::wrapper::Trace;
 use super::{GONE, Session};
 use crate::envelope::{Failure, Kind};
 
@@ -29,6 +30,8 @@ pub(super) struct Condition {
     pub(super) directory: String,
     /// Where the cursor stands.
     pub(super) cursor: String,
+    /// Columns of the pane.
+    width: usize,
     /// Where it stood at the last prompt that was known to be empty, and when a line was typed there.
     pub(super) prompt: Prompt,
     /// When a person last typed at the session, and when one last typed or came; both in seconds since 1970, as the present is.
@@ -75,6 +78,7 @@ impl Condition {
             "#{alternate_on}",
             "#{pane_pid}",
             Prompt::CURSOR,
+            "#{pane_width}",
             &format!("#{{{}}}", Prompt::OPTION),
             "#{@toolcrib_holder}",
         ];
@@ -90,7 +94,7 @@ impl Condition {
     /// From what the server said.
     pub(super) fn read(number: u32, [condition, program, directory, people]: [Said; 4]) -> Result<Self, Failure> {
         // What stands last may hold anything; other such text has an answer of its own.
-        let mut fields = condition.text.splitn(8, FIELD).map(str::to_owned);
+        let mut fields = condition.text.splitn(9, FIELD).map(str::to_owned);
         let mut field = || fields.next().unwrap_or_default();
         // Asked for a pane that is gone, the server says nothing, or speaks of another one; a dead one may stay on the screen.
         let is_there = field() == format!("%{number}") && field() == "0";
@@ -98,13 +102,14 @@ impl Condition {
             return Err(Failure::failed(GONE));
         }
         let (mode, alternate, pid, cursor) = (field(), field() == "1", field(), field());
+        let width = field().parse().unwrap_or_default();
         let (prompt, holder) = (Prompt::read(&field()), field());
         let people_active: Vec<(u64, u64)> = people.text.lines().filter_map(person).collect();
         let active = people_active.iter().map(|(_, active)| *active).max();
         // To attach is not to type.
         let typed = people_active.iter().filter(|(came, active)| came != active).map(|(_, active)| *active).max();
         let (program, directory, now) = (program.text, directory.text, people.time);
-        Ok(Self { holder, mode, alternate, program, pid, directory, cursor, prompt, typed, active, now })
+        Ok(Self { holder, mode, alternate, program, pid, directory, cursor, width, prompt, typed, active, now })
     }
 
     pub(super) fn is_held_by(&self, sign: &str) -> bool {
@@ -124,6 +129,27 @@ impl Condition {
     /// Its shell is not there yet.
     pub(super) fn is_starting(&self) -> bool {
         self.program == STARTING
+    }
+
+    /// Nothing was typed into it yet, and its shell has shown no prompt: what is typed now is echoed where it falls, and once more behind the
+    /// prompt.
+    pub(super) fn has_no_prompt(&self) -> bool {
+        self.prompt == Prompt::Fresh && self.column() == Some(0)
+    }
+
+    /// What a line of so many characters takes on the screen. Where it begins is known while the cursor stands at an empty prompt; else the
+    /// least is taken, as one row more would be of what a command printed.
+    pub(super) fn trace(&self, chars: usize) -> Trace {
+        if self.has_no_prompt() {
+            return Trace::Screen;
+        }
+        let is_at_prompt = self.prompt != Prompt::Touched && !self.is_elsewhere() && !self.alternate;
+        let column = self.column().filter(|_| is_at_prompt && self.width > 0);
+        Trace::Rows(column.map_or(1, |column| (column + chars).div_ceil(self.width)))
+    }
+
+    fn column(&self) -> Option<usize> {
+        self.cursor.split(':').next()?.parse().ok()
     }
 
     /// It shows what was printed before; there, keys are the mode's commands.

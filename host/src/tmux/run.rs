@@ -10,7 +10,7 @@ use super::line::settle;
 use super::look::Doing;
 use super::pane::Pane;
 use super::server::FIELD;
-use super::wrapper::{self, Files};
+use super::wrapper::{self, Cleaning, Files};
 use super::{Session, Turn};
 use crate::backend::Backend;
 use crate::envelope::{Failure, Kind, duration};
@@ -33,6 +33,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 const A_MOMENT: Duration = Duration::from_millis(5);
 /// How often a prompt is looked for that comes at any moment.
 const PROMPT_COMES: Duration = Duration::from_millis(1);
+/// How long a new shell may take to show its first prompt before a line is typed all the same: start-up files are slow, and prompts may be empty.
+const FIRST_PROMPT: Duration = Duration::from_secs(1);
 /// How long a shell may take to begin with what was typed, whatever the wait is; a new one first reads its start-up files.
 const BEGIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10);
 /// How long a shell that has opened the file of a command may take to tell so.
@@ -158,12 +160,15 @@ impl Pane {
         patience: Duration,
     ) -> Result<(Condition, Option<String>), Failure> {
         let (session, number) = (&self.session, self.number);
-        let script = |leaves_alternate| wrapper::script(command.text(), &hold.nonce, files, leaves_alternate);
-        let (sign, set, plain) = (hold.sign(), hold.set(command.text()), script(false));
+        let script = |cleaning| wrapper::script(command.text(), &hold.nonce, files, cleaning);
+        let (sign, set, plain) = (hold.sign(), hold.set(command.text()), script(Cleaning::PLAIN));
+        let first_prompt = Instant::now() + FIRST_PROMPT;
         let mut condition = loop {
             let condition = session.stage(number, set.clone(), &plain, files).await?;
             if condition.is_held_by(&sign) {
-                if !condition.is_starting() || Instant::now() > deadline {
+                let now = Instant::now();
+                let is_early = condition.is_starting() || condition.has_no_prompt() && now < first_prompt;
+                if !is_early || now > deadline {
                     break condition;
                 }
                 tokio::time::sleep(A_MOMENT).await;
@@ -186,8 +191,10 @@ impl Pane {
             session.client.run(&format!("send-keys -X -t %{number} cancel")).await?;
         }
         let discarded = self.empty_line(&condition, deadline).await?;
-        if condition.alternate {
-            session.stage(number, set, &script(true), files).await?;
+        let trace = condition.trace(wrapper::line(files).chars().count());
+        let cleaning = Cleaning { trace, leaves_alternate: condition.alternate };
+        if cleaning != Cleaning::PLAIN {
+            session.stage(number, set, &script(cleaning), files).await?;
         }
         Ok((condition, discarded))
     }

@@ -21,6 +21,39 @@ pub(super) struct Files {
     pub(super) library: String,
 }
 
+/// What the typed line left on the screen, to be taken off it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Trace {
+    /// The rows above the cursor.
+    Rows(usize),
+    /// It may stand anywhere on a screen that showed no prompt yet.
+    Screen,
+}
+
+/// What is done to the screen before a command's own output.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cleaning {
+    pub(super) trace: Trace,
+    /// A program died in the alternate screen and left it so.
+    pub(super) leaves_alternate: bool,
+}
+
+impl Cleaning {
+    /// As most commands need it.
+    pub(super) const PLAIN: Self = Self { trace: Trace::Rows(1), leaves_alternate: false };
+
+    /// As the terminal takes it.
+    fn sequences(self) -> String {
+        let leave = if self.leaves_alternate { "\x1b[?1049l" } else { "" };
+        let clean = match self.trace {
+            Trace::Rows(rows) => "\x1b[A\x1b[2K".repeat(rows),
+            // What is cleared may be kept in the history, so that goes as well.
+            Trace::Screen => "\x1b[H\x1b[J\x1b[3J".into(),
+        };
+        format!("{leave}{clean}")
+    }
+}
+
 /// Builds the file that is sourced. Any POSIX shell reads it: what differs between shells is in the library.
 ///
 /// The whole file is one compound command, the user's command a quoted word in it. A shell has to read it to its end before it runs any
@@ -30,10 +63,9 @@ pub(super) struct Files {
 /// An interrupt makes shells give up all that they source. Then the next prompt tells the end, by a hook that is there for as long as the
 /// command runs; no trap is set, so the user's own stay what they are. Tracing (`set -x`) ends with the command, or it would show the
 /// wrapper.
-pub(super) fn script(command: &str, nonce: &str, files: &Files, leaves_alternate: bool) -> String {
+pub(super) fn script(command: &str, nonce: &str, files: &Files, cleaning: Cleaning) -> String {
     let [script, library, shown, command] = [files.script.as_str(), &files.library, &shown(command), command].map(word);
-    // What a program that died in the alternate screen did not do itself.
-    let leave = if leaves_alternate { "\x1b[?1049l" } else { "" };
+    let clean = cleaning.sequences();
     format!(
         "case ${{__toolcrib_n-}} in\n\
          {nonce}.) ;;\n\
@@ -43,7 +75,7 @@ pub(super) fn script(command: &str, nonce: &str, files: &Files, leaves_alternate
          *)\n\
          __toolcrib_n=\n\
          case ${{__toolcrib_l-}} in {library}$$) ;; *) \\. {library} ;; esac\n\
-         __toolcrib_a {nonce} '{leave}' {shown} && __toolcrib_n={nonce}\n\
+         __toolcrib_a {nonce} '{clean}' {shown} && __toolcrib_n={nonce}\n\
          case $__toolcrib_n in\n\
          {nonce})\n\
          $__toolcrib_c . {script}\n\
@@ -84,7 +116,7 @@ pub(super) fn library_name() -> &'static str {
 const COMMON: &str = r#"__toolcrib_a() {
     __toolcrib_k=$1
     __toolcrib_h
-    __toolcrib_p '%s\r\033[A\033[2K\033[2m%s\033[0m\n\033]133;C;%s\007' "$2" "$3" "$1;$$"
+    __toolcrib_p '%s\r\033[2m%s\033[0m\n\033]133;C;%s\007' "$2" "$3" "$1;$$"
 }
 __toolcrib_z() {
     __toolcrib_p '\033]133;D;%s;%s\007' "$__toolcrib_s" "$__toolcrib_k"
@@ -202,7 +234,7 @@ mod tests {
         for shell in ["bash", "sh"] {
             let directory = tempfile::tempdir().expect("a directory");
             let command = "touch ran\ntouch ran-too # and what else it is to do";
-            let whole = script(command, "0af9", &files(directory.path()), false);
+            let whole = script(command, "0af9", &files(directory.path()), Cleaning::PLAIN);
             for end in (0..whole.len() - 1).step_by(if shell == "sh" { 13 } else { 97 }) {
                 let printed = source(shell, &whole[..end], directory.path());
                 assert!(!printed.contains("133;C"), "{shell}, {end}: {printed}");
@@ -218,7 +250,7 @@ mod tests {
     #[test]
     fn a_command_without_its_first_mark_cannot_be_reached() {
         let directory = tempfile::tempdir().expect("a directory");
-        let whole = script("touch ran", "0af9", &files(directory.path()), false);
+        let whole = script("touch ran", "0af9", &files(directory.path()), Cleaning::PLAIN);
         for before in ["command() { return 1; }; builtin() { return 1; }\n", "exec 1>&-\n"] {
             for shell in ["bash", "sh"] {
                 source(shell, &format!("{before}{whole}"), directory.path());
