@@ -4,6 +4,7 @@
 use crate::crib::{Crib, command};
 use serde_json::json;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use toolcrib_tests::{Program, eventually};
 
@@ -13,12 +14,19 @@ pub(crate) struct Person {
 }
 
 impl Person {
+    /// With a server of its own: one that was ended may take a moment to let go of its socket.
+    fn beside(program: &Program) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("person{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        Self { socket: program.path(&name).display().to_string() }
+    }
+
     pub(crate) fn attached_to(program: &Program) -> Self {
         Self::attached_with(program, "120")
     }
 
     fn attached_with(program: &Program, columns: &str) -> Self {
-        let person = Self { socket: program.path("person").display().to_string() };
+        let person = Self::beside(program);
         let attach = format!(
             "exec tmux -S {} attach -t ={}",
             program.path("state/toolcrib/tmux/socket").display(),
@@ -39,7 +47,7 @@ impl Person {
 
     /// With the program itself in the terminal, in a directory below that of the program.
     pub(crate) fn running(program: &Program, directory: &str, arguments: &[&str]) -> Self {
-        let person = Self { socket: program.path("person").display().to_string() };
+        let person = Self::beside(program);
         let command = program.command(arguments);
         let mut words: Vec<String> = vec!["exec".into(), "env".into(), "-i".into()];
         words.extend(
