@@ -116,11 +116,9 @@ fn a_right_that_is_named_brings_no_other() {
     let output = program.run(&["plugin", "allow", &file]);
     assert_eq!(code(&output), 2);
     let told = stderr(&output);
-    assert!(told.contains(
-        "nothing is named that `hostile` may do; it asks to run commands, use panes, read files, write files"
-    ));
+    assert!(told.contains("nothing is named that `hostile` may do; it asks to run commands, read files, write files"));
     assert!(
-        told.contains(&format!("`toolcrib plugin allow {file} --shell --pane --read DIR --write DIR`, or fewer")),
+        told.contains(&format!("`toolcrib plugin allow {file} --shell --read DIR --write DIR`, or fewer")),
         "{told}"
     );
     assert!(!program.path(SETTINGS).exists());

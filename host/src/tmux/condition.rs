@@ -54,6 +54,8 @@ pub(super) enum Prompt {
 impl Prompt {
     /// The option of a pane that keeps it, among all hosts.
     pub(super) const OPTION: &str = "@toolcrib_prompt";
+    /// The one that keeps where the cursor was when the first line was typed; it counts until a prompt was seen.
+    pub(super) const BEGAN: &str = "@toolcrib_began";
     /// What stands there when keys were sent.
     pub(super) const TOUCHED: &str = "touched";
     /// The cursor's column, and whether something stands under it.
@@ -79,7 +81,7 @@ impl Condition {
             "#{pane_pid}",
             Prompt::CURSOR,
             "#{pane_width}",
-            &format!("#{{{}}}", Prompt::OPTION),
+            &format!("#{{?{prompt},#{{{prompt}}},#{{{began}}}}}", prompt = Prompt::OPTION, began = Prompt::BEGAN),
             "#{@toolcrib_holder}",
         ];
         let fields = fields.join(&FIELD.to_string());

@@ -93,9 +93,9 @@ impl Prompt {
         format!("set-option -F -p -t %{number} {} '{} {time}'", Self::OPTION, Self::CURSOR)
     }
 
-    /// What keeps a cursor that was seen at an empty prompt.
-    pub(super) fn keep(number: u32, cursor: &str, time: u64) -> String {
-        format!("set-option -p -t %{number} {} {}", Self::OPTION, super::control::quoted(format!("{cursor} {time}")))
+    /// What keeps where the cursor was when the first line was typed.
+    pub(super) fn begin(number: u32, cursor: &str, time: u64) -> String {
+        format!("set-option -p -t %{number} {} {}", Self::BEGAN, super::control::quoted(format!("{cursor} {time}")))
     }
 
     /// What marks that keys were sent.

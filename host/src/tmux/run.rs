@@ -226,9 +226,9 @@ impl Pane {
         let mut run =
             Run { session, number, shown, following: Some(following), is_interrupted: AtomicBool::new(false) };
         if condition.prompt == Prompt::Fresh {
-            // Who comes when this process is gone, which may not see the next prompt, knows where an empty one was.
-            let keep = Prompt::keep(number, &condition.cursor, condition.now);
-            run.session.client.run_all([keep, line, enter]).await?;
+            // This process may be gone before it sees the prompt behind the command.
+            let begin = Prompt::begin(number, &condition.cursor, condition.now);
+            run.session.client.run_all([begin, line, enter]).await?;
         } else {
             run.session.client.run_all([line, enter]).await?;
         }
