@@ -425,7 +425,9 @@ fn mcp_over_http(program: &Program) {
 }
 
 fn waiting_calls() {
-    let mut siege = Preparation::new().guest("hostile").begin();
+    // One plugin has half of the places, and of the memory.
+    let room = Preparation::new().set("limits.concurrent_calls=2200").set("limits.total_memory_mib=8192");
+    let mut siege = room.guest("hostile").begin();
     let wait = json!({ "how": "sleep", "number": 100 });
     siege.call("hostile", wait.clone());
     let begin = Instant::now();
