@@ -1,7 +1,7 @@
 //! The audit trail: one line when a call is accepted, one with its outcome; append-only, a single write each.
 //!
-//! A call that is dropped half-way still gets its outcome line (`call.rs`). The trail is not synced per call. A line that cannot be written
-//! is told: it refuses the call where settings require a record (`audit.required`), else the result says that it is missing.
+//! A call that is dropped half-way still gets its outcome line (`call.rs`). The trail is not synced per call. Where a line
+//! cannot be written, the call is refused if settings require a record (`audit.required`); otherwise its result says that the line is missing.
 
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
@@ -20,6 +20,8 @@ const WHAT_CHARS: usize = 4096;
 const TEXT_CHARS: usize = 1024;
 /// Actions that a line tells one by one; of the others it has the number.
 const ACTIONS_TOLD: usize = 100;
+/// How often the end of the trail is looked at while others write: each look but the last saw it grow.
+const LOOKS: u32 = 100;
 
 /// The trail of a host.
 pub struct Audit {
@@ -192,16 +194,20 @@ fn append(state: &OwnDir, subject: Subject<'_>, entry: Entry<'_>) -> io::Result<
 /// Whether the last line has no end. Of a line that another process is writing a part can be seen, page by page; that is no tear.
 fn is_torn(file: &File) -> io::Result<bool> {
     let mut length = file.metadata()?.len();
-    while !ends_in_newline(file, length)? {
+    // A process that adds bytes without end, and no end of a line, holds nobody up.
+    for _ in 0..LOOKS {
+        if ends_in_newline(file, length)? {
+            return Ok(false);
+        }
         // To change a mode, even into itself, takes the lock of the inode, which a write holds until all of it is there.
         file.set_permissions(file.metadata()?.permissions())?;
         let now = file.metadata()?.len();
         if now == length {
-            return Ok(true);
+            break;
         }
         length = now;
     }
-    Ok(false)
+    Ok(true)
 }
 
 fn ends_in_newline(file: &File, length: u64) -> io::Result<bool> {
@@ -223,6 +229,32 @@ fn write_once(mut file: &File, line: &[u8]) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_adds_bytes_without_end_holds_no_call_up() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("state");
+        let (audit, _) = Audit::open(OwnDir::open(&path), true);
+        let mut trail = File::options().append(true).open(path.join(TRAIL)).expect("a trail");
+        let (sender, done) = std::sync::mpsc::channel();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    trail.write_all(b"x").expect("a byte");
+                }
+            });
+            scope.spawn(move || {
+                let subject =
+                    Subject { call: "1", principal: "cli", tool: "time", plugin_sha256: None, backend: "local" };
+                let recorded = (0..100).all(|_| audit.accepted(subject).is_ok());
+                let _ = sender.send(recorded);
+            });
+            let recorded = done.recv_timeout(Duration::from_secs(10));
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(recorded, Ok(true));
+        });
+    }
 
     #[test]
     fn no_line_that_is_being_written_counts_as_torn() {

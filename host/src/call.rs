@@ -133,7 +133,7 @@ impl Host {
         let config = self.policy.config();
         let most = config.limits.concurrent_calls;
         self.permits.try_acquire().map_err(|_| {
-            let hint = config.remedies().raise("concurrent_calls", most, "try again when some have ended");
+            let hint = config.remedies().raise("limits.concurrent_calls", most, "try again when some have ended");
             Failure::new(Kind::Busy, format!("too many calls are running (limit: {most})")).hint(hint)
         })
     }
@@ -351,7 +351,7 @@ fn check_size(what: &str, bytes: usize, scope: &Scope) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::limit(format!("limit: {what} {most} KiB, this one takes {bytes} bytes")).hint(scope.remedies.raise(
-        "result_kib",
+        "limits.result_kib",
         most,
         "ask for less",
     )))

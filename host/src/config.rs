@@ -15,6 +15,7 @@ mod shell;
 pub use allowlist::Allowlist;
 pub use hosts::{HostList, HostPattern};
 pub use layers::{Origins, PolicySource, Settings, Sources};
+pub(crate) use read::project_sha256;
 pub use read::{ConfigError, Origin, Place};
 pub(crate) use remedy::{Needed, Remedies};
 pub use shell::PluginShell;

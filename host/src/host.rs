@@ -49,7 +49,7 @@ impl Host {
             .map_err(|error| Failure::new(Kind::Internal, format!("the sandbox could not start: {error:#}")))?;
         let permits = usize::try_from(limits.concurrent_calls).unwrap_or(Semaphore::MAX_PERMITS);
         let permits = Semaphore::new(permits.min(Semaphore::MAX_PERMITS));
-        let rates = Rates::new(limits.calls_per_minute);
+        let rates = Rates::new(limits.calls_per_minute, settings.config.remedies());
         let network = &settings.config.network;
         let ca_file = Some(&network.ca_file).filter(|file| !file.is_empty()).map(|file| dirs.expand(file));
         let egress = Arc::new(Egress::new(network.dns_servers(), ca_file));

@@ -1,5 +1,6 @@
 //! How many calls a caller may make in a time.
 
+use crate::config::Remedies;
 use crate::envelope::{Failure, duration};
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
@@ -12,14 +13,20 @@ const CALLERS: usize = 1000;
 /// The calls of each caller: so many at once as in a minute, then as many as the time gives back.
 pub(crate) struct Rates {
     per_minute: u64,
+    remedies: Remedies,
     limiter: DefaultKeyedRateLimiter<String>,
     clock: DefaultClock,
 }
 
 impl Rates {
-    pub(crate) fn new(per_minute: u64) -> Self {
+    pub(crate) fn new(per_minute: u64, remedies: Remedies) -> Self {
         let quota = u32::try_from(per_minute).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MAX);
-        Self { per_minute, limiter: RateLimiter::keyed(Quota::per_minute(quota)), clock: DefaultClock::default() }
+        Self {
+            per_minute,
+            remedies,
+            limiter: RateLimiter::keyed(Quota::per_minute(quota)),
+            clock: DefaultClock::default(),
+        }
     }
 
     /// Counts a call.
@@ -33,8 +40,9 @@ impl Rates {
         }
         self.limiter.check_key(&caller.to_owned()).map_err(|until| {
             let wait = duration(until.wait_time_from(self.clock.now()).max(Duration::from_millis(1)));
-            Failure::limit(format!("limit: {} calls a minute", self.per_minute))
-                .hint(format!("try again in {wait}, or raise `calls_per_minute` under [limits]"))
+            let instead = format!("try again in {wait}");
+            let hint = self.remedies.raise("limits.calls_per_minute", self.per_minute, &instead);
+            Failure::limit(format!("limit: {} calls a minute", self.per_minute)).hint(hint)
         })
     }
 }
@@ -46,7 +54,7 @@ mod tests {
 
     #[test]
     fn each_caller_has_a_minute_of_calls_at_once_and_no_more() {
-        let rates = Rates::new(3);
+        let rates = Rates::new(3, Remedies::default());
         for caller in ["a", "b"] {
             for _ in 0..3 {
                 assert!(rates.check(caller).is_ok());
@@ -59,7 +67,7 @@ mod tests {
 
     #[test]
     fn callers_that_come_and_go_are_forgotten() {
-        let rates = Rates::new(1_000_000_000);
+        let rates = Rates::new(1_000_000_000, Remedies::default());
         for caller in 0..10_000 {
             rates.check(&caller.to_string()).unwrap();
         }

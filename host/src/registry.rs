@@ -479,11 +479,17 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// Characters that look alike in one typeface or another, each with what stands for all of them.
-const LOOK_ALIKE: [(&str, &str); 10] = [
+const LOOK_ALIKE: [(&str, &str); 16] = [
     ("I", "l"),
     ("1", "l"),
     ("O", "o"),
     ("0", "o"),
+    ("5", "s"),
+    ("2", "z"),
+    ("Z", "z"),
+    ("8", "b"),
+    ("B", "b"),
+    ("9", "g"),
     ("rn", "m"),
     ("vv", "w"),
     ("VV", "w"),

@@ -54,7 +54,13 @@ pub fn line(input: &str) -> Cow<'_, str> {
     }
 }
 
-/// For text that somebody will act on, such as a command: as [`text`], but nothing is left away. What would go shows as its code
+/// For the name of a file, which may hold anything: as [`visible`], with line breaks and tabs shown as their code points as well.
+#[must_use]
+pub fn visible_line(input: &str) -> String {
+    visible(input).replace('\n', "\\u{a}").replace('\t', "\\u{9}")
+}
+
+/// For text that somebody will act on, such as a command: as [`text`], but nothing is omitted. What would go shows as its code
 /// point, so that what is read is what will run.
 #[must_use]
 pub fn visible(input: &str) -> Cow<'_, str> {

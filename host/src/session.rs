@@ -49,6 +49,13 @@ pub(crate) struct ApprovalKey {
     pub(crate) backend: String,
 }
 
+impl ApprovalKey {
+    /// `sha256` is the digest of the plugin, `backend` where its actions land.
+    pub(crate) fn new(sha256: &str, capability: &'static str, kind: ActionKind, backend: &str) -> Self {
+        Self { plugin: sha256.to_owned(), capability, kind, backend: backend.to_owned() }
+    }
+}
+
 /// What was found at a place that changes.
 struct Look {
     digest: [u8; 32],

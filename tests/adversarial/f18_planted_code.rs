@@ -13,6 +13,7 @@ fn places(prepared: &Preparation) -> Vec<String> {
     let base = root(prepared);
     let mut paths = Vec::new();
     for (number, place) in LATER.iter().flat_map(|later| later.places).enumerate() {
+        let (place, is_own_name) = place.strip_suffix('$').map_or((*place, false), |own| (own, true));
         let (directory, path) = match place.strip_prefix("~/") {
             Some(below) => (base.join("home"), format!("~/{}", below.replace('*', &format!("planted{number}")))),
             None if place.starts_with(['/', '$']) => continue,
@@ -22,7 +23,7 @@ fn places(prepared: &Preparation) -> Vec<String> {
         std::fs::create_dir_all(made.parent().expect("a directory")).expect("a directory");
         paths.push(path.clone());
         // Beside it, the same as a directory: one name cannot be both.
-        let below = if path.starts_with('~') { continue } else { format!("d{path}") };
+        let below = if is_own_name || path.starts_with('~') { continue } else { format!("d{path}") };
         std::fs::create_dir_all(directory.join(&below)).expect("a directory");
         paths.push(format!("{below}/planted"));
     }

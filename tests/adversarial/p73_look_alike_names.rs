@@ -6,7 +6,7 @@ use serde_json::json;
 use toolcrib_tests::Preparation;
 use toolcrib_tests::forge::Forged;
 
-const LOOK_ALIKES: [(&str, &str); 8] = [
+const LOOK_ALIKES: [(&str, &str); 9] = [
     ("run_sheIl", "run_shell"),
     ("run_she1l", "run_shell"),
     ("tirne", "time"),
@@ -15,6 +15,7 @@ const LOOK_ALIKES: [(&str, &str); 8] = [
     ("reacl_file", "read_file"),
     ("write_fiIe", "write_file"),
     ("fetch__url", "fetch_url"),
+    ("web_5earch", "web_search"),
 ];
 
 #[test]

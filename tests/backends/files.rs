@@ -94,6 +94,35 @@ fn the_systems_directories_are_those_of_the_place() {
     assert_eq!(container.exec("find /opt/system /opt/keys -type f"), "/opt/keys/id");
 }
 
+/// A hard link is as good as the key itself. What reads it is told from what only names another file.
+#[test]
+fn a_second_name_of_a_key_is_closed_there_too() {
+    need_targets!();
+    let containers = [Container::new(Engine::Docker, "busybox"), Container::new(Engine::Docker, "debian")];
+    each(&[0, 1], |number: usize| {
+        let container = &containers[number];
+        container.exec(
+            "mkdir -p /root/.ssh /work && echo SECRET >/root/.ssh/id && ln /root/.ssh/id /work/notes && \
+             echo plain >/work/a && ln /work/a /work/b && echo SECRET >/root/.netrc && ln /root/.netrc /work/c",
+        );
+        let mut rig = Rig::new(&container.flags(), false);
+        for (path, root) in [("/work/notes", "/root/.ssh"), ("/work/c", "/root/.netrc")] {
+            let said = said(&rig.read_file(path));
+            let expected = format!("denied: `{path}` is closed to tools: it is also a file of `{root}`");
+            assert!(said.starts_with(&expected) && !said.contains("SECRET"), "{said}");
+        }
+        assert_eq!(rig.read_file("/work/b")["result"], "plain\n");
+        if number == 0 {
+            return;
+        }
+        // Where nothing can compare, what has several names is not read.
+        container.exec("rm -f \"$(command -v find)\"");
+        let said = said(&rig.read_file("/work/b"));
+        assert!(said.starts_with("denied: `/work/b` has several names"), "{said}");
+        assert_eq!(rig.read_file("/etc/hostname")["error"], serde_json::Value::Null);
+    });
+}
+
 fn names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").file_name());
     let mut names: Vec<String> = entries.map(|name| name.into_string().expect("a name in UTF-8")).collect();

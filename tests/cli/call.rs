@@ -158,7 +158,7 @@ fn a_policy_can_forbid_yes_in_advance() {
     let output = program.run(&["--policy", &policy, "--yes", "call", "run_shell", &command("touch ran").to_string()]);
     assert_eq!(code(&output), 5);
     assert!(stderr(&output).contains("denied: `--yes` is switched off by `approval.allow_yes = false`"));
-    assert!(stderr(&output).contains("hint: leave `--yes` away"));
+    assert!(stderr(&output).contains("hint: omit `--yes`"));
     assert!(!program.path("work/ran").exists());
 }
 

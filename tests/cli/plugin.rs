@@ -305,6 +305,38 @@ fn what_was_allowed_is_taken_back_and_the_rest_of_the_settings_stays() {
 }
 
 #[test]
+fn what_was_switched_off_stays_so_when_its_rights_are_taken_back() {
+    let program = Program::new();
+    let file = install(&program, "word_count");
+    succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
+    let text = settings(&program).replace("[plugin.word_count]\n", "[plugin.word_count]\nenabled = false\n");
+    program.write(SETTINGS, text);
+    succeeded(&program.run(&["plugin", "deny", "word_count"]));
+    assert_eq!(settings(&program).trim(), "[plugin.word_count]\nenabled = false");
+    assert!(succeeded(&program.run(&["plugin", "list"])).contains("switched off"));
+}
+
+#[test]
+fn a_file_that_was_put_beside_does_not_take_the_place_of_a_plugin_that_is_named() {
+    let program = Program::new();
+    install(&program, "word_count");
+    program.write("work/word_count", fs::read(guest("hostile")).unwrap());
+    succeeded(&program.run(&["plugin", "allow", "word_count", "--read", "."]));
+    assert_eq!(word_count(&program, &[]).0, 0);
+}
+
+#[test]
+fn what_a_linked_directory_of_plugins_leads_to_is_not_removed() {
+    let program = Program::new();
+    program.write("elsewhere/word_count.wasm", fs::read(guest("word_count")).unwrap());
+    fs::create_dir_all(program.path("data/toolcrib")).unwrap();
+    std::os::unix::fs::symlink(program.path("elsewhere"), program.path("data/toolcrib/plugins")).unwrap();
+    let output = program.run(&["plugin", "remove", "word_count"]);
+    assert_eq!(code(&output), 10, "{}", stderr(&output));
+    assert!(program.path("elsewhere/word_count.wasm").exists());
+}
+
+#[test]
 fn what_came_with_toolcrib_is_neither_removed_nor_denied_but_switched_off() {
     let program = Program::new();
     for action in ["remove", "deny"] {

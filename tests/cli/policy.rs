@@ -1,6 +1,6 @@
 //! `toolcrib policy explain`: what a call may do, and which line decides.
 
-use crate::process::{code, command, install, json_of, stderr, stdout, succeeded};
+use crate::process::{code, command, install, json_of, request, stderr, stdout, succeeded};
 use serde_json::{Value, json};
 use toolcrib_tests::Program;
 
@@ -240,4 +240,26 @@ fn under_a_policy_hints_name_the_line_that_decides_and_none_that_cannot_help() {
     assert_eq!(hint(&["write_file", "path=a.txt", "content=x"]), decides("tools.files_allowed_paths", 3));
     assert_eq!(hint(&["fetch_url", "url=http://example.com:8080/"]), decides("tools.fetch_ports", 4));
     assert_eq!(hint(&["time"]), decides("plugin.time.enabled", 8));
+}
+
+#[test]
+fn under_a_policy_hints_of_limits_name_the_line_that_sets_them() {
+    let program = Program::with_panes();
+    program.write("policy.toml", "[tmux]\nmax_sessions = 1\nmax_panes = 1\n[limits]\ncalls_per_minute = 2\n");
+    let policy = program.path("policy.toml").display().to_string();
+    let mut running = program.start(&["--policy", &policy, "--set", "tools.shell_confirm=false", "run"]);
+    let mut hint = |id: u64, tool: &str, arguments: Value| {
+        let declared = json!({ "risk": "low", "mutation": true, "privesc": false, "why": "a test" });
+        let both = declared.as_object().unwrap().iter().chain(arguments.as_object().unwrap());
+        let arguments: Value = both.map(|(name, value)| (name.clone(), value.clone())).collect();
+        running.send(&request(id, tool, &arguments));
+        running.line()["error"]["hint"].as_str().unwrap_or_default().to_owned()
+    };
+    let decides = |key: &str, line: u32| format!("; the operator's policy decides this: `{key}` in {policy}:{line}");
+    let sessions = hint(1, "tmux-create-session", json!({ "session": "second" }));
+    assert!(sessions.ends_with(&decides("tmux.max_sessions", 2)), "{sessions}");
+    let panes = hint(2, "tmux-create-pane", json!({ "pane": "second" }));
+    assert!(panes.ends_with(&decides("tmux.max_panes", 3)), "{panes}");
+    let calls = hint(3, "tmux-create-pane", json!({ "pane": "second" }));
+    assert!(calls.ends_with(&decides("limits.calls_per_minute", 5)), "{calls}");
 }

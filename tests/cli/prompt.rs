@@ -469,6 +469,25 @@ fn other_bytes_are_allowed_what_the_ones_before_were_by_an_answer_to_what_is_sho
 }
 
 #[test]
+fn what_was_typed_before_a_plugin_is_asked_about_does_not_answer() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    let terminal = Terminal::idle(Program::new());
+    let file = crate::process::install(&terminal.program, "word_count");
+    crate::process::succeeded(&terminal.program.run(&["plugin", "allow", &file, "--read", "."]));
+    crate::process::change(&file);
+    assert!(Command::new("mkfifo").arg(terminal.program.path("work/gate")).status().unwrap().success());
+    terminal.run("echo closed; cat gate > /dev/null; $toolcrib plugin allow word_count > allowed");
+    terminal.shows("closed");
+    terminal.press(&["y", "Enter"]);
+    fs::write(terminal.program.path("work/gate"), "").unwrap();
+    terminal.shows("Keep what was allowed?");
+    terminal.press(&["n", "Enter"]);
+    assert_eq!(terminal.ended(), 2);
+}
+
+#[test]
 fn compiling_shows_on_a_terminal_how_far_it_is_and_only_the_first_time() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");

@@ -29,7 +29,8 @@ impl<'d> Temporary<'d> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         match rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o666)) {
             Ok(file) => {
-                rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+                // For when it has a name. Where there are no locks nothing is taken for left either.
+                let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
                 Ok(Self { directory, file: File::from_std(file.into()), name: None })
             }
             // What file systems and old kernels say that cannot do it.
@@ -44,7 +45,7 @@ impl<'d> Temporary<'d> {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = rustix::fs::openat(directory, &name, flags, Mode::from_raw_mode(0o666))?;
             // Somebody who sweeps may have taken it for left before it was locked.
-            rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+            let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
             if rustix::fs::fstat(&file)?.st_nlink > 0 {
                 return Ok(Self { directory, file: File::from_std(file.into()), name: Some(name) });
             }
@@ -112,9 +113,10 @@ fn is_ours(name: &str) -> bool {
 /// Removes what writers left that were killed.
 fn sweep(directory: &Dir) {
     let Ok(entries) = directory.entries() else { return };
-    for name in entries.take(MAX_ENTRIES).flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
-        if is_ours(&name) && is_left(directory, &name) {
-            let _ = rustix::fs::unlinkat(directory, &name, AtFlags::empty());
+    for entry in entries.take(MAX_ENTRIES).flatten() {
+        let name = entry.file_name();
+        if let Some(name) = name.to_str().filter(|name| is_ours(name) && is_left(directory, name)) {
+            let _ = rustix::fs::unlinkat(directory, name, AtFlags::empty());
         }
     }
 }

@@ -3,8 +3,9 @@
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{files, types};
 use crate::audit::Action;
-use crate::envelope::Failure;
+use crate::envelope::{Failure, Kind};
 use crate::output::Captured;
+use crate::policy::files::Resolved;
 use crate::sandbox::State;
 use serde_json::json;
 
@@ -13,7 +14,7 @@ const READ_BYTES: usize = 4 << 20;
 
 impl files::Host for State {
     async fn read(&mut self, path: String, offset: u64, max: u32) -> Result<types::Captured, Refusal> {
-        let grant = self.grants.files()?;
+        let grant = self.grants.files()?.clone();
         self.meter.charge_bytes(path.len())?;
         let max_bytes = (max as usize).saturating_mul(char::MAX.len_utf8()).min(READ_BYTES);
         // One sequence more at each end: the first may begin before the offset, the last may be cut.
@@ -26,7 +27,7 @@ impl files::Host for State {
             }
             None => {
                 let resolved = self.scope.backend.resolve(&path, &grant.roots()).await;
-                let admitted = resolved.and_then(|resolved| grant.admit_read(&resolved));
+                let admitted = judged(resolved, move |resolved| grant.admit_read(resolved)).await;
                 self.record("read", &path, admitted.as_ref().map(|_| None).map_err(|refusal| (refusal, None)));
                 self.scope.backend.read(&admitted?, offset, piece).await?
             }
@@ -35,10 +36,11 @@ impl files::Host for State {
     }
 
     async fn write(&mut self, path: String, content: Vec<u8>) -> Result<u64, Refusal> {
-        let grant = self.grants.files()?;
+        let grant = self.grants.files()?.clone();
         self.meter.charge_bytes(path.len() + content.len())?;
         let resolved = self.scope.backend.resolve(&path, &grant.roots()).await;
-        let admitted = match resolved.and_then(|resolved| grant.admit_write(&resolved)) {
+        let rules = grant.clone();
+        let admitted = match judged(resolved, move |resolved| rules.admit_write(resolved)).await {
             Ok(wanted) => grant.confirm(wanted, &content, &self.scope).await,
             Err(refusal) => Err((refusal, None)),
         };
@@ -64,6 +66,16 @@ impl State {
         let what = format!("{verb} {path}");
         self.scope.record(Action { capability: "files", what, declaration: None, decision });
     }
+}
+
+/// Judges a path off the threads that serve other calls: that looks at the disk, which may be slow.
+async fn judged<A: Send + 'static>(
+    resolved: Result<Resolved, Failure>,
+    judge: impl FnOnce(&Resolved) -> Result<A, Failure> + Send + 'static,
+) -> Result<A, Failure> {
+    let resolved = resolved?;
+    let judged = tokio::task::spawn_blocking(move || judge(&resolved)).await;
+    judged.unwrap_or_else(|error| Err(Failure::new(Kind::Internal, format!("the path was not judged: {error}"))))
 }
 
 /// Cuts the text that stands at the offset; refuses what is not text.

@@ -156,7 +156,7 @@ fn plan(command: &Command, has_panes: bool, grant: &ShellGrant, scope: &Scope) -
         return Err(Failure::invalid("the command contains a NUL byte").hint("write NUL as `\\0` of printf"));
     }
     if command.pane != Selector::default() && !has_panes {
-        let hint = "leave `session` and `pane` away";
+        let hint = "omit `session` and `pane`";
         return Err(grant.pane().err().unwrap_or_else(|| needs_tmux("a session or pane was named, which", hint)));
     }
     let limits = &scope.limits;
@@ -165,13 +165,13 @@ fn plan(command: &Command, has_panes: bool, grant: &ShellGrant, scope: &Scope) -
         shell::Wait::AtMostMs(wait) if wait > limits.command_max_ms => {
             let most = duration(Duration::from_millis(limits.command_max_ms));
             let message = format!("a wait of {} is over the limit of {most}", duration(Duration::from_millis(wait)));
-            let hint = scope.remedies.raise("command_max_ms", limits.command_max_ms, "wait less");
+            let hint = scope.remedies.raise("limits.command_max_ms", limits.command_max_ms, "wait less");
             return Err(Failure::invalid(message).hint(hint));
         }
         shell::Wait::AtMostMs(wait) => Duration::from_millis(wait),
         shell::Wait::Dispatch if has_panes => limits.command(),
         shell::Wait::Dispatch => {
-            let hint = "leave `wait` away, or give a duration such as \"10m\"";
+            let hint = "omit `wait`, or give a duration such as \"10m\"";
             return Err(grant.pane().err().unwrap_or_else(|| needs_tmux("`wait: false`", hint)));
         }
     };

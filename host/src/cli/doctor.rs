@@ -154,10 +154,11 @@ fn directories(report: &mut Report, setup: &Setup) {
 
 async fn plugins(report: &mut Report, setup: &Setup) {
     let mut loaded = 0;
-    for plugin in setup.context.tools.plugins() {
+    let config = setup.host.policy().config();
+    for plugin in setup.context.tools.plugins().filter(|plugin| config.is_enabled(plugin.name())) {
         match setup.host.ready(plugin, &setup.context).await {
             Ok(_) => loaded += 1,
-            Err(failure) => report.line(Verdict::Bad, "plugin", failure.message),
+            Err(failure) => report.fault("plugin", &failure),
         }
     }
     for refused in setup.context.tools.refused() {

@@ -11,6 +11,8 @@ use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
 use crate::registry::{Plugin, Refused, is_name};
 use serde_json::json;
+use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -161,8 +163,7 @@ fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
     if let Some(reason) = setup.context.tools.conflict(&plugin, Some(&place.display().to_string())) {
         return Err(usage(format!("`{}` cannot be added: {reason}", plugin.name())).hint("give your file another name"));
     }
-    let unusable = |error| Failure::new(Kind::Unavailable, told(&error));
-    let directory = OwnDir::open(&setup.dirs.data).and_then(|data| data.below("plugins")).map_err(unusable)?;
+    let directory = own_directory(setup)?;
     let file = format!("{}.wasm", plugin.name());
     // What cannot be read there, such as a link, is something else than these bytes.
     let there = directory.read(&file).unwrap_or_else(|_| Some(Vec::new()));
@@ -173,7 +174,7 @@ fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
     }
     if is_other || there.is_none() {
         // The very bytes that were looked at, not the file once more.
-        directory.replace(&file, plugin.bytes()).map_err(unusable)?;
+        directory.replace(&file, plugin.bytes()).map_err(unavailable)?;
     }
     let asked = asked_rights(&plugin);
     let next = match asked.as_slice() {
@@ -190,18 +191,27 @@ fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
 
 fn remove(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
     refuse_builtin(setup, name)?;
-    let file = setup.dirs.plugins().join(format!("{name}.wasm"));
-    if !is_name(name) || file.symlink_metadata().is_err() {
-        return Err(usage(format!(
-            "there is no plugin `{}` in {}",
-            name.escape_debug(),
-            setup.dirs.plugins().display()
-        ))
-        .hint("`toolcrib plugin list` says where each plugin is"));
+    let missing = || {
+        let message = format!("there is no plugin `{}` in {}", name.escape_debug(), setup.dirs.plugins().display());
+        usage(message).hint("`toolcrib plugin list` says where each plugin is")
+    };
+    if !is_name(name) {
+        return Err(missing());
     }
-    std::fs::remove_file(&file).map_err(|error| unusable(&file, &error))?;
-    let rights = rights::take_back(setup, name)?;
+    let file = setup.dirs.plugins().join(format!("{name}.wasm"));
+    let removed = own_directory(setup)?.remove(OsStr::new(&format!("{name}.wasm")));
+    removed.map_err(|error| if error.kind() == io::ErrorKind::NotFound { missing() } else { unavailable(error) })?;
+    let rights = rights::forget(setup, name)?;
     print(&format!("{} is removed{}\n", file.display(), if rights { ", and its rights with it" } else { "" }))
+}
+
+/// The user's own directory of plugins.
+fn own_directory(setup: &Setup) -> Result<OwnDir, Failure> {
+    OwnDir::open(&setup.dirs.data).and_then(|data| data.below("plugins")).map_err(unavailable)
+}
+
+fn unavailable(error: io::Error) -> Failure {
+    Failure::new(Kind::Unavailable, told(&error))
 }
 
 /// What came with Toolcrib is neither removed nor allowed.

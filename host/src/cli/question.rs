@@ -111,7 +111,11 @@ impl<'r> Question<'r> {
         for (line, Line { text, .. }) in self.lines.iter().enumerate().skip(from.line) {
             let broken = columns::rows(text, columns);
             // In a terminal of another width than before, the row that the place lies in.
-            let seen = if line == from.line { broken.partition_point(|row| row.start <= from.byte) - 1 } else { 0 };
+            let seen = if line == from.line {
+                broken.partition_point(|row| row.start <= from.byte).saturating_sub(1)
+            } else {
+                0
+            };
             rows.extend(broken.into_iter().skip(seen).map(|row| (Place { line, byte: row.start }, row.text)));
             if rows.len() > most {
                 break;

@@ -37,7 +37,7 @@ fn width(stream: impl AsFd) -> Option<u16> {
     Some(size.ws_col).filter(|columns| *columns > 0)
 }
 
-/// What a person is told of a failure, on stderr.
+/// Prints a failure in words, on stderr.
 pub(super) fn report(failure: &Failure) -> ExitCode {
     let red = AnsiColor::Red.on_default().bold();
     let kind = failure.kind.name();

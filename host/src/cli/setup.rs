@@ -9,7 +9,7 @@ use crate::backend::container::{self, ContainerName, Engine};
 use crate::backend::local::Local;
 use crate::backend::ssh::{self, SshTarget};
 use crate::call::{CallContext, Host};
-use crate::config::{PolicySource, Settings, Sources};
+use crate::config::{Config, PolicySource, Settings, Sources};
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
@@ -91,8 +91,8 @@ impl Setup {
         let mistyped = strays(&settings, &tools).into_iter().filter(Stray::is_mistyped);
         notices.extend(mistyped.map(|stray| stray.to_string()));
         let is_here = elsewhere.is_none();
-        let local = || Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone())) as Arc<dyn Backend>;
-        let backend = elsewhere.unwrap_or_else(local);
+        let local: Arc<dyn Backend> = Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone()));
+        let backend = elsewhere.unwrap_or_else(|| local.clone());
         let workspace = Workspace::find(&here, &dirs.home);
         let panes = match global.panes {
             Some(PanesAt::Host) if is_here => {
@@ -100,7 +100,7 @@ impl Setup {
                     "`--panes host` needs `--container` or `--ssh`: here panes are on this machine anyway",
                 ));
             }
-            Some(PanesAt::Host) => panes_of_this_machine(global, &settings, workspace, local(), &backend).await?,
+            Some(PanesAt::Host) => panes_of_this_machine(global, &settings, workspace, local.clone(), &backend).await?,
             Some(PanesAt::There) | None => {
                 panes(global, &settings, &backend, is_here.then_some(workspace), &mut notices).await?
             }
@@ -112,7 +112,7 @@ impl Setup {
             tools: Arc::new(tools),
             backend,
             panes,
-            approver: approver(global, &host, progress.clone(), local()),
+            approver: approver(global, &host, progress.clone(), local),
             events: progress,
             cancel: CancellationToken::new(),
         };
@@ -170,12 +170,8 @@ async fn panes(
     notices: &mut Vec<String>,
 ) -> Result<Panes, Failure> {
     let (config, is_here) = (&settings.config, workspace.is_some());
-    let is_allowed = config.tmux.enabled && config.tools.shell_enabled;
     let flag = if global.own_pane { Some("--own-pane") } else { global.tmux.as_ref().map(|_| "--tmux") };
-    if let Some(flag) = flag.filter(|_| !is_allowed) {
-        return Err(usage(format!("`{flag}` was given, but settings switch tmux or the shell off"))
-            .hint("set `enabled = true` under [tmux] and `shell_enabled = true` under [tools]"));
-    }
+    let is_allowed = are_allowed(config, flag)?;
     if global.own_pane {
         return own_pane(backend, is_here);
     }
@@ -188,7 +184,7 @@ async fn panes(
     if is_here && !tmux.is_there().await? {
         let missing = "tmux is not installed";
         return match &global.tmux {
-            Some(_) => Err(Failure::new(Kind::Unavailable, missing).hint("install tmux, or leave `--tmux` away")),
+            Some(_) => Err(Failure::new(Kind::Unavailable, missing).hint("install tmux, or omit `--tmux`")),
             None => {
                 notices.push(format!("{missing}: commands run as plain processes (`--no-tmux` says the same)"));
                 Ok(Panes::None)
@@ -207,6 +203,18 @@ async fn panes(
     Ok(Panes::Managed(Arc::new(tmux)))
 }
 
+/// Whether settings let commands use panes; a flag that asks for them is a fault where they do not.
+fn are_allowed(config: &Config, flag: Option<&str>) -> Result<bool, Failure> {
+    let are_allowed = config.tmux.enabled && config.tools.shell_enabled;
+    match flag {
+        Some(flag) if !are_allowed => {
+            Err(usage(format!("`{flag}` was given, but settings switch tmux or the shell off"))
+                .hint("set `enabled = true` under [tmux] and `shell_enabled = true` under [tools]"))
+        }
+        Some(_) | None => Ok(are_allowed),
+    }
+}
+
 /// Panes of this machine that lead to another place. Nothing is started yet.
 async fn panes_of_this_machine(
     global: &Global,
@@ -215,11 +223,12 @@ async fn panes_of_this_machine(
     local: Arc<dyn Backend>,
     there: &Arc<dyn Backend>,
 ) -> Result<Panes, Failure> {
+    are_allowed(&settings.config, Some("--panes host"))?;
     let session = global.tmux.as_deref().filter(|session| !session.is_empty());
     let tmux = Tmux::leading_to(local, there.clone(), workspace, &settings.config, session)?;
     if !tmux.is_there().await? {
         return Err(Failure::new(Kind::Unavailable, "tmux is not installed on this machine")
-            .hint("install tmux, or leave `--panes host` away"));
+            .hint("install tmux, or omit `--panes host`"));
     }
     Ok(Panes::Managed(Arc::new(tmux)))
 }
@@ -249,22 +258,22 @@ fn approver(global: &Global, host: &Host, progress: Arc<Progress>, local: Arc<dy
     Arc::new(Outside { approver: Arc::new(StillTerminal::new(progress)), local })
 }
 
-/// The directory of the user's own plugins; it may be missing. Nothing where another user could put plugins into it.
-fn own_plugins(dirs: &Dirs) -> std::io::Result<Option<PathBuf>> {
+/// The directory of the user's own plugins; it may be missing. An error where another user could put plugins into it.
+fn own_plugins(dirs: &Dirs) -> std::io::Result<PathBuf> {
     let path = dirs.plugins();
     if path.symlink_metadata().is_ok() {
         OwnDir::open(&dirs.data)?;
         OwnDir::open(&path)?;
     }
-    Ok(Some(path))
+    Ok(path)
 }
 
 /// Where plugins lie: the user's own directory, and those of `--plugins`.
 pub(super) fn plugin_directories(global: &Global, dirs: &Dirs, notices: &mut Vec<String>) -> Vec<PathBuf> {
-    let own = own_plugins(dirs).unwrap_or_else(|error| {
-        notices.push(format!("your own plugins are left out: {}", told(&error)));
-        None
-    });
+    let own = own_plugins(dirs);
+    if let Err(error) = &own {
+        notices.push(format!("your own plugins are left out: {}", told(error)));
+    }
     own.into_iter().chain(global.plugins.iter().cloned()).collect()
 }
 

@@ -1,6 +1,6 @@
 //! The person at the terminal: approvals on `/dev/tty`, so that stdin may carry anything else.
 
-use super::question::{Page, Place, Question, Size};
+use super::question::{Place, Question, Size};
 use crate::policy::approval::{Answer, ApprovalRequest, Approver, Nobody};
 use async_trait::async_trait;
 use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
@@ -28,14 +28,14 @@ impl Approver for Terminal {
         loop {
             let size = size(&writer);
             let Some(page) = question.page(place, size) else { return too_small(size) };
-            if show(&mut writer, &page).is_err() {
+            if show(&mut writer, &page.text, &page.prompt).is_err() {
                 return Nobody.ask(request).await;
             }
             let typed = read_line(&reader).await;
             let Ok(typed) = typed.as_deref().map(str::trim) else { return Answer::No };
             match (typed, page.next) {
                 ("n" | "no" | "N", _) => return Answer::No,
-                // What stands there was laid out for a window of another size.
+                // The window has changed its size: the page is laid out again before an answer counts.
                 _ if self::size(&writer) != size => {}
                 ("y" | "yes" | "Y", None) => return Answer::Yes,
                 ("s" | "session" | "S", None) => return Answer::YesForSession,
@@ -75,11 +75,18 @@ async fn read_line(tty: &pipe::Receiver) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&line).into_owned())
 }
 
-/// Shows a page and asks. What was typed before all of it could be read does not count.
-fn show(terminal: &mut File, page: &Page) -> io::Result<()> {
-    terminal.write_all(page.text.as_bytes())?;
+/// Asks whoever runs the program about what it is to do for them. The text was cleaned; anything but a yes is a no.
+pub(super) async fn confirm(text: &str, prompt: &str) -> io::Result<bool> {
+    let (mut writer, reader) = open()?;
+    show(&mut writer, text, prompt)?;
+    Ok(matches!(read_line(&reader).await?.trim(), "y" | "yes" | "Y"))
+}
+
+/// Shows a text and asks. What was typed before all of it could be read does not count.
+fn show(terminal: &mut File, text: &str, prompt: &str) -> io::Result<()> {
+    terminal.write_all(text.as_bytes())?;
     tcflush(&*terminal, QueueSelector::IFlush)?;
-    terminal.write_all(page.prompt.as_bytes())
+    terminal.write_all(prompt.as_bytes())
 }
 
 fn size(terminal: &File) -> Size {

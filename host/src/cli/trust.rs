@@ -2,13 +2,13 @@
 
 use super::print;
 use super::setup::{PROJECT_SETTINGS, dirs, project_settings, usage, working_directory};
+use crate::config::project_sha256;
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::canonical;
 use crate::sanitize;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -69,12 +69,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut trusted = Trusted::read(&state).map_err(cannot)?;
     trusted.project.retain(|project| project.directory != directory);
     if !arguments.revoke {
-        let unreadable = |error: io::Error| usage(format!("`{}`: {error}", shown.display()));
         if shown.is_symlink() {
             return Err(usage(format!("`{}` is a link, and links are never trusted", shown.display()))
                 .hint("put the settings themselves there"));
         }
-        trusted.project.push(Project { directory, sha256: digest(&shown).map_err(unreadable)? });
+        trusted
+            .project
+            .push(Project { directory, sha256: project_sha256(&shown).map_err(|error| usage(error.to_string()))? });
     }
     trusted.write(&state).map_err(cannot)?;
     let done =
@@ -96,14 +97,10 @@ pub(super) fn accepted(file: &Path, dirs: &Dirs) -> Option<String> {
 
 /// Returns whether the user has accepted the file as it is now.
 pub(super) fn is_trusted(file: &Path, dirs: &Dirs) -> bool {
-    digest(file).is_ok_and(|digest| accepted(file, dirs) == Some(digest))
+    project_sha256(file).is_ok_and(|digest| accepted(file, dirs) == Some(digest))
 }
 
 fn directory_of(path: &Path) -> Result<String, Failure> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| usage(format!("`{}` is not UTF-8, so it cannot be trusted", path.display())))
-}
-
-fn digest(path: &Path) -> io::Result<String> {
-    Ok(hex::encode(Sha256::digest(std::fs::read(path)?)))
 }

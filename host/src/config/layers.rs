@@ -184,7 +184,7 @@ impl Draft {
         let mut notices = Vec::new();
         for leaf in leaves {
             let base = get(&self.values, &leaf.key);
-            let narrowed = if leaf.rule.heeds_projects() { leaf.narrowing(base) } else { None };
+            let narrowed = if leaf.rule.applies_to_projects() { leaf.narrowing(base) } else { None };
             let narrowed = narrowed.filter(|narrowed| base != Some(narrowed));
             if let Some(what) = leaf.beyond(base, narrowed.as_ref()) {
                 notices.push(format!(

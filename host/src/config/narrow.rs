@@ -235,8 +235,12 @@ impl Rule {
     }
 
     /// Returns whether a project that is not trusted may narrow such a setting.
-    pub(super) fn heeds_projects(self) -> bool {
-        !matches!(self, Never | AndByPolicy)
+    pub(super) fn applies_to_projects(self) -> bool {
+        match self {
+            Never | AndByPolicy => false,
+            And | Or | Stricter | Min | Union | Intersect | Paths | Directories | Domains | Ranges | Hosts
+            | Methods | Prefixes | Shell | Digest => true,
+        }
     }
 
     /// Returns whether `value` takes away and gives nothing, whatever it meets.
@@ -245,7 +249,7 @@ impl Rule {
             And | AndByPolicy => !is_on(value),
             Shell => !shell(value).commands,
             Directories | Hosts | Methods | Prefixes => entries(value).is_empty(),
-            _ => false,
+            Never | Or | Stricter | Min | Union | Intersect | Paths | Domains | Ranges | Digest => false,
         }
     }
 

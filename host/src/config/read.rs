@@ -8,6 +8,7 @@ use super::requests::prefix;
 use super::{Config, DEFAULT_TOML, HostPattern};
 use crate::disk::{check_obeyed, told};
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
@@ -273,6 +274,12 @@ pub(super) enum Author {
     OursAlone,
     /// Anybody: the file is a project's, and only narrows until the user has accepted its bytes.
     Anybody,
+}
+
+/// Returns the digest under which a project's settings are trusted: of the text that is then read.
+pub(crate) fn project_sha256(path: &Path) -> Result<String, ConfigError> {
+    let text = read_text(path, true, Author::Anybody)?;
+    Ok(hex::encode(Sha256::digest(text.unwrap_or_default())))
 }
 
 pub(super) fn read_text(path: &Path, required: bool, author: Author) -> Result<Option<String>, ConfigError> {

@@ -24,6 +24,8 @@ pub(crate) enum Needed<'w> {
     MoreThan(u64),
     /// A list has this entry, or one that covers it.
     Entry(&'w str),
+    /// A list does not have this entry.
+    Without(&'w str),
     /// A list has an entry, whichever.
     Any,
 }
@@ -61,10 +63,11 @@ impl Remedies {
         }
     }
 
-    /// Returns the hint where the limit `key`, which is `most`, was met: what to do instead, and the line that raises it or who decides.
-    pub(crate) fn raise(&self, key: &str, most: u64, instead: &str) -> String {
-        let line = format!("raise `{key}` under [limits]");
-        let hint = self.hint(&format!("limits.{key}"), &Needed::MoreThan(most), line.as_str());
+    /// Returns the hint where `limit`, a setting with its section, was met, which is `most`: what to do instead, and the line that raises it or who decides.
+    pub(crate) fn raise(&self, limit: &str, most: u64, instead: &str) -> String {
+        let (section, key) = limit.split_once('.').unwrap_or_default();
+        let line = format!("raise `{key}` under [{section}]");
+        let hint = self.hint(limit, &Needed::MoreThan(most), line.as_str());
         let between = if hint == line { ", or " } else { "; " };
         format!("{instead}{between}{hint}")
     }
@@ -84,6 +87,9 @@ impl Over {
                 self.rule == Rule::Min && most.is_some_and(|most| most <= *now)
             }
             Needed::Entry(entry) => !self.lets_in(entry),
+            Needed::Without(entry) => {
+                self.rule == Rule::Union && entries(by).iter().any(|other| other.as_str() == Some(entry))
+            }
             Needed::Any => self.rule.gives_nothing(by),
         }
     }
@@ -153,6 +159,7 @@ mod tests {
                 "tools.files_confirm",
                 Needed::AskedAtMost(FilesConfirm::RunsLater),
             ),
+            ("[tools]\nshell_denylist = [\"mkfs\"]", "tools.shell_denylist", Needed::Without("mkfs")),
             ("[limits]\nresult_kib = 1024", "limits.result_kib", Needed::MoreThan(1024)),
             ("[tools]\nfetch_ports = [80, 443]", "tools.fetch_ports", Needed::Entry("8080")),
             ("[tools]\nfiles_allowed_paths = [\"/srv\"]", "tools.files_allowed_paths", Needed::Entry("/home/u")),
@@ -172,13 +179,16 @@ mod tests {
     #[test]
     fn a_limit_that_a_policy_sets_is_not_to_be_raised() {
         let remedies = Remedies::default();
-        assert_eq!(remedies.raise("call_ms", 5, "ask for less"), "ask for less, or raise `call_ms` under [limits]");
+        assert_eq!(
+            remedies.raise("limits.call_ms", 5, "ask for less"),
+            "ask for less, or raise `call_ms` under [limits]"
+        );
         let mut remedies = remedies;
         let place = Place { path: "p.toml".into(), line: 3, column: 1 };
         let (key, value) = ("limits.call_ms".to_owned(), Value::Integer(5));
         remedies.add(Over { key, rule: Rule::Min, value, place, is_policy: true });
         let decides = "ask for less; the operator's policy decides this: `limits.call_ms` in p.toml:3";
-        assert_eq!(remedies.raise("call_ms", 5, "ask for less"), decides);
+        assert_eq!(remedies.raise("limits.call_ms", 5, "ask for less"), decides);
     }
 
     #[test]

@@ -182,7 +182,7 @@ impl Approver for InAdvance {
         }
         Answer::Nobody {
             reason: "`--yes` is switched off by `approval.allow_yes = false`".into(),
-            hint: "leave `--yes` away, so that a person is asked; `toolcrib config show --origin` says where it was switched off".into(),
+            hint: "omit `--yes`, so that a person is asked; `toolcrib config show --origin` says where it was switched off".into(),
         }
     }
 

@@ -165,14 +165,14 @@ pub fn check(text: &str, denylist: &Denylist, goes_to: Destination) -> Result<()
             .hint("write it in plain POSIX shell, or as several shorter commands")
     })?;
     if let Some(pattern) = script.denied_by(denylist) {
-        return Err(blocked(pattern));
+        return Err(blocked(pattern, denylist));
     }
     if is_sourced { check_for_pane(&script) } else { Ok(()) }
 }
 
-fn blocked(pattern: &str) -> Failure {
+fn blocked(pattern: &str, denylist: &Denylist) -> Failure {
     Failure::denied(format!("command is blocked by `tools.shell_denylist` pattern `{pattern}`"))
-        .hint(format!("only the user can lift this: take `{pattern}` out of `shell_denylist` in `[tools]`"))
+        .hint(denylist.hint(pattern))
 }
 
 /// What the denylist is held against.
@@ -207,7 +207,8 @@ impl Held {
         }
         for text in texts.iter().filter(|text| text.trim_end().contains('\n')) {
             let script = Script::parse(text).ok();
-            script.and_then(|script| script.denied_by(denylist).map(blocked)).map_or(Ok(()), Err)?;
+            let denied = script.and_then(|script| script.denied_by(denylist).map(str::to_owned));
+            denied.map_or(Ok(()), |pattern| Err(blocked(&pattern, denylist)))?;
         }
         let begun = continued.iter().filter_map(|text| text.lines().next());
         begun
@@ -282,7 +283,7 @@ fn hazard(words: &[String]) -> Option<(&'static str, &'static str)> {
         "exit" | "bye" => Some(("exit", LEAVE)),
         "logout" => Some(("logout", LEAVE)),
         // Without a program it turns the shell's own output elsewhere.
-        "exec" => Some(("exec", "leave `exec` away, or put it and what follows into `( … )`")),
+        "exec" => Some(("exec", "omit `exec`, or put it and what follows into `( … )`")),
         "kill" if arguments.iter().any(|word| word == "$$") => Some(("kill $$", LEAVE)),
         _ => None,
     }

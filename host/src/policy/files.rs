@@ -130,8 +130,14 @@ struct Rules {
 }
 
 impl FilesGrant {
-    /// Links in the directories of settings are resolved here, once.
-    pub(super) fn new(plugin: &Plugin, rights: &PluginRights, config: &Config, protected: Arc<Protected>) -> Self {
+    /// Links in the directories of settings are resolved here. `protected` is for this machine, `elsewhere` for another place.
+    pub(super) fn new(
+        plugin: &Plugin,
+        rights: &PluginRights,
+        config: &Config,
+        protected: Arc<Protected>,
+        elsewhere: Arc<Protected>,
+    ) -> Self {
         let named = Rules {
             plugin: plugin.name().into(),
             confirm: config.tools.files_confirm,
@@ -140,7 +146,7 @@ impl FilesGrant {
             bounds: config.read_paths(),
             allowed: config.allowed_paths(),
             opened: config.opened_paths().to_vec(),
-            protected: Arc::new(Protected::elsewhere()),
+            protected: elsewhere,
             remedies: config.remedies(),
         };
         let here = Rules { protected, ..named.map(canonical) };
@@ -260,8 +266,13 @@ impl Rules {
         let path = &resolved.path;
         // A model has to be able to read on what its own commands have printed.
         if !path.starts_with(&self.protected.output) && !self.bounds.iter().all(|list| list.contains(path)) {
-            return Err(Failure::denied(format!("`{}` is outside `tools.files_read_paths`", path.display()))
-                .hint(format!("add {:?} to `files_read_paths` under [tools]", parent(path))));
+            return Err(Failure::denied(format!("`{}` is outside `tools.files_read_paths`", path.display())).hint(
+                self.remedies.hint(
+                    "tools.files_read_paths",
+                    &Needed::Entry(&parent(path).to_string_lossy()),
+                    format!("add {:?} to `files_read_paths` under [tools]", parent(path)),
+                ),
+            ));
         }
         self.check_confined(path, &self.read, "read")?;
         resolved.check_present()?;
@@ -376,19 +387,22 @@ impl Admitted {
         if links <= 1 {
             return Ok(());
         }
-        let shown = self.path.display();
         match self.protected.holding((device, inode)) {
             Ok(None) => Ok(()),
-            Ok(Some(root)) => {
-                Err(closed(format!("`{shown}` is closed to tools: it is also a file of `{}`", root.display())))
-            }
+            Ok(Some(root)) => Err(self.second_name(&root)),
             Err(TooMany) => {
+                let shown = self.path.display();
                 let message = format!(
                     "`{shown}` has {links} names, and one may be that of a closed file: there are too many to compare"
                 );
                 Err(Failure::denied(message).hint("copy the file, so that it has one name"))
             }
         }
+    }
+
+    fn second_name(&self, root: &Path) -> Failure {
+        let (shown, root) = (self.path.display(), root.display());
+        closed(format!("`{shown}` is closed to tools: it is also a file of `{root}`"))
     }
 
     fn check_links(&self, links: u64) -> Result<(), Failure> {
@@ -428,6 +442,16 @@ impl ReadPath {
     pub(crate) fn check_identity(&self, device: u64, inode: u64, links: u64) -> Result<(), Failure> {
         self.0.check_identity(device, inode, links)
     }
+
+    /// The closed files and directories whose files no other name opens.
+    pub(crate) fn closed(&self) -> impl Iterator<Item = &Path> {
+        self.0.protected.closed()
+    }
+
+    /// The refusal of a file that is one of those too.
+    pub(crate) fn second_name(&self, root: &Path) -> Failure {
+        self.0.second_name(root)
+    }
 }
 
 impl WritePath {
@@ -460,6 +484,11 @@ impl Wanted {
     /// The path for messages.
     pub(crate) fn shown(&self) -> String {
         self.path.shown()
+    }
+
+    /// The closed files and directories whose files no other name shows.
+    pub(crate) fn closed(&self) -> impl Iterator<Item = &Path> {
+        self.path.0.protected.closed()
     }
 
     /// Whether a person may be shown what the file holds: credentials travel to no client.

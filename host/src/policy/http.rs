@@ -12,6 +12,7 @@ use crate::http::{Host, Request, Route, Special, Target};
 use crate::registry::Plugin;
 use crate::sanitize;
 use crate::scope::Scope;
+use crate::session::ApprovalKey;
 use reqwest::Method;
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -341,11 +342,8 @@ impl HttpGrant {
         let (line, details) = shown(route, request);
         let site = Landing { backend: HERE.into(), ..Landing::default() };
         let question = Question {
-            kind: ActionKind::Request,
+            key: ApprovalKey::new(&self.sha256, "http", ActionKind::Request, HERE),
             plugin: &self.label,
-            sha256: &self.sha256,
-            capability: "http",
-            backend: HERE,
             site: &site,
             action: &line,
             details: Some(&details),

@@ -28,6 +28,8 @@ pub struct Policy {
     config: Config,
     denylist: Arc<Denylist>,
     protected: Arc<Protected>,
+    /// The same for another place, by names.
+    elsewhere: Arc<Protected>,
 }
 
 /// What one plugin may do. A capability that is refused knows why.
@@ -96,8 +98,9 @@ impl Policy {
     /// When a pattern of the denylist cannot be enforced.
     pub fn new(settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<Self, Failure> {
         let config = settings.config.clone();
-        let denylist = Arc::new(Denylist::parse(&config.tools.shell_denylist)?);
-        Ok(Self { config, denylist, protected: Arc::new(Protected::new(dirs, policies)) })
+        let denylist = Arc::new(Denylist::parse(&config.tools.shell_denylist)?.of(config.remedies()));
+        let (protected, elsewhere) = (Protected::new(dirs, policies), Protected::elsewhere());
+        Ok(Self { config, denylist, protected: Arc::new(protected), elsewhere: Arc::new(elsewhere) })
     }
 
     /// The settings that decide.
@@ -177,7 +180,7 @@ impl Policy {
             let keys = [("files.read", Needed::Any), ("files.write", Needed::Any)];
             return Err(self.not_granted(plugin, "files", &keys, &line, option));
         }
-        Ok(FilesGrant::new(plugin, rights, &self.config, self.protected.clone()))
+        Ok(FilesGrant::new(plugin, rights, &self.config, self.protected.clone(), self.elsewhere.clone()))
     }
 
     fn http_grant(&self, plugin: &Plugin, rights: Option<HttpRights>) -> Result<HttpGrant, Failure> {

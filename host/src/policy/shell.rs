@@ -9,6 +9,7 @@ use crate::audit::Action;
 use crate::backend::terminals::Sitting;
 use crate::envelope::Failure;
 use crate::scope::Scope;
+use crate::session::ApprovalKey;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -181,11 +182,8 @@ impl ShellGrant {
             return Ok(Consent::unasked("tools.shell_confirm"));
         }
         let question = Question {
-            kind,
+            key: ApprovalKey::new(&self.sha256, capability, kind, scope.backend.name()),
             plugin: &self.plugin,
-            sha256: &self.sha256,
-            capability,
-            backend: scope.backend.name(),
             site,
             action: shown,
             details: None,

@@ -38,8 +38,7 @@ impl CpuClock {
     /// What the guest has used so far; to be asked on the thread that runs it.
     pub(super) fn spent(&self) -> Duration {
         self.stop();
-        self.start();
-        Duration::from_nanos(self.0.spent.load(Relaxed))
+        self.spent_by_then()
     }
 
     /// What the guest had used when its thread last let go of it.
@@ -67,8 +66,9 @@ impl CpuClock {
 
     fn stop(&self) {
         if self.0.in_guest.load(Relaxed) {
-            let stretch = thread_time().saturating_sub(self.0.since.load(Relaxed));
-            self.0.spent.fetch_add(stretch, Relaxed);
+            // The next stretch begins here, if there is one: the clock is read once.
+            let now = thread_time();
+            self.0.spent.fetch_add(now.saturating_sub(self.0.since.swap(now, Relaxed)), Relaxed);
         }
     }
 }

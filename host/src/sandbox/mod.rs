@@ -176,7 +176,7 @@ impl Sandbox {
         let Some(room) = self.room.take(&code.owner, code.places) else {
             let most = self.limits.concurrent_calls;
             let message = "too many calls of this plugin are running: it has its share of the sandbox";
-            let hint = scope.remedies.raise("concurrent_calls", most, "try again when some of them have ended");
+            let hint = scope.remedies.raise("limits.concurrent_calls", most, "try again when some of them have ended");
             return Err(Failure::new(Kind::Busy, message).hint(hint));
         };
         let handles = to_usize(self.limits.handles);
@@ -285,13 +285,15 @@ fn explain(error: &wasmtime::Error, store: &Store<State>) -> Failure {
             Met::Limit { key, most, text: named(most) }
         });
     let failure = match state.meter.met().cloned().or(by_wasmtime) {
-        Some(Met::Limit { key, most, text }) => {
-            Failure::limit(format!("limit: {text}")).hint(remedies.raise(key, most, "ask for less"))
-        }
+        Some(Met::Limit { key, most, text }) => Failure::limit(format!("limit: {text}")).hint(remedies.raise(
+            &format!("limits.{key}"),
+            most,
+            "ask for less",
+        )),
         Some(Met::NoRoom) => {
             let most = limits.total_memory_mib;
             let message = format!("this plugin has its share of the memory (limit for all plugins: {most} MiB)");
-            let hint = remedies.raise("total_memory_mib", most, "try again when other calls have ended");
+            let hint = remedies.raise("limits.total_memory_mib", most, "try again when other calls have ended");
             Failure::new(Kind::Busy, message).hint(hint)
         }
         None if error.downcast_ref() == Some(&Trap::StackOverflow) => {

@@ -115,13 +115,30 @@ else
 fi"#
 );
 
+/// Prints the first of some files and directories that hold a file under another name. Further arguments: those.
+const HOLDING: &str = enter!(
+    r#"shift 2
+names=$(stat -c %h -- "$f" 2>/dev/null || stat -f %l -- "$f" 2>/dev/null || echo 1)
+[ "$names" != 1 ] || exit 0
+find . -prune -samefile . >/dev/null 2>&1 || no 70
+for r; do
+    [ -e "$r" ] || continue
+    if [ -n "$(find -H "$r" -type f -samefile "$f" 2>/dev/null | head -n 1)" ]; then
+        printf '%s' "$r"
+        exit 0
+    fi
+done"#
+);
+
 /// Prints what marks a file, on one line; it changes with its content, as far as the tools there can tell.
 macro_rules! stamp {
     () => {
         r#"stamp() {
     s=$(stat -c '%d:%i:%s:%y:%z' -- "$f" 2>/dev/null || stat -f '%d:%i:%z:%Fm:%Fc' -- "$f" 2>/dev/null)
-    c=$(cksum <"$f" 2>/dev/null || md5sum <"$f" 2>/dev/null)
-    echo "$s $c $(($(wc -c <"$f")))"
+    b=$(($(wc -c <"$f"))) c=
+    # Of more than a question would show, size and times have to do: others wait for this.
+    [ "$b" -gt 4194304 ] || c=$(cksum <"$f" 2>/dev/null || md5sum <"$f" 2>/dev/null)
+    echo "$s $c $b"
 }
 "#
     };
@@ -235,14 +252,21 @@ pub(super) async fn read<W: Way>(
     let end = printed.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
     let (head, bytes) = (String::from_utf8_lossy(&printed[..end]), printed[end + 1..].to_vec());
     let (size, names) = head.split_once(' ').ok_or_else(odd)?;
-    path.check_links(names.parse().map_err(|_| odd())?)?;
+    let names = names.parse().map_err(|_| odd())?;
+    path.check_links(names)?;
+    if names > 1
+        && let Some(root) = holding(remote, path.as_path(), path.closed()).await?
+    {
+        return Err(path.second_name(&root));
+    }
     Ok(FileText { bytes, size: size.parse().map_err(|_| odd())? })
 }
 
 pub(super) async fn look<W: Way>(remote: &Remote<W>, path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {
     let shown = path.shown();
-    // There, a second name of a closed file is not known as one.
-    let max_bytes = if path.may_be_shown(0, 0, 1) { max_bytes } else { 0 };
+    let is_shown =
+        path.may_be_shown(0, 0, 1) && matches!(holding(remote, path.as_path(), path.closed()).await, Ok(None));
+    let max_bytes = if is_shown { max_bytes } else { 0 };
     let mut arguments = place(path.as_path())?;
     arguments.push(max_bytes.to_string().into());
     let (status, printed) = remote.script(LOOK, &arguments).await?;
@@ -284,6 +308,28 @@ pub(super) async fn write<W: Way>(remote: &Remote<W>, path: &WritePath, content:
         return Err(unknown(remote.way.name()));
     }
     check(&shown, status)
+}
+
+/// Which of the closed files a file is too, by another of its names; none when there is no file.
+async fn holding<W: Way>(
+    remote: &Remote<W>,
+    path: &Path,
+    closed: impl Iterator<Item = &Path>,
+) -> Result<Option<PathBuf>, Failure> {
+    let mut arguments = place(path)?;
+    arguments.extend(closed.map(OsString::from));
+    let (status, printed) = remote.script(HOLDING, &arguments).await?;
+    let shown = path.display();
+    match status {
+        0 if printed.is_empty() => Ok(None),
+        0 => Ok(Some(OsString::from_vec(printed).into())),
+        70 => Err(Failure::denied(format!(
+            "`{shown}` has several names, and one may be that of a closed file: {} has no `find` that could tell",
+            remote.way.name()
+        ))
+        .hint("copy the file, so that it has one name")),
+        _ => Err(check(&shown.to_string(), status).err().unwrap_or_else(|| unknown(remote.way.name()))),
+    }
 }
 
 /// Directory and name.

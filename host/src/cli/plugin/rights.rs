@@ -2,13 +2,15 @@
 
 use super::super::print;
 use super::super::setup::{Setup, usage, working_directory};
+use super::super::terminal::confirm;
 use super::{asked_rights, listed, open, refuse_builtin, unusable};
 use crate::call::CallContext;
 use crate::config::{HostPattern, PluginSection, PluginShell, requests};
 use crate::envelope::Failure;
 use crate::policy::files::canonical;
 use crate::registry::{Plugin, Registry, is_name};
-use std::io::{self, BufRead, IsTerminal, Write};
+use crate::sanitize;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -59,7 +61,7 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
     let mut file = SettingsFile::open(setup)?;
     let earlier = file.section(&name)?;
     let is_same = earlier.sha256.as_ref().is_some_and(|digest| digest.eq_ignore_ascii_case(&sha256));
-    let kept = match is_same || !has_rights(&earlier) || keeps(&plugin, &earlier, arguments)? {
+    let kept = match is_same || !has_rights(&earlier) || keeps(&plugin, &earlier, arguments).await? {
         true => earlier,
         false => PluginSection { enabled: earlier.enabled, ..PluginSection::default() },
     };
@@ -76,20 +78,28 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
         ..arguments.added_to(kept)?
     };
     let shown = file.write(&name, &section)?;
-    print(&format!("{} now says:\n\n[plugin.{name}]\n{shown}", file.named.display()))
+    // A directory's name may hold what a screen obeys or hides: what is shown is what was written.
+    print(&sanitize::visible(&format!("{} now says:\n\n[plugin.{name}]\n{shown}", file.named.display())))
 }
 
 pub(super) fn deny(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
     refuse_builtin(setup, name)?;
-    if !take_back(setup, name)? {
+    let mut file = SettingsFile::open(setup)?;
+    let earlier = file.section(name)?;
+    if earlier.sha256.is_none() && !has_rights(&earlier) {
         return Err(usage(format!("`{}` was not allowed anything", name.escape_debug()))
             .hint("`toolcrib config show --origin` says where each right comes from"));
+    }
+    match earlier.enabled {
+        // What was switched off stays so.
+        Some(_) => _ = file.write(name, &PluginSection { enabled: earlier.enabled, ..PluginSection::default() })?,
+        None => file.remove(name)?,
     }
     print(&format!("`{name}` may do nothing now\n"))
 }
 
-/// Removes a plugin's section from the user's settings; says whether there was one.
-pub(super) fn take_back(setup: &Setup, name: &str) -> Result<bool, Failure> {
+/// Removes all that the user's settings say of a plugin; says whether there was anything.
+pub(super) fn forget(setup: &Setup, name: &str) -> Result<bool, Failure> {
     let mut file = SettingsFile::open(setup)?;
     let is_there = file.section(name)? != PluginSection::default();
     if is_there {
@@ -98,9 +108,10 @@ pub(super) fn take_back(setup: &Setup, name: &str) -> Result<bool, Failure> {
     Ok(is_there)
 }
 
-/// The component of a file, or the plugin of a name.
+/// The plugin of a name, or the component of a file. The name comes first: a file that somebody put into this directory under it does not
+/// take the place of what was meant (`./NAME` is always the file).
 fn find(setup: &Setup, named: &Path) -> Result<Plugin, Failure> {
-    let name = named.to_str().filter(|name| is_name(name) && !named.exists());
+    let name = named.to_str().filter(|name| is_name(name));
     let loaded = setup.context.tools.plugins().find(|plugin| Some(plugin.name()) == name && !plugin.is_builtin());
     open(setup, loaded.map_or(named, |plugin| Path::new(plugin.origin())))
 }
@@ -118,7 +129,7 @@ fn has_rights(section: &PluginSection) -> bool {
 }
 
 /// Whether these bytes get what other bytes under their name were allowed: `--keep`, or the answer of whoever was shown it.
-fn keeps(plugin: &Plugin, earlier: &PluginSection, arguments: &Allow) -> Result<bool, Failure> {
+async fn keeps(plugin: &Plugin, earlier: &PluginSection, arguments: &Allow) -> Result<bool, Failure> {
     if arguments.keep || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(arguments.keep);
     }
@@ -129,15 +140,13 @@ fn keeps(plugin: &Plugin, earlier: &PluginSection, arguments: &Allow) -> Result<
     let asked = asked_rights(plugin);
     let question = format!(
         "`{name}` has other bytes than those that you allowed ({} before, {} now). These were allowed:\n  {rights}\n\
-         It now asks to {}.\nKeep what was allowed? [y]es, [N]o > ",
+         It now asks to {}.\n",
         short(before),
         short(now),
         listed(asked.iter().map(|(what, _)| *what), ", "),
     );
-    let mut answer = String::new();
-    let asked = write!(io::stderr(), "{question}").and_then(|()| io::stdin().lock().read_line(&mut answer));
-    asked.map_err(|error| usage(format!("the terminal cannot be used: {error}")))?;
-    Ok(matches!(answer.trim(), "y" | "yes" | "Y"))
+    let answer = confirm(&sanitize::visible(&question), "Keep what was allowed? [y]es, [N]o > ").await;
+    answer.map_err(|error| usage(format!("the terminal cannot be used: {error}")))
 }
 
 impl Allow {

@@ -1,6 +1,6 @@
 //! One question: where the action lands is read when it is asked and again when the answer comes.
 
-use super::{ActionKind, Answer, ApprovalRequest, Declaration, Landing};
+use super::{Answer, ApprovalRequest, Declaration, Landing};
 use crate::envelope::{Failure, duration};
 use crate::sanitize;
 use crate::scope::Scope;
@@ -8,6 +8,8 @@ use crate::session::ApprovalKey;
 use async_trait::async_trait;
 use std::time::Duration;
 
+/// How the decision reads where an answer covered what was to come.
+const FOR_THE_SESSION: By = "approval for the session";
 /// How often a question is asked whose place changes while it is open.
 const TIMES: usize = 3;
 
@@ -28,13 +30,10 @@ impl Site for Landing {
 
 /// What one plugin has to have approved.
 pub(in crate::policy) struct Question<'q> {
-    pub(in crate::policy) kind: ActionKind,
-    /// The plugin as people read it, and the digest that an approval for the session is bound to.
+    /// What an approval for the session would cover.
+    pub(in crate::policy) key: ApprovalKey,
+    /// The plugin as people read it.
     pub(in crate::policy) plugin: &'q str,
-    pub(in crate::policy) sha256: &'q str,
-    pub(in crate::policy) capability: &'static str,
-    /// The backend that an approval for the session is bound to.
-    pub(in crate::policy) backend: &'q str,
     pub(in crate::policy) site: &'q dyn Site,
     pub(in crate::policy) action: &'q str,
     pub(in crate::policy) details: Option<&'q str>,
@@ -62,41 +61,37 @@ impl Consent {
 impl Question<'_> {
     /// Asks, unless the session has an approval. Returns who allowed what, or the refusal and who refused.
     pub(in crate::policy) async fn ask(&self, scope: &Scope) -> Result<Consent, (Failure, By)> {
-        let key = ApprovalKey {
-            plugin: self.sha256.to_owned(),
-            capability: self.capability,
-            kind: self.kind,
-            backend: self.backend.to_owned(),
-        };
-        if scope.session.is_approved(&key) {
-            return Ok(Consent::unasked("approval for the session"));
+        if scope.session.is_approved(&self.key) {
+            return Ok(Consent::unasked(FOR_THE_SESSION));
         }
         let _waiting = scope.clock.waiting();
         let by = scope.approver.name();
         let asked = async {
-            // One question of a session at a time: an answer to the first may cover the next.
+            // One question of a session at a time: an answer to the first may cover the next. Whoever waits for that has their own time yet.
             let _asking = match scope.approver.asks_one_at_a_time() {
                 true => Some(scope.session.ask().await),
                 false => None,
             };
-            if scope.session.is_approved(&key) {
-                return Ok((Answer::Yes, None));
+            if scope.session.is_approved(&self.key) {
+                return None;
             }
-            self.answer(scope).await
+            Some(tokio::time::timeout(self.timeout, self.answer(scope)).await)
         };
         let answer = tokio::select! {
-            answer = tokio::time::timeout(self.timeout, asked) => answer,
+            answer = asked => answer,
             () = scope.cancel.cancelled() => return Err((Failure::cancelled(), "cancel")),
         };
+        let kind = self.key.kind;
+        let Some(answer) = answer else { return Ok(Consent::unasked(FOR_THE_SESSION)) };
         match answer {
             Ok(Ok((Answer::Yes, seen))) => Ok(Consent { by, seen }),
             Ok(Ok((Answer::YesForSession, seen))) => {
-                scope.session.approve(key);
+                scope.session.approve(self.key.clone());
                 Ok(Consent { by, seen })
             }
-            Ok(Ok((Answer::No, _))) => Err((Failure::denied(self.kind.refused()), by)),
+            Ok(Ok((Answer::No, _))) => Err((Failure::denied(kind.refused()), by)),
             Ok(Ok((Answer::Nobody { reason, hint }, _))) => {
-                let hint = self.kind.remedy(scope, hint);
+                let hint = kind.remedy(scope, hint);
                 Err((Failure::denied(reason).hint(hint), by))
             }
             Ok(Err(failure)) => Err((failure, "the place where it would land")),
@@ -110,7 +105,7 @@ impl Question<'_> {
     /// Asks until the action would land where the person was told that it lands; says where that is.
     async fn answer(&self, scope: &Scope) -> Result<(Answer, Option<Landing>), Failure> {
         if !scope.approver.is_read() {
-            let landing = Landing { backend: self.backend.to_owned(), ..Landing::default() };
+            let landing = Landing { backend: self.key.backend.clone(), ..Landing::default() };
             return Ok((scope.approver.ask(&self.request(scope, landing)).await, None));
         }
         let mut landing = self.site.landing().await?;
@@ -132,7 +127,7 @@ impl Question<'_> {
     fn request(&self, scope: &Scope, landing: Landing) -> ApprovalRequest {
         let shown = |text: &str| sanitize::visible(text).into_owned();
         ApprovalRequest {
-            kind: self.kind,
+            kind: self.key.kind,
             tool: scope.tool.clone(),
             plugin: self.plugin.to_owned(),
             landing: landing.shown(),
@@ -149,7 +144,7 @@ impl Question<'_> {
 impl Landing {
     /// As people read it: the name of a directory may hold anything.
     fn shown(self) -> Self {
-        let line = |text: String| sanitize::visible(&text).replace('\n', "\\u{a}").replace('\t', "\\u{9}");
+        let line = |text: String| sanitize::visible_line(&text);
         Self {
             backend: line(self.backend),
             pane: self.pane.map(line),

@@ -96,7 +96,10 @@ fn append(words: &mut Vec<String>, parts: &[Part<'_>]) -> Result<(), Unparsable>
                     all.extend(ends);
                     bounded(&all)?;
                 }
-                if words.len().saturating_mul(all.len()) > MOST_WORDS {
+                // Counted before they are made: a long word with many alternatives would be each of them.
+                let bytes = |words: &[String]| words.iter().map(String::len).sum::<usize>();
+                let (count, ends) = (words.len().saturating_mul(all.len()), bytes(&all).saturating_mul(words.len()));
+                if count > MOST_WORDS || bytes(words).saturating_mul(all.len()).saturating_add(ends) > MOST_BYTES {
                     return Err(Unparsable::TooComplex);
                 }
                 *words = words.iter().flat_map(|word| all.iter().map(move |end| format!("{word}{end}"))).collect();
@@ -168,6 +171,8 @@ mod tests {
         }
         let long = format!("{{{},b}}{{1,2}}", "a".repeat(1 << 20));
         assert_eq!(expand(&long, 0), Err(Unparsable::TooComplex));
+        let many = format!("{}{{{}}}", "a".repeat(200 << 10), "b,".repeat(4000));
+        assert_eq!(expand(&many, 0), Err(Unparsable::TooComplex));
         assert_eq!(words(&"{a,b}".repeat(12)).len(), 4096);
     }
 }

@@ -3,12 +3,14 @@
 //! What a script runs is `reader.rs`'s to say; here it is only compared.
 
 use super::{Command, basename, large_stack, reader};
+use crate::config::{Needed, Remedies};
 use crate::envelope::Failure;
 
 /// The patterns of `tools.shell_denylist`, parsed.
 #[derive(Clone, Debug, Default)]
 pub struct Denylist {
     patterns: Vec<Pattern>,
+    remedies: Remedies,
 }
 
 #[derive(Clone, Debug)]
@@ -38,7 +40,19 @@ impl Denylist {
                 .hint("take the empty entry out of `shell_denylist` in `[tools]`")),
             source => Ok(Pattern { source: source.to_owned(), form: Form::of(source) }),
         };
-        Ok(Self { patterns: patterns.iter().enumerate().map(parse).collect::<Result<_, _>>()? })
+        let patterns = patterns.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
+        Ok(Self { patterns, remedies: Remedies::default() })
+    }
+
+    /// The same, which knows whose each pattern is.
+    pub(in crate::policy) fn of(self, remedies: Remedies) -> Self {
+        Self { remedies, ..self }
+    }
+
+    /// What lifts a pattern.
+    pub(super) fn hint(&self, pattern: &str) -> String {
+        let line = format!("only the user can lift this: take `{pattern}` out of `shell_denylist` in `[tools]`");
+        self.remedies.hint("tools.shell_denylist", &Needed::Without(pattern), line)
     }
 
     /// Whether there is no pattern.
@@ -97,7 +111,7 @@ fn is_meant(want: &str, word: &str) -> bool {
         || want.starts_with('/') && word.starts_with('/') && normal(want) == normal(word)
 }
 
-/// The components of an absolute path. All that is in a directory (`/*`) stands for the directory.
+/// The components of an absolute path. All that is in a directory (`/*`, `/*/*`) stands for the directory.
 fn normal(path: &str) -> Vec<&str> {
     let mut components = Vec::new();
     for component in path.split('/') {
@@ -107,8 +121,10 @@ fn normal(path: &str) -> Vec<&str> {
             component => components.push(component),
         }
     }
-    let all = ["*", ".*", ".[!.]*", "?*"];
-    components.truncate(components.len() - usize::from(components.last().is_some_and(|last| all.contains(last))));
+    let is_all = |last: &&str| [".*", ".[!.]*", "?*"].contains(last) || last.bytes().all(|byte| byte == b'*');
+    while components.last().is_some_and(is_all) {
+        components.pop();
+    }
     components
 }
 

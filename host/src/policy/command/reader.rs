@@ -239,6 +239,9 @@ impl Reader {
     /// Returns the words that a word becomes, without quotes.
     fn in_braces(&mut self, word: &Word, place: Place) -> Result<Vec<String>, Unparsable> {
         let words = brace::expand(&word.value, place.depth)?;
+        if words.len() > 1 {
+            self.spend(words.iter().map(|word| word.len() + 1).sum())?;
+        }
         words.iter().map(|word| self.unquoted(word, place)).collect()
     }
 

@@ -259,7 +259,22 @@ fn wrappers_are_taken_off() {
 
 #[test]
 fn a_path_means_that_path_alone_in_any_spelling() {
-    for path in ["/", "//", "/.", "/./", "/*", "//*", "/tmp/..", "/tmp/../*", "/.*", "\"/\"*", "/{bin,}", "/{*,.*}"] {
+    for path in [
+        "/",
+        "//",
+        "/.",
+        "/./",
+        "/*",
+        "//*",
+        "/tmp/..",
+        "/tmp/../*",
+        "/.*",
+        "\"/\"*",
+        "/{bin,}",
+        "/{*,.*}",
+        "/*/*",
+        "/**",
+    ] {
         assert_denied(&[&format!("rm -rf {path}")]);
     }
     for path in ["/tmp/x", "/tmp/*", "/x", "./", ".", "*", "x/", "../*", "/tmp/../x", "~", "\"$DIR/\""] {

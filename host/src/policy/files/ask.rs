@@ -9,6 +9,7 @@ use crate::envelope::{Failure, Kind};
 use crate::policy::approval::{ActionKind, By, Landing, Question};
 use crate::sanitize;
 use crate::scope::Scope;
+use crate::session::ApprovalKey;
 use sha2::{Digest, Sha256};
 use similar::TextDiff;
 use std::fmt::Write;
@@ -52,8 +53,11 @@ impl FilesGrant {
         scope: &Scope,
     ) -> Result<(WritePath, Option<By>), (Failure, Option<By>)> {
         let Some(reason) = wanted.reason else { return Ok((wanted.path, None)) };
-        let is_read = scope.approver.is_read();
-        let before = match is_read {
+        let backend = scope.backend.name();
+        let key = ApprovalKey::new(&self.sha256, "files", reason.kind(), backend);
+        // What nobody is going to see is not made.
+        let is_shown = scope.approver.is_read() && !scope.session.is_approved(&key);
+        let before = match is_shown {
             true => Some(scope.backend.look(&wanted, COMPARED_BYTES).await.map_err(|failure| (failure, None))?),
             false => None,
         };
@@ -69,15 +73,11 @@ impl FilesGrant {
                 (shown.await.map_err(unshown)?, expected)
             }
         };
-        let backend = scope.backend.name();
         let question = Question {
-            kind: reason.kind(),
+            key,
             plugin: &self.label,
-            sha256: &self.sha256,
-            capability: "files",
-            backend,
             site: &Landing { backend: backend.to_owned(), ..Landing::default() },
-            action: &one_line(&wanted.path.shown()),
+            action: &sanitize::visible_line(&wanted.path.shown()),
             details: Some(&details),
             declaration: None,
             timeout: self.approval_timeout,
@@ -85,11 +85,6 @@ impl FilesGrant {
         let consent = question.ask(scope).await.map_err(|(refusal, by)| (refusal, Some(by)))?;
         Ok((wanted.path.expecting(expected), Some(consent.by)))
     }
-}
-
-/// The name of a file may hold anything.
-fn one_line(path: &str) -> String {
-    sanitize::visible(path).replace('\n', "\\u{a}").replace('\t', "\\u{9}")
 }
 
 /// What the host knows of the write.
@@ -100,7 +95,7 @@ fn facts(reason: Reason, before: &Before, bytes: usize, workspace: &str) -> Stri
     };
     match reason {
         Reason::Later(later) => format!("{sizes}; it runs later: {}", later.what),
-        Reason::Outside => format!("{sizes}; it lies outside the workspace {workspace}"),
+        Reason::Outside => format!("{sizes}; it lies outside the workspace {}", sanitize::visible_line(workspace)),
         Reason::Always => sizes,
     }
 }
@@ -182,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_add_lines_to_the_question() {
-        assert_eq!(one_line("a\nfile /harmless\t\u{202e}"), "a\\u{a}file /harmless\\u{9}\\u{202e}");
+    fn the_name_of_a_workspace_adds_no_lines_to_the_question() {
+        assert!(!facts(Reason::Outside, &Before::New, 1, "/w\n+ harmless").contains('\n'));
     }
 }

@@ -15,7 +15,7 @@ pub struct Later {
     pub source: &'static str,
     /// `~/below any home`, with `~/.*` for all that begins with a dot; `/absolute`; `$PATH` for what lies in one of its directories; `$0` for
     /// the running program. Anything else are names that stand in the path one below the other, in any place and case; `*` begins a name
-    /// of which only the end counts. A directory stands for all below it.
+    /// of which only the end counts, `$` ends one that counts as the file's own only. Any other stands for all below it, too.
     pub places: &'static [&'static str],
 }
 
@@ -26,7 +26,7 @@ pub const LATER: [Later; 14] = [
         what: "git runs hooks, and programs that its settings name",
         source: "githooks(5); git-config(1), core.fsmonitor, core.pager, core.sshCommand, filter; gitmodules(5); git-init(1) on bare repositories, \
             of which `HEAD` is a part; the manuals of husky, pre-commit, lefthook and overcommit",
-        places: &["*.git", ".gitmodules", "HEAD", ".husky", ".githooks", ".pre-commit-config.yaml", ".pre-commit-config.yml", "lefthook.yml",
+        places: &["*.git", ".gitmodules", "HEAD$", ".husky", ".githooks", ".pre-commit-config.yaml", ".pre-commit-config.yml", "lefthook.yml",
             "lefthook.yaml", "lefthook.toml", "lefthook.json", ".lefthook", ".lefthook.yml", ".lefthook.yaml", ".lefthook.toml",
             "lefthook-local.yml", ".lefthook-local.yml", ".overcommit.yml"],
     },
@@ -151,6 +151,9 @@ fn begins_with_a_dot(below: &Path) -> bool {
 
 /// Whether names stand in a path one below the other. Some file systems ignore case.
 fn stands_in(names: &str, path: &Path) -> bool {
+    if let Some(own) = names.strip_suffix('$') {
+        return path.file_name().is_some_and(|name| is_named(own, name.as_encoded_bytes()));
+    }
     let names: Vec<&str> = names.split('/').collect();
     let parts: Vec<&[u8]> = path
         .components()
@@ -223,6 +226,7 @@ mod tests {
             "/w/src/main.rs",
             "/w/.env",
             "/w/HEADER",
+            "/w/components/head/x.tsx",
             "/w/config",
             "/w/claude.txt",
             "/w/.cargo/registry",

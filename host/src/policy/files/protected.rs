@@ -55,7 +55,7 @@ impl Protected {
     }
 
     /// The same for a place beyond this machine, by names; what is Toolcrib's own there is not known yet.
-    pub(super) fn elsewhere() -> Self {
+    pub(crate) fn elsewhere() -> Self {
         let home = Path::new(HOME_THERE);
         let login = LOGIN.iter().map(|name| home.join(name));
         Self {
@@ -107,12 +107,17 @@ impl Protected {
         self.secrets.iter().find(leads_here).cloned()
     }
 
+    /// Everything that is never read.
+    pub(super) fn closed(&self) -> impl Iterator<Item = &Path> {
+        self.secrets.iter().map(|secret| &secret.root).chain([&self.state]).map(PathBuf::as_path)
+    }
+
     /// What holds a closed file that is known by another name, of which it has several; `Err` when that could not be found out.
     pub(super) fn holding(&self, file: Identity) -> Result<Option<PathBuf>, TooMany> {
         let mut left = MAX_COMPARED;
-        for root in self.secrets.iter().map(|secret| &secret.root).chain([&self.state]) {
+        for root in self.closed() {
             if contains(root, file, &self.output, &mut left)? {
-                return Ok(Some(root.clone()));
+                return Ok(Some(root.to_owned()));
             }
         }
         Ok(None)
