@@ -25,6 +25,12 @@ fn assert_free(crib: &mut Crib, what: &str) {
     assert_eq!(answer["result"]["stdout"], "free\n", "{what}: {answer}");
 }
 
+/// Waits until `sleep` has the pane's terminal.
+fn until_it_sleeps(crib: &Crib) {
+    let front = || crib.program.tmux(&["display-message", "-p", "-t", SHARED, "#{pane_current_command}"]);
+    eventually("it sleeps", || front() == "sleep\n");
+}
+
 #[test]
 fn an_interrupt_at_any_moment_frees_the_pane() {
     let rounds = if is_long() { 300 } else { 12 };
@@ -59,7 +65,7 @@ fn traps_of_the_user_stay_and_an_interrupt_ends_the_whole_command() {
         assert_eq!(crib.run("trap - INT").0, 0);
         let id = crib.send("run_shell", command("f() { echo >begun.txt; sleep 5; }; f; echo after >after.txt"));
         eventually("the command began", || crib.program.path("work/begun.txt").exists());
-        std::thread::sleep(Duration::from_millis(100));
+        until_it_sleeps(&crib);
         crib.cancel(id);
         assert_eq!(crib.answer()["error"]["kind"], "cancelled", "{shell}");
         assert_free(&mut crib, shell);
@@ -97,7 +103,7 @@ fn a_shell_whose_hooks_cannot_be_changed_runs_a_command_once_and_comes_back() {
         let id = crib.send("run_shell", command("echo >begun.txt; sleep 20"));
         eventually("the command began", || crib.program.path("work/begun.txt").exists());
         // Somebody at the pane ends it, and no hook tells.
-        std::thread::sleep(Duration::from_millis(100));
+        until_it_sleeps(&crib);
         let _ = crib.program.tmux(&["send-keys", "-t", SHARED, "C-c"]);
         let begin = Instant::now();
         let answer = crib.answer();
@@ -132,7 +138,7 @@ fn a_holder_that_is_gone_does_not_hold_a_pane_whose_shell_waits() {
     for shell in SHELLS {
         let Some(mut crib) = crib_with(shell) else { continue };
         let _ = crib.send("run_shell", command("echo >begun.txt; sleep 20"));
-        eventually("the command began", || crib.program.path("work/begun.txt").exists());
+        until_it_sleeps(&crib);
         crib.kill();
         let _ = crib.program.tmux(&["send-keys", "-t", SHARED, "C-c"]);
         let mut crib = crib.again();
@@ -150,7 +156,12 @@ fn the_shared_pane_can_always_be_replaced() {
     assert_eq!(crib.within("true", "200ms")["error"]["kind"], "busy");
     let ended = crib.call("tmux-kill-pane", declared(json!({ "pane": "shared" })));
     assert!(ended["error"].is_null() && ended["notices"].to_string().contains("new shell"), "{ended}");
+    // Nothing that was known of the shell before counts for this one.
+    for option in ["@toolcrib_prompt", "@toolcrib_began", "@toolcrib_holder"] {
+        assert_eq!(crib.program.tmux(&["show-options", "-pqv", "-t", SHARED, option]).trim(), "", "{option}");
+    }
     assert_eq!(crib.run("echo \"[$kept]\""), (0, "[]\n".into()));
+    assert!(!crib.screen().contains("^C"), "{}", crib.screen());
 }
 
 /// `sh` in a pane of bash may be dash.
@@ -184,7 +195,7 @@ fn a_server_that_has_stopped_holds_no_call_up_beyond_its_wait() {
     let mut crib = Crib::new();
     assert_eq!(crib.run("true").0, 0);
     let server = crib.program.tmux(&["display-message", "-p", "#{pid}"]).trim().to_owned();
-    let signal = |signal: &str| crate::shells::signal(&server, signal);
+    let signal = |signal: &str| toolcrib_tests::signal(&server, signal);
     signal("STOP");
     let begin = Instant::now();
     let answer = crib.within("touch F", "1s");

@@ -92,6 +92,43 @@ fn a_line_that_an_attached_person_began_is_told_and_never_run() {
     assert!(!crib.program.path("work/F").exists());
 }
 
+/// Nobody tells of a person who is gone, and the cursor may stand where it did.
+#[test]
+fn a_line_that_a_person_began_before_they_left_is_told_and_never_run() {
+    let mut crib = Crib::new();
+    // The pane is there, and no command has run in it.
+    crib.result("capture-pane", json!({}));
+    for round in ["before the first command", "after it"] {
+        let person = Person::attached_to(&crib.program);
+        person.tmux(&["send-keys", "-t", "person", "-l", " true; touch F"]);
+        eventually("what was typed is there", || person.sees().contains("touch F"));
+        person.tmux(&["send-keys", "-t", "person", "C-a"]);
+        let _ = crib.program.tmux(&["detach-client", "-s", &format!("={}", crib.program.session())]);
+        let people = || crib.program.tmux(&["list-clients", "-F", "#{client_control_mode}"]);
+        eventually("they have left", || !people().lines().any(|mode| mode == "0"));
+        let answer = once_quiet(&mut crib, "echo mine");
+        assert_eq!(answer["result"]["stdout"], "mine\n", "{round}: {answer}");
+        assert!(said(&answer).contains("touch F"), "{round}: it was not told: {answer}");
+        assert!(!crib.program.path("work/F").exists(), "{round}: it ran");
+        eventually("the prompt is settled", || is_settled(&crib.program));
+    }
+}
+
+/// A program in the pane can write what it likes into the options that say what is known of it.
+#[test]
+fn what_a_program_writes_into_the_options_of_its_pane_keeps_no_command_waiting() {
+    let mut crib = Crib::new();
+    assert_eq!(crib.run("true").0, 0);
+    for forged in ["x|9 a", "|||", "#{q:#(touch F)}", "9 9 9 9"] {
+        for option in ["@toolcrib_prompt", "@toolcrib_began", "@toolcrib_made", "@toolcrib_holder"] {
+            let _ = crib.program.tmux(&["set-option", "-p", "-t", SHARED, option, forged]);
+            let answer = crib.within("echo mine", "5s");
+            assert_eq!(answer["result"]["stdout"], "mine\n", "{option} {forged}: {answer}");
+        }
+    }
+    assert!(!crib.program.path("work/F").exists());
+}
+
 #[test]
 fn keys_that_were_sent_are_not_run_with_the_next_command() {
     let mut crib = Crib::new();

@@ -1,11 +1,8 @@
 //! The same commands in every shell that a pane can have.
 
-#![expect(clippy::disallowed_methods, reason = "a test stops the server of its panes")]
-
 use crate::crib::{Crib, command};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 use toolcrib_tests::{Program, eventually, note_skip, skip};
 
@@ -35,12 +32,6 @@ pub(crate) fn crib_started(shell: &str, startup: &str) -> Option<Crib> {
     let link = program.path("home").join(shell);
     std::os::unix::fs::symlink(path, &link).expect("a link");
     Some(Crib::on(program, &[&format!("tmux.default_shell=\"{}\"", link.display())]))
-}
-
-/// Sends a signal to a process.
-pub(crate) fn signal(process: &str, name: &str) {
-    let status = Command::new("kill").args(["-s", name, process]).status();
-    assert!(status.is_ok_and(|status| status.success()), "kill -s {name} {process}");
 }
 
 /// A program whose panes run this shell. zsh asks new users about a configuration, so there is one.

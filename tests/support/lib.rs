@@ -9,7 +9,7 @@ mod terminal;
 mod web;
 
 pub use host::{Asked, TestHost, digest, guest};
-pub use program::{Program, Running, without_terminal};
+pub use program::{Program, Running, signal, without_terminal};
 pub use seat::Seat;
 pub use siege::{Preparation, Siege, compiled, reuse_code};
 pub use terminal::{MORE, QUESTION, Terminal};

@@ -257,7 +257,16 @@ impl Running {
     ///
     /// When `kill` cannot be run.
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
-        assert!(sent.is_ok_and(|status| status.success()), "the signal was not sent");
+        signal(&self.child.id().to_string(), name);
     }
+}
+
+/// Sends a signal by its name without SIG.
+///
+/// # Panics
+///
+/// When there is no such process, or `kill` cannot be run.
+pub fn signal(process: &str, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), process.trim()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "the signal was not sent");
 }

@@ -1,7 +1,7 @@
 //! `wit/panes.wit`: looking at panes and typing into them, after a grant of `shell.pane` admitted what changes them: typing is running.
 //!
-//! Panes are those of the managed tmux, or the one that this program was started in, where the user chose it; a look at that one is asked for
-//! as well, for what stands there is the user's own. Typing is `panes/typing.rs`.
+//! Panes are those of the managed tmux, or the one that this program was started in, where the user chose it; looking at that one is asked for,
+//! too, because the user's own work is on its screen. Typing is `panes/typing.rs`.
 
 mod typing;
 
@@ -9,7 +9,7 @@ use super::Refusal;
 use super::bindings::toolcrib::plugin::{panes, types};
 use super::shell::check_why;
 use crate::envelope::{Failure, Kind};
-use crate::policy::approval::{Declaration, Landing, Site};
+use crate::policy::approval::{Declaration, Site};
 use crate::policy::shell::AdmittedAction;
 use crate::sandbox::State;
 use crate::sanitize;
@@ -17,7 +17,7 @@ use crate::scope::Scope;
 use crate::tmux::{Input, OwnPane, Panes, Place, Selector, Tmux, View};
 use std::sync::Arc;
 use std::time::Duration;
-use typing::Target;
+use typing::{Target, landing, own_shown};
 
 /// What one capture hands over at most, as `wit/panes.wit` promises.
 const SCREEN_BYTES: usize = 256 << 10;
@@ -91,10 +91,9 @@ impl State {
     ) -> Result<(String, String, Vec<String>), Refusal> {
         let place = own.place(selector).await?;
         let (grant, scope) = (self.grants.panes()?.clone(), self.scope.clone());
-        let pane = format!("{} of {}, where this program was started", place.pane, place.session);
+        let pane = own_shown(&place);
         let shown = format!("look at pane {pane}: {}", view.shown());
-        let after = Some(Duration::from_millis(delay_ms)).filter(|delay| !delay.is_zero());
-        let landing = Landing { backend: scope.backend.name().into(), pane: Some(pane), directory: None, delay: after };
+        let landing = landing(&*scope.backend, pane, None, delay_ms);
         grant.admit_look(&shown, &landing, &scope).await?;
         delay(delay_ms, scope).await?;
         let (text, notice) = own.capture(view).await?;

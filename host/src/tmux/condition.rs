@@ -7,6 +7,7 @@ use super::server::FIELD;
 use super::wrapper::Trace;
 use super::{GONE, Session};
 use crate::envelope::{Failure, Kind};
+use std::fmt;
 
 /// What a pane runs until its shell is there.
 const STARTING: &str = "tmux";
@@ -16,6 +17,16 @@ const PERSON_SECONDS: u64 = 2;
 const LOOKING_BACK: [&str; 2] = ["copy-mode", "view-mode"];
 /// Programs that read what is typed as a POSIX shell does.
 const SHELLS: [&str; 8] = ["bash", "zsh", "dash", "ash", "sh", "ksh", "mksh", "busybox"];
+
+/// The option of the server that grows whenever a person comes or leaves.
+pub(super) const VISITS: &str = "@toolcrib_visits";
+/// The option of a pane that keeps what that was when the pane was made.
+const MADE: &str = "@toolcrib_made";
+
+/// What keeps that a pane has a shell that nobody has visited.
+pub(super) fn made(pane: &str) -> String {
+    format!("set-option -p -F -t {pane} {MADE} '#{{{VISITS}}}'")
+}
 
 /// What a pane is doing.
 pub(super) struct Condition {
@@ -32,6 +43,9 @@ pub(super) struct Condition {
     pub(super) cursor: String,
     /// Columns of the pane.
     width: usize,
+    /// What tells how often people have come to the server's sessions or left them, now and when the pane was made.
+    pub(super) visits: String,
+    made: String,
     /// Where it stood at the last prompt that was known to be empty, and when a line was typed there.
     pub(super) prompt: Prompt,
     /// When a person last typed at the session, and when one last typed or came; both in seconds since 1970, as the present is.
@@ -45,8 +59,8 @@ pub(super) struct Condition {
 pub(super) enum Prompt {
     /// Nothing was typed into the pane yet.
     Fresh,
-    /// The cursor stood here when a line was typed, or could have been, at that time.
-    Was { cursor: String, time: u64 },
+    /// The cursor stood here when a line was typed, or could have been, at that time and after so many visits.
+    Was { cursor: String, time: u64, visits: String },
     /// Keys were sent since.
     Touched,
 }
@@ -59,20 +73,38 @@ impl Prompt {
     /// What stands there when keys were sent.
     pub(super) const TOUCHED: &str = "touched";
     /// The cursor's column, and whether something stands under it.
-    pub(super) const CURSOR: &str = "#{cursor_x}:#{?#{==:#{cursor_character}, },,#{?cursor_character,on,}}";
+    pub(super) const CURSOR: &str = "#{cursor_x}:#{?#{==:#{cursor_character}, },,#{?#{==:#{cursor_character},},,on}}";
 
     fn read(text: &str) -> Self {
-        match text.split_once(' ').map(|(cursor, time)| (cursor, time.parse())) {
-            Some((cursor, Ok(time))) => Self::Was { cursor: cursor.to_owned(), time },
-            _ if text.is_empty() => Self::Fresh,
-            _ => Self::Touched,
+        let mut words = text.splitn(3, ' ');
+        let mut word = || words.next().unwrap_or_default().to_owned();
+        let (cursor, time, visits) = (word(), word().parse(), word());
+        match time {
+            Ok(time) => Self::Was { cursor, time, visits },
+            Err(_) if text.is_empty() => Self::Fresh,
+            Err(_) => Self::Touched,
         }
+    }
+}
+
+/// When a line was typed: by the server's clock, and by the visits until then.
+#[derive(Clone)]
+pub(super) struct Since {
+    time: u64,
+    visits: String,
+}
+
+impl fmt::Display for Since {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What a program may have put in the option's place is no format.
+        let visits: String = self.visits.chars().filter(char::is_ascii_alphanumeric).collect();
+        write!(f, "{} {visits}", self.time)
     }
 }
 
 impl Condition {
     /// What there is to ask.
-    pub(super) fn asked(session: &Session, number: u32) -> [String; 4] {
+    pub(super) fn asked(session: &Session, number: u32) -> [String; 5] {
         let fields = [
             "#{pane_id}",
             "#{pane_dead}",
@@ -81,22 +113,29 @@ impl Condition {
             "#{pane_pid}",
             Prompt::CURSOR,
             "#{pane_width}",
-            &format!("#{{?{prompt},#{{{prompt}}},#{{{began}}}}}", prompt = Prompt::OPTION, began = Prompt::BEGAN),
             "#{@toolcrib_holder}",
         ];
-        let fields = fields.join(&FIELD.to_string());
+        let prompt = [
+            &format!("#{{{VISITS}}}"),
+            &format!("#{{{MADE}}}"),
+            &format!("#{{?{prompt},#{{{prompt}}},#{{{began}}}}}", prompt = Prompt::OPTION, began = Prompt::BEGAN),
+        ];
+        let (fields, prompt) = (fields.join(&FIELD.to_string()), prompt.map(String::as_str).join(&FIELD.to_string()));
         let ask = |format: &str| format!("display-message -p -t %{number} '{format}'");
         let people = format!(
             "list-clients -t {} -F '#{{client_control_mode}} #{{client_created}} #{{client_activity}}'",
             quoted(&session.id)
         );
-        [ask(&fields), ask("#{pane_current_command}"), ask("#{pane_current_path}"), people]
+        [ask(&fields), ask(&prompt), ask("#{pane_current_command}"), ask("#{pane_current_path}"), people]
     }
 
     /// From what the server said.
-    pub(super) fn read(number: u32, [condition, program, directory, people]: [Said; 4]) -> Result<Self, Failure> {
-        // What stands last may hold anything; other such text has an answer of its own.
-        let mut fields = condition.text.splitn(9, FIELD).map(str::to_owned);
+    pub(super) fn read(
+        number: u32,
+        [condition, prompt, program, directory, people]: [Said; 5],
+    ) -> Result<Self, Failure> {
+        // What stands last may hold anything, as a program in the pane can set options; other such text has an answer of its own.
+        let mut fields = condition.text.splitn(8, FIELD).map(str::to_owned);
         let mut field = || fields.next().unwrap_or_default();
         // Asked for a pane that is gone, the server says nothing, or speaks of another one; a dead one may stay on the screen.
         let is_there = field() == format!("%{number}") && field() == "0";
@@ -105,13 +144,36 @@ impl Condition {
         }
         let (mode, alternate, pid, cursor) = (field(), field() == "1", field(), field());
         let width = field().parse().unwrap_or_default();
-        let (prompt, holder) = (Prompt::read(&field()), field());
+        let holder = field();
+        let mut fields = prompt.text.splitn(3, FIELD).map(str::to_owned);
+        let mut field = || fields.next().unwrap_or_default();
+        let (visits, made, prompt) = (field(), field(), Prompt::read(&field()));
         let people_active: Vec<(u64, u64)> = people.text.lines().filter_map(person).collect();
         let active = people_active.iter().map(|(_, active)| *active).max();
         // To attach is not to type.
         let typed = people_active.iter().filter(|(came, active)| came != active).map(|(_, active)| *active).max();
         let (program, directory, now) = (program.text, directory.text, people.time);
-        Ok(Self { holder, mode, alternate, program, pid, directory, cursor, width, prompt, typed, active, now })
+        Ok(Self {
+            holder,
+            mode,
+            alternate,
+            program,
+            pid,
+            directory,
+            cursor,
+            width,
+            visits,
+            made,
+            prompt,
+            typed,
+            active,
+            now,
+        })
+    }
+
+    /// Now, as far as this goes.
+    pub(super) fn since(&self) -> Since {
+        Since { time: self.now, visits: self.visits.clone() }
     }
 
     pub(super) fn is_held_by(&self, sign: &str) -> bool {
@@ -168,8 +230,11 @@ impl Condition {
     /// all that there is to compare.
     pub(super) fn may_have_line(&self) -> bool {
         match &self.prompt {
-            Prompt::Fresh => self.active.is_some(),
-            Prompt::Was { time, .. } => self.is_elsewhere() || self.active.is_some_and(|active| active >= *time),
+            Prompt::Fresh => self.active.is_some() || self.visits != self.made,
+            // Somebody who has left may have typed before.
+            Prompt::Was { time, visits, .. } => {
+                self.is_elsewhere() || self.visits != *visits || self.active.is_some_and(|active| active >= *time)
+            }
             Prompt::Touched => true,
         }
     }
@@ -235,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_is_no_record_of_a_prompt_is_no_empty_prompt() {
-        let was = |cursor: &str, time| Prompt::Was { cursor: cursor.into(), time };
+        let was = |cursor: &str, time| Prompt::Was { cursor: cursor.into(), time, visits: String::new() };
         assert_eq!(Prompt::read(""), Prompt::Fresh);
         assert_eq!(Prompt::read("20: 1763800000"), was("20:", 1_763_800_000));
         for odd in [Prompt::TOUCHED, "20: ", "20: x", " "] {

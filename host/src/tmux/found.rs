@@ -82,10 +82,6 @@ impl Tmux {
         Ok(read(&said, &self.owner, &home.session))
     }
 
-    pub(super) async fn has_session(&self, name: &str) -> Result<bool, Failure> {
-        Ok(self.found().await?.iter().any(|found| found.session == name))
-    }
-
     /// The session that a person means: of this workspace, or of another one by its full name.
     ///
     /// # Errors

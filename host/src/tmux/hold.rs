@@ -10,7 +10,7 @@ use crate::envelope::Failure;
 const TOLD_CHARS: usize = 80;
 
 /// The option of a pane that keeps its shell's process.
-const PROCESS: &str = "@toolcrib_process";
+pub(super) const PROCESS: &str = "@toolcrib_process";
 
 /// The sign of a call on a pane, taken off when it is dropped.
 pub(super) struct Hold {
@@ -56,9 +56,7 @@ impl Session {
         self.client.run_nested(&free(number, sign)).await?;
         Ok(true)
     }
-}
 
-impl Session {
     /// What the shell of a pane does whose holder is gone. Where panes lead elsewhere, its process is kept in an option.
     async fn left_running(&self, number: u32, condition: &Condition) -> Result<Doing, Failure> {
         if self.inside.is_none() {

@@ -117,8 +117,10 @@ impl Input {
                 .hint("put the command into a file and run that, or omit `wait: false`"));
         }
         let Self(typed) = Self::parse(text.trim_end_matches(['\n', '\r']), &[], true)?;
-        let clear = Key { control: true, meta: false, shift: false, base: Base::Char('u') };
-        Ok(Self([Step::Key(clear)].into_iter().chain(typed).collect()))
+        // C-u takes what is left of the cursor, so the cursor goes to the end first.
+        let clear =
+            ['e', 'u'].map(|key| Step::Key(Key { control: true, meta: false, shift: false, base: Base::Char(key) }));
+        Ok(Self(clear.into_iter().chain(typed).collect()))
     }
 
     pub(crate) fn steps(&self) -> &[Step] {
@@ -371,7 +373,7 @@ mod tests {
         let typed = input("yes\nno\r\n\rx", &["Up"], true).expect("input");
         assert_eq!(typed.shown(), r#""yes" <Enter> "no" <Enter> <Enter> "x" <Up> <Enter>"#);
         assert_eq!(input("\n", &[], false).expect("input").shown(), "<Enter>");
-        assert_eq!(Input::command("ls\npwd\n").expect("input").shown(), r#"<C-u> "ls" <Enter> "pwd" <Enter>"#);
+        assert_eq!(Input::command("ls\npwd\n").expect("input").shown(), r#"<C-e> <C-u> "ls" <Enter> "pwd" <Enter>"#);
         for odd in ["a\tb", "a\rb", "echo !!", "!rm", "sudo !$", "^old^new", "echo \"!x\""] {
             assert_eq!(Input::command(odd).expect_err("refused").kind, Kind::InvalidArguments, "{odd}");
         }

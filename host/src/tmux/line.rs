@@ -6,7 +6,8 @@
 
 use super::Session;
 use super::client::Output;
-use super::condition::{Condition, Prompt};
+use super::condition::{Condition, Prompt, Since};
+use super::control::quoted;
 use super::look::Doing;
 use super::pane::Pane;
 use crate::envelope::{Failure, Kind};
@@ -29,14 +30,18 @@ const PROMPT: Duration = Duration::from_secs(5);
 const TOLD_CHARS: usize = 200;
 
 impl Pane {
-    /// Empties the line at the prompt where something may stand in it; returns what is to be said of that.
-    pub(super) async fn empty_line(&self, condition: &Condition, deadline: Instant) -> Result<Option<String>, Failure> {
+    /// Empties the line at the prompt where something may stand in it; returns what is to be said of that. None where nothing was done.
+    pub(super) async fn empty_line(
+        &self,
+        condition: &Condition,
+        deadline: Instant,
+    ) -> Result<Option<Option<String>>, Failure> {
         let is_doubtful = condition.may_have_line();
         if !is_doubtful && !condition.alternate {
             return Ok(None);
         }
         self.until_at_prompt(condition, deadline).await?;
-        if is_doubtful { self.discard_line(condition).await } else { Ok(None) }
+        Ok(Some(if is_doubtful { self.discard_line(condition).await? } else { None }))
     }
 
     /// Keys that are pressed must not end what runs: a loop of a person's, `read`.
@@ -66,7 +71,7 @@ impl Pane {
             output.until_quiet(ANSWER, QUIET).await;
             let (now_at, after) = session.last_line(number).await?;
             if now_at != place {
-                session.client.run(&Prompt::record(number, condition.now)).await?;
+                session.client.run(&Prompt::record(number, &condition.since())).await?;
                 return Ok(told(&before, &after));
             }
         }
@@ -88,14 +93,14 @@ impl Session {
 }
 
 impl Prompt {
-    /// What keeps where the cursor is now, at an empty prompt. What was typed since that time is not known to be gone.
-    pub(super) fn record(number: u32, time: u64) -> String {
-        format!("set-option -F -p -t %{number} {} '{} {time}'", Self::OPTION, Self::CURSOR)
+    /// What keeps where the cursor is now, at an empty prompt. What was typed since then is not known to be gone.
+    pub(super) fn record(number: u32, since: &Since) -> String {
+        format!("set-option -F -p -t %{number} {} {}", Self::OPTION, quoted(format!("{} {since}", Self::CURSOR)))
     }
 
     /// What keeps where the cursor was when the first line was typed.
-    pub(super) fn begin(number: u32, cursor: &str, time: u64) -> String {
-        format!("set-option -p -t %{number} {} {}", Self::BEGAN, super::control::quoted(format!("{cursor} {time}")))
+    pub(super) fn begin(number: u32, cursor: &str, since: &Since) -> String {
+        format!("set-option -p -t %{number} {} {}", Self::BEGAN, quoted(format!("{cursor} {since}")))
     }
 
     /// What marks that keys were sent.
@@ -110,16 +115,16 @@ pub(super) async fn settle(
     session: Arc<Session>,
     number: u32,
     (mut output, has_begun): (Output, bool),
-    began: u64,
+    began: Since,
     is_settled: Arc<AtomicBool>,
 ) {
     let first = if has_begun { QUIET } else { PROMPT };
     if output.until_quiet(first, QUIET).await {
-        let record = Prompt::record(number, began);
+        let record = Prompt::record(number, &began);
         // Keys that were sent while the command ran may stand in the line by now; behind an empty prompt nothing is under the cursor.
         let is_empty =
             format!("#{{&&:#{{!=:#{{{}}},{}}},#{{==:#{{cursor_character}}, }}}}", Prompt::OPTION, Prompt::TOUCHED);
-        let line = format!("if-shell -F -t %{number} '{is_empty}' {}", super::control::quoted(record));
+        let line = format!("if-shell -F -t %{number} '{is_empty}' {}", quoted(record));
         let _ = session.client.run_nested(&line).await;
     }
     is_settled.store(true, Ordering::Release);

@@ -39,7 +39,7 @@ pub(crate) use terminals::we_are_in_a_pane;
 pub use version::Version;
 
 use crate::backend::{Backend, TmuxThere};
-use crate::config::Config;
+use crate::config::{Config, Remedies};
 use crate::envelope::Failure;
 use crate::workspace::Workspace;
 use client::Client;
@@ -102,6 +102,7 @@ pub struct Tmux {
     home: OnceCell<Home>,
     max_sessions: u64,
     max_panes: u64,
+    remedies: Remedies,
     shell: String,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
 }
@@ -210,6 +211,7 @@ impl Tmux {
             home: OnceCell::new(),
             max_sessions: tmux.max_sessions,
             max_panes: tmux.max_panes,
+            remedies: config.remedies(),
             shell: tmux.default_shell.clone(),
             sessions: Mutex::default(),
         })

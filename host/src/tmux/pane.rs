@@ -1,7 +1,8 @@
 //! Panes: found by name or id, made, ended.
 
-use super::condition::Prompt;
+use super::condition::{self, Prompt};
 use super::control::quoted;
+use super::hold;
 use super::names::{self, SHARED};
 use super::screen::{self, View};
 use super::server::FIELD;
@@ -144,7 +145,7 @@ impl Tmux {
             return Ok(pane);
         }
         Err(Failure::failed(format!("there is no pane `{name}` in session `{}`", session.name))
-            .hint("leave `pane` away for the shared one, or make it with tmux-create-pane"))
+            .hint("omit `pane` for the shared one, or make it with tmux-create-pane"))
     }
 
     /// As [`Self::find`], but a pane that was found before is believed to be there: whoever uses it is told when it is not.
@@ -195,7 +196,8 @@ impl Tmux {
         if panes.len() as u64 >= self.max_panes {
             let message =
                 format!("limit: tmux panes {} in session `{}`, and all are there", self.max_panes, session.name);
-            return Err(Failure::limit(message).hint("end one with tmux-kill-pane, or raise `max_panes` under [tmux]"));
+            let hint = self.remedies.raise("tmux.max_panes", self.max_panes, "end one with tmux-kill-pane");
+            return Err(Failure::limit(message).hint(hint));
         }
         self.make(session, &name, notices).await
     }
@@ -229,9 +231,12 @@ impl Tmux {
         }
         // Commands land in this one when they name none, so there always is one.
         client.run(&format!("respawn-pane -k -t %{number}")).await?;
-        for option in ["@toolcrib_holder", Prompt::OPTION] {
-            client.run(&format!("set-option -pu -t %{number} {option}")).await?;
-        }
+        // All that is known of the pane was known of the shell before.
+        let forget = |option: &str| format!("set-option -pu -t %{number} {option}");
+        let gone = ["@toolcrib_holder", Prompt::OPTION, Prompt::BEGAN, hold::PROCESS].map(forget);
+        client.run_all(gone).await?;
+        client.run(&condition::made(&format!("%{number}"))).await?;
+        pane.session.unfinished.forget(number);
         let notices = vec!["the shared pane has a new shell: its state and what ran in it are lost".into()];
         Ok(Pane { notices, ..pane })
     }
@@ -250,7 +255,8 @@ impl Tmux {
             ))
             .await?;
         let number = number(&made).ok_or_else(|| Failure::failed(format!("tmux made no pane: {made}")))?;
-        session.client.run(&format!("set-option -p -t %{number} @toolcrib_pane {}", quoted(name))).await?;
+        let named = format!("set-option -p -t %{number} @toolcrib_pane {}", quoted(name));
+        session.client.run_all([named, condition::made(&format!("%{number}"))]).await?;
         Ok(Pane { session, number, name: name.to_owned(), created: true, notices })
     }
 }

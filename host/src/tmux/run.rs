@@ -3,7 +3,7 @@
 //! What a shell does that gives no mark any more is asked in `look.rs`.
 
 use super::client::{Output, Said};
-use super::condition::{self, Condition, Prompt};
+use super::condition::{self, Condition, Prompt, Since};
 use super::control::quoted;
 use super::hold::Hold;
 use super::line::settle;
@@ -73,8 +73,8 @@ struct Following {
     output: Output,
     /// The process of the pane, as it was when the command was typed.
     pid: String,
-    /// When the command was typed, by the server's clock.
-    began: u64,
+    /// When the command was typed.
+    began: Since,
     files: Files,
     look_after: Interval,
     looks: u32,
@@ -162,22 +162,27 @@ impl Pane {
         let (session, number) = (&self.session, self.number);
         let script = |cleaning| wrapper::script(command.text(), &hold.nonce, files, cleaning);
         let (sign, set, plain) = (hold.sign(), hold.set(command.text()), script(Cleaning::PLAIN));
-        let first_prompt = Instant::now() + FIRST_PROMPT;
         let mut condition = loop {
             let condition = session.stage(number, set.clone(), &plain, files).await?;
             if condition.is_held_by(&sign) {
-                let now = Instant::now();
-                let is_early = condition.is_starting() || condition.has_no_prompt() && now < first_prompt;
-                if !is_early || now > deadline {
-                    break condition;
-                }
-                tokio::time::sleep(A_MOMENT).await;
-            } else if Instant::now() + LOOK_AGAIN > deadline {
-                return Err(held(self, condition.command(), patience));
-            } else if !session.free_stale(number, &condition).await? {
-                tokio::time::sleep(LOOK_AGAIN).await;
+                break condition;
             }
+            if Instant::now() + LOOK_AGAIN > deadline {
+                return Err(held(self, condition.command(), patience));
+            }
+            let is_free = session.free_stale(number, &condition).await?;
+            // Also then: a program in the pane can put a sign of its own there again and again.
+            tokio::time::sleep(if is_free { A_MOMENT } else { LOOK_AGAIN }).await;
         };
+        // A new shell is waited for, but what only looks like one is not: somebody may have tmux open in the pane.
+        let (start, starts) = (Instant::now(), *BEGIN.end());
+        while (condition.is_starting() && start.elapsed() < starts
+            || condition.has_no_prompt() && start.elapsed() < FIRST_PROMPT)
+            && Instant::now() < deadline
+        {
+            tokio::time::sleep(A_MOMENT).await;
+            condition = session.condition(number).await?;
+        }
         // The prompt behind the last command may not be there yet.
         let mut is_settled = turn.is_settled.load(Ordering::Acquire);
         while !is_settled && condition.is_elsewhere() && Instant::now() < deadline {
@@ -190,13 +195,18 @@ impl Pane {
         if condition.looks_back() {
             session.client.run(&format!("send-keys -X -t %{number} cancel")).await?;
         }
-        let discarded = self.empty_line(&condition, deadline).await?;
+        let emptied = self.empty_line(&condition, deadline).await?;
+        if emptied.is_some() {
+            // What ran at the prompt meanwhile, or a trap of the user's, may have gone elsewhere.
+            condition = session.condition(number).await?;
+            unmoved(self, &condition, command)?;
+        }
         let trace = condition.trace(wrapper::line(files).chars().count());
         let cleaning = Cleaning { trace, leaves_alternate: condition.alternate };
         if cleaning != Cleaning::PLAIN {
             session.stage(number, set, &script(cleaning), files).await?;
         }
-        Ok((condition, discarded))
+        Ok((condition, emptied.flatten()))
     }
 
     /// Types the line that sources what was staged, and waits until the shell has begun with it.
@@ -217,7 +227,7 @@ impl Pane {
         session.unfinished.forget(number);
         let mut look_after = tokio::time::interval_at(Instant::now() + LOOK_AFTER, LOOK_AFTER);
         look_after.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (pid, began) = (condition.pid.clone(), condition.now);
+        let (pid, began) = (condition.pid.clone(), condition.since());
         // From here on the command may run, whoever still waits for it.
         let early = Vec::new();
         let following =
@@ -225,19 +235,22 @@ impl Pane {
         let shown = self.shown();
         let mut run =
             Run { session, number, shown, following: Some(following), is_interrupted: AtomicBool::new(false) };
-        if condition.prompt == Prompt::Fresh {
+        let client = &run.session.client;
+        let typed = if condition.prompt == Prompt::Fresh {
             // This process may be gone before it sees the prompt behind the command.
-            let begin = Prompt::begin(number, &condition.cursor, condition.now);
-            run.session.client.run_all([begin, line, enter]).await?;
+            let begin = Prompt::begin(number, &condition.cursor, &condition.since());
+            client.run_all([begin, line, enter]).await.map(drop)
         } else {
-            run.session.client.run_all([line, enter]).await?;
-        }
+            client.run_all([line, enter]).await.map(drop)
+        };
+        // Both lines may be on their way all the same.
+        typed.map_err(|failure| unknown(failure.message))?;
         if let Ok(begun) = tokio::time::timeout(patience, run.begun()).await {
             let process = run.following.as_ref().and_then(|following| following.scanner.process());
             run.session.keep_process(number, process);
             return begun.map(|()| run);
         }
-        if !run.give_up().await {
+        if !run.give_up().await? {
             return Ok(run);
         }
         let message = format!("pane {} did not take the command within {}", run.shown, duration(patience));
@@ -339,13 +352,13 @@ impl Run {
     }
 
     /// Sees to it that the command never runs; false when the shell has begun with it all the same.
-    async fn give_up(&mut self) -> bool {
-        let Some(following) = self.following.as_mut() else { return true };
-        let is_given_up = following.give_up(&self.session, self.number).await;
+    async fn give_up(&mut self) -> Result<bool, Failure> {
+        let Some(following) = self.following.as_mut() else { return Ok(true) };
+        let is_given_up = following.give_up(&self.session, self.number).await?;
         if is_given_up {
             self.following = None;
         }
-        is_given_up
+        Ok(is_given_up)
     }
 
     /// Presses C-c.
@@ -434,8 +447,8 @@ impl Following {
     }
 
     /// Takes the text from a line that the shell may read at any time; false when it has begun with it by then.
-    async fn give_up(&mut self, session: &Session, number: u32) -> bool {
-        session.write(number, NOTHING, &self.files).await;
+    async fn give_up(&mut self, session: &Session, number: u32) -> Result<bool, Failure> {
+        let taken = session.write(number, NOTHING, &self.files).await;
         // The line may still be read: the next command gets another file.
         self.turn.attempts += 1;
         let last_moment = Instant::now() + LAST_MOMENT;
@@ -445,8 +458,16 @@ impl Following {
             let output = self.scanner.push(&piece);
             self.early.extend(output);
         }
-        self.scanner.state() == State::Before
+        let is_before = self.scanner.state() == State::Before;
+        // As long as its text stands there the line may still run it.
+        if is_before { taken.map(|()| true).map_err(|failure| unknown(failure.message)) } else { Ok(false) }
     }
+}
+
+/// A command that was typed, of which nobody knows whether it runs.
+fn unknown(message: String) -> Failure {
+    Failure::new(Kind::OutcomeUnknown, message)
+        .hint("the command may still run: look whether it had its effect before you run it again")
 }
 
 /// The status of a command that an interrupt ended.
@@ -455,7 +476,7 @@ const INTERRUPTED: i32 = 130;
 /// Waits for the end of a command that nobody waits for any more, or of its pane. One that the shell has not begun with is given up.
 async fn watch_over(mut following: Following, session: Arc<Session>, number: u32) {
     if following.scanner.state() == State::Before {
-        if following.give_up(&session, number).await {
+        if let Ok(true) = following.give_up(&session, number).await {
             return;
         }
         session.interrupt(number).await;
@@ -500,23 +521,24 @@ impl Session {
     /// Tries to hold the pane and writes the file of a command, in one go: the server writes it, so that no process has to be started.
     /// It is this client's own; a pane that somebody else holds is not touched by it.
     async fn stage(&self, number: u32, hold: String, script: &str, files: &Files) -> Result<Condition, Failure> {
-        let [condition, program, directory, people] = Condition::asked(self, number);
+        let [condition, prompt, program, directory, people] = Condition::asked(self, number);
         if let Some(inside) = &self.inside {
             write_inside(&**inside, files, script).await?;
-            let [_, condition, program, people] = self.client.run_all([hold, condition, program, people]).await?;
-            return Condition::read(number, [condition, program, Said::default(), people]);
+            let lines = [hold, condition, prompt, program, people];
+            let [_, condition, prompt, program, people] = self.client.run_all(lines).await?;
+            return Condition::read(number, [condition, prompt, program, Said::default(), people]);
         }
         let [set, save, delete] = self.written(number, script, files);
-        let lines = [hold, condition, program, directory, people, set, save, delete];
-        let [_, condition, program, directory, people, ..] = self.client.run_all(lines).await?;
-        Condition::read(number, [condition, program, directory, people])
+        let lines = [hold, condition, prompt, program, directory, people, set, save, delete];
+        let [_, condition, prompt, program, directory, people, ..] = self.client.run_all(lines).await?;
+        Condition::read(number, [condition, prompt, program, directory, people])
     }
 
     /// Writes the file of a command anew.
-    async fn write(&self, number: u32, script: &str, files: &Files) {
+    async fn write(&self, number: u32, script: &str, files: &Files) -> Result<(), Failure> {
         match &self.inside {
-            Some(inside) => _ = write_inside(&**inside, files, script).await,
-            None => _ = self.client.run_all(self.written(number, script, files)).await,
+            Some(inside) => write_inside(&**inside, files, script).await,
+            None => self.client.run_all(self.written(number, script, files)).await.map(drop),
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) const FIELD: char = '|';
 
 /// Makes directory, server and session, as far as they are not there. Arguments: directory, session, owner, the workspace's default session,
 /// where its shells begin, shell, most sessions of the workspace, where panes lead elsewhere the command line for that, or nothing; the file
-/// of what shells read once, and its text.
+/// of what shells read once, and its text; `make` where a session that is not there is to be made.
 ///
 /// A session is known by its marks, as people rename them. Its environment is this host's own, not that of whoever started the server: the
 /// server starts with nothing but what it needs itself, and each session is given the rest. The directory is entered, not named to tmux, which
@@ -59,6 +59,7 @@ listed() {
 find_it() { listed | sed -n "s/^$owner|[^|]*|$session|//p" | head -n 1 ; }
 id=$(find_it) fault=
 if [ -z "$id" ]; then
+    [ "${11}" = make ] || exit 17
     if [ "$session" != "$workspace" ]; then
         others=$(listed | grep "^$owner|$workspace|" | grep -vc "^$owner|$workspace|$workspace|")
         [ "$others" -lt $((most - 1)) ] || exit 12
@@ -72,6 +73,8 @@ if [ -z "$id" ]; then
         case $value in *\;) value=${value%;}\\\; ;; esac
         set -- "$@" -e "$name=$value"
     done
+    # Nothing else tells of a person who typed and has left.
+    visit='set-option -ga @toolcrib_visits x'
     [ -n "${LC_CTYPE+set}" ] || set -- "$@" -e LC_CTYPE=
     fault=$(env -i PATH="$PATH" HOME="${HOME:-/}" LC_CTYPE="${LC_ALL:-${LC_CTYPE:-${LANG:-}}}" \
         tmux -u -S "$dir/socket" -f /dev/null start-server \; \
@@ -80,6 +83,8 @@ if [ -z "$id" ]; then
         set-option -gq allow-passthrough off \; set-option -gq destroy-unattached off \; \
         set-option -gq remain-on-exit off \; set-option -gq visual-bell off \; set-option -gq bell-action none \; \
         set-option -gq detach-on-destroy on \; \
+        set-hook -g client-session-changed "if-shell -F '#{!=:#{client_control_mode},1}' '$visit'" \; \
+        set-hook -g client-detached "if-shell -F '#{m:/*,#{hook_client}}' '$visit'" \; \
         new-session -d -s "$session" -n shared -x 200 -y 50 "$@" -e PAGER=cat -e GIT_PAGER=cat \
         -e "HISTIGNORE= \\\\. '*/t-*" -e "HISTORY_IGNORE= \\\\. '*/t-*" \
         -e "TOOLCRIB_SESSION=$session" "exec $shell" \; \
@@ -87,6 +92,7 @@ if [ -z "$id" ]; then
         set-option -t "=$session:" @toolcrib_session "$session" \; \
         set-option -t "=$session:" @toolcrib_workspace "$workspace" \; \
         set-option -t "=$session:" @toolcrib_program "$shell" \; \
+        set-option -p -F -t "=$session:" @toolcrib_made '#{@toolcrib_visits}' \; \
         set-option -p -t "=$session:" @toolcrib_pane shared 2>&1) &&
         echo made
     # Another host may have been quicker.
@@ -144,11 +150,7 @@ impl Tmux {
             return Ok((session.clone(), false, Vec::new()));
         }
         let was_lost = sessions.remove(name).is_some();
-        if !may_make && !self.has_session(name).await? {
-            return Err(Failure::failed(format!("there is no session `{name}`"))
-                .hint("leave `session` away for the default one, or make it with tmux-create-session"));
-        }
-        let mut up = self.bring_up(name).await?;
+        let mut up = self.bring_up(name, may_make).await?;
         if was_lost && up.made {
             up.notices
                 .push("the session was gone and has been made anew: its state and what ran in it are lost".into());
@@ -174,7 +176,7 @@ impl Tmux {
         self.sessions.lock().await.remove(name);
     }
 
-    async fn bring_up(&self, name: &str) -> Result<Up, Failure> {
+    async fn bring_up(&self, name: &str, may_make: bool) -> Result<Up, Failure> {
         let (state, socket) = (self.state().await?, self.socket().await?);
         if socket.len() > SOCKET_PATH {
             let message = format!("`{socket}` is too long for a socket, at most {SOCKET_PATH} bytes are possible");
@@ -185,7 +187,8 @@ impl Tmux {
         let library = format!("{state}/{}", wrapper::library_name());
         let text = wrapper::library(&library);
         let before = ["/bin/sh", "-c", BRING_UP, "sh", &state, name, &self.owner, &home.session].map(OsString::from);
-        let behind = [&self.shell, &most, &program, &library, &text].map(OsString::from);
+        let make = if may_make { "make" } else { "" };
+        let behind = [&self.shell, &most, &program, &library, &text, make].map(OsString::from);
         let argv = before.into_iter().chain([home.root.clone().into()]).chain(behind).collect();
         let (status, stdout, stderr) = run_to_end(&*self.backend, argv).await?;
         match status {
@@ -201,17 +204,20 @@ impl Tmux {
             10 => Err(no_tmux(self.backend.name())),
             11 => Err(Failure::new(Kind::Unavailable, format!("`{state}` cannot be a directory of its own"))
                 .hint("it has to be yours, and no link")),
-            12 => Err(Failure::new(
-                Kind::Limit,
-                format!("limit: tmux sessions of this workspace {most}, and all are there"),
-            )
-            .hint("end one with tmux-kill-session, or raise `max_sessions` under [tmux]")),
+            12 => {
+                let instead = "end one with tmux-kill-session";
+                let hint = self.remedies.raise("tmux.max_sessions", self.max_sessions, instead);
+                Err(Failure::limit(format!("limit: tmux sessions of this workspace {most}, and all are there"))
+                    .hint(hint))
+            }
             14 => Err(Failure::denied(format!("the session `{name}` is there, but is not this agent's"))
                 .hint("choose another name")),
             15 => Err(Failure::new(Kind::Unavailable, "the shell of the session ended as soon as it began")
                 .hint("its start-up files may end it: mend them, or set `default_shell` under [tmux]")),
             16 => Err(Failure::new(Kind::Unavailable, format!("`{}` cannot be entered", home.root.display()))
                 .hint("the shells of this workspace begin there; start in another directory")),
+            17 => Err(Failure::failed(format!("there is no session `{name}`"))
+                .hint("omit `session` for the default one, or make it with tmux-create-session")),
             _ => {
                 Err(Failure::new(Kind::Unavailable, format!("tmux does not start: {}", sanitize::line(stderr.trim()))))
             }

@@ -121,7 +121,7 @@ async fn without_tmux_a_command_cannot_be_left_running() {
     let failure = host.failure("run_shell", with_wait("touch ran", false)).await;
     assert_eq!(failure.kind, Kind::Unavailable);
     assert_eq!(failure.message, "`wait: false` needs tmux, which this host does not use here");
-    assert!(failure.hint.is_some_and(|hint| hint.contains("leave `wait` away")));
+    assert!(failure.hint.is_some_and(|hint| hint.contains("omit `wait`")));
     assert!(!host.work().join("ran").exists());
 }
 

@@ -36,7 +36,7 @@ impl Target {
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Managed(pane) => pane.shown(),
-            Self::Own(_, place) => format!("{} of {}, where this program was started", place.pane, place.session),
+            Self::Own(_, place) => own_shown(place),
         }
     }
 
@@ -89,7 +89,7 @@ impl State {
         let input = Input::command(command)?;
         let place = own.place(selector).await?;
         own.ready().await?;
-        let held = Held::Script(input.scripts("").remove(0), Destination::Pane);
+        let held = Held::Script(command.to_owned(), Destination::Pane);
         self.admit_and_type(Target::Own(own, place), input, held, 0, declaration).await
     }
 
@@ -107,16 +107,25 @@ impl State {
         check_why(&declaration)?;
         let (grant, scope) = (self.grants.panes()?.clone(), self.scope.clone());
         let site = Keys { target: &target, backend: scope.backend.clone(), delay_ms };
-        let typing = Typing { input, held, keyboard: keyboard.clone(), shown };
+        let is_command = matches!(held, Held::Script(..));
+        let typing = Typing { input, held, keyboard, shown };
         let admitted = grant.admit_typing(typing, declaration, &site, &scope).await?;
-        if delay_ms > 0 {
-            delay(delay_ms, scope.clone()).await?;
-            // Somebody may have sat down there meanwhile.
-            keyboard.check(scope.approver.is_read(), &Sitting::now())?;
+        delay(delay_ms, scope.clone()).await?;
+        // While it was asked about and waited for, somebody may have sat down there, or another terminal have taken the pane's place.
+        let (keyboard, is_asked) = (target.keyboard().await?, scope.approver.is_read());
+        let checked = tokio::task::spawn_blocking(move || keyboard.check(is_asked, &Sitting::now())).await;
+        checked.unwrap_or_else(|_| Err(Failure::denied("nobody could tell who reads what is typed there")))?;
+        if let (Target::Own(own, _), true) = (&target, is_command) {
+            own.ready().await?;
         }
         scope.touch_state();
         Ok(target.send(&admitted).await?)
     }
+}
+
+/// The pane that this program was started in, for people.
+pub(super) fn own_shown(place: &Place) -> String {
+    format!("{} of {}, where this program was started", place.pane, place.session)
 }
 
 /// Where and when keys are typed.
@@ -131,10 +140,14 @@ impl Site for Keys<'_> {
     async fn landing(&self) -> Result<Landing, Failure> {
         let directory = match self.target {
             Target::Managed(pane) => pane.directory().await?,
-            Target::Own(own, _) => Some(own.directory().await?),
+            Target::Own(own, _) => Some(own.directory().await?).filter(|directory| !directory.is_empty()),
         };
-        let delay = Some(Duration::from_millis(self.delay_ms)).filter(|delay| !delay.is_zero());
-        let pane = Some(self.target.shown());
-        Ok(Landing { backend: self.backend.name().into(), pane, directory, delay })
+        Ok(landing(&*self.backend, self.target.shown(), directory, self.delay_ms))
     }
+}
+
+/// Where an action on a pane lands, and when.
+pub(super) fn landing(backend: &dyn Backend, pane: String, directory: Option<String>, delay_ms: u64) -> Landing {
+    let delay = Some(Duration::from_millis(delay_ms)).filter(|delay| !delay.is_zero());
+    Landing { backend: backend.name().into(), pane: Some(pane), directory, delay }
 }
