@@ -2,8 +2,9 @@
 
 use crate::process::{NO_QUESTION, catches_signals, command, ended, lives, request};
 use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::io::Read;
-use toolcrib_tests::{Program, Running, eventually};
+use toolcrib_tests::{Program, Running, eventually, signal};
 
 /// What runs until it is ended, and is hard to end.
 fn endless() -> Value {
@@ -55,6 +56,79 @@ fn one_signal_cancels_all_calls_of_a_run_and_ends_it() {
         assert_eq!(ended(&mut running.child), Some(130), "{signal}");
         none_lives(&pids);
     }
+}
+
+/// Waits for the host's watcher, which its first command starts; another one than `before`.
+fn watcher(host: u32, before: &str) -> String {
+    let is_watcher = |pid: &String| {
+        pid != before
+            && std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == b"/proc/self/exe\0watch\0")
+    };
+    let found = RefCell::new(None);
+    eventually("a watcher is there", || {
+        let threads = std::fs::read_dir(format!("/proc/{host}/task")).unwrap();
+        let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
+        let children: Vec<String> =
+            lists.flat_map(|list| list.split(' ').map(str::to_owned).collect::<Vec<_>>()).collect();
+        *found.borrow_mut() = children.into_iter().find(is_watcher);
+        found.borrow().is_some()
+    });
+    found.into_inner().unwrap()
+}
+
+#[test]
+fn a_host_that_is_killed_leaves_no_command_behind() {
+    let program = Program::new();
+    let mut running = program.start(&[&NO_QUESTION[..], &["--no-tmux", "run"]].concat());
+    running.send(&request(1, "run_shell", &command("true")));
+    running.line();
+    running.send(&request(2, "run_shell", &endless()));
+    let pids = begun(&program);
+    running.signal("KILL");
+    ended(&mut running.child);
+    eventually("the command has ended", || !pids.iter().any(|pid| lives(pid)));
+}
+
+#[test]
+fn what_a_command_left_running_outlives_a_host_that_is_killed() {
+    let program = Program::new();
+    let mut running = program.start(&[&NO_QUESTION[..], &["--no-tmux", "run"]].concat());
+    running.send(&request(1, "run_shell", &command("sleep 1000 >/dev/null 2>&1 & echo $! >left")));
+    assert_eq!(running.line()["error"], json!(null));
+    let left = std::fs::read_to_string(program.path("work/left")).unwrap();
+    let watcher = watcher(running.child.id(), "");
+    running.signal("KILL");
+    ended(&mut running.child);
+    eventually("the watcher has ended", || !lives(&watcher));
+    assert!(lives(&left));
+    signal(&left, "KILL");
+}
+
+/// A user may end all processes of theirs but the host, or a command may.
+#[test]
+fn a_watcher_that_is_gone_or_stands_still_is_replaced_and_ends_nothing_that_runs() {
+    let program = Program::new();
+    let mut running = program.start(&[&NO_QUESTION[..], &["--no-tmux", "run"]].concat());
+    running.send(&request(1, "run_shell", &command("true")));
+    running.line();
+    let first = watcher(running.child.id(), "");
+    signal(&first, "KILL");
+    eventually("it has ended", || !lives(&first));
+    running.send(&request(2, "run_shell", &endless()));
+    let pids = begun(&program);
+    let second = watcher(running.child.id(), &first);
+    // One that stands still is told as long as its pipe has room, then killed: it must not come to itself and end what runs.
+    signal(&second, "STOP");
+    for id in 3..2503 {
+        running.send(&request(id, "run_shell", &command(":")));
+        assert_eq!(running.line()["error"], json!(null));
+    }
+    watcher(running.child.id(), &second);
+    assert!(!lives(&second));
+    assert!(pids.iter().all(|pid| lives(pid)));
+    running.signal("KILL");
+    ended(&mut running.child);
+    eventually("the command has ended", || !pids.iter().any(|pid| lives(pid)));
 }
 
 #[test]

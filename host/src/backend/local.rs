@@ -4,7 +4,7 @@
 
 use super::{
     Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, spawn,
-    tree,
+    tree, watcher,
 };
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{ReadPath, Resolved, Surroundings, Wanted, WritePath, canonical};
@@ -64,8 +64,13 @@ impl Backend for Local {
     }
 
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
-        let started = File::open("/dev/null").and_then(|null| self.spawn(&spec, null.as_fd()));
-        started.map(|process| Box::new(process) as _).map_err(|error| start_failure(&spec.argv[0], &error))
+        let start = || File::open("/dev/null").and_then(|null| self.spawn(&spec, null.as_fd()));
+        let started = match &spec.call {
+            Some(call) => watcher::watched(call, start, |process| process.leader),
+            None => start(),
+        };
+        let process = started.map_err(|error| start_failure(&spec.argv[0], &error))?;
+        Ok(Box::new(process))
     }
 
     async fn open(&self, spec: ProcessSpec) -> Result<(Box<dyn Process>, Input), Failure> {
@@ -108,6 +113,16 @@ impl Backend for Local {
 /// Declares that this program starts no processes but commands, so that every child that has ended may be reaped.
 pub(crate) fn own_children() {
     tree::own_children();
+}
+
+/// Declares that this program answers to `watch` with [`watch`], so that its commands end with it even if it is killed.
+pub(crate) fn answer_to_watch() {
+    watcher::answer();
+}
+
+/// The watcher's side: returns when the host that started it is gone and its commands have ended.
+pub(crate) fn watch() -> io::Result<()> {
+    watcher::serve()
 }
 
 /// Declares that this program leaves no core dump, which would show its memory. Commands leave theirs as before.

@@ -4,6 +4,7 @@
 //!
 //! - `local.rs` is this machine;
 //! - `terminals.rs` says which terminals people may be sitting at;
+//! - `watcher.rs` ends the commands of a host that was killed;
 //! - `remote.rs` is all that other places have in common: commands between marks, their end, files by scripts; `container.rs` and `ssh.rs`
 //!   are the ways there.
 
@@ -17,6 +18,7 @@ pub mod ssh;
 mod temporary;
 pub(crate) mod terminals;
 mod tree;
+mod watcher;
 
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{Expected, ReadPath, Resolved, Surroundings, Wanted, WritePath};

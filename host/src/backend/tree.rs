@@ -3,8 +3,8 @@
 //! A command's leader is the subreaper of its descendants: a daemon that forks twice and calls `setsid` is still found below it.
 //! What outlives its leader becomes a child of this host, is known by the call's mark, and is reaped when it ends.
 
-use super::CALL_MARK;
 use super::spawn::Started;
+use super::{CALL_MARK, watcher};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,6 +47,7 @@ pub(super) fn born<E>(start: impl FnOnce() -> Result<Started, E>) -> Result<Star
 
 pub(super) fn remove_leader(pid: u32) {
     known(|known| known.remove(&pid));
+    watcher::ended(pid);
 }
 
 /// One process as `/proc/PID/stat` shows it.
@@ -89,6 +90,12 @@ fn mark(pid: u32) -> Option<String> {
     let mut variables = environment.split(|byte| *byte == 0);
     let value = variables.find_map(|variable| variable.strip_prefix(CALL_MARK.as_bytes())?.strip_prefix(b"="))?;
     String::from_utf8(value.to_vec()).ok()
+}
+
+/// The living leader of a call's command, by its mark: each leads a session of its own.
+pub(super) fn leader(call: &str) -> Option<u32> {
+    let leads = |stat: &Stat| !stat.ended && stat.pid == stat.session && mark(stat.pid).as_deref() == Some(call);
+    all().into_iter().find(leads).map(|stat| stat.pid)
 }
 
 /// Living processes that belong to the leader: below it, in its group or session, or marked. The leader itself is not among them.
@@ -192,6 +199,13 @@ pub(super) fn end_alone(leader: u32) {
     });
 }
 
+/// Reaps a process that is no command's when it ends.
+pub(super) fn reap_later(pid: u32) {
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(reap(pid, pid, String::new()));
+    }
+}
+
 /// A child that nobody has reaped: it is killed when this is dropped.
 struct Living(u32);
 
@@ -250,7 +264,7 @@ async fn reap(pid: u32, leader: u32, call: String) {
         let _ = handle.readable().await;
     }
     reap_now(pid);
-    known(|known| known.remove(&pid));
+    remove_leader(pid);
     adopt(leader, &call);
 }
 

@@ -24,6 +24,7 @@ mod tools;
 mod trust;
 
 use crate::backend::container::Engine;
+use crate::backend::local;
 use crate::envelope::{Failure, Kind};
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use screen::{notice, print, print_bytes, print_json, report};
@@ -184,6 +185,9 @@ enum Command {
         #[arg(long)]
         memory_mib: u64,
     },
+    /// End the commands of the host that started this, once it is gone; what the host starts with its first command
+    #[command(hide = true)]
+    Watch,
     /// Print the script that completes commands, options and tool names in a shell
     Completions(completions::Arguments),
     /// Print the manual page
@@ -203,7 +207,11 @@ pub fn main() -> ExitCode {
     if let Command::Compile { cpu_ms, memory_mib } = cli.command {
         return compile(cpu_ms, memory_mib);
     }
-    crate::backend::local::own_children();
+    if matches!(cli.command, Command::Watch) {
+        return watch();
+    }
+    local::own_children();
+    local::answer_to_watch();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -231,6 +239,11 @@ fn compile(cpu_ms: u64, memory_mib: u64) -> ExitCode {
     }
 }
 
+/// The watcher's side: nobody is there to read what went wrong.
+fn watch() -> ExitCode {
+    if local::watch().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failure> {
     let global = &cli.global;
     match cli.command {
@@ -247,6 +260,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Doctor(arguments) => doctor::run(global, &arguments).await,
         // Reached only when somebody types it: `main` answers before a runtime is made.
         Command::Compile { cpu_ms, memory_mib } => Ok(compile(cpu_ms, memory_mib)),
+        Command::Watch => Ok(watch()),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     }
