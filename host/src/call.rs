@@ -319,7 +319,7 @@ fn fault(panic: &(dyn Any + Send)) -> Failure {
 fn timed_out(scope: &Scope) -> Failure {
     let call_ms = scope.limits.call_ms;
     Failure::new(Kind::TimedOut, format!("the call took more than {call_ms} ms of its own time"))
-        .hint(scope.remedies.raise("call_ms", call_ms, "ask for less in one call"))
+        .hint(scope.remedies.raise("limits.call_ms", call_ms, "ask for less in one call"))
 }
 
 /// Takes what the guest answered, within the bounds of a result and of its own schema.
