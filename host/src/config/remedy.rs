@@ -65,7 +65,7 @@ impl Remedies {
 
     /// Returns the hint where `limit`, a setting with its section, was met, which is `most`: what to do instead, and the line that raises it or who decides.
     pub(crate) fn raise(&self, limit: &str, most: u64, instead: &str) -> String {
-        let (section, key) = limit.split_once('.').unwrap_or_default();
+        let (section, key) = limit.split_once('.').unwrap_or(("limits", limit));
         let line = format!("raise `{key}` under [{section}]");
         let hint = self.hint(limit, &Needed::MoreThan(most), line.as_str());
         let between = if hint == line { ", or " } else { "; " };
