@@ -6,14 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
+use toolcrib::Host;
 use toolcrib::backend::local::Local;
-use toolcrib::call::{Arguments, CallContext, Host, Request};
+use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::config::{Settings, Sources};
 use toolcrib::dirs::Dirs;
 use toolcrib::event::NoEvents;
 use toolcrib::policy::approval::Nobody;
-use toolcrib::registry::{BUILTINS, Registry};
 use toolcrib::sandbox::Compiler;
+use toolcrib::tools::registry::{BUILTINS, Registry};
 
 fn host(root: &Path) -> (Host, CallContext) {
     let set = ["tools.shell_confirm=false", "limits.calls_per_minute=1000000000"].map(str::to_owned).into();

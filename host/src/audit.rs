@@ -6,7 +6,7 @@
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
 use crate::policy::approval::Declaration;
-use crate::sanitize;
+use crate::text::sanitize;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Write};

@@ -4,7 +4,7 @@
 //! kept (`sudo -E`), or in a place where anybody makes directories. So what another user owns, may write or has linked is refused, never
 //! used. Where things lie is `dirs.rs`.
 
-use crate::scope::random_id;
+use crate::text::id::random_id;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -324,7 +324,7 @@ fn named(path: &Path, error: impl Into<io::Error>) -> io::Error {
 
 /// A path as a shell takes it.
 fn shown(path: &Path) -> String {
-    crate::quote::word(&path.display().to_string())
+    crate::text::shell_quote::word(&path.display().to_string())
 }
 
 #[cfg(test)]

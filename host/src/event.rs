@@ -3,7 +3,7 @@
 //! The host emits `started`, output and `completed`; a guest adds `info` and `progress`, within caps. Delivery is the sink's affair.
 
 use crate::config::Limits;
-use crate::sanitize;
+use crate::text::sanitize;
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use toolcrib::config::Config;
-use toolcrib::registry::Registry;
+use toolcrib::tools::registry::Registry;
 use toolcrib_tests::Preparation;
 use toolcrib_tests::forge::{Forged, component, liar};
 

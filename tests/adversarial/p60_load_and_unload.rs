@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::config::Config;
-use toolcrib::registry::Registry;
+use toolcrib::tools::registry::Registry;
 use toolcrib_tests::forge::Forged;
 use toolcrib_tests::{TestHost, is_long};
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toolcrib::config::Config;
 use toolcrib::envelope::Kind;
-use toolcrib::registry::{BUILTINS, Registry};
+use toolcrib::tools::registry::{BUILTINS, Registry};
 use toolcrib_tests::{TestHost, guest};
 
 fn word_count() -> Vec<u8> {

@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::JoinHandle;
+use toolcrib::Host;
 use toolcrib::backend::local::Local;
 use toolcrib::backend::{Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec};
-use toolcrib::call::{Arguments, CallContext, Host, Request};
+use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::config::{Settings, Sources};
 use toolcrib::envelope::{Envelope, Failure};
 use toolcrib::event::Event;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::policy::files::{ReadPath, Resolved, Wanted, WritePath};
-use toolcrib::registry::{BUILTINS, Registry};
 use toolcrib::sandbox::Compiler;
+use toolcrib::tools::registry::{BUILTINS, Registry};
 use toolcrib_tests::{Program, TestHost};
 
 /// A host with room for few calls. Each host reserves address space for all that it may run, and tests make many.

@@ -2,11 +2,11 @@
 
 use crate::golden::assert_golden;
 use serde_json::{Map, Value, json};
-use toolcrib::definition::{Definition, Guidance};
 use toolcrib::envelope::Failure;
 use toolcrib::formats::schema::portable;
 use toolcrib::formats::strict::{ANTHROPIC, Dialect, OPENAI};
 use toolcrib::formats::{Definitions, Effects, Format, Offer, Strictness};
+use toolcrib::tools::definition::{Definition, Guidance};
 
 /// Schemas as people and generators write them, by name.
 fn schemas() -> Map<String, Value> {

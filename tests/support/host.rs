@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
+use toolcrib::Host;
 use toolcrib::backend::local::Local;
-use toolcrib::call::{Arguments, CallContext, Host, Request};
+use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::config::{PolicySource, Settings, Sources};
 use toolcrib::dirs::Dirs;
 use toolcrib::envelope::{Envelope, Failure};
 use toolcrib::event::{Event, EventSink};
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
-use toolcrib::registry::{BUILTINS, Registry};
 use toolcrib::sandbox::Compiler;
 use toolcrib::tmux::Panes;
+use toolcrib::tools::registry::{BUILTINS, Registry};
 
 /// The file of a guest below `tests/guests/`.
 #[must_use]
@@ -30,7 +31,7 @@ pub fn guest(name: &str) -> PathBuf {
 /// When the guest cannot be read.
 #[must_use]
 pub fn digest(name: &str) -> String {
-    let plugin = toolcrib::registry::Plugin::open(&guest(name), &toolcrib::config::Config::default().limits);
+    let plugin = toolcrib::tools::registry::Plugin::open(&guest(name), &toolcrib::config::Config::default().limits);
     let plugin = plugin.map_err(|refused| refused.reason).expect("a guest that can be a plugin");
     plugin.sha256().to_owned()
 }

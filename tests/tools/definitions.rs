@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use toolcrib::call::Arguments;
 use toolcrib::config::Config;
 use toolcrib::envelope::Kind;
-use toolcrib::registry::{BUILTINS, Registry};
+use toolcrib::tools::registry::{BUILTINS, Registry};
 use toolcrib_tests::{Program, TestHost};
 
 const GUESTS: [&str; 2] = ["shell_echo", "word_count"];

@@ -77,7 +77,8 @@ async fn a_policy_without_shell_for_the_plugin_wins() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_grants_nothing_by_itself() {
-    let plugin = toolcrib::registry::Plugin::open(&guest("shell_echo"), &toolcrib::config::Config::default().limits);
+    let plugin =
+        toolcrib::tools::registry::Plugin::open(&guest("shell_echo"), &toolcrib::config::Config::default().limits);
     let sha256 = plugin.map_err(|refused| refused.reason).expect("a plugin").sha256().to_owned();
     let section = format!("[plugin.shell_echo]\nsha256 = \"{sha256}\"\nshell = true\n");
     let host = TestHost::new().plugin("shell_echo").policy(&section);

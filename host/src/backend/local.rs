@@ -8,7 +8,7 @@ use super::{
 };
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{ReadPath, Resolved, Surroundings, Wanted, WritePath, canonical};
-use crate::scope::random_id;
+use crate::text::id::random_id;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -12,6 +12,7 @@ pub mod container;
 mod environment;
 pub(crate) mod files;
 pub mod local;
+pub(crate) mod osc133;
 mod remote;
 mod spawn;
 pub mod ssh;

@@ -7,11 +7,11 @@ mod files;
 mod runner;
 
 use super::{Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, finish};
+use crate::backend::osc133::{Breaks, Scanner, State};
 use crate::envelope::{Failure, Kind};
-use crate::marks::{Breaks, Scanner, State};
 use crate::policy::files::{ReadPath, Resolved, Surroundings, Wanted, WritePath};
-use crate::sanitize;
-use crate::scope::random_id;
+use crate::text::id::random_id;
+use crate::text::sanitize;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
 use runner::Runner;

@@ -6,7 +6,7 @@ use super::local::Local;
 use super::remote::{Remote, Script, Way, reason};
 use super::{Backend, Input, Process, ProcessEvent, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
-use crate::{quote, sanitize};
+use crate::text::{sanitize, shell_quote};
 use async_trait::async_trait;
 use openssh::{
     Child, ChildStderr, ChildStdin, ChildStdout, ControlPersist, KnownHosts, Session, SessionBuilder, Stdio,
@@ -358,7 +358,7 @@ fn in_octal(script: &[u8]) -> String {
 }
 
 fn script(Script { text, arguments }: &Script) -> Vec<u8> {
-    [b"set -- ".as_slice(), &quote::words(arguments), b"\n", text.as_bytes(), b"\n"].concat()
+    [b"set -- ".as_slice(), &shell_quote::words(arguments), b"\n", text.as_bytes(), b"\n"].concat()
 }
 
 #[async_trait]
@@ -411,7 +411,7 @@ impl Way for Ssh {
         ssh.extend(options.into_iter().flat_map(|option| ["-o".into(), option.into()]));
         ssh.extend(self.config_file.iter().flat_map(|file| ["-F".into(), file.into()]));
         ssh.extend(self.target.arguments());
-        ssh.push(in_octal(&[b"exec ".as_slice(), &quote::words(&argv)].concat()).into());
+        ssh.push(in_octal(&[b"exec ".as_slice(), &shell_quote::words(&argv)].concat()).into());
         Ok(ssh)
     }
 

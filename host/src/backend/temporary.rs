@@ -3,7 +3,7 @@
 //! Elsewhere, and for the moment of its renaming, it has a name of ours. Such a file is locked as long as its writer lives; one that is not
 //! was left by a writer that was killed, and goes with the next write in its directory.
 
-use crate::scope::random_id;
+use crate::text::id::random_id;
 use cap_std::fs::{Dir, File};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;

@@ -3,7 +3,7 @@
 use super::bindings::toolcrib::plugin::events;
 use crate::event::Event;
 use crate::sandbox::State;
-use crate::sanitize;
+use crate::text::sanitize;
 
 impl events::Host for State {
     async fn info(&mut self, text: String) -> wasmtime::Result<()> {

@@ -4,7 +4,7 @@ use super::Refusal;
 use super::bindings::toolcrib::plugin::{files, types};
 use crate::audit::Action;
 use crate::envelope::{Failure, Kind};
-use crate::output::Captured;
+use crate::kept_output::Captured;
 use crate::policy::files::Resolved;
 use crate::sandbox::State;
 use serde_json::json;

@@ -2,12 +2,12 @@
 
 use super::Refusal;
 use super::bindings::toolcrib::plugin::http;
+use crate::egress::{BODY_BYTES, Request as Prepared, Target};
 use crate::envelope::Failure;
 use crate::event::Event;
-use crate::http::{BODY_BYTES, Request as Prepared, Target};
 use crate::policy::http::method;
 use crate::sandbox::State;
-use crate::sanitize;
+use crate::text::sanitize;
 use reqwest::header::HeaderMap;
 use wasmtime::component::Resource;
 

@@ -10,7 +10,7 @@ mod sessions;
 pub(crate) mod shell;
 
 use crate::envelope::Failure;
-use crate::output;
+use crate::kept_output;
 use crate::sandbox::State;
 use bindings::toolcrib::plugin::types;
 
@@ -68,9 +68,9 @@ impl types::Host for State {
     }
 }
 
-impl From<output::Captured> for types::Captured {
-    fn from(captured: output::Captured) -> Self {
-        let output::Captured { text, bytes, truncated, stored } = captured;
+impl From<kept_output::Captured> for types::Captured {
+    fn from(captured: kept_output::Captured) -> Self {
+        let kept_output::Captured { text, bytes, truncated, stored } = captured;
         Self { text, bytes, truncated, stored }
     }
 }

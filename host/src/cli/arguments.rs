@@ -2,9 +2,9 @@
 
 use super::setup::{Setup, usage};
 use crate::call::{ARGUMENTS_BYTES, Arguments};
-use crate::definition::Tool;
 use crate::envelope::Failure;
-use crate::sanitize;
+use crate::text::sanitize;
+use crate::tools::definition::Tool;
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ fn offer(tool: &Tool, word: &str) -> Option<String> {
     if sanitize::line(word) != word {
         return None;
     }
-    Some(format!("did you mean `{}`?", crate::quote::readable(&pair)))
+    Some(format!("did you mean `{}`?", crate::text::shell_quote::readable(&pair)))
 }
 
 /// Reads stdin, one byte more than `most` at most.

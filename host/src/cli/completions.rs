@@ -3,7 +3,7 @@
 use super::setup::{dirs, load, plugin_directories, sources};
 use super::{Global, grammar, print_bytes};
 use crate::envelope::{Failure, Kind};
-use crate::registry::{BUILTINS, Registry};
+use crate::tools::registry::{BUILTINS, Registry};
 use clap::{FromArgMatches, ValueEnum};
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, CompletionCandidate, Shell};

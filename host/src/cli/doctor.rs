@@ -7,7 +7,7 @@ use super::setup::Setup;
 use crate::backend::{Finished, ProcessSpec, finish};
 use crate::disk::{OwnDir, told};
 use crate::envelope::Failure;
-use crate::sanitize;
+use crate::text::sanitize;
 use crate::tmux::{Panes, Version};
 use anstyle::AnsiColor;
 use serde_json::{Value, json};

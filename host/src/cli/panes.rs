@@ -5,7 +5,7 @@ use super::setup::{Setup, usage};
 use super::{Global, PanesAt, notice};
 use crate::backend::local;
 use crate::envelope::{Failure, Kind};
-use crate::quote;
+use crate::text::shell_quote;
 use crate::tmux::{Found, FoundPane, Tmux};
 use serde_json::json;
 use std::io::{self, IsTerminal};
@@ -85,7 +85,7 @@ pub(super) fn line(global: &Global, subcommand: &str) -> String {
     let set = set.iter().filter_map(|setting| option("set", Some(setting)));
     let mut words: Vec<String> = pairs.into_iter().flatten().chain(set).flatten().collect();
     words.extend(tmux.as_ref().filter(|name| !name.is_empty()).map(|name| format!("--tmux={name}")));
-    let words = words.iter().map(|word| quote::readable(word));
+    let words = words.iter().map(|word| shell_quote::readable(word));
     ["toolcrib".to_owned()].into_iter().chain(words).chain([subcommand.to_owned()]).collect::<Vec<_>>().join(" ")
 }
 

@@ -3,7 +3,7 @@
 use super::terminal::Terminal;
 use crate::event::{Compiling, Event, EventSink};
 use crate::policy::approval::{Answer, ApprovalRequest, Approver};
-use crate::sanitize;
+use crate::text::sanitize;
 use anstyle::Style;
 use async_trait::async_trait;
 use indicatif::{ProgressBar, ProgressStyle};

@@ -2,8 +2,8 @@
 //!
 //! What comes from outside never begins a row: each row of it stands behind a label and a bar. Its words are `policy/approval/words.rs`.
 
-use crate::columns;
 use crate::policy::approval::ApprovalRequest;
+use crate::text::columns;
 use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
 

@@ -3,10 +3,11 @@
 use super::call::cancel_on_signal;
 use super::setup::Setup;
 use super::{Global, INTERRUPTED};
-use crate::call::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, Arguments as CallArguments, CallContext, Host, Request};
+use crate::Host;
+use crate::call::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, Arguments as CallArguments, CallContext, Request};
 use crate::envelope::{Envelope, Failure, Kind};
 use crate::event::{Event, EventSink, NoEvents};
-use crate::schema::depth;
+use crate::tools::schema::depth;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! The one place where the command line writes: every text is cleaned on its way in, so only styles of our own are control sequences.
 
 use crate::envelope::{Failure, Kind};
-use crate::sanitize;
+use crate::text::sanitize;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Table as Columns, Width, presets};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Sections of settings that speak of plugins which are not here: a name that was mistyped, or a plugin that has gone.
 
 use crate::config::Settings;
-use crate::registry::Registry;
+use crate::tools::registry::Registry;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;

@@ -3,11 +3,11 @@
 use super::screen::{BOLD, Page, Table};
 use super::setup::{Setup, usage};
 use super::{Global, completions, notice, print_json};
-use crate::call::Host;
-use crate::definition::{Tool, signature};
+use crate::Host;
 use crate::envelope::Failure;
 use crate::formats::{self, Strictness};
-use crate::sanitize;
+use crate::text::sanitize;
+use crate::tools::definition::{Tool, signature};
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap_complete::ArgValueCompleter;

@@ -7,7 +7,7 @@ use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::canonical;
-use crate::sanitize;
+use crate::text::sanitize;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};

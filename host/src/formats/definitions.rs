@@ -4,10 +4,10 @@ use super::schema::{Portable, portable};
 use super::strict::Dialect;
 use super::{Declared, Format, Note, Shape};
 use crate::config::Allowlist;
-use crate::definition::{Definition, Tool};
 use crate::envelope::{Failure, Kind};
 use crate::policy::Grants;
-use crate::registry::Plugin;
+use crate::tools::definition::{Definition, Tool};
+use crate::tools::registry::Plugin;
 use serde_json::Value;
 
 /// Whether a provider forces its model to keep to the schema.

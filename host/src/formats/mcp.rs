@@ -3,7 +3,7 @@
 use super::results::ToolResult;
 use super::{Declared, Shape, ToolCall};
 use crate::envelope::Content;
-use crate::schema::{NAMED_SCHEMAS, SCHEMA, SCHEMAS};
+use crate::tools::schema::{NAMED_SCHEMAS, SCHEMA, SCHEMAS};
 use serde_json::{Value, json};
 
 /// `ListToolsResult`, `CallToolRequest` and `CallToolResult`.

@@ -3,7 +3,7 @@
 //! What a strict mode can say of it is `strict.rs`.
 
 use super::Note;
-use crate::schema::{NAMED_SCHEMAS, SCHEMA, SCHEMAS, resolve};
+use crate::tools::schema::{NAMED_SCHEMAS, SCHEMA, SCHEMAS, resolve};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 

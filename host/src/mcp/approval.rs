@@ -7,9 +7,9 @@
 
 use super::LAST_WORD;
 use super::call::Running;
-use crate::columns;
 use crate::policy::approval::{Answer, ApprovalRequest, Approver};
-use crate::scope::random_id;
+use crate::text::columns;
+use crate::text::id::random_id;
 use anstyle::Style;
 use async_trait::async_trait;
 use rmcp::model::{

@@ -3,7 +3,7 @@
 use super::notices::Notices;
 use crate::config::Limits;
 use crate::disk::OwnDir;
-use crate::registry::{BUILTINS, Registry};
+use crate::tools::registry::{BUILTINS, Registry};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -19,7 +19,8 @@ pub(crate) mod stdio;
 pub(crate) mod token;
 mod tools;
 
-use crate::call::{CallContext, Host};
+use crate::Host;
+use crate::call::CallContext;
 use approval::Pending;
 pub(crate) use catalog::Catalog;
 pub(crate) use notices::Notices;

@@ -2,7 +2,7 @@
 
 use super::Inner;
 use super::sessions::is_shared;
-use crate::session::Session;
+use crate::call::session::Session;
 use rmcp::ErrorData;
 use rmcp::model::{ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult};
 use rmcp::service::{RequestContext, RoleServer};
@@ -80,7 +80,7 @@ impl Inner {
         let content = json!({
             "uri": uri,
             "mimeType": "text/plain",
-            "text": crate::sanitize::text(&text),
+            "text": crate::text::sanitize::text(&text),
             "_meta": { "bytes": page.size, "next": next },
         });
         let result = json!({ "contents": [content], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });

@@ -1,6 +1,6 @@
 //! Which memory a request has: one for a connection of the older eras, one for each caller of the newer era, which knows no sessions.
 
-use crate::session::Session;
+use crate::call::session::Session;
 use hyper::http::request::Parts;
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use std::collections::{HashSet, VecDeque};

@@ -8,8 +8,8 @@ mod words;
 pub(crate) use question::Site;
 pub(super) use question::{By, Consent, Question};
 
+use crate::call::scope::Scope;
 use crate::config::{FilesConfirm, Needed};
-use crate::scope::Scope;
 use async_trait::async_trait;
 use serde::Serialize;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use super::files::CREDENTIALS;
 use super::http::{HttpGrant, switch};
 use super::{Grants, Policy, is_shell};
 use crate::config::{Allowlist, FilesConfirm, HostList, Origin, Settings};
-use crate::registry::Plugin;
+use crate::tools::registry::Plugin;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

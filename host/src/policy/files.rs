@@ -16,7 +16,7 @@ pub(crate) use protected::Protected;
 use crate::backend::Facts;
 use crate::config::{Allowlist, Config, FilesConfirm, Needed, PluginRights, Remedies};
 use crate::envelope::Failure;
-use crate::registry::Plugin;
+use crate::tools::registry::Plugin;
 use protected::{KERNEL, TooMany};
 use std::borrow::Cow;
 use std::collections::HashMap;

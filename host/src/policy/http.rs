@@ -6,13 +6,13 @@ mod paths;
 
 use super::approval::{ActionKind, By, Landing, Question};
 use crate::audit::Action;
+use crate::call::scope::Scope;
+use crate::call::session::ApprovalKey;
 use crate::config::{Config, HostList, HostPattern, HttpRights, Needed, Remedies, requests};
+use crate::egress::{Host, Request, Route, Special, Target};
 use crate::envelope::Failure;
-use crate::http::{Host, Request, Route, Special, Target};
-use crate::registry::Plugin;
-use crate::sanitize;
-use crate::scope::Scope;
-use crate::session::ApprovalKey;
+use crate::text::sanitize;
+use crate::tools::registry::Plugin;
 use reqwest::Method;
 use std::fmt::Write;
 use std::net::IpAddr;

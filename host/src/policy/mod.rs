@@ -13,7 +13,7 @@ pub(crate) mod typing;
 use crate::config::{Allowlist, Config, HttpRights, Needed, PluginRights, Settings};
 use crate::dirs::Dirs;
 use crate::envelope::Failure;
-use crate::registry::Plugin;
+use crate::tools::registry::Plugin;
 use approval::InAdvance;
 use command::Denylist;
 use files::{FilesGrant, Protected};

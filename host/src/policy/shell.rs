@@ -7,9 +7,9 @@ use super::command::{Denylist, Destination, Held};
 use super::typing::{AdmittedInput, Keyboard, Typing};
 use crate::audit::Action;
 use crate::backend::terminals::Sitting;
+use crate::call::scope::Scope;
+use crate::call::session::ApprovalKey;
 use crate::envelope::Failure;
-use crate::scope::Scope;
-use crate::session::ApprovalKey;
 use std::sync::Arc;
 use std::time::Duration;
 

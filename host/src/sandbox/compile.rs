@@ -6,7 +6,7 @@
 use super::engine;
 use crate::backend::{Process, ProcessEvent, local};
 use crate::config::Limits;
-use crate::sanitize;
+use crate::text::sanitize;
 use rustix::process::{Resource, Rlimit};
 use std::ffi::OsString;
 use std::io::{self, Read, Seek, Write};

@@ -17,13 +17,13 @@ pub use compile::Compiler;
 pub(crate) use room::Owner;
 pub(crate) use state::State;
 
+use crate::call::scope::Scope;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::capability::bindings::toolcrib::plugin::types;
 use crate::capability::bindings::{Plugin, PluginPre};
 use crate::config::Limits;
 use crate::envelope::{Failure, Kind};
 use crate::policy::Grants;
-use crate::scope::Scope;
 use cpu::CpuClock;
 use engine::CallSize;
 use meter::{Met, Meter, to_usize};

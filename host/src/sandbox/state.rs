@@ -1,9 +1,9 @@
 //! What a store holds for one guest: an empty WASI context, its limits, its grants, and the call it serves.
 
 use super::meter::Meter;
+use crate::call::scope::Scope;
 use crate::event::Event;
 use crate::policy::Grants;
-use crate::scope::Scope;
 use bytes::Bytes;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -7,7 +7,7 @@ use super::control::{Answer, Notice, Parser, quoted};
 use super::screen::{self, Door};
 use crate::backend::{Input, Process, ProcessEvent};
 use crate::envelope::{Failure, Kind};
-use crate::scope::random_id;
+use crate::text::id::random_id;
 use async_trait::async_trait;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

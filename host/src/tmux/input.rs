@@ -3,7 +3,7 @@
 //! Sending it is `screen.rs`; whether it may be sent is decided in `policy/`.
 
 use crate::envelope::Failure;
-use crate::sanitize;
+use crate::text::sanitize;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 

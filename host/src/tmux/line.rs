@@ -11,7 +11,7 @@ use super::control::quoted;
 use super::look::Doing;
 use super::pane::Pane;
 use crate::envelope::{Failure, Kind};
-use crate::sanitize;
+use crate::text::sanitize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

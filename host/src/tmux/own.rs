@@ -12,7 +12,7 @@ use crate::backend::Backend;
 use crate::backend::terminals::Terminal;
 use crate::envelope::{Failure, Kind};
 use crate::policy::typing::AdmittedInput;
-use crate::sanitize;
+use crate::text::sanitize;
 use async_trait::async_trait;
 use std::ffi::OsString;
 use std::path::Path;

@@ -6,7 +6,7 @@ use super::screen::said;
 use super::{Session, Tmux, Version, wrapper};
 use crate::backend::{Backend, Finished, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
-use crate::{quote, sanitize};
+use crate::text::{sanitize, shell_quote};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -230,7 +230,7 @@ impl Tmux {
         let (_, shell) = inside.run_script(SHELL_INSIDE, &[]).await?;
         let shell = String::from_utf8_lossy(&shell).trim().to_owned();
         let argv = inside.terminal(["/bin/sh", "-c", BECOME_SHELL, &shell].map(OsString::from).into()).await?;
-        String::from_utf8(quote::words(&argv)).map_err(|_| {
+        String::from_utf8(shell_quote::words(&argv)).map_err(|_| {
             Failure::new(Kind::Unavailable, format!("the way to {} is no text, so tmux cannot use it", inside.name()))
         })
     }

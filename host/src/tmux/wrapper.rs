@@ -4,8 +4,8 @@
 //! Terminals swallow the marks (OSC 133), so people see clean text. They carry a random nonce that is never shown: what a log or a remote
 //! prints cannot end a command. Code in the same shell could read it; nothing keeps a shell from lying about itself.
 
-use crate::quote::word;
-use crate::sanitize;
+use crate::text::sanitize;
+use crate::text::shell_quote::word;
 use sha2::{Digest, Sha256};
 use std::sync::LazyLock;
 

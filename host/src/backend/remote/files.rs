@@ -295,7 +295,7 @@ pub(super) async fn write<W: Way>(remote: &Remote<W>, path: &WritePath, content:
         Expected::New => "",
         Expected::Marked(stamp) => stamp,
     };
-    let word = crate::scope::random_id();
+    let word = crate::text::id::random_id();
     arguments.extend([&content.len().to_string(), only_one_name, &word, expected].map(OsString::from));
     let (status, _) = remote.feed(WRITE, arguments, content).await?;
     if status == 66 {

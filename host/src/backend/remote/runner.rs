@@ -3,11 +3,11 @@
 //! Each script runs in a shell of its own below it, with its input at its end, between marks of its own.
 
 use super::{OPENED, Script, Shell, Way, unknown};
+use crate::backend::osc133::{Breaks, Scanner, State};
 use crate::backend::{Input, Process, ProcessEvent};
 use crate::envelope::Failure;
-use crate::marks::{Breaks, Scanner, State};
-use crate::quote;
-use crate::scope::random_id;
+use crate::text::id::random_id;
+use crate::text::shell_quote;
 use std::ffi::OsString;
 use tokio::io::AsyncWriteExt;
 
@@ -34,7 +34,7 @@ impl Runner {
         let nonce = random_id();
         let begin = format!("printf '\\033]133;C;{nonce}\\007'\n(set -- ");
         let end = format!("\n{text}\n) </dev/null 2>/dev/null\nprintf '\\033]133;D;%s;{nonce}\\007' \"$?\"\n");
-        let line = [begin.as_bytes(), &quote::words(arguments), end.as_bytes()].concat();
+        let line = [begin.as_bytes(), &shell_quote::words(arguments), end.as_bytes()].concat();
         let mut scanner = Scanner::new(&nonce, Breaks::Kept);
         let (mut stdout, mut said) = (Vec::new(), Vec::new());
         // A shell that is gone is told by its end.

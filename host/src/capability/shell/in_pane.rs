@@ -2,12 +2,12 @@
 
 use super::stream::Stream;
 use super::{End, Plan, printed, shell};
+use crate::call::scope::Scope;
 use crate::envelope::{Failure, Kind, duration};
 use crate::event::Event;
-use crate::output::Captured;
+use crate::kept_output::Captured;
 use crate::policy::approval::{Landing, Site};
 use crate::policy::shell::AdmittedCommand;
-use crate::scope::Scope;
 use crate::tmux::{Begun, Ended, Pane, Run, Selector, Tmux};
 use async_trait::async_trait;
 use serde_json::json;

@@ -1,10 +1,10 @@
 //! What a command prints: into the bounded store, and as clean text to whoever watches.
 
 use super::Plan;
+use crate::call::scope::Scope;
 use crate::event::Event;
-use crate::output::{Capture, Captured};
-use crate::sanitize;
-use crate::scope::Scope;
+use crate::kept_output::{Capture, Captured};
+use crate::text::sanitize;
 
 /// One stream of a command.
 pub(super) struct Stream<'s> {

@@ -1,10 +1,10 @@
 //! One question: where the action lands is read when it is asked and again when the answer comes.
 
 use super::{Answer, ApprovalRequest, Declaration, Landing};
+use crate::call::scope::Scope;
+use crate::call::session::ApprovalKey;
 use crate::envelope::{Failure, duration};
-use crate::sanitize;
-use crate::scope::Scope;
-use crate::session::ApprovalKey;
+use crate::text::sanitize;
 use async_trait::async_trait;
 use std::time::Duration;
 

@@ -5,11 +5,11 @@
 use super::later::Later;
 use super::{Expected, FilesGrant, Wanted, WritePath};
 use crate::backend::Before;
+use crate::call::scope::Scope;
+use crate::call::session::ApprovalKey;
 use crate::envelope::{Failure, Kind};
 use crate::policy::approval::{ActionKind, By, Landing, Question};
-use crate::sanitize;
-use crate::scope::Scope;
-use crate::session::ApprovalKey;
+use crate::text::sanitize;
 use sha2::{Digest, Sha256};
 use similar::TextDiff;
 use std::fmt::Write;

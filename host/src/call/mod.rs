@@ -1,34 +1,33 @@
-//! One call, from request to envelope: the only path, with one way in and one way out.
+//! One call, from request to envelope: what it is asked, how it is bounded, and its one outcome.
 //!
-//! The doors (`cli/`) translate and decide nothing; what a tool does on the way is `sandbox/` and `capability/`.
+//! The path itself is `Host::call`; doors translate and decide nothing; what a tool does on the way is `sandbox/` and `capability/`.
 
+pub(crate) mod rate_limit;
+pub(crate) mod scope;
+pub mod session;
+
+use crate::Host;
 use crate::audit::{Audit, Subject};
 use crate::backend::Backend;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::capability::bindings::toolcrib::plugin::types;
-use crate::definition::Tool;
 use crate::envelope::{Content, Envelope, Failure, Kind, Output};
 use crate::event::{Event, EventSink};
-use crate::http::Egress;
-use crate::output::OutputStore;
-use crate::policy::Policy;
 use crate::policy::approval::Approver;
-use crate::rate::Rates;
-use crate::registry::{Plugin, Ready, Registry};
-use crate::sandbox::Sandbox;
-use crate::sanitize;
-use crate::schema::depth;
-use crate::scope::{Scope, ScopeParts};
-use crate::session::{CallKey, Session};
+use crate::text::sanitize;
 use crate::tmux::Panes;
+use crate::tools::definition::Tool;
+use crate::tools::registry::{Plugin, Registry};
+use crate::tools::schema::depth;
 use futures_util::FutureExt;
+use scope::{Scope, ScopeParts};
 use serde_json::Value;
+use session::Session;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 /// How deep a call's arguments may be nested.
@@ -41,17 +40,6 @@ const PART_BYTES: usize = 256;
 
 /// How long a guest that was told to stop may go on, when it waits for nothing.
 const GUEST_GRACE: Duration = Duration::from_millis(50);
-
-/// Everything that calls share.
-pub struct Host {
-    pub(crate) sandbox: Arc<Sandbox>,
-    pub(crate) policy: Policy,
-    pub(crate) audit: Audit,
-    pub(crate) output: Arc<OutputStore>,
-    pub(crate) egress: Arc<Egress>,
-    pub(crate) permits: Semaphore,
-    pub(crate) rates: Rates,
-}
 
 /// What a caller asks for.
 #[derive(Clone, Debug)]
@@ -92,81 +80,8 @@ pub struct CallContext {
     pub cancel: CancellationToken,
 }
 
-impl Host {
-    /// Takes a request to its envelope. Whatever happens on the way, there is exactly one outcome.
-    pub async fn call(&self, request: Request, context: &CallContext) -> Envelope {
-        let call = Call::begin(self, &request, context);
-        let (unrecorded, outcome) = match self.audit.accepted(call.subject()) {
-            // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.
-            Ok(unrecorded) => (unrecorded, call.bounded(Box::pin(self.try_call(&request, context, &call))).await),
-            Err(refused) => (None, Err(refused)),
-        };
-        call.finish(outcome, unrecorded)
-    }
-
-    async fn try_call(&self, request: &Request, context: &CallContext, call: &Call<'_>) -> Result<Output, Failure> {
-        self.rates.check(&context.principal)?;
-        let _permit = self.permit()?;
-        let plugin = context.tools.plugin_of(&request.tool)?;
-        call.know_plugin(plugin);
-        self.policy.check_enabled(plugin)?;
-        let ready = self.ready(plugin, context).await?;
-        let tool = ready.tool(&request.tool).expect("a ready plugin has the tools that it showed");
-        let arguments = tool.validate(request.arguments.parse()?)?;
-        let text = arguments.to_string();
-        check_length(&text)?;
-        let key = CallKey::new(&context.principal, &request.tool, &arguments);
-        context.session.check_repeats(&key)?;
-        let grants = self.policy.grants_for(plugin);
-        let instance = self.sandbox.instantiate(&ready.code, grants, call.scope.clone()).await?;
-        let scope = &call.scope;
-        let outcome = match instance.call(&request.tool, &text).await {
-            Ok(Ok(output)) => check_output(output, tool, scope),
-            Ok(Err(failure)) => Err(check_failure(failure, scope)),
-            Err(stopped) => Err(stopped),
-        };
-        context.session.remember(key, outcome.as_ref().err());
-        outcome
-    }
-
-    fn permit(&self) -> Result<SemaphorePermit<'_>, Failure> {
-        let config = self.policy.config();
-        let most = config.limits.concurrent_calls;
-        self.permits.try_acquire().map_err(|_| {
-            let hint = config.remedies().raise("limits.concurrent_calls", most, "try again when some have ended");
-            Failure::new(Kind::Busy, format!("too many calls are running (limit: {most})")).hint(hint)
-        })
-    }
-
-    /// Compiles a plugin and learns its tools, the first time. What was allowed under the same bytes, but said something else of its tools,
-    /// is refused.
-    pub(crate) async fn ready<'c>(&self, plugin: &Arc<Plugin>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
-        let ready = self.loaded(plugin, context).await?;
-        let pinned = self.policy.config().pinned_definitions(plugin.name(), plugin.sha256());
-        if pinned.is_none_or(|pinned| pinned.eq_ignore_ascii_case(ready.definitions())) {
-            return Ok(ready);
-        }
-        let (name, file) = (plugin.name(), plugin.origin());
-        let message =
-            format!("plugin `{name}` was refused: it says something else of its tools than when it was allowed");
-        Err(Failure::new(Kind::Unavailable, message)
-            .hint(format!("look at it with `toolcrib plugin inspect {file}`, then `toolcrib plugin allow {file}`")))
-    }
-
-    /// As [`Self::ready`], whatever it says of its tools.
-    pub(crate) async fn loaded<'c>(
-        &self,
-        plugin: &Arc<Plugin>,
-        context: &'c CallContext,
-    ) -> Result<&'c Ready, Failure> {
-        let limits = &self.policy.config().limits;
-        let scope = || Scope::for_definitions(limits, context.backend.clone(), self.egress.clone());
-        context.tools.ready(plugin, &self.sandbox, scope, &*context.events).await
-    }
-}
-
 impl Arguments {
-    fn parse(&self) -> Result<Value, Failure> {
+    pub(crate) fn parse(&self) -> Result<Value, Failure> {
         let text = match self {
             Self::Json(Value::String(text)) | Self::Text(text) => text,
             Self::Json(value) => return check_arguments(value.clone()),
@@ -185,7 +100,7 @@ impl Arguments {
     }
 }
 
-fn check_length(text: &str) -> Result<(), Failure> {
+pub(crate) fn check_length(text: &str) -> Result<(), Failure> {
     if text.len() <= ARGUMENTS_BYTES {
         return Ok(());
     }
@@ -205,9 +120,9 @@ fn check_arguments(value: Value) -> Result<Value, Failure> {
 }
 
 /// A call that was accepted. Dropped before its end, it still leaves its outcome in the audit trail.
-struct Call<'h> {
+pub(crate) struct Call<'h> {
     audit: &'h Audit,
-    scope: Arc<Scope>,
+    pub(crate) scope: Arc<Scope>,
     /// Digest of the plugin's component, once it is known.
     plugin: OnceLock<String>,
     begin: Instant,
@@ -215,7 +130,7 @@ struct Call<'h> {
 }
 
 impl<'h> Call<'h> {
-    fn begin(host: &'h Host, request: &Request, context: &CallContext) -> Self {
+    pub(crate) fn begin(host: &'h Host, request: &Request, context: &CallContext) -> Self {
         let scope = Scope::new(ScopeParts {
             principal: context.principal.clone(),
             tool: sanitize::line(&request.tool).chars().take(64).collect(),
@@ -234,7 +149,7 @@ impl<'h> Call<'h> {
         Self { audit: &host.audit, scope: Arc::new(scope), plugin, begin: Instant::now(), finished: false }
     }
 
-    fn subject(&self) -> Subject<'_> {
+    pub(crate) fn subject(&self) -> Subject<'_> {
         Subject {
             call: &self.scope.id,
             principal: &self.scope.principal,
@@ -244,12 +159,12 @@ impl<'h> Call<'h> {
         }
     }
 
-    fn know_plugin(&self, plugin: &Plugin) {
+    pub(crate) fn know_plugin(&self, plugin: &Plugin) {
         let _ = self.plugin.set(plugin.sha256().to_owned());
     }
 
     /// Runs the work within the call's time. At its end, or when the caller cancels, the work is asked to stop, then dropped.
-    async fn bounded(&self, work: impl Future<Output = Result<Output, Failure>>) -> Result<Output, Failure> {
+    pub(crate) async fn bounded(&self, work: impl Future<Output = Result<Output, Failure>>) -> Result<Output, Failure> {
         let limits = &self.scope.limits;
         if self.scope.cancel.is_cancelled() {
             return Err(Failure::cancelled());
@@ -276,7 +191,7 @@ impl<'h> Call<'h> {
     }
 
     /// Makes the envelope: clean texts, one audit line, one last event. `unrecorded` says that the audit trail lacks its first line.
-    fn finish(mut self, outcome: Result<Output, Failure>, unrecorded: Option<String>) -> Envelope {
+    pub(crate) fn finish(mut self, outcome: Result<Output, Failure>, unrecorded: Option<String>) -> Envelope {
         let mut outcome = outcome.map(clean_output).map_err(clean_failure);
         if outcome.is_ok() && self.scope.has_touched_state() {
             self.scope.session.forget_failures();
@@ -323,7 +238,7 @@ fn timed_out(scope: &Scope) -> Failure {
 }
 
 /// Takes what the guest answered, within the bounds of a result and of its own schema.
-fn check_output(output: tools::Output, tool: &Tool, scope: &Scope) -> Result<Output, Failure> {
+pub(crate) fn check_output(output: tools::Output, tool: &Tool, scope: &Scope) -> Result<Output, Failure> {
     let parts = output.content.iter().map(content_bytes).chain(output.notices.iter().map(String::len));
     let bytes = parts.map(|bytes| bytes + PART_BYTES).sum::<usize>();
     check_size("result", output.json.len() + bytes, scope)?;
@@ -335,7 +250,7 @@ fn check_output(output: tools::Output, tool: &Tool, scope: &Scope) -> Result<Out
 }
 
 /// Takes the failure that the guest told, within the bounds of a result.
-fn check_failure(failure: types::Failure, scope: &Scope) -> Failure {
+pub(crate) fn check_failure(failure: types::Failure, scope: &Scope) -> Failure {
     let types::Failure { kind, message, hint, data } = failure;
     let bytes = [Some(&message), hint.as_ref(), data.as_ref()].into_iter().flatten().map(String::len).sum();
     if let Err(too_large) = check_size("failure", bytes, scope) {

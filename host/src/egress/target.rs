@@ -3,7 +3,7 @@
 //! What is refused here leads nowhere under any policy. What a plugin may reach is `policy/http.rs`.
 
 use crate::envelope::Failure;
-use crate::sanitize;
+use crate::text::sanitize;
 use std::fmt;
 use std::net::IpAddr;
 use url::Url;

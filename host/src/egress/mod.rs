@@ -15,9 +15,9 @@ pub(crate) use addresses::Special;
 pub(crate) use connect::Route;
 pub(crate) use target::{Host, Target};
 
+use crate::call::scope::Scope;
 use crate::envelope::{Failure, Kind, duration};
 use crate::policy::http::{ApprovedRoute, HttpGrant};
-use crate::scope::Scope;
 use body::Body;
 use client::{Clients, explain};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -157,7 +157,7 @@ impl Egress {
 impl Request {
     /// Adds a header of the guest's.
     pub(crate) fn add_header(&mut self, name: &str, value: &str) -> Result<(), Failure> {
-        let shown = crate::sanitize::line(name).chars().take(100).collect::<String>();
+        let shown = crate::text::sanitize::line(name).chars().take(100).collect::<String>();
         let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) else {
             return Err(Failure::invalid(format!("the header `{shown}` has characters that no header may have")));
         };

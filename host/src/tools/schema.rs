@@ -5,8 +5,8 @@
 
 use crate::config::Limits;
 use crate::envelope::Failure;
-use crate::registry::is_name;
-use crate::sanitize;
+use crate::text::names::is_name;
+use crate::text::sanitize;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};

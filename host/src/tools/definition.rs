@@ -5,9 +5,9 @@
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::config::Limits;
 use crate::envelope::Failure;
-use crate::registry::Plugin;
-use crate::sanitize;
-use crate::schema::{Schema, resolve};
+use crate::text::sanitize;
+use crate::tools::registry::Plugin;
+use crate::tools::schema::{Schema, resolve};
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! A component's bytes, and what they show without being compiled: tools by name, imports.
 
 use crate::config::Limits;
-use crate::registry::{folded, is_name};
-use crate::sanitize;
+use crate::text::names::{folded, is_name};
+use crate::text::sanitize;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::BTreeSet;

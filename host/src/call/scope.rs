@@ -4,12 +4,13 @@
 
 use crate::audit::{Action, Actions};
 use crate::backend::Backend;
+use crate::call::session::Session;
 use crate::config::{Limits, Remedies};
+use crate::egress::Egress;
 use crate::event::{Event, EventSink, GuestEvents, NoEvents};
-use crate::http::Egress;
-use crate::output::OutputStore;
+use crate::kept_output::OutputStore;
 use crate::policy::approval::{Approver, Nobody};
-use crate::session::Session;
+use crate::text::id::random_id;
 use crate::tmux::Panes;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -212,10 +213,4 @@ impl Drop for Waiting<'_> {
         }
         self.0.changed.notify_one();
     }
-}
-
-pub(crate) fn random_id() -> String {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the system has random numbers");
-    hex::encode(bytes)
 }
