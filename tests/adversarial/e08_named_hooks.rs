@@ -1,6 +1,6 @@
 //! E-08: a setting names a hook of the loader or of a shell, or the mark by which a call is known, as a variable to pass.
 //! Outcome: refused where the setting is read, from whichever source, however it is spelled; an ordinary name passes.
-//! Switched off: `is_never_passed` (`config.rs`): both tests of hooks failed.
+//! Switched off: `is_never_passed` (`config/variables.rs`): both tests of hooks failed.
 
 use crate::environment::find_with;
 use toolcrib_tests::Program;

@@ -2,7 +2,7 @@
 //!
 //! Names that no setting can pass are refused where settings are read (`config.rs`).
 
-use super::CALL_MARK;
+use crate::config::CALL_MARK;
 use std::ffi::OsString;
 
 /// Always passed when set. The locale's names are spelled out: `LC_*` is also a common way to carry anything else past a filter.

@@ -160,15 +160,12 @@ pub struct ProcessSpec {
     pub argv: Vec<OsString>,
     /// Names of variables that are passed beside the standard ones.
     pub environment: Vec<String>,
-    /// The call that the process belongs to; found again in its environment as [`CALL_MARK`]. None for what outlives calls.
+    /// The call that the process belongs to; found again in its environment as [`CALL_MARK`](crate::config::CALL_MARK). None for what outlives calls.
     pub call: Option<String>,
 }
 
 /// Where a process's standard input is written.
 pub type Input = Box<dyn AsyncWrite + Send + Unpin>;
-
-/// The environment variable that names a process's call.
-pub const CALL_MARK: &str = "TOOLCRIB_CALL";
 
 impl ProcessSpec {
     /// A script for the system's `sh`, as one process.

@@ -12,6 +12,7 @@ use openssh::{
     Child, ChildStderr, ChildStdin, ChildStdout, ControlPersist, KnownHosts, Session, SessionBuilder, Stdio,
 };
 use openssh_mux_client::Connection;
+use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::error::Error as _;
@@ -22,7 +23,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
@@ -226,8 +227,8 @@ impl Ssh {
         pidfd_open(pid, PidfdFlags::empty()).map_err(|error| error.to_string())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Link>> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Option<Link>> {
+        self.link.lock()
     }
 
     /// Writes the configuration that ssh reads: what must not be overridden, then the user's, then the machine's.

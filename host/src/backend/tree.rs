@@ -4,11 +4,12 @@
 //! What outlives its leader becomes a child of this host, is known by the call's mark, and is reaped when it ends.
 
 use super::spawn::Started;
-use super::{CALL_MARK, watcher};
+use super::watcher;
+use crate::config::CALL_MARK;
+use parking_lot::Mutex;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::net::unix::pipe;
 
@@ -25,7 +26,7 @@ static KNOWN: Mutex<Option<HashSet<u32>>> = Mutex::new(None);
 static OWNS_CHILDREN: AtomicBool = AtomicBool::new(false);
 
 fn known<T>(change: impl FnOnce(&mut HashSet<u32>) -> T) -> T {
-    change(KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
+    change(KNOWN.lock().get_or_insert_default())
 }
 
 /// Makes this process the parent of what its commands leave behind.

@@ -5,6 +5,7 @@
 //! begins, when its number is known, and when it has ended. Its standard input ends with the host, whatever ended that.
 
 use super::{spawn, tree};
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::OFlags;
@@ -13,7 +14,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufRead};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Whether this program answers to `watch`.
 static ANSWERS: AtomicBool = AtomicBool::new(false);
@@ -59,7 +59,7 @@ pub(super) fn ended(leader: u32) {
 }
 
 fn change(change: impl FnOnce(&mut State)) {
-    change(&mut STATE.lock().unwrap_or_else(PoisonError::into_inner));
+    change(&mut STATE.lock());
 }
 
 impl State {

@@ -12,8 +12,9 @@ use crate::kept_output::OutputStore;
 use crate::policy::approval::{Approver, Nobody};
 use crate::text::id::random_id;
 use crate::tmux::Panes;
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -121,20 +122,20 @@ impl Scope {
 
     /// Keeps an action for the audit trail.
     pub(crate) fn record(&self, action: Action) {
-        self.actions.lock().unwrap_or_else(PoisonError::into_inner).push(action);
+        self.actions.lock().push(action);
     }
 
     pub(crate) fn actions(&self) -> Actions {
-        self.actions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.actions.lock().clone()
     }
 
     /// Notes a file of output that was cut.
     pub(crate) fn remember_kept(&self, path: &str) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+        self.kept.lock().push(path.to_owned());
     }
 
     pub(crate) fn kept(&self) -> Vec<String> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.kept.lock().clone()
     }
 
     /// Notes that the call has changed something, so that earlier failures may not repeat.
@@ -170,7 +171,7 @@ impl Clock {
     }
 
     pub(crate) fn waiting(&self) -> Waiting<'_> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         if state.waits == 0 {
             let ran = state.running_since.elapsed();
             state.spent += ran;
@@ -182,11 +183,11 @@ impl Clock {
 
     /// The call waits for a command or a person, not for its guest.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).waits > 0
+        self.state.lock().waits > 0
     }
 
     fn left(&self, budget: Duration) -> Option<Duration> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         (state.waits == 0).then(|| budget.saturating_sub(state.spent + state.running_since.elapsed()))
     }
 
@@ -206,7 +207,7 @@ impl Clock {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.state.lock();
         state.waits -= 1;
         if state.waits == 0 {
             state.running_since = Instant::now();

@@ -4,10 +4,11 @@
 
 use crate::envelope::Failure;
 use crate::policy::approval::ActionKind;
+use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// After so many identical failures the next identical call gets a remedy instead of a run.
@@ -85,7 +86,7 @@ impl Session {
 
     /// Refuses a call that has just failed the same way often enough.
     pub(crate) fn check_repeats(&self, key: &CallKey) -> Result<(), Failure> {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock();
         failures.retain(|_, repeated| repeated.last.elapsed() < FAILURE_LIFETIME);
         match failures.get(key) {
             Some(repeated) if repeated.times >= FAILURES_BEFORE_REMEDY => Err(remedy(&key.tool, repeated)),
@@ -95,7 +96,7 @@ impl Session {
 
     /// Remembers how a call that ran has ended.
     pub(crate) fn remember(&self, key: CallKey, failure: Option<&Failure>) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.failures.lock();
         let Some(failure) = failure.filter(|failure| failure.kind.is_deterministic()) else {
             failures.remove(&key);
             return;
@@ -116,13 +117,13 @@ impl Session {
 
     /// Something changed in the world: what failed before may work now.
     pub(crate) fn forget_failures(&self) {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.failures.lock().clear();
     }
 
     /// Notes what was found at a place; returns since when it is the same.
     pub(crate) fn unchanged(&self, place: String, text: &str) -> Option<Duration> {
         let digest = Sha256::digest(text).into();
-        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = self.looks.lock();
         if let Some(look) = looks.get(&place).filter(|look| look.digest == digest) {
             return Some(look.first.elapsed());
         }
@@ -135,12 +136,12 @@ impl Session {
 
     /// Something was done: what is seen next is news, also when it looks the same.
     pub(crate) fn forget_looks(&self) {
-        self.looks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.looks.lock().clear();
     }
 
     /// Lets the session read on in what was cut of its output.
     pub(crate) fn remember_output(&self, name: &str) {
-        let mut outputs = self.outputs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut outputs = self.outputs.lock();
         if outputs.len() >= OUTPUTS_KEPT {
             outputs.pop_front();
         }
@@ -149,11 +150,11 @@ impl Session {
 
     /// Names of kept output that the session may read, the oldest first.
     pub(crate) fn outputs(&self) -> Vec<String> {
-        self.outputs.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.outputs.lock().iter().cloned().collect()
     }
 
     pub(crate) fn is_approved(&self, key: &ApprovalKey) -> bool {
-        self.approved.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
+        self.approved.lock().contains(key)
     }
 
     /// Waits until no other question of this session is open.
@@ -162,7 +163,7 @@ impl Session {
     }
 
     pub(crate) fn approve(&self, key: ApprovalKey) {
-        self.approved.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
+        self.approved.lock().insert(key);
     }
 }
 

@@ -3,7 +3,7 @@
 //! Commands are given an environment of their own (`backend/environment.rs`), but could read this program's where the kernel shows it.
 
 use crate::backend::local::leave_no_core;
-use crate::mcp::token;
+use crate::config::TOKEN_VARIABLE;
 use std::ffi::OsString;
 
 /// Secrets that were taken out of the environment.
@@ -18,7 +18,7 @@ pub(super) struct Secrets {
 /// read its memory; that is nobody but root where ptrace is restricted to descendants (`kernel.yama.ptrace_scope`).
 pub(super) fn seal() -> Secrets {
     leave_no_core();
-    let token = std::env::var_os(token::VARIABLE);
+    let token = std::env::var_os(TOKEN_VARIABLE);
     hide_environment();
     Secrets { token }
 }
@@ -43,7 +43,7 @@ fn hide_environment() {
         // Of a name that is there twice the first value counts.
         for (name, value) in variables.iter().rev() {
             let is_name = !name.is_empty() && !name.as_encoded_bytes().contains(&b'=');
-            match is_name && name != token::VARIABLE {
+            match is_name && name != TOKEN_VARIABLE {
                 true => std::env::set_var(name, value),
                 false if is_name => std::env::remove_var(name),
                 false => {}

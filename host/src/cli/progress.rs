@@ -7,8 +7,9 @@ use crate::text::sanitize;
 use anstyle::Style;
 use async_trait::async_trait;
 use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 const SPINNER: &str = "{spinner} {wide_msg} {prefix} {elapsed}";
@@ -32,7 +33,7 @@ struct Shown {
 impl Progress {
     /// Takes what is shown off the screen; the next event brings it back.
     fn clear(&self) {
-        if let Some(shown) = self.call.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(shown) = self.call.lock().take() {
             shown.bar.finish_and_clear();
         }
     }
@@ -43,7 +44,7 @@ impl EventSink for Progress {
         if !io::stderr().is_terminal() {
             return;
         }
-        let mut shown = self.call.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.call.lock();
         match event {
             Event::Started { detail } => shown.get_or_insert_with(Shown::new).say(&detail),
             Event::Stdout { text } | Event::Stderr { text } => {
@@ -70,7 +71,7 @@ impl EventSink for Progress {
         if !io::stderr().is_terminal() {
             return;
         }
-        let mut shown = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.compiled.lock();
         let bar = shown.get_or_insert_with(|| {
             let bar = ProgressBar::new(0).with_style(style(COMPILING));
             bar.enable_steady_tick(TICK);

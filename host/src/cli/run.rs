@@ -8,12 +8,13 @@ use crate::call::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, Arguments as CallArguments, 
 use crate::envelope::{Envelope, Failure, Kind};
 use crate::event::{Event, EventSink, NoEvents};
 use crate::tools::schema::depth;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_util::sync::CancellationToken;
@@ -171,8 +172,8 @@ impl Door {
         }
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<String, CancellationToken>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> parking_lot::MutexGuard<'_, HashMap<String, CancellationToken>> {
+        self.running.lock()
     }
 
     async fn answer(&self, id: Value, failure: Failure) {

@@ -4,9 +4,10 @@ use super::call::cancel_on_signal;
 use super::setup::{Setup, usage};
 use super::{Global, INTERRUPTED, notice};
 use crate::call::CallContext;
+use crate::config::TOKEN_VARIABLE;
 use crate::envelope::{Failure, Kind};
 use crate::mcp::http::{self, Options};
-use crate::mcp::token::{self, Token};
+use crate::mcp::token::Token;
 use crate::mcp::{Catalog, Door, Notices, stdio};
 use rmcp::ServerHandler;
 use std::ffi::OsString;
@@ -112,7 +113,7 @@ fn token(setup: &Setup, file: Option<PathBuf>, given: Option<OsString>) -> Resul
     }
     if let Some(text) = given {
         // What is no text is no token either, and is refused as such.
-        return Token::new(&text.to_string_lossy(), token::VARIABLE);
+        return Token::new(&text.to_string_lossy(), TOKEN_VARIABLE);
     }
     let (token, path) = Token::kept(&setup.dirs)?;
     notice(&format!("the token that clients bear is in {}", path.display()));

@@ -5,6 +5,7 @@
 use super::connect::Route;
 use super::target::{Host, Target};
 use crate::envelope::{Failure, Kind};
+use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -12,7 +13,7 @@ use rustls::{ClientConfig, RootCertStore};
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
@@ -54,7 +55,7 @@ impl Clients {
     /// Returns the plugin's client, whose connections to the route's host go to the route's addresses and no others.
     pub(super) async fn client(&self, plugin: &str, route: &Route) -> Result<reqwest::Client, Failure> {
         let tls = self.tls.get_or_try_init(|| trusted(self.ca_file.clone())).await?;
-        let mut by_plugin = self.by_plugin.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_plugin = self.by_plugin.lock();
         if let Some(pinned) = by_plugin.get(plugin)
             && pinned.pins.pin(route)
         {
@@ -74,7 +75,7 @@ impl Pins {
         let Host::Name(name) = route.target().host() else { return true };
         let mut addresses: Vec<IpAddr> = route.addresses().iter().map(SocketAddr::ip).collect();
         addresses.sort_unstable();
-        let mut pins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pins = self.0.lock();
         match pins.get(name) {
             Some(pinned) => *pinned == addresses,
             None if pins.len() >= MAX_HOSTS => false,
@@ -88,7 +89,7 @@ impl Pins {
 
 impl Resolve for Pins {
     fn resolve(&self, name: Name) -> Resolving {
-        let pins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pins = self.0.lock();
         let pinned = pins.get(name.as_str()).cloned();
         Box::pin(async move {
             let pinned = pinned.ok_or("this name was not judged")?;

@@ -10,8 +10,8 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
 use hickory_resolver::system_conf::parse_resolv_conf;
 use hickory_resolver::{Resolver, TokioResolver};
+use parking_lot::Mutex;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// How long a name may take, with all its aliases.
@@ -73,7 +73,7 @@ impl Names {
 
     fn resolver(&self) -> Result<TokioResolver, Failure> {
         let changed = std::fs::metadata(RESOLV_CONF).and_then(|metadata| metadata.modified()).ok();
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         if let Some((then, resolver)) = &*asked
             && (!self.servers.is_empty() || *then == changed)
         {

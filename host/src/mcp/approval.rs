@@ -12,6 +12,7 @@ use crate::text::columns;
 use crate::text::id::random_id;
 use anstyle::Style;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use rmcp::model::{
     ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
     InputRequiredResult, InputResponses, RequestStateCodec, SealOptions, ServerRequest,
@@ -19,7 +20,6 @@ use rmcp::model::{
 use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, ServiceError};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -160,7 +160,7 @@ impl Pending {
     pub(super) fn park(&self, running: Running, asked: Asked, binding: &[u8]) -> Result<InputRequiredResult, Waiting> {
         let Asked { request, answer } = asked;
         let word = random_id();
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         // Those whose time is up have come to their end by themselves.
         waiting.retain(|_, waiting| !waiting.running.has_ended());
         if waiting.len() >= MAX_WAITING {
@@ -177,7 +177,7 @@ impl Pending {
     pub(super) fn take(&self, state: &str, binding: &[u8]) -> Option<Waiting> {
         let word = self.codec.open_with(state, binding).ok()?;
         let word = String::from_utf8(word).ok()?;
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&word)
+        self.waiting.lock().remove(&word)
     }
 }
 

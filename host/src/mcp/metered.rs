@@ -2,11 +2,12 @@
 //! reads slowly, or not, costs bounded memory. Who makes large answers waits for room ([`Client::has_room`]).
 
 use super::stdio::Client;
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::model::{ClientNotification, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use tokio::sync::Notify;
 
 /// A transport, and what it owes.
@@ -38,7 +39,7 @@ impl<T> Metered<T> {
 
 impl Owed {
     fn requests(&self) -> MutexGuard<'_, HashSet<RequestId>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+        self.requests.lock()
     }
 
     fn settle(&self, id: &RequestId) {

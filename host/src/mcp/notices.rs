@@ -1,7 +1,7 @@
 //! What the person who started the server has to know, said once: lists are made again and again, and would repeat it.
 
+use parking_lot::Mutex;
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
 /// Notices that are remembered; beyond these all may be said again.
 const REMEMBERED: usize = 1000;
@@ -20,7 +20,7 @@ impl Notices {
     /// Says what is new among these.
     pub(crate) fn tell(&self, notices: impl IntoIterator<Item = String>) {
         let is_new = |notice: &String| {
-            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut said = self.said.lock();
             if said.len() >= REMEMBERED {
                 said.clear();
             }

@@ -2,9 +2,10 @@
 
 use crate::call::session::Session;
 use hyper::http::request::Parts;
+use parking_lot::Mutex;
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Sessions remembered at once; the oldest goes first, and with it what it had approved.
 const SESSIONS_KEPT: usize = 1000;
@@ -33,7 +34,7 @@ impl Sessions {
     pub(super) fn is_new(&self, context: &NotificationContext<RoleServer>) -> bool {
         let parts = context.extensions.get::<Parts>();
         let id = parts.and_then(|parts| parts.headers.get(SESSION_ID)).and_then(|id| id.to_str().ok());
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut begun = self.begun.lock();
         if begun.len() >= SESSIONS_KEPT {
             begun.clear();
         }
@@ -46,7 +47,7 @@ impl Sessions {
             return Arc::new(self.shared.beside());
         }
         let Some(id) = session_id(context) else { return self.shared.clone() };
-        let mut by_id = self.by_id.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_id = self.by_id.lock();
         if let Some((_, session)) = by_id.iter().find(|(other, _)| *other == id) {
             return session.clone();
         }

@@ -1,5 +1,6 @@
 //! The token that HTTP clients bear: from a file or a text, or made once and kept. Who asks for it is `http.rs`.
 
+use crate::config::TOKEN_VARIABLE;
 use crate::dirs::Dirs;
 use crate::disk::{Foreign, OwnDir};
 use crate::envelope::{Failure, Kind};
@@ -15,8 +16,6 @@ use subtle::ConstantTimeEq;
 const LEAST_CHARS: usize = 32;
 /// How long it may be; it has to fit into a header.
 const MOST_CHARS: usize = 4096;
-/// The environment variable with a token. It is taken out of the environment when this program starts, and no setting passes it on.
-pub(crate) const VARIABLE: &str = "TOOLCRIB_TOKEN";
 /// The file of the token that is kept, in the state directory.
 const KEPT: &str = "serve.token";
 /// Random bytes of a token that is made.
@@ -95,7 +94,7 @@ impl Token {
             }
         };
         let (text, path) = read().map_err(|error: io::Error| {
-            let elsewhere = || format!("give one with `--token-file`, or in the environment as {VARIABLE}");
+            let elsewhere = || format!("give one with `--token-file`, or in the environment as {TOKEN_VARIABLE}");
             let hint = Foreign::of(&error).map_or_else(elsewhere, Foreign::hint);
             Failure::new(Kind::Unavailable, format!("no token can be kept: {error}")).hint(hint)
         })?;

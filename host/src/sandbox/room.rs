@@ -4,8 +4,9 @@
 
 use super::engine::CallSize;
 use crate::config::Limits;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// All the room there is.
 pub(super) struct Room {
@@ -59,7 +60,7 @@ impl Taken {
     }
 
     fn take(&mut self, more: Amount) -> bool {
-        let mut used = self.room.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.room.used.lock();
         let mine = used.by_plugin.get(&self.owner.sha256).copied().unwrap_or_default();
         let (total, in_all) = (self.room.total, used.in_all);
         let is_free = self.owner.is_builtin;
@@ -76,7 +77,7 @@ impl Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        let mut used = self.room.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.room.used.lock();
         used.in_all.subtract(self.amount);
         if let Some(mine) = used.by_plugin.get_mut(&self.owner.sha256) {
             mine.subtract(self.amount);
@@ -151,7 +152,7 @@ mod tests {
             assert!(taken.grow(50) && !taken.grow(1), "half of the memory, once it has some");
             drop(taken);
         }
-        assert!(room.used.lock().unwrap().by_plugin.is_empty());
-        assert!(room.used.lock().unwrap().in_all == Amount::default());
+        assert!(room.used.lock().by_plugin.is_empty());
+        assert!(room.used.lock().in_all == Amount::default());
     }
 }

@@ -5,7 +5,8 @@ use crate::call::scope::Scope;
 use crate::event::Event;
 use crate::policy::Grants;
 use bytes::Bytes;
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::io::AsyncWrite;
 use wasmtime::component::ResourceTable;
@@ -42,7 +43,7 @@ impl State {
 
     /// The last that the guest printed, as text; none when it printed nothing.
     pub(super) fn printed(&self) -> Option<String> {
-        let tail = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        let tail = self.printed.lock();
         (!tail.0.is_empty()).then(|| tail.text())
     }
 }
@@ -139,7 +140,7 @@ impl OutputStream for Printed {
         if bytes.len() > PRINT_PERMIT {
             return Err(StreamError::Trap(wasmtime::Error::msg("a guest wrote more than it was permitted")));
         }
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&bytes);
+        self.tail.lock().push(&bytes);
         self.scope.emit_for_guest(bytes.len(), || Event::info(String::from_utf8_lossy(&bytes).trim_end_matches('\n')));
         Ok(())
     }

@@ -2,7 +2,8 @@
 //!
 //! It sleeps while nothing runs, so an idle host uses no CPU. What a tick costs a guest is decided in `meter.rs`.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use wasmtime::{Engine, EngineWeak};
 
@@ -43,7 +44,7 @@ impl Ticker {
 
 impl Shared {
     fn update(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let was_idle = state.running == 0;
         change(&mut state);
         if was_idle {
@@ -67,11 +68,8 @@ impl Drop for Ticker {
 fn tick(engine: &EngineWeak, shared: &Shared) {
     loop {
         {
-            let state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-            let state = shared
-                .woken
-                .wait_while(state, |state| state.running == 0 && !state.closed)
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut state = shared.state.lock();
+            shared.woken.wait_while(&mut state, |state| state.running == 0 && !state.closed);
             if state.closed {
                 return;
             }

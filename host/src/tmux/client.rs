@@ -9,8 +9,9 @@ use crate::backend::{Input, Process, ProcessEvent};
 use crate::envelope::{Failure, Kind};
 use crate::text::id::random_id;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -196,8 +197,8 @@ impl Drop for Output {
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, State> {
+        self.state.lock()
     }
 
     fn take(&self, notice: Notice) {

@@ -4,8 +4,8 @@
 
 use crate::envelope::Failure;
 use crate::text::sanitize;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 /// Keys and line breaks of one input.
 const MOST_KEYS: usize = 100;
@@ -294,11 +294,11 @@ pub(super) struct Unfinished(Mutex<HashMap<u32, String>>);
 
 impl Unfinished {
     pub(super) fn line(&self, pane: u32) -> String {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&pane).cloned().unwrap_or_default()
+        self.0.lock().get(&pane).cloned().unwrap_or_default()
     }
 
     pub(super) fn typed(&self, pane: u32, input: &Input) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lock();
         let spelled = input.spelled(lines.get(&pane).map_or("", String::as_str));
         let line = spelled.rsplit('\n').next().unwrap_or_default();
         let begin = line.ceil_char_boundary(line.len().saturating_sub(UNFINISHED_BYTES));
@@ -307,7 +307,7 @@ impl Unfinished {
 
     /// The line was cleared.
     pub(super) fn forget(&self, pane: u32) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&pane);
+        self.0.lock().remove(&pane);
     }
 }
 

@@ -46,8 +46,8 @@ use client::Client;
 use futures_util::future::join_all;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use tokio::sync::{Mutex, OnceCell};
 
 /// The panes that calls can reach.
@@ -131,9 +131,9 @@ pub(crate) struct Session {
     /// The same, when it is elsewhere.
     inside: Option<Arc<dyn Backend>>,
     /// Who works in a pane just now, in this process.
-    turns: std::sync::Mutex<HashMap<u32, Arc<Mutex<Turn>>>>,
+    turns: parking_lot::Mutex<HashMap<u32, Arc<Mutex<Turn>>>>,
     /// Panes by name, as they were found last.
-    known: std::sync::Mutex<HashMap<String, u32>>,
+    known: parking_lot::Mutex<HashMap<String, u32>>,
     unfinished: input::Unfinished,
     /// The server is one of this machine.
     is_here: bool,
@@ -303,6 +303,6 @@ impl Session {
 
     /// The turn of a pane; calls of this host take it one after the other.
     fn turn(&self, pane: u32) -> Arc<Mutex<Turn>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner).entry(pane).or_default().clone()
+        self.turns.lock().entry(pane).or_default().clone()
     }
 }

@@ -12,7 +12,7 @@ use crate::envelope::Failure;
 use crate::policy::shell::AdmittedAction;
 use crate::policy::typing::AdmittedInput;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// Which pane is meant, as a caller names it. Nothing: the shared one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -295,11 +295,11 @@ fn no_target(target: &str) -> Failure {
 
 impl Session {
     fn known(&self, name: &str) -> Option<u32> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+        self.known.lock().get(name).copied()
     }
 
     fn learn(&self, name: &str, pane: Option<u32>) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         match pane {
             Some(pane) => _ = known.insert(name.to_owned(), pane),
             None => _ = known.remove(name),

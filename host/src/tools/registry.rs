@@ -12,11 +12,12 @@ use crate::text::names::{folded, is_name};
 use crate::text::sanitize;
 use crate::tools::component::Component;
 use crate::tools::definition::{Definition, Tool};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::OnceCell;
 
@@ -299,7 +300,7 @@ impl Entry {
         scope: impl FnOnce() -> Scope,
         events: &dyn EventSink,
     ) -> Result<Ready, Failure> {
-        let standing = self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let standing = self.refusal.lock().clone();
         if let Some(standing) = standing.filter(|refusal| refusal.until.is_none_or(|until| Instant::now() < until)) {
             return Err(self.refused(&standing));
         }
@@ -312,7 +313,7 @@ impl Entry {
         };
         let refusal = Refusal { reason, until };
         let failure = self.refused(&refusal);
-        *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
+        *self.refusal.lock() = Some(refusal);
         Err(failure)
     }
 

@@ -1,7 +1,8 @@
 //! Threads on which deep recursion and a panic do no harm. They are kept: making one costs more than parsing most scripts.
 
 use super::Unparsable;
-use std::sync::{Mutex, PoisonError, mpsc};
+use parking_lot::Mutex;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ pub(super) fn run<T: Send + 'static>(
         mpsc::RecvTimeoutError::Timeout => Unparsable::TooSlow,
         mpsc::RecvTimeoutError::Disconnected => Unparsable::Failed,
     })?;
-    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut idle = IDLE.lock();
     if idle.len() < KEPT {
         idle.push(thread);
     }
@@ -34,7 +35,7 @@ pub(super) fn run<T: Send + 'static>(
 
 /// Gives the job to a thread that waits, or to a new one; it ends when what is returned is dropped.
 fn hand_over(job: Job) -> Result<mpsc::Sender<Job>, Unparsable> {
-    let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let idle = IDLE.lock().pop();
     let thread = idle.map_or_else(start, Ok)?;
     thread.send(job).map_err(|_| Unparsable::Failed)?;
     Ok(thread)
