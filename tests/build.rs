@@ -1,6 +1,6 @@
 //! Builds the guests of the tests, third-party plugins all of them, for `wasm32-wasip2`.
 
-#[path = "../host/build/components.rs"]
+#[path = "../host/builtins/build/components.rs"]
 mod components;
 
 fn main() {

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use toolcrib::config::{Config as Settings, Limits};
 use toolcrib::envelope::Kind;
-use toolcrib::tools::registry::{BUILTINS, Plugin};
+use toolcrib::tools::registry::Plugin;
+use toolcrib_builtins::BUILTINS;
 use toolcrib_tests::forge::Forged;
 use toolcrib_tests::{TestHost, guest, is_long};
 

@@ -1,6 +1,6 @@
 //! P-55: a call that makes the host itself panic: in a person's answer, in the backend, in whoever watches.
 //! Outcome: that call alone fails as `internal`, with its one line in the audit trail; the next works.
-//! Switched off: without `catch_unwind` (`bounded` in `call.rs`) no envelope came and the tests of the backend and of watchers failed; without the one in `close` that of the last event.
+//! Switched off: without `catch_unwind` (`bounded` in `call/mod.rs`) no envelope came and the tests of the backend and of watchers failed; without the one in `close` that of the last event.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::config::Config;
-use toolcrib::tools::registry::Registry;
+use toolcrib::tools::source::PluginSource;
 use toolcrib_tests::forge::Forged;
 use toolcrib_tests::{TestHost, is_long};
 
@@ -52,7 +52,7 @@ fn cycles() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let cycle = || {
         let (host, context) = host.parts();
-        let tools = Registry::load(&[], std::slice::from_ref(&plugins), &Config::default().limits);
+        let tools = PluginSource::new(&[], vec![plugins.clone()], Config::default().limits).load();
         let context = CallContext { tools: Arc::new(tools), session: Arc::default(), ..context.clone() };
         let request = Request { tool: "forged".into(), arguments: Arguments::Json(json!({})) };
         let envelope = runtime.block_on(host.call(request, &context));

@@ -1,6 +1,6 @@
 //! P-73: tools and plugins whose names look like those of others: `run_sheIl`, `tirne`, `vveb_search`.
 //! Outcome: refused where they are loaded, with the name that they stand beside; the real ones answer.
-//! Switched off: without `LOOK_ALIKE` (`registry.rs`) all of them were taken and both tests failed.
+//! Switched off: without `LOOK_ALIKE` (`text/names.rs`) all of them were taken and both tests failed.
 
 use serde_json::json;
 use toolcrib_tests::Preparation;

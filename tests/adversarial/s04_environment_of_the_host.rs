@@ -1,6 +1,6 @@
 //! S-04: a command reads the environment, or the core dump, of the program that runs it: `/proc/$PPID/environ`, a crash.
 //! Outcome: the host shows none of its variables, its token leaves the environment, and it leaves no core; commands have what they had.
-//! Switched off: without `process::seal` in `cli/mod.rs` the command printed the canary and the token, and the host dumped core.
+//! Switched off: without `process::seal` in `cli/main.rs` the command printed the canary and the token, and the host dumped core.
 #![expect(clippy::disallowed_methods, reason = "the test starts programs beside the one it tests")]
 
 use rustix::process::{Resource, Rlimit};

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use toolcrib::config::Config;
 use toolcrib::envelope::Kind;
-use toolcrib::tools::registry::{BUILTINS, Registry};
+use toolcrib::tools::source::PluginSource;
+use toolcrib_builtins::BUILTINS;
 use toolcrib_tests::{TestHost, guest};
 
 fn word_count() -> Vec<u8> {
@@ -39,7 +40,7 @@ fn rubbish() -> TempDir {
 
 /// Reasons by file name.
 fn refused(directory: &Path) -> HashMap<String, String> {
-    let registry = Registry::load(BUILTINS, &[directory.to_owned()], &Config::default().limits);
+    let registry = PluginSource::new(BUILTINS, vec![directory.to_owned()], Config::default().limits).load();
     assert_eq!(registry.plugins().count(), BUILTINS.len());
     let name = |origin: &str| Path::new(origin).file_name().unwrap().to_string_lossy().into_owned();
     registry.refused().iter().map(|refused| (name(&refused.origin), refused.reason.clone())).collect()
@@ -224,7 +225,7 @@ fn a_larger_component_is_taken_where_the_limit_is_larger() {
     let directory = rubbish();
     let mut limits = Config::default().limits;
     limits.component_mib = 32;
-    let registry = Registry::load(&[], &[directory.path().to_owned()], &limits);
+    let registry = PluginSource::new(&[], vec![directory.path().to_owned()], limits.clone()).load();
     let large = registry.refused().iter().find(|refused| refused.origin.ends_with("large.wasm")).unwrap();
     assert!(large.reason.starts_with("it is not a component"), "{}", large.reason);
 }

@@ -18,7 +18,8 @@ use toolcrib::event::Event;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::policy::files::{ReadPath, Resolved, Wanted, WritePath};
 use toolcrib::sandbox::Compiler;
-use toolcrib::tools::registry::{BUILTINS, Registry};
+use toolcrib::tools::source::PluginSource;
+use toolcrib_builtins::BUILTINS;
 use toolcrib_tests::{Program, TestHost};
 
 /// A host with room for few calls. Each host reserves address space for all that it may run, and tests make many.
@@ -58,7 +59,7 @@ pub(crate) fn started_again(first: &TestHost, set: &[&str]) -> (Host, CallContex
     let set = set.iter().map(ToString::to_string).collect();
     let settings = Settings::load(&Sources { home: first.home(), set, ..Sources::default() }).expect("settings");
     let (host, _) = made(&settings, first);
-    let tools = Arc::new(Registry::load(BUILTINS, &[], &settings.config.limits));
+    let tools = Arc::new(PluginSource::new(BUILTINS, Vec::new(), settings.config.limits.clone()).load());
     (host, CallContext { tools, session: Arc::default(), ..context(first) })
 }
 

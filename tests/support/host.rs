@@ -16,7 +16,8 @@ use toolcrib::event::{Event, EventSink};
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::sandbox::Compiler;
 use toolcrib::tmux::Panes;
-use toolcrib::tools::registry::{BUILTINS, Registry};
+use toolcrib::tools::source::PluginSource;
+use toolcrib_builtins::BUILTINS;
 
 /// The file of a guest below `tests/guests/`.
 #[must_use]
@@ -222,7 +223,7 @@ impl TestHost {
         let context = CallContext {
             principal: "test".into(),
             session: Arc::default(),
-            tools: Arc::new(Registry::load(BUILTINS, &self.plugins, &settings.config.limits)),
+            tools: Arc::new(PluginSource::new(BUILTINS, self.plugins.clone(), settings.config.limits.clone()).load()),
             backend: Arc::new(Local::new(self.work(), self.home(), self.home())),
             panes: Panes::None,
             events: self.events.clone(),

@@ -1,0 +1,82 @@
+//! Options whose value is one of the library's own choices. What each means is said here; the library knows no command line.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use toolcrib::backend::container::Engine;
+use toolcrib::formats::{Format, Strictness};
+
+/// A choice of the library.
+pub(super) trait Choice: Copy + Send + Sync + 'static {
+    /// All that can be chosen.
+    const ALL: &'static [Self];
+
+    /// What is typed.
+    fn name(self) -> &'static str;
+
+    /// What it means.
+    fn help(self) -> &'static str;
+}
+
+impl Choice for Format {
+    const ALL: &'static [Self] = &Self::ALL;
+
+    fn name(self) -> &'static str {
+        self.name()
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Self::Mcp => "The Model Context Protocol: the result of tools/list",
+            Self::OpenaiChat => "OpenAI's chat completions",
+            Self::OpenaiResponses => "OpenAI's responses",
+            Self::Anthropic => "Anthropic's messages",
+            Self::Gemini => "Google's Gemini",
+        }
+    }
+}
+
+impl Choice for Strictness {
+    const ALL: &'static [Self] = &Self::ALL;
+
+    fn name(self) -> &'static str {
+        self.name()
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Self::Auto => "Where the provider means it to be the rule and nothing is lost by it",
+            Self::On => "For every tool; an error where one cannot be said so",
+            Self::Off => "Never",
+        }
+    }
+}
+
+impl Choice for Engine {
+    const ALL: &'static [Self] = &Self::ALL;
+
+    fn name(self) -> &'static str {
+        self.program()
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Self::Docker => "`docker`",
+            Self::Podman => "`podman`",
+        }
+    }
+}
+
+/// As the help of an option lists them.
+pub(super) fn values<T: Choice>() -> impl Iterator<Item = PossibleValue> {
+    T::ALL.iter().map(|choice| PossibleValue::new(choice.name()).help(choice.help()))
+}
+
+/// The choice of that name.
+pub(super) fn named<T: Choice>(name: &str) -> Option<T> {
+    T::ALL.iter().copied().find(|choice| choice.name() == name)
+}
+
+/// Parses the name of a choice.
+pub(super) fn one_of<T: Choice>() -> impl TypedValueParser<Value = T> {
+    let parser = PossibleValuesParser::new(values::<T>());
+    parser.map(|name| named(&name).expect("only possible values come here"))
+}

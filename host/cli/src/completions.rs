@@ -1,0 +1,65 @@
+//! `toolcrib completions`: a script for the shell, which asks this program what could stand there. So it knows the tools of today.
+
+use super::setup::{dirs, load, plugin_directories, sources};
+use super::{Global, grammar, print_bytes};
+use clap::{FromArgMatches, ValueEnum};
+use clap_complete::env::Shells;
+use clap_complete::{CompleteEnv, CompletionCandidate, Shell};
+use std::ffi::OsStr;
+use std::process::ExitCode;
+use toolcrib::envelope::{Failure, Kind};
+use toolcrib::tools::source::PluginSource;
+use toolcrib_builtins::BUILTINS;
+
+/// Set by the script. Not one of the variables that are settings, which all begin with `TOOLCRIB_`.
+const VARIABLE: &str = "_TOOLCRIB_COMPLETE";
+
+#[derive(clap::Args)]
+#[command(after_help = "Where the script goes:
+  bash  source <(toolcrib completions bash)    in ~/.bashrc
+  zsh   source <(toolcrib completions zsh)     in ~/.zshrc, after compinit
+  fish  toolcrib completions fish | source     in ~/.config/fish/config.fish")]
+pub(super) struct Arguments {
+    /// The shell to print it for
+    shell: Shell,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let name = arguments.shell.to_possible_value().expect("no shell is hidden");
+    let shells = Shells::builtins();
+    let shell = shells.completer(name.get_name()).expect("every shell has its script");
+    let mut script = Vec::new();
+    shell
+        .write_registration(VARIABLE, "toolcrib", "toolcrib", "toolcrib", &mut script)
+        .map_err(|error| Failure::new(Kind::Internal, format!("the script could not be made: {error}")))?;
+    print_bytes(&script)
+}
+
+/// Answers the script, and ends the process, when it was the script that started it.
+pub(super) fn answer() {
+    CompleteEnv::with_factory(grammar).var(VARIABLE).complete();
+}
+
+/// The names of all tools that begin so. What cannot be read offers nothing: a shell has no place for an error.
+pub(super) fn tools(begun: &OsStr) -> Vec<CompletionCandidate> {
+    let begun = begun.to_string_lossy();
+    let names = names().unwrap_or_default();
+    names.into_iter().filter(|name| name.starts_with(&*begun)).map(CompletionCandidate::new).collect()
+}
+
+fn names() -> Result<Vec<String>, Failure> {
+    let (global, dirs) = (typed(), dirs()?);
+    let settings = load(&sources(&global, &dirs)?)?;
+    let plugins = plugin_directories(&global, &dirs, &mut Vec::new());
+    let tools = PluginSource::new(BUILTINS, plugins, settings.config.limits).load();
+    Ok(tools.plugins().flat_map(|plugin| plugin.tool_names().to_vec()).collect())
+}
+
+/// The options of the line so far, which may name other settings and further plugins.
+fn typed() -> Global {
+    let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
+    let matches = grammar().ignore_errors(true).try_get_matches_from(words).unwrap_or_default();
+    let mut global = Global::from_arg_matches(&matches).unwrap_or_default();
+    let _ = global.add_below(&matches);
+    global
+}

@@ -1,0 +1,239 @@
+//! `toolcrib doctor`: what this installation has, what it lacks, and what that costs.
+
+use super::Global;
+use super::screen::{Page, print_json};
+use super::sections::strays;
+use super::setup::Setup;
+use anstyle::AnsiColor;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::ExitCode;
+use toolcrib::backend::{Finished, ProcessSpec, finish};
+use toolcrib::disk::{OwnDir, told};
+use toolcrib::envelope::Failure;
+use toolcrib::text::sanitize;
+use toolcrib::tmux::{Panes, Version};
+
+/// Where a finding begins: behind its verdict and its subject.
+const FINDING: usize = 26;
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a check came out.
+#[derive(Clone, Copy, PartialEq)]
+enum Verdict {
+    Good,
+    /// Works, at a cost that is said.
+    Note,
+    Bad,
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Note => "note",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let mut report = Report::default();
+    report.line(Verdict::Good, "version", super::version());
+    report.line(Verdict::Good, "system", format!("{}: Toolcrib runs on Linux only", std::env::consts::OS));
+    match Setup::quiet(global).await {
+        Ok(setup) => check(&mut report, &setup, global).await,
+        Err(fault) => report.fault("settings", &fault),
+    }
+    if arguments.json {
+        print_json(&report.to_json())?
+    } else {
+        report.page().print()?
+    };
+    Ok(ExitCode::from(u8::from(report.is_bad())))
+}
+
+async fn check(report: &mut Report, setup: &Setup, global: &Global) {
+    settings(report, setup);
+    directories(report, setup);
+    plugins(report, setup).await;
+    shell(report, setup).await;
+    panes(report, setup, global).await;
+    let approver = if global.yes {
+        "--yes answers"
+    } else if terminal() {
+        "a terminal to ask on"
+    } else {
+        "no terminal: actions that need one are denied"
+    };
+    report.line(if terminal() || global.yes { Verdict::Good } else { Verdict::Note }, "approvals", approver);
+    report.line(
+        Verdict::Note,
+        "reach of run_shell",
+        "commands have this user's full rights; no OS sandbox is round them yet",
+    );
+}
+
+/// What was found, in order.
+#[derive(Default)]
+struct Report(Vec<Finding>);
+
+struct Finding {
+    verdict: Verdict,
+    what: &'static str,
+    found: String,
+}
+
+impl Report {
+    fn line(&mut self, verdict: Verdict, what: &'static str, found: impl AsRef<str>) {
+        self.0.push(Finding { verdict, what, found: sanitize::line(found.as_ref()).into_owned() });
+    }
+
+    fn is_bad(&self) -> bool {
+        self.0.iter().any(|finding| finding.verdict == Verdict::Bad)
+    }
+
+    fn page(&self) -> Page {
+        let mut page = Page::default();
+        for Finding { verdict, what, found } in &self.0 {
+            let colour = match verdict {
+                Verdict::Good => AnsiColor::Green,
+                Verdict::Note => AnsiColor::Yellow,
+                Verdict::Bad => AnsiColor::Red,
+            };
+            page.add_in(colour.on_default(), &format!("{:4}", verdict.name()));
+            page.add(&format!("  {what:<18}  {found}")).end(FINDING);
+        }
+        page
+    }
+
+    fn to_json(&self) -> Value {
+        let finding = |Finding { verdict, what, found }: &Finding| json!({ "verdict": verdict.name(), "check": what, "found": found });
+        json!({ "ok": !self.is_bad(), "checks": self.0.iter().map(finding).collect::<Vec<_>>() })
+    }
+
+    /// What is wrong, and what to do about it.
+    fn fault(&mut self, what: &'static str, fault: &Failure) {
+        let hint = fault.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        self.line(Verdict::Bad, what, format!("{}{hint}", fault.message));
+    }
+}
+
+fn settings(report: &mut Report, setup: &Setup) {
+    let found = |path: &Path| {
+        if path.exists() { path.display().to_string() } else { format!("{} (not there: defaults)", path.display()) }
+    };
+    if let Some(user) = &setup.sources.user {
+        report.line(Verdict::Good, "settings", found(user));
+    }
+    if let Some(project) = setup.sources.project.as_ref().filter(|project| project.exists()) {
+        let trust =
+            if super::trust::is_trusted(project, &setup.dirs) { "trusted" } else { "not trusted: it may only narrow" };
+        report.line(Verdict::Note, "project", format!("{} ({trust})", project.display()));
+    }
+    for policy in setup.sources.policies.iter().filter(|policy| policy.path.exists()) {
+        report.line(Verdict::Good, "policy", policy.path.display().to_string());
+    }
+}
+
+fn directories(report: &mut Report, setup: &Setup) {
+    match OwnDir::open(&setup.dirs.state) {
+        Ok(state) => report.line(Verdict::Good, "state", state.path().display().to_string()),
+        Err(error) => report.line(Verdict::Bad, "state", told(&error)),
+    }
+    for text in &setup.notices {
+        report.line(Verdict::Note, "notice", text);
+    }
+}
+
+async fn plugins(report: &mut Report, setup: &Setup) {
+    let mut loaded = 0;
+    let config = setup.host.policy().config();
+    for plugin in setup.context.tools.plugins().filter(|plugin| config.is_enabled(plugin.name())) {
+        match setup.host.ready(plugin, &setup.context).await {
+            Ok(_) => loaded += 1,
+            Err(failure) => report.fault("plugin", &failure),
+        }
+    }
+    for refused in setup.context.tools.refused() {
+        report.line(Verdict::Bad, "plugin", format!("`{}` was refused: {}", refused.origin, refused.reason));
+    }
+    // What looks mistyped is among the notices already.
+    for stray in strays(&setup.settings, &setup.context.tools).iter().filter(|stray| !stray.is_mistyped()) {
+        report.line(Verdict::Note, "plugin", stray.to_string());
+    }
+    report.line(
+        Verdict::Good,
+        "plugins",
+        format!("{loaded} loaded; your own go to {}", setup.dirs.plugins().display()),
+    );
+}
+
+/// Runs a real command: what `run_shell` would do.
+async fn shell(report: &mut Report, setup: &Setup) {
+    let backend = &setup.context.backend;
+    match backend.inspect().await {
+        Ok(found) => report.line(Verdict::Good, "target", found),
+        Err(fault) => return report.fault("target", &fault),
+    }
+    let found = match backend.start(ProcessSpec::shell("command -v sh", Vec::new(), "doctor")).await {
+        Err(failure) => Err(failure.message),
+        Ok(process) => finish(process).await.map_err(|error| error.to_string()),
+    };
+    let outcome = found.and_then(|Finished { status, stdout, .. }| match status {
+        0 => Ok(String::from_utf8_lossy(&stdout).trim().to_owned()),
+        status => Err(format!("`sh` exits with {status}")),
+    });
+    match outcome {
+        Ok(path) => report.line(Verdict::Good, "backend", format!("{}: {path}", backend.name())),
+        Err(fault) => report.line(Verdict::Bad, "backend", format!("{}: {fault}", backend.name())),
+    }
+}
+
+async fn panes(report: &mut Report, setup: &Setup, global: &Global) {
+    let tmux = match (&setup.context.panes, setup.context.panes.managed().await) {
+        (_, Ok(Some(tmux))) => tmux,
+        (_, Err(fault)) => return report.fault("panes", &fault),
+        (Panes::None, _) => {
+            return report.line(Verdict::Note, "panes", "none: commands run as plain processes, nobody can watch them");
+        }
+        (Panes::Own(_), _) => {
+            let found = "the one that this program was started in, as you chose; commands that are waited for run as plain processes";
+            return report.line(Verdict::Note, "panes", found);
+        }
+        (Panes::Managed(_), _) => {
+            let name = setup.context.backend.name();
+            let found = format!(
+                "none: {name} has no tmux, so commands run as plain processes; install the package `tmux` there"
+            );
+            return report.line(Verdict::Note, "panes", found);
+        }
+    };
+    let version = match tmux.version().await {
+        Ok(version) => version,
+        Err(fault) => return report.fault("panes", &fault),
+    };
+    if !version.is_enough() {
+        let oldest = Version::OLDEST;
+        let found = format!("tmux {version} is too old, {oldest} or later is needed: update it, or pass `--no-tmux`");
+        return report.line(Verdict::Bad, "panes", found);
+    }
+    let here = tmux.found().await.map_or(0, |found| found.iter().filter(|found| found.here).count());
+    let plural = if here == 1 { "" } else { "s" };
+    let join = super::panes::line(global, "attach");
+    report.line(
+        Verdict::Good,
+        "panes",
+        format!("tmux {version}, {here} session{plural} of this workspace; join with `{join}`"),
+    );
+}
+
+fn terminal() -> bool {
+    std::fs::File::options().read(true).write(true).open("/dev/tty").is_ok()
+}

@@ -1,0 +1,267 @@
+//! The command line: a door. Each subcommand is a file; results go to stdout, everything else to stderr.
+
+mod arguments;
+mod call;
+mod choice;
+mod completions;
+mod config;
+mod doctor;
+mod man;
+mod outside;
+mod panes;
+mod plugin;
+mod policy;
+mod process;
+mod progress;
+mod question;
+mod result;
+mod run;
+mod screen;
+mod sections;
+mod serve;
+mod setup;
+mod terminal;
+mod tools;
+mod trust;
+
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use screen::{notice, print, print_bytes, print_json, report};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use toolcrib::backend::container::Engine;
+use toolcrib::backend::local;
+use toolcrib::envelope::{Failure, Kind};
+
+/// A sandboxed tool host for AI agents.
+///
+/// Every tool is a WebAssembly component; it reaches the world only through capabilities that policy granted.
+#[derive(Parser)]
+#[command(name = "toolcrib", version = version(), propagate_version = true, arg_required_else_help = true)]
+#[command(
+    after_help = "Exit codes of `call`: 0 success, 1 internal, 2 usage, 3 unknown_tool, 4 invalid_arguments, 5 denied, \
+6 limit, 7 timed_out, 8 cancelled (130 by Ctrl-C), 9 busy, 10 unavailable, 11 outcome_unknown, 12 execution_failed."
+)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// How long threads that still wait for something may hold up the end.
+const LAST_THREADS: Duration = Duration::from_millis(100);
+/// What a shell reports of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+// Options that stand before or behind any subcommand, and add up. No documentation: clap would show it as every subcommand's own.
+#[derive(Args, Default)]
+struct Global {
+    /// Settings file in place of the user's own
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Operator's policy, added to /etc/toolcrib/policy.toml; it only narrows (repeatable)
+    #[arg(long, value_name = "FILE")]
+    policy: Vec<PathBuf>,
+    /// Directory of plugins, added to the user's own (repeatable)
+    #[arg(long, value_name = "DIR")]
+    plugins: Vec<PathBuf>,
+    /// A setting, such as tools.shell_confirm=false (repeatable)
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Run commands in this managed tmux session; without a value in the agent's default one
+    #[arg(long, value_name = "SESSION", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "no_tmux")]
+    tmux: Option<String>,
+    /// Run commands as plain processes, also where tmux is installed
+    #[arg(long)]
+    no_tmux: bool,
+    /// Where no panes are managed: look at and type into the tmux pane that this program is started in
+    #[arg(long, conflicts_with_all = ["tmux", "no_tmux", "container", "ssh", "panes"])]
+    own_pane: bool,
+    /// Act in this container, which has to run already
+    #[arg(long, value_name = "NAME", conflicts_with = "ssh")]
+    container: Option<String>,
+    /// The program that runs the container; the one that knows it when absent
+    #[arg(long, value_parser = choice::one_of::<Engine>(), requires = "container")]
+    engine: Option<Engine>,
+    /// Act on this host: user@host:port, or a name of your ssh configuration
+    #[arg(long, value_name = "TARGET")]
+    ssh: Option<String>,
+    /// Where the panes of a container or host are: there, or on this machine, which needs no tmux there
+    #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "no_tmux")]
+    panes: Option<PanesAt>,
+    /// Answer yes to every approval of this process
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Where panes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum PanesAt {
+    /// Where commands run
+    There,
+    /// On this machine: they lead there, and end with the connection
+    Host,
+}
+
+impl Global {
+    /// The parser, with these options at every level. Clap's own global options forget the outer values of a list.
+    fn at_every_level(command: clap::Command) -> clap::Command {
+        let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+        names.into_iter().fold(command, |command, name| {
+            command.mut_subcommand(name, |sub| Self::at_every_level(Self::augment_args(sub)))
+        })
+    }
+
+    /// Adds what stands behind the subcommands.
+    fn add_below(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let Some((_, below)) = matches.subcommand() else { return Ok(()) };
+        let Self { config, policy, plugins, set, tmux, no_tmux, own_pane, container, engine, ssh, panes, yes } =
+            Self::from_arg_matches(below)?;
+        self.config = config.or(self.config.take());
+        self.policy.extend(policy);
+        self.plugins.extend(plugins);
+        self.set.extend(set);
+        self.tmux = tmux.or(self.tmux.take());
+        self.no_tmux |= no_tmux;
+        self.own_pane |= own_pane;
+        self.container = container.or(self.container.take());
+        self.engine = engine.or(self.engine);
+        self.ssh = ssh.or(self.ssh.take());
+        self.panes = panes.or(self.panes);
+        self.yes |= yes;
+        self.add_below(below)
+    }
+}
+
+/// All that can stand on the command line.
+fn grammar() -> clap::Command {
+    Global::at_every_level(Cli::command())
+}
+
+/// Reads the command line, or ends the process with what is wrong with it.
+fn parse() -> Cli {
+    let mut command = grammar();
+    let parsed = command.try_get_matches_from_mut(std::env::args_os()).and_then(|matches| {
+        let mut cli = Cli::from_arg_matches(&matches)?;
+        cli.global.add_below(&matches).map(|()| cli)
+    });
+    parsed.unwrap_or_else(|error| screen::refuse(&error.format(&mut command)))
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the tools, or show one
+    Tools(tools::Arguments),
+    /// Call one tool and print its envelope
+    Call(call::Arguments),
+    /// Serve calls as JSON lines: requests on stdin, answers on stdout
+    Run(run::Arguments),
+    /// Serve the tools to an agent that speaks MCP, over stdin and stdout or over HTTP
+    Serve(serve::Arguments),
+    /// List, inspect or allow plugins
+    #[command(subcommand)]
+    Plugin(plugin::Arguments),
+    /// Join a managed tmux session, and see what the agent does
+    Attach(panes::Attach),
+    /// List the managed tmux sessions of this agent, or end those that nobody is at
+    Sessions(panes::Sessions),
+    /// Say what a call may do, and which line decides
+    #[command(subcommand)]
+    Policy(policy::Arguments),
+    /// Show the effective settings
+    #[command(subcommand)]
+    Config(config::Arguments),
+    /// Accept this project's toolcrib.toml as it is now
+    Trust(trust::Arguments),
+    /// Check this installation
+    Doctor(doctor::Arguments),
+    /// Compile a component from stdin to stdout, within limits; what the host starts for other people's plugins
+    #[command(hide = true)]
+    Compile {
+        /// CPU time, in milliseconds
+        #[arg(long)]
+        cpu_ms: u64,
+        /// Memory, in MiB
+        #[arg(long)]
+        memory_mib: u64,
+    },
+    /// End the commands of the host that started this, once it is gone; what the host starts with its first command
+    #[command(hide = true)]
+    Watch,
+    /// Print the script that completes commands, options and tool names in a shell
+    Completions(completions::Arguments),
+    /// Print the manual page
+    Man(man::Arguments),
+}
+
+fn version() -> &'static str {
+    concat!(env!("CARGO_PKG_VERSION"), " (wasmtime ", env!("WASMTIME_VERSION"), ")")
+}
+
+/// Parses the command line, runs it, and says how the process should exit.
+fn main() -> ExitCode {
+    let secrets = process::seal();
+    completions::answer();
+    let cli = parse();
+    if let Command::Compile { cpu_ms, memory_mib } = cli.command {
+        return compile(cpu_ms, memory_mib);
+    }
+    if matches!(cli.command, Command::Watch) {
+        return watch();
+    }
+    local::own_children();
+    local::answer_to_watch();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return report(&Failure::new(Kind::Internal, format!("no threads to run on: {error}"))),
+    };
+    let code = runtime.block_on(dispatch(cli, secrets)).unwrap_or_else(|failure| {
+        let code = report(&failure);
+        // Outside of a call only a signal cancels.
+        if failure.kind == Kind::Cancelled { ExitCode::from(INTERRUPTED) } else { code }
+    });
+    // Tasks are dropped, and with them end the clients of tmux that they followed. A prompt or a file may still be waited for on a
+    // thread of its own; nothing that matters hangs on it.
+    runtime.shutdown_timeout(LAST_THREADS);
+    code
+}
+
+/// The child's side of compiling: no settings, no threads, plain words on stderr.
+fn compile(cpu_ms: u64, memory_mib: u64) -> ExitCode {
+    match toolcrib::sandbox::compile::serve(cpu_ms, memory_mib) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fault) => {
+            eprintln!("{fault}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The watcher's side: nobody is there to read what went wrong.
+fn watch() -> ExitCode {
+    if local::watch().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failure> {
+    let global = &cli.global;
+    match cli.command {
+        Command::Tools(arguments) => tools::run(global, &arguments).await,
+        Command::Call(arguments) => call::run(global, arguments).await,
+        Command::Run(arguments) => run::run(global, &arguments).await,
+        Command::Serve(arguments) => serve::run(global, arguments, secrets.token).await,
+        Command::Plugin(arguments) => plugin::run(global, arguments).await,
+        Command::Attach(arguments) => panes::attach(global, &arguments).await,
+        Command::Sessions(arguments) => panes::sessions(global, &arguments).await,
+        Command::Policy(arguments) => policy::run(global, &arguments).await,
+        Command::Config(arguments) => config::run(global, &arguments),
+        Command::Trust(arguments) => trust::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(global, &arguments).await,
+        // Reached only when somebody types it: `main` answers before a runtime is made.
+        Command::Compile { cpu_ms, memory_mib } => Ok(compile(cpu_ms, memory_mib)),
+        Command::Watch => Ok(watch()),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
+    }
+}

@@ -1,0 +1,138 @@
+//! `toolcrib attach` and `toolcrib sessions`: the managed tmux, for the person beside the agent.
+
+use super::screen::{Table, print_json};
+use super::setup::{Setup, usage};
+use super::{Global, PanesAt, notice};
+use serde_json::json;
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::sync::Arc;
+use toolcrib::backend::local;
+use toolcrib::envelope::{Failure, Kind};
+use toolcrib::text::shell_quote;
+use toolcrib::tmux::{Found, FoundPane, Tmux};
+
+#[derive(clap::Args)]
+pub(super) struct Attach {
+    /// A session of this workspace, or of another one by its full name; this workspace's default one when absent
+    session: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub(super) struct Sessions {
+    /// Show the sessions of all workspaces, not only of this one
+    #[arg(long)]
+    all: bool,
+    /// End those sessions that nobody is attached to, with all that runs in them
+    #[arg(long)]
+    prune: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+async fn tmux(setup: &Setup) -> Result<&Tmux, Failure> {
+    setup.context.panes.managed().await?.map(Arc::as_ref).ok_or_else(|| {
+        Failure::new(Kind::Unavailable, "there is no managed tmux here: it is not installed, or switched off")
+            .hint("install tmux; `--no-tmux` and `tmux.enabled = false` switch it off")
+    })
+}
+
+pub(super) async fn attach(global: &Global, arguments: &Attach) -> Result<ExitCode, Failure> {
+    let setup = Setup::new(global).await?;
+    let tmux = tmux(&setup).await?;
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        return Err(usage("`attach` needs a terminal").hint("start it where you sit"));
+    }
+    let session = tmux.meant(arguments.session.as_deref()).await.map_err(|missing| {
+        let list = line(global, "sessions");
+        let hint = format!("it comes with the first command; `{list} --all` lists what is there");
+        if missing.hint.is_none() { missing.hint(hint) } else { missing }
+    })?;
+    let command = tmux.attach_command(&session).await?;
+    // What is open to the backend is closed: the program takes its own way there.
+    drop(setup);
+    let error = local::become_program(&command);
+    Err(Failure::new(Kind::Unavailable, format!("tmux could not be started: {error}")))
+}
+
+/// The line that runs a subcommand with the options by which this one found its target.
+pub(super) fn line(global: &Global, subcommand: &str) -> String {
+    let Global {
+        config,
+        policy: _,
+        plugins: _,
+        set,
+        tmux,
+        no_tmux: _,
+        container,
+        engine,
+        ssh,
+        panes,
+        yes: _,
+        own_pane: _,
+    } = global;
+    let option = |name: &str, value: Option<&str>| value.map(|value| [format!("--{name}"), value.to_owned()]);
+    let panes = panes.filter(|panes| *panes == PanesAt::Host).map(|_| "host");
+    let pairs = [
+        option("config", config.as_deref().and_then(std::path::Path::to_str)),
+        option("container", container.as_deref()),
+        option("engine", engine.map(toolcrib::backend::container::Engine::program)),
+        option("ssh", ssh.as_deref()),
+        option("panes", panes),
+    ];
+    let set = set.iter().filter_map(|setting| option("set", Some(setting)));
+    let mut words: Vec<String> = pairs.into_iter().flatten().chain(set).flatten().collect();
+    words.extend(tmux.as_ref().filter(|name| !name.is_empty()).map(|name| format!("--tmux={name}")));
+    let words = words.iter().map(|word| shell_quote::readable(word));
+    ["toolcrib".to_owned()].into_iter().chain(words).chain([subcommand.to_owned()]).collect::<Vec<_>>().join(" ")
+}
+
+pub(super) async fn sessions(global: &Global, arguments: &Sessions) -> Result<ExitCode, Failure> {
+    let setup = Setup::new(global).await?;
+    let tmux = tmux(&setup).await?;
+    let mut table = Table::new(&["session", "people", "pane", "directory", "runs"]);
+    let mut sessions = Vec::new();
+    let (shown, others): (Vec<_>, Vec<_>) =
+        tmux.found().await?.into_iter().partition(|found| found.here || arguments.all);
+    for found in &shown {
+        let is_ended = arguments.prune && found.people == 0;
+        if is_ended {
+            tmux.end_session(&found.session).await?;
+        }
+        rows(found, is_ended).iter().for_each(|row| table.row(row.iter().map(String::as_str)));
+        let mut session = json!(found);
+        session["ended"] = is_ended.into();
+        sessions.push(session);
+    }
+    if !others.is_empty() {
+        let count = others.len();
+        let what = if count == 1 { "session belongs" } else { "sessions belong" };
+        notice(&format!("{count} more {what} to other directories: `{} --all`", line(global, "sessions")));
+    }
+    if arguments.json { print_json(&sessions.into()) } else { table.print() }
+}
+
+/// One row a pane; what is the same for the whole session stands in the first.
+fn rows(found: &Found, is_ended: bool) -> Vec<[String; 5]> {
+    let name = match &found.renamed {
+        Some(renamed) => format!("{} (now `{renamed}`)", found.session),
+        None => found.session.clone(),
+    };
+    let row = |(number, pane): (usize, &FoundPane)| {
+        let (name, people) = if number == 0 { (name.clone(), found.people.to_string()) } else { Default::default() };
+        let runs = if is_ended { "ended".into() } else { runs(pane) };
+        let called = pane.pane.clone().unwrap_or_else(|| "(a person's)".into());
+        [name, people, called, pane.directory.clone(), runs]
+    };
+    found.panes.iter().enumerate().map(row).collect()
+}
+
+/// What runs in a pane, and whose it is.
+fn runs(pane: &FoundPane) -> String {
+    match &pane.command {
+        Some(command) if pane.left_behind => format!("`{command}`, left by a host that is gone"),
+        Some(command) => format!("`{command}`, for the agent"),
+        None => pane.program.clone(),
+    }
+}

@@ -1,0 +1,229 @@
+//! `toolcrib plugin`: which plugins there are, what one asks for, and taking one in or away.
+//!
+//! What a plugin may do is written by `plugin/rights.rs`.
+
+mod rights;
+
+use super::screen::{BOLD, Page, Table};
+use super::setup::{Setup, usage};
+use super::{Global, print, print_json};
+use serde_json::json;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use toolcrib::disk::{OwnDir, told};
+use toolcrib::envelope::{Failure, Kind};
+use toolcrib::text::names::is_name;
+use toolcrib::tools::registry::{Plugin, Refused};
+
+#[derive(clap::Subcommand)]
+pub(super) enum Arguments {
+    /// List the plugins, with those that were refused and why
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what a component offers and asks for, without running it
+    Inspect {
+        /// A component
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a component into your directory of plugins, without any rights
+    Add {
+        /// The component
+        file: PathBuf,
+        /// Take the place of other bytes under the same name
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Remove a plugin from your directory of plugins, and with it its rights
+    Remove {
+        /// The plugin
+        name: String,
+    },
+    /// Allow a component, by its bytes, to do what the options name
+    ///
+    /// Writes its [plugin.NAME] section to your settings. It may do what is named and nothing else. Given again for the same bytes, each
+    /// right that is named takes the place of what was there, and the others stay. Other bytes start with nothing, unless you say `--keep`
+    /// or answer yes when you are shown what the ones before were allowed.
+    Allow(rights::Allow),
+    /// Take back all that a plugin was allowed
+    Deny {
+        /// The plugin
+        name: String,
+    },
+}
+
+pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCode, Failure> {
+    let setup = Setup::new(global).await?;
+    match arguments {
+        Arguments::List { json } => {
+            // Loads them all at once; what comes of each is looked up.
+            setup.host.offered(&setup.context).await;
+            list(&setup, json).await
+        }
+        Arguments::Inspect { file, json } => inspect(&setup, &file, json),
+        Arguments::Add { file, replace } => add(&setup, &file, replace),
+        Arguments::Remove { name } => remove(&setup, &name),
+        Arguments::Allow(arguments) => rights::allow(&setup, &arguments).await,
+        Arguments::Deny { name } => rights::deny(&setup, &name),
+    }
+}
+
+async fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
+    let mut table = Table::new(&["plugin", "tools", "asks for", "origin", "sha256", "state"]);
+    let mut plugins = Vec::new();
+    for plugin in setup.context.tools.plugins() {
+        let is_enabled = setup.settings.config.is_enabled(plugin.name());
+        let fault = match is_enabled {
+            true => setup.host.ready(plugin, &setup.context).await.err().map(|failure| failure.message),
+            false => None,
+        };
+        let (tools, capabilities) = (plugin.tool_names(), plugin.capabilities());
+        let origin = if plugin.is_builtin() { "built in" } else { plugin.origin() };
+        let state = fault.as_deref().unwrap_or(if is_enabled { "loaded" } else { "switched off" });
+        table.row([plugin.name(), &tools.join(", "), &capabilities.join(", "), origin, &plugin.sha256()[..12], state]);
+        plugins.push(json!({
+            "name": plugin.name(),
+            "builtin": plugin.is_builtin(),
+            "origin": plugin.origin(),
+            "sha256": plugin.sha256(),
+            "tools": tools,
+            "capabilities": capabilities,
+            "enabled": is_enabled,
+            "fault": fault,
+        }));
+    }
+    let mut refusals = Vec::new();
+    for Refused { origin, reason } in setup.context.tools.refused() {
+        table.row(["-", "-", "-", origin, "-", &format!("refused: {reason}")]);
+        refusals.push(json!({ "origin": origin, "reason": reason }));
+    }
+    if as_json { print_json(&json!({ "plugins": plugins, "refused": refusals })) } else { table.print() }
+}
+
+fn open(setup: &Setup, file: &Path) -> Result<Plugin, Failure> {
+    Plugin::open(file, &setup.settings.config.limits).map_err(|refused| {
+        Failure::new(Kind::Unavailable, format!("`{}` cannot be a plugin: {}", refused.origin, refused.reason))
+            .hint("give the path of a component, a `.wasm` file that was built for wasm32-wasip2")
+    })
+}
+
+fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failure> {
+    let plugin = open(setup, file)?;
+    let explained = setup.host.policy().explain(&plugin, &setup.settings);
+    if !as_json {
+        let mut page = Page::default();
+        page.add_in(BOLD, plugin.name()).end(0);
+        page.add(&format!("file: {}", plugin.origin())).end(2);
+        page.add(&format!("sha256: {}", plugin.sha256())).end(2);
+        page.add(&format!("tools: {}", plugin.tool_names().join(", "))).end(2);
+        page.add(&format!("asks for: {}", plugin.capabilities().join(", "))).end(2);
+        page.add(&format!("imports: {}", plugin.imports().join(", "))).end(2).end(0);
+        page.print()?;
+        return super::policy::table(&explained).print();
+    }
+    print_json(&json!({
+        "name": plugin.name(),
+        "sha256": plugin.sha256(),
+        "tools": plugin.tool_names(),
+        "capabilities": plugin.capabilities(),
+        "imports": plugin.imports(),
+        "may": explained.iter().map(toolcrib::policy::explain::Clause::to_json).collect::<Vec<_>>(),
+    }))
+}
+
+/// The rights that a component can use, in words, with the options of `allow` that give them.
+fn asked_rights(plugin: &Plugin) -> Vec<(&'static str, &'static str)> {
+    let has = |capability: &str| plugin.capabilities().contains(&capability);
+    [
+        (has("shell"), "run commands", "--shell"),
+        (has("panes") || has("sessions"), "use panes", "--pane"),
+        (has("files") && plugin.calls("files", "read"), "read files", "--read DIR"),
+        (has("files") && plugin.calls("files", "write"), "write files", "--write DIR"),
+        (has("http"), "make requests", "--host HOST"),
+    ]
+    .into_iter()
+    .filter(|(is_asked, ..)| *is_asked)
+    .map(|(_, what, option)| (what, option))
+    .collect()
+}
+
+fn listed<'a>(texts: impl Iterator<Item = &'a str>, between: &str) -> String {
+    texts.collect::<Vec<_>>().join(between)
+}
+
+fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
+    let plugin = open(setup, file)?;
+    let place = setup.dirs.plugins().join(format!("{}.wasm", plugin.name()));
+    if let Some(reason) = setup.context.tools.conflict(&plugin, Some(&place.display().to_string())) {
+        return Err(usage(format!("`{}` cannot be added: {reason}", plugin.name())).hint("give your file another name"));
+    }
+    let directory = own_directory(setup)?;
+    let file = format!("{}.wasm", plugin.name());
+    // What cannot be read there, such as a link, is something else than these bytes.
+    let there = directory.read(&file).unwrap_or_else(|_| Some(Vec::new()));
+    let is_other = there.as_deref().is_some_and(|there| there != plugin.bytes());
+    if is_other && !replace {
+        return Err(usage(format!("`{}` is there already, with other bytes", place.display()))
+            .hint("`--replace` puts this file in its place; what the other was allowed does not pass to it"));
+    }
+    if is_other || there.is_none() {
+        // The very bytes that were looked at, not the file once more.
+        directory.replace(&file, plugin.bytes()).map_err(unavailable)?;
+    }
+    let asked = asked_rights(&plugin);
+    let next = match asked.as_slice() {
+        [] => "It asks for no rights.".into(),
+        asked => format!(
+            "It may do nothing yet, and can {}. To allow it, name what it may do:\n  toolcrib plugin allow {} {}",
+            listed(asked.iter().map(|(what, _)| *what), ", "),
+            plugin.name(),
+            listed(asked.iter().map(|(_, option)| *option), " ")
+        ),
+    };
+    print(&format!("{} is there now, with {}.\n{next}\n", place.display(), plugin.tool_names().join(", ")))
+}
+
+fn remove(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
+    refuse_builtin(setup, name)?;
+    let missing = || {
+        let message = format!("there is no plugin `{}` in {}", name.escape_debug(), setup.dirs.plugins().display());
+        usage(message).hint("`toolcrib plugin list` says where each plugin is")
+    };
+    if !is_name(name) {
+        return Err(missing());
+    }
+    let file = setup.dirs.plugins().join(format!("{name}.wasm"));
+    let removed = own_directory(setup)?.remove(OsStr::new(&format!("{name}.wasm")));
+    removed.map_err(|error| if error.kind() == io::ErrorKind::NotFound { missing() } else { unavailable(error) })?;
+    let rights = rights::forget(setup, name)?;
+    print(&format!("{} is removed{}\n", file.display(), if rights { ", and its rights with it" } else { "" }))
+}
+
+/// The user's own directory of plugins.
+fn own_directory(setup: &Setup) -> Result<OwnDir, Failure> {
+    OwnDir::open(&setup.dirs.data).and_then(|data| data.below("plugins")).map_err(unavailable)
+}
+
+fn unavailable(error: io::Error) -> Failure {
+    Failure::new(Kind::Unavailable, told(&error))
+}
+
+/// What came with Toolcrib is neither removed nor allowed.
+fn refuse_builtin(setup: &Setup, name: &str) -> Result<(), Failure> {
+    if !setup.context.tools.plugins().any(|plugin| plugin.is_builtin() && plugin.name() == name) {
+        return Ok(());
+    }
+    Err(usage(format!("the plugin `{name}` came with Toolcrib"))
+        .hint(format!("`enabled = false` under [plugin.{name}] switches it off")))
+}
+
+fn unusable(file: &Path, error: &dyn std::fmt::Display) -> Failure {
+    usage(format!("`{}`: {error}", file.display()))
+}

@@ -1,0 +1,318 @@
+//! `toolcrib plugin allow` and `deny`: the `[plugin.NAME]` section of the user's settings. All else in that file stays as it is.
+
+use super::super::print;
+use super::super::setup::{Setup, usage, working_directory};
+use super::super::terminal::confirm;
+use super::{asked_rights, listed, open, refuse_builtin, unusable};
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
+use toolcrib::call::CallContext;
+use toolcrib::config::{HostPattern, PluginSection, PluginShell, requests};
+use toolcrib::envelope::Failure;
+use toolcrib::policy::files::canonical;
+use toolcrib::text::names::is_name;
+use toolcrib::text::sanitize;
+use toolcrib::tools::registry::{Plugin, Registry};
+
+#[derive(clap::Args)]
+pub(in super::super) struct Allow {
+    /// The component, or the name of a plugin that is there
+    #[arg(value_name = "FILE")]
+    plugin: PathBuf,
+    /// Let it read below this directory (repeatable)
+    #[arg(long, value_name = "DIR")]
+    read: Vec<PathBuf>,
+    /// Let it write below this directory (repeatable)
+    #[arg(long, value_name = "DIR")]
+    write: Vec<PathBuf>,
+    /// Let it run commands
+    #[arg(long)]
+    shell: bool,
+    /// Let it use panes as well, whose shells others have shaped
+    #[arg(long)]
+    pane: bool,
+    /// Let it make requests to this host: a name, `*.example.com` for all below, an address or a range (repeatable)
+    #[arg(long, value_name = "HOST", value_parser = HostPattern::exact)]
+    host: Vec<HostPattern>,
+    /// Let these requests have this method; GET and HEAD unless given (repeatable)
+    #[arg(long, value_name = "METHOD", value_parser = requests::method, requires = "host")]
+    method: Vec<String>,
+    /// Let these requests go to this path and what is below it; everywhere unless given (repeatable)
+    #[arg(long, value_name = "PREFIX", value_parser = requests::prefix, requires = "host")]
+    path: Vec<String>,
+    /// Let these bytes do what other bytes under this name were allowed
+    #[arg(long)]
+    keep: bool,
+}
+
+pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, Failure> {
+    let plugin = find(setup, &arguments.plugin)?;
+    if let Some(builtin) = setup.context.tools.plugins().find(|other| other.is_builtin() && other.has_name_of(&plugin))
+    {
+        return Err(usage(format!(
+            "the plugin `{}` came with Toolcrib, and its section speaks of that one",
+            builtin.name()
+        ))
+        .hint("give your file another name"));
+    }
+    let (name, sha256) = (plugin.name().to_owned(), plugin.sha256().to_owned());
+    let mut file = SettingsFile::open(setup)?;
+    let earlier = file.section(&name)?;
+    let is_same = earlier.sha256.as_ref().is_some_and(|digest| digest.eq_ignore_ascii_case(&sha256));
+    let kept = match is_same || !has_rights(&earlier) || keeps(&plugin, &earlier, arguments).await? {
+        true => earlier,
+        false => PluginSection { enabled: earlier.enabled, ..PluginSection::default() },
+    };
+    let asked = asked_rights(&plugin);
+    if !asked.is_empty() && !arguments.names_a_right() && !has_rights(&kept) {
+        let whats = listed(asked.iter().map(|(what, _)| *what), ", ");
+        let options = listed(asked.iter().map(|(_, option)| *option), " ");
+        return Err(usage(format!("nothing is named that `{name}` may do; it asks to {whats}"))
+            .hint(format!("`toolcrib plugin allow {} {options}`, or fewer of these", arguments.plugin.display())));
+    }
+    let section = PluginSection {
+        sha256: Some(sha256),
+        definitions: Some(definitions(setup, plugin).await?),
+        ..arguments.added_to(kept)?
+    };
+    let shown = file.write(&name, &section)?;
+    // A directory's name may hold what a screen obeys or hides: what is shown is what was written.
+    print(&sanitize::visible(&format!("{} now says:\n\n[plugin.{name}]\n{shown}", file.named.display())))
+}
+
+pub(super) fn deny(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
+    refuse_builtin(setup, name)?;
+    let mut file = SettingsFile::open(setup)?;
+    let earlier = file.section(name)?;
+    if earlier.sha256.is_none() && !has_rights(&earlier) {
+        return Err(usage(format!("`{}` was not allowed anything", name.escape_debug()))
+            .hint("`toolcrib config show --origin` says where each right comes from"));
+    }
+    match earlier.enabled {
+        // What was switched off stays so.
+        Some(_) => _ = file.write(name, &PluginSection { enabled: earlier.enabled, ..PluginSection::default() })?,
+        None => file.remove(name)?,
+    }
+    print(&format!("`{name}` may do nothing now\n"))
+}
+
+/// Removes all that the user's settings say of a plugin; says whether there was anything.
+pub(super) fn forget(setup: &Setup, name: &str) -> Result<bool, Failure> {
+    let mut file = SettingsFile::open(setup)?;
+    let is_there = file.section(name)? != PluginSection::default();
+    if is_there {
+        file.remove(name)?;
+    }
+    Ok(is_there)
+}
+
+/// The plugin of a name, or the component of a file. The name comes first: a file that somebody put into this directory under it does not
+/// take the place of what was meant (`./NAME` is always the file).
+fn find(setup: &Setup, named: &Path) -> Result<Plugin, Failure> {
+    let name = named.to_str().filter(|name| is_name(name));
+    let loaded = setup.context.tools.plugins().find(|plugin| Some(plugin.name()) == name && !plugin.is_builtin());
+    open(setup, loaded.map_or(named, |plugin| Path::new(plugin.origin())))
+}
+
+/// What the component says of its tools, as a digest. It is asked without any rights.
+async fn definitions(setup: &Setup, plugin: Plugin) -> Result<String, Failure> {
+    let alone = CallContext { tools: Arc::new(Registry::of(plugin)), ..setup.context.clone() };
+    let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
+    Ok(setup.host.loaded(plugin, &alone).await?.definitions().to_owned())
+}
+
+fn has_rights(section: &PluginSection) -> bool {
+    let PluginSection { sha256: _, definitions: _, enabled: _, shell, files, http } = section;
+    shell.is_some_and(|shell| shell.commands) || files.read.is_some() || files.write.is_some() || http.hosts.is_some()
+}
+
+/// Whether these bytes get what other bytes under their name were allowed: `--keep`, or the answer of whoever was shown it.
+async fn keeps(plugin: &Plugin, earlier: &PluginSection, arguments: &Allow) -> Result<bool, Failure> {
+    if arguments.keep || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(arguments.keep);
+    }
+    let short = |digest: &str| digest.get(..12).unwrap_or(digest).to_owned();
+    let (name, before, now) = (plugin.name(), earlier.sha256.as_deref().unwrap_or_default(), plugin.sha256());
+    let rights = PluginSection { sha256: None, definitions: None, enabled: None, ..earlier.clone() };
+    let rights = table(&rights).to_string().trim_end().replace('\n', "\n  ");
+    let asked = asked_rights(plugin);
+    let question = format!(
+        "`{name}` has other bytes than those that you allowed ({} before, {} now). These were allowed:\n  {rights}\n\
+         It now asks to {}.\n",
+        short(before),
+        short(now),
+        listed(asked.iter().map(|(what, _)| *what), ", "),
+    );
+    let answer = confirm(&sanitize::visible(&question), "Keep what was allowed? [y]es, [N]o > ").await;
+    answer.map_err(|error| usage(format!("the terminal cannot be used: {error}")))
+}
+
+impl Allow {
+    fn names_a_right(&self) -> bool {
+        self.shell || self.pane || !(self.read.is_empty() && self.write.is_empty() && self.host.is_empty())
+    }
+
+    /// Puts each right that is named in the place of what was there. The options of requests belong together: a host that was allowed
+    /// before would otherwise get the methods and paths of another.
+    fn added_to(&self, mut section: PluginSection) -> Result<PluginSection, Failure> {
+        if self.shell || self.pane {
+            section.shell = Some(PluginShell { commands: true, pane: self.pane.then_some(true) });
+        }
+        let here = working_directory()?;
+        let located = |directories: &[PathBuf]| -> Option<Vec<PathBuf>> {
+            let located = directories.iter().map(|directory| canonical(&here.join(directory)));
+            (!directories.is_empty()).then(|| located.collect())
+        };
+        section.files.read = located(&self.read).or(section.files.read);
+        section.files.write = located(&self.write).or(section.files.write);
+        if !self.host.is_empty() {
+            let given = |texts: &[String]| (!texts.is_empty()).then(|| texts.to_vec());
+            section.http.hosts = Some(self.host.clone());
+            section.http.methods = given(&self.method);
+            section.http.paths = given(&self.path);
+        }
+        Ok(section)
+    }
+}
+
+/// The user's settings as a text to edit.
+struct SettingsFile {
+    /// As the user named it.
+    named: PathBuf,
+    /// Settings that are a link stay one.
+    path: PathBuf,
+    document: DocumentMut,
+}
+
+impl SettingsFile {
+    fn open(setup: &Setup) -> Result<Self, Failure> {
+        let named = setup.sources.user.clone().expect("the command line always names the user's settings");
+        let path = canonical(&named);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(unusable(&path, &error)),
+        };
+        let document = text.parse().map_err(|error: toml_edit::TomlError| unusable(&path, &error))?;
+        Ok(Self { named, path, document })
+    }
+
+    /// What the file says of a plugin.
+    fn section(&self, name: &str) -> Result<PluginSection, Failure> {
+        let all: toml::Table =
+            toml::from_str(&self.document.to_string()).map_err(|error| unusable(&self.path, &error))?;
+        let section = all.get("plugin").and_then(|plugins| plugins.get(name)).cloned();
+        section.map_or_else(
+            || Ok(PluginSection::default()),
+            |section| section.try_into().map_err(|error: toml::de::Error| unusable(&self.path, &error.message())),
+        )
+    }
+
+    /// Writes the section of a plugin; returns its text. Comments around it and its keys stay.
+    fn write(&mut self, name: &str, section: &PluginSection) -> Result<String, Failure> {
+        let section = table(section);
+        let shown = section.to_string();
+        let plugins = self.plugins()?;
+        match plugins.get_mut(name).and_then(Item::as_table_like_mut) {
+            Some(written) => {
+                rewrite(written, section);
+                if let Some(written) = plugins.get_mut(name).and_then(Item::as_table_mut) {
+                    written.sort_values_by(|one, _, other, _| rank(one).cmp(&rank(other)));
+                }
+            }
+            None => _ = plugins.insert(name, Item::Table(section)),
+        }
+        self.save()?;
+        Ok(shown)
+    }
+
+    /// Removes the section of a plugin. Where a comment stands above it, its header stays under that.
+    fn remove(&mut self, name: &str) -> Result<(), Failure> {
+        let plugins = self.plugins()?;
+        let is_commented = |table: &Table| {
+            table.decor().prefix().and_then(|above| above.as_str()).is_some_and(|above| above.contains('#'))
+        };
+        match plugins.get_mut(name).and_then(Item::as_table_mut) {
+            Some(table) if is_commented(table) => rewrite(table, Table::new()),
+            _ => _ = plugins.remove(name),
+        }
+        self.save()
+    }
+
+    fn plugins(&mut self) -> Result<&mut dyn TableLike, Failure> {
+        let plugins = self.document.entry("plugin").or_insert_with(|| {
+            let mut table = Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        });
+        plugins.as_table_like_mut().ok_or_else(|| unusable(&self.path, &"`plugin` is not a section"))
+    }
+
+    fn save(&self) -> Result<(), Failure> {
+        toolcrib::dirs::replace(&self.path, self.document.to_string().as_bytes())
+            .map_err(|error| unusable(&self.path, &error))
+    }
+}
+
+/// How the keys of a section follow each other: what it is about, then what it gives.
+const ORDER: [&str; 6] = ["sha256", "definitions", "enabled", "shell", "files", "http"];
+
+fn rank(key: &str) -> usize {
+    ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len())
+}
+
+/// The section as it is written: one line a key, `files.read = …` for what lies deeper.
+fn table(section: &PluginSection) -> Table {
+    fn edited(table: toml::Table) -> Table {
+        let mut lines = Table::new();
+        let mut entries: Vec<_> = table.into_iter().collect();
+        entries.sort_by_key(|(key, _)| rank(key));
+        for (key, value) in entries {
+            match value {
+                toml::Value::Table(below) if below.is_empty() => {}
+                toml::Value::Table(below) => {
+                    let mut below = edited(below);
+                    below.set_dotted(true);
+                    lines.insert(&key, Item::Table(below));
+                }
+                value => {
+                    let value: Value = value.to_string().parse().expect("a value is written as TOML");
+                    lines.insert(&key, Item::Value(value));
+                }
+            }
+        }
+        lines
+    }
+    edited(toml::Table::try_from(section).expect("a section came from TOML"))
+}
+
+/// Makes `written` say what `section` says. What it says already stays as it is written, comments stay where they are.
+fn rewrite(written: &mut dyn TableLike, section: Table) {
+    let gone: Vec<String> =
+        written.iter().map(|(key, _)| key.to_owned()).filter(|key| !section.contains_key(key)).collect();
+    for key in gone {
+        written.remove(&key);
+    }
+    for (key, item) in section {
+        match (written.get_mut(&key), item) {
+            (Some(old), Item::Table(new)) if old.is_table_like() => {
+                rewrite(old.as_table_like_mut().expect("it is like a table"), new);
+            }
+            (Some(Item::Value(old)), Item::Value(new)) if is_alike(old, &new) => {}
+            (Some(Item::Value(old)), Item::Value(mut new)) => {
+                *new.decor_mut() = old.decor().clone();
+                *old = new;
+            }
+            (_, item) => _ = written.insert(&key, item),
+        }
+    }
+}
+
+/// Whether two values say the same, however they are written.
+fn is_alike(one: &Value, other: &Value) -> bool {
+    let read = |value: &Value| toml::from_str::<toml::Table>(&format!("x = {}", value.to_string().trim())).ok();
+    read(one).is_some_and(|one| Some(one) == read(other))
+}

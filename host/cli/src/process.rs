@@ -1,0 +1,56 @@
+//! What this process shows of itself to other processes of its user, such as the commands it runs: not its environment, and no core dump.
+//!
+//! Commands are given an environment of their own (`backend/environment.rs`), but could read this program's where the kernel shows it.
+
+use std::ffi::OsString;
+use toolcrib::backend::local::leave_no_core;
+use toolcrib::config::TOKEN_VARIABLE;
+
+/// Secrets that were taken out of the environment.
+pub(super) struct Secrets {
+    /// The token that HTTP clients bear.
+    pub(super) token: Option<OsString>,
+}
+
+/// Takes secrets out of the environment, and the environment out of sight. Called while this process has one thread.
+///
+/// It stays dumpable: a process that is not cannot map the users of a namespace that it makes. So who may trace this process can still
+/// read its memory; that is nobody but root where ptrace is restricted to descendants (`kernel.yama.ptrace_scope`).
+pub(super) fn seal() -> Secrets {
+    leave_no_core();
+    let token = std::env::var_os(TOKEN_VARIABLE);
+    hide_environment();
+    Secrets { token }
+}
+
+/// Moves the environment from the block that the kernel shows as `/proc/PID/environ` to memory of our own, without the token, and wipes the
+/// block.
+#[expect(unsafe_code, reason = "the block that a process was started with has no safe form")]
+fn hide_environment() {
+    unsafe extern "C" {
+        static mut environ: *mut *mut libc::c_char;
+    }
+    let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let mut block = Vec::new();
+    // SAFETY: there is no other thread yet, so nobody else reads or changes the environment. Its entries are texts that end in NUL, in
+    // memory that this process may write. Each is wiped after the library holds a copy of it, and nobody keeps what `environ` pointed to.
+    unsafe {
+        let mut entry = environ;
+        while !entry.is_null() && !(*entry).is_null() {
+            block.push((*entry, libc::strlen(*entry)));
+            entry = entry.add(1);
+        }
+        // Of a name that is there twice the first value counts.
+        for (name, value) in variables.iter().rev() {
+            let is_name = !name.is_empty() && !name.as_encoded_bytes().contains(&b'=');
+            match is_name && name != TOKEN_VARIABLE {
+                true => std::env::set_var(name, value),
+                false if is_name => std::env::remove_var(name),
+                false => {}
+            }
+        }
+        for (text, length) in block {
+            text.write_bytes(0, length);
+        }
+    }
+}

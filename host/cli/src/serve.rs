@@ -1,0 +1,125 @@
+//! `toolcrib serve`: tools for any agent that speaks the Model Context Protocol, over standard input and output or over HTTP.
+
+use super::call::cancel_on_signal;
+use super::setup::{Setup, usage};
+use super::{Global, INTERRUPTED, notice};
+use std::ffi::OsString;
+use std::io::{ErrorKind, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use toolcrib::call::CallContext;
+use toolcrib::config::TOKEN_VARIABLE;
+use toolcrib::envelope::{Failure, Kind};
+use toolcrib_serve::mcp::http::{self, Options};
+use toolcrib_serve::mcp::token::Token;
+use toolcrib_serve::mcp::{Catalog, Door, Notices, stdio};
+
+/// Where HTTP is served when only `--http` is said.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:8722";
+/// How long calls in flight may take to end when the client has gone.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Over HTTP every request bears a token: `Authorization: Bearer TOKEN`. It is read from --token-file, or from the \
+environment as TOOLCRIB_TOKEN, or made once and kept in a file whose path is printed.
+Actions that need an approval are asked of the person at the client (elicitation); --yes answers in advance."
+)]
+pub(super) struct Arguments {
+    /// Serve HTTP at this address, or at this port of loopback, instead of standard input and output
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS, value_parser = address)]
+    http: Option<SocketAddr>,
+    /// File with the token that clients bear, readable by nobody else
+    #[arg(long, value_name = "FILE", requires = "http", conflicts_with = "no_auth")]
+    token_file: Option<PathBuf>,
+    /// Ask for no token; only on loopback
+    #[arg(long, requires = "http")]
+    no_auth: bool,
+    /// A further name of this server in Host headers, behind a proxy (repeatable)
+    #[arg(long, value_name = "HOST", requires = "http", value_parser = http::host)]
+    allow_host: Vec<String>,
+    /// A web page that may call, by its origin, such as https://app.example (repeatable)
+    #[arg(long, value_name = "ORIGIN", requires = "http", value_parser = http::origin)]
+    allow_origin: Vec<String>,
+}
+
+/// An address with its port, or a port of loopback.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    port.or_else(|_| text.parse()).map_err(|_| "give a port, or an address with a port, such as 127.0.0.1:8722".into())
+}
+
+pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsString>) -> Result<ExitCode, Failure> {
+    let setup = Setup::serving(global).await?;
+    let stop = setup.context.cancel.clone();
+    cancel_on_signal(stop.clone())?;
+    let options = options(&setup, arguments, token)?;
+    let door = door(global, &setup, if options.is_some() { "mcp:http" } else { "mcp:stdio" });
+    let served = match options {
+        Some(options) => over_http(options, door.clone(), stop.clone()).await,
+        None => stdio::serve(door.clone(), stop.clone()).await.map(|()| ExitCode::SUCCESS),
+    };
+    let was_stopped = stop.is_cancelled();
+    door.close(PATIENCE).await;
+    setup.context.panes.leave().await;
+    if was_stopped { served.map(|_| ExitCode::from(INTERRUPTED)) } else { served }
+}
+
+fn door(global: &Global, setup: &Setup, principal: &str) -> Door {
+    let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), Notices::new(notice));
+    // A token of its own: a client that goes ends its calls, which is no signal to this program.
+    let cancel = setup.context.cancel.child_token();
+    let context = CallContext { principal: principal.into(), cancel, ..setup.context.clone() };
+    Door::new(setup.host.clone(), context, catalog, global.yes)
+}
+
+/// How HTTP is served, if it is; and what the user has to know of it.
+fn options(setup: &Setup, arguments: Arguments, given: Option<OsString>) -> Result<Option<Options>, Failure> {
+    let Some(listen) = arguments.http else { return Ok(None) };
+    if arguments.no_auth && !listen.ip().is_loopback() {
+        return Err(usage(format!("`--no-auth` at {listen} would let everybody in"))
+            .hint("listen on loopback, or leave `--no-auth` away"));
+    }
+    let token = if arguments.no_auth { None } else { Some(token(setup, arguments.token_file, given)?) };
+    if !listen.ip().is_loopback() {
+        notice("the connection is not encrypted: put a proxy with TLS or a tunnel before it");
+    }
+    if listen.ip().is_unspecified() && arguments.allow_host.is_empty() {
+        notice("clients that call this server by another name than localhost are refused: `--allow-host` adds a name");
+    }
+    if arguments.no_auth {
+        notice("no token is asked for: every program of this machine can call");
+    }
+    Ok(Some(Options { listen, token, hosts: arguments.allow_host, origins: arguments.allow_origin }))
+}
+
+fn token(setup: &Setup, file: Option<PathBuf>, given: Option<OsString>) -> Result<Token, Failure> {
+    if let Some(file) = file {
+        return Token::read(&file);
+    }
+    if let Some(text) = given {
+        // What is no text is no token either, and is refused as such.
+        return Token::new(&text.to_string_lossy(), TOKEN_VARIABLE);
+    }
+    let (token, path) = Token::kept(&setup.dirs)?;
+    notice(&format!("the token that clients bear is in {}", path.display()));
+    Ok(token)
+}
+
+async fn over_http(options: Options, door: Door, stop: CancellationToken) -> Result<ExitCode, Failure> {
+    let listen = options.listen;
+    let bound = |address| {
+        let _ = writeln!(anstream::stderr(), "listening on http://{address}{}", http::PATH);
+    };
+    http::serve(options, door, stop, bound).await.map_err(|error| {
+        let hint = match error.kind() {
+            ErrorKind::AddrNotAvailable => "give an address that this machine has",
+            _ => "try another port: `--http 0` takes a free one",
+        };
+        Failure::new(Kind::Unavailable, format!("{listen} cannot be served: {error}")).hint(hint)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

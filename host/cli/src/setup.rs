@@ -1,0 +1,342 @@
+//! From the process's environment and flags to a host: the only place that reads either.
+
+use super::outside::Outside;
+use super::progress::{Progress, StillTerminal};
+use super::sections::{Stray, strays};
+use super::{Global, PanesAt, choice, notice};
+use etcetera::BaseStrategy;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use toolcrib::Host;
+use toolcrib::backend::Backend;
+use toolcrib::backend::container::{self, ContainerName};
+use toolcrib::backend::local::Local;
+use toolcrib::backend::ssh::{self, SshTarget};
+use toolcrib::call::CallContext;
+use toolcrib::config::{Config, PolicySource, Settings, Sources};
+use toolcrib::dirs::Dirs;
+use toolcrib::disk::{OwnDir, told};
+use toolcrib::envelope::{Failure, Kind};
+use toolcrib::policy::approval::Approver;
+use toolcrib::policy::files::{HOME_THERE, canonical};
+use toolcrib::sandbox::Compiler;
+use toolcrib::tmux::{OwnPane, Panes, Tmux};
+use toolcrib::tools::source::PluginSource;
+use toolcrib::workspace::Workspace;
+use toolcrib_builtins::BUILTINS;
+
+/// The operator's policy of this machine.
+const SYSTEM_POLICY: &str = "/etc/toolcrib/policy.toml";
+/// A project's settings, in the directory where Toolcrib is started or above it.
+pub(super) const PROJECT_SETTINGS: &str = "toolcrib.toml";
+
+/// Everything a subcommand needs.
+pub(super) struct Setup {
+    pub(super) dirs: Dirs,
+    pub(super) settings: Settings,
+    pub(super) sources: Sources,
+    /// Where plugins come from: with the program, then the user's own directory, then those of `--plugins`.
+    pub(super) plugins: PluginSource,
+    pub(super) host: Arc<Host>,
+    pub(super) context: CallContext,
+    pub(super) notices: Vec<String>,
+}
+
+impl Setup {
+    /// Makes a host for one call after the other, as flags, files and environment say. Notices go to stderr.
+    pub(super) async fn new(global: &Global) -> Result<Self, Failure> {
+        Self::quiet(global).await.map(Self::noticed)
+    }
+
+    /// As [`Self::new`], for a caller that shows the notices itself.
+    pub(super) async fn quiet(global: &Global) -> Result<Self, Failure> {
+        // Room for a thousand calls is a thousand guarded stacks, which costs a process some milliseconds at its start.
+        Self::with(global, |settings| settings.config.limits.concurrent_calls = 1).await
+    }
+
+    /// As [`Self::new`], for as many calls at a time as the settings say.
+    pub(super) async fn serving(global: &Global) -> Result<Self, Failure> {
+        Self::with(global, |_| {}).await.map(Self::noticed)
+    }
+
+    fn noticed(self) -> Self {
+        self.notices.iter().for_each(|text| notice(text));
+        self
+    }
+
+    async fn with(global: &Global, adapt: impl FnOnce(&mut Settings)) -> Result<Self, Failure> {
+        let dirs = dirs()?;
+        let sources = sources(global, &dirs)?;
+        let mut settings = load(&sources)?;
+        let elsewhere = elsewhere(global, &settings, &dirs)?;
+        if elsewhere.is_some() {
+            // `~` in paths of settings is the home there, which is known when somebody has to know.
+            settings = load(&Sources { home: HOME_THERE.into(), ..sources.clone() })?;
+        }
+        adapt(&mut settings);
+        let policies: Vec<PathBuf> = sources.policies.iter().map(|policy| policy.path.clone()).collect();
+        let here = working_directory()?;
+        let own = policies.iter().chain(&sources.user).chain(&global.plugins).map(|path| here.join(path));
+        let protected = own.chain(Path::new(SYSTEM_POLICY).parent().map(Path::to_owned));
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::new(Kind::Internal, format!("this program has no file: {error}")))?;
+        let (host, mut notices) =
+            Host::new(&settings, &dirs, &protected.collect::<Vec<_>>(), Compiler::Child(program))?;
+        let plugins = plugin_directories(global, &dirs, &mut notices);
+        if let Some(missing) = global.plugins.iter().find(|directory| !directory.is_dir()) {
+            return Err(usage(format!("`{}` is not a directory", missing.display()))
+                .hint("give `--plugins` a directory of .wasm files"));
+        }
+        let plugins = PluginSource::new(BUILTINS, plugins, settings.config.limits.clone());
+        let tools = plugins.load();
+        let mistyped = strays(&settings, &tools).into_iter().filter(Stray::is_mistyped);
+        notices.extend(mistyped.map(|stray| stray.to_string()));
+        let is_here = elsewhere.is_none();
+        let local: Arc<dyn Backend> = Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone()));
+        let backend = elsewhere.unwrap_or_else(|| local.clone());
+        let workspace = Workspace::find(&here, &dirs.home);
+        let panes = match global.panes {
+            Some(PanesAt::Host) if is_here => {
+                return Err(usage(
+                    "`--panes host` needs `--container` or `--ssh`: here panes are on this machine anyway",
+                ));
+            }
+            Some(PanesAt::Host) => panes_of_this_machine(global, &settings, workspace, local.clone(), &backend).await?,
+            Some(PanesAt::There) | None => {
+                panes(global, &settings, &backend, is_here.then_some(workspace), &mut notices).await?
+            }
+        };
+        let progress = Arc::new(Progress::default());
+        let context = CallContext {
+            principal: format!("cli:{}", settings.config.agent.name),
+            session: Arc::default(),
+            tools: Arc::new(tools),
+            backend,
+            panes,
+            approver: approver(global, &host, progress.clone(), local),
+            events: progress,
+            cancel: CancellationToken::new(),
+        };
+        Ok(Self { dirs, settings, sources, plugins, host: Arc::new(host), context, notices })
+    }
+}
+
+impl Drop for Setup {
+    fn drop(&mut self) {
+        self.context.backend.close();
+    }
+}
+
+/// The place beyond this machine where tools act, if flags or settings name one. Nothing is started yet.
+fn elsewhere(global: &Global, settings: &Settings, dirs: &Dirs) -> Result<Option<Arc<dyn Backend>>, Failure> {
+    let config = &settings.config.backend;
+    let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    // A flag takes the place of both settings.
+    let is_flagged = global.container.is_some() || global.ssh.is_some();
+    let setting = |text: &str| given(text).filter(|_| !is_flagged);
+    let container = global.container.clone().or_else(|| setting(&config.container));
+    let host = global.ssh.clone().or_else(|| setting(&config.ssh));
+    match (container, host) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => {
+            Err(usage("both a container and a host are set under [backend]").hint("leave one of them empty"))
+        }
+        (Some(name), None) => {
+            let engine = global.engine.or_else(|| choice::named(&config.engine));
+            Ok(Some(container::container(ContainerName::parse(&name)?, engine, given(&config.socket), &dirs.home)))
+        }
+        (None, Some(target)) => {
+            let config_file = given(&settings.config.ssh.config_file);
+            let config_file = config_file.map(|file| working_directory().map(|here| here.join(dirs.expand(&file))));
+            let config_file = config_file.transpose()?;
+            if let Some(missing) = config_file.as_ref().filter(|file| !file.is_file()) {
+                return Err(usage(format!("`{}` is not there", missing.display()))
+                    .hint("set `config_file` under [ssh] to a file, or leave it empty"));
+            }
+            let directory =
+                std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|directory| directory.is_dir());
+            let directory = directory.unwrap_or_else(std::env::temp_dir);
+            Ok(Some(ssh::ssh(SshTarget::parse(&target)?, config_file, &directory, &dirs.home)))
+        }
+    }
+}
+
+/// The panes of the backend, unless flags or settings say otherwise. Nothing is started yet. The workspace is none where the backend is another
+/// place.
+async fn panes(
+    global: &Global,
+    settings: &Settings,
+    backend: &Arc<dyn Backend>,
+    workspace: Option<Workspace>,
+    notices: &mut Vec<String>,
+) -> Result<Panes, Failure> {
+    let (config, is_here) = (&settings.config, workspace.is_some());
+    let flag = if global.own_pane { Some("--own-pane") } else { global.tmux.as_ref().map(|_| "--tmux") };
+    let is_allowed = are_allowed(config, flag)?;
+    if global.own_pane {
+        return own_pane(backend, is_here);
+    }
+    if !is_allowed || global.no_tmux {
+        return Ok(Panes::None);
+    }
+    let session = global.tmux.as_deref().filter(|session| !session.is_empty());
+    let tmux = Tmux::new(backend.clone(), workspace, config, session, global.tmux.is_some())?;
+    // Another place is asked when something needs to know.
+    if is_here && !tmux.is_there().await? {
+        let missing = "tmux is not installed";
+        return match &global.tmux {
+            Some(_) => Err(Failure::new(Kind::Unavailable, missing).hint("install tmux, or omit `--tmux`")),
+            None => {
+                notices.push(format!("{missing}: commands run as plain processes (`--no-tmux` says the same)"));
+                Ok(Panes::None)
+            }
+        };
+    }
+    let pane = std::env::var("TMUX").ok().zip(std::env::var("TOOLCRIB_SESSION").ok());
+    if let Some((socket, session)) = pane.filter(|_| is_here)
+        && tmux.owns(&socket).await
+    {
+        let message = format!(
+            "this is a pane of the managed session `{session}`, which commands of this program would type into"
+        );
+        return Err(usage(message).hint("start it in another terminal, or with `--no-tmux`"));
+    }
+    Ok(Panes::Managed(Arc::new(tmux)))
+}
+
+/// Whether settings let commands use panes; a flag that asks for them is a fault where they do not.
+fn are_allowed(config: &Config, flag: Option<&str>) -> Result<bool, Failure> {
+    let are_allowed = config.tmux.enabled && config.tools.shell_enabled;
+    match flag {
+        Some(flag) if !are_allowed => {
+            Err(usage(format!("`{flag}` was given, but settings switch tmux or the shell off"))
+                .hint("set `enabled = true` under [tmux] and `shell_enabled = true` under [tools]"))
+        }
+        Some(_) | None => Ok(are_allowed),
+    }
+}
+
+/// Panes of this machine that lead to another place. Nothing is started yet.
+async fn panes_of_this_machine(
+    global: &Global,
+    settings: &Settings,
+    workspace: Workspace,
+    local: Arc<dyn Backend>,
+    there: &Arc<dyn Backend>,
+) -> Result<Panes, Failure> {
+    are_allowed(&settings.config, Some("--panes host"))?;
+    let session = global.tmux.as_deref().filter(|session| !session.is_empty());
+    let tmux = Tmux::leading_to(local, there.clone(), workspace, &settings.config, session)?;
+    if !tmux.is_there().await? {
+        return Err(Failure::new(Kind::Unavailable, "tmux is not installed on this machine")
+            .hint("install tmux, or omit `--panes host`"));
+    }
+    Ok(Panes::Managed(Arc::new(tmux)))
+}
+
+/// The pane that this program was started in. Only the flag chooses it: what is on its screen is the user's own, and no file of a
+/// project or variable that a project can set may hand it out.
+fn own_pane(backend: &Arc<dyn Backend>, is_here: bool) -> Result<Panes, Failure> {
+    if !is_here {
+        return Err(usage(
+            "`--own-pane` is a pane of this machine, and settings under [backend] let tools act elsewhere",
+        )
+        .hint("omit `--own-pane`, or pass `--set backend.container= --set backend.ssh=`"));
+    }
+    let named = std::env::var("TMUX").ok().zip(std::env::var("TMUX_PANE").ok());
+    let own = named.and_then(|(tmux, pane)| OwnPane::named(backend.clone(), &tmux, &pane));
+    let own = own.ok_or_else(|| {
+        usage("`--own-pane` was given, but this program was not started in a tmux pane")
+            .hint("start it in a pane of tmux, or omit `--own-pane`: panes are then made when they are needed")
+    })?;
+    Ok(Panes::Own(Arc::new(own)))
+}
+
+fn approver(global: &Global, host: &Host, progress: Arc<Progress>, local: Arc<dyn Backend>) -> Arc<dyn Approver> {
+    if global.yes {
+        return Arc::new(host.policy().always_yes());
+    }
+    Arc::new(Outside { approver: Arc::new(StillTerminal::new(progress)), local })
+}
+
+/// The directory of the user's own plugins; it may be missing. An error where another user could put plugins into it.
+fn own_plugins(dirs: &Dirs) -> std::io::Result<PathBuf> {
+    let path = dirs.plugins();
+    if path.symlink_metadata().is_ok() {
+        OwnDir::open(&dirs.data)?;
+        OwnDir::open(&path)?;
+    }
+    Ok(path)
+}
+
+/// Where plugins lie: the user's own directory, and those of `--plugins`.
+pub(super) fn plugin_directories(global: &Global, dirs: &Dirs, notices: &mut Vec<String>) -> Vec<PathBuf> {
+    let own = own_plugins(dirs);
+    if let Err(error) = &own {
+        notices.push(format!("your own plugins are left out: {}", told(error)));
+    }
+    own.into_iter().chain(global.plugins.iter().cloned()).collect()
+}
+
+/// This user's directories.
+pub(super) fn dirs() -> Result<Dirs, Failure> {
+    let no_home = |_| Failure::new(Kind::Unavailable, "this user has no home directory").hint("set HOME");
+    let xdg = etcetera::base_strategy::Xdg::new().map_err(no_home)?;
+    Ok(Dirs {
+        home: xdg.home_dir().to_owned(),
+        config: xdg.config_dir().join("toolcrib"),
+        data: xdg.data_dir().join("toolcrib"),
+        state: xdg.state_dir().expect("XDG has a state directory").join("toolcrib"),
+    })
+}
+
+/// The nearest project's settings: in this directory or above it, up to the root of its repository, or to the home. Beyond these, a directory
+/// may be anybody's, such as `/tmp`.
+pub(super) fn project_settings(here: &Path, home: &Path, user: &Path) -> Option<PathBuf> {
+    let (repository, home) = (Workspace::find(here, home).root, canonical(home));
+    let is_in_repository = repository != here || here.join(".git").symlink_metadata().is_ok();
+    let last = if is_in_repository { &repository } else { &home };
+    let above = here.ancestors().skip(1).take_while(|directory| directory.starts_with(last));
+    let mut files = [here].into_iter().chain(above).map(|directory| directory.join(PROJECT_SETTINGS));
+    // A link that leads nowhere is meant to be read, too.
+    files.find(|file| file != user && file.symlink_metadata().is_ok())
+}
+
+pub(super) fn sources(global: &Global, dirs: &Dirs) -> Result<Sources, Failure> {
+    let user = global.config.clone().unwrap_or_else(|| dirs.settings());
+    // Started in the directory of the user's own settings, they are not a project's as well.
+    let here = working_directory()?;
+    let project = project_settings(&here, &dirs.home, &here.join(&user));
+    let project_sha256 = project.as_ref().and_then(|project| super::trust::accepted(project, dirs));
+    let system = PolicySource { path: SYSTEM_POLICY.into(), required: false };
+    let added = global.policy.iter().map(|path| PolicySource { path: path.clone(), required: true });
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    Ok(Sources {
+        home: dirs.home.clone(),
+        user: Some(user),
+        user_required: global.config.is_some(),
+        project,
+        project_sha256,
+        policies: [system].into_iter().chain(added).collect(),
+        environment: std::env::vars_os().filter_map(text).collect(),
+        set: global.set.clone(),
+    })
+}
+
+/// Reads all layers of settings.
+pub(super) fn load(sources: &Sources) -> Result<Settings, Failure> {
+    Settings::load(sources).map_err(|error| usage(error.to_string()))
+}
+
+pub(super) fn working_directory() -> Result<PathBuf, Failure> {
+    std::env::current_dir()
+        .map_err(|error| Failure::new(Kind::Unavailable, format!("the working directory is gone: {error}")))
+}
+
+/// A fault of the command line or of the settings that it names.
+pub(super) fn usage(message: impl Into<String>) -> Failure {
+    Failure::new(Kind::Usage, message)
+}

@@ -1,0 +1,104 @@
+//! The person at the terminal: approvals on `/dev/tty`, so that stdin may carry anything else.
+
+use super::question::{Place, Question, Size};
+use async_trait::async_trait;
+use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
+use std::fs::File;
+use std::io::{self, Write};
+use tokio::net::unix::pipe;
+use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver, Nobody};
+
+const TERMINAL: &str = "/dev/tty";
+/// What an answer may be long, in bytes; more is no answer.
+const ANSWER_BYTES: usize = 256;
+/// What a terminal counts as that does not tell its size: rows that are shorter than they could be do no harm.
+const UNKNOWN: Size = Size { rows: 12, columns: 40 };
+
+/// Asks on the controlling terminal, one question at a time.
+#[derive(Default)]
+pub(super) struct Terminal(tokio::sync::Mutex<()>);
+
+#[async_trait]
+impl Approver for Terminal {
+    async fn ask(&self, request: &ApprovalRequest) -> Answer {
+        let _one_at_a_time = self.0.lock().await;
+        let Ok((mut writer, reader)) = open() else { return Nobody.ask(request).await };
+        let question = Question::new(request);
+        let mut place = Place::default();
+        loop {
+            let size = size(&writer);
+            let Some(page) = question.page(place, size) else { return too_small(size) };
+            if show(&mut writer, &page.text, &page.prompt).is_err() {
+                return Nobody.ask(request).await;
+            }
+            let typed = read_line(&reader).await;
+            let Ok(typed) = typed.as_deref().map(str::trim) else { return Answer::No };
+            match (typed, page.next) {
+                ("n" | "no" | "N", _) => return Answer::No,
+                // The window has changed its size: the page is laid out again before an answer counts.
+                _ if self::size(&writer) != size => {}
+                ("y" | "yes" | "Y", None) => return Answer::Yes,
+                ("s" | "session" | "S", None) => return Answer::YesForSession,
+                ("", None) => return Answer::No,
+                ("", Some(next)) => place = next,
+                _ => {}
+            }
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "the person at the terminal"
+    }
+
+    fn is_read(&self) -> bool {
+        File::open(TERMINAL).is_ok()
+    }
+}
+
+/// Opens the terminal twice, for descriptions of our own: the mode of the one does not change the shell's.
+fn open() -> io::Result<(File, pipe::Receiver)> {
+    let writer = File::options().write(true).open(TERMINAL)?;
+    // Not a pipe, but read like one: without blocking a thread.
+    Ok((writer, pipe::OpenOptions::new().unchecked(true).open_receiver(TERMINAL)?))
+}
+
+async fn read_line(tty: &pipe::Receiver) -> io::Result<String> {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") && line.len() < ANSWER_BYTES {
+        tty.readable().await?;
+        match tty.try_read_buf(&mut line) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(String::from_utf8_lossy(&line).into_owned())
+}
+
+/// Asks whoever runs the program about what it is to do for them. The text was cleaned; anything but a yes is a no.
+pub(super) async fn confirm(text: &str, prompt: &str) -> io::Result<bool> {
+    let (mut writer, reader) = open()?;
+    show(&mut writer, text, prompt)?;
+    Ok(matches!(read_line(&reader).await?.trim(), "y" | "yes" | "Y"))
+}
+
+/// Shows a text and asks. What was typed before all of it could be read does not count.
+fn show(terminal: &mut File, text: &str, prompt: &str) -> io::Result<()> {
+    terminal.write_all(text.as_bytes())?;
+    tcflush(&*terminal, QueueSelector::IFlush)?;
+    terminal.write_all(prompt.as_bytes())
+}
+
+fn size(terminal: &File) -> Size {
+    let size = tcgetwinsize(terminal).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);
+    size.map_or(UNKNOWN, |size| Size { rows: size.ws_row.into(), columns: size.ws_col.into() })
+}
+
+fn too_small(Size { rows, columns }: Size) -> Answer {
+    Answer::Nobody {
+        reason: format!(
+            "the action needs an approval, and the terminal is too small to show it: {columns} columns, {rows} rows"
+        ),
+        hint: "make the terminal larger, then call again".into(),
+    }
+}

@@ -1,0 +1,151 @@
+//! `toolcrib tools`: what there is, as a table, as JSON or as a model API takes it; one tool with all it says.
+
+use super::screen::{BOLD, Page, Table};
+use super::setup::{Setup, usage};
+use super::{Global, choice, completions, notice, print_json};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap_complete::ArgValueCompleter;
+use comfy_table::Color;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::sync::Arc;
+use toolcrib::Host;
+use toolcrib::envelope::Failure;
+use toolcrib::formats::{self, Strictness};
+use toolcrib::text::sanitize;
+use toolcrib::tools::definition::{Tool, signature};
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Show this tool alone, with all that it says of itself
+    #[arg(add = ArgValueCompleter::new(completions::tools))]
+    name: Option<String>,
+    /// How to print; a model API gets the tools that can be called, and stderr what it is not told
+    #[arg(long, default_value = "table", value_parser = format())]
+    format: Format,
+    /// The same as `--format json`
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+    /// Force the model to keep to the schemas, where its API can
+    #[arg(long, value_parser = choice::one_of::<Strictness>(), value_name = "WHEN")]
+    strict: Option<Strictness>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Format {
+    Table,
+    Json,
+    Api(formats::Format),
+}
+
+fn format() -> impl TypedValueParser<Value = Format> {
+    let table = PossibleValue::new("table").help("For people");
+    let json = PossibleValue::new("json").help("All that is known, of every tool");
+    PossibleValuesParser::new([table, json].into_iter().chain(choice::values::<formats::Format>())).map(|name| {
+        match name.as_str() {
+            "table" => Format::Table,
+            "json" => Format::Json,
+            name => Format::Api(choice::named(name).expect("only possible values come here")),
+        }
+    })
+}
+
+pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let format = if arguments.json { Format::Json } else { arguments.format };
+    if arguments.strict.is_some() && !matches!(format, Format::Api(_)) {
+        return Err(usage("`--strict` is for the format of a model API").hint("add `--format openai-chat` or another"));
+    }
+    let setup = Setup::new(global).await?;
+    let host = &*setup.host;
+    let tools = match &arguments.name {
+        Some(name) => vec![one(&setup, name).await?],
+        None => all(&setup).await,
+    };
+    match (format, &arguments.name) {
+        (Format::Table, Some(_)) => page(&tools[0], host).print(),
+        (Format::Table, None) => table(&tools, host).print(),
+        (Format::Json, Some(_)) => print_json(&describe(&tools[0], host)),
+        (Format::Json, None) => print_json(&tools.iter().map(|tool| describe(tool, host)).collect()),
+        (Format::Api(api), Some(_)) => match host.denial(&tools[0]) {
+            Some(denial) => Err(denial),
+            None => define(api, arguments, &tools, host),
+        },
+        (Format::Api(api), None) => define(api, arguments, &tools, host),
+    }
+}
+
+async fn one(setup: &Setup, name: &str) -> Result<Arc<Tool>, Failure> {
+    let ready = setup.host.ready(setup.context.tools.plugin_of(name)?, &setup.context).await?;
+    Ok(ready.tool(name).expect("a ready plugin has the tools that it showed").clone())
+}
+
+/// Prints the definitions of the tools that can be called; what they leave away goes to stderr.
+fn define(api: formats::Format, arguments: &Arguments, tools: &[Arc<Tool>], host: &Host) -> Result<ExitCode, Failure> {
+    let mut offers = Vec::new();
+    for tool in tools {
+        match host.denial(tool) {
+            None => offers.push(host.offer(tool)),
+            Some(denial) => {
+                let hint = denial.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+                notice(&format!("`{}` is left away: {}{hint}", tool.definition().name, denial.message));
+            }
+        }
+    }
+    let definitions = api.definitions(offers, arguments.strict.unwrap_or_default())?;
+    definitions.report.iter().for_each(|line| notice(line));
+    definitions.json.map_or(Ok(ExitCode::SUCCESS), |list| print_json(&list))
+}
+
+/// Loads every plugin; those that cannot be loaded are told on stderr and left away.
+async fn all(setup: &Setup) -> Vec<Arc<Tool>> {
+    let offered = setup.host.offered(&setup.context).await;
+    offered.notices.iter().for_each(|text| notice(text));
+    offered.tools
+}
+
+fn describe(tool: &Tool, host: &Host) -> Value {
+    let (definition, plugin) = (tool.definition(), tool.plugin());
+    let denial = host.denial(tool);
+    json!({
+        "name": definition.name,
+        "title": definition.title,
+        "description": tool.description(),
+        "inputSchema": definition.input_schema,
+        "outputSchema": definition.output_schema,
+        "plugin": { "name": plugin.name(), "builtin": plugin.is_builtin(), "sha256": plugin.sha256(), "capabilities": plugin.capabilities() },
+        "available": denial.is_none(),
+        "denial": denial.map(|denial| denial.to_json()),
+    })
+}
+
+fn table(tools: &[Arc<Tool>], host: &Host) -> Table {
+    let mut table = Table::new(&["tool", "what it does", "needs", "plugin", "state"]);
+    for tool in tools {
+        let plugin = tool.plugin();
+        let needs = plugin.capabilities().join(", ");
+        let origin = if plugin.is_builtin() { "built in" } else { plugin.origin() };
+        let cells = |state| [&tool.definition().name, &tool.definition().summary, &needs, origin, state];
+        match host.denial(tool) {
+            None => table.row_in(Color::Green, cells("ready")),
+            Some(denial) => table.row_in(Color::Yellow, cells(&denial.hint.unwrap_or(denial.message))),
+        }
+    }
+    table
+}
+
+fn page(tool: &Tool, host: &Host) -> Page {
+    let mut page = Page::default();
+    page.add_in(BOLD, &tool.definition().name).add(&format!(", of plugin {}", tool.plugin().label())).end(0).end(0);
+    page.lines(tool.description()).end(0);
+    let schema = &tool.definition().input_schema;
+    page.add_in(BOLD, "Arguments").add(&format!(" {}", signature(schema))).end(2);
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let description = property["description"].as_str().unwrap_or("(not described)");
+        page.add(&format!("  {name}: {}", sanitize::line(description))).end(4);
+    }
+    if let Some(denial) = host.denial(tool) {
+        page.end(0).add_in(BOLD, "Not available").add(&format!(": {}", denial.message)).end(0);
+        denial.hint.iter().for_each(|hint| _ = page.add(hint).end(0));
+    }
+    page
+}

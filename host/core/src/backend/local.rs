@@ -1,0 +1,302 @@
+//! This machine: `sh -c` in a session of its own, and files by directory handles.
+//!
+//! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
+
+use super::{
+    Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, spawn,
+    tree, watcher,
+};
+use crate::envelope::{Failure, Kind};
+use crate::policy::files::{ReadPath, Resolved, Surroundings, Wanted, WritePath, canonical};
+use crate::text::id::random_id;
+use crate::workspace::Workspace;
+use async_trait::async_trait;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::process::{WaitId, WaitIdOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::net::unix::pipe;
+
+/// How much is read from a stream at a time.
+const CHUNK: usize = 64 << 10;
+
+/// The machine that the host runs on, as the user who runs it.
+pub struct Local {
+    facts: Arc<Facts>,
+}
+
+impl Local {
+    /// Relative paths and commands start in `directory`; Toolcrib's own files lie in `own`.
+    #[must_use]
+    pub fn new(directory: PathBuf, home: PathBuf, own: PathBuf) -> Self {
+        tree::become_subreaper();
+        let environment = environment::build(std::env::vars_os(), &[], None);
+        let has_tmux = spawn::find(OsStr::new("tmux"), &environment).is_ok();
+        let tmux = if has_tmux { TmuxThere::Yes } else { TmuxThere::No };
+        let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
+        let programs = std::env::split_paths(path.unwrap_or_default()).map(|entry| canonical(&directory.join(entry)));
+        let program = std::env::current_exe().ok().map(|program| canonical(&program));
+        let surroundings = Surroundings { home: canonical(&home), programs: programs.collect(), program };
+        let workspace = Workspace::find(&directory, &home);
+        Self { facts: Arc::new(Facts { directory, home, own, tmux, workspace, surroundings }) }
+    }
+
+    fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
+        let environment = environment::build(std::env::vars_os(), &spec.environment, spec.call.as_deref());
+        let program =
+            spawn::Program { argv: &spec.argv, environment: &environment, directory: &self.facts.directory, input };
+        let started = tree::born(|| spawn::spawn(&program))?;
+        LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id))
+    }
+}
+
+#[async_trait]
+impl Backend for Local {
+    fn name(&self) -> &str {
+        "local"
+    }
+
+    fn is_this_machine(&self) -> bool {
+        true
+    }
+
+    async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
+        let start = || File::open("/dev/null").and_then(|null| self.spawn(&spec, null.as_fd()));
+        let started = match &spec.call {
+            Some(call) => watcher::watched(call, start, |process| process.leader),
+            None => start(),
+        };
+        let process = started.map_err(|error| start_failure(&spec.argv[0], &error))?;
+        Ok(Box::new(process))
+    }
+
+    async fn open(&self, spec: ProcessSpec) -> Result<(Box<dyn Process>, Input), Failure> {
+        let open = || {
+            let (input, writer) = io::pipe()?;
+            let mut process = self.spawn(&spec, input.as_fd())?;
+            process.alone = true;
+            let writer = pipe::Sender::from_owned_fd(writer.into())?;
+            Ok((Box::new(process) as Box<dyn Process>, Box::new(writer) as Input))
+        };
+        open().map_err(|error: io::Error| start_failure(&spec.argv[0], &error))
+    }
+
+    async fn facts(&self) -> Result<Arc<Facts>, Failure> {
+        Ok(self.facts.clone())
+    }
+
+    /// Policy knows where its roots are on this machine.
+    async fn resolve(&self, path: &str, _roots: &[PathBuf]) -> Result<Resolved, Failure> {
+        let (path, facts) = (path.to_owned(), self.facts.clone());
+        blocking(move || files::resolve(&path, facts)).await
+    }
+
+    async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
+        let path = path.clone();
+        blocking(move || files::read(&path, offset, max_bytes)).await
+    }
+
+    async fn look(&self, path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {
+        let path = path.clone();
+        blocking(move || files::look(&path, max_bytes)).await
+    }
+
+    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure> {
+        let path = path.clone();
+        blocking(move || files::write(&path, &content)).await
+    }
+}
+
+/// Declares that this program starts no processes but commands, so that every child that has ended may be reaped.
+pub fn own_children() {
+    tree::own_children();
+}
+
+/// Declares that this program answers to `watch` with [`watch`], so that its commands end with it even if it is killed.
+pub fn answer_to_watch() {
+    watcher::answer();
+}
+
+/// The watcher's side: returns when the host that started it is gone and its commands have ended.
+pub fn watch() -> io::Result<()> {
+    watcher::serve()
+}
+
+/// Declares that this program leaves no core dump, which would show its memory. Commands leave theirs as before.
+pub fn leave_no_core() {
+    spawn::leave_no_core();
+}
+
+/// Becomes another program, which takes over this terminal; returns only why it could not.
+#[expect(clippy::disallowed_methods, reason = "this is where processes are started, and this one is replaced")]
+pub fn become_program(argv: &[OsString]) -> io::Error {
+    use std::os::unix::process::CommandExt;
+    spawn::leave_core_again();
+    std::process::Command::new(&argv[0]).args(&argv[1..]).exec()
+}
+
+/// Starts a program of Toolcrib's own on this machine, wherever calls land, with an empty environment.
+pub(crate) fn start_helper(argv: &[OsString], input: OwnedFd) -> io::Result<Box<dyn Process>> {
+    let program = spawn::Program { argv, environment: &[], directory: Path::new("/"), input: input.as_fd() };
+    let started = tree::born(|| spawn::spawn(&program))?;
+    Ok(Box::new(LocalProcess::new(started, random_id())?))
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
+    let failed = |error| Failure::new(Kind::Internal, format!("file work did not end: {error}"));
+    tokio::task::spawn_blocking(work).await.map_err(failed)?
+}
+
+fn start_failure(program: &std::ffi::OsStr, error: &io::Error) -> Failure {
+    let message = format!("`{}` could not be started: {error}", program.display());
+    match error.kind() {
+        io::ErrorKind::ArgumentListTooLong => {
+            Failure::new(Kind::Limit, "the command is longer than the system takes (128 KiB an argument)")
+                .hint("write the script to a file and run that")
+        }
+        io::ErrorKind::WouldBlock => Failure::new(Kind::Busy, message).hint("end some processes, then try again"),
+        _ => Failure::new(Kind::Unavailable, message),
+    }
+}
+
+struct LocalProcess {
+    leader: u32,
+    /// A pidfd. It is waited for, never read, so it may pass for a pipe.
+    handle: pipe::Receiver,
+    call: String,
+    /// It starts nothing that would have to end with it.
+    alone: bool,
+    stdout: Stream,
+    stderr: Stream,
+    exited: Option<i32>,
+}
+
+impl LocalProcess {
+    fn new(started: spawn::Started, call: String) -> io::Result<Self> {
+        let spawn::Started { pid: leader, handle, stdout, stderr } = started;
+        let handle = pipe::Receiver::from_owned_fd_unchecked(handle)?;
+        let (stdout, stderr) = (Stream::new(stdout)?, Stream::new(stderr)?);
+        Ok(Self { leader, handle, call, alone: false, stdout, stderr, exited: None })
+    }
+
+    /// Waits for output or for the end, whichever comes first.
+    async fn wait(&mut self) -> io::Result<Option<ProcessEvent>> {
+        tokio::select! {
+            bytes = self.stdout.receive() => Ok(Some(ProcessEvent::Stdout(bytes?))),
+            bytes = self.stderr.receive() => Ok(Some(ProcessEvent::Stderr(bytes?))),
+            ended = self.handle.readable() => {
+                ended?;
+                self.reap()?;
+                self.stdout.mark_end()?;
+                self.stderr.mark_end()?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Takes a piece of what a leader that has ended left in its pipes.
+    fn rest(&mut self) -> io::Result<Option<ProcessEvent>> {
+        if let Some(bytes) = self.stdout.rest()? {
+            return Ok(Some(ProcessEvent::Stdout(bytes)));
+        }
+        Ok(self.stderr.rest()?.map(ProcessEvent::Stderr))
+    }
+
+    /// Takes the status of a leader that has ended.
+    fn reap(&mut self) -> io::Result<()> {
+        let status = rustix::process::waitid(WaitId::PidFd(self.handle.as_fd()), WaitIdOptions::EXITED)?;
+        self.exited = Some(status.and_then(|status| status.exit_status()).unwrap_or(-1));
+        tree::remove_leader(self.leader);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Process for LocalProcess {
+    async fn next(&mut self) -> io::Result<ProcessEvent> {
+        loop {
+            let event = match self.exited {
+                None => self.wait().await?,
+                Some(status) => Some(self.rest()?.unwrap_or(ProcessEvent::Exited(status))),
+            };
+            if let Some(event) = event {
+                return Ok(event);
+            }
+        }
+    }
+
+    async fn end(&mut self) -> Option<usize> {
+        if self.exited.is_some() {
+            return Some(0);
+        }
+        let (ended, left) = tree::end(self.leader, &self.call).await;
+        // It was killed: this does not wait long.
+        let _ = self.handle.readable().await;
+        let _ = self.reap();
+        tree::bury(&ended);
+        Some(left)
+    }
+
+    async fn left_running(&mut self) -> Vec<u32> {
+        tree::adopt(self.leader, &self.call)
+    }
+}
+
+impl Drop for LocalProcess {
+    fn drop(&mut self) {
+        match self.exited {
+            Some(_) => {}
+            // A client of a server: killed at once, it would leave what it started at the other side.
+            None if self.alone => tree::end_alone(self.leader),
+            None => tree::end_at_once(self.leader, &self.call),
+        }
+    }
+}
+
+/// The reading end of a child's pipe.
+struct Stream {
+    receiver: Option<pipe::Receiver>,
+    /// Bytes that stood in the pipe when the child exited. What comes later is written by others, who may never stop.
+    left: usize,
+}
+
+impl Stream {
+    fn new(pipe: std::os::fd::OwnedFd) -> io::Result<Self> {
+        Ok(Self { receiver: Some(pipe::Receiver::from_owned_fd(pipe)?), left: 0 })
+    }
+
+    /// Waits for bytes; never returns for a stream that has ended.
+    async fn receive(&mut self) -> io::Result<Vec<u8>> {
+        while let Some(receiver) = &self.receiver {
+            receiver.readable().await?;
+            let mut buffer = Vec::with_capacity(CHUNK);
+            match receiver.try_read_buf(&mut buffer) {
+                Ok(0) => self.receiver = None,
+                Ok(_) => return Ok(buffer),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        std::future::pending().await
+    }
+
+    fn mark_end(&mut self) -> io::Result<()> {
+        if let Some(receiver) = &self.receiver {
+            self.left = usize::try_from(rustix::io::ioctl_fionread(receiver)?).unwrap_or(usize::MAX);
+        }
+        Ok(())
+    }
+
+    /// Returns a piece of what stood in the pipe at the end. Read straight from the descriptor: the runtime may not know of it yet.
+    fn rest(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let Some(receiver) = self.receiver.as_ref().filter(|_| self.left > 0) else { return Ok(None) };
+        let mut buffer = vec![0; CHUNK.min(self.left)];
+        let length = rustix::io::read(receiver, &mut buffer)?;
+        self.left -= length;
+        buffer.truncate(length);
+        Ok(Some(buffer))
+    }
+}

@@ -1,0 +1,230 @@
+//! Where effects land: a backend starts processes, can end their whole tree, and reads and writes files.
+//!
+//! Only this directory starts processes. What may be done at all is decided before, in `policy/`.
+//!
+//! - `local.rs` is this machine;
+//! - `terminals.rs` says which terminals people may be sitting at;
+//! - `watcher.rs` ends the commands of a host that was killed;
+//! - `remote.rs` is all that other places have in common: commands between marks, their end, files by scripts; `container.rs` and `ssh.rs`
+//!   are the ways there.
+
+pub mod container;
+mod environment;
+pub(crate) mod files;
+pub mod local;
+pub(crate) mod osc133;
+mod remote;
+mod spawn;
+pub mod ssh;
+mod temporary;
+pub(crate) mod terminals;
+mod tree;
+mod watcher;
+
+use crate::envelope::{Failure, Kind};
+use crate::policy::files::{Expected, ReadPath, Resolved, Surroundings, Wanted, WritePath};
+use crate::workspace::Workspace;
+use async_trait::async_trait;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::io::AsyncWrite;
+
+/// A place where tools act.
+#[async_trait]
+pub trait Backend: Send + Sync {
+    /// What approvals, audit lines and messages call it.
+    fn name(&self) -> &str;
+
+    /// Starts a process with closed standard input, an environment built from nothing, and no controlling terminal.
+    async fn start(&self, process: ProcessSpec) -> Result<Box<dyn Process>, Failure>;
+
+    /// Starts a process with an open standard input, which lives on beside the calls: a client of a server.
+    async fn open(&self, process: ProcessSpec) -> Result<(Box<dyn Process>, Input), Failure>;
+
+    /// What there is to know of the place, found out once.
+    async fn facts(&self) -> Result<Arc<Facts>, Failure>;
+
+    /// Finds what a path names on this backend, following links; nothing is opened yet. Where paths are not this machine's, the `roots` by
+    /// which policy decides are found there too.
+    async fn resolve(&self, path: &str, roots: &[PathBuf]) -> Result<Resolved, Failure>;
+
+    /// Reads at most `max_bytes` from a regular file, and says how large it is.
+    async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure>;
+
+    /// Looks at a regular file that is to be replaced, for the question to a person: it is read when it has at most `max_bytes`.
+    async fn look(&self, path: &Wanted, max_bytes: usize) -> Result<Before, Failure>;
+
+    /// Replaces a regular file whole or not at all, and only what the path expects.
+    async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure>;
+
+    /// Runs a short script of ours in `/bin/sh`; it does no harm when it is run twice. Returns status and standard output.
+    async fn run_script(&self, text: &str, arguments: &[OsString]) -> Result<(i32, Vec<u8>), Failure> {
+        let argv = ["/bin/sh", "-c", text, "sh"].map(OsString::from).into_iter().chain(arguments.iter().cloned());
+        let process = self.start(ProcessSpec { argv: argv.collect(), environment: Vec::new(), call: None }).await?;
+        let Finished { status, stdout, .. } = finish(process)
+            .await
+            .map_err(|error| Failure::new(Kind::Unavailable, format!("{}: {error}", self.name())))?;
+        Ok((status, stdout))
+    }
+
+    /// Returns, with the reason, when what runs there can come to no end any more; never where that cannot be.
+    async fn lost(&self) -> Failure {
+        std::future::pending().await
+    }
+
+    /// The command line that takes a person's terminal to a program there.
+    async fn terminal(&self, argv: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+        Ok(argv)
+    }
+
+    /// What runs there are processes of this machine, with its terminals.
+    fn is_this_machine(&self) -> bool {
+        false
+    }
+
+    /// What `toolcrib doctor` says of the way there.
+    async fn inspect(&self) -> Result<String, Failure> {
+        Ok(self.name().to_owned())
+    }
+
+    /// Lets go of what is held open, because this program ends.
+    fn close(&self) {}
+}
+
+/// What a backend is like.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Where commands and relative paths of file tools begin.
+    pub directory: PathBuf,
+    /// The home of the user as whom commands run.
+    pub home: PathBuf,
+    /// Where Toolcrib keeps files of its own.
+    pub own: PathBuf,
+    /// Whether commands can run in panes.
+    pub tmux: TmuxThere,
+    /// What is worked on there; beyond this machine it is the directory where commands begin.
+    pub workspace: Workspace,
+    /// Where programs and the home are, by which it is known what runs later.
+    pub surroundings: Surroundings,
+}
+
+/// Whether tmux can be used at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TmuxThere {
+    /// It is on the `PATH` that commands get.
+    Yes,
+    /// It is not.
+    No,
+    /// It is, but no directory can be written for its socket.
+    NoRoom,
+}
+
+/// What a file is that is to be replaced.
+pub enum Before {
+    /// There is none.
+    New,
+    /// There is one.
+    There {
+        /// In bytes.
+        size: u64,
+        /// None where it is too large, closed, or cannot be read.
+        content: Option<Vec<u8>>,
+        /// Marks this file with this content; empty where it could not be marked.
+        stamp: String,
+    },
+}
+
+impl Before {
+    pub(crate) fn size(&self) -> Option<u64> {
+        match self {
+            Self::New => None,
+            Self::There { size, .. } => Some(*size),
+        }
+    }
+
+    /// What the path has to hold when it is written.
+    pub(crate) fn expected(&self) -> Expected {
+        match self {
+            Self::New => Expected::New,
+            Self::There { stamp, .. } if stamp.is_empty() => Expected::Anything,
+            Self::There { stamp, .. } => Expected::Marked(stamp.clone()),
+        }
+    }
+}
+
+/// A process to start.
+pub struct ProcessSpec {
+    /// Program and arguments.
+    pub argv: Vec<OsString>,
+    /// Names of variables that are passed beside the standard ones.
+    pub environment: Vec<String>,
+    /// The call that the process belongs to; found again in its environment as [`CALL_MARK`](crate::config::CALL_MARK). None for what outlives calls.
+    pub call: Option<String>,
+}
+
+/// Where a process's standard input is written.
+pub type Input = Box<dyn AsyncWrite + Send + Unpin>;
+
+impl ProcessSpec {
+    /// A script for the system's `sh`, as one process.
+    #[must_use]
+    pub fn shell(script: &str, environment: Vec<String>, call: &str) -> Self {
+        Self { argv: ["/bin/sh", "-c", "--", script].map(OsString::from).into(), environment, call: Some(call.into()) }
+    }
+}
+
+/// A running process.
+#[async_trait]
+pub trait Process: Send {
+    /// Returns the next thing that happens; `Exited` comes last, behind all output that the process itself wrote.
+    async fn next(&mut self) -> io::Result<ProcessEvent>;
+
+    /// Ends the process and all of its descendants; returns how many could not be ended, none when that could not be found out.
+    async fn end(&mut self) -> Option<usize>;
+
+    /// Processes that the command started and left running.
+    async fn left_running(&mut self) -> Vec<u32>;
+}
+
+/// What a process does.
+#[derive(Debug, PartialEq)]
+pub enum ProcessEvent {
+    /// A piece of standard output.
+    Stdout(Vec<u8>),
+    /// A piece of standard error.
+    Stderr(Vec<u8>),
+    /// The exit status; -1 for a death by signal.
+    Exited(i32),
+}
+
+/// A process that has come to its end.
+pub struct Finished {
+    /// The exit status; -1 for a death by signal.
+    pub status: i32,
+    /// What it wrote to standard output.
+    pub stdout: Vec<u8>,
+    /// What it wrote to standard error.
+    pub stderr: Vec<u8>,
+}
+
+/// Follows a process of ours, which says little, to its end.
+pub async fn finish(mut process: Box<dyn Process>) -> io::Result<Finished> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    loop {
+        match process.next().await? {
+            ProcessEvent::Stdout(bytes) => stdout.extend(bytes),
+            ProcessEvent::Stderr(bytes) => stderr.extend(bytes),
+            ProcessEvent::Exited(status) => return Ok(Finished { status, stdout, stderr }),
+        }
+    }
+}
+
+/// A piece of a file.
+pub struct FileText {
+    /// What stands at the offset.
+    pub bytes: Vec<u8>,
+    /// Size of the whole file, in bytes.
+    pub size: u64,
+}

@@ -1,0 +1,217 @@
+//! What a capability may know of the call it serves: who asks, when to stop, where output and events go, what to audit.
+//!
+//! Made and closed with its `Call`; a plugin's guest code never sees it.
+
+use crate::audit::{Action, Actions};
+use crate::backend::Backend;
+use crate::call::session::Session;
+use crate::config::{Limits, Remedies};
+use crate::egress::Egress;
+use crate::event::{Event, EventSink, GuestEvents, NoEvents};
+use crate::kept_output::OutputStore;
+use crate::policy::approval::{Approver, Nobody};
+use crate::text::id::random_id;
+use crate::tmux::Panes;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// One call, seen from inside.
+pub(crate) struct Scope {
+    /// 128 random bits in hex; marks the call's processes and kept output.
+    pub(crate) id: String,
+    pub(crate) principal: String,
+    pub(crate) tool: String,
+    pub(crate) session: Arc<Session>,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) panes: Panes,
+    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) output: Arc<OutputStore>,
+    pub(crate) egress: Arc<Egress>,
+    pub(crate) limits: Limits,
+    pub(crate) remedies: Remedies,
+    pub(crate) clock: Clock,
+    events: Arc<dyn EventSink>,
+    guest_events: GuestEvents,
+    actions: Mutex<Actions>,
+    touched_state: AtomicBool,
+    kept: Mutex<Vec<String>>,
+}
+
+/// What a scope is made of.
+pub(crate) struct ScopeParts {
+    pub(crate) principal: String,
+    pub(crate) tool: String,
+    pub(crate) session: Arc<Session>,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) panes: Panes,
+    pub(crate) events: Arc<dyn EventSink>,
+    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) output: Arc<OutputStore>,
+    pub(crate) egress: Arc<Egress>,
+    pub(crate) limits: Limits,
+    pub(crate) remedies: Remedies,
+}
+
+impl Scope {
+    pub(crate) fn new(parts: ScopeParts) -> Self {
+        Self {
+            id: random_id(),
+            principal: parts.principal,
+            tool: parts.tool,
+            session: parts.session,
+            backend: parts.backend,
+            panes: parts.panes,
+            approver: parts.approver,
+            cancel: parts.cancel,
+            output: parts.output,
+            egress: parts.egress,
+            guest_events: GuestEvents::new(&parts.limits),
+            limits: parts.limits,
+            remedies: parts.remedies,
+            clock: Clock::start(),
+            events: parts.events,
+            actions: Mutex::default(),
+            touched_state: AtomicBool::new(false),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// The scope in which a plugin is asked what it offers: nobody watches, nobody approves.
+    pub(crate) fn for_definitions(limits: &Limits, backend: Arc<dyn Backend>, egress: Arc<Egress>) -> Self {
+        Self::new(ScopeParts {
+            principal: "toolcrib".into(),
+            tool: "definitions".into(),
+            session: Arc::default(),
+            backend,
+            panes: Panes::None,
+            events: Arc::new(NoEvents),
+            approver: Arc::new(Nobody),
+            cancel: CancellationToken::new(),
+            output: Arc::new(OutputStore::none()),
+            egress,
+            limits: limits.clone(),
+            remedies: Remedies::default(),
+        })
+    }
+
+    /// Emits an event of the host's own.
+    pub(crate) fn emit(&self, event: Event) {
+        self.events.emit(event);
+    }
+
+    /// Somebody looks at the events.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.events.is_watched()
+    }
+
+    /// Emits an event of the guest's with so many bytes of text, within its caps.
+    pub(crate) fn emit_for_guest(&self, text_bytes: usize, event: impl FnOnce() -> Event) {
+        self.guest_events.emit(&*self.events, text_bytes, event);
+    }
+
+    /// Milliseconds since the session has looked at `what` and found the same text; none when it is new.
+    pub(crate) fn unchanged_ms(&self, what: String, text: &str) -> Option<u64> {
+        self.session.unchanged(what, text).map(|since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Keeps an action for the audit trail.
+    pub(crate) fn record(&self, action: Action) {
+        self.actions.lock().push(action);
+    }
+
+    pub(crate) fn actions(&self) -> Actions {
+        self.actions.lock().clone()
+    }
+
+    /// Notes a file of output that was cut.
+    pub(crate) fn remember_kept(&self, path: &str) {
+        self.kept.lock().push(path.to_owned());
+    }
+
+    pub(crate) fn kept(&self) -> Vec<String> {
+        self.kept.lock().clone()
+    }
+
+    /// Notes that the call has changed something, so that earlier failures may not repeat.
+    pub(crate) fn touch_state(&self) {
+        self.touched_state.store(true, Ordering::Relaxed);
+        self.session.forget_looks();
+    }
+
+    pub(crate) fn has_touched_state(&self) -> bool {
+        self.touched_state.load(Ordering::Relaxed)
+    }
+}
+
+/// The call's own time: it stands still while the call waits for a command or a person.
+pub(crate) struct Clock {
+    state: Mutex<ClockState>,
+    changed: Notify,
+}
+
+struct ClockState {
+    spent: Duration,
+    running_since: Instant,
+    waits: u32,
+}
+
+/// Stops the clock while it lives.
+pub(crate) struct Waiting<'c>(&'c Clock);
+
+impl Clock {
+    fn start() -> Self {
+        let state = ClockState { spent: Duration::ZERO, running_since: Instant::now(), waits: 0 };
+        Self { state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    pub(crate) fn waiting(&self) -> Waiting<'_> {
+        let mut state = self.state.lock();
+        if state.waits == 0 {
+            let ran = state.running_since.elapsed();
+            state.spent += ran;
+        }
+        state.waits += 1;
+        self.changed.notify_one();
+        Waiting(self)
+    }
+
+    /// The call waits for a command or a person, not for its guest.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.state.lock().waits > 0
+    }
+
+    fn left(&self, budget: Duration) -> Option<Duration> {
+        let state = self.state.lock();
+        (state.waits == 0).then(|| budget.saturating_sub(state.spent + state.running_since.elapsed()))
+    }
+
+    /// Returns when the call has spent `budget` of its own time.
+    pub(crate) async fn spent(&self, budget: Duration) {
+        loop {
+            match self.left(budget) {
+                Some(Duration::ZERO) => return,
+                Some(left) => {
+                    let _ = tokio::time::timeout(left, self.changed.notified()).await;
+                }
+                None => self.changed.notified().await,
+            }
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.waits -= 1;
+        if state.waits == 0 {
+            state.running_since = Instant::now();
+        }
+        self.0.changed.notify_one();
+    }
+}

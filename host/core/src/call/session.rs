@@ -1,0 +1,179 @@
+//! What outlives a call: one caller's failures that repeat, what it has seen, and the approvals given for the whole session.
+//!
+//! Nothing here is written to disk; a session ends with its process or connection.
+
+use crate::envelope::Failure;
+use crate::policy::approval::ActionKind;
+use parking_lot::Mutex;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// After so many identical failures the next identical call gets a remedy instead of a run.
+const FAILURES_BEFORE_REMEDY: u32 = 2;
+/// A failure is forgotten after this long: the world may have changed.
+const FAILURE_LIFETIME: Duration = Duration::from_secs(60);
+/// Failures remembered at once; the oldest goes first.
+const FAILURES_KEPT: usize = 256;
+/// Places whose last look is remembered; beyond, all are forgotten.
+const LOOKS_KEPT: usize = 64;
+
+/// Names of kept output that a session may read; the oldest goes first, as it does on disk.
+const OUTPUTS_KEPT: usize = 256;
+
+/// One caller's memory.
+#[derive(Default)]
+pub struct Session {
+    failures: Mutex<HashMap<CallKey, Repeated>>,
+    looks: Mutex<HashMap<String, Look>>,
+    approved: Arc<Mutex<HashSet<ApprovalKey>>>,
+    asking: Arc<tokio::sync::Mutex<()>>,
+    outputs: Arc<Mutex<VecDeque<String>>>,
+}
+
+/// What makes two calls the same: who asks, the tool, and the digest of the arguments in canonical form, which may be MiB.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct CallKey {
+    principal: String,
+    tool: String,
+    arguments: [u8; 32],
+}
+
+/// What a person's "yes for this session" covers: one plugin, by its bytes, with one kind of action of one capability on one backend.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ApprovalKey {
+    pub(crate) plugin: String,
+    pub(crate) capability: &'static str,
+    pub(crate) kind: ActionKind,
+    pub(crate) backend: String,
+}
+
+impl ApprovalKey {
+    /// `sha256` is the digest of the plugin, `backend` where its actions land.
+    pub(crate) fn new(sha256: &str, capability: &'static str, kind: ActionKind, backend: &str) -> Self {
+        Self { plugin: sha256.to_owned(), capability, kind, backend: backend.to_owned() }
+    }
+}
+
+/// What was found at a place that changes.
+struct Look {
+    digest: [u8; 32],
+    first: Instant,
+}
+
+struct Repeated {
+    failure: Failure,
+    times: u32,
+    last: Instant,
+}
+
+impl CallKey {
+    pub(crate) fn new(principal: &str, tool: &str, arguments: &Value) -> Self {
+        let mut arguments = arguments.clone();
+        arguments.sort_all_objects();
+        Self { principal: principal.into(), tool: tool.into(), arguments: Sha256::digest(arguments.to_string()).into() }
+    }
+}
+
+impl Session {
+    /// The memory of somebody else with the same approvals and the same kept output: what one model saw, or failed at, is news to another.
+    pub fn beside(&self) -> Self {
+        let (approved, asking, outputs) = (self.approved.clone(), self.asking.clone(), self.outputs.clone());
+        Self { approved, asking, outputs, ..Self::default() }
+    }
+
+    /// Refuses a call that has just failed the same way often enough.
+    pub(crate) fn check_repeats(&self, key: &CallKey) -> Result<(), Failure> {
+        let mut failures = self.failures.lock();
+        failures.retain(|_, repeated| repeated.last.elapsed() < FAILURE_LIFETIME);
+        match failures.get(key) {
+            Some(repeated) if repeated.times >= FAILURES_BEFORE_REMEDY => Err(remedy(&key.tool, repeated)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Remembers how a call that ran has ended.
+    pub(crate) fn remember(&self, key: CallKey, failure: Option<&Failure>) {
+        let mut failures = self.failures.lock();
+        let Some(failure) = failure.filter(|failure| failure.kind.is_deterministic()) else {
+            failures.remove(&key);
+            return;
+        };
+        if failures.len() >= FAILURES_KEPT
+            && let Some(oldest) = failures.iter().min_by_key(|(_, repeated)| repeated.last).map(|(key, _)| key.clone())
+        {
+            failures.remove(&oldest);
+        }
+        let fresh = || Repeated { failure: failure.clone(), times: 0, last: Instant::now() };
+        let repeated = failures.entry(key).or_insert_with(fresh);
+        if repeated.failure != *failure {
+            *repeated = fresh();
+        }
+        repeated.times += 1;
+        repeated.last = Instant::now();
+    }
+
+    /// Something changed in the world: what failed before may work now.
+    pub(crate) fn forget_failures(&self) {
+        self.failures.lock().clear();
+    }
+
+    /// Notes what was found at a place; returns since when it is the same.
+    pub(crate) fn unchanged(&self, place: String, text: &str) -> Option<Duration> {
+        let digest = Sha256::digest(text).into();
+        let mut looks = self.looks.lock();
+        if let Some(look) = looks.get(&place).filter(|look| look.digest == digest) {
+            return Some(look.first.elapsed());
+        }
+        if looks.len() >= LOOKS_KEPT {
+            looks.clear();
+        }
+        looks.insert(place, Look { digest, first: Instant::now() });
+        None
+    }
+
+    /// Something was done: what is seen next is news, also when it looks the same.
+    pub(crate) fn forget_looks(&self) {
+        self.looks.lock().clear();
+    }
+
+    /// Lets the session read on in what was cut of its output.
+    pub fn remember_output(&self, name: &str) {
+        let mut outputs = self.outputs.lock();
+        if outputs.len() >= OUTPUTS_KEPT {
+            outputs.pop_front();
+        }
+        outputs.push_back(name.to_owned());
+    }
+
+    /// Names of kept output that the session may read, the oldest first.
+    pub fn outputs(&self) -> Vec<String> {
+        self.outputs.lock().iter().cloned().collect()
+    }
+
+    pub(crate) fn is_approved(&self, key: &ApprovalKey) -> bool {
+        self.approved.lock().contains(key)
+    }
+
+    /// Waits until no other question of this session is open.
+    pub(crate) async fn ask(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.asking.lock().await
+    }
+
+    pub(crate) fn approve(&self, key: ApprovalKey) {
+        self.approved.lock().insert(key);
+    }
+}
+
+fn remedy(tool: &str, repeated: &Repeated) -> Failure {
+    let Repeated { failure, times, .. } = repeated;
+    let advice = "change the arguments, or mend what the message names and wait a minute";
+    Failure {
+        kind: failure.kind,
+        message: format!("`{tool}` was not run again: these arguments failed {times} times with: {}", failure.message),
+        hint: Some(failure.hint.as_ref().map_or_else(|| advice.to_owned(), |hint| format!("{hint}; {advice}"))),
+        data: None,
+    }
+}

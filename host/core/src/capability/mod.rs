@@ -1,0 +1,76 @@
+//! The capabilities: one file per WIT interface, each function the same three steps: check the grant, act, convert.
+//!
+//! What may be done is decided in `policy/`, where it lands in `backend/`. A guest reaches nothing else.
+
+mod events;
+mod files;
+mod http;
+mod panes;
+mod sessions;
+pub(crate) mod shell;
+
+use crate::envelope::Failure;
+use crate::kept_output;
+use crate::sandbox::State;
+use bindings::toolcrib::plugin::types;
+
+/// What `wit/` says, as Rust.
+pub(crate) mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        world: "plugin",
+        imports: { default: async | trappable },
+        exports: { default: async },
+        trappable_error_type: { "toolcrib:plugin/types.failure" => super::Refusal },
+        with: {
+            "toolcrib:plugin/shell.command": super::shell::Command,
+            "toolcrib:plugin/http.request": super::http::Request,
+        },
+    });
+}
+
+/// Why a host function has no result: a failure that the guest is told, or a trap that ends it.
+#[expect(unreachable_pub, reason = "the generated bindings name it as public")]
+pub enum Refusal {
+    /// The guest is told.
+    Failure(Failure),
+    /// The guest ends.
+    Trap(wasmtime::Error),
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<wasmtime::Error> for Refusal {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Trap(error)
+    }
+}
+
+impl From<wasmtime::component::ResourceTableError> for Refusal {
+    fn from(error: wasmtime::component::ResourceTableError) -> Self {
+        Self::Trap(error.into())
+    }
+}
+
+impl types::Host for State {
+    fn convert_failure(&mut self, refusal: Refusal) -> wasmtime::Result<types::Failure> {
+        match refusal {
+            Refusal::Failure(Failure { kind, message, hint, data }) => {
+                let data = data.map(|data| data.to_string());
+                Ok(types::Failure { kind: kind.name().into(), message, hint, data })
+            }
+            Refusal::Trap(error) => Err(error),
+        }
+    }
+}
+
+impl From<kept_output::Captured> for types::Captured {
+    fn from(captured: kept_output::Captured) -> Self {
+        let kept_output::Captured { text, bytes, truncated, stored } = captured;
+        Self { text, bytes, truncated, stored }
+    }
+}

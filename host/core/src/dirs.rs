@@ -1,0 +1,75 @@
+//! Where Toolcrib keeps things, by the XDG rules. What is Toolcrib's own there is opened by `disk.rs`.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The directories of one user.
+#[derive(Clone, Debug)]
+pub struct Dirs {
+    /// The user's home.
+    pub home: PathBuf,
+    /// `toolcrib.toml`.
+    pub config: PathBuf,
+    /// The user's plugins.
+    pub data: PathBuf,
+    /// Audit, compiled code, keys, kept output, trusted projects.
+    pub state: PathBuf,
+}
+
+impl Dirs {
+    /// Directories below one root, for tests and embedders.
+    #[must_use]
+    pub fn below(root: &Path) -> Self {
+        Self {
+            home: root.join("home"),
+            config: root.join("config"),
+            data: root.join("data"),
+            state: root.join("state"),
+        }
+    }
+
+    /// Where a path of the settings leads: `~/` is the user's home.
+    #[must_use]
+    pub fn expand(&self, path: &str) -> PathBuf {
+        path.strip_prefix("~/").map_or_else(|| path.into(), |below| self.home.join(below))
+    }
+
+    /// The user's settings.
+    #[must_use]
+    pub fn settings(&self) -> PathBuf {
+        self.config.join("toolcrib.toml")
+    }
+
+    /// Where every `.wasm` is loaded from.
+    #[must_use]
+    pub fn plugins(&self) -> PathBuf {
+        self.data.join("plugins")
+    }
+
+    /// The audit trail, one JSON line an entry.
+    #[must_use]
+    pub fn audit(&self) -> PathBuf {
+        self.state.join(crate::audit::TRAIL)
+    }
+
+    /// Output that was cut, kept for later reading.
+    #[must_use]
+    pub fn output(&self) -> PathBuf {
+        self.state.join("output")
+    }
+}
+
+/// Replaces a file of the user's own, such as settings, whole or not at all; one that was there keeps its mode.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path.parent().expect("a file has a directory");
+    let mut builder = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(directory)?;
+    let before = std::fs::metadata(path).map(|metadata| metadata.permissions());
+    // Temporary files of this library are made with mode 0600.
+    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_data()?;
+    file.persist(path)?;
+    before.map_or(Ok(()), |permissions| std::fs::set_permissions(path, permissions))
+}

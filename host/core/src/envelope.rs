@@ -1,0 +1,271 @@
+//! What callers get: the envelope of a call, and the one place where errors become text.
+//!
+//! `call/` is the only maker of envelopes; the doors print them.
+
+use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
+use serde_json::{Value, json};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The kind of a failure. Names and exit codes are part of the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A fault of Toolcrib itself.
+    Internal,
+    /// The command line, or the settings that it names, cannot be used. Never in an envelope.
+    Usage,
+    /// No tool has this name.
+    UnknownTool,
+    /// The arguments do not fit the tool's schema, or the tool refused them.
+    InvalidArguments,
+    /// Policy or a person said no.
+    Denied,
+    /// A limit of the sandbox was met.
+    Limit,
+    /// The time for the call or its command ran out.
+    TimedOut,
+    /// The caller ended the call.
+    Cancelled,
+    /// Something that is needed is in use; try again later.
+    Busy,
+    /// Something that is needed is not there.
+    Unavailable,
+    /// The effect may or may not have happened.
+    OutcomeUnknown,
+    /// The action was tried and failed.
+    ExecutionFailed,
+}
+
+impl Kind {
+    const ALL: [(Self, &'static str, u8); 12] = [
+        (Self::Internal, "internal", 1),
+        (Self::Usage, "usage", 2),
+        (Self::UnknownTool, "unknown_tool", 3),
+        (Self::InvalidArguments, "invalid_arguments", 4),
+        (Self::Denied, "denied", 5),
+        (Self::Limit, "limit", 6),
+        (Self::TimedOut, "timed_out", 7),
+        (Self::Cancelled, "cancelled", 8),
+        (Self::Busy, "busy", 9),
+        (Self::Unavailable, "unavailable", 10),
+        (Self::OutcomeUnknown, "outcome_unknown", 11),
+        (Self::ExecutionFailed, "execution_failed", 12),
+    ];
+
+    fn row(self) -> (Self, &'static str, u8) {
+        Self::ALL.into_iter().find(|row| row.0 == self).expect("every kind has a row")
+    }
+
+    /// The name in envelopes and audit lines.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// The exit code of `toolcrib call`.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        self.row().2
+    }
+
+    /// Reads a guest's word for a kind; an unknown one is `execution_failed`.
+    #[must_use]
+    pub fn from_guest(name: &str) -> Self {
+        let known = Self::ALL.into_iter().filter(|row| row.0 != Self::Usage).find(|row| row.1 == name);
+        known.map_or(Self::ExecutionFailed, |row| row.0)
+    }
+
+    /// The same call would fail again: a reason not to run it a third time.
+    #[must_use]
+    pub fn is_deterministic(self) -> bool {
+        matches!(self, Self::InvalidArguments | Self::Denied | Self::ExecutionFailed)
+    }
+}
+
+/// Why a call has no result. A denial is such a value, never a panic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// What sort of failure it is.
+    pub kind: Kind,
+    /// A lowercase fragment: what happened, values in backticks, limits with their unit.
+    pub message: String,
+    /// The exact line to add or argument to change.
+    pub hint: Option<String>,
+    /// What is known all the same: partial output, a pane's id.
+    pub data: Option<Box<Value>>,
+}
+
+impl Failure {
+    /// A failure without hint and data.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, data: None }
+    }
+
+    /// A refusal by policy or by a person.
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self::new(Kind::Denied, message)
+    }
+
+    /// Arguments that cannot be used.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Kind::InvalidArguments, message)
+    }
+
+    /// An action that was tried and failed.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(Kind::ExecutionFailed, message)
+    }
+
+    /// A limit that was met; `message` names it with its unit.
+    pub fn limit(message: impl Into<String>) -> Self {
+        Self::new(Kind::Limit, message)
+    }
+
+    /// A call that its caller ended.
+    #[must_use]
+    pub fn cancelled() -> Self {
+        Self::new(Kind::Cancelled, "the call was cancelled")
+    }
+
+    /// Adds what to change.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what is known all the same.
+    #[must_use]
+    pub fn data(mut self, data: Value) -> Self {
+        self.data = Some(Box::new(data));
+        self
+    }
+}
+
+/// What a tool gave back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Output {
+    /// The result.
+    pub result: Value,
+    /// Parts beside it.
+    pub content: Vec<Content>,
+    /// What the caller should know, a sentence each.
+    pub notices: Vec<String>,
+}
+
+/// A part of a result beside its JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// Text.
+    Text(String),
+    /// An image: media type and bytes.
+    Image(String, Vec<u8>),
+    /// Audio: media type and bytes.
+    Audio(String, Vec<u8>),
+    /// A link.
+    Link(String),
+}
+
+/// The answer to one call, with the time at which the host gave it.
+#[derive(Clone, Debug)]
+pub struct Envelope {
+    /// Milliseconds since 1970, by the host's clock.
+    pub unix_millis: u64,
+    /// Files of output that was cut, as notices name them.
+    pub kept: Vec<String>,
+    /// What came of the call.
+    pub outcome: Result<Output, Failure>,
+}
+
+impl Envelope {
+    /// Puts an outcome into an envelope of this moment.
+    #[must_use]
+    pub fn new(outcome: Result<Output, Failure>) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { unix_millis: u64::try_from(now.as_millis()).unwrap_or(u64::MAX), kept: Vec::new(), outcome }
+    }
+
+    /// The envelope as JSON: `harness_timestamp`, then `result` and `notices`, or `error`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut json = json!({ "harness_timestamp": { "source": "harness", "unix_millis": self.unix_millis } });
+        match &self.outcome {
+            Ok(output) => {
+                json["result"] = output.result.clone();
+                if !output.content.is_empty() {
+                    json["content"] = output.content.iter().map(Content::to_json).collect();
+                }
+                if !output.notices.is_empty() {
+                    json["notices"] = json!(output.notices);
+                }
+            }
+            Err(failure) => json["error"] = failure.to_json(),
+        }
+        json
+    }
+
+    /// The exit code of a program that made this one call.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        self.outcome.as_ref().map_or_else(|failure| failure.kind.exit_code(), |_| 0)
+    }
+}
+
+impl Failure {
+    /// `kind`, `message`, and `hint` and `data` where there are any.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut json = json!({ "kind": self.kind.name(), "message": self.message });
+        if let Some(hint) = &self.hint {
+            json["hint"] = json!(hint);
+        }
+        if let Some(data) = &self.data {
+            json["data"] = (**data).clone();
+        }
+        json
+    }
+
+    /// The line that stands in a conversation in place of a result.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        format!("Tool error: {}", self.message)
+    }
+}
+
+impl Content {
+    /// The part as MCP has it, but for the name of a link.
+    pub(crate) fn to_json(&self) -> Value {
+        match self {
+            Self::Text(text) => json!({ "type": "text", "text": text }),
+            Self::Image(media_type, bytes) => {
+                json!({ "type": "image", "mimeType": media_type, "data": BASE64.encode(bytes) })
+            }
+            Self::Audio(media_type, bytes) => {
+                json!({ "type": "audio", "mimeType": media_type, "data": BASE64.encode(bytes) })
+            }
+            Self::Link(uri) => json!({ "type": "resource_link", "uri": uri }),
+        }
+    }
+}
+
+/// A duration as a person writes it: `250ms`, `1.250s`, `7s`, `2m`, `2h`.
+pub(crate) fn duration(duration: Duration) -> String {
+    let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
+    match (seconds, millis) {
+        (0, millis) => format!("{millis}ms"),
+        (seconds, 0) if seconds % 3600 == 0 => format!("{}h", seconds / 3600),
+        (seconds, 0) if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        (seconds, 0) => format!("{seconds}s"),
+        (seconds, millis) => format!("{seconds}.{millis:03}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_a_person_writes_them() {
+        let shown = [250, 1250, 7000, 120_000, 7_200_000].map(|millis| duration(Duration::from_millis(millis)));
+        assert_eq!(shown, ["250ms", "1.250s", "7s", "2m", "2h"]);
+    }
+}

@@ -1,0 +1,37 @@
+//! Toolcrib: a sandboxed tool host for AI agents. This is the library; the command line and the MCP server are built on it.
+//!
+//! One call, door to effect:
+//! 1. a door turns what came in into a [`call::Request`] with a [`call::CallContext`], and gives both to [`Host::call`];
+//! 2. [`call`] accepts it, bounds it in time, and makes its one outcome; a [`call::session::Session`] remembers across calls;
+//! 3. [`tools`] finds the plugin among its [`tools::source`], and validates the arguments by the tool's definition;
+//! 4. [`policy`] turns the settings of [`config`] into the plugin's grants, and asks people;
+//! 5. [`sandbox`] makes a fresh instance with all limits, and runs the guest, whose words come out as [`event`]s;
+//! 6. the guest reaches the world through `capability`: check the grant, act, convert;
+//! 7. [`backend`] is where it lands: processes, files, at home in a [`workspace`]; [`tmux`] keeps the panes in which commands run
+//!    there; `egress` is the one way out; output that is cut goes to [`kept_output`];
+//! 8. back in [`call`], texts are cleaned by [`text::sanitize`], the outcome goes on the [`audit`] trail, and one [`envelope`] goes out.
+//!
+//! Definitions, calls and results as model APIs write them are in [`formats`]. What is Toolcrib's own on disk lies where [`dirs`] says,
+//! and is opened by [`disk`].
+
+pub mod audit;
+pub mod backend;
+pub mod call;
+pub(crate) mod capability;
+pub mod config;
+pub mod dirs;
+pub mod disk;
+mod egress;
+pub mod envelope;
+pub mod event;
+pub mod formats;
+mod host;
+pub mod kept_output;
+pub mod policy;
+pub mod sandbox;
+pub mod text;
+pub mod tmux;
+pub mod tools;
+pub mod workspace;
+
+pub use host::Host;

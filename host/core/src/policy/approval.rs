@@ -1,0 +1,198 @@
+//! Asking a person: the request, the answer, and the trait that every door implements its own way.
+//!
+//! Whether to ask is decided by the grants (`shell.rs`, `http.rs`); nothing that a guest or a model writes can answer.
+
+mod question;
+mod words;
+
+pub use words::{Foreign, Mark};
+
+pub(crate) use question::Site;
+pub(super) use question::{By, Consent, Question};
+
+use crate::call::scope::Scope;
+use crate::config::{FilesConfirm, Needed};
+use async_trait::async_trait;
+use serde::Serialize;
+use std::time::Duration;
+
+/// What kind of action a person is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ActionKind {
+    /// A command, or what is done to a pane.
+    Command,
+    /// A request to a web server.
+    Request,
+    /// A file that is written.
+    Write,
+    /// The same where a program runs or obeys the file later.
+    WriteLater,
+    /// A look at what a person's own terminal shows.
+    Look,
+}
+
+impl ActionKind {
+    /// The line under `[tools]` that stops the question.
+    #[must_use]
+    pub fn setting(self) -> &'static str {
+        match self {
+            Self::Command | Self::Look => "shell_confirm = false",
+            Self::Request => "fetch_confirm = false",
+            Self::Write => "files_confirm = \"runs-later\"",
+            Self::WriteLater => "files_confirm = \"never\"",
+        }
+    }
+
+    /// The hint where nobody can be asked: who stands against stopping the question, if somebody does, and against `--yes`.
+    fn remedy(self, scope: &Scope, hint: String) -> String {
+        let (key, needed) = match self {
+            Self::Command | Self::Look => ("tools.shell_confirm", Needed::Off),
+            Self::Request => ("tools.fetch_confirm", Needed::Off),
+            Self::Write => ("tools.files_confirm", Needed::AskedAtMost(FilesConfirm::RunsLater)),
+            Self::WriteLater => ("tools.files_confirm", Needed::AskedAtMost(FilesConfirm::Never)),
+        };
+        // As long as one of the two helps, the hint does.
+        let decides = scope.remedies.hint(key, &needed, "");
+        let forbids_yes = !scope.remedies.hint("approval.allow_yes", &Needed::On, "").is_empty();
+        if decides.is_empty() || !forbids_yes { hint } else { decides }
+    }
+
+    fn refused(self) -> &'static str {
+        match self {
+            Self::Command => "Command execution denied by user.",
+            Self::Request => "Fetch request denied by user.",
+            Self::Write | Self::WriteLater => "File write denied by user.",
+            Self::Look => "Look at the terminal denied by user.",
+        }
+    }
+}
+
+/// Where an action lands. The host fills it in; of the directory a guest may have chosen the name. Texts are sanitised.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Landing {
+    /// The backend's name.
+    pub backend: String,
+    /// The pane as people name it, such as `shared of toolcrib-agent`; none for a plain process.
+    pub pane: Option<String>,
+    /// The present directory there, where the action depends on it and it can be known.
+    pub directory: Option<String>,
+    /// How long the action waits before it begins.
+    pub delay: Option<Duration>,
+}
+
+/// What a person is asked to allow. Texts are sanitised.
+#[derive(Clone, Debug)]
+pub struct ApprovalRequest {
+    /// What kind of action it is.
+    pub kind: ActionKind,
+    /// The tool that the model called.
+    pub tool: String,
+    /// The plugin that asks, and whether it came with Toolcrib.
+    pub plugin: String,
+    /// Where the effect will land.
+    pub landing: Landing,
+    /// The whole action: the command, the request's line, the path that is written.
+    pub action: String,
+    /// What belongs to the action, such as the changes of a write or the body of a request.
+    pub details: Option<String>,
+    /// What the model said of it, where it has to say something.
+    pub declaration: Option<Declaration>,
+}
+
+/// What a model states before an action that touches state. Shown and audited, never believed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Declaration {
+    /// `low`, `medium` or `high`.
+    pub risk: &'static str,
+    /// It changes something.
+    pub mutation: bool,
+    /// It needs more rights than the user's own.
+    pub privesc: bool,
+    /// Why it is needed.
+    pub why: String,
+}
+
+/// A person's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// This once.
+    Yes,
+    /// This, and what the same plugin does with the same capability and backend until the session ends.
+    YesForSession,
+    /// No.
+    No,
+    /// Nobody can be asked: why, and what to set.
+    Nobody {
+        /// A lowercase fragment.
+        reason: String,
+        /// What makes an answer possible.
+        hint: String,
+    },
+}
+
+/// Whoever can be asked.
+#[async_trait]
+pub trait Approver: Send + Sync {
+    /// Asks and waits. The caller bounds the wait; a dropped question is withdrawn.
+    async fn ask(&self, request: &ApprovalRequest) -> Answer;
+
+    /// How the decision reads in the audit trail.
+    fn name(&self) -> &'static str;
+
+    /// Whether somebody reads what is asked; nothing is found out for a question that nobody reads.
+    fn is_read(&self) -> bool {
+        true
+    }
+
+    /// Whether a question waits until the one before is answered, which may cover it.
+    fn asks_one_at_a_time(&self) -> bool {
+        true
+    }
+}
+
+/// Says that nobody can be asked.
+pub struct Nobody;
+
+#[async_trait]
+impl Approver for Nobody {
+    async fn ask(&self, request: &ApprovalRequest) -> Answer {
+        Answer::Nobody {
+            reason: "the action needs an approval, and there is no terminal to ask on".into(),
+            hint: format!("pass `--yes`, or set `{}` under [tools]", request.kind.setting()),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "nobody"
+    }
+
+    fn is_read(&self) -> bool {
+        false
+    }
+}
+
+/// Answers before anybody asks: `--yes`. Made only by the policy, which may forbid it.
+pub struct InAdvance {
+    pub(super) is_allowed: bool,
+}
+
+#[async_trait]
+impl Approver for InAdvance {
+    async fn ask(&self, _: &ApprovalRequest) -> Answer {
+        if self.is_allowed {
+            return Answer::Yes;
+        }
+        Answer::Nobody {
+            reason: "`--yes` is switched off by `approval.allow_yes = false`".into(),
+            hint: "omit `--yes`, so that a person is asked; `toolcrib config show --origin` says where it was switched off".into(),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "--yes"
+    }
+
+    fn is_read(&self) -> bool {
+        false
+    }
+}

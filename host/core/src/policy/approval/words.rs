@@ -1,0 +1,117 @@
+//! What a request says: the same words at every door, which only lays them out.
+//!
+//! Headline and summary are the host's own words. Everything else that a person reads comes from outside, and is handed out as such.
+
+use super::{ActionKind, ApprovalRequest};
+use crate::envelope::duration;
+
+/// How the label of a plugin ends that came with Toolcrib; names of plugins hold no space.
+const BUILT_IN: &str = " (built in)";
+
+/// The directory of a pane that leads elsewhere, or whose program belongs to another user.
+const UNKNOWN: &str = "a directory that is not known here";
+
+/// Why a part of the host's own words is set off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It says who or where.
+    Strong,
+    /// It says the declared risk.
+    Risk,
+}
+
+/// A text that the host has not written. A door sets each of its rows off from the host's own.
+pub struct Foreign<'r> {
+    /// What it is called, in at most four letters.
+    pub label: &'static str,
+    /// Its lines.
+    pub text: &'r str,
+}
+
+impl ApprovalRequest {
+    /// The reason that the model gave; empty where none is asked for.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        self.declaration.as_ref().map_or("", |declaration| &declaration.why)
+    }
+
+    /// Who wants to do what on which backend; `mark` sets parts of it off.
+    pub fn headline(&self, mark: impl Fn(Mark, &str) -> String) -> String {
+        let declared = self.declaration.as_ref().map(|declaration| {
+            let flags = [(declaration.mutation, ", changes something"), (declaration.privesc, ", needs more rights")];
+            let flags: String = flags.iter().filter(|(set, _)| *set).map(|(_, text)| *text).collect();
+            let risk = mark(Mark::Risk, &format!("{} risk", declaration.risk));
+            format!(", declared {risk}{flags}")
+        });
+        format!("{} wants to {}{}", self.who(&mark), self.does(&mark), declared.unwrap_or_default())
+    }
+
+    /// All that the host has not written itself, in the order in which it is read.
+    pub fn foreign(&self) -> impl Iterator<Item = Foreign<'_>> {
+        let (action, details) = match self.kind {
+            ActionKind::Command => ("run", "with"),
+            ActionKind::Request => ("send", "with"),
+            ActionKind::Write | ActionKind::WriteLater => ("file", "diff"),
+            ActionKind::Look => ("at", "with"),
+        };
+        let (tool, plugin, landing) = (self.tool.as_str(), self.plugin.as_str(), &self.landing);
+        let pane = landing.pane.as_deref();
+        let is_namesake = plugin.strip_prefix(tool).is_some_and(|rest| rest.starts_with(' '));
+        let parts = [
+            ("tool", (!self.is_built_in() && !is_namesake).then_some(tool)),
+            ("from", (!self.is_built_in()).then_some(plugin)),
+            ("pane", pane),
+            ("in", landing.directory.as_deref().or(pane.map(|_| UNKNOWN))),
+            ("why", Some(self.why())),
+            (action, Some(self.action.as_str())),
+            (details, self.details.as_deref()),
+        ];
+        let given = parts.into_iter().filter_map(|(label, text)| Some(Foreign { label, text: text? }));
+        given.filter(|part| !part.text.is_empty())
+    }
+
+    /// The headline in short with the size of the action: what a person reads last.
+    pub fn summary(&self, mark: impl Fn(Mark, &str) -> String) -> String {
+        let texts = || [Some(&self.action), self.details.as_ref()].into_iter().flatten();
+        let counted = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+        let lines = counted(texts().map(|text| text.lines().count()).sum(), "line");
+        let bytes = counted(texts().map(String::len).sum(), "byte");
+        format!("{} would {}: {lines}, {bytes}", self.who(&mark), self.does(&mark))
+    }
+
+    /// What an approval for the session covers.
+    #[must_use]
+    pub fn all(&self) -> &'static str {
+        match self.kind {
+            ActionKind::Command => "all commands of this plugin",
+            ActionKind::Request => "all requests of this plugin",
+            ActionKind::Write => "all writes of this plugin, but not to files that run later",
+            ActionKind::WriteLater => "all writes of this plugin to files that run later",
+            ActionKind::Look => "all looks of this plugin",
+        }
+    }
+
+    fn is_built_in(&self) -> bool {
+        self.plugin.ends_with(BUILT_IN)
+    }
+
+    /// Who asks. What others wrote has a name that others chose, which is no word of the host's.
+    fn who(&self, mark: impl Fn(Mark, &str) -> String) -> String {
+        match self.is_built_in() {
+            true => mark(Mark::Strong, &self.tool) + BUILT_IN,
+            false => mark(Mark::Strong, "a third-party plugin"),
+        }
+    }
+
+    fn does(&self, mark: impl Fn(Mark, &str) -> String) -> String {
+        let does = match self.kind {
+            ActionKind::Command => "run on",
+            ActionKind::Request => "send from",
+            ActionKind::Write => "write on",
+            ActionKind::WriteLater => "write what runs later on",
+            ActionKind::Look => "look at",
+        };
+        let delay = self.landing.delay.map(|delay| format!(" after {}", duration(delay))).unwrap_or_default();
+        format!("{does} {}{delay}", mark(Mark::Strong, &self.landing.backend))
+    }
+}

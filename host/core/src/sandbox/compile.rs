@@ -1,0 +1,137 @@
+//! Compiling: in this process for the components of this binary, in a child with limits for everybody else's.
+//!
+//! A component can be made so that compiling it takes hours or all memory; then it costs one child and an error. The child is this program
+//! again (`toolcrib compile`), gets the very bytes that were read as its standard input, and answers with code on its standard output.
+
+use super::engine;
+use crate::backend::{Process, ProcessEvent, local};
+use crate::config::Limits;
+use crate::text::sanitize;
+use rustix::process::{Resource, Rlimit};
+use std::ffi::OsString;
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Native code is larger than the component, but not by this much.
+const CODE_BYTES_A_COMPONENT_BYTE: usize = 64;
+/// What is there of any component, however small.
+const CODE_BYTES_OF_ANY: usize = 1 << 20;
+/// What a child may say of its failure, in bytes.
+const COMPLAINT_BYTES: usize = 4 << 10;
+
+/// Where components of others are compiled.
+pub enum Compiler {
+    /// In this process: for embedders that trust what they load.
+    Here,
+    /// By this program, which answers to `compile` as Toolcrib does.
+    Child(PathBuf),
+}
+
+/// Why there is no code.
+pub(crate) enum CompileError {
+    /// The component is at fault, and would be again.
+    Component(String),
+    /// The next attempt may go well: the child could not be started, was killed, or met a limit on a busy machine.
+    Passing(String),
+}
+
+/// Compiles in a child; an error says what was wrong or which limit was met.
+pub(super) async fn in_child(program: &Path, component: &[u8], limits: &Limits) -> Result<Vec<u8>, CompileError> {
+    let failed = |error: io::Error| CompileError::Passing(format!("it could not be compiled: {error}"));
+    let argv = [
+        program.into(),
+        "compile".into(),
+        number("--cpu-ms", limits.compile_ms),
+        number("--memory-mib", limits.compile_mib),
+    ];
+    let input = input(component).map_err(failed)?;
+    let mut process = local::start_helper(&argv, input).map_err(failed)?;
+    // A child that is stopped or starved uses no CPU time; waiting for it has a bound of its own.
+    let patience = Duration::from_millis(limits.compile_ms.saturating_mul(4));
+    match tokio::time::timeout(patience, follow(&mut *process, component.len())).await {
+        Ok(outcome) => outcome.map_err(failed)?,
+        Err(_) => {
+            process.end().await;
+            Err(Ended::Killed)
+        }
+    }
+    .map_err(|ended| match ended {
+        Ended::Complained(complaint) => CompileError::Component(complaint),
+        // By its own limits or by somebody: which one cannot be told.
+        Ended::Killed => CompileError::Passing(over(limits)),
+    })
+}
+
+/// How a child ended that gave no code.
+enum Ended {
+    Complained(String),
+    Killed,
+}
+
+fn number(option: &str, value: u64) -> OsString {
+    format!("{option}={value}").into()
+}
+
+fn over(limits: &Limits) -> String {
+    format!("compiling it took more than {} ms of CPU time or {} MiB of memory", limits.compile_ms, limits.compile_mib)
+}
+
+/// The bytes as a file without a name.
+fn input(component: &[u8]) -> io::Result<rustix::fd::OwnedFd> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(component)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+async fn follow(process: &mut dyn Process, component_bytes: usize) -> io::Result<Result<Vec<u8>, Ended>> {
+    let most = component_bytes.saturating_mul(CODE_BYTES_A_COMPONENT_BYTE).saturating_add(CODE_BYTES_OF_ANY);
+    let (mut code, mut complaint) = (Vec::new(), Vec::new());
+    loop {
+        match process.next().await? {
+            ProcessEvent::Stdout(bytes) if code.len() + bytes.len() <= most => code.extend(bytes),
+            ProcessEvent::Stdout(_) => {
+                return Ok(Err(Ended::Complained("its native code is out of proportion".into())));
+            }
+            ProcessEvent::Stderr(bytes) if complaint.len() < COMPLAINT_BYTES => complaint.extend(bytes),
+            ProcessEvent::Stderr(_) => {}
+            ProcessEvent::Exited(0) => return Ok(Ok(code)),
+            ProcessEvent::Exited(_) if complaint.is_empty() => return Ok(Err(Ended::Killed)),
+            ProcessEvent::Exited(-1) => return Ok(Err(Ended::Killed)),
+            ProcessEvent::Exited(_) => {
+                let complaint = sanitize::line(String::from_utf8_lossy(&complaint).trim()).into_owned();
+                return Ok(Err(Ended::Complained(complaint)));
+            }
+        }
+    }
+}
+
+/// The child's side: limits itself, then compiles standard input to standard output.
+///
+/// # Errors
+///
+/// What is wrong with the component.
+pub fn serve(cpu_ms: u64, memory_mib: u64) -> Result<(), String> {
+    limit(Resource::Cpu, cpu_ms.div_ceil(1000)).map_err(|error| error.to_string())?;
+    limit(Resource::As, memory_mib << 20).map_err(|error| error.to_string())?;
+    limit(Resource::Core, 0).map_err(|error| error.to_string())?;
+    // A compiler thread that fails must not leave the others at work.
+    std::panic::set_hook(Box::new(|panic| {
+        let fault = panic.payload_as_str().unwrap_or("no reason given");
+        if fault.contains("out-of-memory") {
+            std::process::abort();
+        }
+        let _ = writeln!(io::stderr(), "the compiler failed on it: {fault}");
+        std::process::exit(1);
+    }));
+    let mut component = Vec::new();
+    io::stdin().read_to_end(&mut component).map_err(|error| error.to_string())?;
+    let engine = engine::compiler().map_err(|error| format!("{error:#}"))?;
+    let code = engine.precompile_component(&component).map_err(|error| format!("{error:#}"))?;
+    io::stdout().write_all(&code).map_err(|error| error.to_string())
+}
+
+fn limit(resource: Resource, most: u64) -> rustix::io::Result<()> {
+    rustix::process::setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
+}

@@ -1,0 +1,308 @@
+//! The sandbox: components become code, and every call gets a fresh store with all limits on it.
+//!
+//! This is the only place that makes a store. What a guest may do is in the grants it is given; what it used is in `meter.rs`.
+
+mod cache;
+pub mod compile;
+mod cpu;
+mod engine;
+mod meter;
+mod room;
+mod state;
+mod ticker;
+
+pub(crate) use cache::{CodeCache, Entry};
+pub(crate) use compile::CompileError;
+pub use compile::Compiler;
+pub(crate) use room::Owner;
+pub(crate) use state::State;
+
+use crate::call::scope::Scope;
+use crate::capability::bindings::exports::toolcrib::plugin::tools;
+use crate::capability::bindings::toolcrib::plugin::types;
+use crate::capability::bindings::{Plugin, PluginPre};
+use crate::config::Limits;
+use crate::envelope::{Failure, Kind};
+use crate::policy::Grants;
+use cpu::CpuClock;
+use engine::CallSize;
+use meter::{Met, Meter, to_usize};
+use room::Room;
+use serde_json::json;
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use ticker::{Running, Ticker};
+use tokio::sync::Semaphore;
+use wasmtime::component::{Component, HasSelf, Linker};
+use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
+
+/// Compiles components and runs them.
+pub(crate) struct Sandbox {
+    engine: Engine,
+    linker: Linker<State>,
+    ticker: Ticker,
+    cache: CodeCache,
+    compiler: Compiler,
+    /// As many children as there are processors: each may take `compile_mib` of memory.
+    compiling: Semaphore,
+    /// As many as the engine has room for beside the calls.
+    asking: Semaphore,
+    room: Arc<Room>,
+    limits: Limits,
+}
+
+/// What is known of a component before it is compiled.
+pub(crate) struct Source {
+    pub(crate) owner: Owner,
+    /// Core instances that it makes, where that can be told from its bytes.
+    pub(crate) core_instances: Option<u64>,
+}
+
+/// A component that is ready to be instantiated any number of times.
+pub(crate) struct Code {
+    component: Component,
+    pre: PluginPre<State>,
+    owner: Owner,
+    /// Places of the pool that an instance takes.
+    places: u64,
+}
+
+/// One guest, for one call. Never used again.
+pub(crate) struct Instance {
+    store: Store<State>,
+    plugin: Plugin,
+    _running: Running,
+}
+
+impl Sandbox {
+    /// Starts the engine. `cache` keeps compiled code, `compiler` makes that of other people's components.
+    pub(crate) fn new(limits: &Limits, cache: CodeCache, compiler: Compiler) -> wasmtime::Result<Self> {
+        let engine = engine::engine(limits)?;
+        let mut linker = Linker::new(&engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        Plugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
+        let ticker = Ticker::start(&engine)?;
+        let compiling = Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from));
+        let asking = Semaphore::new(to_usize(engine::DEFINITIONS_AT_A_TIME.into()));
+        let (room, limits) = (Room::new(limits), limits.clone());
+        Ok(Self { engine, linker, ticker, cache, compiler, compiling, asking, room, limits })
+    }
+
+    /// Returns the cached code and definitions of a component.
+    pub(crate) fn cached(&self, source: &Source) -> Option<(Code, Vec<u8>)> {
+        let entry = self.cache.read(&self.cache_name(source))?;
+        // These very bytes were authenticated under this user's key: this program wrote them.
+        let code = self.believe(&entry.code, source).ok()?;
+        Some((code, entry.definitions))
+    }
+
+    /// Makes native code of bytes that a compiler of ours is known to have made.
+    #[expect(unsafe_code, reason = "compiled code can only be believed, not checked")]
+    fn believe(&self, code: &[u8], source: &Source) -> wasmtime::Result<Code> {
+        // SAFETY: the callers got the bytes from the authenticated cache or straight from the compiler.
+        self.link(unsafe { Component::deserialize(&self.engine, code) }?, source)
+    }
+
+    /// Compiles a component. An import that the host does not know is an error.
+    pub(crate) async fn compile(
+        self: &Arc<Self>,
+        source: &Source,
+        bytes: Cow<'static, [u8]>,
+    ) -> Result<Code, CompileError> {
+        let wrong = |error: wasmtime::Error| CompileError::Component(format!("{error:#}"));
+        if let Compiler::Child(program) = &self.compiler
+            && !source.owner.is_builtin
+        {
+            let _turn = self.compiling.acquire().await.expect("it is never closed");
+            let code = compile::in_child(program, &bytes, &self.limits).await?;
+            return self.believe(&code, source).map_err(wrong);
+        }
+        let sandbox = self.clone();
+        let compiled = tokio::task::spawn_blocking(move || Component::from_binary(&sandbox.engine, &bytes)).await;
+        let compiled = compiled.map_err(|error| CompileError::Passing(error.to_string()))?;
+        compiled.and_then(|component| self.link(component, source)).map_err(wrong)
+    }
+
+    fn link(&self, component: Component, source: &Source) -> wasmtime::Result<Code> {
+        let pre = PluginPre::new(self.linker.instantiate_pre(&component)?)?;
+        let known = component.resources_required().zip(source.core_instances);
+        let size = known.map_or_else(
+            || CallSize::largest(&self.limits),
+            |(resources, core_instances)| CallSize {
+                core_instances,
+                memories: resources.num_memories.into(),
+                tables: resources.num_tables.into(),
+            },
+        );
+        Ok(Code { component, pre, owner: source.owner.clone(), places: size.places() })
+    }
+
+    /// Keeps compiled code with the definitions that the plugin gave.
+    pub(crate) fn keep(&self, source: &Source, code: &Code, definitions: Vec<u8>) {
+        if let Ok(code) = code.component.serialize() {
+            self.cache.write(&self.cache_name(source), &Entry { definitions, code });
+        }
+    }
+
+    /// Code is good for one component under one engine configuration.
+    fn cache_name(&self, source: &Source) -> String {
+        let mut hasher = DefaultHasher::new();
+        self.engine.precompile_compatibility_hash().hash(&mut hasher);
+        format!("{}-{:016x}", source.owner.sha256, hasher.finish())
+    }
+
+    /// Makes a fresh instance with every limit on it.
+    pub(crate) async fn instantiate(
+        &self,
+        code: &Code,
+        grants: Grants,
+        scope: Arc<Scope>,
+    ) -> Result<Instance, Failure> {
+        self.instantiate_by(code, grants, scope, CpuClock::default()).await
+    }
+
+    /// The same, whose CPU time this clock counts.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that makes a store")]
+    async fn instantiate_by(
+        &self,
+        code: &Code,
+        grants: Grants,
+        scope: Arc<Scope>,
+        cpu: CpuClock,
+    ) -> Result<Instance, Failure> {
+        let Some(room) = self.room.take(&code.owner, code.places) else {
+            let most = self.limits.concurrent_calls;
+            let message = "too many calls of this plugin are running: it has its share of the sandbox";
+            let hint = scope.remedies.raise("limits.concurrent_calls", most, "try again when some of them have ended");
+            return Err(Failure::new(Kind::Busy, message).hint(hint));
+        };
+        let handles = to_usize(self.limits.handles);
+        let cancel = scope.cancel.clone();
+        let state = State::new(Meter::new(&self.limits, room, cpu.clone()), handles, grants, scope);
+        let mut store = Store::new(&self.engine, state);
+        store.limiter(|state| &mut state.meter);
+        store.set_hostcall_fuel(to_usize(self.limits.host_call_kib << 10));
+        store.set_max_component_handles(handles);
+        store.call_hook(|mut store, hook| store.data_mut().meter.cross(hook));
+        store.set_epoch_deadline(1);
+        // A tick at a time: gives way to other calls, and counts only ticks that met the guest running.
+        store.epoch_deadline_callback(move |mut store| {
+            let meter = &mut store.data_mut().meter;
+            if cancel.is_cancelled() && meter.is_past_winding_down() {
+                return Ok(UpdateDeadline::Interrupt);
+            }
+            meter.check_cpu()?;
+            Ok(UpdateDeadline::Yield(1))
+        });
+        let running = self.ticker.running();
+        match cpu.run(code.pre.instantiate_async(&mut store)).await {
+            Ok(plugin) => Ok(Instance { store, plugin, _running: running }),
+            Err(error) => Err(explain(&error, &store)),
+        }
+    }
+
+    /// Asks a plugin what it offers.
+    pub(crate) async fn definitions(&self, code: &Code, scope: Scope) -> Result<Vec<tools::Definition>, Failure> {
+        let _turn = self.asking.acquire().await.expect("it is never closed");
+        // Without grants there is nothing to wait for: twice the CPU time leaves room for a busy machine.
+        let patience = Duration::from_millis(self.limits.guest_cpu_ms.saturating_mul(2));
+        let cpu = CpuClock::default();
+        let asked = async {
+            let mut instance = self.instantiate_by(code, Grants::none(), Arc::new(scope), cpu.clone()).await?;
+            let asked = instance.plugin.toolcrib_plugin_tools().call_definitions(&mut instance.store);
+            let definitions = cpu.run(asked).await;
+            definitions.map_err(|error| explain(&error, &instance.store))
+        };
+        let mut asked = pin!(asked);
+        let mut seen = Duration::ZERO;
+        loop {
+            if let Ok(said) = tokio::time::timeout(patience, &mut asked).await {
+                return said;
+            }
+            // One that works, on a very busy machine, comes to the end of its CPU time; one that sleeps never does.
+            let spent = cpu.spent_by_then();
+            if spent.saturating_sub(seen) < patience / 20 {
+                let message = format!("its definitions were not there after {} ms", patience.as_millis());
+                return Err(Failure::new(Kind::TimedOut, message));
+            }
+            seen = spent;
+        }
+    }
+}
+
+impl Instance {
+    /// Runs one tool, once. An error is why the guest was stopped; what it answers itself is its own affair, good or bad.
+    pub(crate) async fn call(
+        mut self,
+        name: &str,
+        arguments: &str,
+    ) -> Result<Result<tools::Output, types::Failure>, Failure> {
+        let cpu = self.store.data().meter.cpu();
+        let answer = cpu.run(self.plugin.toolcrib_plugin_tools().call_call(&mut self.store, name, arguments)).await;
+        answer.map_err(|error| explain(&error, &self.store))
+    }
+}
+
+/// A limit's name under `[limits]`, and what it is with its value and unit.
+type NamedLimit = (&'static str, fn(&Limits) -> u64, fn(u64) -> String);
+
+/// Limits that wasmtime enforces itself; its errors have no public type, only these words.
+const WASMTIME_LIMITS: [(&str, NamedLimit); 6] = [
+    (
+        "fuel allocated for hostcalls",
+        (
+            "host_call_kib",
+            |limits| limits.host_call_kib,
+            |most| format!("bytes from the guest in one host call {most} KiB"),
+        ),
+    ),
+    ("resource table has no free keys", HANDLES),
+    ("handle limit exceeded", HANDLES),
+    ("instance count too high", ("instances", |limits| limits.instances, |most| format!("core instances {most}"))),
+    ("memory count too high", ("memories", |limits| limits.memories, |most| format!("memories {most}"))),
+    ("table count too high", ("tables", |limits| limits.tables, |most| format!("tables {most}"))),
+];
+
+const HANDLES: NamedLimit = ("handles", |limits| limits.handles, |most| format!("component handles {most}"));
+
+/// Says why a guest was stopped: the limit it met, the cancelled call, or its own fault.
+fn explain(error: &wasmtime::Error, store: &Store<State>) -> Failure {
+    let state = store.data();
+    if state.scope.cancel.is_cancelled() {
+        return Failure::cancelled();
+    }
+    if error.is::<PoolConcurrencyLimitError>() {
+        return Failure::new(Kind::Busy, "all instances are in use").hint("try again when other calls have ended");
+    }
+    let text = format!("{error:#}");
+    let Scope { limits, remedies, .. } = &*state.scope;
+    let by_wasmtime =
+        WASMTIME_LIMITS.iter().find(|(words, _)| text.contains(words)).map(|&(_, (key, value, named))| {
+            let most = value(limits);
+            Met::Limit { key, most, text: named(most) }
+        });
+    let failure = match state.meter.met().cloned().or(by_wasmtime) {
+        Some(Met::Limit { key, most, text }) => Failure::limit(format!("limit: {text}")).hint(remedies.raise(
+            &format!("limits.{key}"),
+            most,
+            "ask for less",
+        )),
+        Some(Met::NoRoom) => {
+            let most = limits.total_memory_mib;
+            let message = format!("this plugin has its share of the memory (limit for all plugins: {most} MiB)");
+            let hint = remedies.raise("limits.total_memory_mib", most, "try again when other calls have ended");
+            Failure::new(Kind::Busy, message).hint(hint)
+        }
+        None if error.downcast_ref() == Some(&Trap::StackOverflow) => {
+            Failure::failed(format!("the plugin stopped: stack overflow (limit: {} KiB)", engine::GUEST_STACK >> 10))
+        }
+        None => Failure::failed(format!("the plugin stopped: {}", error.root_cause())),
+    };
+    match state.printed() {
+        Some(printed) => failure.data(json!({ "printed": printed })),
+        None => failure,
+    }
+}

@@ -1,0 +1,7 @@
+//! What is done to texts: cleaning them for readers, measuring rows, quoting for shells, names and ids.
+
+pub mod columns;
+pub mod id;
+pub mod names;
+pub mod sanitize;
+pub mod shell_quote;

@@ -1,0 +1,308 @@
+//! Managed tmux: sessions and panes that people can watch and join, on any backend.
+//!
+//! - `control.rs` reads and writes tmux's control mode, `client.rs` keeps one such client a session;
+//! - `server.rs` brings up the server and sessions, `names.rs` says what is ours, `found.rs` what is there;
+//! - `pane.rs` finds, makes and ends panes, `screen.rs` looks at one and types into it what `input.rs` read, `run.rs` runs a command in
+//!   one, with the wrapper of `wrapper.rs`: `hold.rs` says whose a pane is, `condition.rs` what it is doing, `line.rs` empties the line at
+//!   its prompt, `look.rs` asks the kernel where nothing else tells;
+//! - `terminals.rs` says whether a terminal is a pane;
+//! - `own.rs` is the pane that this program was started in, where nothing is managed.
+//!
+//! The server is ours alone: its socket lies in a directory of mode 0700, and it reads no configuration of the user's. What may be done
+//! at all is decided before, in `policy/`.
+
+mod client;
+mod condition;
+mod control;
+mod found;
+mod hold;
+mod input;
+mod line;
+mod look;
+mod names;
+mod own;
+mod pane;
+mod run;
+mod screen;
+mod server;
+mod terminals;
+mod version;
+mod wrapper;
+
+pub use found::{Found, FoundPane};
+pub(crate) use input::Input;
+pub use own::OwnPane;
+pub(crate) use pane::{Pane, Place, Selector};
+pub(crate) use run::{Begun, Ended, Run};
+pub(crate) use screen::View;
+pub use terminals::we_are_in_a_pane;
+pub use version::Version;
+
+use crate::backend::{Backend, TmuxThere};
+use crate::config::{Config, Remedies};
+use crate::envelope::Failure;
+use crate::workspace::Workspace;
+use client::Client;
+use futures_util::future::join_all;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::{Mutex, OnceCell};
+
+/// The panes that calls can reach.
+#[derive(Clone, Default)]
+pub enum Panes {
+    /// None: commands run as plain processes.
+    #[default]
+    None,
+    /// The one that this program was started in, as the user chose; commands that are waited for run as plain processes.
+    Own(Arc<OwnPane>),
+    /// Those of a managed tmux, where commands then run.
+    Managed(Arc<Tmux>),
+}
+
+impl Panes {
+    /// The managed tmux, where its backend has one. The backend is asked when this is asked first.
+    ///
+    /// # Errors
+    ///
+    /// When the backend cannot be reached, or has no tmux though that was demanded.
+    pub async fn managed(&self) -> Result<Option<&Arc<Tmux>>, Failure> {
+        match self {
+            Self::Managed(tmux) if tmux.is_there().await? => Ok(Some(tmux)),
+            Self::Managed(tmux) if tmux.is_demanded => Err(tmux.unusable().await?),
+            Self::Managed(_) | Self::Own(_) | Self::None => Ok(None),
+        }
+    }
+
+    /// Takes leave of the servers that were attached to; sessions and what runs in them stay.
+    pub async fn leave(&self) {
+        let Self::Managed(tmux) = self else { return };
+        let sessions = std::mem::take(&mut *tmux.sessions.lock().await);
+        join_all(sessions.values().map(|session| session.client.leave())).await;
+    }
+}
+
+/// The managed tmux of one host, opened when it is first needed.
+pub struct Tmux {
+    backend: Arc<dyn Backend>,
+    /// Where the shells of the panes run, when that is elsewhere: panes of this machine that lead there.
+    inside: Option<Arc<dyn Backend>>,
+    /// Without it commands may not run.
+    is_demanded: bool,
+    /// It was said that there is no tmux.
+    has_told: AtomicBool,
+    /// The prefix of everything that is ours.
+    owner: String,
+    /// The session that somebody asked for in place of the workspace's own.
+    asked: Option<String>,
+    /// What is worked on; none where another machine has to be asked first.
+    workspace: Option<Workspace>,
+    home: OnceCell<Home>,
+    max_sessions: u64,
+    max_panes: u64,
+    remedies: Remedies,
+    shell: String,
+    sessions: Mutex<HashMap<String, Arc<Session>>>,
+}
+
+/// Where a host belongs: the session that is meant when none is named, and where its shells begin. Further sessions are this one's: they
+/// carry its name, and are counted with it.
+struct Home {
+    session: String,
+    root: PathBuf,
+}
+
+/// A session of ours, with its client.
+pub(crate) struct Session {
+    name: String,
+    /// What the server knows it by, whatever a person may have named it since.
+    id: String,
+    client: Client,
+    /// Tells this server from one that took its place: its ids count for it alone.
+    generation: String,
+    /// The process of our client, as the server knows it.
+    client_pid: String,
+    /// Files of staged commands, where the shells of the panes run.
+    directory: String,
+    /// Where that is.
+    place: Arc<dyn Backend>,
+    /// The same, when it is elsewhere.
+    inside: Option<Arc<dyn Backend>>,
+    /// Who works in a pane just now, in this process.
+    turns: parking_lot::Mutex<HashMap<u32, Arc<Mutex<Turn>>>>,
+    /// Panes by name, as they were found last.
+    known: parking_lot::Mutex<HashMap<String, u32>>,
+    unfinished: input::Unfinished,
+    /// The server is one of this machine.
+    is_here: bool,
+}
+
+/// What this process knows of a pane that it works in.
+struct Turn {
+    /// How many commands its shell has not taken up.
+    attempts: u32,
+    /// It is known where the cursor stands at the prompt behind the last command.
+    is_settled: Arc<AtomicBool>,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self { attempts: 0, is_settled: Arc::new(true.into()) }
+    }
+}
+
+/// What is said of a pane that was known and is not there any more.
+const GONE: &str = "the pane is gone";
+
+impl Tmux {
+    /// Prepares the managed tmux of a backend; nothing is started yet. `session` takes the place of the workspace's own; the workspace of
+    /// another machine is the directory where commands begin there. When tmux `is_demanded`, a backend without it is a failure; else
+    /// commands run as plain processes there.
+    ///
+    /// # Errors
+    ///
+    /// When the session's name cannot be one.
+    pub fn new(
+        backend: Arc<dyn Backend>,
+        workspace: Option<Workspace>,
+        config: &Config,
+        session: Option<&str>,
+        is_demanded: bool,
+    ) -> Result<Self, Failure> {
+        Self::owned(names::owner(&config.agent.name), backend, workspace, config, session, is_demanded)
+    }
+
+    /// The same with panes that lead to another place, where no tmux is needed. They are sessions of their own for each such place and each
+    /// workspace here, and end with the connection.
+    ///
+    /// # Errors
+    ///
+    /// When the session's name cannot be one.
+    pub fn leading_to(
+        backend: Arc<dyn Backend>,
+        inside: Arc<dyn Backend>,
+        workspace: Workspace,
+        config: &Config,
+        session: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let owner = names::owner(&format!("{}-{}", config.agent.name, inside.name()));
+        Ok(Self { inside: Some(inside), ..Self::owned(owner, backend, Some(workspace), config, session, true)? })
+    }
+
+    fn owned(
+        owner: String,
+        backend: Arc<dyn Backend>,
+        workspace: Option<Workspace>,
+        config: &Config,
+        session: Option<&str>,
+        is_demanded: bool,
+    ) -> Result<Self, Failure> {
+        let tmux = &config.tmux;
+        Ok(Self {
+            backend,
+            inside: None,
+            is_demanded,
+            has_told: AtomicBool::new(false),
+            asked: names::asked(&owner, session)?,
+            owner,
+            workspace,
+            home: OnceCell::new(),
+            max_sessions: tmux.max_sessions,
+            max_panes: tmux.max_panes,
+            remedies: config.remedies(),
+            shell: tmux.default_shell.clone(),
+            sessions: Mutex::default(),
+        })
+    }
+
+    async fn home(&self) -> Result<&Home, Failure> {
+        let find = async || {
+            let workspace = match &self.workspace {
+                Some(workspace) => workspace.clone(),
+                None => Workspace::at(self.backend.facts().await?.directory.clone()),
+            };
+            let session = self.asked.clone().unwrap_or_else(|| names::default_session(&self.owner, &workspace));
+            Ok(Home { session, root: workspace.root })
+        };
+        self.home.get_or_try_init(find).await
+    }
+
+    /// The full name of a session of this workspace; none means the default one.
+    ///
+    /// # Errors
+    ///
+    /// When it can be no name, or the backend cannot be reached.
+    pub async fn session_name(&self, name: Option<&str>) -> Result<String, Failure> {
+        names::session(&self.home().await?.session, name)
+    }
+
+    /// The backend has tmux.
+    ///
+    /// # Errors
+    ///
+    /// When the backend cannot be reached.
+    pub async fn is_there(&self) -> Result<bool, Failure> {
+        Ok(self.backend.facts().await?.tmux == TmuxThere::Yes)
+    }
+
+    /// What is to be said of a session that is not attached to yet; that takes a trip to the backend.
+    pub(crate) async fn attaching(&self, session: Option<&str>) -> Option<String> {
+        let name = self.session_name(session).await.ok()?;
+        let is_open = self.sessions.lock().await.get(&name).is_some_and(|session| session.client.is_open());
+        (!is_open).then(|| format!("attaching to the tmux session `{name}` on {}", self.backend.name()))
+    }
+
+    /// Where its server is, for people.
+    pub(crate) fn place(&self) -> &str {
+        self.backend.name()
+    }
+
+    /// What is to be said, once, when there is no tmux.
+    pub(crate) async fn absence(&self) -> Result<Option<String>, Failure> {
+        let is_told = self.has_told.swap(true, Ordering::Relaxed);
+        if is_told {
+            return Ok(None);
+        }
+        let why = self.unusable().await?.message;
+        Ok(Some(format!("{why}, so commands run as plain processes there")))
+    }
+
+    /// Why commands cannot run in panes.
+    async fn unusable(&self) -> Result<Failure, Failure> {
+        let name = self.backend.name();
+        Ok(match self.backend.facts().await?.tmux {
+            TmuxThere::Yes | TmuxThere::No => server::no_tmux(name),
+            TmuxThere::NoRoom => server::no_room(name),
+        })
+    }
+
+    /// The directory where relative paths of file tools begin, if a pane is in another one.
+    pub(crate) async fn other_than(&self, directory: &str) -> Option<PathBuf> {
+        let facts = self.inside.as_ref().unwrap_or(&self.backend).facts().await.ok()?;
+        (!directory.is_empty() && facts.directory != Path::new(directory)).then(|| facts.directory.clone())
+    }
+
+    async fn is_default(&self, session: &str) -> Result<bool, Failure> {
+        Ok(self.home().await?.session == session)
+    }
+}
+
+/// The name of the default session that an agent of this name has in a workspace.
+#[must_use]
+pub fn default_session(agent: &str, workspace: &Workspace) -> String {
+    names::default_session(&names::owner(agent), workspace)
+}
+
+impl Session {
+    /// What a model may know a pane by: its number, and the server for which that counts.
+    fn pane_id(&self, pane: u32) -> String {
+        format!("%{pane}@{}", self.generation)
+    }
+
+    /// The turn of a pane; calls of this host take it one after the other.
+    fn turn(&self, pane: u32) -> Arc<Mutex<Turn>> {
+        self.turns.lock().entry(pane).or_default().clone()
+    }
+}

@@ -1,0 +1,22 @@
+//! The terminals of the managed panes: what is asked on one of them could be answered by whatever types into panes.
+
+use super::server::{SOCKET, run_to_end};
+use crate::backend::Backend;
+use crate::backend::terminals::{Sitting, Terminal};
+use crate::envelope::Failure;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Whether this program, or whatever started it, has the terminal of a managed pane. `local` is this machine.
+pub async fn we_are_in_a_pane(local: &dyn Backend) -> Result<bool, Failure> {
+    let socket = local.facts().await?.own.join("tmux").join(SOCKET);
+    if !socket.exists() {
+        return Ok(false);
+    }
+    let list = ["list-panes", "-a", "-F", "#{pane_tty}"].map(OsString::from);
+    let argv = ["tmux".into(), "-S".into(), socket.into_os_string()].into_iter().chain(list).collect();
+    // An error says that the server has ended, with all panes.
+    let (_, terminals, _) = run_to_end(local, argv).await?;
+    let sitting = Sitting::now();
+    Ok(terminals.lines().filter_map(|path| Terminal::at(Path::new(path))).any(|terminal| sitting.we_are_at(terminal)))
+}

@@ -1,0 +1,226 @@
+//! Asking the person behind the client: in the older eras while the request runs, in the newer one by letting the call wait for a
+//! second request.
+//!
+//! A call hands its question to whoever serves the request, and waits. In the newer era the waiting call is held here, under a random
+//! word that is sealed into the `requestState`: it opens once, for the same caller, tool and arguments, and not for long. Nothing that
+//! is asked for again runs again.
+
+use super::LAST_WORD;
+use super::call::Running;
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use rmcp::model::{
+    ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
+    InputRequiredResult, InputResponses, RequestStateCodec, SealOptions, ServerRequest,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, ServiceError};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver, Mark};
+use toolcrib::text::columns;
+use toolcrib::text::id::random_id;
+
+/// Calls that wait for a person at one time.
+const MAX_WAITING: usize = 100;
+/// The name of the question, under which its answer comes.
+const QUESTION: &str = "approval";
+/// The field of the form, and its values.
+const FIELD: &str = "decision";
+const ONCE: &str = "allow once";
+const SESSION: &str = "allow for this session";
+const DENY: &str = "deny";
+/// Columns of a row, so that no client has to scroll to its end.
+const ROW_COLUMNS: usize = 76;
+
+/// Whether the client can show a form.
+pub(super) fn can_be_asked(context: &RequestContext<RoleServer>) -> bool {
+    let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
+    // Clients that name no mode mean forms (2025-06-18).
+    elicitation.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none())
+}
+
+/// A client that has no forms.
+pub(super) struct CannotBeAsked;
+
+#[async_trait]
+impl Approver for CannotBeAsked {
+    async fn ask(&self, request: &ApprovalRequest) -> Answer {
+        Answer::Nobody {
+            reason: "the action needs an approval, and this client cannot ask for one (it has no elicitation)".into(),
+            hint: format!(
+                "use a client with elicitation; as far as the policy lets you, start `toolcrib --yes serve`, or set `{}` under [tools]",
+                request.kind.setting()
+            ),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "nobody"
+    }
+
+    fn is_read(&self) -> bool {
+        false
+    }
+}
+
+/// A client that can be asked by whoever serves its request.
+pub(super) struct Deferred {
+    pub(super) asking: mpsc::Sender<Asked>,
+    /// It answers each question in a request of its own, so that none has to wait for another.
+    pub(super) is_stateless: bool,
+}
+
+/// A question of a call that waits for its answer.
+pub(super) struct Asked {
+    pub(super) request: ApprovalRequest,
+    pub(super) answer: oneshot::Sender<Answer>,
+}
+
+#[async_trait]
+impl Approver for Deferred {
+    async fn ask(&self, request: &ApprovalRequest) -> Answer {
+        let (answer, answered) = oneshot::channel();
+        let asked = Asked { request: request.clone(), answer };
+        // Whoever would answer has gone if either fails.
+        let _ = self.asking.send(asked).await;
+        answered.await.unwrap_or_else(|_| Answer::Nobody {
+            reason: "the client has not come back with an answer".into(),
+            hint: "send the call again".into(),
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        "the person at the client"
+    }
+
+    fn asks_one_at_a_time(&self) -> bool {
+        !self.is_stateless
+    }
+}
+
+impl Asked {
+    /// Asks a client of the older eras, from within its request: over HTTP the question then goes where the request's answer goes. The
+    /// client is told when it is withdrawn; over HTTP on the stream that it has opened by GET, if any.
+    pub(super) async fn elicit(self, peer: &Peer<RoleServer>) {
+        let Self { request, mut answer } = self;
+        let question = ServerRequest::ElicitRequest(ElicitRequest::new(form(&request)));
+        let sent = peer.send_cancellable_request(question, PeerRequestOptions::no_options()).await;
+        let answered = match sent {
+            Ok(mut question) => tokio::select! {
+                answered = &mut question.rx => answered.unwrap_or(Err(ServiceError::TransportClosed)),
+                () = answer.closed() => {
+                    let told = question.cancel(Some("the question is no longer open".into()));
+                    let _ = timeout(LAST_WORD, told).await;
+                    return;
+                }
+            },
+            Err(error) => Err(error),
+        };
+        let says = match answered {
+            Ok(ClientResult::ElicitResult(result)) => answer_of(&result),
+            Ok(_) => Answer::No,
+            // A client that has left ends its calls, which is not for an answer to do.
+            Err(ServiceError::TransportClosed) => return answer.closed().await,
+            Err(error) => Answer::Nobody {
+                reason: format!("the client did not answer the question: {error}"),
+                hint: "try again, or run the action where you can be asked".into(),
+            },
+        };
+        let _ = answer.send(says);
+    }
+}
+
+/// Calls that wait for a second request.
+pub(super) struct Pending {
+    codec: RequestStateCodec,
+    lifetime: Duration,
+    waiting: Mutex<HashMap<String, Waiting>>,
+}
+
+/// A call that has asked.
+pub(super) struct Waiting {
+    pub(super) running: Running,
+    pub(super) answer: oneshot::Sender<Answer>,
+}
+
+impl Pending {
+    /// `lifetime` is how long a person may take.
+    pub(super) fn new(lifetime: Duration) -> Self {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).expect("the system has random numbers");
+        let codec = RequestStateCodec::try_new(key).expect("the key is as long as it has to be");
+        Self { codec, lifetime, waiting: Mutex::default() }
+    }
+
+    /// Lets a call wait for the answer; `binding` says whose it is and what it does. Gives the call back when too many wait.
+    pub(super) fn park(&self, running: Running, asked: Asked, binding: &[u8]) -> Result<InputRequiredResult, Waiting> {
+        let Asked { request, answer } = asked;
+        let word = random_id();
+        let mut waiting = self.waiting.lock();
+        // Those whose time is up have come to their end by themselves.
+        waiting.retain(|_, waiting| !waiting.running.has_ended());
+        if waiting.len() >= MAX_WAITING {
+            return Err(Waiting { running, answer });
+        }
+        waiting.insert(word.clone(), Waiting { running, answer });
+        let options = SealOptions::new().associated_data(binding).ttl(self.lifetime);
+        let state = self.codec.seal_with(word.as_bytes(), &options);
+        let question = InputRequest::Elicitation(ElicitRequest::new(form(&request)));
+        Ok(InputRequiredResult::new(Some([(QUESTION.to_owned(), question)].into()), Some(state)))
+    }
+
+    /// Takes the call that the state was made for, once.
+    pub(super) fn take(&self, state: &str, binding: &[u8]) -> Option<Waiting> {
+        let word = self.codec.open_with(state, binding).ok()?;
+        let word = String::from_utf8(word).ok()?;
+        self.waiting.lock().remove(&word)
+    }
+}
+
+/// The person's answer among those that came with a request; without one, no.
+pub(super) fn answer_among(responses: Option<&InputResponses>) -> Answer {
+    let result = responses.and_then(|responses| responses.get(QUESTION)).cloned();
+    let result = result.and_then(|result| serde_json::from_value::<ElicitResult>(result).ok());
+    result.map_or(Answer::No, |result| answer_of(&result))
+}
+
+/// Only a plain yes is one.
+fn answer_of(result: &ElicitResult) -> Answer {
+    let decision = result.content.as_ref().and_then(|content| content.get(FIELD)).and_then(Value::as_str);
+    match (&result.action, decision) {
+        (ElicitationAction::Accept, Some(ONCE)) => Answer::Yes,
+        (ElicitationAction::Accept, Some(SESSION)) => Answer::YesForSession,
+        _ => Answer::No,
+    }
+}
+
+/// The whole action, and what can be answered.
+fn form(request: &ApprovalRequest) -> ElicitRequestParams {
+    let schema = json!({
+        "type": "object",
+        "properties": { FIELD: {
+            "type": "string",
+            "title": "Decision",
+            "description": format!("`{SESSION}` covers all that this plugin does in this way until the session ends"),
+            "enum": [ONCE, SESSION, DENY],
+        } },
+        "required": [FIELD],
+    });
+    let requested_schema: ElicitationSchema =
+        serde_json::from_value(schema).expect("the form is one of the protocol's");
+    ElicitRequestParams::FormElicitationParams { meta: None, message: question(request), requested_schema }
+}
+
+/// Headline, what comes from outside in quoted rows, and the headline again: a form that is scrolled shows it at either end.
+fn question(request: &ApprovalRequest) -> String {
+    let plain = |_: Mark, text: &str| text.to_owned();
+    let quoted = request.foreign().fold(String::new(), |quoted, part| {
+        let rows = part.text.lines().flat_map(|line| columns::rows(line, ROW_COLUMNS));
+        let rows = rows.map(|row| format!("{} {}\n", if row.start == 0 { ">" } else { ">…" }, row.text));
+        quoted + &format!("{}:\n", part.label) + &rows.collect::<String>()
+    });
+    format!("{}\n\n{quoted}\n{}", request.headline(plain), request.summary(plain))
+}

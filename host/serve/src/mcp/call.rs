@@ -1,0 +1,230 @@
+//! `tools/call`: a request to the host, with the client as the one who watches, approves and cancels.
+
+use super::Inner;
+use super::approval::{Asked, CannotBeAsked, Deferred, Waiting, answer_among, can_be_asked};
+use super::progress::{Progress, Sending};
+use super::sessions::{is_stateless, principal};
+use futures_util::future::{BoxFuture, Fuse, FusedFuture};
+use futures_util::{FutureExt, TryFutureExt};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toolcrib::call::session::Session;
+use toolcrib::call::{Arguments, CallContext, Request};
+use toolcrib::envelope::{Envelope, Failure, Kind};
+use toolcrib::formats::{Format, ToolCall};
+use toolcrib::policy::approval::{Answer, Approver};
+
+/// A call, which whoever serves its request drives. It winds down by itself when nobody waits for it any more.
+pub(super) struct Running {
+    call: Fuse<BoxFuture<'static, Envelope>>,
+    /// Knows whether a call that goes on by itself has ended.
+    task: Option<AbortHandle>,
+    calls: TaskTracker,
+    questions: mpsc::Receiver<Asked>,
+    progress: Arc<Progress>,
+    session: Arc<Session>,
+    cancel: CancellationToken,
+}
+
+impl Running {
+    pub(super) fn has_ended(&self) -> bool {
+        self.task.as_ref().is_some_and(AbortHandle::is_finished)
+    }
+
+    /// Lets the call go on while no request waits for it.
+    fn go_on(&mut self) {
+        let task = self.calls.spawn(std::mem::replace(&mut self.call, Fuse::terminated()));
+        self.task = Some(task.abort_handle());
+        self.call = task.unwrap_or_else(|_| fault()).boxed().fuse();
+    }
+
+    /// Waits for the outcome, or for a question that only another request can answer. Ends the call when the client does not want it
+    /// any more.
+    async fn turn(&mut self, context: &RequestContext<RoleServer>) -> Turn {
+        loop {
+            let asked = tokio::select! {
+                envelope = &mut self.call => return Turn::Ended(envelope),
+                Some(asked) = self.questions.recv() => asked,
+                () = context.ct.cancelled() => {
+                    self.cancel.cancel();
+                    return Turn::Ended((&mut self.call).await);
+                }
+            };
+            if is_stateless(context) {
+                return Turn::Asked(asked);
+            }
+            let mut asking = Box::pin(asked.elicit(&context.peer));
+            let ended = tokio::select! {
+                () = &mut asking => continue,
+                envelope = &mut self.call => envelope,
+                () = context.ct.cancelled() => {
+                    self.cancel.cancel();
+                    (&mut self.call).await
+                }
+            };
+            // The call has withdrawn its question.
+            asking.await;
+            return Turn::Ended(ended);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+        if self.task.is_none() && !self.call.is_terminated() {
+            self.go_on();
+        }
+    }
+}
+
+fn fault() -> Envelope {
+    Envelope::new(Err(Failure::new(Kind::Internal, "the call met a fault of the host")))
+}
+
+/// What a request comes to.
+enum Turn {
+    Ended(Envelope),
+    Asked(Asked),
+}
+
+impl Inner {
+    pub(super) async fn call(
+        &self,
+        params: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let tools = self.catalog.current();
+        if let Err(unknown) = tools.plugin_of(&params.name) {
+            return Err(ErrorData::invalid_params(unknown.message, unknown.hint.map(|hint| json!({ "hint": hint }))));
+        }
+        let principal = principal(&context).unwrap_or_else(|| self.context.principal.clone());
+        let binding = || binding(&principal, &params);
+        let running = match &params.request_state {
+            Some(state) => {
+                let Some(Waiting { running, answer }) = self.pending.take(state, &binding()) else {
+                    return Err(ErrorData::invalid_params(
+                        "the requestState is not one that waits for this call: it was used, is too old, or was made for another",
+                        Some(json!({ "hint": "send the call again without it" })),
+                    ));
+                };
+                // Whoever asked has given up waiting if this fails, and says so.
+                let _ = answer.send(answer_among(params.input_responses.as_ref()));
+                running
+            }
+            None => self.begin(principal.clone(), request(&params), &context),
+        };
+        self.follow(running, binding, &context).await
+    }
+
+    fn begin(&self, principal: String, request: Request, context: &RequestContext<RoleServer>) -> Running {
+        let session = self.sessions.of(context);
+        let (asking, questions) = mpsc::channel(1);
+        let approver: Arc<dyn Approver> = if self.approves_in_advance {
+            self.context.approver.clone()
+        } else if !can_be_asked(context) {
+            Arc::new(CannotBeAsked)
+        } else {
+            Arc::new(Deferred { asking, is_stateless: is_stateless(context) })
+        };
+        let progress = Arc::new(Progress::default());
+        let cancel = self.context.cancel.child_token();
+        let call = CallContext {
+            principal,
+            session: session.clone(),
+            tools: self.catalog.current(),
+            events: progress.clone(),
+            approver,
+            cancel: cancel.clone(),
+            ..self.context.clone()
+        };
+        let (host, ends) = (self.host.clone(), self.calls.token());
+        let call = async move {
+            let _ends = ends;
+            host.call(request, &call).await
+        };
+        // The request has an answer whatever happens here.
+        let call = AssertUnwindSafe(call).catch_unwind().unwrap_or_else(|_| fault());
+        let calls = self.calls.clone();
+        Running { call: call.boxed().fuse(), task: None, calls, questions, progress, session, cancel }
+    }
+
+    /// Serves a call until its outcome, or until it has to wait for another request.
+    async fn follow(
+        &self,
+        mut running: Running,
+        binding: impl Fn() -> Vec<u8>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let token = context.meta.get_progress_token();
+        let sending: Option<Sending> = token.map(|token| running.progress.send_to(context.peer.clone(), token));
+        let result = loop {
+            let asked = match running.turn(context).await {
+                Turn::Ended(envelope) => break finished(envelope, &running.session),
+                Turn::Asked(asked) => asked,
+            };
+            running.go_on();
+            match self.pending.park(running, asked, &binding()) {
+                Ok(input_required) => break Ok(input_required.into()),
+                Err(Waiting { running: again, answer }) => {
+                    running = again;
+                    let _ = answer.send(Answer::Nobody {
+                        reason: "too many calls wait for a person".into(),
+                        hint: "answer some of them first".into(),
+                    });
+                }
+            }
+        };
+        // What is sent of a request comes before its result.
+        if let Some(sending) = sending {
+            sending.stop().await;
+        }
+        result
+    }
+}
+
+fn request(params: &CallToolRequestParams) -> Request {
+    let arguments = Value::Object(params.arguments.clone().unwrap_or_default());
+    Request { tool: params.name.to_string(), arguments: Arguments::Json(arguments) }
+}
+
+/// What a `requestState` is good for: this caller, tool and arguments.
+fn binding(principal: &str, params: &CallToolRequestParams) -> Vec<u8> {
+    let mut arguments = Value::Object(params.arguments.clone().unwrap_or_default());
+    arguments.sort_all_objects();
+    Sha256::digest(json!([principal, params.name, arguments]).to_string()).to_vec()
+}
+
+/// The envelope as the protocol has it, with the output that was kept as links.
+fn finished(envelope: Envelope, session: &Session) -> Result<CallToolResponse, ErrorData> {
+    let call = ToolCall { id: None, request: Request { tool: String::new(), arguments: Arguments::Json(Value::Null) } };
+    let Value::Object(mut answer) = Format::Mcp.answer(&call, &envelope) else {
+        return Err(ErrorData::internal_error("a result is not one of MCP", None));
+    };
+    let content = answer.get_mut("content").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
+    let content = content.into_iter().chain(super::resources::links(&envelope.kept, session));
+    let content = content.map(block).collect::<Result<_, _>>();
+    let content =
+        content.map_err(|error| ErrorData::internal_error(format!("content is none of MCP: {error}"), None))?;
+    let mut result = CallToolResult::success(content);
+    result.structured_content = answer.shift_remove("structuredContent");
+    result.is_error = answer.get("isError").and_then(Value::as_bool);
+    Ok(result.into())
+}
+
+/// A part of the content; the text, which every result has, without a detour.
+fn block(mut content: Value) -> serde_json::Result<ContentBlock> {
+    match content.get_mut("text").map(Value::take) {
+        Some(Value::String(text)) => Ok(ContentBlock::text(text)),
+        _ => serde_json::from_value(content),
+    }
+}

@@ -1,0 +1,113 @@
+//! The tools in force: read anew when a plugin's file comes, changes or goes. Calls in flight keep what they began with.
+
+use super::notices::Notices;
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use toolcrib::disk::OwnDir;
+use toolcrib::tools::registry::Registry;
+use toolcrib::tools::source::PluginSource;
+
+/// How long the directories have to be quiet: a file that is being copied changes many times.
+const QUIET: Duration = Duration::from_millis(200);
+/// How long they may go on changing before they are read all the same.
+const UNQUIET: Duration = Duration::from_secs(2);
+
+/// The registry in force, and word of its changes.
+pub struct Catalog {
+    current: watch::Receiver<Arc<Registry>>,
+    notices: Arc<Notices>,
+}
+
+impl Catalog {
+    /// Watches the source from which `registry` was read. Where that cannot be done, the tools stay as they are. What is refused,
+    /// or not watched, is told.
+    pub fn watching(registry: Arc<Registry>, source: PluginSource, notices: Notices) -> Self {
+        let notices = Arc::new(notices);
+        notices.tell(refused(&registry));
+        let (sender, current) = watch::channel(registry);
+        let (touched, touches) = mpsc::channel(1);
+        let watcher = match notify::recommended_watcher(move |event: notify::Result<Event>| {
+            // Reading is what we do ourselves.
+            if event.is_ok_and(|event| !event.kind.is_access()) {
+                let _ = touched.try_send(());
+            }
+        }) {
+            Ok(watcher) => watcher,
+            Err(error) => {
+                notices.tell([unwatched(&error)]);
+                return Self { current, notices };
+            }
+        };
+        let mut watched = Watched { watcher, source };
+        notices.tell(watched.watch());
+        tokio::spawn(follow(sender, touches, watched, notices.clone()));
+        Self { current, notices }
+    }
+
+    /// What whoever started the server is told.
+    pub(super) fn notices(&self) -> &Notices {
+        &self.notices
+    }
+
+    /// The registry in force.
+    pub(crate) fn current(&self) -> Arc<Registry> {
+        self.current.borrow().clone()
+    }
+
+    /// Tells of changes from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<Arc<Registry>> {
+        let mut changes = self.current.clone();
+        changes.mark_unchanged();
+        changes
+    }
+}
+
+/// The directories of plugins, and who notices what happens in them.
+struct Watched {
+    watcher: RecommendedWatcher,
+    source: PluginSource,
+}
+
+impl Watched {
+    /// Watches each directory, the one as well that has just been removed or made anew; so that the first plugin is noticed, it is made.
+    fn watch(&mut self) -> Vec<String> {
+        let mut failed = Vec::new();
+        for directory in self.source.directories() {
+            let _ = OwnDir::open(directory);
+            failed.extend(self.watcher.watch(directory, RecursiveMode::NonRecursive).err());
+        }
+        failed.iter().map(unwatched).collect()
+    }
+}
+
+async fn follow(
+    current: watch::Sender<Arc<Registry>>,
+    mut touches: mpsc::Receiver<()>,
+    mut watched: Watched,
+    notices: Arc<Notices>,
+) {
+    // Nobody may ask any more.
+    while let Some(Some(())) = tokio::select! { touch = touches.recv() => Some(touch), () = current.closed() => None } {
+        let quiet = async { while let Ok(Some(())) = timeout(QUIET, touches.recv()).await {} };
+        let _ = timeout(UNQUIET, quiet).await;
+        notices.tell(watched.watch());
+        let before = current.borrow().clone();
+        let source = watched.source.clone();
+        let read = tokio::task::spawn_blocking(move || source.reload(&before)).await;
+        if let Ok(Some(registry)) = read {
+            notices.tell(refused(&registry));
+            current.send_replace(Arc::new(registry));
+        }
+    }
+}
+
+fn refused(registry: &Registry) -> impl Iterator<Item = String> {
+    registry.refused().iter().map(ToString::to_string)
+}
+
+fn unwatched(error: &notify::Error) -> String {
+    format!("plugins that come or change are not noticed: {error}")
+}

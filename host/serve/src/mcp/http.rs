@@ -1,0 +1,397 @@
+//! MCP over HTTP: who may speak to this server, and for how long.
+//!
+//! A request passes Host, Origin, path, token, body and headers; then it is rmcp's, and what it asks for is the handler's. Pages of an
+//! allowed origin get answers that their browser lets them read.
+
+mod cors;
+mod message;
+mod names;
+mod resumable;
+
+use super::hang_up::is_hung_up;
+use super::sessions::Principal;
+use super::token::Token;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
+use hyper::body::{Body, Incoming};
+use hyper::header::{
+    ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, WWW_AUTHENTICATE,
+};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use message::{Fault, Message};
+use names::Name;
+pub use names::{host, origin};
+use resumable::{Resumable, noticing};
+use rmcp::ServerHandler;
+use rmcp::model::ProtocolVersion;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rustix::process::{Resource, getrlimit};
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Where MCP is spoken.
+pub const PATH: &str = "/mcp";
+/// Where a supervisor sees that this server lives.
+const HEALTH: &str = "/healthz";
+/// Who calls over HTTP: there is one token, so there is one caller.
+const PRINCIPAL: &str = "mcp:http";
+
+/// Connections at a time; more wait. HTTP/1.1 has one request at a time on each, so this bounds those as well.
+const CONNECTIONS: usize = 1024;
+/// Sessions of the older protocol versions at a time.
+const SESSIONS: usize = 1000;
+/// How long such a session may be silent. A call that takes long is silent, too.
+const SESSION_TIME: Duration = Duration::from_secs(3600);
+/// How long a connection may take to send its next headers, also when it has had answers before.
+const HEADER_TIME: Duration = Duration::from_secs(10);
+/// How long the body of a request may take.
+const BODY_TIME: Duration = Duration::from_secs(60);
+/// How large it may be.
+const BODY_BYTES: usize = 4 << 20;
+/// How large the first one of a session may be, which is kept with it.
+const INITIALIZE_BYTES: usize = 64 << 10;
+/// How long a client may take nothing of an answer.
+const WRITE_TIME: Duration = Duration::from_secs(30);
+/// How often it is looked whether the client of a request is still there.
+const LOOK: Duration = Duration::from_secs(1);
+/// How large its headers may be.
+const HEADER_BYTES: usize = 32 << 10;
+/// What a connection reads at a time.
+const BUFFER_BYTES: usize = 64 << 10;
+/// How long requests in flight have when the server stops.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long to wait when the system has no room for another connection.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Where requests are taken, and whose.
+pub struct Options {
+    /// Address and port; port 0 is any that is free.
+    pub listen: SocketAddr,
+    /// What every request has to bear; nothing when absent.
+    pub token: Option<Token>,
+    /// Names of this server besides those of loopback and the address: `name` or `name:port`, see [`host`].
+    pub hosts: Vec<String>,
+    /// Origins of the web pages that may call, as browsers write them, see [`origin`].
+    pub origins: Vec<String>,
+}
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// Serves until `stop`, then gives requests in flight two seconds. `bound` is told where it listens.
+///
+/// # Errors
+/// When the address cannot be had, or a name among the options is none.
+pub async fn serve<H>(
+    options: Options,
+    handler: H,
+    stop: CancellationToken,
+    bound: impl FnOnce(SocketAddr),
+) -> io::Result<()>
+where
+    H: ServerHandler + Clone,
+{
+    let listener = TcpListener::bind(options.listen).await?;
+    let address = listener.local_addr()?;
+    let gate = Arc::new(Gate::new(options, address, handler, stop.clone())?);
+    bound(address);
+    let (connections, room) = (TaskTracker::new(), Arc::new(Semaphore::new(room())));
+    while let Some((stream, permit)) = stop.run_until_cancelled(next(&listener, &room)).await {
+        let gate = gate.clone();
+        connections.spawn(async move {
+            gate.attend(stream).await;
+            drop(permit);
+        });
+    }
+    drop(listener);
+    connections.close();
+    let _ = timeout(GRACE, connections.wait()).await;
+    gate.end.cancel();
+    connections.wait().await;
+    Ok(())
+}
+
+/// Connections that may be open: each has two files, and half of those that this process may have are for calls.
+fn room() -> usize {
+    let files = getrlimit(Resource::Nofile).current.and_then(|files| usize::try_from(files).ok());
+    CONNECTIONS.min(files.unwrap_or(usize::MAX) / 4).max(1)
+}
+
+async fn next(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
+    let permit = room.clone().acquire_owned().await.expect("the room is never closed");
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return (stream, permit),
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+}
+
+/// What stands between the connections and the handler.
+struct Gate<H> {
+    token: Option<Token>,
+    hosts: Vec<Name>,
+    origins: Vec<String>,
+    mcp: StreamableHttpService<H, Resumable>,
+    /// The same for streams of news, which have no end of their own to wait for: they end as soon as the server stops.
+    news: StreamableHttpService<H, Resumable>,
+    sessions: Arc<Resumable>,
+    /// No more requests.
+    stop: CancellationToken,
+    /// No more answers.
+    end: CancellationToken,
+}
+
+impl<H: ServerHandler + Clone> Gate<H> {
+    fn new(options: Options, address: SocketAddr, handler: H, stop: CancellationToken) -> io::Result<Self> {
+        let unusable = |fault: String| io::Error::new(io::ErrorKind::InvalidInput, fault);
+        let own = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into_iter();
+        // A browser takes 0.0.0.0 for this machine, whatever page asks for it.
+        let own = own.chain((!address.ip().is_unspecified()).then(|| names::address(address.ip())));
+        let hosts: Vec<String> = own.chain(options.hosts).collect();
+        let hosts: Vec<String> = hosts.iter().map(|text| host(text).map_err(unusable)).collect::<io::Result<_>>()?;
+        let origins = options.origins.iter().map(|text| origin(text).map_err(unusable));
+        let origins = origins.collect::<io::Result<Vec<_>>>()?;
+        let names = hosts.iter().filter_map(|text| Name::parse(text)).collect();
+        let end = CancellationToken::new();
+        // Host and Origin are checked here, for every path; there once more, so that neither stands alone.
+        let config = StreamableHttpServerConfig::default()
+            .with_allowed_hosts(hosts)
+            .with_allowed_origins(origins.clone())
+            .enforce_origin_validation()
+            .with_json_response(true)
+            .with_max_request_body_bytes(BODY_BYTES)
+            .with_cancellation_token(end.clone());
+        let sessions = Arc::new(Resumable::new(SESSION_TIME));
+        let mcp = StreamableHttpService::new(move || Ok(handler.clone()), sessions.clone(), config);
+        let mut news = mcp.clone();
+        news.config.cancellation_token = stop.clone();
+        Ok(Self { token: options.token, hosts: names, origins, mcp, news, sessions, stop, end })
+    }
+
+    /// Answers the requests of one connection, until it ends or has to. One that goes away or speaks no HTTP is its own affair.
+    async fn attend(&self, stream: TcpStream) {
+        let _ = stream.set_nodelay(true);
+        // What follows a request keeps hyper from noticing that its client has gone.
+        let Ok(socket) = stream.as_fd().try_clone_to_owned() else { return };
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(WRITE_TIME));
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME);
+        http.max_header_size(HEADER_BYTES).max_buf_size(BUFFER_BYTES);
+        let answer = service_fn(async |request| {
+            tokio::select! {
+                answer = self.answer(request) => Ok(answer),
+                () = hung_up(&socket) => Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
+            }
+        });
+        let mut connection = pin!(http.serve_connection(TokioIo::new(Box::pin(stream)), answer));
+        tokio::select! {
+            _ = &mut connection => return,
+            () = self.stop.cancelled() => connection.as_mut().graceful_shutdown(),
+        }
+        let _ = self.end.run_until_cancelled(connection).await;
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Answer {
+        self.pass(request).await.unwrap_or_else(Refusal::into_answer)
+    }
+
+    async fn pass(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
+        self.check_host(&request)?;
+        let Some(origin) = self.check_origin(request.headers())? else { return self.enter(request).await };
+        // Refusals as well: the page has to read why.
+        let mut answer = self.enter(request).await.unwrap_or_else(Refusal::into_answer);
+        cors::open_to(origin, &mut answer);
+        Ok(answer)
+    }
+
+    async fn enter(&self, mut request: Request<Incoming>) -> Result<Answer, Refusal> {
+        match (request.uri().path(), request.method()) {
+            // Browsers ask without the token.
+            (PATH, method) => {
+                if let Some(answer) = cors::preflight(method, request.headers()) {
+                    return Ok(answer);
+                }
+            }
+            (HEALTH, &Method::GET | &Method::HEAD) => return Ok(text(StatusCode::OK, "ok")),
+            (HEALTH, _) => return Err(Refusal::Method("GET, HEAD")),
+            _ => return Err(Refusal::Path),
+        }
+        self.check_token(request.headers())?;
+        // It has served its purpose, and what it opens is not for those who look at headers later.
+        request.headers_mut().remove(AUTHORIZATION);
+        request.extensions_mut().insert(Principal(PRINCIPAL.into()));
+        if request.method() == Method::POST { self.post(request).await } else { self.other(request).await }
+    }
+
+    async fn post(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
+        let (parts, body) = request.into_parts();
+        let body = read(body).await?;
+        let message = Message::read(&body)?;
+        message.check(&parts.headers)?;
+        let method = message.method();
+        if method == Some("initialize") {
+            // A session keeps it.
+            if body.len() > INITIALIZE_BYTES {
+                return Err(Refusal::Long);
+            }
+            if self.sessions.open().await >= SESSIONS {
+                return Err(Refusal::Busy);
+            }
+        }
+        let mcp = if method == Some("subscriptions/listen") { &self.news } else { &self.mcp };
+        Ok(mcp.handle(Request::from_parts(parts, Full::new(body))).await)
+    }
+
+    /// Sessions of the older versions have streams by GET and end by DELETE; the newer ones have no sessions.
+    async fn other(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
+        let mut versions = request.headers().get_all(message::VERSION).iter();
+        if versions.any(|version| version.as_bytes() >= ProtocolVersion::NO_INITIALIZE.as_str().as_bytes()) {
+            return Err(Refusal::Method("POST"));
+        }
+        let mcp = if request.method() == Method::GET { &self.news } else { &self.mcp };
+        match noticing(mcp.handle(request)).await {
+            (_, true) => Err(Refusal::Ended),
+            (answer, false) => Ok(answer),
+        }
+    }
+
+    /// A name that somebody else has bound to this address is how web pages reach servers of a private machine.
+    fn check_host(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
+        let host = single(request.headers(), &HOST).and_then(|host| host.to_str().ok()).ok_or(Refusal::Host)?;
+        // A proxy's request names the server twice.
+        let names = [Some(host), request.uri().authority().map(|authority| authority.as_str())];
+        let is_own = |text: &str| Name::parse(text).is_some_and(|name| self.hosts.iter().any(|own| own.covers(&name)));
+        if names.into_iter().flatten().all(is_own) { Ok(()) } else { Err(Refusal::Host) }
+    }
+
+    /// The origin of the page that calls, where one does.
+    fn check_origin(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Refusal> {
+        if !headers.contains_key(ORIGIN) {
+            return Ok(None);
+        }
+        let origin = single(headers, &ORIGIN).ok_or(Refusal::Origin)?;
+        // Browsers write an origin in one way only.
+        if self.origins.iter().any(|known| known == origin) { Ok(Some(origin.clone())) } else { Err(Refusal::Origin) }
+    }
+
+    fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let Some(token) = &self.token else { return Ok(()) };
+        let borne = single(headers, &AUTHORIZATION).and_then(|value| value.to_str().ok()?.split_once(' '));
+        let borne = borne.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"));
+        if borne.is_some_and(|(_, borne)| token.is(borne)) { Ok(()) } else { Err(Refusal::Token) }
+    }
+}
+
+/// The value of a header that stands there once.
+fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
+}
+
+/// Returns when the client has gone.
+async fn hung_up(socket: &OwnedFd) {
+    loop {
+        sleep(LOOK).await;
+        if is_hung_up(socket) {
+            return;
+        }
+    }
+}
+
+async fn read(body: Incoming) -> Result<Bytes, Refusal> {
+    if body.size_hint().lower() > BODY_BYTES as u64 {
+        return Err(Refusal::Size);
+    }
+    let whole = timeout(BODY_TIME, Limited::new(body, BODY_BYTES).collect()).await.map_err(|_| Refusal::Time)?;
+    whole.map(|body| body.to_bytes()).map_err(|error| {
+        // A body that breaks off has nobody who reads this.
+        if error.is::<LengthLimitError>() { Refusal::Size } else { Refusal::Time }
+    })
+}
+
+/// Why a request is not taken.
+#[derive(Debug)]
+enum Refusal {
+    Host,
+    Origin,
+    Path,
+    /// With those that are taken.
+    Method(&'static str),
+    /// Nothing more comes on the stream that is asked for.
+    Ended,
+    Token,
+    Size,
+    Long,
+    Time,
+    Busy,
+    Message(Fault),
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self::Message(fault)
+    }
+}
+
+impl Refusal {
+    fn into_answer(self) -> Answer {
+        let with = |mut answer: Answer, name, value| {
+            answer.headers_mut().insert(name, HeaderValue::from_static(value));
+            answer
+        };
+        match self {
+            Self::Host => text(StatusCode::FORBIDDEN, "this Host is not allowed: `--allow-host` allows one"),
+            Self::Origin => text(StatusCode::FORBIDDEN, "this Origin is not allowed: `--allow-origin` allows one"),
+            Self::Path => text(StatusCode::NOT_FOUND, "nothing is here"),
+            Self::Method(taken) => with(text(StatusCode::METHOD_NOT_ALLOWED, "this method is not taken"), ALLOW, taken),
+            // What clients read as "no stream is here": they do not ask again.
+            Self::Ended => {
+                let told = "nothing more comes on the stream of this Last-Event-ID";
+                with(text(StatusCode::METHOD_NOT_ALLOWED, told), ALLOW, "POST, DELETE")
+            }
+            Self::Token => {
+                let answer = text(StatusCode::UNAUTHORIZED, "the token is missing or wrong");
+                with(answer, WWW_AUTHENTICATE, "Bearer")
+            }
+            Self::Size => {
+                text(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {} MiB", BODY_BYTES >> 20))
+            }
+            Self::Long => {
+                let told = format!("an `initialize` of more than {} KiB is not taken", INITIALIZE_BYTES >> 10);
+                text(StatusCode::PAYLOAD_TOO_LARGE, told)
+            }
+            Self::Time => {
+                text(StatusCode::REQUEST_TIMEOUT, format!("the body took longer than {} s", BODY_TIME.as_secs()))
+            }
+            Self::Busy => {
+                text(StatusCode::SERVICE_UNAVAILABLE, format!("as many sessions are open as may be ({SESSIONS})"))
+            }
+            Self::Message(fault) => {
+                let answer = text(StatusCode::BAD_REQUEST, fault.to_json().to_string());
+                with(answer, CONTENT_TYPE, "application/json")
+            }
+        }
+    }
+}
+
+fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()).boxed());
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer
+}

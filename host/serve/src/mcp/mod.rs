@@ -1,0 +1,201 @@
+//! The Model Context Protocol: `toolcrib serve`, a door like the others. It translates, the host decides.
+//!
+//! Messages, versions and transports are rmcp's. Of the two eras the newer one (2026-07-28) has no sessions and asks back by
+//! `input_required`; the older ones begin with `initialize` and are asked by `elicitation/create`.
+
+mod approval;
+mod call;
+mod catalog;
+mod hang_up;
+pub mod http;
+mod metered;
+mod notices;
+mod progress;
+mod resources;
+mod sessions;
+pub mod stdio;
+pub mod token;
+mod tools;
+
+use approval::Pending;
+pub use catalog::Catalog;
+pub use notices::Notices;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
+use rmcp::{ErrorData, ServerHandler};
+use sessions::Sessions;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+use toolcrib::Host;
+use toolcrib::call::CallContext;
+
+/// How often it is looked whether a client that is told of changes is still there.
+const LOOK: Duration = Duration::from_secs(10);
+/// What clients are told of the server as a whole.
+const INSTRUCTIONS: &str = "Tools of a sandboxed host: each acts only where the user's policy granted it, and actions that change something may be \
+    shown to a person first. An error says what to change. Output that was cut is offered as a resource.";
+
+/// How long a request waits until what it has told beside its answer is sent: of a client that has left, rmcp takes nothing more.
+const LAST_WORD: Duration = Duration::from_millis(100);
+/// Lists that are made at one time.
+const LISTS: usize = 8;
+
+/// The server's side of every conversation.
+#[derive(Clone)]
+pub struct Door(Arc<Inner>);
+
+struct Inner {
+    host: Arc<Host>,
+    /// What a call is made from: its own are the session, the events, the approver and the token that ends it.
+    context: CallContext,
+    catalog: Catalog,
+    sessions: Sessions,
+    pending: Pending,
+    /// Calls in flight, whoever drives them.
+    calls: TaskTracker,
+    /// `--yes`: nobody is asked.
+    approves_in_advance: bool,
+    /// The client of stdio, where there is one.
+    client: Arc<stdio::Client>,
+    /// Lists that are made at one time: each is some hundred KiB until it is sent.
+    lists: Semaphore,
+}
+
+impl Door {
+    /// `context.cancel` ends every call; `context.principal` is who calls where the transport does not know better.
+    /// `context.approver` answers where `approves_in_advance` says so; else the client is asked.
+    pub fn new(host: Arc<Host>, context: CallContext, catalog: Catalog, approves_in_advance: bool) -> Self {
+        let sessions = Sessions::new(context.session.clone());
+        let pending = Pending::new(Duration::from_millis(host.policy().config().approval.timeout_ms));
+        let calls = TaskTracker::new();
+        let (client, lists) = (Arc::default(), Semaphore::new(LISTS));
+        Self(Arc::new(Inner { host, context, catalog, sessions, pending, calls, approves_in_advance, client, lists }))
+    }
+
+    /// Ends the calls in flight.
+    pub(crate) fn cancel(&self) {
+        self.0.context.cancel.cancel();
+    }
+
+    /// Ends the calls in flight and waits until they have wound down, at most so long.
+    pub async fn close(&self, patience: Duration) {
+        self.cancel();
+        self.0.calls.close();
+        let _ = tokio::time::timeout(patience, self.0.calls.wait()).await;
+    }
+}
+
+impl ServerHandler for Door {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_resources().build();
+        let info = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION")).with_title("Toolcrib");
+        ServerConfig::new(capabilities).with_server_info(info).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        // Boxed, like all that is rare: the futures of all methods share the room that every request pays for.
+        Box::pin(self.0.list(request.and_then(|request| request.cursor))).await
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        Box::pin(self.0.call(request, context)).await
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(self.0.list_resources(&context))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Box::pin(self.0.read_resource(&request.uri, &context)).await.map(ReadResourceResponse::from)
+    }
+
+    /// What rmcp could not read: parameters of another shape, or a method that nobody knows.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let expected = match request.method.as_str() {
+            "tools/call" => "an object with `name`, a string, and where there are any `arguments`, an object",
+            "resources/read" => "an object with `uri`, a string",
+            _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
+        };
+        Err(ErrorData::invalid_params(format!("the params of `{}` have to be {expected}", request.method), None))
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.0.catalog.changes();
+        if context.accepted().tools_list_changed != Some(true) {
+            context.cancelled().await;
+            return Ok(());
+        }
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                () = self.0.context.cancel.cancelled() => return Ok(()),
+                changed = changes.changed() => {
+                    if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if !self.0.sessions.is_new(&context) {
+            return;
+        }
+        let (mut changes, peer) = (self.0.catalog.changes(), context.peer);
+        let stop = self.0.context.cancel.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    // It keeps what the client said of itself, so it does not outlive the client for long.
+                    () = tokio::time::sleep(LOOK) => if peer.is_transport_closed() { return },
+                    changed = changes.changed() => {
+                        if changed.is_err() || peer.notify_tool_list_changed().await.is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,85 @@
+//! Which memory a request has: one for a connection of the older eras, one for each caller of the newer era, which knows no sessions.
+
+use hyper::http::request::Parts;
+use parking_lot::Mutex;
+use rmcp::service::{NotificationContext, RequestContext, RoleServer};
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use toolcrib::call::session::Session;
+
+/// Sessions remembered at once; the oldest goes first, and with it what it had approved.
+const SESSIONS_KEPT: usize = 1000;
+/// The header by which the older eras know their session.
+const SESSION_ID: &str = "mcp-session-id";
+
+/// Who asked, as the HTTP door has found out.
+#[derive(Clone, Debug)]
+pub(crate) struct Principal(pub(crate) String);
+
+/// The sessions of all clients.
+pub(super) struct Sessions {
+    /// That of stdio; over HTTP clients of the newer era share what people approved and the output that was kept.
+    shared: Arc<Session>,
+    by_id: Mutex<VecDeque<(String, Arc<Session>)>>,
+    /// Those that have begun, by id; the one of stdio has none.
+    begun: Mutex<HashSet<String>>,
+}
+
+impl Sessions {
+    pub(super) fn new(shared: Arc<Session>) -> Self {
+        Self { shared, by_id: Mutex::default(), begun: Mutex::default() }
+    }
+
+    /// Says whether a client has begun for the first time: one that says so again and again is told of changes once.
+    pub(super) fn is_new(&self, context: &NotificationContext<RoleServer>) -> bool {
+        let parts = context.extensions.get::<Parts>();
+        let id = parts.and_then(|parts| parts.headers.get(SESSION_ID)).and_then(|id| id.to_str().ok());
+        let mut begun = self.begun.lock();
+        if begun.len() >= SESSIONS_KEPT {
+            begun.clear();
+        }
+        begun.insert(id.unwrap_or_default().to_owned())
+    }
+
+    /// The session of a request. An id is looked at only where the transport has made it.
+    pub(super) fn of(&self, context: &RequestContext<RoleServer>) -> Arc<Session> {
+        if is_shared(context) {
+            return Arc::new(self.shared.beside());
+        }
+        let Some(id) = session_id(context) else { return self.shared.clone() };
+        let mut by_id = self.by_id.lock();
+        if let Some((_, session)) = by_id.iter().find(|(other, _)| *other == id) {
+            return session.clone();
+        }
+        if by_id.len() >= SESSIONS_KEPT {
+            by_id.pop_front();
+        }
+        let session = Arc::<Session>::default();
+        by_id.push_back((id, session.clone()));
+        session
+    }
+}
+
+/// Who asked, where the transport knows.
+pub(super) fn principal(context: &RequestContext<RoleServer>) -> Option<String> {
+    let parts = context.extensions.get::<Parts>()?;
+    parts.extensions.get::<Principal>().map(|principal| principal.0.clone())
+}
+
+/// Whether the client speaks the newer era, which cannot be asked while a call runs.
+pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| !version.has_initialize())
+}
+
+/// Whether the request may be of any of several clients: over HTTP the newer era has no sessions.
+pub(super) fn is_shared(context: &RequestContext<RoleServer>) -> bool {
+    is_stateless(context) && context.extensions.get::<Parts>().is_some()
+}
+
+fn session_id(context: &RequestContext<RoleServer>) -> Option<String> {
+    if is_stateless(context) {
+        return None;
+    }
+    let parts = context.extensions.get::<Parts>()?;
+    parts.headers.get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned)
+}

@@ -1,7 +1,0 @@
-//! The program: parse, run, exit code.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    toolcrib::cli::main()
-}
