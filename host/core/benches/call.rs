@@ -1,4 +1,4 @@
-//! What a call costs inside the process. Whole processes are timed by `tests/bench`.
+//! What a call costs inside the process. Whole processes are timed by `tests/bench/run`.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::json;

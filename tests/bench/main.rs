@@ -1,6 +1,6 @@
 //! Whole processes and whole hosts, timed beside the bare equivalent: pairs A, B, A, B in one run, medians, three repetitions.
 //!
-//! `cargo bench -p toolcrib-tests` prints a table; `tests/bench` builds what it needs first; `tests/bench panes` times a part. What happens inside a call is `cargo bench`.
+//! `cargo bench -p toolcrib-tests` prints a table; `tests/bench/run` builds what it needs first; `tests/bench/run panes` times a part. What happens inside a call is `cargo bench`.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts what it compares with")]
 
 use serde_json::json;
@@ -267,7 +267,7 @@ fn place(name: &str, target: &str, flags: &[&str], bare_name: &str, mut bare: im
 
 /// A page of 1 KiB over a warm connection, and a page of results that is taken apart in the sandbox.
 fn web() {
-    const RESULTS: &str = include_str!("tools/web_search/pages/large.html");
+    const RESULTS: &str = include_str!("../tools/web_search/pages/large.html");
     let small = "x".repeat(1024);
     let address = serve(move |path| if path.starts_with("/html/") { RESULTS.to_owned() } else { small.clone() });
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
