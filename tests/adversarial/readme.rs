@@ -1,10 +1,12 @@
-//! The list of attacks in the README, made of the modules' first lines; and that no module or guest is forgotten.
+//! The list of attacks in `README.md` beside this file, made of the modules' first lines; and that no module or guest is forgotten.
 //!
 //! `TOOLCRIB_UPDATE=1` writes the list anew.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+/// The page that lists promises and attacks.
+const PAGE: &str = "adversarial/README.md";
 const BEGIN: &str = "<!-- attacks -->\n";
 const END: &str = "<!-- /attacks -->";
 
@@ -45,7 +47,7 @@ fn header(module: &str) -> Result<[String; 3], String> {
     let mut line = |begin: &str| {
         let line = lines.next().unwrap_or_default();
         let rest = line.strip_prefix(begin).filter(|rest| rest.ends_with('.'));
-        rest.map(str::to_owned).ok_or_else(|| format!("`{module}.rs`: `{line}` is no `{begin}….`"))
+        rest.map(str::to_owned).ok_or_else(|| format!("`{module}.rs`: `{line}` is not of the form `{begin}….`"))
     };
     let first = line("//! ")?;
     let outcome = line("//! Outcome: ")?;
@@ -65,28 +67,28 @@ fn every_attack_says_what_it_is_what_comes_of_it_and_how_it_was_proved() {
 }
 
 #[test]
-fn the_readme_lists_every_attack() {
+fn the_page_lists_every_attack() {
     let mut table = String::from("| attack | what | outcome | test |\n|---|---|---|---|\n");
     for module in attacks() {
         let Ok([number, what, outcome]) = header(&module) else { continue };
-        let _ = writeln!(table, "| {number} | {what} | {outcome} | [{module}](tests/adversarial/{module}.rs) |");
+        let _ = writeln!(table, "| {number} | {what} | {outcome} | [{module}]({module}.rs) |");
     }
-    let path = tests().join("../README.md");
-    let readme = read(&path);
-    let begin = readme.find(BEGIN).expect("the README has `<!-- attacks -->`") + BEGIN.len();
-    let end = begin + readme[begin..].find(END).expect("the README has `<!-- /attacks -->`");
+    let path = tests().join(PAGE);
+    let page = read(&path);
+    let begin = page.find(BEGIN).expect("the page has `<!-- attacks -->`") + BEGIN.len();
+    let end = begin + page[begin..].find(END).expect("the page has `<!-- /attacks -->`");
     if std::env::var_os("TOOLCRIB_UPDATE").is_some() {
-        std::fs::write(&path, format!("{}{table}{}", &readme[..begin], &readme[end..])).expect("the README is written");
+        std::fs::write(&path, format!("{}{table}{}", &page[..begin], &page[end..])).expect("the page is written");
     } else {
-        assert!(readme[begin..end] == table, "run the tests with TOOLCRIB_UPDATE=1 to write the list of attacks anew");
+        assert!(page[begin..end] == table, "run the tests with TOOLCRIB_UPDATE=1 to write the list of attacks anew");
     }
 }
 
-/// Every promise of the README names tests, as `file`: `test`, `test`.
+/// Every promise names tests, as `file`: `test`, `test`; files are named from the root of the repository.
 #[test]
 fn every_promise_is_backed_by_a_test_that_is_there() {
-    let readme = read(&tests().join("../README.md"));
-    let table = readme.split_once("| promise | test |").expect("the README makes promises").1;
+    let page = read(&tests().join(PAGE));
+    let table = page.split_once("| promise | test |").expect("the page makes promises").1;
     let rows: Vec<&str> =
         table.lines().skip(2).take_while(|line| line.starts_with('|')).map(|row| row.trim_matches('|')).collect();
     assert!(rows.len() > 5, "{} promises", rows.len());
@@ -110,6 +112,9 @@ fn every_promise_is_backed_by_a_test_that_is_there() {
 fn every_module_is_listed() {
     let main = read(&tests().join("adversarial/main.rs"));
     for name in names_in(&tests().join("adversarial")) {
+        if name == "README.md" {
+            continue;
+        }
         let module = name.strip_suffix(".rs").unwrap_or(&name);
         assert!(
             module == "main" || main.lines().any(|line| line == format!("mod {module};")),
