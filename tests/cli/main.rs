@@ -4,6 +4,7 @@ mod call;
 mod completions;
 mod config;
 mod doctor;
+mod documents;
 mod plugin;
 mod policy;
 mod process;
