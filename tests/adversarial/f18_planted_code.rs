@@ -54,6 +54,38 @@ fn no_place_of_the_table_is_written_without_a_person() {
     siege.lift();
 }
 
+/// A row that is missing from the table is missing from the test above, too.
+#[test]
+fn what_is_known_to_run_later_is_in_the_table() {
+    let mut siege = Preparation::new().begin();
+    for path in [
+        "~/.bashrc",
+        "~/.config/autostart/x.desktop",
+        "~/.ssh/rc",
+        "~/bin/ls",
+        ".git/hooks/pre-commit",
+        ".git/config",
+        ".husky/pre-commit",
+        ".envrc",
+        ".vscode/tasks.json",
+        ".idea/workspace.xml",
+        ".claude/settings.json",
+        "AGENTS.md",
+        "CLAUDE.md",
+        ".mcp.json",
+        "toolcrib.toml",
+        "conftest.py",
+        "x.pth",
+        ".cargo/config.toml",
+    ] {
+        let place = siege.program.path("work").join(path.trim_start_matches("~/"));
+        std::fs::create_dir_all(place.parent().expect("a directory")).expect("a directory");
+        let answer = write(&mut siege, path);
+        assert_eq!(answer["error"]["kind"], "denied", "{path}: {answer}");
+    }
+    siege.lift();
+}
+
 #[test]
 fn only_the_question_stands_before_them() {
     let prepared = Preparation::new().set("tools.files_confirm=never");

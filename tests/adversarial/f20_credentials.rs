@@ -25,6 +25,42 @@ fn plant(file: &Path) {
     std::fs::write(file, SECRET).expect("a file");
 }
 
+/// A row that is missing from the table is missing from the tests below, too.
+#[test]
+fn what_is_known_to_hold_credentials_is_in_the_table() {
+    let mut siege = Preparation::new().begin();
+    for path in [
+        "~/.ssh/id_ed25519",
+        "~/.aws/credentials",
+        "~/.netrc",
+        "~/.git-credentials",
+        "~/.npmrc",
+        "~/.pypirc",
+        "~/.cargo/credentials.toml",
+        "~/.config/gh/hosts.yml",
+        "~/.config/gcloud/credentials.db",
+        "~/.azure/msal_token_cache.json",
+        "~/.kube/config",
+        "~/.docker/config.json",
+        "~/.vault-token",
+        "~/.pgpass",
+        "~/.gnupg/private-keys-v1.d/x.key",
+        "~/.local/share/keyrings/login.keyring",
+        "~/.mozilla/firefox/x.default/logins.json",
+        "~/.config/google-chrome/Default/Cookies",
+        "~/.claude/.credentials.json",
+        "~/.codex/auth.json",
+        "~/.bash_history",
+        "/etc/shadow",
+    ] {
+        if let Some(below) = path.strip_prefix("~/") {
+            plant(&siege.program.path("home").join(below));
+        }
+        assert_closed(&mut siege, path);
+    }
+    siege.lift();
+}
+
 #[test]
 fn every_place_of_the_table_is_closed_as_a_file_and_as_a_directory() {
     let prepared = Preparation::new();

@@ -178,3 +178,13 @@ async fn where_a_record_is_required_a_call_without_one_does_nothing() {
     std::fs::create_dir_all(host.dirs().audit()).unwrap();
     assert_eq!(host.shell_failure("touch ran").await.kind, Kind::Unavailable);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outcome_that_is_not_on_record_is_told() {
+    let host = small_host();
+    let trail = host.dirs().audit().display().to_string();
+    let envelope = host.call("run_shell", command(&format!("rm '{trail}'; mkdir '{trail}'"))).await;
+    let notices = envelope.outcome.unwrap().notices;
+    let told = format!("the outcome of this call is not in the audit trail: `{trail}` is not a regular file");
+    assert!(notices.iter().any(|notice| notice.starts_with(&told)), "{notices:?}");
+}

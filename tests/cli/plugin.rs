@@ -479,3 +479,15 @@ fn a_directory_of_plugins_that_is_missing_is_a_fault_of_the_command_line() {
     );
     assert_eq!(code(&output), 2, "{}", stderr(&output));
 }
+
+#[test]
+fn a_name_that_leads_elsewhere_removes_nothing() {
+    let program = Program::new();
+    program.write("data/toolcrib/plugins/notes.txt", "");
+    program.write("data/toolcrib/other.wasm", "");
+    for name in ["../other", "./../other"] {
+        let output = program.run(&["plugin", "remove", name]);
+        assert_eq!(code(&output), 2, "{name}: {}", stderr(&output));
+        assert!(program.path("data/toolcrib/other.wasm").exists(), "{name}: it is gone");
+    }
+}

@@ -263,3 +263,13 @@ fn under_a_policy_hints_of_limits_name_the_line_that_sets_them() {
     let calls = hint(3, "tmux-create-pane", json!({ "pane": "second" }));
     assert!(calls.ends_with(&decides("limits.calls_per_minute", 5)), "{calls}");
 }
+
+#[test]
+fn a_policy_that_switches_tmux_off_is_obeyed() {
+    let program = Program::with_panes();
+    program.write("policy.toml", "[tmux]\nenabled = false\n");
+    let policy = program.path("policy.toml").display().to_string();
+    let (_, answer) =
+        program.call(&["--policy", &policy, "--yes", "run_shell", &command("echo ${TMUX-none}").to_string()]);
+    assert_eq!(answer["result"]["stdout"], "none\n", "{answer}");
+}

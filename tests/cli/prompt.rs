@@ -493,7 +493,7 @@ fn compiling_shows_on_a_terminal_how_far_it_is_and_only_the_first_time() {
         skip!("tmux is not installed");
     }
     // What the terminal gets, since a line that is cleared is gone from the screen.
-    let terminal = Terminal::idle(Program::new());
+    let terminal = Terminal::idle(Program::cold());
     let seen = terminal.program.path("seen");
     let call = "$toolcrib call time > out";
     terminal.run(&format!("echo waits; read go; {call}; echo first; {call}; echo second"));
@@ -506,4 +506,34 @@ fn compiling_shows_on_a_terminal_how_far_it_is_and_only_the_first_time() {
     let (first, second) = seen.split_once("first").expect("two calls");
     assert!(first.contains("compiling plugins, once: 0 of 1"), "{first:?}");
     assert!(!second.contains("compiling"), "{second:?}");
+}
+
+/// Should a terminal take a character for wider than it was counted, it breaks no row all the same.
+#[test]
+fn rows_of_foreign_text_are_written_while_the_terminal_breaks_none() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    let call = Terminal::call(&command("touch ran"));
+    let terminal = Terminal::new(&format!("until [ -e ../go ]; do sleep 0.1; done\n{call}"));
+    let raw = terminal.program.path("raw");
+    assert!(terminal.tmux(&["pipe-pane", &format!("cat > '{}'", raw.display())]).status.success());
+    terminal.program.write("go", "");
+    terminal.asked(1);
+    let written = || fs::read_to_string(&raw).unwrap_or_default();
+    eventually("the question is on record", || written().contains("Allow?"));
+    let text = written();
+    let [off, foreign, on, asks] = ["\x1b[?7l", "touch ran", "\x1b[?7h", "Allow?"].map(|part| text.find(part));
+    assert!(off.is_some() && off < foreign && foreign < on && on < asks, "{text:?}");
+}
+
+#[test]
+fn escape_sequences_and_line_breaks_in_a_directory_are_shown_harmless() {
+    if !Terminal::is_there() {
+        skip!("tmux is not installed");
+    }
+    let call = Terminal::call(&command("touch ran"));
+    let terminal = Terminal::new(&format!("d=$(printf 'x\\033[2Jy\\nz'); mkdir \"$d\"; cd \"$d\"\n{call}"));
+    let screen = terminal.asked(1);
+    assert!(screen.contains(r"/work/x␛[2Jy\u{a}z"), "{screen}");
 }

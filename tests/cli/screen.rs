@@ -3,21 +3,14 @@
 use crate::process::{NO_QUESTION, code, command, install, json_of, stderr, stdout, succeeded};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use toolcrib_tests::{Program, Terminal, compiled, eventually, reuse_code, skip};
-
-/// A home in which the built-in tools are compiled.
-fn ready() -> Program {
-    let program = Program::new();
-    reuse_code(compiled(), &program);
-    program
-}
+use toolcrib_tests::{Program, Terminal, eventually, skip};
 
 #[test]
 fn a_result_is_text_at_a_terminal_and_an_envelope_elsewhere() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal::idle(ready());
+    let terminal = Terminal::idle(Program::new());
     terminal.program.write("work/a.txt", "one\n{\"two\": 2}\n");
     let run = command("echo ran; echo beside >&2; true").to_string().replace('\'', r"'\''");
     terminal.run(&format!(
@@ -133,7 +126,7 @@ fn tables_and_pages_fit_the_terminal_and_break_between_words() {
     let commands =
         ["tools", "tools run_shell", "policy explain run_shell", "plugin list", "doctor", "plugin inspect ../a.wasm"];
     for columns in [50, 80] {
-        let terminal = Terminal::idle(ready()).columns(columns);
+        let terminal = Terminal::idle(Program::new()).columns(columns);
         let guest = std::fs::read(toolcrib_tests::guest("word_count")).expect("a guest that was built");
         terminal.program.write("a.wasm", guest);
         let all: Vec<String> =
@@ -159,7 +152,7 @@ fn tables_and_pages_fit_the_terminal_and_break_between_words() {
 
 #[test]
 fn tables_in_a_pipe_are_plain_lines() {
-    let program = ready();
+    let program = Program::new();
     for (arguments, rows) in [(&["tools"][..], 7), (&["plugin", "list"], 13), (&["policy", "explain", "run_shell"], 5)]
     {
         let text = succeeded(&program.run(arguments));
@@ -177,7 +170,7 @@ fn tables_in_a_pipe_are_plain_lines() {
 
 #[test]
 fn what_lists_or_reports_has_json() {
-    let program = ready();
+    let program = Program::new();
     install(&program, "word_count");
     program.write("data/toolcrib/plugins/broken.wasm", "text");
     let file = program.path("data/toolcrib/plugins/word_count.wasm").display().to_string();
@@ -220,7 +213,7 @@ const ODD: &str = "odd\u{1b}[45m\u{1b}]2;owned\u{7}\u{1b}M\u{9b}2J";
 
 #[test]
 fn no_name_of_a_file_or_directory_reaches_the_terminal_as_a_sequence() {
-    let program = ready();
+    let program = Program::new();
     let path = |name: String| program.path(&name).display().to_string();
     program.write(&format!("work/{ODD}/broken.wasm"), "text");
     let guest = std::fs::read(toolcrib_tests::guest("word_count")).expect("a guest that was built");

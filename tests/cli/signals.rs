@@ -1,4 +1,6 @@
-//! Ctrl-C, SIGTERM and a terminal that goes: the first asks all calls to end, the second ends the program.
+//! Ctrl-C, SIGTERM and a terminal that goes: the first asks all calls to end, the second ends the program. SIGKILL ends the commands too.
+
+#![expect(clippy::disallowed_methods, reason = "a test starts what a watcher is told of")]
 
 use crate::process::{NO_QUESTION, catches_signals, command, ended, lives, request};
 use serde_json::{Value, json};
@@ -183,4 +185,33 @@ fn a_signal_ends_a_server_to_which_nobody_has_spoken() {
         running.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
         assert_eq!(said, "", "{signal}");
     }
+}
+
+/// The host is killed between the end of a command and the word of it.
+#[test]
+fn what_a_command_left_running_outlives_a_host_that_had_no_time_to_tell_of_its_end() {
+    use std::io::Write;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+    let program = Program::new();
+    let left = program.path("left");
+    let mut leader = Command::new("sh");
+    leader.arg("-c").arg("sleep 1000 >/dev/null 2>&1 & echo $! >\"$0\"; read end").arg(&left);
+    let mut leader = leader.process_group(0).stdin(Stdio::piped()).spawn().unwrap();
+    eventually("it runs", || std::fs::read_to_string(&left).is_ok_and(|pid| lives(&pid)));
+    let left = std::fs::read_to_string(&left).unwrap();
+    let mut watcher = Command::new(Program::file()).arg("watch").stdin(Stdio::piped()).spawn().unwrap();
+    let mut told = watcher.stdin.take().unwrap();
+    writeln!(told, "+{} c4115", leader.id()).unwrap();
+    let handles = || std::fs::read_dir(format!("/proc/{}/fd", watcher.id())).unwrap();
+    let is_pidfd = |fd: std::fs::DirEntry| {
+        std::fs::read_link(fd.path()).is_ok_and(|to| to.ends_with("anon_inode:[pidfd]") || to.starts_with("pidfd:"))
+    };
+    eventually("the command is watched", || handles().flatten().any(is_pidfd));
+    drop(leader.stdin.take());
+    leader.wait().unwrap();
+    drop(told);
+    assert!(watcher.wait().unwrap().success());
+    assert!(lives(&left));
+    signal(&left, "KILL");
 }

@@ -11,7 +11,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use toolcrib_tests::{Program, compiled, eventually, reuse_code};
+use toolcrib_tests::{Program, eventually};
 
 /// How long a server may take to answer anything at all.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,7 +23,6 @@ pub(crate) const LEGACY: &str = "2025-11-25";
 /// A home in which the built-in tools are compiled already.
 pub(crate) fn home() -> Arc<Program> {
     let program = Program::new();
-    reuse_code(compiled(), &program);
     Arc::new(program)
 }
 

@@ -1,6 +1,6 @@
 //! Clients over HTTP that are asked, that leave, that use the ids of others, or that are web pages.
 
-use crate::client::{Connection, Reply, Request, Server, home};
+use crate::client::{Connection, LEGACY, Reply, Request, Server, home};
 use crate::rig::{command, decides, envelope, failure};
 use crate::traces::{assert_gone, open_calls, outcomes, sleeping, trail, unique_seconds};
 use rustix::process::{Resource, getrlimit};
@@ -353,4 +353,31 @@ fn what_has_no_origin_is_no_question_of_a_browser() {
         assert_eq!((reply.status, told(&reply)), (401, vec![]), "{reply:?}");
     }
     assert_eq!(server.answer(&preflight(&server).with("Origin", PAGES[0])).status, 204);
+}
+
+#[test]
+fn a_stream_that_is_taken_up_again_goes_on_behind_what_its_client_has_had() {
+    let server = Server::asking();
+    let session = server.session_of(&json!({ "elicitation": {} }));
+    let call = json!({ "name": "run_shell", "arguments": command("echo ran >mark") });
+    let mut stream = server.connect();
+    stream.send(&server.of_session(&session, &message(1, "tools/call", call)).bytes());
+    assert_eq!(stream.begun().expect("a stream").status, 200);
+    let (mut last, mut question) = (String::new(), None);
+    while question.is_none() {
+        let event = String::from_utf8(stream.chunk().expect("a question")).expect("text");
+        last = event.lines().find_map(|line| line.strip_prefix("id:")).map_or(last, |id| id.trim().to_owned());
+        let data = event.lines().find_map(|line| line.strip_prefix("data:")).unwrap_or_default();
+        question = serde_json::from_str::<Value>(data).ok().filter(|told| told["method"] == "elicitation/create");
+    }
+    drop(stream);
+    let again = server.request("GET", "/mcp").with("Accept", "text/event-stream").with("Mcp-Session-Id", &session);
+    let mut stream = server.connect();
+    stream.send(&again.with("MCP-Protocol-Version", LEGACY).with("Last-Event-ID", &last).bytes());
+    assert_eq!(stream.begun().expect("a stream").status, 200, "behind {last}");
+    decide(&server, &session, &question.expect("it was asked"), "allow once");
+    let next = stream.event().expect("the answer");
+    assert_eq!(next["id"], 1, "behind {last}: {next}");
+    envelope(&next["result"]);
+    assert!(has_run(&server));
 }

@@ -119,11 +119,11 @@ impl Home {
 
     /// Nothing was compiled there.
     pub(crate) fn fresh() -> Self {
-        Self { program: Arc::new(Program::new()), flags: Vec::new(), directory: "work" }
+        Self { program: Arc::new(Program::cold()), flags: Vec::new(), directory: "work" }
     }
 
     fn of(program: Program) -> Self {
-        reuse_code(SEED.root(), &program);
+        reuse_code(SEED.root(), &program.path("state/toolcrib"));
         Self { program: Arc::new(program), flags: Vec::new(), directory: "work" }
     }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use toolcrib_tests::{Program, compiled, eventually, guest, reuse_code, skip};
+use toolcrib_tests::{Program, eventually, guest, skip};
 
 const DENIED: &str = "Tool error: Command execution denied by user.";
 /// How a client says that its own patience is at an end.
@@ -41,7 +41,13 @@ impl Sdk {
     fn call(self, sdks: &Path, mut scenario: Value) -> Value {
         scenario["era"] = self.era.into();
         let program = if self.program.contains('/') { sdks.join(self.program) } else { self.program.into() };
-        let client = Command::new(program).arg(sdks.join(self.script)).arg(scenario.to_string()).output();
+        // A client that is never answered is a failure, not a test without an end.
+        let client = Command::new("timeout")
+            .arg("120")
+            .arg(program)
+            .arg(sdks.join(self.script))
+            .arg(scenario.to_string())
+            .output();
         let client = client.expect("the client starts");
         let said = String::from_utf8_lossy(&client.stderr);
         assert!(client.status.success(), "{self:?}: {said}");
@@ -70,7 +76,6 @@ fn places() -> [Place; 2] {
 /// A server that the client starts, with these flags.
 fn over_pipes(flags: &[&str]) -> Place {
     let program = Program::new();
-    reuse_code(compiled(), &program);
     let started = program.command(&[flags, &["serve"]].concat());
     let text = |text: &std::ffi::OsStr| text.to_str().expect("it is text").to_owned();
     let environment: Value =

@@ -73,3 +73,19 @@ fn an_operator_who_forbids_answers_in_advance_is_obeyed() {
         world.assert_record(&[]);
     });
 }
+
+/// Two names of one address are two servers to whoever reads them.
+#[test]
+fn a_redirect_to_another_name_at_the_same_address_is_asked_about() {
+    in_a_world(|world| {
+        Names::everywhere(&["1.1.1.1"]);
+        Web::open(&[80], |request, wire| match request.target.as_str() {
+            "/" => wire.write_all(&redirect(302, "http://other.org/next")),
+            _ => wire.write_all(&page("here")),
+        });
+        let program = world.program().set("tools.fetch_confirm=true");
+        let (code, answer) = program.call(&["--yes", "fetch_url", URL]);
+        assert_eq!((code, &answer["result"]["status"]), (0, &json!(200)), "{answer}");
+        assert_eq!(program.decisions(), ["allowed by --yes", "allowed by --yes"]);
+    });
+}

@@ -51,8 +51,8 @@ pub(crate) struct Host {
 impl<'w> Preparation<'w> {
     /// With the tools that were compiled in that home.
     pub(crate) fn new(world: &'w World, compiled: &Path) -> Self {
-        let program = Program::new();
-        reuse_code(compiled, &program);
+        let program = Program::cold();
+        reuse_code(compiled, &program.path("state/toolcrib"));
         program.write("plugins/readme.txt", "");
         let arguments = vec!["--plugins".into(), program.path("plugins").display().to_string()];
         Self { world, program, arguments, environment: Vec::new() }

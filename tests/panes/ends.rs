@@ -206,3 +206,30 @@ fn a_server_that_has_stopped_holds_no_call_up_beyond_its_wait() {
     assert_free(&mut crib, "a server that goes on");
     assert!(!crib.program.path("work/F").exists(), "nothing was to run");
 }
+
+#[test]
+fn a_staged_command_that_is_read_again_does_not_run_again() {
+    for shell in SHELLS {
+        let Some(mut crib) = crib_with(shell) else { continue };
+        assert_eq!(crib.run("echo once >>ran.txt").0, 0);
+        let staged = std::fs::read_dir(crib.program.path("state/toolcrib/tmux")).expect("a directory");
+        let mut staged = staged.map(|entry| entry.expect("a name").path());
+        let script = staged.find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("t-")));
+        let text = format!("\\. '{}'; echo re''ad >read.txt", script.expect("a staged command").display());
+        crib.result("send-keys", declared(json!({ "literal_text": text, "enter": true })));
+        eventually("it was read", || crib.program.path("work/read.txt").exists());
+        let ran = std::fs::read_to_string(crib.program.path("work/ran.txt")).expect("it ran");
+        assert_eq!(ran, "once\n", "{shell}");
+    }
+}
+
+#[test]
+fn a_command_that_outlasted_its_wait_and_told_no_end_frees_the_pane() {
+    let Some(mut crib) = crib_started("bash", "readonly PROMPT_COMMAND\n") else { return };
+    assert_eq!(crib.run("true").0, 0);
+    assert_eq!(crib.within("sleep 20", "500ms")["error"]["kind"], "timed_out");
+    until_it_sleeps(&crib);
+    let _ = crib.program.tmux(&["send-keys", "-t", SHARED, "C-c"]);
+    std::thread::sleep(Duration::from_secs(2));
+    assert_free(&mut crib, "after C-c");
+}

@@ -4,6 +4,7 @@ use crate::crib::{Crib, SHARED, command, declared};
 use crate::people::{Person, once_quiet};
 use crate::shells::{SHELLS, crib_with};
 use serde_json::{Value, json};
+use std::time::Duration;
 use toolcrib_tests::{Program, eventually};
 
 /// The record of where the cursor stands at an empty prompt.
@@ -227,4 +228,57 @@ fn a_program_that_died_in_the_alternate_screen_leaves_the_pane_usable() {
         let alternate = crib.program.tmux(&["display-message", "-p", "-t", SHARED, "#{alternate_on}"]);
         assert_eq!(alternate, "0\n", "{shell}");
     }
+}
+
+/// The cursor stands where it did, on a blank; only the time tells.
+#[test]
+fn a_line_behind_a_blank_that_an_attached_person_began_is_told_and_never_run() {
+    let mut crib = Crib::new();
+    assert_eq!(crib.run("true").0, 0);
+    let person = Person::attached_to(&crib.program);
+    assert_eq!(once_quiet(&mut crib, "echo first")["result"]["stdout"], "first\n");
+    // What was recorded then knows of the person already.
+    std::thread::sleep(Duration::from_secs(2));
+    person.tmux(&["send-keys", "-t", "person", "-l", " true; touch F"]);
+    eventually("what was typed is there", || person.sees().contains("touch F"));
+    person.tmux(&["send-keys", "-t", "person", "C-a"]);
+    let answer = once_quiet(&mut crib, "echo mine");
+    assert_eq!(answer["result"]["stdout"], "mine\n", "{answer}");
+    assert!(said(&answer).contains("touch F"), "it was not told: {answer}");
+    assert!(!crib.program.path("work/F").exists());
+}
+
+#[test]
+fn keys_that_were_sent_ahead_are_not_run_with_a_later_command() {
+    let mut crib = Crib::new();
+    assert_eq!(crib.run("true").0, 0);
+    let id = crib.send("run_shell", command("echo begun >begun.txt; sleep 0.5"));
+    eventually("the command began", || crib.program.path("work/begun.txt").exists());
+    let keys = crib.send("send-keys", declared(json!({ "literal_text": "true; touch F" })));
+    let answers = [crib.answer(), crib.answer()];
+    assert!(answers.iter().all(|answer| answer["id"] == id || answer["id"] == keys), "{answers:?}");
+    // By now the prompt behind the command would be on record.
+    std::thread::sleep(Duration::from_secs(1));
+    assert_not_run(&mut crib, "send-keys ahead");
+}
+
+/// Of a pane in which no command has run yet no prompt is on record.
+#[test]
+fn a_line_that_an_attached_person_began_in_a_new_pane_is_told_and_never_run() {
+    let mut crib = Crib::with(&["tmux.max_panes=5"]);
+    assert_eq!(crib.run("true").0, 0);
+    let person = Person::attached_to(&crib.program);
+    crib.result("tmux-create-pane", declared(json!({ "pane": "second" })));
+    let _ = crib.program.tmux(&["select-window", "-t", "%1"]);
+    std::thread::sleep(Duration::from_secs(1));
+    person.tmux(&["send-keys", "-t", "person", "-l", " true; touch F"]);
+    eventually("what was typed is there", || person.sees().contains("touch F"));
+    person.tmux(&["send-keys", "-t", "person", "C-a"]);
+    std::thread::sleep(Duration::from_secs(4));
+    let mut mine = command("echo mine");
+    mine["pane"] = json!("second");
+    let answer = crib.call("run_shell", mine);
+    assert_eq!(answer["result"]["stdout"], "mine\n", "{answer}");
+    assert!(said(&answer).contains("touch F"), "it was not told: {answer}");
+    assert!(!crib.program.path("work/F").exists());
 }

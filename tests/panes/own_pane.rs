@@ -212,3 +212,19 @@ fn a_long_text_is_typed_whole() {
     assert_eq!(inside.call("send-keys", &typed)["result"]["pane"], inside.0.pane);
     assert!(inside.shows("60000").contains("60000"));
 }
+
+#[test]
+fn delayed_keys_are_not_typed_where_another_toolcrib_has_come_meanwhile() {
+    let inside = Inside::new();
+    // What is compiled at the first start takes its time.
+    inside.call("capture-pane", &json!({}));
+    let typed = declared(json!({ "literal_text": "echo typed", "enter": true, "delay": "6s" }));
+    let answer = std::thread::scope(|scope| {
+        let call = scope.spawn(|| inside.call("send-keys", &typed));
+        std::thread::sleep(Duration::from_secs(2));
+        inside.0.types("toolcrib --no-tmux run");
+        call.join().expect("an answer")
+    });
+    let said = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    assert!(said.starts_with("nothing is typed there: another Toolcrib runs in this pane"), "{said}");
+}

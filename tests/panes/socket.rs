@@ -102,13 +102,16 @@ fn a_path_too_long_for_a_socket_is_refused_by_name() {
 
 #[test]
 fn a_directory_that_others_could_enter_becomes_private() {
-    let (program, place) = program();
-    directory(&place, 0o777);
-    let mut crib = Crib::on(program, &[]);
-    assert_eq!(crib.run("echo here"), (0, "here\n".into()));
-    assert_eq!(metadata(&place).mode() & 0o777, 0o700);
-    let socket = metadata(&place.join("socket"));
-    assert_eq!(socket.mode() & 0o077, 0, "{:o}", socket.mode());
+    // What others can write is made anew; what they can only enter is kept.
+    for mode in [0o777, 0o755] {
+        let (program, place) = program();
+        directory(&place, mode);
+        let mut crib = Crib::on(program, &[]);
+        assert_eq!(crib.run("echo here"), (0, "here\n".into()));
+        assert_eq!(metadata(&place).mode() & 0o777, 0o700, "{mode:o}");
+        let socket = metadata(&place.join("socket"));
+        assert_eq!(socket.mode() & 0o077, 0, "{:o}", socket.mode());
+    }
 }
 
 #[test]

@@ -91,6 +91,18 @@ impl TestHost {
     /// When there is no room for its directories.
     #[must_use]
     pub fn new() -> Self {
+        let host = Self::cold();
+        crate::reuse_code(crate::compiled(), &host.dirs().state);
+        host
+    }
+
+    /// The same, and nothing is compiled yet.
+    ///
+    /// # Panics
+    ///
+    /// When there is no room for its directories.
+    #[must_use]
+    pub fn cold() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         for name in ["home", "work", "config"] {
             std::fs::create_dir(directory.path().join(name)).expect("a directory");

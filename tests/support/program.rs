@@ -1,6 +1,7 @@
 //! The program as a child process, with directories of its own.
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
+use crate::{compiled, reuse_code};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -37,13 +38,25 @@ impl Drop for Program {
 }
 
 impl Program {
-    /// A home with nothing in it.
+    /// A home with nothing in it but the compiled code of the built-in tools.
     ///
     /// # Panics
     ///
     /// When there is no room for it.
     #[must_use]
     pub fn new() -> Self {
+        let program = Self::cold();
+        reuse_code(compiled(), &program.path("state/toolcrib"));
+        program
+    }
+
+    /// A home with nothing in it.
+    ///
+    /// # Panics
+    ///
+    /// When there is no room for it.
+    #[must_use]
+    pub fn cold() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         for name in ["home", "work", "config/toolcrib", "state", "data"] {
             std::fs::create_dir_all(directory.path().join(name)).expect("a directory");

@@ -1,7 +1,7 @@
 //! A person at a terminal of their own: a pane of a tmux server that the program under test does not manage.
 #![expect(clippy::disallowed_methods, reason = "tmux is the terminal")]
 
-use crate::{Program, compiled, eventually, reuse_code};
+use crate::{Program, eventually};
 use std::process::Command;
 
 /// A pane with `sh` in it, in the directory `work` of a home of its own. There, `toolcrib` is the program.
@@ -33,7 +33,6 @@ impl Seat {
     #[must_use]
     pub fn new() -> Self {
         let mut seat = Self { program: Program::with_panes(), pane: String::new() };
-        reuse_code(compiled(), &seat.program);
         let path = |name: &str| seat.program.path(name).display().to_string();
         let variables = [
             ("HOME", "home"),

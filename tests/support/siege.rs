@@ -112,7 +112,6 @@ impl Preparation {
     /// When it does not start.
     #[must_use]
     pub fn begin(self) -> Siege {
-        reuse_code(compiled(), &self.program);
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).chain(["run"]).collect();
         let running = self.program.start(&arguments);
         let before = Holdings { descriptors: 0, threads: 0, children: Vec::new() };
@@ -131,7 +130,7 @@ impl Preparation {
 #[must_use]
 pub fn compiled() -> &'static Path {
     static SEED: LazyLock<Program> = LazyLock::new(|| {
-        let seed = Program::new();
+        let seed = Program::cold();
         assert!(seed.run(&["tools"]).status.success(), "the tools are listed");
         seed
     });
@@ -143,14 +142,14 @@ pub fn compiled() -> &'static Path {
 /// # Panics
 ///
 /// When they cannot be copied.
-pub fn reuse_code(home: &Path, program: &Program) {
-    let (from, to) = (home.join("state/toolcrib"), program.path("state/toolcrib"));
+pub fn reuse_code(home: &Path, to: &Path) {
+    let from = home.join("state/toolcrib");
     std::fs::create_dir_all(to.join("code")).expect("a directory");
     for file in entries(&from.join("code")).into_iter().chain([from.join("code.key")]) {
         let name = file.strip_prefix(&from).expect("below it");
         std::fs::copy(&file, to.join(name)).expect("a file");
     }
-    for directory in [&to, &to.join("code")] {
+    for directory in [to, &to.join("code")] {
         std::fs::set_permissions(directory, Permissions::from_mode(0o700)).expect("a directory of its own");
     }
 }

@@ -113,6 +113,15 @@ mod tests {
     }
 
     #[test]
+    fn a_repository_in_a_directory_of_somebody_else_does_not_count() {
+        let (_dir, root) = tree(&["a/.git", "a/b"]);
+        if std::os::unix::fs::chown(root.join("a"), Some(65534), None).is_err() {
+            return eprintln!("skipped: only the superuser gives files away");
+        }
+        assert_eq!(Workspace::find(&root.join("a/b"), Path::new("/nowhere")).root, root.join("a/b"));
+    }
+
+    #[test]
     fn nothing_lies_in_the_root_of_the_file_system() {
         assert!(!Workspace::at("/".into()).contains(Path::new("/tmp/x")));
         assert!(Workspace::at("/tmp".into()).contains(Path::new("/tmp/x")));

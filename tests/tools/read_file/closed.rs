@@ -1,7 +1,7 @@
 //! What no reading reaches: the kernel's trees, keys, Toolcrib's own state; and what a narrowed plugin may still read.
 
 use super::{read, refused};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use toolcrib::envelope::Kind;
 use toolcrib_tests::TestHost;
 
@@ -171,4 +171,30 @@ async fn the_hint_of_a_refused_read_opens_it_when_followed() {
     let opened = keeping("out.txt");
     let setting = format!("plugin.read_file.files.read=[{:?}]", opened.home());
     assert_eq!(read(&opened.set(&setting), "~/out.txt").await.result, "SECRET");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kept_output_is_no_way_to_what_lies_beside_it() {
+    let host = TestHost::new();
+    host.shell("seq 5000").await;
+    let output = host.dirs().output();
+    let token = output.parent().expect("a directory").join("serve.token");
+    std::fs::write(&token, "SECRET").expect("a file");
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o600)).expect("a mode");
+    std::fs::create_dir(output.join("below")).expect("a directory");
+    for way in ["../serve.token", "./../serve.token", "below/../../serve.token"] {
+        let path = output.join(way).display().to_string();
+        assert_eq!(refused(&host, &path).await.kind, Kind::Denied, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_narrowed_to_a_directory_reads_no_kept_output() {
+    let host = TestHost::new();
+    let work = host.work();
+    let host = host.set(&format!("plugin.read_file.files.read=[{work:?}]"));
+    host.shell("seq 5000").await;
+    let mut kept = std::fs::read_dir(host.dirs().output()).expect("a directory");
+    let path = kept.next().expect("kept output").expect("a name").path().display().to_string();
+    assert_eq!(refused(&host, &path).await.kind, Kind::Denied, "{path}");
 }

@@ -197,6 +197,22 @@ mod tests {
     }
 
     #[test]
+    fn a_place_of_the_system_counts_by_its_own_row() {
+        for (path, row) in [
+            ("/etc/crontab", "by the clock"),
+            ("/var/spool/at/a1", "by the clock"),
+            ("/var/spool/anacron/cron.daily", "by the clock"),
+            ("/etc/systemd/system/x.service", "with a machine"),
+            ("/etc/ld.so.preload", "with a machine"),
+            ("/etc/hosts", "is made of it"),
+            ("/usr/bin/ls", "is made of it"),
+        ] {
+            let what = here().later(Path::new(path)).map_or("", |later| later.what);
+            assert!(what.contains(row), "{path}: {what}");
+        }
+    }
+
+    #[test]
     fn names_count_in_any_place_and_case() {
         for path in [
             "/w/.git/hooks/pre-commit",
