@@ -1,6 +1,6 @@
 //! Terminal panes on the call's backend, which tmux keeps and people can attach to.
 //!
-//! The shared pane of the workspace's session is there when it is needed; others are made by [`sessions`](crate::sessions). The host
+//! The shared pane of the workspace's session is there when it is needed; others are made by [`pane_sessions`](crate::pane_sessions). The host
 //! asks for approval and audits; it touches nothing that the agent has not made, but the pane that it was started in where the user chose
 //! that. Everything here needs `shell.pane` in the plugin's grant. Without tmux everything here is `unavailable`.
 

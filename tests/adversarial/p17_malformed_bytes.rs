@@ -25,7 +25,12 @@ fn inspect(file: &Path, bytes: &[u8], limits: &Limits) -> Result<(), String> {
     std::fs::write(file, bytes).expect("a file");
     let begin = Instant::now();
     let opened = Plugin::open(file, limits).map(|plugin| {
-        let _ = (plugin.tool_names(), plugin.capabilities(), plugin.imports(), plugin.calls("files", "read"));
+        let _ = (
+            plugin.tool_names(),
+            plugin.capabilities(),
+            plugin.imports(),
+            plugin.calls(toolcrib::capability::Capability::Files, "read"),
+        );
     });
     assert!(begin.elapsed() < Duration::from_secs(5), "{} bytes took {:?}", bytes.len(), begin.elapsed());
     opened.map_err(|refused| refused.reason)

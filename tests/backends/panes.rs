@@ -22,9 +22,9 @@ fn the_next_host_finds_pane_and_state(flags: &[String]) {
     assert_eq!(answer["error"]["kind"], "busy", "{answer}");
     assert_eq!(rig.answer()["result"]["stdout"], "begun\none\n");
     assert_eq!(other.output("echo three"), "three\n");
-    let listed = run(&rig.program, flags, &["sessions"]);
+    let listed = run(&rig.program, flags, &["panes"]);
     assert!(listed.status.success() && all(&listed).contains("toolcrib-agent"), "{}", all(&listed));
-    let ended = run(&rig.program, flags, &["sessions", "--prune"]);
+    let ended = run(&rig.program, flags, &["panes", "--prune"]);
     assert!(ended.status.success() && all(&ended).contains("ended"), "{}", all(&ended));
 }
 

@@ -203,7 +203,7 @@ fn sessions_are_listed_as_json() {
     }
     let program = Program::with_panes();
     succeeded(&program.run(&[&NO_QUESTION[..], &["call", "run_shell", &command("true").to_string()][..]].concat()));
-    let sessions = json_of(&program.run(&["sessions", "--json"]));
+    let sessions = json_of(&program.run(&["panes", "--json"]));
     assert_eq!(sessions.as_array().map(Vec::len), Some(1), "{sessions}");
     assert!(sessions[0]["session"].as_str().is_some_and(|name| name.starts_with("toolcrib-")), "{sessions}");
 }

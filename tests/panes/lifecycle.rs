@@ -168,7 +168,7 @@ fn a_session_of_somebody_else_is_not_touched() {
     assert!(said.starts_with("execution_failed: "), "{said}");
     let sessions = crib.program.tmux(&["list-sessions", "-F", "#{session_name}"]);
     assert_eq!(sessions, format!("{}\n{theirs}\n", crib.program.session()));
-    let output = crib.program.run(&["sessions", "--all"]);
+    let output = crib.program.run(&["panes", "--all"]);
     assert!(!String::from_utf8_lossy(&output.stdout).contains(&theirs), "it is listed");
 }
 
@@ -225,12 +225,12 @@ fn sessions_are_listed_and_ended_by_a_person() {
         String::from_utf8(output.stdout).expect("text")
     };
     let session = crib.program.session();
-    assert!(!list(&crib, &["sessions"]).contains(&session));
+    assert!(!list(&crib, &["panes"]).contains(&session));
     assert_eq!(crib.run("true").0, 0);
     crib.result("tmux-create-session", declared(json!({ "session": "build" })));
-    let listed = list(&crib, &["sessions"]);
+    let listed = list(&crib, &["panes"]);
     assert!(listed.contains(&format!("{session} ")) && listed.contains(&format!("{session}-build")), "{listed}");
-    let listed = list(&crib, &["sessions", "--prune"]);
+    let listed = list(&crib, &["panes", "--prune"]);
     assert_eq!(listed.matches("ended").count(), 2, "{listed}");
     assert_eq!(crib.program.tmux(&["list-sessions"]), "");
 }

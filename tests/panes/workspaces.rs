@@ -111,9 +111,9 @@ fn a_session_that_a_person_renamed_is_found_by_its_marks() {
     let mut next = serve_in(&program, "work", &[], &[]);
     assert_eq!(run(&mut next, "echo $kept"), "here\n");
     assert_eq!(program.tmux(&["list-sessions", "-F", "#{session_name}"]), "mine\n");
-    let (listed, _) = said(&program, "work", &["sessions"]);
+    let (listed, _) = said(&program, "work", &["panes"]);
     assert!(listed.contains(&program.session()) && listed.contains("(now `mine`)"), "{listed}");
-    let (ended, _) = said(&program, "work", &["sessions", "--prune"]);
+    let (ended, _) = said(&program, "work", &["panes", "--prune"]);
     assert!(ended.contains("ended"), "{ended}");
     assert_eq!(program.tmux(&["list-sessions"]), "");
 }
@@ -168,7 +168,7 @@ fn sessions_shows_what_runs_where_and_who_holds_a_pane() {
     let (mut here, mut there) = (serve_in(&program, "work", &[], &[]), serve_in(&program, "there", &[], &[]));
     run(&mut there, "true");
     run(&mut here, "mkdir sub; cd sub");
-    let (listed, _) = said(&program, "work", &["sessions"]);
+    let (listed, _) = said(&program, "work", &["panes"]);
     let row = |listed: &str, word: &str| {
         listed.lines().find(|line| line.contains(word)).unwrap_or_else(|| panic!("{listed}")).to_owned()
     };
@@ -180,19 +180,19 @@ fn sessions_shows_what_runs_where_and_who_holds_a_pane() {
     eventually("a person's program runs", || {
         program.tmux(&["list-panes", "-a", "-F", "#{pane_current_command}"]).lines().any(|program| program == "cat")
     });
-    let (listed, hint) = said(&program, "work", &["sessions"]);
+    let (listed, hint) = said(&program, "work", &["panes"]);
     let held = format!("`{waits}`, for the agent");
     assert!(row(&listed, "shared").contains(&held), "{listed}");
     assert!(row(&listed, "shared").contains(&program.path("work/sub").display().to_string()), "{listed}");
     assert!(row(&listed, "(a person's)").contains("cat"), "{listed}");
     assert!(!listed.contains(&program.session_in("there")), "{listed}");
-    assert!(hint.contains("1 more session belongs to other directories: `toolcrib sessions --all`"), "{hint}");
-    let (all, hint) = said(&program, "work", &["sessions", "--all"]);
+    assert!(hint.contains("1 more session belongs to other directories: `toolcrib panes --all`"), "{hint}");
+    let (all, hint) = said(&program, "work", &["panes", "--all"]);
     assert!(all.contains(&program.session_in("there")) && !hint.contains("more session"), "{all}{hint}");
     here.child.kill().expect("it is killed");
     here.child.wait().expect("it ends");
     eventually("its client is gone", || program.tmux(&["list-clients"]).lines().count() == 1);
-    let (listed, _) = said(&program, "work", &["sessions"]);
+    let (listed, _) = said(&program, "work", &["panes"]);
     assert!(row(&listed, "shared").contains(&format!("`{waits}`, left by a host that is gone")), "{listed}");
 }
 
@@ -202,10 +202,10 @@ fn pruning_ends_the_sessions_of_this_workspace_alone() {
     for directory in ["one", "two", "three"] {
         run(&mut serve_in(&program, directory, &[], &[]), "true");
     }
-    said(&program, "one", &["sessions", "--prune"]);
+    said(&program, "one", &["panes", "--prune"]);
     let left = program.tmux(&["list-sessions", "-F", "#{session_name}"]);
     assert!(!left.contains(&program.session_in("one")) && left.lines().count() == 2, "{left}");
-    said(&program, "one", &["sessions", "--all", "--prune"]);
+    said(&program, "one", &["panes", "--all", "--prune"]);
     assert_eq!(program.tmux(&["list-sessions"]), "");
 }
 

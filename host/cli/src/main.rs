@@ -164,8 +164,8 @@ enum Command {
     Plugin(plugin::Arguments),
     /// Join a managed tmux session, and see what the agent does
     Attach(panes::Attach),
-    /// List the managed tmux sessions of this agent, or end those that nobody is at
-    Sessions(panes::Sessions),
+    /// List the managed tmux sessions of this agent with their panes, or end those with no client attached
+    Panes(panes::Panes),
     /// Say what a call may do, and which line decides
     #[command(subcommand)]
     Policy(policy::Arguments),
@@ -253,7 +253,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Serve(arguments) => serve::run(global, arguments, secrets.token).await,
         Command::Plugin(arguments) => plugin::run(global, arguments).await,
         Command::Attach(arguments) => panes::attach(global, &arguments).await,
-        Command::Sessions(arguments) => panes::sessions(global, &arguments).await,
+        Command::Panes(arguments) => panes::panes(global, &arguments).await,
         Command::Policy(arguments) => policy::run(global, &arguments).await,
         Command::Config(arguments) => config::run(global, &arguments),
         Command::Trust(arguments) => trust::run(&arguments),

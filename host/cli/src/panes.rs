@@ -1,4 +1,4 @@
-//! `toolcrib attach` and `toolcrib sessions`: the managed tmux, for the person beside the agent.
+//! `toolcrib attach` and `toolcrib panes`: the managed tmux, for the person beside the agent.
 
 use super::screen::{Table, print_json};
 use super::setup::{Setup, usage};
@@ -19,7 +19,7 @@ pub(super) struct Attach {
 }
 
 #[derive(clap::Args)]
-pub(super) struct Sessions {
+pub(super) struct Panes {
     /// Show the sessions of all workspaces, not only of this one
     #[arg(long)]
     all: bool,
@@ -45,7 +45,7 @@ pub(super) async fn attach(global: &Global, arguments: &Attach) -> Result<ExitCo
         return Err(usage("`attach` needs a terminal").hint("start it where you sit"));
     }
     let session = tmux.meant(arguments.session.as_deref()).await.map_err(|missing| {
-        let list = line(global, "sessions");
+        let list = line(global, "panes");
         let hint = format!("it comes with the first command; `{list} --all` lists what is there");
         if missing.hint.is_none() { missing.hint(hint) } else { missing }
     })?;
@@ -88,7 +88,7 @@ pub(super) fn line(global: &Global, subcommand: &str) -> String {
     ["toolcrib".to_owned()].into_iter().chain(words).chain([subcommand.to_owned()]).collect::<Vec<_>>().join(" ")
 }
 
-pub(super) async fn sessions(global: &Global, arguments: &Sessions) -> Result<ExitCode, Failure> {
+pub(super) async fn panes(global: &Global, arguments: &Panes) -> Result<ExitCode, Failure> {
     let setup = Setup::new(global).await?;
     let tmux = tmux(&setup).await?;
     let mut table = Table::new(&["session", "people", "pane", "directory", "runs"]);
@@ -108,7 +108,7 @@ pub(super) async fn sessions(global: &Global, arguments: &Sessions) -> Result<Ex
     if !others.is_empty() {
         let count = others.len();
         let what = if count == 1 { "session belongs" } else { "sessions belong" };
-        notice(&format!("{count} more {what} to other directories: `{} --all`", line(global, "sessions")));
+        notice(&format!("{count} more {what} to other directories: `{} --all`", line(global, "panes")));
     }
     if arguments.json { print_json(&sessions.into()) } else { table.print() }
 }

@@ -12,6 +12,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use toolcrib::capability::{AllowOption, Capability};
 use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::text::names::is_name;
@@ -87,7 +88,7 @@ async fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
         let (tools, capabilities) = (plugin.tool_names(), plugin.capabilities());
         let origin = if plugin.is_builtin() { "built in" } else { plugin.origin() };
         let state = fault.as_deref().unwrap_or(if is_enabled { "loaded" } else { "switched off" });
-        table.row([plugin.name(), &tools.join(", "), &capabilities.join(", "), origin, &plugin.sha256()[..12], state]);
+        table.row([plugin.name(), &tools.join(", "), &names(&capabilities), origin, &plugin.sha256()[..12], state]);
         plugins.push(json!({
             "name": plugin.name(),
             "builtin": plugin.is_builtin(),
@@ -123,7 +124,7 @@ fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failur
         page.add(&format!("file: {}", plugin.origin())).end(2);
         page.add(&format!("sha256: {}", plugin.sha256())).end(2);
         page.add(&format!("tools: {}", plugin.tool_names().join(", "))).end(2);
-        page.add(&format!("asks for: {}", plugin.capabilities().join(", "))).end(2);
+        page.add(&format!("asks for: {}", names(&plugin.capabilities()))).end(2);
         page.add(&format!("imports: {}", plugin.imports().join(", "))).end(2).end(0);
         page.print()?;
         return super::policy::table(&explained).print();
@@ -140,18 +141,20 @@ fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failur
 
 /// The rights that a component can use, in words, with the options of `allow` that give them.
 fn asked_rights(plugin: &Plugin) -> Vec<(&'static str, &'static str)> {
-    let has = |capability: &str| plugin.capabilities().contains(&capability);
-    [
-        (has("shell"), "run commands", "--shell"),
-        (has("panes") || has("sessions"), "use panes", "--pane"),
-        (has("files") && plugin.calls("files", "read"), "read files", "--read DIR"),
-        (has("files") && plugin.calls("files", "write"), "write files", "--write DIR"),
-        (has("http"), "make requests", "--host HOST"),
-    ]
-    .into_iter()
-    .filter(|(is_asked, ..)| *is_asked)
-    .map(|(_, what, option)| (what, option))
-    .collect()
+    let mut asked = Vec::new();
+    for capability in plugin.capabilities() {
+        let is_needed = |option: &&AllowOption| option.function.is_none_or(|name| plugin.calls(capability, name));
+        asked.extend(capability.options().iter().filter(is_needed).map(|option| (option.what, option.option)));
+    }
+    // Two capabilities may be allowed by one option.
+    asked.sort_unstable();
+    asked.dedup();
+    asked
+}
+
+/// Capabilities by name, in a list.
+pub(super) fn names(capabilities: &[Capability]) -> String {
+    capabilities.iter().map(|capability| capability.name()).collect::<Vec<_>>().join(", ")
 }
 
 fn listed<'a>(texts: impl Iterator<Item = &'a str>, between: &str) -> String {

@@ -122,7 +122,7 @@ fn table(tools: &[Arc<Tool>], host: &Host) -> Table {
     let mut table = Table::new(&["tool", "what it does", "needs", "plugin", "state"]);
     for tool in tools {
         let plugin = tool.plugin();
-        let needs = plugin.capabilities().join(", ");
+        let needs = super::plugin::names(&plugin.capabilities());
         let origin = if plugin.is_builtin() { "built in" } else { plugin.origin() };
         let cells = |state| [&tool.definition().name, &tool.definition().summary, &needs, origin, state];
         match host.denial(tool) {

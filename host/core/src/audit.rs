@@ -3,6 +3,7 @@
 //! A call that is dropped half-way still gets its outcome line (`call/`). The trail is not synced per call. Where a line
 //! cannot be written, the call is refused if settings require a record (`audit.required`); otherwise its result says that the line is missing.
 
+use crate::capability::Capability;
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
 use crate::policy::approval::Declaration;
@@ -40,8 +41,8 @@ enum Place {
 /// One thing that a call did or was refused.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Action {
-    /// The capability's name.
-    pub(crate) capability: &'static str,
+    /// What was used.
+    pub(crate) capability: Capability,
     /// What exactly: a command, a path.
     pub(crate) what: String,
     /// What the model declared, where the capability asks for it.

@@ -7,6 +7,7 @@ use crate::call::rate_limit::Rates;
 use crate::call::scope::Scope;
 use crate::call::session::CallKey;
 use crate::call::{Call, CallContext, Request, check_failure, check_length, check_output};
+use crate::capability::Capability;
 use crate::config::Settings;
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
@@ -14,7 +15,7 @@ use crate::egress::Egress;
 use crate::envelope::{Envelope, Failure, Kind, Output};
 use crate::formats::Offer;
 use crate::kept_output::{KeptFile, OutputStore};
-use crate::policy::{Policy, is_shell};
+use crate::policy::Policy;
 use crate::sandbox::{CodeCache, Compiler, Sandbox};
 use crate::tools::definition::Tool;
 use crate::tools::listing::{Offered, can_type, missing};
@@ -150,7 +151,7 @@ impl Host {
         let is_usable = |plugin: &&Arc<Plugin>| {
             let lacks = plugin.capabilities().iter().any(|needed| missing.contains(needed));
             let is_enabled = self.policy.config().is_enabled(plugin.name());
-            is_enabled && !lacks && (can_type || !plugin.calls("panes", "send"))
+            is_enabled && !lacks && (can_type || !plugin.calls(Capability::Panes, "send"))
         };
         let plugins: Vec<_> = context.tools.plugins().filter(is_usable).collect();
         let mut tools = Vec::new();
@@ -166,12 +167,7 @@ impl Host {
     /// The first reason why a call of the tool would be denied.
     pub fn denial(&self, tool: &Tool) -> Option<Failure> {
         let grants = self.policy.grants_for(tool.plugin());
-        tool.plugin().capabilities().into_iter().find_map(|capability| match capability {
-            capability if is_shell(capability) => grants.shell().err(),
-            "files" => grants.files().err(),
-            "http" => grants.http().err(),
-            _ => None,
-        })
+        tool.plugin().capabilities().into_iter().find_map(|capability| grants.refusal(capability))
     }
 
     /// The tool as a list of definitions has it.

@@ -6,7 +6,7 @@
 //! 3. [`tools`] finds the plugin among its [`tools::source`], and validates the arguments by the tool's definition;
 //! 4. [`policy`] turns the settings of [`config`] into the plugin's grants, and asks people;
 //! 5. [`sandbox`] makes a fresh instance with all limits, and runs the guest, whose words come out as [`event`]s;
-//! 6. the guest reaches the world through `capability`: check the grant, act, convert;
+//! 6. the guest reaches the world through a [`capability`]: check the grant, act, convert;
 //! 7. [`backend`] is where it lands: processes, files, at home in a [`workspace`]; [`tmux`] keeps the panes in which commands run
 //!    there; `egress` is the one way out; output that is cut goes to [`kept_output`];
 //! 8. back in [`call`], texts are cleaned by [`text::sanitize`], the outcome goes on the [`audit`] trail, and one [`envelope`] goes out.
@@ -17,7 +17,7 @@
 pub mod audit;
 pub mod backend;
 pub mod call;
-pub(crate) mod capability;
+pub mod capability;
 pub mod config;
 pub mod dirs;
 pub mod disk;

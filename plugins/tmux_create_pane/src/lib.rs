@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use toolcrib_sdk::panes::Place;
-use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Tool, notice, schemars, sessions};
+use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Tool, notice, pane_sessions, schemars};
 
 struct CreatePane;
 
@@ -49,7 +49,7 @@ impl Tool for CreatePane {
             return Err(Failure::invalid("`pane` is blank"));
         }
         let session = session.as_deref().filter(|name| !name.trim().is_empty());
-        let Place { session, pane, id, created, notices } = sessions::create_pane(session, &pane, &declaration)?;
+        let Place { session, pane, id, created, notices } = pane_sessions::create_pane(session, &pane, &declaration)?;
         notices.into_iter().for_each(notice);
         Ok(Output { session, pane, id, created })
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use toolcrib_sdk::panes::Place;
-use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Tool, notice, schemars, sessions};
+use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Tool, notice, pane_sessions, schemars};
 
 struct CreateSession;
 
@@ -48,7 +48,7 @@ impl Tool for CreateSession {
         if session.trim().is_empty() {
             return Err(Failure::invalid("`session` is blank"));
         }
-        let Place { session, pane, id, created, notices } = sessions::create_session(&session, &declaration)?;
+        let Place { session, pane, id, created, notices } = pane_sessions::create_session(&session, &declaration)?;
         notices.into_iter().for_each(notice);
         Ok(Output { session, pane, id, created })
     }

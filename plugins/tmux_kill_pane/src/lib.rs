@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use toolcrib_sdk::panes::Place;
-use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Tool, notice, schemars, sessions};
+use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Tool, notice, pane_sessions, schemars};
 
 struct KillPane;
 
@@ -48,7 +48,7 @@ impl Tool for KillPane {
             return Err(Failure::invalid("`pane` is blank"));
         }
         let session = session.as_deref().filter(|name| !name.trim().is_empty());
-        let Place { session, pane, id, notices, .. } = sessions::kill_pane(session, &pane, &declaration)?;
+        let Place { session, pane, id, notices, .. } = pane_sessions::kill_pane(session, &pane, &declaration)?;
         notices.into_iter().for_each(notice);
         Ok(Output { session, pane, id })
     }

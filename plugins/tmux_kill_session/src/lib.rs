@@ -1,7 +1,7 @@
 //! `tmux-kill-session`: ends a tmux session that was made before, with all that runs in it.
 
 use serde::{Deserialize, Serialize};
-use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Tool, schemars, sessions};
+use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Tool, pane_sessions, schemars};
 
 struct KillSession;
 
@@ -40,7 +40,7 @@ impl Tool for KillSession {
         if session.trim().is_empty() {
             return Err(Failure::invalid("`session` is blank"));
         }
-        Ok(Output { session: sessions::kill_session(&session, &declaration)? })
+        Ok(Output { session: pane_sessions::kill_session(&session, &declaration)? })
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing here is written to disk; a session ends with its process or connection.
 
+use crate::capability::Capability;
 use crate::envelope::Failure;
 use crate::policy::approval::ActionKind;
 use parking_lot::Mutex;
@@ -45,14 +46,14 @@ pub(crate) struct CallKey {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ApprovalKey {
     pub(crate) plugin: String,
-    pub(crate) capability: &'static str,
+    pub(crate) capability: Capability,
     pub(crate) kind: ActionKind,
     pub(crate) backend: String,
 }
 
 impl ApprovalKey {
     /// `sha256` is the digest of the plugin, `backend` where its actions land.
-    pub(crate) fn new(sha256: &str, capability: &'static str, kind: ActionKind, backend: &str) -> Self {
+    pub(crate) fn new(sha256: &str, capability: Capability, kind: ActionKind, backend: &str) -> Self {
         Self { plugin: sha256.to_owned(), capability, kind, backend: backend.to_owned() }
     }
 }
@@ -175,5 +176,26 @@ fn remedy(tool: &str, repeated: &Repeated) -> Failure {
         message: format!("`{tool}` was not run again: these arguments failed {times} times with: {}", failure.message),
         hint: Some(failure.hint.as_ref().map_or_else(|| advice.to_owned(), |hint| format!("{hint}; {advice}"))),
         data: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_yes_for_the_session_covers_one_plugin_capability_kind_and_backend() {
+        let session = Session::default();
+        let key = |sha256: &str, capability, kind, backend: &str| ApprovalKey::new(sha256, capability, kind, backend);
+        session.approve(key("a", Capability::Shell, ActionKind::Command, "local"));
+        assert!(session.is_approved(&key("a", Capability::Shell, ActionKind::Command, "local")));
+        for other in [
+            key("b", Capability::Shell, ActionKind::Command, "local"),
+            key("a", Capability::Panes, ActionKind::Command, "local"),
+            key("a", Capability::Shell, ActionKind::Look, "local"),
+            key("a", Capability::Shell, ActionKind::Command, "docker:x"),
+        ] {
+            assert!(!session.is_approved(&other));
+        }
     }
 }

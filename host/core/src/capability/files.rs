@@ -1,5 +1,6 @@
 //! `wit/files.wit`: regular files, by the backend, where the grant admits the resolved path.
 
+use super::Capability;
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{files, types};
 use crate::audit::Action;
@@ -64,7 +65,7 @@ impl State {
             Err((_, Some(by))) => format!("denied by {by}"),
         };
         let what = format!("{verb} {path}");
-        self.scope.record(Action { capability: "files", what, declaration: None, decision });
+        self.scope.record(Action { capability: Capability::Files, what, declaration: None, decision });
     }
 }
 

@@ -5,9 +5,12 @@
 mod events;
 mod files;
 mod http;
+mod kind;
+mod pane_sessions;
 mod panes;
-mod sessions;
 pub(crate) mod shell;
+
+pub use kind::{AllowOption, Capability};
 
 use crate::envelope::Failure;
 use crate::kept_output;
@@ -30,7 +33,6 @@ pub(crate) mod bindings {
 }
 
 /// Why a host function has no result: a failure that the guest is told, or a trap that ends it.
-#[expect(unreachable_pub, reason = "the generated bindings name it as public")]
 pub enum Refusal {
     /// The guest is told.
     Failure(Failure),

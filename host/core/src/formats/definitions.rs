@@ -3,6 +3,7 @@
 use super::schema::{Portable, portable};
 use super::strict::Dialect;
 use super::{Declared, Format, Note, Shape};
+use crate::capability::Capability;
 use crate::config::Allowlist;
 use crate::envelope::{Failure, Kind};
 use crate::policy::Grants;
@@ -76,12 +77,14 @@ impl<'t> Offer<'t> {
 impl Effects {
     fn of(plugin: &Plugin, grants: &Grants) -> Self {
         let all = plugin.capabilities().into_iter().map(|capability| match capability {
-            "events" => Self { writes: false, reaches_out: false },
-            "files" => Self { writes: can_write(plugin, grants), reaches_out: false },
-            "http" => Self { writes: can_send(grants), reaches_out: true },
-            "panes" if only_looks(plugin) => Self { writes: false, reaches_out: false },
-            // A command can do anything, and so can what is not known here.
-            _ => Self { writes: true, reaches_out: true },
+            Capability::Events => Self { writes: false, reaches_out: false },
+            Capability::Files => Self { writes: can_write(plugin, grants), reaches_out: false },
+            Capability::Http => Self { writes: can_send(grants), reaches_out: true },
+            Capability::Panes if only_looks(plugin) => Self { writes: false, reaches_out: false },
+            // A command can do anything, and keys are commands.
+            Capability::Shell | Capability::Panes | Capability::PaneSessions => {
+                Self { writes: true, reaches_out: true }
+            }
         });
         let nothing = Self { writes: false, reaches_out: false };
         all.fold(nothing, |one, other| Self {
@@ -93,13 +96,13 @@ impl Effects {
 
 /// A tool of ours that types nothing.
 fn only_looks(plugin: &Plugin) -> bool {
-    plugin.is_builtin() && !plugin.calls("panes", "send")
+    plugin.is_builtin() && !plugin.calls(Capability::Panes, "send")
 }
 
 /// Of a plugin of others only the grant counts: the calls in its code are what it shows.
 fn can_write(plugin: &Plugin, grants: &Grants) -> bool {
     let is_granted = grants.files().is_ok_and(|files| !files.writable().contains(&Allowlist::NOTHING));
-    is_granted && (!plugin.is_builtin() || plugin.calls("files", "write"))
+    is_granted && (!plugin.is_builtin() || plugin.calls(Capability::Files, "write"))
 }
 
 /// A method that is granted is more than a question.

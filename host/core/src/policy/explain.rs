@@ -2,7 +2,8 @@
 
 use super::files::CREDENTIALS;
 use super::http::{HttpGrant, switch};
-use super::{Grants, Policy, is_shell};
+use super::{Grants, Policy};
+use crate::capability::Capability;
 use crate::config::{Allowlist, FilesConfirm, HostList, Origin, Settings};
 use crate::tools::registry::Plugin;
 use serde_json::{Value, json};
@@ -40,10 +41,12 @@ impl Policy {
         let mut clauses = Vec::new();
         for capability in plugin.capabilities() {
             match capability {
-                capability if is_shell(capability) => clauses.extend(self.explain_shell(&grants, plugin, settings)),
-                "files" => clauses.extend(explain_files(&grants, plugin, settings)),
-                "http" => clauses.extend(self.explain_http(&grants, plugin, settings)),
-                _ => clauses.push(Clause {
+                Capability::Shell | Capability::Panes | Capability::PaneSessions => {
+                    clauses.extend(self.explain_shell(&grants, plugin, settings))
+                }
+                Capability::Files => clauses.extend(explain_files(&grants, plugin, settings)),
+                Capability::Http => clauses.extend(self.explain_http(&grants, plugin, settings)),
+                Capability::Events => clauses.push(Clause {
                     subject: "events",
                     verdict: "allowed",
                     detail: "says how the call goes, within caps".into(),

@@ -8,6 +8,7 @@ use super::approval::{ActionKind, By, Landing, Question};
 use crate::audit::Action;
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
+use crate::capability::Capability;
 use crate::config::{Config, HostList, HostPattern, HttpRights, Needed, Remedies, requests};
 use crate::egress::{Host, Request, Route, Special, Target};
 use crate::envelope::Failure;
@@ -342,7 +343,7 @@ impl HttpGrant {
         let (line, details) = shown(route, request);
         let site = Landing { backend: HERE.into(), ..Landing::default() };
         let question = Question {
-            key: ApprovalKey::new(&self.sha256, "http", ActionKind::Request, HERE),
+            key: ApprovalKey::new(&self.sha256, Capability::Http, ActionKind::Request, HERE),
             plugin: &self.label,
             site: &site,
             action: &line,
@@ -359,7 +360,12 @@ impl HttpGrant {
             Ok(by) => format!("allowed by {by}"),
             Err(refusal) => format!("{}: {}", refusal.kind.name(), refusal.message),
         };
-        scope.record(Action { capability: "http", what: format!("{method} {target}"), declaration: None, decision });
+        scope.record(Action {
+            capability: Capability::Http,
+            what: format!("{method} {target}"),
+            declaration: None,
+            decision,
+        });
     }
 }
 

@@ -10,6 +10,7 @@ pub mod http;
 pub mod shell;
 pub(crate) mod typing;
 
+use crate::capability::Capability;
 use crate::config::{Allowlist, Config, HttpRights, Needed, PluginRights, Settings};
 use crate::dirs::Dirs;
 use crate::envelope::Failure;
@@ -39,17 +40,23 @@ pub struct Grants {
     http: Result<HttpGrant, Failure>,
 }
 
-/// Whether the grant for `shell` covers a capability: typing into a pane is running a command.
-pub(crate) fn is_shell(capability: &str) -> bool {
-    matches!(capability, "shell" | "panes" | "sessions")
-}
-
 impl Grants {
     /// Nothing at all.
     #[must_use]
     pub fn none() -> Self {
         let refused = || Failure::denied("no capability can be used here");
         Self { shell: Err(refused()), files: Err(refused()), http: Err(refused()) }
+    }
+
+    /// Why a capability cannot be used at all. Typing into a pane is running a command, so the grant for `shell` decides on panes too.
+    #[must_use]
+    pub fn refusal(&self, capability: Capability) -> Option<Failure> {
+        match capability {
+            Capability::Shell | Capability::Panes | Capability::PaneSessions => self.shell().err(),
+            Capability::Files => self.files().err(),
+            Capability::Http => self.http().err(),
+            Capability::Events => None,
+        }
     }
 
     /// The grant for `shell`.
@@ -122,10 +129,13 @@ impl Policy {
         let mut grants = Grants::none();
         for capability in plugin.capabilities() {
             match capability {
-                capability if is_shell(capability) => grants.shell = self.shell_grant(plugin, &rights),
-                "files" => grants.files = self.files_grant(plugin, &rights),
-                "http" => grants.http = self.http_grant(plugin, rights.http.clone()),
-                _ => {}
+                Capability::Shell | Capability::Panes | Capability::PaneSessions => {
+                    grants.shell = self.shell_grant(plugin, &rights);
+                }
+                Capability::Files => grants.files = self.files_grant(plugin, &rights),
+                Capability::Http => grants.http = self.http_grant(plugin, rights.http.clone()),
+                // Caps bind it, no grant.
+                Capability::Events => {}
             }
         }
         grants
@@ -152,7 +162,7 @@ impl Policy {
             return Err(self.switched_off("shell", "shell_enabled"));
         }
         if !rights.shell {
-            let option = if plugin.capabilities().contains(&"shell") { "--shell" } else { "--pane" };
+            let option = if plugin.capabilities().contains(&Capability::Shell) { "--shell" } else { "--pane" };
             return Err(self.not_granted(plugin, "shell", &[("shell", Needed::On)], "shell = true", option));
         }
         Ok(ShellGrant {
@@ -172,7 +182,7 @@ impl Policy {
         }
         let is_nothing = |lists: &[Allowlist]| lists.contains(&Allowlist::NOTHING);
         if is_nothing(&rights.read) && is_nothing(&rights.write) {
-            let (verb, option) = match plugin.calls("files", "read") {
+            let (verb, option) = match plugin.calls(Capability::Files, "read") {
                 true => ("read", "--read DIR"),
                 false => ("write", "--write DIR"),
             };

@@ -9,6 +9,7 @@ use crate::audit::Action;
 use crate::backend::terminals::Sitting;
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
+use crate::capability::Capability;
 use crate::envelope::Failure;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +52,7 @@ impl AdmittedCommand {
 
 /// What is to be decided.
 struct Wish<'w> {
-    capability: &'static str,
+    capability: Capability,
     /// The whole action, as people read it.
     shown: &'w str,
     held: Held,
@@ -89,7 +90,7 @@ impl ShellGrant {
         scope: &Scope,
     ) -> Result<AdmittedCommand, Failure> {
         let held = Held::Script(text.clone(), goes_to);
-        let wish = Wish { capability: "shell", shown: &text, held, keyboard: None, site };
+        let wish = Wish { capability: Capability::Shell, shown: &text, held, keyboard: None, site };
         let seen = self.decide(wish, declaration, scope).await?;
         Ok(AdmittedCommand {
             text,
@@ -107,7 +108,7 @@ impl ShellGrant {
         scope: &Scope,
     ) -> Result<AdmittedAction, Failure> {
         let held = Held::Script(command.to_owned(), Destination::Program);
-        let wish = Wish { capability: "panes", shown: command, held, keyboard: None, site };
+        let wish = Wish { capability: Capability::Panes, shown: command, held, keyboard: None, site };
         self.decide(wish, declaration, scope).await?;
         Ok(AdmittedAction(()))
     }
@@ -120,16 +121,16 @@ impl ShellGrant {
         site: &dyn Site,
         scope: &Scope,
     ) -> Result<AdmittedInput, Failure> {
-        let wish = Wish { capability: "panes", shown: &shown, held, keyboard: Some(keyboard), site };
+        let wish = Wish { capability: Capability::Panes, shown: &shown, held, keyboard: Some(keyboard), site };
         self.decide(wish, declaration, scope).await?;
         Ok(AdmittedInput(input))
     }
 
     /// Decides on a look at what is on a person's own screen, and records the decision.
     pub(crate) async fn admit_look(&self, shown: &str, site: &dyn Site, scope: &Scope) -> Result<(), Failure> {
-        let decided = self.confirm(ActionKind::Look, "panes", shown, None, site, scope).await;
+        let decided = self.confirm(ActionKind::Look, Capability::Panes, shown, None, site, scope).await;
         scope.record(Action {
-            capability: "panes",
+            capability: Capability::Panes,
             what: shown.to_owned(),
             declaration: None,
             decision: told(&decided),
@@ -172,7 +173,7 @@ impl ShellGrant {
     async fn confirm(
         &self,
         kind: ActionKind,
-        capability: &'static str,
+        capability: Capability,
         shown: &str,
         declaration: Option<&Declaration>,
         site: &dyn Site,

@@ -30,7 +30,7 @@ pub(super) fn default_session(owner: &str, workspace: &Workspace) -> String {
     if directory.is_empty() { format!("{owner}-{digest}") } else { format!("{owner}-{directory}-{digest}") }
 }
 
-/// The name of a session that a person asks for, in whichever workspace they are: short, or in full as `toolcrib sessions` lists it.
+/// The name of a session that a person asks for, in whichever workspace they are: short, or in full as `toolcrib panes` lists it.
 /// None, blank and the aliases ask for none.
 pub(super) fn asked(owner: &str, name: Option<&str>) -> Result<Option<String>, Failure> {
     let Some(name) = given(name) else { return Ok(None) };

@@ -1,5 +1,6 @@
 //! A component's bytes, and what they show without being compiled: tools by name, imports.
 
+use crate::capability::Capability;
 use crate::config::Limits;
 use crate::text::names::{folded, is_name};
 use crate::text::sanitize;
@@ -20,9 +21,9 @@ const WASM_MAGIC: &[u8] = b"\0asm";
 const MOST_TOOLS: usize = 64;
 /// Our package of capabilities, up to the interface's name.
 const OURS: &str = "toolcrib:plugin/";
-/// Packages of which at least something is linked. The linker checks each function; this gives the clear word before compiling.
-const KNOWN_PACKAGES: [&str; 7] =
-    [OURS, "wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
+/// Packages of others of which at least something is linked. The linker checks each function; this gives the clear word before compiling.
+const KNOWN_PACKAGES: [&str; 6] =
+    ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
 /// Interfaces of ours that are no capability.
 const NO_CAPABILITY: [&str; 2] = ["types", "tools"];
 
@@ -151,18 +152,14 @@ impl Component {
         Ok(())
     }
 
-    /// Capabilities that it imports: the names of our interfaces.
-    pub(crate) fn capabilities(&self) -> Vec<&str> {
-        self.imports
-            .iter()
-            .filter_map(|import| interface(import))
-            .filter(|interface| !NO_CAPABILITY.contains(interface))
-            .collect()
+    /// Capabilities that it imports, in the order of its imports.
+    pub(crate) fn capabilities(&self) -> Vec<Capability> {
+        self.imports.iter().filter_map(|import| Capability::of_interface(interface(import)?)).collect()
     }
 
     /// Its code calls this function of a capability.
-    pub(crate) fn calls(&self, capability: &str, function: &str) -> bool {
-        self.functions.iter().any(|(interface, name)| interface == capability && name == function)
+    pub(crate) fn calls(&self, capability: Capability, function: &str) -> bool {
+        self.functions.iter().any(|(interface, name)| interface == capability.name() && name == function)
     }
 }
 
@@ -183,5 +180,8 @@ fn interface(import: &str) -> Option<&str> {
 fn is_known(import: &str) -> bool {
     // The characters of a name with its version; nothing else is shown to anybody.
     import.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":/@.-+".contains(&byte))
-        && KNOWN_PACKAGES.iter().any(|package| import.starts_with(package))
+        && match interface(import) {
+            Some(ours) => NO_CAPABILITY.contains(&ours) || Capability::of_interface(ours).is_some(),
+            None => KNOWN_PACKAGES.iter().any(|package| import.starts_with(package)),
+        }
 }

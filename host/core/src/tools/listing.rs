@@ -3,6 +3,7 @@
 //! Every door lists by this; what a tool may do in a call is decided again when it is called.
 
 use crate::call::CallContext;
+use crate::capability::Capability;
 use crate::policy::typing;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
@@ -20,11 +21,11 @@ pub(crate) fn can_type(context: &CallContext) -> bool {
 }
 
 /// Capabilities that could only fail: without panes those of panes.
-pub(crate) async fn missing(context: &CallContext, notices: &mut Vec<String>) -> &'static [&'static str] {
+pub(crate) async fn missing(context: &CallContext, notices: &mut Vec<String>) -> &'static [Capability] {
     match (&context.panes, context.panes.managed().await) {
         (_, Ok(Some(_))) => &[],
-        (Panes::Own(_), _) => &["sessions"],
-        (_, Ok(None)) => &["panes", "sessions"],
+        (Panes::Own(_), _) => &[Capability::PaneSessions],
+        (_, Ok(None)) => &[Capability::Panes, Capability::PaneSessions],
         (_, Err(unreachable)) => {
             notices.push(format!("{}; what it offers is not known", unreachable.message));
             &[]

@@ -5,6 +5,7 @@
 
 use super::source::Builtin;
 use crate::call::scope::Scope;
+use crate::capability::Capability;
 use crate::config::Limits;
 use crate::envelope::{Failure, Kind};
 use crate::event::{Compiling, EventSink};
@@ -146,9 +147,9 @@ impl Plugin {
         &self.component.tools
     }
 
-    /// Capabilities that it imports, by name.
+    /// Capabilities that it imports.
     #[must_use]
-    pub fn capabilities(&self) -> Vec<&str> {
+    pub fn capabilities(&self) -> Vec<Capability> {
         self.component.capabilities()
     }
 
@@ -160,7 +161,7 @@ impl Plugin {
 
     /// Its code calls this function of a capability.
     #[must_use]
-    pub fn calls(&self, capability: &str, function: &str) -> bool {
+    pub fn calls(&self, capability: Capability, function: &str) -> bool {
         self.component.calls(capability, function)
     }
 

@@ -7,6 +7,7 @@ use super::{Expected, FilesGrant, Wanted, WritePath};
 use crate::backend::Before;
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
+use crate::capability::Capability;
 use crate::envelope::{Failure, Kind};
 use crate::policy::approval::{ActionKind, By, Landing, Question};
 use crate::text::sanitize;
@@ -54,7 +55,7 @@ impl FilesGrant {
     ) -> Result<(WritePath, Option<By>), (Failure, Option<By>)> {
         let Some(reason) = wanted.reason else { return Ok((wanted.path, None)) };
         let backend = scope.backend.name();
-        let key = ApprovalKey::new(&self.sha256, "files", reason.kind(), backend);
+        let key = ApprovalKey::new(&self.sha256, Capability::Files, reason.kind(), backend);
         // What nobody is going to see is not made.
         let is_shown = scope.approver.is_read() && !scope.session.is_approved(&key);
         let before = match is_shown {

@@ -1,7 +1,7 @@
-//! `wit/sessions.wit`: sessions and panes made and ended, by the managed tmux, after the grant for `shell` admitted it.
+//! `wit/pane-sessions.wit`: sessions and panes made and ended, by the managed tmux, after the grant for `shell` admitted it.
 
 use super::Refusal;
-use super::bindings::toolcrib::plugin::{panes, sessions, types};
+use super::bindings::toolcrib::plugin::{pane_sessions, panes, types};
 use super::panes::no_panes;
 use crate::envelope::Failure;
 use crate::policy::approval::Landing;
@@ -9,7 +9,7 @@ use crate::sandbox::State;
 use crate::tmux::Tmux;
 use std::sync::Arc;
 
-impl sessions::Host for State {
+impl pane_sessions::Host for State {
     async fn create_session(
         &mut self,
         session: String,

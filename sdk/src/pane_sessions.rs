@@ -2,7 +2,7 @@
 //!
 //! The host names them, asks for approval and audits. Without managed tmux everything here is `unavailable`.
 
-use crate::bindings::toolcrib::plugin::sessions;
+use crate::bindings::toolcrib::plugin::pane_sessions;
 use crate::panes::Place;
 use crate::{Declaration, Failure, Result};
 
@@ -11,7 +11,7 @@ use crate::{Declaration, Failure, Result};
 /// # Errors
 /// `denied` by policy or a person; `limit` for more sessions than the host allows.
 pub fn create_session(session: &str, declaration: &Declaration) -> Result<Place> {
-    sessions::create_session(session, declaration).map_err(Failure::from_host)
+    pane_sessions::create_session(session, declaration).map_err(Failure::from_host)
 }
 
 /// Ends a session with all that runs in it, and returns its name.
@@ -19,7 +19,7 @@ pub fn create_session(session: &str, declaration: &Declaration) -> Result<Place>
 /// # Errors
 /// `denied` by policy or a person; for the default session and for one that the agent has not made, as the host finds.
 pub fn kill_session(session: &str, declaration: &Declaration) -> Result<String> {
-    sessions::kill_session(session, declaration).map_err(Failure::from_host)
+    pane_sessions::kill_session(session, declaration).map_err(Failure::from_host)
 }
 
 /// Makes a pane in a session, or finds it; without a session, in the default one.
@@ -27,7 +27,7 @@ pub fn kill_session(session: &str, declaration: &Declaration) -> Result<String> 
 /// # Errors
 /// `denied` by policy or a person; `limit` for more panes than the host allows.
 pub fn create_pane(session: Option<&str>, pane: &str, declaration: &Declaration) -> Result<Place> {
-    sessions::create_pane(session, pane, declaration).map_err(Failure::from_host)
+    pane_sessions::create_pane(session, pane, declaration).map_err(Failure::from_host)
 }
 
 /// Ends a pane with what runs in it; without a session, one of the default session. Returns where it was.
@@ -35,5 +35,5 @@ pub fn create_pane(session: Option<&str>, pane: &str, declaration: &Declaration)
 /// # Errors
 /// `denied` by policy or a person; for a shared pane and for one that the agent has not made, as the host finds.
 pub fn kill_pane(session: Option<&str>, pane: &str, declaration: &Declaration) -> Result<Place> {
-    sessions::kill_pane(session, pane, declaration).map_err(Failure::from_host)
+    pane_sessions::kill_pane(session, pane, declaration).map_err(Failure::from_host)
 }

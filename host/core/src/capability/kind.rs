@@ -1,0 +1,110 @@
+//! What capabilities there are. Whatever depends on which one it is matches on [`Capability`] without a rest, so that a new one does not
+//! compile before all its parts are there: its grant (`policy/mod.rs`), its refusal (`Grants::of`), its clauses (`policy/explain.rs`), its
+//! effects (`formats/definitions.rs`), where it can be used (`tools/listing.rs`), and how it is allowed (`Capability::options`).
+
+/// A WIT interface through which a plugin reaches the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Capability {
+    /// Commands, in processes of their own or in panes.
+    Shell,
+    /// Looking at panes, and typing into them.
+    Panes,
+    /// tmux sessions and panes, made and ended.
+    PaneSessions,
+    /// Files, by path.
+    Files,
+    /// Requests to web servers.
+    Http,
+    /// What a call says while it runs.
+    Events,
+}
+
+/// An option of `toolcrib plugin allow`: a line of a plugin's rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllowOption {
+    /// The function that has to be called for the plugin to need it; any, where none is named.
+    pub function: Option<&'static str>,
+    /// What it lets the plugin do.
+    pub what: &'static str,
+    /// As it is typed.
+    pub option: &'static str,
+}
+
+impl serde::Serialize for Capability {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl Capability {
+    /// Every capability.
+    pub const ALL: [Self; 6] = [Self::Shell, Self::Panes, Self::PaneSessions, Self::Files, Self::Http, Self::Events];
+
+    /// The name of its interface.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Panes => "panes",
+            Self::PaneSessions => "pane-sessions",
+            Self::Files => "files",
+            Self::Http => "http",
+            Self::Events => "events",
+        }
+    }
+
+    /// The capability of an interface.
+    #[must_use]
+    pub fn of_interface(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|capability| capability.name() == name)
+    }
+
+    /// What lets a plugin use it.
+    #[must_use]
+    pub const fn options(self) -> &'static [AllowOption] {
+        const PANE: AllowOption = AllowOption { function: None, what: "use panes", option: "--pane" };
+        match self {
+            Self::Shell => &[AllowOption { function: None, what: "run commands", option: "--shell" }],
+            Self::Panes | Self::PaneSessions => &[PANE],
+            Self::Files => &[
+                AllowOption { function: Some("read"), what: "read files", option: "--read DIR" },
+                AllowOption { function: Some("write"), what: "write files", option: "--write DIR" },
+            ],
+            Self::Http => &[AllowOption { function: None, what: "make requests", option: "--host HOST" }],
+            Self::Events => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// The contract is the list: each interface of `wit/` that a plugin imports is a capability, and none is anything else.
+    #[test]
+    fn every_imported_interface_of_the_contract_is_a_capability() {
+        let wit = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+        let world = std::fs::read_to_string(wit.join("world.wit")).expect("the world of plugins");
+        let imports = world.lines().filter_map(|line| line.trim().strip_prefix("import ")?.strip_suffix(';'));
+        let imports: BTreeSet<&str> = imports.collect();
+        let capabilities: BTreeSet<&str> = Capability::ALL.into_iter().map(Capability::name).collect();
+        assert_eq!(imports, capabilities);
+        for name in imports {
+            assert_eq!(Capability::of_interface(name).map(Capability::name), Some(name));
+            let text = std::fs::read_to_string(wit.join(format!("{name}.wit"))).expect("a file of its name");
+            assert!(text.contains(&format!("interface {name} {{")), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_an_option_asks_for_is_a_function_of_the_interface() {
+        let wit = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+        for capability in Capability::ALL {
+            let text = std::fs::read_to_string(wit.join(format!("{}.wit", capability.name()))).expect("its file");
+            for function in capability.options().iter().filter_map(|option| option.function) {
+                assert!(text.contains(&format!("    {function}: func(")), "{capability:?}: {function}");
+            }
+        }
+    }
+}
