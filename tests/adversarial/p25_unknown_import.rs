@@ -1,6 +1,6 @@
 //! P-25: an import that this host does not know: another interface, another function, another version, another type.
 //! Outcome: the plugin is refused, and the reason names the import.
-//! Switched off: without `is_known` (`component.rs`) the linker refused them instead, with other words, and the first test failed.
+//! Switched off: without `is_known` (`tools/component.rs`) the linker refused them instead, with other words, and the first test failed.
 
 use serde_json::json;
 use toolcrib_tests::Preparation;
@@ -8,20 +8,22 @@ use toolcrib_tests::forge::component;
 
 #[test]
 fn an_import_of_another_package_is_refused_before_it_is_compiled() {
-    let siege = ["evil:host/root@1.0.0", "toolcrib:host/secret@0.1.0", "wasi:http/outgoing-handler@0.2.3", "env"]
+    let imports = [
+        "evil:host/root@1.0.0",
+        "toolcrib:host/secret@0.1.0",
+        "toolcrib:plugin/root@0.1.0",
+        "wasi:http/outgoing-handler@0.2.3",
+        "plain-name",
+    ];
+    let siege = imports
         .iter()
         .enumerate()
         .fold(Preparation::new(), |host, (index, import)| {
-            let name = if import.contains(':') { import.to_string() } else { "plain-name".into() };
-            let text = format!(r#"(component (import "{name}" (instance)))"#);
+            let text = format!(r#"(component (import "{import}" (instance)))"#);
             host.component(&format!("wants{index}"), &component(&text, &format!("wants{index}")))
         })
         .begin();
-    for (index, import) in
-        ["evil:host/root@1.0.0", "toolcrib:host/secret@0.1.0", "wasi:http/outgoing-handler@0.2.3", "plain-name"]
-            .iter()
-            .enumerate()
-    {
+    for (index, import) in imports.iter().enumerate() {
         for _ in 0..2 {
             let refusal = siege.refusal(&format!("wants{index}"));
             let reason = format!("was refused: it imports `{import}`, which this host does not know");
@@ -32,9 +34,8 @@ fn an_import_of_another_package_is_refused_before_it_is_compiled() {
 }
 
 #[test]
-fn an_import_of_our_package_that_does_not_exist_is_refused() {
+fn an_import_of_a_known_interface_that_does_not_exist_is_refused() {
     let imports = [
-        ("interface", r#"(import "toolcrib:plugin/root@0.1.0" (instance (export "shell" (func))))"#, "root"),
         (
             "function",
             r#"(import "toolcrib:plugin/files@0.1.0" (instance (export "delete" (func (param "path" string)))))"#,

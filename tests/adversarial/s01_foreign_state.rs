@@ -166,7 +166,7 @@ fn a_token_that_another_user_may_know_is_not_served() {
 
 #[test]
 fn doctor_says_what_to_change() {
-    let program = Program::new();
+    let program = Program::cold();
     let state = program.path("state/toolcrib");
     std::fs::create_dir(&state).expect("a state directory");
     chmod(&state, 0o777);

@@ -1,6 +1,6 @@
 //! Compiled code on disk: believed only as it was written, compiled anew otherwise; a plugin speaks for itself once.
 
-use crate::world::{small_host, started_again};
+use crate::world::{cold_host, started_again};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ async fn time_again(host: &TestHost, set: &[&str]) -> Envelope {
 
 /// A host whose cache holds `time`, and that entry.
 async fn cached() -> (TestHost, PathBuf, Vec<u8>) {
-    let host = small_host();
+    let host = cold_host();
     host.result("time", json!({})).await;
     let mut entries = entries(&host);
     assert_eq!(entries.len(), 1);
@@ -98,7 +98,7 @@ async fn code_and_key_are_for_this_user_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_is_asked_for_its_definitions_once_per_digest() {
     const BOUND: &str = "limits.host_call_kib=1";
-    let cold = crate::world::failure(small_host().set(BOUND).call("time", json!({})).await);
+    let cold = crate::world::failure(cold_host().set(BOUND).call("time", json!({})).await);
     assert_eq!(cold.kind, Kind::Unavailable);
     assert!(cold.message.contains("bytes from the guest in one host call 1 KiB"), "{}", cold.message);
     let (host, ..) = cached().await;

@@ -1,6 +1,6 @@
 //! A state directory that cannot be used: no cache, no trail, no kept output, but calls all the same.
 
-use crate::world::{made, small_host};
+use crate::world::{cold_host, made};
 use serde_json::json;
 use toolcrib::config::{Settings, Sources};
 use toolcrib_tests::TestHost;
@@ -22,7 +22,7 @@ async fn works(host: &TestHost) {
 // As root every directory can be written, so each is made impossible by what stands in its place.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_in_place_of_the_state_directory_costs_its_comforts_and_says_so() {
-    let host = small_host();
+    let host = cold_host();
     std::fs::write(host.dirs().state, "in the way").unwrap();
     let told = notices(&host);
     assert_eq!(told.len(), 3);
@@ -36,7 +36,7 @@ async fn a_file_in_place_of_the_state_directory_costs_its_comforts_and_says_so()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_notice_names_the_file_that_could_not_be_used() {
-    let host = small_host();
+    let host = cold_host();
     std::fs::write(host.dirs().state, "in the way").unwrap();
     let state = host.dirs().state.display().to_string();
     assert!(notices(&host).iter().all(|notice| notice.contains(&state)), "{:?}", notices(&host));
@@ -47,7 +47,7 @@ async fn each_part_of_the_state_that_cannot_be_used_costs_only_itself() {
     for (name, cost) in
         [("code", "compiled code"), ("code.key", "compiled code"), ("audit.jsonl", "audited"), ("output", "output")]
     {
-        let host = small_host();
+        let host = cold_host();
         let path = host.dirs().state.join(name);
         std::fs::create_dir_all(host.dirs().state).unwrap();
         // A directory where a file should be, a file where a directory should be.
@@ -65,7 +65,7 @@ async fn each_part_of_the_state_that_cannot_be_used_costs_only_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_that_could_not_be_kept_is_said_to_be_lost() {
-    let host = small_host();
+    let host = cold_host();
     std::fs::write(host.dirs().state, "in the way").unwrap();
     let notices = host.shell("yes | head -c 20000").await["notices"].clone();
     assert!(notices[0].as_str().unwrap().ends_with("the rest was not kept"), "{notices}");
@@ -73,5 +73,5 @@ async fn output_that_could_not_be_kept_is_said_to_be_lost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_usable_state_directory_gives_no_notice() {
-    assert_eq!(notices(&small_host()), [""; 0]);
+    assert_eq!(notices(&cold_host()), [""; 0]);
 }

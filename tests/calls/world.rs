@@ -27,6 +27,11 @@ pub(crate) fn small_host() -> TestHost {
     TestHost::new().set("limits.concurrent_calls=16")
 }
 
+/// The same, and nothing is compiled yet.
+pub(crate) fn cold_host() -> TestHost {
+    TestHost::cold().set("limits.concurrent_calls=16")
+}
+
 /// Arguments of `run_shell` with a harmless declaration.
 pub(crate) fn command(text: &str) -> Value {
     json!({ "command": text, "risk": "low", "mutation": false, "privesc": false, "why": "a test" })

@@ -60,7 +60,7 @@ fn settings_of_a_project_are_reported_with_their_trust() {
 
 #[test]
 fn a_state_directory_that_cannot_be_used_is_not_called_good() {
-    let program = Program::new();
+    let program = Program::cold();
     program.write("state/toolcrib", "in the way");
     let text = stdout(&program.run(&["doctor"]));
     let state = report(&text).into_iter().find(|line| line.1 == "state").unwrap();

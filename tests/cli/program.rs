@@ -119,7 +119,7 @@ fn without_any_environment_but_a_home_everything_lies_below_it() {
 
 #[test]
 fn a_state_directory_that_cannot_be_used_costs_notices_on_stderr_alone() {
-    let program = Program::new();
+    let program = Program::cold();
     program.write("state/toolcrib", "in the way");
     let output = program.run(&["call", "time"]);
     assert_eq!(json_of(&output)["result"]["source"], "harness");
@@ -145,4 +145,17 @@ fn nothing_is_left_in_the_working_directory() {
         succeeded(&program.run(arguments));
     }
     assert_eq!(std::fs::read_dir(program.path("work")).unwrap().count(), 0);
+}
+
+/// `host/core/examples/embed.rs`: the library without its command line.
+#[test]
+fn a_program_that_embeds_the_host_lists_calls_and_answers() {
+    let example = Program::file().with_file_name("examples").join("embed");
+    let program = Program::cold();
+    let output = Command::new(example).current_dir(program.path("work")).output().expect("the example was built");
+    let said = succeeded(&output);
+    assert!(said.starts_with("tools: ") && said.contains("run_shell") && said.contains("time"), "{said}");
+    assert!(said.contains("asked: run_shell (built in) wants to run on local, declared low risk\n"), "{said}");
+    assert!(said.contains("  run: echo from the example\n"), "{said}");
+    assert!(said.contains(r#""stdout":"from the example\n""#), "{said}");
 }

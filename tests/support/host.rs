@@ -15,7 +15,6 @@ use toolcrib::envelope::{Envelope, Failure};
 use toolcrib::event::{Event, EventSink};
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::sandbox::Compiler;
-use toolcrib::tmux::Panes;
 use toolcrib::tools::source::PluginSource;
 use toolcrib_builtins::BUILTINS;
 
@@ -232,15 +231,13 @@ impl TestHost {
         let settings = Settings::load(&self.sources).expect("settings that can be read");
         let policies: Vec<PathBuf> = self.sources.policies.iter().map(|policy| policy.path.clone()).collect();
         let (host, _notices) = Host::new(&settings, &self.dirs(), &policies, Compiler::Child(self.compiler.clone()))?;
+        let tools = PluginSource::new(BUILTINS, self.plugins.clone(), settings.config.limits.clone()).load();
+        let backend = Local::new(self.work(), self.home(), self.home());
         let context = CallContext {
-            principal: "test".into(),
-            session: Arc::default(),
-            tools: Arc::new(PluginSource::new(BUILTINS, self.plugins.clone(), settings.config.limits.clone()).load()),
-            backend: Arc::new(Local::new(self.work(), self.home(), self.home())),
-            panes: Panes::None,
             events: self.events.clone(),
             approver: self.asked.clone(),
             cancel: self.cancel.clone(),
+            ..CallContext::new("test", Arc::new(tools), Arc::new(backend))
         };
         Ok(self.ready.get_or_init(|| (host, context)))
     }

@@ -141,13 +141,13 @@ fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failur
 
 /// The rights that a component can use, in words, with the options of `allow` that give them.
 fn asked_rights(plugin: &Plugin) -> Vec<(&'static str, &'static str)> {
+    let imported = plugin.capabilities();
     let mut asked = Vec::new();
-    for capability in plugin.capabilities() {
+    for capability in Capability::ALL.into_iter().filter(|capability| imported.contains(capability)) {
         let is_needed = |option: &&AllowOption| option.function.is_none_or(|name| plugin.calls(capability, name));
         asked.extend(capability.options().iter().filter(is_needed).map(|option| (option.what, option.option)));
     }
-    // Two capabilities may be allowed by one option.
-    asked.sort_unstable();
+    // Panes and their sessions are allowed by one option.
     asked.dedup();
     asked
 }

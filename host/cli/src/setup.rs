@@ -7,7 +7,6 @@ use super::{Global, PanesAt, choice, notice};
 use etcetera::BaseStrategy;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio_util::sync::CancellationToken;
 use toolcrib::Host;
 use toolcrib::backend::Backend;
 use toolcrib::backend::container::{self, ContainerName};
@@ -109,14 +108,10 @@ impl Setup {
         };
         let progress = Arc::new(Progress::default());
         let context = CallContext {
-            principal: format!("cli:{}", settings.config.agent.name),
-            session: Arc::default(),
-            tools: Arc::new(tools),
-            backend,
             panes,
             approver: approver(global, &host, progress.clone(), local),
             events: progress,
-            cancel: CancellationToken::new(),
+            ..CallContext::new(format!("cli:{}", settings.config.agent.name), Arc::new(tools), backend)
         };
         Ok(Self { dirs, settings, sources, plugins, host: Arc::new(host), context, notices })
     }

@@ -23,17 +23,9 @@ fn host(root: &Path) -> (Host, CallContext) {
     let (host, _) = Host::new(&settings, &Dirs::below(root), &[], Compiler::Here)
         .map_err(|failure| failure.message)
         .expect("a host");
-    let context = CallContext {
-        principal: "bench".into(),
-        session: Arc::default(),
-        tools: Arc::new(PluginSource::new(BUILTINS, Vec::new(), settings.config.limits.clone()).load()),
-        backend: Arc::new(Local::new(root.into(), root.into(), root.into())),
-        panes: toolcrib::tmux::Panes::None,
-        events: Arc::new(NoEvents),
-        approver: Arc::new(Nobody),
-        cancel: CancellationToken::new(),
-    };
-    (host, context)
+    let tools = PluginSource::new(BUILTINS, Vec::new(), settings.config.limits.clone()).load();
+    let backend = Local::new(root.into(), root.into(), root.into());
+    (host, CallContext::new("bench", Arc::new(tools), Arc::new(backend)))
 }
 
 fn calls(criterion: &mut Criterion) {

@@ -12,8 +12,8 @@ use crate::backend::Backend;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::capability::bindings::toolcrib::plugin::types;
 use crate::envelope::{Content, Envelope, Failure, Kind, Output};
-use crate::event::{Event, EventSink};
-use crate::policy::approval::Approver;
+use crate::event::{Event, EventSink, NoEvents};
+use crate::policy::approval::{Approver, Nobody};
 use crate::text::sanitize;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
@@ -78,6 +78,23 @@ pub struct CallContext {
     pub approver: Arc<dyn Approver>,
     /// Ends the call: politely, then for certain.
     pub cancel: CancellationToken,
+}
+
+impl CallContext {
+    /// A caller whom nobody watches or approves, without panes, who is never cancelled: whatever differs is set over it.
+    #[must_use]
+    pub fn new(principal: impl Into<String>, tools: Arc<Registry>, backend: Arc<dyn Backend>) -> Self {
+        Self {
+            principal: principal.into(),
+            session: Arc::default(),
+            tools,
+            backend,
+            panes: Panes::None,
+            events: Arc::new(NoEvents),
+            approver: Arc::new(Nobody),
+            cancel: CancellationToken::new(),
+        }
+    }
 }
 
 impl Arguments {
