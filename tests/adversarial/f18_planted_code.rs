@@ -74,7 +74,6 @@ fn what_is_known_to_run_later_is_in_the_table() {
         "CLAUDE.md",
         ".mcp.json",
         "toolcrib.toml",
-        "conftest.py",
         "x.pth",
         ".cargo/config.toml",
     ] {
