@@ -11,7 +11,7 @@ const LOOP: &str = "(loop $on (br $on))";
 
 fn against(plugin: &[u8]) -> Siege {
     let host = Preparation::new().guest("shell_echo").component("slow", plugin);
-    host.set("limits.guest_cpu_ms=200").set("limits.call_ms=3000").begin()
+    host.set("limits.guest_cpu_ms=200").set("limits.call_ms=30000").begin()
 }
 
 fn is_refused_for_its_cpu_time(plugin: &[u8]) {
@@ -70,7 +70,7 @@ fn a_plugin_that_sleeps_when_asked_for_definitions_does_not_hold_up_a_listing() 
     for listing in [["tools"].as_slice(), &["plugin", "list"]] {
         let arguments = [&["--plugins", &plugins, "--set", "limits.guest_cpu_ms=200"], listing].concat();
         let mut running = siege.program.start(&arguments);
-        let end = Instant::now() + Duration::from_secs(8);
+        let end = Instant::now() + Duration::from_secs(60);
         let mut ended = false;
         while !ended && Instant::now() < end {
             ended = running.child.try_wait().expect("a child").is_some();
