@@ -94,7 +94,7 @@ fn the_systems_directories_are_those_of_the_place() {
     assert_eq!(container.exec("find /opt/system /opt/keys -type f"), "/opt/keys/id");
 }
 
-/// A hard link is as good as the key itself. What reads it is told from what only names another file.
+/// A hard link is as good as the key itself. Other files with two names are read as before.
 #[test]
 fn a_second_name_of_a_key_is_closed_there_too() {
     need_targets!();

@@ -1,6 +1,6 @@
 //! Ctrl-C, SIGTERM and a terminal that goes: the first asks all calls to end, the second ends the program. SIGKILL ends the commands too.
 
-#![expect(clippy::disallowed_methods, reason = "a test starts what a watcher is told of")]
+#![expect(clippy::disallowed_methods, reason = "a test starts a command for a watcher")]
 
 use crate::process::{NO_QUESTION, catches_signals, command, ended, lives, request};
 use serde_json::{Value, json};
@@ -119,7 +119,7 @@ fn a_watcher_that_is_gone_or_stands_still_is_replaced_and_ends_nothing_that_runs
     running.send(&request(2, "run_shell", &endless()));
     let pids = begun(&program);
     let second = watcher(running.child.id(), &first);
-    // One that stands still is told as long as its pipe has room, then killed: it must not come to itself and end what runs.
+    // A stopped one gets lines until its pipe is full, and is killed then: continued later, it would end what runs.
     signal(&second, "STOP");
     for id in 3..2503 {
         running.send(&request(id, "run_shell", &command(":")));

@@ -1,7 +1,7 @@
 //! Ends the commands of a host that was killed.
 //!
 //! SIGKILL lets a host end nothing, and a parent-death signal would come when the thread ends that started the child, and reaches only
-//! the child itself. So the first command starts this program once more (`toolcrib watch`), which is told of each command before it
+//! the child itself. So the first command starts this program once more (`toolcrib watch`), which gets a line for each command before it
 //! begins, when its number is known, and when it has ended. Its standard input ends with the host, whatever ended that.
 
 use super::{spawn, tree};

@@ -459,7 +459,7 @@ impl Following {
             self.early.extend(output);
         }
         let is_before = self.scanner.state() == State::Before;
-        // As long as its text stands there the line may still run it.
+        // While its text is there, the line may still run it.
         if is_before { taken.map(|()| true).map_err(|failure| unknown(failure.message)) } else { Ok(false) }
     }
 }

@@ -310,7 +310,7 @@ pub(super) async fn write<W: Way>(remote: &Remote<W>, path: &WritePath, content:
     check(&shown, status)
 }
 
-/// Which of the closed files a file is too, by another of its names; none when there is no file.
+/// Returns the closed place that has a file under another name; none when it has no other, or there is no file.
 async fn holding<W: Way>(
     remote: &Remote<W>,
     path: &Path,
