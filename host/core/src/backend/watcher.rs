@@ -81,11 +81,11 @@ impl State {
         if let Some(place) = self.starting.iter().position(|starting| starting == call) {
             self.starting.swap_remove(place);
         }
-        if let Some(leader) = leader {
+        let begun = leader.map(|leader| {
             self.running.insert(leader, call.to_owned());
-            self.tell(&format!("+{leader} {call}\n"));
-        }
-        self.tell(&format!("!{call}\n"));
+            format!("+{leader} {call}\n")
+        });
+        self.tell(&format!("{}!{call}\n", begun.unwrap_or_default()));
     }
 
     fn ended(&mut self, leader: u32) {
