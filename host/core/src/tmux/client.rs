@@ -4,7 +4,7 @@
 //! client that falls behind holds up the programs and is thrown out in the end.
 
 use super::control::{Answer, Notice, Parser, quoted};
-use super::screen::{self, Door};
+use super::screen::{self, Door, gone};
 use crate::backend::{Input, Process, ProcessEvent};
 use crate::envelope::{Failure, Kind};
 use crate::text::id::random_id;
@@ -267,9 +267,4 @@ async fn answer(asked: oneshot::Receiver<Answer>) -> Result<Answer, Failure> {
         )
         .hint("it may have been stopped; try again when it answers")),
     }
-}
-
-fn gone() -> Failure {
-    Failure::new(Kind::Unavailable, "the tmux server or session is gone")
-        .hint("call again: the session is made anew; what ran in it has ended")
 }

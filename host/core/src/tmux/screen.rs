@@ -1,7 +1,7 @@
 //! Looking at a pane and typing into it: the same words of tmux, whoever says them to the server.
 
 use super::input::{Input, Step};
-use crate::envelope::Failure;
+use crate::envelope::{Failure, Kind};
 use async_trait::async_trait;
 
 /// Bytes of text that go into one command: a message between client and server is at most 16 KiB.
@@ -110,14 +110,32 @@ async fn run(door: &dyn Door, words: &[String]) -> Result<String, Failure> {
     door.command(words).await?.map_err(|reason| said(&reason))
 }
 
-/// A failure in tmux's own words.
+/// A failure in tmux's own words; but for a session that is gone, as a client outlives its session by a moment.
 pub(super) fn said(reason: &str) -> Failure {
-    Failure::failed(format!("tmux: {}", reason.trim()))
+    let reason = reason.trim();
+    if reason == "no current target" || reason.starts_with("can't find session") {
+        return gone();
+    }
+    Failure::failed(format!("tmux: {reason}"))
+}
+
+/// What there was to talk to is gone, with all that ran in it.
+pub(super) fn gone() -> Failure {
+    Failure::new(Kind::Unavailable, "the tmux server or session is gone")
+        .hint("call again: the session is made anew; what ran in it has ended")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_whose_session_is_gone_says_so() {
+        for reason in ["no current target", "can't find session: $0\n"] {
+            assert_eq!(said(reason).kind, Kind::Unavailable, "{reason}");
+        }
+        assert_eq!(said("can't find pane: %3").message, "tmux: can't find pane: %3");
+    }
 
     #[test]
     fn a_view_becomes_flags() {
