@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use toolcrib::config::{Config as Settings, Limits};
 use toolcrib::envelope::Kind;
-use toolcrib::tools::registry::Plugin;
+use toolcrib::tools::provider::Component;
 use toolcrib_builtins::BUILTINS;
 use toolcrib_tests::forge::Forged;
 use toolcrib_tests::{TestHost, guest, is_long};
@@ -24,13 +24,9 @@ fn components() -> Vec<Vec<u8>> {
 fn inspect(file: &Path, bytes: &[u8], limits: &Limits) -> Result<(), String> {
     std::fs::write(file, bytes).expect("a file");
     let begin = Instant::now();
-    let opened = Plugin::open(file, limits).map(|plugin| {
-        let _ = (
-            plugin.tool_names(),
-            plugin.capabilities(),
-            plugin.imports(),
-            plugin.calls(toolcrib::capability::Capability::Files, "read"),
-        );
+    let opened = Component::open(file, limits).map(|component| {
+        let calls = component.manifest().calls(toolcrib::capability::Capability::Files, "read");
+        let _ = (format!("{:?}", component.manifest()), component.imports().len(), calls);
     });
     assert!(begin.elapsed() < Duration::from_secs(5), "{} bytes took {:?}", bytes.len(), begin.elapsed());
     opened.map_err(|refused| refused.reason)
@@ -129,7 +125,7 @@ fn a_changed_component_that_can_be_read_costs_at_most_its_own_calls() {
             .set("limits.call_ms=3000")
             .plugin_as("mutant", &bytes);
         let mutant = host.parts().1.tools.plugins().find(|plugin| plugin.name() == "mutant");
-        let tool = mutant.and_then(|plugin| plugin.tool_names().first().cloned()).unwrap_or_default();
+        let tool = mutant.and_then(|plugin| plugin.tools.first().cloned()).unwrap_or_default();
         runtime.block_on(async {
             for _ in 0..2 {
                 let envelope = host.call(&tool, json!({})).await;

@@ -1,6 +1,6 @@
 //! P-25: an import that this host does not know: another interface, another function, another version, another type.
 //! Outcome: the plugin is refused, and the reason names the import.
-//! Switched off: without `is_known` (`tools/component.rs`) the linker refused them instead, with other words, and the first test failed.
+//! Switched off: without `is_known` (`tools/provider/component.rs`) the linker refused them instead, with other words, and the first test failed.
 
 use serde_json::json;
 use toolcrib_tests::Preparation;

@@ -1,16 +1,14 @@
 //! P-48: names that are another's, look like another's, or are none: twins by case and hyphen, homoglyphs, a million of them.
 //! Outcome: the second of two that read the same is refused; what is not 1 to 64 of `A-Za-z0-9_-` is no name; the start stays short.
-//! Switched off: without folding of names (`text/names.rs`) the tests of twins failed; without `check_names` (`tools/component.rs`) those of twins within one plugin, of odd names and of hundreds of thousands.
+//! Switched off: without folding of names (`text/names.rs`) the tests of twins failed; without `check_names` (`tools/provider/component.rs`) those of twins within one plugin, of odd names and of hundreds of thousands.
 
 use crate::texts::odd_characters;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use toolcrib::config::Config;
-use toolcrib::tools::source::PluginSource;
-use toolcrib_tests::Preparation;
 use toolcrib_tests::forge::{Forged, component, liar};
+use toolcrib_tests::{Preparation, plugin_source};
 
 #[test]
 fn a_tool_that_reads_as_one_that_is_there_is_refused() {
@@ -90,9 +88,7 @@ fn hundreds_of_thousands_of_names_do_not_hold_up_the_start() {
     }
     let (sender, receiver) = channel();
     let plugins = directory.path().to_owned();
-    std::thread::spawn(move || {
-        sender.send(PluginSource::new(&[], vec![plugins], Config::default().limits).load().refused().len())
-    });
+    std::thread::spawn(move || sender.send(plugin_source(&[], &[&plugins], &[]).load().refused().len()));
     let refused = receiver.recv_timeout(Duration::from_secs(10)).expect("the registry is loaded within 10 s");
     assert_eq!(refused, 2, "nobody needs so many tools");
 }

@@ -5,9 +5,7 @@
 use serde_json::json;
 use std::process::Command;
 use std::sync::Arc;
-use toolcrib::call::{Arguments, CallContext, Request};
-use toolcrib::config::Config;
-use toolcrib::tools::source::PluginSource;
+use toolcrib::call::{Arguments, Request};
 use toolcrib_tests::forge::Forged;
 use toolcrib_tests::{TestHost, is_long};
 
@@ -52,8 +50,8 @@ fn cycles() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let cycle = || {
         let (host, context) = host.parts();
-        let tools = PluginSource::new(&[], vec![plugins.clone()], Config::default().limits).load();
-        let context = CallContext { tools: Arc::new(tools), session: Arc::default(), ..context.clone() };
+        let tools = host.plugin_source(&[], vec![plugins.clone()]).load();
+        let context = context.clone().tools(Arc::new(tools)).session(Arc::default());
         let request = Request { tool: "forged".into(), arguments: Arguments::Json(json!({})) };
         let envelope = runtime.block_on(host.call(request, &context));
         assert!(envelope.outcome.is_ok_and(|output| output.result == "ok"), "a call fails");

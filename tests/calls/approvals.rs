@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use toolcrib::call::CallContext;
 use toolcrib::envelope::Kind;
 use toolcrib::policy::approval::{Answer, Landing, Nobody};
 use toolcrib_tests::{TestHost, guest};
@@ -129,7 +128,7 @@ async fn yes_for_this_once_is_asked_every_time() {
 async fn yes_for_the_session_does_not_cover_another_session() {
     let host = small_host().answering(Answer::YesForSession);
     host.shell("true").await;
-    let other = CallContext { session: Arc::default(), ..context(&host) };
+    let other = context(&host).session(Arc::default());
     send(&host, &other, "run_shell", command("true")).await;
     assert_eq!(host.asked().len(), 2);
 }
@@ -149,7 +148,7 @@ async fn yes_for_the_session_does_not_cover_another_plugin() {
 async fn yes_for_the_session_does_not_cover_another_backend() {
     let host = small_host().answering(Answer::YesForSession);
     host.shell("true").await;
-    let other = CallContext { backend: Elsewhere::new(&host, false), ..context(&host) };
+    let other = context(&host).backend(Elsewhere::new(&host, false));
     assert!(send(&host, &other, "run_shell", command("true")).await.outcome.is_ok());
     let asked: Vec<String> = host.asked().into_iter().map(|request| request.landing.backend).collect();
     assert_eq!(asked, ["local", "elsewhere"]);
@@ -170,7 +169,7 @@ async fn yes_for_the_session_does_not_cover_other_bytes_under_the_same_name() {
         .set(&format!("plugin.shell_echo.sha256={digest:?}"))
         .set("plugin.shell_echo.shell=true")
         .answering(Answer::YesForSession);
-    let context = CallContext { session, ..context(&other) };
+    let context = context(&other).session(session);
     let envelope = send(&other, &context, "shell_echo", json!({ "text": "changed" })).await;
     assert_eq!(envelope.outcome.map(|output| output.result), Ok(json!("changed")));
     assert_eq!(other.asked().len(), 1);
@@ -179,7 +178,7 @@ async fn yes_for_the_session_does_not_cover_other_bytes_under_the_same_name() {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_nobody_to_ask_the_answer_says_what_to_set() {
     let host = asking();
-    let context = CallContext { approver: Arc::new(Nobody), ..context(&host) };
+    let context = context(&host).approver(Arc::new(Nobody));
     let failure = failure(send(&host, &context, "run_shell", command("touch ran")).await);
     assert_eq!(failure.kind, Kind::Denied);
     let hint = failure.hint.unwrap();
@@ -191,7 +190,7 @@ async fn with_nobody_to_ask_the_answer_says_what_to_set() {
 async fn a_question_that_nobody_answers_in_time_is_a_refusal() {
     let host = asking().set("approval.timeout_ms=50");
     let person = Arc::new(Silent::default());
-    let context = CallContext { approver: person.clone(), ..context(&host) };
+    let context = context(&host).approver(person.clone());
     let failure = failure(send(&host, &context, "run_shell", command("touch ran")).await);
     assert_eq!(failure.kind, Kind::Denied);
     assert!(failure.message.starts_with("nobody answered within "), "{}", failure.message);
@@ -203,7 +202,7 @@ async fn a_question_that_nobody_answers_in_time_is_a_refusal() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_that_nobody_answered_in_is_told_as_it_was_set() {
     let host = asking().set("approval.timeout_ms=50");
-    let context = CallContext { approver: Arc::new(Silent::default()), ..context(&host) };
+    let context = context(&host).approver(Arc::new(Silent::default()));
     let message = failure(send(&host, &context, "run_shell", command("true")).await).message;
     assert_eq!(message, "nobody answered within 50ms");
 }
@@ -212,7 +211,7 @@ async fn the_time_that_nobody_answered_in_is_told_as_it_was_set() {
 async fn the_time_that_a_person_takes_is_not_the_calls() {
     let host = asking().set("limits.call_ms=2000").set("limits.grace_ms=0");
     let approver = Arc::new(Thoughtful(Duration::from_millis(2500)));
-    let context = CallContext { approver, ..context(&host) };
+    let context = context(&host).approver(approver);
     let envelope = send(&host, &context, "run_shell", command("touch ran")).await;
     assert!(envelope.outcome.is_ok(), "{}", envelope.to_json());
     assert!(host.work().join("ran").exists());

@@ -4,7 +4,7 @@ use crate::world::{command, context, outcomes, send, small_host, started_again};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
-use toolcrib::call::{Arguments, CallContext, Request};
+use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::Kind;
 use toolcrib::policy::approval::Answer;
 
@@ -26,7 +26,7 @@ async fn every_call_leaves_one_accepted_and_one_outcome_line() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_says_who_asked_what_where_and_when() {
     let host = small_host();
-    let context = CallContext { principal: "cli:me".into(), ..context(&host) };
+    let context = context(&host).principal("cli:me");
     send(&host, &context, "time", json!({})).await;
     let audit = host.audit();
     let digest = context.tools.plugin_of("time").ok().unwrap().sha256();

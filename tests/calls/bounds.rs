@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use toolcrib::call::CallContext;
 use toolcrib::envelope::Kind;
 use toolcrib_tests::{TestHost, eventually};
 
@@ -17,7 +16,7 @@ async fn a_call_that_takes_too_long_is_timed_out_with_the_setting_that_says_so()
     let host = small_host().set("limits.call_ms=2000").set("limits.grace_ms=50");
     // What is compiled by then does not take the time of the call below.
     host.call("read_file", json!({ "path": "a" })).await;
-    let context = CallContext { backend: Elsewhere::new(&host, true), ..context(&host) };
+    let context = context(&host).backend(Elsewhere::new(&host, true));
     let begin = Instant::now();
     let failure = failure(send(&host, &context, "read_file", json!({ "path": "b" })).await);
     assert_eq!(failure.kind, Kind::TimedOut);
@@ -102,7 +101,7 @@ async fn one_call_more_than_may_run_is_busy() {
 
     host.cancel.cancel();
     running.await.unwrap();
-    let context = CallContext { cancel: CancellationToken::new(), ..context };
+    let context = context.cancel(CancellationToken::new());
     assert!(send(&host, &context, "time", json!({})).await.outcome.is_ok());
     assert_eq!(outcomes(&host.audit()), ["busy", "cancelled", "ok"]);
 }
@@ -111,7 +110,7 @@ async fn one_call_more_than_may_run_is_busy() {
 async fn a_call_whose_backend_hangs_does_not_hold_up_others() {
     let host = Arc::new(small_host());
     let backend = Elsewhere::new(&host, true);
-    let context = CallContext { backend: backend.clone(), ..context(&host) };
+    let context = context(&host).backend(backend.clone());
     let hanging = begin(&host, &context, "read_file", json!({ "path": "a" }));
     eventually("the call hangs", || backend.reached.load(Ordering::SeqCst) == 1);
     host.result("time", json!({})).await;

@@ -24,7 +24,7 @@ async fn begun(host: &Arc<TestHost>) -> tokio::task::JoinHandle<toolcrib::envelo
 
 /// The host's context with a token that was not used yet.
 fn fresh(host: &TestHost) -> CallContext {
-    CallContext { cancel: CancellationToken::new(), ..context(host) }
+    context(host).cancel(CancellationToken::new())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -71,7 +71,7 @@ async fn a_call_cancelled_before_it_began_starts_nothing() {
 async fn a_call_cancelled_while_a_person_thinks_withdraws_the_question() {
     let host = Arc::new(small_host().set("tools.shell_confirm=true"));
     let person = Arc::new(Silent::default());
-    let context = CallContext { approver: person.clone(), ..context(&host) };
+    let context = context(&host).approver(person.clone());
     let running = begin(&host, &context, "run_shell", command("touch ran"));
     eventually("the person is asked", || person.asked.load(Ordering::SeqCst) == 1);
     let cancelled = Instant::now();
@@ -89,7 +89,7 @@ async fn a_call_cancelled_while_a_person_thinks_withdraws_the_question() {
 async fn a_call_that_does_not_heed_its_cancellation_is_dropped_soon() {
     let host = Arc::new(small_host());
     let backend = Elsewhere::new(&host, true);
-    let context = CallContext { backend: backend.clone(), ..context(&host) };
+    let context = context(&host).backend(backend.clone());
     let running = begin(&host, &context, "read_file", json!({ "path": "a" }));
     eventually("the call hangs", || backend.reached.load(Ordering::SeqCst) == 1);
     let cancelled = Instant::now();
@@ -103,7 +103,7 @@ async fn a_call_that_does_not_heed_its_cancellation_is_dropped_soon() {
 async fn a_command_that_cannot_be_ended_is_dropped_after_the_grace() {
     let host = Arc::new(small_host().set("limits.grace_ms=300"));
     let backend = Elsewhere::new(&host, true);
-    let context = CallContext { backend: backend.clone(), ..context(&host) };
+    let context = context(&host).backend(backend.clone());
     let running = begin(&host, &context, "run_shell", command("true"));
     eventually("the command runs", || backend.reached.load(Ordering::SeqCst) == 1);
     let cancelled = Instant::now();
@@ -158,7 +158,7 @@ async fn a_call_that_is_dropped_completes_for_those_who_watch() {
 async fn a_call_that_is_dropped_while_a_person_thinks_leaves_one_outcome() {
     let host = Arc::new(small_host().set("tools.shell_confirm=true"));
     let person = Arc::new(Silent::default());
-    let context = CallContext { approver: person.clone(), ..context(&host) };
+    let context = context(&host).approver(person.clone());
     let running = begin(&host, &context, "run_shell", command("touch ran"));
     eventually("the person is asked", || person.asked.load(Ordering::SeqCst) == 1);
     running.abort();

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use toolcrib::config::Config;
 use toolcrib::envelope::Kind;
-use toolcrib::tools::source::PluginSource;
+use toolcrib::tools::manifest::Manifest;
 use toolcrib_builtins::BUILTINS;
-use toolcrib_tests::{TestHost, guest};
+use toolcrib_tests::forge::Forged;
+use toolcrib_tests::{TestHost, guest, plugin_source};
 
 fn word_count() -> Vec<u8> {
     fs::read(guest("word_count")).unwrap()
@@ -40,7 +40,7 @@ fn rubbish() -> TempDir {
 
 /// Reasons by file name.
 fn refused(directory: &Path) -> HashMap<String, String> {
-    let registry = PluginSource::new(BUILTINS, vec![directory.to_owned()], Config::default().limits).load();
+    let registry = plugin_source(BUILTINS, &[directory], &[]).load();
     assert_eq!(registry.plugins().count(), BUILTINS.len());
     let name = |origin: &str| Path::new(origin).file_name().unwrap().to_string_lossy().into_owned();
     registry.refused().iter().map(|refused| (name(&refused.origin), refused.reason.clone())).collect()
@@ -189,7 +189,7 @@ async fn a_plugin_cannot_take_the_name_of_one_that_is_built_in() {
         let tools = &host.parts().1.tools;
         assert_eq!(tools.refused().len(), 1, "{name}");
         assert!(tools.refused()[0].reason.contains("is there already"), "{}", tools.refused()[0].reason);
-        assert!(tools.plugin_of("time").ok().unwrap().is_builtin());
+        assert!(tools.plugin_of("time").ok().unwrap().id.is_builtin());
         assert_eq!(host.result("time", json!({})).await["source"], "harness");
         assert_eq!(host.failure("word_count", json!({ "path": "a" })).await.kind, Kind::UnknownTool);
     }
@@ -202,8 +202,8 @@ async fn two_plugins_cannot_have_one_name_in_two_spellings() {
     assert_eq!(tools.plugins().count(), BUILTINS.len() + 1);
     let [refused] = tools.refused() else { panic!("one is refused: {:?}", tools.refused()) };
     let kept = tools.plugin_of("word_count").ok().unwrap();
-    assert_ne!(refused.origin, kept.origin());
-    assert_eq!(refused.reason, format!("a plugin `{}` is there already, from {}", kept.name(), kept.origin()));
+    assert_ne!(refused.origin, kept.id.origin());
+    assert_eq!(refused.reason, format!("a plugin `{}` is there already, from {}", kept.name(), kept.id.origin()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -223,9 +223,7 @@ async fn a_plugin_directory_that_is_missing_is_an_empty_one() {
 #[test]
 fn a_larger_component_is_taken_where_the_limit_is_larger() {
     let directory = rubbish();
-    let mut limits = Config::default().limits;
-    limits.component_mib = 32;
-    let registry = PluginSource::new(&[], vec![directory.path().to_owned()], limits.clone()).load();
+    let registry = plugin_source(&[], &[directory.path()], &["limits.component_mib=32"]).load();
     let large = registry.refused().iter().find(|refused| refused.origin.ends_with("large.wasm")).unwrap();
     assert!(large.reason.starts_with("it is not a component"), "{}", large.reason);
 }
@@ -239,4 +237,24 @@ async fn a_host_that_is_dropped_takes_its_plugins_with_it() {
     drop(host);
     let kept: Vec<String> = plugins.iter().filter_map(|plugin| Some(plugin.upgrade()?.name().to_owned())).collect();
     assert_eq!(kept, [""; 0]);
+}
+
+/// Whoever takes the place of a tool that was switched off needs its name.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_was_switched_off_takes_no_name_and_says_so_when_it_is_called() {
+    let off = || TestHost::new().set("plugin.time.enabled=false");
+    let host = off();
+    let (tools, name) = (&host.parts().1.tools, |plugin: &Manifest| plugin.name().to_owned());
+    assert!(tools.plugins().all(|plugin| plugin.name() != "time"));
+    assert_eq!(tools.barred().map(|plugin| name(plugin)).collect::<Vec<_>>(), ["time"]);
+    let refused = host.failure("time", json!({})).await;
+    assert_eq!(refused.kind, Kind::Denied);
+    assert_eq!(refused.message, "plugin `time` is switched off by `plugin.time.enabled = false`");
+    assert!(!host.audit()[1]["plugin_sha256"].is_null(), "the trail says which plugin it was");
+
+    let other = Forged::new("time").bytes();
+    let host = off().plugin_as("clock", &other);
+    assert_eq!(host.result("time", json!({})).await, "ok", "the tool of the plugin that is there is called");
+    let host = TestHost::new().plugin_as("clock", &other);
+    assert_eq!(host.parts().1.tools.refused().len(), 1, "a name that is taken stays taken");
 }

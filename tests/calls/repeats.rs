@@ -3,7 +3,6 @@
 use crate::world::{command, context, failure, send, small_host};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolcrib::call::CallContext;
 use toolcrib::envelope::Kind;
 use toolcrib::event::Event;
 use toolcrib::policy::approval::Answer;
@@ -79,7 +78,7 @@ async fn other_arguments_are_another_call() {
 async fn another_principal_is_another_caller() {
     let host = small_host();
     fail_twice(&host).await;
-    let other = CallContext { principal: "somebody else".into(), ..context(&host) };
+    let other = context(&host).principal("somebody else");
     send(&host, &other, "read_file", missing()).await;
     assert_eq!(runs(&host), 3);
 }
@@ -88,7 +87,7 @@ async fn another_principal_is_another_caller() {
 async fn another_session_remembers_nothing() {
     let host = small_host();
     fail_twice(&host).await;
-    let other = CallContext { session: Arc::default(), ..context(&host) };
+    let other = context(&host).session(Arc::default());
     send(&host, &other, "read_file", missing()).await;
     assert_eq!(runs(&host), 3);
 }

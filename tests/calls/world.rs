@@ -18,7 +18,6 @@ use toolcrib::event::Event;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::policy::files::{ReadPath, Resolved, Wanted, WritePath};
 use toolcrib::sandbox::Compiler;
-use toolcrib::tools::source::PluginSource;
 use toolcrib_builtins::BUILTINS;
 use toolcrib_tests::{Program, TestHost};
 
@@ -64,8 +63,8 @@ pub(crate) fn started_again(first: &TestHost, set: &[&str]) -> (Host, CallContex
     let set = set.iter().map(ToString::to_string).collect();
     let settings = Settings::load(&Sources { home: first.home(), set, ..Sources::default() }).expect("settings");
     let (host, _) = made(&settings, first);
-    let tools = Arc::new(PluginSource::new(BUILTINS, Vec::new(), settings.config.limits.clone()).load());
-    (host, CallContext { tools, session: Arc::default(), ..context(first) })
+    let tools = Arc::new(host.plugin_source(BUILTINS, Vec::new()).load());
+    (host, context(first).tools(tools).session(Arc::default()))
 }
 
 /// The failure of an envelope that has to be one.

@@ -13,9 +13,11 @@ use toolcrib::config::{PolicySource, Settings, Sources};
 use toolcrib::dirs::Dirs;
 use toolcrib::envelope::{Envelope, Failure};
 use toolcrib::event::{Event, EventSink};
+use toolcrib::policy::Policy;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::sandbox::Compiler;
-use toolcrib::tools::source::PluginSource;
+use toolcrib::tools::provider::Component;
+use toolcrib::tools::source::{Builtin, PluginSource};
 use toolcrib_builtins::BUILTINS;
 
 /// The file of a guest below `tests/guests/`.
@@ -31,9 +33,23 @@ pub fn guest(name: &str) -> PathBuf {
 /// When the guest cannot be read.
 #[must_use]
 pub fn digest(name: &str) -> String {
-    let plugin = toolcrib::tools::registry::Plugin::open(&guest(name), &toolcrib::config::Config::default().limits);
-    let plugin = plugin.map_err(|refused| refused.reason).expect("a guest that can be a plugin");
-    plugin.sha256().to_owned()
+    let component = Component::open(&guest(name), &toolcrib::config::Config::default().limits);
+    let component = component.map_err(|refused| refused.reason).expect("a guest that can be a plugin");
+    component.manifest().sha256().to_owned()
+}
+
+/// Plugins of `builtins` and of directories, as default settings with these changes admit them.
+///
+/// # Panics
+///
+/// When the settings are wrong.
+#[must_use]
+pub fn plugin_source(builtins: &'static [Builtin], directories: &[&Path], set: &[&str]) -> PluginSource {
+    let set = set.iter().map(ToString::to_string).collect();
+    let settings = Settings::load(&Sources { home: "/".into(), set, ..Sources::default() }).expect("settings");
+    let policy = Policy::new(&settings, &Dirs::below(Path::new("/")), &[]);
+    let policy = policy.map_err(|failure| failure.message).expect("settings that can be enforced");
+    PluginSource::new(builtins, directories.iter().map(|path| path.to_path_buf()).collect(), Arc::new(policy))
 }
 
 /// A host that is being prepared, then called. Nothing is asked unless [`TestHost::answering`] is used.
@@ -231,14 +247,12 @@ impl TestHost {
         let settings = Settings::load(&self.sources).expect("settings that can be read");
         let policies: Vec<PathBuf> = self.sources.policies.iter().map(|policy| policy.path.clone()).collect();
         let (host, _notices) = Host::new(&settings, &self.dirs(), &policies, Compiler::Child(self.compiler.clone()))?;
-        let tools = PluginSource::new(BUILTINS, self.plugins.clone(), settings.config.limits.clone()).load();
+        let tools = host.plugin_source(BUILTINS, self.plugins.clone()).load();
         let backend = Local::new(self.work(), self.home(), self.home());
-        let context = CallContext {
-            events: self.events.clone(),
-            approver: self.asked.clone(),
-            cancel: self.cancel.clone(),
-            ..CallContext::new("test", Arc::new(tools), Arc::new(backend))
-        };
+        let context = CallContext::new("test", Arc::new(tools), Arc::new(backend))
+            .events(self.events.clone())
+            .approver(self.asked.clone())
+            .cancel(self.cancel.clone());
         Ok(self.ready.get_or_init(|| (host, context)))
     }
 

@@ -8,7 +8,7 @@ mod siege;
 mod terminal;
 mod web;
 
-pub use host::{Asked, TestHost, digest, guest};
+pub use host::{Asked, TestHost, digest, guest, plugin_source};
 pub use program::{Program, Running, signal, without_terminal};
 pub use seat::Seat;
 pub use siege::{Preparation, Siege, compiled, reuse_code};

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use toolcrib::call::Arguments;
 use toolcrib::config::Config;
 use toolcrib::envelope::Kind;
-use toolcrib::tools::source::PluginSource;
 use toolcrib_builtins::BUILTINS;
-use toolcrib_tests::{Program, TestHost};
+use toolcrib_tests::{Program, TestHost, plugin_source};
 
 const GUESTS: [&str; 2] = ["shell_echo", "word_count"];
 /// Plugins whose tests are in `tests/panes`.
@@ -101,7 +100,7 @@ fn the_tools_their_arguments_and_capabilities() {
 fn every_crate_below_plugins_is_built_in_and_nothing_else() {
     let built_in: BTreeSet<String> = BUILTINS.iter().map(|(name, ..)| (*name).to_owned()).collect();
     assert_eq!(directories("../plugins"), built_in);
-    let registry = PluginSource::new(BUILTINS, Vec::new(), Config::default().limits).load();
+    let registry = plugin_source(BUILTINS, &[], &[]).load();
     assert!(registry.refused().is_empty(), "{:?}", registry.refused());
 }
 

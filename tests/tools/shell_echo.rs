@@ -3,7 +3,7 @@
 use serde_json::json;
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::policy::approval::Answer;
-use toolcrib_tests::{TestHost, guest};
+use toolcrib_tests::{TestHost, digest, guest};
 
 fn granted() -> TestHost {
     TestHost::new().plugin("shell_echo").grant("shell_echo", "shell=true")
@@ -77,10 +77,7 @@ async fn a_policy_without_shell_for_the_plugin_wins() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_grants_nothing_by_itself() {
-    let plugin =
-        toolcrib::tools::registry::Plugin::open(&guest("shell_echo"), &toolcrib::config::Config::default().limits);
-    let sha256 = plugin.map_err(|refused| refused.reason).expect("a plugin").sha256().to_owned();
-    let section = format!("[plugin.shell_echo]\nsha256 = \"{sha256}\"\nshell = true\n");
+    let section = format!("[plugin.shell_echo]\nsha256 = {:?}\nshell = true\n", digest("shell_echo"));
     let host = TestHost::new().plugin("shell_echo").policy(&section);
     assert_eq!(refused(&host).await.kind, Kind::Denied);
 }

@@ -7,7 +7,9 @@ use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, CompletionCandidate, Shell};
 use std::ffi::OsStr;
 use std::process::ExitCode;
+use std::sync::Arc;
 use toolcrib::envelope::{Failure, Kind};
+use toolcrib::policy::Policy;
 use toolcrib::tools::source::PluginSource;
 use toolcrib_builtins::BUILTINS;
 
@@ -51,8 +53,9 @@ fn names() -> Result<Vec<String>, Failure> {
     let (global, dirs) = (typed(), dirs()?);
     let settings = load(&sources(&global, &dirs)?)?;
     let plugins = plugin_directories(&global, &dirs, &mut Vec::new());
-    let tools = PluginSource::new(BUILTINS, plugins, settings.config.limits).load();
-    Ok(tools.plugins().flat_map(|plugin| plugin.tool_names().to_vec()).collect())
+    let policy = Arc::new(Policy::new(&settings, &dirs, &[])?);
+    let tools = PluginSource::new(BUILTINS, plugins, policy).load();
+    Ok(tools.plugins().flat_map(|plugin| plugin.tools.clone()).collect())
 }
 
 /// The options of the line so far, which may name other settings and further plugins.

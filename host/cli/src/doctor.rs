@@ -154,8 +154,7 @@ fn directories(report: &mut Report, setup: &Setup) {
 
 async fn plugins(report: &mut Report, setup: &Setup) {
     let mut loaded = 0;
-    let config = setup.host.policy().config();
-    for plugin in setup.context.tools.plugins().filter(|plugin| config.is_enabled(plugin.name())) {
+    for plugin in setup.context.tools.plugins() {
         match setup.host.ready(plugin, &setup.context).await {
             Ok(_) => loaded += 1,
             Err(failure) => report.fault("plugin", &failure),

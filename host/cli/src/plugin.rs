@@ -16,7 +16,8 @@ use toolcrib::capability::{AllowOption, Capability};
 use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::text::names::is_name;
-use toolcrib::tools::registry::{Plugin, Refused};
+use toolcrib::tools::manifest::Manifest;
+use toolcrib::tools::provider::{Component, Refused};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Arguments {
@@ -79,20 +80,21 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
 async fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
     let mut table = Table::new(&["plugin", "tools", "asks for", "origin", "sha256", "state"]);
     let mut plugins = Vec::new();
-    for plugin in setup.context.tools.plugins() {
-        let is_enabled = setup.settings.config.is_enabled(plugin.name());
+    let tools = &setup.context.tools;
+    let all = tools.plugins().map(|plugin| (plugin, true)).chain(tools.barred().map(|plugin| (plugin, false)));
+    for (plugin, is_enabled) in all {
         let fault = match is_enabled {
             true => setup.host.ready(plugin, &setup.context).await.err().map(|failure| failure.message),
             false => None,
         };
-        let (tools, capabilities) = (plugin.tool_names(), plugin.capabilities());
-        let origin = if plugin.is_builtin() { "built in" } else { plugin.origin() };
+        let Manifest { id, tools, capabilities, .. } = &**plugin;
+        let origin = if id.is_builtin() { "built in" } else { id.origin() };
         let state = fault.as_deref().unwrap_or(if is_enabled { "loaded" } else { "switched off" });
-        table.row([plugin.name(), &tools.join(", "), &names(&capabilities), origin, &plugin.sha256()[..12], state]);
+        table.row([plugin.name(), &tools.join(", "), &names(capabilities), origin, &plugin.sha256()[..12], state]);
         plugins.push(json!({
             "name": plugin.name(),
-            "builtin": plugin.is_builtin(),
-            "origin": plugin.origin(),
+            "builtin": id.is_builtin(),
+            "origin": id.origin(),
             "sha256": plugin.sha256(),
             "tools": tools,
             "capabilities": capabilities,
@@ -108,42 +110,42 @@ async fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
     if as_json { print_json(&json!({ "plugins": plugins, "refused": refusals })) } else { table.print() }
 }
 
-fn open(setup: &Setup, file: &Path) -> Result<Plugin, Failure> {
-    Plugin::open(file, &setup.settings.config.limits).map_err(|refused| {
+fn open(setup: &Setup, file: &Path) -> Result<Component, Failure> {
+    Component::open(file, &setup.settings.config.limits).map_err(|refused| {
         Failure::new(Kind::Unavailable, format!("`{}` cannot be a plugin: {}", refused.origin, refused.reason))
             .hint("give the path of a component, a `.wasm` file that was built for wasm32-wasip2")
     })
 }
 
 fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failure> {
-    let plugin = open(setup, file)?;
-    let explained = setup.host.policy().explain(&plugin, &setup.settings);
+    let component = open(setup, file)?;
+    let Manifest { id, tools, capabilities, .. } = &**component.manifest();
+    let explained = setup.host.policy().explain(component.manifest(), &setup.settings);
     if !as_json {
         let mut page = Page::default();
-        page.add_in(BOLD, plugin.name()).end(0);
-        page.add(&format!("file: {}", plugin.origin())).end(2);
-        page.add(&format!("sha256: {}", plugin.sha256())).end(2);
-        page.add(&format!("tools: {}", plugin.tool_names().join(", "))).end(2);
-        page.add(&format!("asks for: {}", names(&plugin.capabilities()))).end(2);
-        page.add(&format!("imports: {}", plugin.imports().join(", "))).end(2).end(0);
+        page.add_in(BOLD, &id.name).end(0);
+        page.add(&format!("file: {}", id.origin())).end(2);
+        page.add(&format!("sha256: {}", id.sha256)).end(2);
+        page.add(&format!("tools: {}", tools.join(", "))).end(2);
+        page.add(&format!("asks for: {}", names(capabilities))).end(2);
+        page.add(&format!("imports: {}", component.imports().join(", "))).end(2).end(0);
         page.print()?;
         return super::policy::table(&explained).print();
     }
     print_json(&json!({
-        "name": plugin.name(),
-        "sha256": plugin.sha256(),
-        "tools": plugin.tool_names(),
-        "capabilities": plugin.capabilities(),
-        "imports": plugin.imports(),
+        "name": id.name,
+        "sha256": id.sha256,
+        "tools": tools,
+        "capabilities": capabilities,
+        "imports": component.imports(),
         "may": explained.iter().map(toolcrib::policy::explain::Clause::to_json).collect::<Vec<_>>(),
     }))
 }
 
 /// The rights that a component can use, in words, with the options of `allow` that give them.
-fn asked_rights(plugin: &Plugin) -> Vec<(&'static str, &'static str)> {
-    let imported = plugin.capabilities();
+fn asked_rights(plugin: &Manifest) -> Vec<(&'static str, &'static str)> {
     let mut asked = Vec::new();
-    for capability in Capability::ALL.into_iter().filter(|capability| imported.contains(capability)) {
+    for capability in Capability::ALL.into_iter().filter(|capability| plugin.capabilities.contains(capability)) {
         let is_needed = |option: &&AllowOption| option.function.is_none_or(|name| plugin.calls(capability, name));
         asked.extend(capability.options().iter().filter(is_needed).map(|option| (option.what, option.option)));
     }
@@ -162,25 +164,26 @@ fn listed<'a>(texts: impl Iterator<Item = &'a str>, between: &str) -> String {
 }
 
 fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
-    let plugin = open(setup, file)?;
+    let component = open(setup, file)?;
+    let plugin = component.manifest();
     let place = setup.dirs.plugins().join(format!("{}.wasm", plugin.name()));
-    if let Some(reason) = setup.context.tools.conflict(&plugin, Some(&place.display().to_string())) {
+    if let Some(reason) = setup.context.tools.conflict(plugin, Some(&place.display().to_string())) {
         return Err(usage(format!("`{}` cannot be added: {reason}", plugin.name())).hint("give your file another name"));
     }
     let directory = own_directory(setup)?;
     let file = format!("{}.wasm", plugin.name());
     // What cannot be read there, such as a link, is something else than these bytes.
     let there = directory.read(&file).unwrap_or_else(|_| Some(Vec::new()));
-    let is_other = there.as_deref().is_some_and(|there| there != plugin.bytes());
+    let is_other = there.as_deref().is_some_and(|there| there != component.bytes());
     if is_other && !replace {
         return Err(usage(format!("`{}` is there already, with other bytes", place.display()))
             .hint("`--replace` puts this file in its place; what the other was allowed does not pass to it"));
     }
     if is_other || there.is_none() {
         // The very bytes that were looked at, not the file once more.
-        directory.replace(&file, plugin.bytes()).map_err(unavailable)?;
+        directory.replace(&file, component.bytes()).map_err(unavailable)?;
     }
-    let asked = asked_rights(&plugin);
+    let asked = asked_rights(plugin);
     let next = match asked.as_slice() {
         [] => "It asks for no rights.".into(),
         asked => format!(
@@ -190,7 +193,7 @@ fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
             listed(asked.iter().map(|(_, option)| *option), " ")
         ),
     };
-    print(&format!("{} is there now, with {}.\n{next}\n", place.display(), plugin.tool_names().join(", ")))
+    print(&format!("{} is there now, with {}.\n{next}\n", place.display(), plugin.tools.join(", ")))
 }
 
 fn remove(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
@@ -220,7 +223,8 @@ fn unavailable(error: io::Error) -> Failure {
 
 /// What came with Toolcrib is neither removed nor allowed.
 fn refuse_builtin(setup: &Setup, name: &str) -> Result<(), Failure> {
-    if !setup.context.tools.plugins().any(|plugin| plugin.is_builtin() && plugin.name() == name) {
+    let tools = &setup.context.tools;
+    if !tools.plugins().chain(tools.barred()).any(|plugin| plugin.id.is_builtin() && plugin.name() == name) {
         return Ok(());
     }
     Err(usage(format!("the plugin `{name}` came with Toolcrib"))

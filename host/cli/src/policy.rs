@@ -28,10 +28,10 @@ pub(super) async fn run(global: &Global, Arguments::Explain { tool, json }: &Arg
     let clauses = setup.host.policy().explain(plugin, &setup.settings);
     if *json {
         let clauses = clauses.iter().map(Clause::to_json).collect::<Vec<_>>();
-        return print_json(&json!({ "tool": tool, "plugin": plugin.label(), "clauses": clauses }));
+        return print_json(&json!({ "tool": tool, "plugin": plugin.id.label(), "clauses": clauses }));
     }
     let mut page = Page::default();
-    page.add_in(BOLD, tool).add(&format!(", of plugin {}", plugin.label())).end(0);
+    page.add_in(BOLD, tool).add(&format!(", of plugin {}", plugin.id.label())).end(0);
     page.print()?;
     table(&clauses).print()
 }

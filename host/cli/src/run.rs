@@ -155,7 +155,7 @@ impl Door {
             } else {
                 Arc::new(NoEvents)
             };
-            let context = CallContext { cancel, events, ..self.context.clone() };
+            let context = self.context.clone().cancel(cancel).events(events);
             let envelope = self.host.call(request, &context).await;
             self.running().remove(&key);
             self.send(&id, &envelope).await;

@@ -34,7 +34,8 @@ impl fmt::Display for Stray {
 pub(super) fn strays(settings: &Settings, tools: &Registry) -> Vec<Stray> {
     // A plugin that was refused is here, and its own line says what is wrong with it.
     let refused = tools.refused().iter().filter_map(|refused| Path::new(&refused.origin).file_stem()?.to_str());
-    let here: BTreeSet<&str> = tools.plugins().map(|plugin| plugin.name()).chain(refused).collect();
+    let here: BTreeSet<&str> =
+        tools.plugins().chain(tools.barred()).map(|plugin| plugin.name()).chain(refused).collect();
     let keys = settings.origins.keys().filter_map(|key| Some((key, key.strip_prefix("plugin.")?.split('.').next()?)));
     let mut named: Vec<(&str, &str)> =
         keys.map(|(key, name)| (name, key)).filter(|(name, _)| !here.contains(name)).collect();
@@ -51,8 +52,8 @@ pub(super) fn strays(settings: &Settings, tools: &Registry) -> Vec<Stray> {
 
 /// The plugin whose name, or one of whose tools, is called almost so.
 fn meant(name: &str, tools: &Registry) -> Option<String> {
-    let names = tools.plugins().flat_map(|plugin| {
-        let tools = plugin.tool_names().iter().map(String::as_str);
+    let names = tools.plugins().chain(tools.barred()).flat_map(|plugin| {
+        let tools = plugin.tools.iter().map(String::as_str);
         tools.chain([plugin.name()]).map(move |like| (like, plugin.name()))
     });
     let folded = name.to_lowercase().replace('_', "-");

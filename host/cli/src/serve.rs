@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use toolcrib::call::CallContext;
 use toolcrib::config::TOKEN_VARIABLE;
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib_serve::mcp::http::{self, Options};
@@ -72,7 +71,7 @@ fn door(global: &Global, setup: &Setup, principal: &str) -> Door {
     let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), Notices::new(notice));
     // A token of its own: a client that goes ends its calls, which is no signal to this program.
     let cancel = setup.context.cancel.child_token();
-    let context = CallContext { principal: principal.into(), cancel, ..setup.context.clone() };
+    let context = setup.context.clone().principal(principal).cancel(cancel);
     Door::new(setup.host.clone(), context, catalog, global.yes)
 }
 

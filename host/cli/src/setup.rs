@@ -87,7 +87,7 @@ impl Setup {
             return Err(usage(format!("`{}` is not a directory", missing.display()))
                 .hint("give `--plugins` a directory of .wasm files"));
         }
-        let plugins = PluginSource::new(BUILTINS, plugins, settings.config.limits.clone());
+        let plugins = host.plugin_source(BUILTINS, plugins);
         let tools = plugins.load();
         let mistyped = strays(&settings, &tools).into_iter().filter(Stray::is_mistyped);
         notices.extend(mistyped.map(|stray| stray.to_string()));
@@ -107,12 +107,11 @@ impl Setup {
             }
         };
         let progress = Arc::new(Progress::default());
-        let context = CallContext {
-            panes,
-            approver: approver(global, &host, progress.clone(), local),
-            events: progress,
-            ..CallContext::new(format!("cli:{}", settings.config.agent.name), Arc::new(tools), backend)
-        };
+        let approver = approver(global, &host, progress.clone(), local);
+        let context = CallContext::new(format!("cli:{}", settings.config.agent.name), Arc::new(tools), backend)
+            .panes(panes)
+            .approver(approver)
+            .events(progress);
         Ok(Self { dirs, settings, sources, plugins, host: Arc::new(host), context, notices })
     }
 }

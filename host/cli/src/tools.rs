@@ -112,7 +112,7 @@ fn describe(tool: &Tool, host: &Host) -> Value {
         "description": tool.description(),
         "inputSchema": definition.input_schema,
         "outputSchema": definition.output_schema,
-        "plugin": { "name": plugin.name(), "builtin": plugin.is_builtin(), "sha256": plugin.sha256(), "capabilities": plugin.capabilities() },
+        "plugin": { "name": plugin.name(), "builtin": plugin.id.is_builtin(), "sha256": plugin.sha256(), "capabilities": plugin.capabilities },
         "available": denial.is_none(),
         "denial": denial.map(|denial| denial.to_json()),
     })
@@ -122,8 +122,8 @@ fn table(tools: &[Arc<Tool>], host: &Host) -> Table {
     let mut table = Table::new(&["tool", "what it does", "needs", "plugin", "state"]);
     for tool in tools {
         let plugin = tool.plugin();
-        let needs = super::plugin::names(&plugin.capabilities());
-        let origin = if plugin.is_builtin() { "built in" } else { plugin.origin() };
+        let needs = super::plugin::names(&plugin.capabilities);
+        let origin = if plugin.id.is_builtin() { "built in" } else { plugin.id.origin() };
         let cells = |state| [&tool.definition().name, &tool.definition().summary, &needs, origin, state];
         match host.denial(tool) {
             None => table.row_in(Color::Green, cells("ready")),
@@ -135,7 +135,7 @@ fn table(tools: &[Arc<Tool>], host: &Host) -> Table {
 
 fn page(tool: &Tool, host: &Host) -> Page {
     let mut page = Page::default();
-    page.add_in(BOLD, &tool.definition().name).add(&format!(", of plugin {}", tool.plugin().label())).end(0).end(0);
+    page.add_in(BOLD, &tool.definition().name).add(&format!(", of plugin {}", tool.plugin().id.label())).end(0).end(0);
     page.lines(tool.description()).end(0);
     let schema = &tool.definition().input_schema;
     page.add_in(BOLD, "Arguments").add(&format!(" {}", signature(schema))).end(2);

@@ -11,7 +11,6 @@ use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::config::{Settings, Sources};
 use toolcrib::dirs::Dirs;
 use toolcrib::sandbox::Compiler;
-use toolcrib::tools::source::PluginSource;
 use toolcrib_builtins::BUILTINS;
 
 fn host(root: &Path) -> (Host, CallContext) {
@@ -20,7 +19,7 @@ fn host(root: &Path) -> (Host, CallContext) {
     let (host, _) = Host::new(&settings, &Dirs::below(root), &[], Compiler::Here)
         .map_err(|failure| failure.message)
         .expect("a host");
-    let tools = PluginSource::new(BUILTINS, Vec::new(), settings.config.limits.clone()).load();
+    let tools = host.plugin_source(BUILTINS, Vec::new()).load();
     let backend = Local::new(root.into(), root.into(), root.into());
     (host, CallContext::new("bench", Arc::new(tools), Arc::new(backend)))
 }

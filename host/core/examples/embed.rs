@@ -11,7 +11,6 @@ use toolcrib::config::{Settings, Sources};
 use toolcrib::dirs::Dirs;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::sandbox::Compiler;
-use toolcrib::tools::source::PluginSource;
 use toolcrib_builtins::BUILTINS;
 
 /// Whoever the agent would ask.
@@ -39,10 +38,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (host, notices) = Host::new(&settings, &dirs, &[], Compiler::Here).map_err(|failure| failure.message)?;
     notices.iter().for_each(|notice| println!("note: {notice}"));
 
-    let tools = PluginSource::new(BUILTINS, Vec::new(), settings.config.limits.clone()).load();
+    let tools = host.plugin_source(BUILTINS, Vec::new()).load();
     let backend = Local::new(std::env::current_dir()?, dirs.home.clone(), dirs.state.clone());
     let caller = CallContext::new("example", Arc::new(tools), Arc::new(backend));
-    let context = CallContext { approver: Arc::new(Person), ..caller };
+    let context = caller.approver(Arc::new(Person));
 
     let offered = host.offered(&context).await;
     let names: Vec<&str> = offered.tools.iter().map(|tool| tool.definition().name.as_str()).collect();

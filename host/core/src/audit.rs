@@ -3,6 +3,7 @@
 //! A call that is dropped half-way still gets its outcome line (`call/`). The trail is not synced per call. Where a line
 //! cannot be written, the call is refused if settings require a record (`audit.required`); otherwise its result says that the line is missing.
 
+use crate::call::Principal;
 use crate::capability::Capability;
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
@@ -91,7 +92,7 @@ fn is_zero(number: &u64) -> bool {
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct Subject<'s> {
     pub(crate) call: &'s str,
-    pub(crate) principal: &'s str,
+    pub(crate) principal: &'s Principal,
     pub(crate) tool: &'s str,
     /// Digest of the component; absent for a tool that does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -246,8 +247,13 @@ mod tests {
                 }
             });
             scope.spawn(move || {
-                let subject =
-                    Subject { call: "1", principal: "cli", tool: "time", plugin_sha256: None, backend: "local" };
+                let subject = Subject {
+                    call: "1",
+                    principal: &"cli".into(),
+                    tool: "time",
+                    plugin_sha256: None,
+                    backend: "local",
+                };
                 let recorded = (0..100).all(|_| audit.accepted(subject).is_ok());
                 let _ = sender.send(recorded);
             });
@@ -268,8 +274,13 @@ mod tests {
                 scope.spawn(|| {
                     let (audit, _) = Audit::open(Ok(state()), true);
                     let long = "x".repeat(3000);
-                    let subject =
-                        Subject { call: "1", principal: &long, tool: "time", plugin_sha256: None, backend: "local" };
+                    let subject = Subject {
+                        call: "1",
+                        principal: &long.as_str().into(),
+                        tool: "time",
+                        plugin_sha256: None,
+                        backend: "local",
+                    };
                     (0..lines).for_each(|_| assert_eq!(audit.accepted(subject).expect("recorded"), None));
                 });
             }

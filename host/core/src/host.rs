@@ -4,6 +4,7 @@
 
 use crate::audit::Audit;
 use crate::call::rate_limit::Rates;
+use crate::call::running::{Calls, RunningCall};
 use crate::call::scope::Scope;
 use crate::call::session::CallKey;
 use crate::call::{Call, CallContext, Request, check_failure, check_length, check_output};
@@ -16,10 +17,13 @@ use crate::envelope::{Envelope, Failure, Kind, Output};
 use crate::formats::Offer;
 use crate::kept_output::{KeptFile, OutputStore};
 use crate::policy::Policy;
+use crate::policy::approval::Approvals;
 use crate::sandbox::{CodeCache, Compiler, Sandbox};
 use crate::tools::definition::Tool;
 use crate::tools::listing::{Offered, can_type, missing};
-use crate::tools::registry::{Plugin, Ready};
+use crate::tools::manifest::Manifest;
+use crate::tools::provider::Ready;
+use crate::tools::source::{Builtin, PluginSource};
 use futures_util::future::join_all;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,12 +32,14 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// Everything that calls share.
 pub struct Host {
     pub(crate) sandbox: Arc<Sandbox>,
-    pub(crate) policy: Policy,
+    pub(crate) policy: Arc<Policy>,
     pub(crate) audit: Audit,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
     pub(crate) permits: Semaphore,
     pub(crate) rates: Rates,
+    pub(crate) calls: Calls,
+    pub(crate) approvals: Arc<Approvals>,
 }
 
 impl Host {
@@ -50,7 +56,7 @@ impl Host {
     ) -> Result<(Self, Vec<String>), Failure> {
         let limits = &settings.config.limits;
         let mut notices = settings.notices.clone();
-        let policy = Policy::new(settings, dirs, policies)?;
+        let policy = Arc::new(Policy::new(settings, dirs, policies)?);
         let mut or_without = |what: &str, error: std::io::Error| notices.push(format!("{what}: {}", told(&error)));
         let state = || OwnDir::open(&dirs.state);
         let cache = state().and_then(|state| CodeCache::open(&state)).unwrap_or_else(|error| {
@@ -72,7 +78,8 @@ impl Host {
         let network = &settings.config.network;
         let ca_file = Some(&network.ca_file).filter(|file| !file.is_empty()).map(|file| dirs.expand(file));
         let egress = Arc::new(Egress::new(network.dns_servers(), ca_file));
-        let host = Self { sandbox: Arc::new(sandbox), policy, audit, output: Arc::new(output), egress, permits, rates };
+        let (sandbox, output, calls) = (Arc::new(sandbox), Arc::new(output), Calls::default());
+        let host = Self { sandbox, policy, audit, output, egress, permits, rates, calls, approvals: Arc::default() };
         Ok((host, notices))
     }
 
@@ -92,18 +99,18 @@ impl Host {
         let _permit = self.permit()?;
         let plugin = context.tools.plugin_of(&request.tool)?;
         call.know_plugin(plugin);
-        self.policy.check_enabled(plugin)?;
-        let ready = self.ready(plugin, context).await?;
+        let admission = self.policy.admit(plugin)?;
+        let ready = self.loaded(plugin, context).await?;
+        self.policy.admit_definitions(plugin, ready.definitions())?;
         let tool = ready.tool(&request.tool).expect("a ready plugin has the tools that it showed");
         let arguments = tool.validate(request.arguments.parse()?)?;
         let text = arguments.to_string();
         check_length(&text)?;
         let key = CallKey::new(&context.principal, &request.tool, &arguments);
         context.session.check_repeats(&key)?;
-        let grants = self.policy.grants_for(plugin);
-        let instance = self.sandbox.instantiate(&ready.code, grants, call.scope.clone()).await?;
-        let scope = &call.scope;
-        let outcome = match instance.call(&request.tool, &text).await {
+        let (grants, scope) = (self.policy.grants_for(&admission), &call.scope);
+        let answer = ready.code().call(&self.sandbox, &request.tool, &text, grants, scope.clone()).await;
+        let outcome = match answer {
             Ok(Ok(output)) => check_output(output, tool, scope),
             Ok(Err(failure)) => Err(check_failure(failure, scope)),
             Err(stopped) => Err(stopped),
@@ -121,23 +128,16 @@ impl Host {
         })
     }
 
-    /// Compiles a plugin and learns its tools, the first time. What was allowed under the same bytes, but said something else of its tools,
-    /// is refused.
-    pub async fn ready<'c>(&self, plugin: &Arc<Plugin>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
+    /// Loads a plugin and learns its tools, the first time. What was allowed under the same bytes, but said something else of its tools, is
+    /// refused.
+    pub async fn ready<'c>(&self, plugin: &Arc<Manifest>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
         let ready = self.loaded(plugin, context).await?;
-        let pinned = self.policy.config().pinned_definitions(plugin.name(), plugin.sha256());
-        if pinned.is_none_or(|pinned| pinned.eq_ignore_ascii_case(ready.definitions())) {
-            return Ok(ready);
-        }
-        let (name, file) = (plugin.name(), plugin.origin());
-        let message =
-            format!("plugin `{name}` was refused: it says something else of its tools than when it was allowed");
-        Err(Failure::new(Kind::Unavailable, message)
-            .hint(format!("look at it with `toolcrib plugin inspect {file}`, then `toolcrib plugin allow {file}`")))
+        self.policy.admit_definitions(plugin, ready.definitions())?;
+        Ok(ready)
     }
 
     /// As [`Self::ready`], whatever it says of its tools.
-    pub async fn loaded<'c>(&self, plugin: &Arc<Plugin>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
+    pub async fn loaded<'c>(&self, plugin: &Arc<Manifest>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
         let limits = &self.policy.config().limits;
         let scope = || Scope::for_definitions(limits, context.backend.clone(), self.egress.clone());
         context.tools.ready(plugin, &self.sandbox, scope, &*context.events).await
@@ -148,10 +148,9 @@ impl Host {
         let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
         let missing = missing(context, &mut notices).await;
         let can_type = can_type(context);
-        let is_usable = |plugin: &&Arc<Plugin>| {
-            let lacks = plugin.capabilities().iter().any(|needed| missing.contains(needed));
-            let is_enabled = self.policy.config().is_enabled(plugin.name());
-            is_enabled && !lacks && (can_type || !plugin.calls(Capability::Panes, "send"))
+        let is_usable = |plugin: &&Arc<Manifest>| {
+            let lacks = plugin.capabilities.iter().any(|needed| missing.contains(needed));
+            !lacks && (can_type || !plugin.calls(Capability::Panes, "send"))
         };
         let plugins: Vec<_> = context.tools.plugins().filter(is_usable).collect();
         let mut tools = Vec::new();
@@ -166,13 +165,30 @@ impl Host {
 
     /// The first reason why a call of the tool would be denied.
     pub fn denial(&self, tool: &Tool) -> Option<Failure> {
-        let grants = self.policy.grants_for(tool.plugin());
-        tool.plugin().capabilities().into_iter().find_map(|capability| grants.refusal(capability))
+        let grants = self.policy.grants_of(tool.plugin());
+        tool.plugin().capabilities.iter().find_map(|capability| grants.refusal(*capability))
     }
 
     /// The tool as a list of definitions has it.
     pub fn offer<'t>(&self, tool: &'t Tool) -> Offer<'t> {
-        Offer::new(tool, &self.policy.grants_for(tool.plugin()))
+        Offer::new(tool, &self.policy.grants_of(tool.plugin()))
+    }
+
+    /// The calls that run, the oldest first.
+    #[must_use]
+    pub fn calls(&self) -> Vec<RunningCall> {
+        self.calls.running()
+    }
+
+    /// Ends a call, as its caller could; false where none of that id runs.
+    pub fn cancel(&self, call: &str) -> bool {
+        self.calls.cancel(call)
+    }
+
+    /// The questions that wait for a person.
+    #[must_use]
+    pub fn approvals(&self) -> &Approvals {
+        &self.approvals
     }
 
     /// A file of kept output, by its name.
@@ -184,5 +200,12 @@ impl Host {
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// Where plugins come from: those that came with the program, and every `.wasm` of the directories, as far as this host's policy admits
+    /// them.
+    #[must_use]
+    pub fn plugin_source(&self, builtins: &'static [Builtin], directories: Vec<PathBuf>) -> PluginSource {
+        PluginSource::new(builtins, directories, self.policy.clone())
     }
 }

@@ -33,7 +33,7 @@ impl Approver for Absent {
 /// Calls with an approver and a cancellation of its own.
 async fn call(host: &TestHost, command: &str, approver: Arc<dyn Approver>, cancel: CancellationToken) -> Envelope {
     let (called, context) = host.parts();
-    let context = toolcrib::call::CallContext { approver, cancel, ..context.clone() };
+    let context = context.clone().approver(approver).cancel(cancel);
     called.call(Request { tool: "run_shell".into(), arguments: Arguments::Json(arguments(command)) }, &context).await
 }
 

@@ -5,7 +5,7 @@ use super::{arguments, text, with_wait};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use toolcrib::call::{Arguments, CallContext, Request};
+use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::event::{Event, NoEvents};
 use toolcrib_tests::{Program, TestHost, eventually};
@@ -57,7 +57,7 @@ struct Cancelled {
 async fn cancelled(host: &Arc<TestHost>, command: &str, seconds: &str) -> Cancelled {
     let cancel = host.cancel.child_token();
     let (called, context) = host.parts();
-    let context = CallContext { cancel: cancel.clone(), ..context.clone() };
+    let context = context.clone().cancel(cancel.clone());
     let arguments = Arguments::Json(with_wait(&command.replace("SECONDS", seconds), "30s"));
     let (watcher, seconds) = (host.clone(), seconds.to_owned());
     let watching = tokio::task::spawn_blocking(move || {
@@ -141,7 +141,7 @@ async fn a_command_may_end_by_itself_when_it_is_asked_to() {
 async fn endless_output_times_out_with_its_head_and_ends() {
     let (host, marker) = (TestHost::new(), unique_seconds());
     let (called, context) = host.parts();
-    let context = CallContext { events: Arc::new(NoEvents), ..context.clone() };
+    let context = context.clone().events(Arc::new(NoEvents));
     let arguments = Arguments::Json(with_wait(&format!("yes {marker}"), "500ms"));
     let envelope = called.call(Request { tool: "run_shell".into(), arguments }, &context).await;
     let left = running(&marker);

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
-use toolcrib::call::{Arguments, CallContext, Request};
+use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::policy::approval::{ActionKind, Answer, ApprovalRequest, Approver};
 use toolcrib_tests::{TestHost, digest};
@@ -171,7 +171,7 @@ async fn a_file_that_changes_while_a_person_reads_is_not_replaced() {
         }
         let (host, context) = test.parts();
         let approver = Arc::new(Meddler { path: path.clone(), content: meanwhile });
-        let context = CallContext { approver, ..context.clone() };
+        let context = context.clone().approver(approver);
         let arguments = Arguments::Json(json!({ "path": "~/notes", "content": "planted" }));
         let envelope = host.call(Request { tool: "write_file".into(), arguments }, &context).await;
         let failure = envelope.outcome.map(|output| output.result).expect_err("refused");

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
-use toolcrib::call::CallContext;
 use toolcrib::config::{HostPattern, PluginSection, PluginShell, requests};
 use toolcrib::envelope::Failure;
 use toolcrib::policy::files::canonical;
 use toolcrib::text::names::is_name;
 use toolcrib::text::sanitize;
-use toolcrib::tools::registry::{Plugin, Registry};
+use toolcrib::tools::manifest::Manifest;
+use toolcrib::tools::provider::Component;
+use toolcrib::tools::registry::Registry;
 
 #[derive(clap::Args)]
 pub(in super::super) struct Allow {
@@ -49,9 +50,11 @@ pub(in super::super) struct Allow {
 }
 
 pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, Failure> {
-    let plugin = find(setup, &arguments.plugin)?;
-    if let Some(builtin) = setup.context.tools.plugins().find(|other| other.is_builtin() && other.has_name_of(&plugin))
-    {
+    let component = find(setup, &arguments.plugin)?;
+    let plugin = component.manifest().clone();
+    let is_it = |other: &&Arc<Manifest>| other.id.is_builtin() && other.id.has_name_of(&plugin.id);
+    let tools = &setup.context.tools;
+    if let Some(builtin) = tools.plugins().chain(tools.barred()).find(is_it) {
         return Err(usage(format!(
             "the plugin `{}` came with Toolcrib, and its section speaks of that one",
             builtin.name()
@@ -75,7 +78,7 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
     }
     let section = PluginSection {
         sha256: Some(sha256),
-        definitions: Some(definitions(setup, plugin).await?),
+        definitions: Some(definitions(setup, component).await?),
         ..arguments.added_to(kept)?
     };
     let shown = file.write(&name, &section)?;
@@ -111,15 +114,16 @@ pub(super) fn forget(setup: &Setup, name: &str) -> Result<bool, Failure> {
 
 /// The plugin of a name, or the component of a file. The name comes first: a file that somebody put into this directory under it does not
 /// take the place of what was meant (`./NAME` is always the file).
-fn find(setup: &Setup, named: &Path) -> Result<Plugin, Failure> {
-    let name = named.to_str().filter(|name| is_name(name));
-    let loaded = setup.context.tools.plugins().find(|plugin| Some(plugin.name()) == name && !plugin.is_builtin());
-    open(setup, loaded.map_or(named, |plugin| Path::new(plugin.origin())))
+fn find(setup: &Setup, named: &Path) -> Result<Component, Failure> {
+    let (name, tools) = (named.to_str().filter(|name| is_name(name)), &setup.context.tools);
+    let mut plugins = tools.plugins().chain(tools.barred());
+    let loaded = plugins.find(|plugin| Some(plugin.name()) == name && !plugin.id.is_builtin());
+    open(setup, loaded.map_or(named, |plugin| Path::new(plugin.id.origin())))
 }
 
 /// What the component says of its tools, as a digest. It is asked without any rights.
-async fn definitions(setup: &Setup, plugin: Plugin) -> Result<String, Failure> {
-    let alone = CallContext { tools: Arc::new(Registry::of(plugin)), ..setup.context.clone() };
+async fn definitions(setup: &Setup, component: Component) -> Result<String, Failure> {
+    let alone = setup.context.clone().tools(Arc::new(Registry::of(component)));
     let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
     Ok(setup.host.loaded(plugin, &alone).await?.definitions().to_owned())
 }
@@ -130,7 +134,7 @@ fn has_rights(section: &PluginSection) -> bool {
 }
 
 /// Whether these bytes get what other bytes under their name were allowed: `--keep`, or the answer of whoever was shown it.
-async fn keeps(plugin: &Plugin, earlier: &PluginSection, arguments: &Allow) -> Result<bool, Failure> {
+async fn keeps(plugin: &Manifest, earlier: &PluginSection, arguments: &Allow) -> Result<bool, Failure> {
     if arguments.keep || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(arguments.keep);
     }

@@ -2,7 +2,9 @@
 //!
 //! The path itself is `Host::call`; doors translate and decide nothing; what a tool does on the way is `sandbox/` and `capability/`.
 
+mod principal;
 pub(crate) mod rate_limit;
+pub mod running;
 pub(crate) mod scope;
 pub mod session;
 
@@ -17,9 +19,12 @@ use crate::policy::approval::{Approver, Nobody};
 use crate::text::sanitize;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
-use crate::tools::registry::{Plugin, Registry};
+use crate::tools::manifest::Manifest;
+use crate::tools::registry::Registry;
 use crate::tools::schema::depth;
 use futures_util::FutureExt;
+pub use principal::Principal;
+use running::Listed;
 use scope::{Scope, ScopeParts};
 use serde_json::Value;
 use session::Session;
@@ -59,11 +64,12 @@ pub enum Arguments {
     Text(String),
 }
 
-/// Who calls, and how to reach them.
+/// Who calls, and how to reach them. Begins with [`CallContext::new`]; what differs is set by the methods of the same names.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct CallContext {
-    /// Who asks, for audit and repeats.
-    pub principal: String,
+    /// Who asks, for audit, rates and repeats.
+    pub principal: Principal,
     /// The caller's memory across calls.
     pub session: Arc<Session>,
     /// The tools as this session sees them.
@@ -81,9 +87,9 @@ pub struct CallContext {
 }
 
 impl CallContext {
-    /// A caller whom nobody watches or approves, without panes, who is never cancelled: whatever differs is set over it.
+    /// A caller whom nobody watches or approves, without panes, who is never cancelled.
     #[must_use]
-    pub fn new(principal: impl Into<String>, tools: Arc<Registry>, backend: Arc<dyn Backend>) -> Self {
+    pub fn new(principal: impl Into<Principal>, tools: Arc<Registry>, backend: Arc<dyn Backend>) -> Self {
         Self {
             principal: principal.into(),
             session: Arc::default(),
@@ -94,6 +100,54 @@ impl CallContext {
             approver: Arc::new(Nobody),
             cancel: CancellationToken::new(),
         }
+    }
+
+    /// The same for another caller.
+    #[must_use]
+    pub fn principal(self, principal: impl Into<Principal>) -> Self {
+        Self { principal: principal.into(), ..self }
+    }
+
+    /// The same with another memory.
+    #[must_use]
+    pub fn session(self, session: Arc<Session>) -> Self {
+        Self { session, ..self }
+    }
+
+    /// The same with other tools.
+    #[must_use]
+    pub fn tools(self, tools: Arc<Registry>) -> Self {
+        Self { tools, ..self }
+    }
+
+    /// The same with effects elsewhere.
+    #[must_use]
+    pub fn backend(self, backend: Arc<dyn Backend>) -> Self {
+        Self { backend, ..self }
+    }
+
+    /// The same with other panes.
+    #[must_use]
+    pub fn panes(self, panes: Panes) -> Self {
+        Self { panes, ..self }
+    }
+
+    /// The same with events that go elsewhere.
+    #[must_use]
+    pub fn events(self, events: Arc<dyn EventSink>) -> Self {
+        Self { events, ..self }
+    }
+
+    /// The same with somebody else to ask.
+    #[must_use]
+    pub fn approver(self, approver: Arc<dyn Approver>) -> Self {
+        Self { approver, ..self }
+    }
+
+    /// The same, ended by another token.
+    #[must_use]
+    pub fn cancel(self, cancel: CancellationToken) -> Self {
+        Self { cancel, ..self }
     }
 }
 
@@ -140,6 +194,7 @@ fn check_arguments(value: Value) -> Result<Value, Failure> {
 pub(crate) struct Call<'h> {
     audit: &'h Audit,
     pub(crate) scope: Arc<Scope>,
+    _listed: Listed<'h>,
     /// Digest of the plugin's component, once it is known.
     plugin: OnceLock<String>,
     begin: Instant,
@@ -157,13 +212,15 @@ impl<'h> Call<'h> {
             events: context.events.clone(),
             approver: context.approver.clone(),
             cancel: context.cancel.child_token(),
+            approvals: host.approvals.clone(),
             output: host.output.clone(),
             egress: host.egress.clone(),
             limits: host.policy.config().limits.clone(),
             remedies: host.policy.config().remedies(),
         });
-        let plugin = OnceLock::new();
-        Self { audit: &host.audit, scope: Arc::new(scope), plugin, begin: Instant::now(), finished: false }
+        let (scope, plugin) = (Arc::new(scope), OnceLock::new());
+        let listed = host.calls.list(&scope);
+        Self { audit: &host.audit, scope, _listed: listed, plugin, begin: Instant::now(), finished: false }
     }
 
     pub(crate) fn subject(&self) -> Subject<'_> {
@@ -176,7 +233,7 @@ impl<'h> Call<'h> {
         }
     }
 
-    pub(crate) fn know_plugin(&self, plugin: &Plugin) {
+    pub(crate) fn know_plugin(&self, plugin: &Manifest) {
         let _ = self.plugin.set(plugin.sha256().to_owned());
     }
 

@@ -1,5 +1,6 @@
 //! How many calls a caller may make in a time.
 
+use crate::call::Principal;
 use crate::config::Remedies;
 use crate::envelope::{Failure, duration};
 use governor::clock::{Clock, DefaultClock};
@@ -14,7 +15,7 @@ const CALLERS: usize = 1000;
 pub(crate) struct Rates {
     per_minute: u64,
     remedies: Remedies,
-    limiter: DefaultKeyedRateLimiter<String>,
+    limiter: DefaultKeyedRateLimiter<Principal>,
     clock: DefaultClock,
 }
 
@@ -34,11 +35,11 @@ impl Rates {
     /// # Errors
     ///
     /// When there were too many; it is not counted then.
-    pub(crate) fn check(&self, caller: &str) -> Result<(), Failure> {
+    pub(crate) fn check(&self, caller: &Principal) -> Result<(), Failure> {
         if self.limiter.len() > CALLERS {
             self.limiter.retain_recent();
         }
-        self.limiter.check_key(&caller.to_owned()).map_err(|until| {
+        self.limiter.check_key(caller).map_err(|until| {
             let wait = duration(until.wait_time_from(self.clock.now()).max(Duration::from_millis(1)));
             let instead = format!("try again in {wait}");
             let hint = self.remedies.raise("limits.calls_per_minute", self.per_minute, &instead);
@@ -57,9 +58,9 @@ mod tests {
         let rates = Rates::new(3, Remedies::default());
         for caller in ["a", "b"] {
             for _ in 0..3 {
-                assert!(rates.check(caller).is_ok());
+                assert!(rates.check(&caller.into()).is_ok());
             }
-            let refusal = rates.check(caller).unwrap_err();
+            let refusal = rates.check(&caller.into()).unwrap_err();
             assert_eq!((refusal.kind, refusal.message.as_str()), (Kind::Limit, "limit: 3 calls a minute"));
             assert!(refusal.hint.unwrap().contains("`calls_per_minute` under [limits]"));
         }
@@ -69,7 +70,7 @@ mod tests {
     fn callers_that_come_and_go_are_forgotten() {
         let rates = Rates::new(1_000_000_000, Remedies::default());
         for caller in 0..10_000 {
-            rates.check(&caller.to_string()).unwrap();
+            rates.check(&caller.to_string().into()).unwrap();
         }
         assert!(rates.limiter.len() < 5000, "{}", rates.limiter.len());
     }

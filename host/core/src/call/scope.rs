@@ -4,12 +4,13 @@
 
 use crate::audit::{Action, Actions};
 use crate::backend::Backend;
+use crate::call::Principal;
 use crate::call::session::Session;
 use crate::config::{Limits, Remedies};
 use crate::egress::Egress;
 use crate::event::{Event, EventSink, GuestEvents, NoEvents};
 use crate::kept_output::OutputStore;
-use crate::policy::approval::{Approver, Nobody};
+use crate::policy::approval::{Approvals, Approver, Nobody};
 use crate::text::id::random_id;
 use crate::tmux::Panes;
 use parking_lot::Mutex;
@@ -23,12 +24,13 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Scope {
     /// 128 random bits in hex; marks the call's processes and kept output.
     pub(crate) id: String,
-    pub(crate) principal: String,
+    pub(crate) principal: Principal,
     pub(crate) tool: String,
     pub(crate) session: Arc<Session>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) panes: Panes,
     pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) approvals: Arc<Approvals>,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
@@ -44,13 +46,14 @@ pub(crate) struct Scope {
 
 /// What a scope is made of.
 pub(crate) struct ScopeParts {
-    pub(crate) principal: String,
+    pub(crate) principal: Principal,
     pub(crate) tool: String,
     pub(crate) session: Arc<Session>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) panes: Panes,
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) approvals: Arc<Approvals>,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
@@ -68,6 +71,7 @@ impl Scope {
             backend: parts.backend,
             panes: parts.panes,
             approver: parts.approver,
+            approvals: parts.approvals,
             cancel: parts.cancel,
             output: parts.output,
             egress: parts.egress,
@@ -92,6 +96,7 @@ impl Scope {
             panes: Panes::None,
             events: Arc::new(NoEvents),
             approver: Arc::new(Nobody),
+            approvals: Arc::default(),
             cancel: CancellationToken::new(),
             output: Arc::new(OutputStore::none()),
             egress,

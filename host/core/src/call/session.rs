@@ -2,6 +2,7 @@
 //!
 //! Nothing here is written to disk; a session ends with its process or connection.
 
+use crate::call::Principal;
 use crate::capability::Capability;
 use crate::envelope::Failure;
 use crate::policy::approval::ActionKind;
@@ -37,7 +38,7 @@ pub struct Session {
 /// What makes two calls the same: who asks, the tool, and the digest of the arguments in canonical form, which may be MiB.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CallKey {
-    principal: String,
+    principal: Principal,
     tool: String,
     arguments: [u8; 32],
 }
@@ -71,10 +72,14 @@ struct Repeated {
 }
 
 impl CallKey {
-    pub(crate) fn new(principal: &str, tool: &str, arguments: &Value) -> Self {
+    pub(crate) fn new(principal: &Principal, tool: &str, arguments: &Value) -> Self {
         let mut arguments = arguments.clone();
         arguments.sort_all_objects();
-        Self { principal: principal.into(), tool: tool.into(), arguments: Sha256::digest(arguments.to_string()).into() }
+        Self {
+            principal: principal.clone(),
+            tool: tool.into(),
+            arguments: Sha256::digest(arguments.to_string()).into(),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::config::Allowlist;
 use crate::envelope::{Failure, Kind};
 use crate::policy::Grants;
 use crate::tools::definition::{Definition, Tool};
-use crate::tools::registry::Plugin;
+use crate::tools::manifest::Manifest;
 use serde_json::Value;
 
 /// Whether a provider forces its model to keep to the schema.
@@ -75,8 +75,8 @@ impl<'t> Offer<'t> {
 }
 
 impl Effects {
-    fn of(plugin: &Plugin, grants: &Grants) -> Self {
-        let all = plugin.capabilities().into_iter().map(|capability| match capability {
+    fn of(plugin: &Manifest, grants: &Grants) -> Self {
+        let all = plugin.capabilities.iter().map(|capability| match capability {
             Capability::Events => Self { writes: false, reaches_out: false },
             Capability::Files => Self { writes: can_write(plugin, grants), reaches_out: false },
             Capability::Http => Self { writes: can_send(grants), reaches_out: true },
@@ -95,14 +95,14 @@ impl Effects {
 }
 
 /// A tool of ours that types nothing.
-fn only_looks(plugin: &Plugin) -> bool {
-    plugin.is_builtin() && !plugin.calls(Capability::Panes, "send")
+fn only_looks(plugin: &Manifest) -> bool {
+    plugin.id.is_builtin() && !plugin.calls(Capability::Panes, "send")
 }
 
 /// Of a plugin of others only the grant counts: the calls in its code are what it shows.
-fn can_write(plugin: &Plugin, grants: &Grants) -> bool {
+fn can_write(plugin: &Manifest, grants: &Grants) -> bool {
     let is_granted = grants.files().is_ok_and(|files| !files.writable().contains(&Allowlist::NOTHING));
-    is_granted && (!plugin.is_builtin() || plugin.calls(Capability::Files, "write"))
+    is_granted && (!plugin.id.is_builtin() || plugin.calls(Capability::Files, "write"))
 }
 
 /// A method that is granted is more than a question.

@@ -2,9 +2,11 @@
 //!
 //! Whether to ask is decided by the grants (`shell.rs`, `http.rs`); nothing that a guest or a model writes can answer.
 
+mod hub;
 mod question;
 mod words;
 
+pub use hub::{Approvals, OpenQuestion};
 pub use words::{Foreign, Mark};
 
 pub(crate) use question::Site;
@@ -168,6 +170,20 @@ impl Approver for Nobody {
 
     fn is_read(&self) -> bool {
         false
+    }
+}
+
+/// A caller who is away: the question stays open in the hub until somebody answers it there, or the time for it is up.
+pub struct Away;
+
+#[async_trait]
+impl Approver for Away {
+    async fn ask(&self, _: &ApprovalRequest) -> Answer {
+        std::future::pending().await
+    }
+
+    fn name(&self) -> &'static str {
+        "nobody, as the caller is away"
     }
 }
 

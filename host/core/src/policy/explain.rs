@@ -5,7 +5,7 @@ use super::http::{HttpGrant, switch};
 use super::{Grants, Policy};
 use crate::capability::Capability;
 use crate::config::{Allowlist, FilesConfirm, HostList, Origin, Settings};
-use crate::tools::registry::Plugin;
+use crate::tools::manifest::Manifest;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -32,14 +32,16 @@ impl Clause {
 impl Policy {
     /// Explains what `plugin` may do: one clause per capability that it imports, and what else binds it.
     #[must_use]
-    pub fn explain(&self, plugin: &Plugin, settings: &Settings) -> Vec<Clause> {
-        if let Err(refusal) = self.check_enabled(plugin) {
-            let decided_by = decided(settings, &format!("plugin.{}.enabled", plugin.name()));
-            return vec![Clause { subject: "calls", verdict: "denied", detail: refusal.message, decided_by }];
-        }
-        let grants = self.grants_for(plugin);
+    pub fn explain(&self, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
+        let grants = match self.admit(plugin) {
+            Ok(admission) => self.grants_for(&admission),
+            Err(refusal) => {
+                let decided_by = decided(settings, &format!("plugin.{}.enabled", plugin.name()));
+                return vec![Clause { subject: "calls", verdict: "denied", detail: refusal.message, decided_by }];
+            }
+        };
         let mut clauses = Vec::new();
-        for capability in plugin.capabilities() {
+        for capability in plugin.capabilities.iter().copied() {
             match capability {
                 Capability::Shell | Capability::Panes | Capability::PaneSessions => {
                     clauses.extend(self.explain_shell(&grants, plugin, settings))
@@ -61,7 +63,7 @@ impl Policy {
         clauses
     }
 
-    fn explain_shell(&self, grants: &Grants, plugin: &Plugin, settings: &Settings) -> Vec<Clause> {
+    fn explain_shell(&self, grants: &Grants, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
         let own = format!("plugin.{}.shell", plugin.name());
         let grant = match grants.shell() {
             Err(refusal) => {
@@ -99,7 +101,7 @@ impl Policy {
         ]
     }
 
-    fn explain_http(&self, grants: &Grants, plugin: &Plugin, settings: &Settings) -> Vec<Clause> {
+    fn explain_http(&self, grants: &Grants, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
         let (on, hosts) = (format!("tools.{}", switch(plugin)), format!("plugin.{}.http.hosts", plugin.name()));
         match grants.http() {
             Err(refusal) => vec![refused("http", refusal.message, plugin, settings, &[&on, &hosts])],
@@ -138,7 +140,7 @@ impl Policy {
 }
 
 /// Explains what binds the requests of one plugin.
-fn explain_requests(grant: &HttpGrant, plugin: &Plugin, settings: &Settings) -> Vec<Clause> {
+fn explain_requests(grant: &HttpGrant, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
     let clause = |verdict, detail, decided_by| Clause { subject: "http", verdict, detail, decided_by };
     let own = |name: &str| {
         let key = format!("plugin.{}.http.{name}", plugin.name());
@@ -159,7 +161,7 @@ fn explain_requests(grant: &HttpGrant, plugin: &Plugin, settings: &Settings) -> 
     ]
 }
 
-fn explain_files(grants: &Grants, plugin: &Plugin, settings: &Settings) -> Vec<Clause> {
+fn explain_files(grants: &Grants, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
     let own = |verb: &str| format!("plugin.{}.files.{verb}", plugin.name());
     let (read, write) = (own("read"), own("write"));
     let grant = match grants.files() {
@@ -215,7 +217,7 @@ fn explain_asked(confirms: FilesConfirm, settings: &Settings) -> Clause {
 }
 
 /// A refusal, with the setting that decides: the first of `keys` that is set to something else than its default, or the section's digest.
-fn refused(subject: &'static str, detail: String, plugin: &Plugin, settings: &Settings, keys: &[&str]) -> Clause {
+fn refused(subject: &'static str, detail: String, plugin: &Manifest, settings: &Settings, keys: &[&str]) -> Clause {
     let section = format!("plugin.{}.sha256", plugin.name());
     let is_set = |key: &&str| settings.origins.get(key).is_some_and(|origin| *origin != Origin::Default);
     let is_other = detail.contains("not the bytes");

@@ -16,7 +16,7 @@ pub(crate) use protected::Protected;
 use crate::backend::Facts;
 use crate::config::{Allowlist, Config, FilesConfirm, Needed, PluginRights, Remedies};
 use crate::envelope::Failure;
-use crate::tools::registry::Plugin;
+use crate::tools::manifest::Manifest;
 use protected::{KERNEL, TooMany};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -132,7 +132,7 @@ struct Rules {
 impl FilesGrant {
     /// Links in the directories of settings are resolved here. `protected` is for this machine, `elsewhere` for another place.
     pub(super) fn new(
-        plugin: &Plugin,
+        plugin: &Manifest,
         rights: &PluginRights,
         config: &Config,
         protected: Arc<Protected>,
@@ -151,7 +151,7 @@ impl FilesGrant {
         };
         let here = Rules { protected, ..named.map(canonical) };
         Self {
-            label: plugin.label(),
+            label: plugin.id.label(),
             sha256: plugin.sha256().into(),
             approval_timeout: Duration::from_millis(config.approval.timeout_ms),
             named,

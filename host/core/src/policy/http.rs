@@ -13,7 +13,7 @@ use crate::config::{Config, HostList, HostPattern, HttpRights, Needed, Remedies,
 use crate::egress::{Host, Request, Route, Special, Target};
 use crate::envelope::Failure;
 use crate::text::sanitize;
-use crate::tools::registry::Plugin;
+use crate::tools::manifest::Manifest;
 use reqwest::Method;
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -81,16 +81,16 @@ impl ApprovedRoute {
 }
 
 /// The key under `[tools]` that switches the plugin's requests.
-pub(super) fn switch(plugin: &Plugin) -> &'static str {
+pub(super) fn switch(plugin: &Manifest) -> &'static str {
     if is_search(plugin) { "search_enabled" } else { "fetch_enabled" }
 }
 
-fn is_search(plugin: &Plugin) -> bool {
-    plugin.is_builtin() && plugin.name() == SEARCH
+fn is_search(plugin: &Manifest) -> bool {
+    plugin.id.is_builtin() && plugin.name() == SEARCH
 }
 
 impl HttpGrant {
-    pub(super) fn new(plugin: &Plugin, mut rights: HttpRights, config: &Config) -> Self {
+    pub(super) fn new(plugin: &Manifest, mut rights: HttpRights, config: &Config) -> Self {
         let mut base = rights.base.take().and_then(|base| Url::parse(&base).ok());
         if is_search(plugin) && base.is_none() {
             let endpoint = Url::parse(&config.tools.search_endpoint).expect("an endpoint was checked when it was read");
@@ -100,7 +100,7 @@ impl HttpGrant {
         }
         Self {
             plugin: plugin.name().into(),
-            label: plugin.label(),
+            label: plugin.id.label(),
             sha256: plugin.sha256().into(),
             rights,
             remedies: config.remedies(),

@@ -2,6 +2,7 @@
 //!
 //! Settings are read in `config/`. A grant is made only here, and a capability acts only through its grant.
 
+pub mod admission;
 pub mod approval;
 pub mod command;
 pub mod explain;
@@ -14,7 +15,8 @@ use crate::capability::Capability;
 use crate::config::{Allowlist, Config, HttpRights, Needed, PluginRights, Settings};
 use crate::dirs::Dirs;
 use crate::envelope::Failure;
-use crate::tools::registry::Plugin;
+use crate::tools::manifest::Manifest;
+use admission::Admission;
 use approval::InAdvance;
 use command::Denylist;
 use files::{FilesGrant, Protected};
@@ -44,8 +46,12 @@ impl Grants {
     /// Nothing at all.
     #[must_use]
     pub fn none() -> Self {
-        let refused = || Failure::denied("no capability can be used here");
-        Self { shell: Err(refused()), files: Err(refused()), http: Err(refused()) }
+        Self::refused(&Failure::denied("no capability can be used here"))
+    }
+
+    /// Nothing, for one and the same reason.
+    fn refused(why: &Failure) -> Self {
+        Self { shell: Err(why.clone()), files: Err(why.clone()), http: Err(why.clone()) }
     }
 
     /// Why a capability cannot be used at all. Typing into a pane is running a command, so the grant for `shell` decides on panes too.
@@ -122,12 +128,19 @@ impl Policy {
         InAdvance { is_allowed: self.config.approval.allow_yes }
     }
 
-    /// Returns what `plugin` may do. For what it does not import it has no grant: it cannot ask for it.
+    /// Returns what a plugin may do, for listings; one that is not admitted may do nothing.
     #[must_use]
-    pub fn grants_for(&self, plugin: &Plugin) -> Grants {
-        let rights = self.config.plugin_rights(plugin.name(), plugin.sha256(), plugin.is_builtin());
+    pub fn grants_of(&self, plugin: &Manifest) -> Grants {
+        self.admit(plugin).map_or_else(|refusal| Grants::refused(&refusal), |admission| self.grants_for(&admission))
+    }
+
+    /// Returns what an admitted plugin may do. For what it does not import it has no grant: it cannot ask for it.
+    #[must_use]
+    pub fn grants_for(&self, admission: &Admission<'_>) -> Grants {
+        let plugin = admission.manifest();
+        let rights = self.config.plugin_rights(plugin.name(), plugin.sha256(), plugin.id.is_builtin());
         let mut grants = Grants::none();
-        for capability in plugin.capabilities() {
+        for capability in plugin.capabilities.iter().copied() {
             match capability {
                 Capability::Shell | Capability::Panes | Capability::PaneSessions => {
                     grants.shell = self.shell_grant(plugin, &rights);
@@ -141,32 +154,16 @@ impl Policy {
         grants
     }
 
-    /// Says no to a call of a plugin that was switched off.
-    ///
-    /// # Errors
-    ///
-    /// `denied`, with the line to change.
-    pub fn check_enabled(&self, plugin: &Plugin) -> Result<(), Failure> {
-        let name = plugin.name();
-        if self.config.is_enabled(name) {
-            return Ok(());
-        }
-        let key = format!("plugin.{name}.enabled");
-        let line = format!("set `enabled = true` under [plugin.{name}], or remove the line");
-        Err(Failure::denied(format!("plugin `{name}` is switched off by `{key} = false`"))
-            .hint(self.config.remedies().hint(&key, &Needed::On, line)))
-    }
-
-    fn shell_grant(&self, plugin: &Plugin, rights: &PluginRights) -> Result<ShellGrant, Failure> {
+    fn shell_grant(&self, plugin: &Manifest, rights: &PluginRights) -> Result<ShellGrant, Failure> {
         if !self.config.tools.shell_enabled {
             return Err(self.switched_off("shell", "shell_enabled"));
         }
         if !rights.shell {
-            let option = if plugin.capabilities().contains(&Capability::Shell) { "--shell" } else { "--pane" };
+            let option = if plugin.capabilities.contains(&Capability::Shell) { "--shell" } else { "--pane" };
             return Err(self.not_granted(plugin, "shell", &[("shell", Needed::On)], "shell = true", option));
         }
         Ok(ShellGrant {
-            plugin: plugin.label(),
+            plugin: plugin.id.label(),
             sha256: plugin.sha256().into(),
             confirm: self.config.tools.shell_confirm,
             approval_timeout: Duration::from_millis(self.config.approval.timeout_ms),
@@ -176,7 +173,7 @@ impl Policy {
         })
     }
 
-    fn files_grant(&self, plugin: &Plugin, rights: &PluginRights) -> Result<FilesGrant, Failure> {
+    fn files_grant(&self, plugin: &Manifest, rights: &PluginRights) -> Result<FilesGrant, Failure> {
         if !self.config.tools.files_enabled {
             return Err(self.switched_off("files", "files_enabled"));
         }
@@ -193,7 +190,7 @@ impl Policy {
         Ok(FilesGrant::new(plugin, rights, &self.config, self.protected.clone(), self.elsewhere.clone()))
     }
 
-    fn http_grant(&self, plugin: &Plugin, rights: Option<HttpRights>) -> Result<HttpGrant, Failure> {
+    fn http_grant(&self, plugin: &Manifest, rights: Option<HttpRights>) -> Result<HttpGrant, Failure> {
         let tools = &self.config.tools;
         let key = http::switch(plugin);
         let is_on = if key == "search_enabled" { tools.search_enabled } else { tools.fetch_enabled };
@@ -212,16 +209,16 @@ impl Policy {
     /// Says why a plugin has no right to a capability, and what would give it: a line that sets one of `keys`, or an option of `allow`.
     fn not_granted(
         &self,
-        plugin: &Plugin,
+        plugin: &Manifest,
         capability: &str,
         keys: &[(&str, Needed<'_>)],
         line: &str,
         option: &str,
     ) -> Failure {
-        let (name, file) = (plugin.name(), plugin.origin());
+        let (name, file) = (plugin.name(), plugin.id.origin());
         let digest = self.config.plugin.get(name).and_then(|section| section.sha256.as_deref());
         let (why, hint) = match digest {
-            _ if plugin.is_builtin() => {
+            _ if plugin.id.is_builtin() => {
                 ("which its section takes away", format!("remove the key from [plugin.{name}], or write `{line}`"))
             }
             Some(digest) if !digest.eq_ignore_ascii_case(plugin.sha256()) => (

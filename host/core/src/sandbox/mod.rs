@@ -61,8 +61,8 @@ pub(crate) struct Source {
     pub(crate) core_instances: Option<u64>,
 }
 
-/// A component that is ready to be instantiated any number of times.
-pub(crate) struct Code {
+/// The code of a component, ready to be instantiated any number of times.
+pub(crate) struct Guest {
     component: Component,
     pre: PluginPre<State>,
     owner: Owner,
@@ -70,7 +70,7 @@ pub(crate) struct Code {
     places: u64,
 }
 
-/// One guest, for one call. Never used again.
+/// One guest at work, for one call. Never used again.
 pub(crate) struct Instance {
     store: Store<State>,
     plugin: Plugin,
@@ -92,7 +92,7 @@ impl Sandbox {
     }
 
     /// Returns the cached code and definitions of a component.
-    pub(crate) fn cached(&self, source: &Source) -> Option<(Code, Vec<u8>)> {
+    pub(crate) fn cached(&self, source: &Source) -> Option<(Guest, Vec<u8>)> {
         let entry = self.cache.read(&self.cache_name(source))?;
         // These very bytes were authenticated under this user's key: this program wrote them.
         let code = self.believe(&entry.code, source).ok()?;
@@ -101,7 +101,7 @@ impl Sandbox {
 
     /// Makes native code of bytes that a compiler of ours is known to have made.
     #[expect(unsafe_code, reason = "compiled code can only be believed, not checked")]
-    fn believe(&self, code: &[u8], source: &Source) -> wasmtime::Result<Code> {
+    fn believe(&self, code: &[u8], source: &Source) -> wasmtime::Result<Guest> {
         // SAFETY: the callers got the bytes from the authenticated cache or straight from the compiler.
         self.link(unsafe { Component::deserialize(&self.engine, code) }?, source)
     }
@@ -111,7 +111,7 @@ impl Sandbox {
         self: &Arc<Self>,
         source: &Source,
         bytes: Cow<'static, [u8]>,
-    ) -> Result<Code, CompileError> {
+    ) -> Result<Guest, CompileError> {
         let wrong = |error: wasmtime::Error| CompileError::Component(format!("{error:#}"));
         if let Compiler::Child(program) = &self.compiler
             && !source.owner.is_builtin
@@ -126,7 +126,7 @@ impl Sandbox {
         compiled.and_then(|component| self.link(component, source)).map_err(wrong)
     }
 
-    fn link(&self, component: Component, source: &Source) -> wasmtime::Result<Code> {
+    fn link(&self, component: Component, source: &Source) -> wasmtime::Result<Guest> {
         let pre = PluginPre::new(self.linker.instantiate_pre(&component)?)?;
         let known = component.resources_required().zip(source.core_instances);
         let size = known.map_or_else(
@@ -137,17 +137,17 @@ impl Sandbox {
                 tables: resources.num_tables.into(),
             },
         );
-        Ok(Code { component, pre, owner: source.owner.clone(), places: size.places() })
+        Ok(Guest { component, pre, owner: source.owner.clone(), places: size.places() })
     }
 
     /// Keeps compiled code with the definitions that the plugin gave.
-    pub(crate) fn keep(&self, source: &Source, code: &Code, definitions: Vec<u8>) {
+    pub(crate) fn keep(&self, source: &Source, code: &Guest, definitions: Vec<u8>) {
         if let Ok(code) = code.component.serialize() {
             self.cache.write(&self.cache_name(source), &Entry { definitions, code });
         }
     }
 
-    /// Code is good for one component under one engine configuration.
+    /// Guest is good for one component under one engine configuration.
     fn cache_name(&self, source: &Source) -> String {
         let mut hasher = DefaultHasher::new();
         self.engine.precompile_compatibility_hash().hash(&mut hasher);
@@ -157,7 +157,7 @@ impl Sandbox {
     /// Makes a fresh instance with every limit on it.
     pub(crate) async fn instantiate(
         &self,
-        code: &Code,
+        code: &Guest,
         grants: Grants,
         scope: Arc<Scope>,
     ) -> Result<Instance, Failure> {
@@ -168,7 +168,7 @@ impl Sandbox {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that makes a store")]
     async fn instantiate_by(
         &self,
-        code: &Code,
+        code: &Guest,
         grants: Grants,
         scope: Arc<Scope>,
         cpu: CpuClock,
@@ -205,7 +205,7 @@ impl Sandbox {
     }
 
     /// Asks a plugin what it offers.
-    pub(crate) async fn definitions(&self, code: &Code, scope: Scope) -> Result<Vec<tools::Definition>, Failure> {
+    pub(crate) async fn definitions(&self, code: &Guest, scope: Scope) -> Result<Vec<tools::Definition>, Failure> {
         let _turn = self.asking.acquire().await.expect("it is never closed");
         // Without grants there is nothing to wait for: twice the CPU time leaves room for a busy machine.
         let patience = Duration::from_millis(self.limits.guest_cpu_ms.saturating_mul(2));

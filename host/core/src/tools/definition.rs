@@ -6,7 +6,7 @@ use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::config::Limits;
 use crate::envelope::Failure;
 use crate::text::sanitize;
-use crate::tools::registry::Plugin;
+use crate::tools::manifest::Manifest;
 use crate::tools::schema::{Schema, resolve};
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
@@ -58,7 +58,7 @@ pub struct Tool {
     description: String,
     input: Schema,
     output: Option<Schema>,
-    plugin: Arc<Plugin>,
+    plugin: Arc<Manifest>,
 }
 
 impl TryFrom<tools::Definition> for Definition {
@@ -107,7 +107,7 @@ impl Definition {
 
 impl Tool {
     /// Checks a definition; an error is the reason to refuse the plugin.
-    pub(crate) fn new(definition: Definition, plugin: Arc<Plugin>, limits: &Limits) -> Result<Self, String> {
+    pub(crate) fn new(definition: Definition, plugin: Arc<Manifest>, limits: &Limits) -> Result<Self, String> {
         let name = &definition.name;
         if let Some(title) = definition.title.as_ref().filter(|title| title.len() > TITLE_BYTES) {
             return Err(format!("the title of `{name}` is {} bytes, more than {TITLE_BYTES}", title.len()));
@@ -144,7 +144,7 @@ impl Tool {
 
     /// The plugin that it belongs to.
     #[must_use]
-    pub fn plugin(&self) -> &Arc<Plugin> {
+    pub fn plugin(&self) -> &Arc<Manifest> {
         &self.plugin
     }
 

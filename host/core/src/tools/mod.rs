@@ -1,8 +1,9 @@
 //! Tools: where they come from, what they say of themselves, and which of them a caller is offered.
 
-pub(crate) mod component;
 pub mod definition;
 pub(crate) mod listing;
+pub mod manifest;
+pub mod provider;
 pub mod registry;
 pub mod schema;
 pub mod source;

@@ -1,24 +1,19 @@
 //! The tools by name: which components there are, what they say of themselves, and which were refused.
 //!
-//! A component is read at start, compiled when it is first needed, and asked for its definitions once per digest.
-//! What a definition must be like is `definition.rs`, what a component shows without compiling `component.rs`.
+//! A plugin is read at start, loaded when it is first needed, and asked for its definitions once per digest.
+//! What a definition must be like is `definition.rs`, what a plugin shows before it is loaded `manifest.rs`, how it is loaded `provider/`.
 
-use super::source::Builtin;
 use crate::call::scope::Scope;
-use crate::capability::Capability;
-use crate::config::Limits;
 use crate::envelope::{Failure, Kind};
-use crate::event::{Compiling, EventSink};
-use crate::sandbox::{Code, CompileError, Owner, Sandbox, Source};
-use crate::text::names::{folded, is_name};
+use crate::event::EventSink;
+use crate::policy::Policy;
+use crate::sandbox::Sandbox;
+use crate::text::names::folded;
 use crate::text::sanitize;
-use crate::tools::component::Component;
-use crate::tools::definition::{Definition, Tool};
+use crate::tools::manifest::Manifest;
+use crate::tools::provider::{Component, LoadError, Provider, Ready, Refused};
 use parking_lot::Mutex;
-use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::OnceCell;
@@ -27,15 +22,17 @@ use tokio::sync::OnceCell;
 #[derive(Default)]
 pub struct Registry {
     entries: Vec<Arc<Entry>>,
-    by_tool: HashMap<String, Arc<Plugin>>,
+    by_tool: HashMap<String, Arc<Manifest>>,
     /// The name of each tool by what it reads like.
     by_folded: HashMap<String, String>,
     refused: Vec<Refused>,
+    /// Plugins that policy does not admit: they take no names, and are never loaded.
+    barred: Vec<Arc<Manifest>>,
 }
 
 /// A plugin, and what came of it when it was first needed.
 struct Entry {
-    plugin: Arc<Plugin>,
+    provider: Box<dyn Provider>,
     ready: OnceCell<Ready>,
     refusal: Mutex<Option<Refusal>>,
 }
@@ -52,232 +49,18 @@ struct Refusal {
 /// a tenth of a processor.
 const PAUSE: u32 = 10;
 
-/// Why a plugin could not be loaded.
-enum LoadError {
-    /// The fault is in its bytes.
-    Broken(String),
-    /// The next attempt may go well: a process was killed, the machine was busy or out of memory.
-    Passing(String),
-    /// The sandbox has no room now.
-    Busy(Failure),
-}
-
-/// A component that was not taken, and why.
-#[derive(Clone, Debug)]
-pub struct Refused {
-    /// Its file, or its name when it came with Toolcrib.
-    pub origin: String,
-    /// A lowercase sentence.
-    pub reason: String,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "plugin `{}` was refused: {}", self.origin, self.reason)
-    }
-}
-
-/// One component.
-pub struct Plugin {
-    name: String,
-    origin: String,
-    builtin: bool,
-    component: Component,
-}
-
-/// A plugin that was compiled and has said what it offers.
-pub struct Ready {
-    pub(crate) code: Code,
-    tools: Vec<Arc<Tool>>,
-    /// Digest of what it said of its tools, in hex.
-    definitions: String,
-}
-
-impl Plugin {
-    /// The name that policy knows it by: its file's name without `.wasm`.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Its file, or its name when it came with Toolcrib.
-    #[must_use]
-    pub fn origin(&self) -> &str {
-        &self.origin
-    }
-
-    /// Both would answer to the same name.
-    #[must_use]
-    pub fn has_name_of(&self, other: &Self) -> bool {
-        folded(&self.name) == folded(&other.name)
-    }
-
-    /// Both are the same bytes at the same place.
-    fn is(&self, other: &Self) -> bool {
-        (self.builtin, &self.origin, self.sha256()) == (other.builtin, &other.origin, other.sha256())
-    }
-
-    /// It came with this binary.
-    #[must_use]
-    pub fn is_builtin(&self) -> bool {
-        self.builtin
-    }
-
-    /// What approvals call it.
-    #[must_use]
-    pub fn label(&self) -> String {
-        let kind = if self.builtin { "built in" } else { "third party" };
-        format!("{} ({kind})", self.name)
-    }
-
-    /// Where it comes from, in words.
-    fn place(&self) -> String {
-        if self.builtin { "built in".into() } else { format!("from {}", self.origin) }
-    }
-
-    /// Digest of its bytes, in hex.
-    #[must_use]
-    pub fn sha256(&self) -> &str {
-        &self.component.sha256
-    }
-
-    /// Names of its tools.
-    #[must_use]
-    pub fn tool_names(&self) -> &[String] {
-        &self.component.tools
-    }
-
-    /// Capabilities that it imports.
-    #[must_use]
-    pub fn capabilities(&self) -> Vec<Capability> {
-        self.component.capabilities()
-    }
-
-    /// Everything that it imports, by the full names.
-    #[must_use]
-    pub fn imports(&self) -> &[String] {
-        &self.component.imports
-    }
-
-    /// Its code calls this function of a capability.
-    #[must_use]
-    pub fn calls(&self, capability: Capability, function: &str) -> bool {
-        self.component.calls(capability, function)
-    }
-
-    /// Its bytes.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.component.bytes
-    }
-
-    /// Reads a component's file without taking it into a registry.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the file.
-    pub fn open(path: &Path, limits: &Limits) -> Result<Self, Refused> {
-        let origin = path.display().to_string();
-        let refuse = |reason| Refused { origin: origin.clone(), reason };
-        let component = Component::read(path, limits).map_err(refuse)?;
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if !is_name(&name) {
-            return Err(refuse(format!("`{name}` is no name for a plugin: 1 to 64 of A-Z a-z 0-9 _ - are")));
-        }
-        Ok(Self { name, origin, builtin: false, component })
-    }
-
-    pub(super) fn builtin((name, sha256, bytes): Builtin) -> Result<Self, Refused> {
-        let refuse = |reason| Refused { origin: name.into(), reason };
-        let component = Component::embedded(sha256, bytes).map_err(refuse)?;
-        Ok(Self { name: name.into(), origin: name.into(), builtin: true, component })
-    }
-
-    fn source(&self) -> Source {
-        let Component { sha256, core_instances, .. } = &self.component;
-        let owner = Owner { sha256: sha256.as_str().into(), is_builtin: self.builtin };
-        Source { owner, core_instances: *core_instances }
-    }
-
-    /// Compiles it and asks for its definitions, unless both are cached.
-    async fn load(
-        self: &Arc<Self>,
-        sandbox: Arc<Sandbox>,
-        scope: Scope,
-        events: &dyn EventSink,
-    ) -> Result<Ready, LoadError> {
-        let (limits, source) = (scope.limits.clone(), self.source());
-        if let Some((code, json)) = sandbox.cached(&source)
-            && let Ok(definitions) = serde_json::from_slice::<Vec<Definition>>(&json)
-        {
-            return Ok(self.checked(code, definitions, &json, &limits)?);
-        }
-        let _shown = CompilingShown::new(events);
-        let code = sandbox.compile(&source, self.component.bytes.clone()).await.map_err(|error| match error {
-            CompileError::Component(reason) => LoadError::Broken(reason),
-            CompileError::Passing(reason) => LoadError::Passing(reason),
-        })?;
-        let said = sandbox.definitions(&code, scope).await.map_err(|failure| match failure.kind {
-            Kind::Busy => LoadError::Busy(failure),
-            Kind::TimedOut => LoadError::Passing(failure.message),
-            _ => LoadError::Broken(failure.message),
-        })?;
-        let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>()?;
-        let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
-        let ready = self.checked(code, definitions, &json, &limits)?;
-        sandbox.keep(&source, &ready.code, json);
-        Ok(ready)
-    }
-
-    /// Takes code with the definitions that `json` tells, unless something is wrong with them.
-    fn checked(
-        self: &Arc<Self>,
-        code: Code,
-        definitions: Vec<Definition>,
-        json: &[u8],
-        limits: &Limits,
-    ) -> Result<Ready, String> {
-        Ok(Ready { code, tools: self.tools(definitions, limits)?, definitions: hex::encode(Sha256::digest(json)) })
-    }
-
-    /// Checks what the plugin said of itself, also against the names that it shows from outside.
-    fn tools(self: &Arc<Self>, definitions: Vec<Definition>, limits: &Limits) -> Result<Vec<Arc<Tool>>, String> {
-        let mut said: Vec<&str> = definitions.iter().map(|definition| definition.name.as_str()).collect();
-        let mut shown: Vec<&str> = self.tool_names().iter().map(String::as_str).collect();
-        said.sort_unstable();
-        shown.sort_unstable();
-        if said != shown {
-            return Err(format!("its definitions name the tools {said:?}, its `toolcrib:tools` section {shown:?}"));
-        }
-        definitions.into_iter().map(|definition| Tool::new(definition, self.clone(), limits).map(Arc::new)).collect()
-    }
-}
-
-/// Tells that a plugin is compiled, while it lives.
-struct CompilingShown<'e>(&'e dyn EventSink);
-
-impl<'e> CompilingShown<'e> {
-    fn new(events: &'e dyn EventSink) -> Self {
-        events.compiles(Compiling::Begins);
-        Self(events)
-    }
-}
-
-impl Drop for CompilingShown<'_> {
-    fn drop(&mut self) {
-        self.0.compiles(Compiling::Ended);
-    }
-}
-
-impl From<String> for LoadError {
-    fn from(reason: String) -> Self {
-        Self::Broken(reason)
-    }
-}
-
 impl Entry {
-    fn new(plugin: Plugin) -> Self {
-        Self { plugin: Arc::new(plugin), ready: OnceCell::new(), refusal: Mutex::default() }
+    fn new(provider: Box<dyn Provider>) -> Self {
+        Self { provider, ready: OnceCell::new(), refusal: Mutex::default() }
+    }
+
+    fn manifest(&self) -> &Arc<Manifest> {
+        self.provider.manifest()
+    }
+
+    /// It is what this provider would load: the same bytes from the same place.
+    fn is(&self, manifest: &Manifest) -> bool {
+        self.manifest().id == manifest.id
     }
 
     /// Loads the plugin; one at a time does, the others wait for what comes of it.
@@ -287,12 +70,12 @@ impl Entry {
         scope: impl FnOnce() -> Scope,
         events: &dyn EventSink,
     ) -> Result<&Ready, Failure> {
-        self.ready.get_or_try_init(|| Box::pin(self.load(sandbox.clone(), scope, events))).await
+        self.ready.get_or_try_init(|| Box::pin(self.load(sandbox, scope, events))).await
     }
 
     async fn load(
         &self,
-        sandbox: Arc<Sandbox>,
+        sandbox: &Arc<Sandbox>,
         scope: impl FnOnce() -> Scope,
         events: &dyn EventSink,
     ) -> Result<Ready, Failure> {
@@ -301,7 +84,7 @@ impl Entry {
             return Err(self.refused(&standing));
         }
         let begin = Instant::now();
-        let (reason, until) = match self.plugin.load(sandbox, scope(), events).await {
+        let (reason, until) = match self.provider.load(sandbox, scope(), events).await {
             Ok(ready) => return Ok(ready),
             Err(LoadError::Busy(failure)) => return Err(failure),
             Err(LoadError::Broken(reason)) => (reason, None),
@@ -319,18 +102,30 @@ impl Entry {
                 let seconds = until.saturating_duration_since(Instant::now()).as_secs() + 1;
                 format!("it is tried again when it is called after {seconds}s")
             }
-            None if self.plugin.builtin => "this is a fault of Toolcrib, or a limit is too low".into(),
+            None if self.manifest().id.is_builtin() => "this is a fault of Toolcrib, or a limit is too low".into(),
             None => "mend or remove its file".into(),
         };
-        Failure::new(Kind::Unavailable, format!("plugin `{}` was refused: {reason}", self.plugin.name)).hint(hint)
+        Failure::new(Kind::Unavailable, format!("plugin `{}` was refused: {reason}", self.manifest().name())).hint(hint)
     }
 }
 
 impl Registry {
-    /// Takes what a source has. What cannot be taken is listed as refused; of what `known` has in the same bytes, the code is used again.
-    pub(super) fn read(plugins: impl Iterator<Item = Result<Plugin, Refused>>, known: Option<&Self>) -> Self {
+    /// Takes what a source has and `policy` admits. What cannot be used is listed as refused; of what `known` has in the same bytes, the
+    /// code is used again.
+    pub(super) fn read(
+        providers: impl Iterator<Item = Result<Box<dyn Provider>, Refused>>,
+        policy: &Policy,
+        known: Option<&Self>,
+    ) -> Self {
         let (mut registry, known) = (Self::default(), known.map_or(&[][..], |known| &known.entries));
-        plugins.for_each(|plugin| registry.take(plugin, known));
+        for provider in providers {
+            match provider {
+                Ok(provider) if policy.admit(provider.manifest()).is_err() => {
+                    registry.barred.push(provider.manifest().clone());
+                }
+                provider => registry.take(provider, known),
+            }
+        }
         registry
     }
 
@@ -339,27 +134,30 @@ impl Registry {
         let refused = |registry: &Self| -> Vec<(String, String)> {
             registry.refused.iter().map(|refused| (refused.origin.clone(), refused.reason.clone())).collect()
         };
+        let barred = |registry: &Self| registry.barred.iter().map(|plugin| plugin.id.clone()).collect::<Vec<_>>();
         self.entries.len() == other.entries.len()
             && self.entries.iter().zip(&other.entries).all(|(one, other)| Arc::ptr_eq(one, other))
             && refused(self) == refused(other)
+            && barred(self) == barred(other)
     }
 
-    fn take(&mut self, plugin: Result<Plugin, Refused>, known: &[Arc<Entry>]) {
-        if let Err(refused) = plugin.and_then(|plugin| self.admit(plugin, known)) {
+    fn take(&mut self, provider: Result<Box<dyn Provider>, Refused>, known: &[Arc<Entry>]) {
+        if let Err(refused) = provider.and_then(|provider| self.add(provider, known)) {
             let reason = sanitize::line(&refused.reason).into_owned();
             self.refused.push(Refused { reason, ..refused });
         }
     }
 
-    fn admit(&mut self, plugin: Plugin, known: &[Arc<Entry>]) -> Result<(), Refused> {
-        if let Some(reason) = self.conflict(&plugin, None) {
-            return Err(Refused { origin: plugin.origin, reason });
+    fn add(&mut self, provider: Box<dyn Provider>, known: &[Arc<Entry>]) -> Result<(), Refused> {
+        let manifest = provider.manifest().clone();
+        if let Some(reason) = self.conflict(&manifest, None) {
+            return Err(Refused { origin: manifest.id.origin().to_owned(), reason });
         }
-        let known = known.iter().find(|known| known.plugin.is(&plugin)).cloned();
-        let entry = known.unwrap_or_else(|| Arc::new(Entry::new(plugin)));
-        for tool in entry.plugin.tool_names() {
+        let known = known.iter().find(|known| known.is(&manifest)).cloned();
+        let entry = known.unwrap_or_else(|| Arc::new(Entry::new(provider)));
+        for tool in &manifest.tools {
             self.by_folded.insert(folded(tool), tool.clone());
-            self.by_tool.insert(tool.clone(), entry.plugin.clone());
+            self.by_tool.insert(tool.clone(), entry.manifest().clone());
         }
         self.entries.push(entry);
         Ok(())
@@ -367,61 +165,69 @@ impl Registry {
 
     /// Says why a plugin cannot be taken beside those that are there; the one whose file is `instead_of` would go.
     #[must_use]
-    pub fn conflict(&self, plugin: &Plugin, instead_of: Option<&str>) -> Option<String> {
-        let stays = |other: &&Arc<Plugin>| instead_of.is_none_or(|origin| other.builtin || other.origin != origin);
-        if let Some(other) = self.plugins().filter(stays).find(|other| other.has_name_of(plugin)) {
-            return Some(format!("a plugin `{}` is there already, {}", other.name, other.place()));
+    pub fn conflict(&self, plugin: &Manifest, instead_of: Option<&str>) -> Option<String> {
+        let stays = |other: &&Arc<Manifest>| {
+            instead_of.is_none_or(|origin| other.id.is_builtin() || other.id.origin() != origin)
+        };
+        if let Some(other) = self.plugins().filter(stays).find(|other| other.id.has_name_of(&plugin.id)) {
+            return Some(format!("a plugin `{}` is there already, {}", other.name(), other.id.place()));
         }
-        plugin.tool_names().iter().find_map(|tool| {
+        plugin.tools.iter().find_map(|tool| {
             let taken = self.by_folded.get(&folded(tool))?;
             let other = Some(&self.by_tool[taken]).filter(stays)?;
-            Some(format!("its tool `{tool}` would stand beside `{taken}` of plugin `{}`", other.name))
+            Some(format!("its tool `{tool}` would stand beside `{taken}` of plugin `{}`", other.name()))
         })
     }
 
-    /// One plugin by itself.
+    /// One component by itself, whether policy would admit it or not.
     #[must_use]
-    pub fn of(plugin: Plugin) -> Self {
+    pub fn of(component: Component) -> Self {
         let mut registry = Self::default();
-        registry.take(Ok(plugin), &[]);
+        registry.take(Ok(Box::new(component)), &[]);
         registry
     }
 
-    /// All plugins: the built-in ones first, then by directory and name.
-    pub fn plugins(&self) -> impl Iterator<Item = &Arc<Plugin>> {
-        self.entries.iter().map(|entry| &entry.plugin)
+    /// All plugins that policy admits: the built-in ones first, then by directory and name.
+    pub fn plugins(&self) -> impl Iterator<Item = &Arc<Manifest>> {
+        self.entries.iter().map(|entry| entry.manifest())
     }
 
-    /// Compiles a plugin of this registry and learns its tools, the first time.
+    /// Plugins that policy does not admit; [`Policy::admit`] says why.
+    pub fn barred(&self) -> impl Iterator<Item = &Arc<Manifest>> {
+        self.barred.iter()
+    }
+
+    /// Loads a plugin of this registry and learns its tools, the first time.
     ///
     /// # Errors
     ///
     /// `unavailable`, with what is wrong with the plugin; `busy` when the sandbox has no room for it now.
     pub(crate) async fn ready(
         &self,
-        plugin: &Arc<Plugin>,
+        plugin: &Arc<Manifest>,
         sandbox: &Arc<Sandbox>,
         scope: impl FnOnce() -> Scope,
         events: &dyn EventSink,
     ) -> Result<&Ready, Failure> {
-        let entry =
-            self.entries.iter().find(|entry| Arc::ptr_eq(&entry.plugin, plugin)).expect("a plugin of this registry");
+        let is_it = |entry: &&Arc<Entry>| Arc::ptr_eq(entry.manifest(), plugin);
+        let entry = self.entries.iter().find(is_it).expect("an admitted plugin of this registry");
         entry.ready(sandbox, scope, events).await
     }
 
-    /// Components that were not taken. A plugin that fails when it is first needed says so itself.
+    /// What cannot be used, though policy may admit it. A plugin that fails when it is first needed says so itself.
     #[must_use]
     pub fn refused(&self) -> &[Refused] {
         &self.refused
     }
 
-    /// Finds the plugin that offers a tool.
+    /// Finds the plugin that offers a tool, or would if policy admitted it.
     ///
     /// # Errors
     ///
     /// `unknown_tool`, with the nearest names.
-    pub fn plugin_of(&self, tool: &str) -> Result<&Arc<Plugin>, Failure> {
-        self.by_tool.get(tool).ok_or_else(|| {
+    pub fn plugin_of(&self, tool: &str) -> Result<&Arc<Manifest>, Failure> {
+        let barred = || self.barred.iter().find(|plugin| plugin.tools.iter().any(|name| name == tool));
+        self.by_tool.get(tool).or_else(barred).ok_or_else(|| {
             let shown: String = tool.chars().take(64).collect();
             let failure = Failure::new(Kind::UnknownTool, format!("there is no tool `{shown}`"));
             match self.nearest(tool) {
@@ -435,21 +241,5 @@ impl Registry {
         let tool = folded(tool);
         let scored = self.by_tool.keys().map(|name| (strsim::jaro_winkler(&folded(name), &tool), name));
         scored.filter(|(score, _)| *score > 0.75).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, name)| name)
-    }
-}
-
-impl Ready {
-    /// Digest of what it said of its tools, in hex.
-    pub fn definitions(&self) -> &str {
-        &self.definitions
-    }
-
-    pub(crate) fn tools(&self) -> &[Arc<Tool>] {
-        &self.tools
-    }
-
-    /// Finds a tool by its exact name.
-    pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
-        self.tools.iter().find(|tool| tool.definition().name == name)
     }
 }

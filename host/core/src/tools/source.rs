@@ -1,25 +1,28 @@
-//! Where plugins come from: what came with the program, and the files of directories.
+//! Where plugins come from: what came with the program, and the files of directories. Here policy decides which of them are there at all,
+//! before one takes a name.
 
-use super::registry::{Plugin, Registry};
-use crate::config::Limits;
+use super::provider::{Component, Provider, Refused};
+use super::registry::Registry;
+use crate::policy::Policy;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A component that comes with the program: file name, sha256 in hex, bytes.
 pub type Builtin = (&'static str, &'static str, &'static [u8]);
 
 /// What a registry is read from, and read from again when it changes.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct PluginSource {
     builtins: &'static [Builtin],
     directories: Vec<PathBuf>,
-    limits: Limits,
+    policy: Arc<Policy>,
 }
 
 impl PluginSource {
-    /// The built-in components, and every `.wasm` of the directories within `limits`.
+    /// The built-in components, and every `.wasm` of the directories, as far as `policy` admits them.
     #[must_use]
-    pub fn new(builtins: &'static [Builtin], directories: Vec<PathBuf>, limits: Limits) -> Self {
-        Self { builtins, directories, limits }
+    pub fn new(builtins: &'static [Builtin], directories: Vec<PathBuf>, policy: Arc<Policy>) -> Self {
+        Self { builtins, directories, policy }
     }
 
     /// The directories, in the order in which they are read.
@@ -28,23 +31,24 @@ impl PluginSource {
         &self.directories
     }
 
-    /// Reads everything. What cannot be taken is listed as refused.
+    /// Reads everything. What cannot be used is listed as refused.
     #[must_use]
     pub fn load(&self) -> Registry {
-        Registry::read(self.plugins(), None)
+        Registry::read(self.providers(), &self.policy, None)
     }
 
     /// Reads everything anew; plugins whose bytes are the same stay compiled. Nothing if nothing has changed.
     #[must_use]
     pub fn reload(&self, before: &Registry) -> Option<Registry> {
-        let anew = Registry::read(self.plugins(), Some(before));
+        let anew = Registry::read(self.providers(), &self.policy, Some(before));
         (!anew.is_same(before)).then_some(anew)
     }
 
-    fn plugins(&self) -> impl Iterator<Item = Result<Plugin, super::registry::Refused>> {
-        let builtins = self.builtins.iter().map(|builtin| Plugin::builtin(*builtin));
+    fn providers(&self) -> impl Iterator<Item = Result<Box<dyn Provider>, Refused>> {
+        let builtins = self.builtins.iter().map(|builtin| Component::builtin(*builtin));
         let files = self.directories.iter().flat_map(|directory| components_in(directory));
-        builtins.chain(files.map(|file| Plugin::open(&file, &self.limits)))
+        let components = builtins.chain(files.map(|file| Component::open(&file, &self.policy.config().limits)));
+        components.map(|component| component.map(|component| Box::new(component) as Box<dyn Provider>))
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib::call::session::Session;
-use toolcrib::call::{Arguments, CallContext, Request};
+use toolcrib::call::{Arguments, Principal, Request};
 use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::formats::{Format, ToolCall};
 use toolcrib::policy::approval::{Answer, Approver};
@@ -126,7 +126,7 @@ impl Inner {
         self.follow(running, binding, &context).await
     }
 
-    fn begin(&self, principal: String, request: Request, context: &RequestContext<RoleServer>) -> Running {
+    fn begin(&self, principal: Principal, request: Request, context: &RequestContext<RoleServer>) -> Running {
         let session = self.sessions.of(context);
         let (asking, questions) = mpsc::channel(1);
         let approver: Arc<dyn Approver> = if self.approves_in_advance {
@@ -138,15 +138,8 @@ impl Inner {
         };
         let progress = Arc::new(Progress::default());
         let cancel = self.context.cancel.child_token();
-        let call = CallContext {
-            principal,
-            session: session.clone(),
-            tools: self.catalog.current(),
-            events: progress.clone(),
-            approver,
-            cancel: cancel.clone(),
-            ..self.context.clone()
-        };
+        let call = self.context.clone().principal(principal).session(session.clone()).tools(self.catalog.current());
+        let call = call.events(progress.clone()).approver(approver).cancel(cancel.clone());
         let (host, ends) = (self.host.clone(), self.calls.token());
         let call = async move {
             let _ends = ends;
@@ -198,7 +191,7 @@ fn request(params: &CallToolRequestParams) -> Request {
 }
 
 /// What a `requestState` is good for: this caller, tool and arguments.
-fn binding(principal: &str, params: &CallToolRequestParams) -> Vec<u8> {
+fn binding(principal: &Principal, params: &CallToolRequestParams) -> Vec<u8> {
     let mut arguments = Value::Object(params.arguments.clone().unwrap_or_default());
     arguments.sort_all_objects();
     Sha256::digest(json!([principal, params.name, arguments]).to_string()).to_vec()

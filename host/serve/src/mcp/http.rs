@@ -9,7 +9,6 @@ mod names;
 mod resumable;
 
 use super::hang_up::is_hung_up;
-use super::sessions::Principal;
 use super::token::Token;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
@@ -42,6 +41,7 @@ use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolcrib::call::Principal;
 
 /// Where MCP is spoken.
 pub const PATH: &str = "/mcp";
@@ -234,7 +234,7 @@ impl<H: ServerHandler + Clone> Gate<H> {
         self.check_token(request.headers())?;
         // It has served its purpose, and what it opens is not for those who look at headers later.
         request.headers_mut().remove(AUTHORIZATION);
-        request.extensions_mut().insert(Principal(PRINCIPAL.into()));
+        request.extensions_mut().insert(Principal::from(PRINCIPAL));
         if request.method() == Method::POST { self.post(request).await } else { self.other(request).await }
     }
 

@@ -5,16 +5,13 @@ use parking_lot::Mutex;
 use rmcp::service::{NotificationContext, RequestContext, RoleServer};
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
+use toolcrib::call::Principal;
 use toolcrib::call::session::Session;
 
 /// Sessions remembered at once; the oldest goes first, and with it what it had approved.
 const SESSIONS_KEPT: usize = 1000;
 /// The header by which the older eras know their session.
 const SESSION_ID: &str = "mcp-session-id";
-
-/// Who asked, as the HTTP door has found out.
-#[derive(Clone, Debug)]
-pub(crate) struct Principal(pub(crate) String);
 
 /// The sessions of all clients.
 pub(super) struct Sessions {
@@ -60,10 +57,9 @@ impl Sessions {
     }
 }
 
-/// Who asked, where the transport knows.
-pub(super) fn principal(context: &RequestContext<RoleServer>) -> Option<String> {
-    let parts = context.extensions.get::<Parts>()?;
-    parts.extensions.get::<Principal>().map(|principal| principal.0.clone())
+/// Who asked, where the HTTP door has found out.
+pub(super) fn principal(context: &RequestContext<RoleServer>) -> Option<Principal> {
+    context.extensions.get::<Parts>()?.extensions.get::<Principal>().cloned()
 }
 
 /// Whether the client speaks the newer era, which cannot be asked while a call runs.

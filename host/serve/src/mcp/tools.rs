@@ -4,7 +4,6 @@ use super::Inner;
 use rmcp::ErrorData;
 use rmcp::model::{CacheScope, ListToolsResult, Tool};
 use serde_json::Value;
-use toolcrib::call::CallContext;
 use toolcrib::formats::{Format, Strictness};
 
 /// Tools of a page.
@@ -28,7 +27,7 @@ impl Inner {
 
     /// All tools that can be called, by name: the same tools give the same bytes.
     async fn tools(&self) -> Result<Vec<Tool>, ErrorData> {
-        let context = CallContext { tools: self.catalog.current(), ..self.context.clone() };
+        let context = self.context.clone().tools(self.catalog.current());
         let offered = self.host.offered(&context).await;
         self.catalog.notices().tell(offered.notices);
         let callable = offered.tools.iter().filter(|tool| self.host.denial(tool).is_none());

@@ -51,6 +51,14 @@ pub(in crate::policy) struct Consent {
     pub(in crate::policy) seen: Option<Landing>,
 }
 
+/// What came of asking.
+struct Answered {
+    answer: Answer,
+    by: By,
+    /// Where whoever answered was told that the action lands.
+    seen: Option<Landing>,
+}
+
 impl Consent {
     /// Allowed without a question.
     pub(in crate::policy) fn unasked(by: By) -> Self {
@@ -65,7 +73,6 @@ impl Question<'_> {
             return Ok(Consent::unasked(FOR_THE_SESSION));
         }
         let _waiting = scope.clock.waiting();
-        let by = scope.approver.name();
         let asked = async {
             // One question of a session at a time: an answer to the first may cover the next. Whoever waits for that has their own time yet.
             let _asking = match scope.approver.asks_one_at_a_time() {
@@ -83,40 +90,45 @@ impl Question<'_> {
         };
         let kind = self.key.kind;
         let Some(answer) = answer else { return Ok(Consent::unasked(FOR_THE_SESSION)) };
+        let Answered { answer, by, seen } = match answer {
+            Ok(Ok(answered)) => answered,
+            Ok(Err(failure)) => return Err((failure, "the place where it would land")),
+            Err(_) => {
+                let message = format!("nobody answered within {}", duration(self.timeout));
+                let failure = Failure::denied(message).hint("ask again when somebody is there");
+                return Err((failure, scope.approver.name()));
+            }
+        };
         match answer {
-            Ok(Ok((Answer::Yes, seen))) => Ok(Consent { by, seen }),
-            Ok(Ok((Answer::YesForSession, seen))) => {
+            Answer::Yes => Ok(Consent { by, seen }),
+            Answer::YesForSession => {
                 scope.session.approve(self.key.clone());
                 Ok(Consent { by, seen })
             }
-            Ok(Ok((Answer::No, _))) => Err((Failure::denied(kind.refused()), by)),
-            Ok(Ok((Answer::Nobody { reason, hint }, _))) => {
+            Answer::No => Err((Failure::denied(kind.refused()), by)),
+            Answer::Nobody { reason, hint } => {
                 let hint = kind.remedy(scope, hint);
                 Err((Failure::denied(reason).hint(hint), by))
-            }
-            Ok(Err(failure)) => Err((failure, "the place where it would land")),
-            Err(_) => {
-                let message = format!("nobody answered within {}", duration(self.timeout));
-                Err((Failure::denied(message).hint("ask again when somebody is there"), by))
             }
         }
     }
 
     /// Asks until the action would land where the person was told that it lands; says where that is.
-    async fn answer(&self, scope: &Scope) -> Result<(Answer, Option<Landing>), Failure> {
+    async fn answer(&self, scope: &Scope) -> Result<Answered, Failure> {
         if !scope.approver.is_read() {
             let landing = Landing { backend: self.key.backend.clone(), ..Landing::default() };
-            return Ok((scope.approver.ask(&self.request(scope, landing)).await, None));
+            let answer = scope.approver.ask(&self.request(scope, landing)).await;
+            return Ok(Answered { answer, by: scope.approver.name(), seen: None });
         }
         let mut landing = self.site.landing().await?;
         for _ in 0..TIMES {
-            let answer = scope.approver.ask(&self.request(scope, landing.clone())).await;
+            let (answer, by) = scope.approvals.ask(scope, self.request(scope, landing.clone())).await;
             if !matches!(answer, Answer::Yes | Answer::YesForSession) {
-                return Ok((answer, None));
+                return Ok(Answered { answer, by, seen: None });
             }
             let present = self.site.landing().await?;
             if present == landing {
-                return Ok((answer, Some(landing)));
+                return Ok(Answered { answer, by, seen: Some(landing) });
             }
             landing = present;
         }

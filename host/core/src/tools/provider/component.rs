@@ -1,0 +1,291 @@
+//! A component of our own world: what its bytes show without being compiled (tools by name, imports), and how it is loaded.
+
+use super::{Code, LoadError, Provider, Ready, Refused};
+use crate::call::scope::Scope;
+use crate::capability::Capability;
+use crate::config::Limits;
+use crate::envelope::Kind;
+use crate::event::{Compiling, EventSink};
+use crate::sandbox::{CompileError, Owner, Sandbox, Source};
+use crate::text::names::{folded, is_name};
+use crate::text::sanitize;
+use crate::tools::definition::Definition;
+use crate::tools::manifest::{Manifest, Origin, PluginId};
+use crate::tools::source::Builtin;
+use async_trait::async_trait;
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use wasmparser::{Encoding, Instance, Parser, Payload};
+
+/// The custom section in which the SDK writes the tools' names, one a line.
+const TOOLS_SECTION: &str = "toolcrib:tools";
+/// The first bytes of every WebAssembly file.
+const WASM_MAGIC: &[u8] = b"\0asm";
+/// Tools of one component.
+const MOST_TOOLS: usize = 64;
+/// Our package of capabilities, up to the interface's name.
+const OURS: &str = "toolcrib:plugin/";
+/// Packages of others of which at least something is linked. The linker checks each function; this gives the clear word before compiling.
+const KNOWN_PACKAGES: [&str; 6] =
+    ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
+/// Interfaces of ours that are no capability.
+const NO_CAPABILITY: [&str; 2] = ["types", "tools"];
+
+/// One component.
+pub struct Component {
+    manifest: Arc<Manifest>,
+    bytes: Cow<'static, [u8]>,
+    imports: Vec<String>,
+    /// Core instances that it makes, as far as that can be told: where components within it do the same, their number is anybody's guess.
+    core_instances: Option<u64>,
+}
+
+/// What the bytes of a component show.
+struct Shown {
+    tools: Vec<String>,
+    imports: Vec<String>,
+    /// Functions of our interfaces that its code calls, as `interface` and `function`.
+    functions: Vec<(String, String)>,
+    core_instances: Option<u64>,
+}
+
+impl Component {
+    /// Reads a component's file without taking it into a registry.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the file.
+    pub fn open(path: &Path, limits: &Limits) -> Result<Self, Refused> {
+        let origin = path.display().to_string();
+        let refuse = |reason| Refused { origin: origin.clone(), reason };
+        let bytes = read(path, limits).map_err(refuse)?;
+        let shown = Shown::by(&bytes).map_err(refuse)?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if !is_name(&name) {
+            return Err(refuse(format!("`{name}` is no name for a plugin: 1 to 64 of A-Z a-z 0-9 _ - are")));
+        }
+        let sha256 = hex::encode(Sha256::digest(&bytes));
+        Ok(Self::new(PluginId { name, sha256, origin: Origin::File(origin) }, bytes.into(), shown))
+    }
+
+    /// Takes a component of this program, whose digest was made when it was built.
+    pub(in crate::tools) fn builtin((name, sha256, bytes): Builtin) -> Result<Self, Refused> {
+        let shown = Shown::by(bytes).map_err(|reason| Refused { origin: name.into(), reason })?;
+        let id = PluginId { name: name.into(), sha256: sha256.into(), origin: Origin::BuiltIn };
+        Ok(Self::new(id, bytes.into(), shown))
+    }
+
+    fn new(id: PluginId, bytes: Cow<'static, [u8]>, shown: Shown) -> Self {
+        let Shown { tools, imports, functions, core_instances } = shown;
+        let capabilities = imports.iter().filter_map(|import| Capability::of_interface(interface(import)?)).collect();
+        let called = |(interface, function): (String, _)| Some((Capability::of_interface(&interface)?, function));
+        let functions = functions.into_iter().filter_map(called).collect();
+        let manifest = Arc::new(Manifest { id, tools, capabilities, functions });
+        Self { manifest, bytes, imports, core_instances }
+    }
+
+    /// Who it is, its tools, and what it asks for.
+    #[must_use]
+    pub fn manifest(&self) -> &Arc<Manifest> {
+        &self.manifest
+    }
+
+    /// Everything that it imports, by the full names.
+    #[must_use]
+    pub fn imports(&self) -> &[String] {
+        &self.imports
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn source(&self) -> Source {
+        let PluginId { sha256, .. } = &self.manifest.id;
+        let owner = Owner { sha256: sha256.as_str().into(), is_builtin: self.manifest.id.is_builtin() };
+        Source { owner, core_instances: self.core_instances }
+    }
+}
+
+#[async_trait]
+impl Provider for Component {
+    fn manifest(&self) -> &Arc<Manifest> {
+        &self.manifest
+    }
+
+    /// Compiles it and asks for its definitions, unless both are cached.
+    async fn load(&self, sandbox: &Arc<Sandbox>, scope: Scope, events: &dyn EventSink) -> Result<Ready, LoadError> {
+        let (limits, source) = (scope.limits.clone(), self.source());
+        let ready = |guest, definitions, json: &[u8]| {
+            Ready::new(&self.manifest, Code::Component(guest), definitions, json, &limits)
+        };
+        if let Some((guest, json)) = sandbox.cached(&source)
+            && let Ok(definitions) = serde_json::from_slice::<Vec<Definition>>(&json)
+        {
+            return Ok(ready(guest, definitions, &json)?);
+        }
+        let _shown = CompilingShown::new(events);
+        let guest = sandbox.compile(&source, self.bytes.clone()).await.map_err(|error| match error {
+            CompileError::Component(reason) => LoadError::Broken(reason),
+            CompileError::Passing(reason) => LoadError::Passing(reason),
+        })?;
+        let said = sandbox.definitions(&guest, scope).await.map_err(|failure| match failure.kind {
+            Kind::Busy => LoadError::Busy(failure),
+            Kind::TimedOut => LoadError::Passing(failure.message),
+            _ => LoadError::Broken(failure.message),
+        })?;
+        let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>()?;
+        let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
+        let ready = ready(guest, definitions, &json)?;
+        // Only now: what cannot be used is not worth its place on disk.
+        let Code::Component(guest) = ready.code();
+        sandbox.keep(&source, guest, json);
+        Ok(ready)
+    }
+}
+
+/// Tells that a plugin is compiled, while it lives.
+struct CompilingShown<'e>(&'e dyn EventSink);
+
+impl<'e> CompilingShown<'e> {
+    fn new(events: &'e dyn EventSink) -> Self {
+        events.compiles(Compiling::Begins);
+        Self(events)
+    }
+}
+
+impl Drop for CompilingShown<'_> {
+    fn drop(&mut self) {
+        self.0.compiles(Compiling::Ended);
+    }
+}
+
+/// Reads a file, no more of it than a component may have.
+fn read(path: &Path, limits: &Limits) -> Result<Vec<u8>, String> {
+    let most = limits.component_mib << 20;
+    // Opening a FIFO or a device does something to it, so its type is looked at before; that it may have changed since, after.
+    if !std::fs::metadata(path).map_err(|error| error.to_string())?.is_file() {
+        return Err("it is not a regular file".into());
+    }
+    // Opening a FIFO must not wait for its other end.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = file.map_err(|error| error.to_string())?;
+    if !file.metadata().map_err(|error| error.to_string())?.is_file() {
+        return Err("it is not a regular file".into());
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > most {
+        return Err(format!("it is larger than {} MiB", limits.component_mib));
+    }
+    Ok(bytes)
+}
+
+impl Shown {
+    fn by(bytes: &[u8]) -> Result<Self, String> {
+        let mut shown = Self { tools: Vec::new(), imports: Vec::new(), functions: Vec::new(), core_instances: Some(0) };
+        shown.look_into(bytes)?;
+        shown.check_names()?;
+        if let Some(import) = shown.imports.iter().find(|import| !is_known(import)) {
+            let import: String = sanitize::line(import).chars().take(200).collect();
+            return Err(format!("it imports `{import}`, which this host does not know"));
+        }
+        Ok(shown)
+    }
+
+    fn check_names(&self) -> Result<(), String> {
+        if self.tools.is_empty() {
+            return Err(format!(
+                "it names no tools (no `{TOOLS_SECTION}` section): build it with toolcrib-sdk's `export!`"
+            ));
+        }
+        if self.tools.len() > MOST_TOOLS {
+            return Err(format!("it names more than {MOST_TOOLS} tools"));
+        }
+        let mut names = BTreeSet::new();
+        for name in &self.tools {
+            check_name(name)?;
+            if !names.insert(folded(name)) {
+                return Err(format!("it names the tool `{name}` twice, or two that read the same"));
+            }
+        }
+        Ok(())
+    }
+
+    fn look_into(&mut self, bytes: &[u8]) -> Result<(), String> {
+        // The parser would say so with the first bytes as a list of numbers.
+        if !bytes.starts_with(WASM_MAGIC) {
+            return Err("it is not a component: the file is not WebAssembly".into());
+        }
+        let mut depth = 0_usize;
+        for payload in Parser::new(0).parse_all(bytes) {
+            match payload.map_err(|error| format!("it is not a component: {}", error.message()))? {
+                Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
+                    return Err("it is a core module, not a component: build it for wasm32-wasip2".into());
+                }
+                Payload::Version { .. } => depth += 1,
+                Payload::End(_) => depth -= 1,
+                Payload::ComponentImportSection(imports) if depth == 1 => {
+                    for import in imports {
+                        self.imports.push(import.map_err(|error| error.to_string())?.name.name.to_owned());
+                    }
+                }
+                Payload::InstanceSection(instances) => {
+                    for instance in instances {
+                        let instance = instance.map_err(|error| error.to_string())?;
+                        if matches!(instance, Instance::Instantiate { .. }) {
+                            self.core_instances = self.core_instances.filter(|_| depth == 1).map(|count| count + 1);
+                        }
+                    }
+                }
+                // Calls from one component to another go through core instances that the compiler adds.
+                Payload::ComponentCanonicalSection(_) if depth > 1 => self.core_instances = None,
+                Payload::ImportSection(imports) => {
+                    for import in imports.into_imports() {
+                        let import = import.map_err(|error| error.to_string())?;
+                        if let Some(interface) = interface(import.module) {
+                            self.functions.push((interface.to_owned(), import.name.to_owned()));
+                        }
+                    }
+                }
+                Payload::CustomSection(section) if section.name() == TOOLS_SECTION => {
+                    let names = std::str::from_utf8(section.data()).map_err(|error| error.to_string())?;
+                    self.tools.extend(names.lines().take(MOST_TOOLS + 1).map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a tool can have this name.
+fn check_name(name: &str) -> Result<(), String> {
+    if is_name(name) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(80).collect();
+    Err(format!("`{}` is no name for a tool: 1 to 64 of A-Z a-z 0-9 _ - are", sanitize::line(&shown)))
+}
+
+/// The name of an interface of ours: `files` of `toolcrib:plugin/files@0.1.0`.
+fn interface(import: &str) -> Option<&str> {
+    import.strip_prefix(OURS)?.split('@').next()
+}
+
+fn is_known(import: &str) -> bool {
+    // The characters of a name with its version; nothing else is shown to anybody.
+    import.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":/@.-+".contains(&byte))
+        && match interface(import) {
+            Some(ours) => NO_CAPABILITY.contains(&ours) || Capability::of_interface(ours).is_some(),
+            None => KNOWN_PACKAGES.iter().any(|package| import.starts_with(package)),
+        }
+}

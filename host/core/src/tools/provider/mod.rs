@@ -1,0 +1,134 @@
+//! Where tools come from: a [`Provider`] shows a manifest, and makes its plugin ready when one of its tools is first needed.
+//!
+//! A component is the one kind that there is. Another kind, such as a declared program, a component of somebody else's world or a server
+//! that speaks MCP, is one more file here and one more variant of [`Code`]; policy and audit see manifests, and need no change.
+
+mod component;
+
+pub use component::Component;
+
+use crate::call::scope::Scope;
+use crate::capability::bindings::exports::toolcrib::plugin::tools;
+use crate::capability::bindings::toolcrib::plugin::types;
+use crate::config::Limits;
+use crate::envelope::Failure;
+use crate::event::EventSink;
+use crate::policy::Grants;
+use crate::sandbox::{Guest, Sandbox};
+use crate::tools::definition::{Definition, Tool};
+use crate::tools::manifest::Manifest;
+use async_trait::async_trait;
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::sync::Arc;
+
+/// What a plugin comes from.
+#[async_trait]
+pub(crate) trait Provider: Send + Sync {
+    /// What it shows before anything of it runs.
+    fn manifest(&self) -> &Arc<Manifest>;
+
+    /// Makes it ready to be called, and asks it what it offers. It gets no rights for that.
+    async fn load(&self, sandbox: &Arc<Sandbox>, scope: Scope, events: &dyn EventSink) -> Result<Ready, LoadError>;
+}
+
+/// What runs when a tool is called.
+pub(crate) enum Code {
+    /// A component of our own world.
+    Component(Guest),
+}
+
+/// A plugin that has said what it offers and can be called.
+pub struct Ready {
+    code: Code,
+    tools: Vec<Arc<Tool>>,
+    /// Digest of what it said of its tools, in hex.
+    definitions: String,
+}
+
+/// Why a plugin could not be loaded.
+pub(crate) enum LoadError {
+    /// The fault is in its bytes.
+    Broken(String),
+    /// The next attempt may go well: a process was killed, the machine was busy or out of memory.
+    Passing(String),
+    /// The sandbox has no room now.
+    Busy(Failure),
+}
+
+/// A plugin that cannot be used, and why.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// Its file, or its name when it came with Toolcrib.
+    pub origin: String,
+    /// A lowercase sentence.
+    pub reason: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "plugin `{}` was refused: {}", self.origin, self.reason)
+    }
+}
+
+impl From<String> for LoadError {
+    fn from(reason: String) -> Self {
+        Self::Broken(reason)
+    }
+}
+
+impl Code {
+    /// Runs one tool, once, with what was granted. The outer error is why it was stopped; the inner one is what it answered itself.
+    pub(crate) async fn call(
+        &self,
+        sandbox: &Sandbox,
+        tool: &str,
+        arguments: &str,
+        grants: Grants,
+        scope: Arc<Scope>,
+    ) -> Result<Result<tools::Output, types::Failure>, Failure> {
+        match self {
+            Self::Component(guest) => sandbox.instantiate(guest, grants, scope).await?.call(tool, arguments).await,
+        }
+    }
+}
+
+impl Ready {
+    /// Checks what a plugin said of itself, also against the names that its manifest shows. `json` is what it said, word for word.
+    fn new(
+        manifest: &Arc<Manifest>,
+        code: Code,
+        definitions: Vec<Definition>,
+        json: &[u8],
+        limits: &Limits,
+    ) -> Result<Self, String> {
+        let mut said: Vec<&str> = definitions.iter().map(|definition| definition.name.as_str()).collect();
+        let mut shown: Vec<&str> = manifest.tools.iter().map(String::as_str).collect();
+        said.sort_unstable();
+        shown.sort_unstable();
+        if said != shown {
+            return Err(format!("its definitions name the tools {said:?}, its `toolcrib:tools` section {shown:?}"));
+        }
+        let tool = |definition| Tool::new(definition, manifest.clone(), limits).map(Arc::new);
+        let tools = definitions.into_iter().map(tool).collect::<Result<_, _>>()?;
+        Ok(Self { code, tools, definitions: hex::encode(Sha256::digest(json)) })
+    }
+
+    /// Digest of what it said of its tools, in hex.
+    pub fn definitions(&self) -> &str {
+        &self.definitions
+    }
+
+    pub(crate) fn code(&self) -> &Code {
+        &self.code
+    }
+
+    pub(crate) fn tools(&self) -> &[Arc<Tool>] {
+        &self.tools
+    }
+
+    /// Finds a tool by its exact name.
+    pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
+        self.tools.iter().find(|tool| tool.definition().name == name)
+    }
+}
