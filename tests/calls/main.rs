@@ -9,5 +9,6 @@ mod cancellation;
 mod envelope;
 mod registry;
 mod repeats;
+mod running;
 mod state;
 mod world;

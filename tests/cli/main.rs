@@ -1,6 +1,7 @@
 //! The program as a user meets it: what it prints where, how it exits, and how it asks.
 
 mod call;
+mod calls;
 mod completions;
 mod config;
 mod doctor;

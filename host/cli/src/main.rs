@@ -2,6 +2,7 @@
 
 mod arguments;
 mod call;
+mod calls;
 mod choice;
 mod completions;
 mod config;
@@ -166,6 +167,8 @@ enum Command {
     Attach(panes::Attach),
     /// List the managed tmux sessions of this agent with their panes, or end those with no client attached
     Panes(panes::Panes),
+    /// List the calls that run in your other Toolcrib programs, or end one
+    Calls(calls::Arguments),
     /// Say what a call may do, and which line decides
     #[command(subcommand)]
     Policy(policy::Arguments),
@@ -254,6 +257,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Plugin(arguments) => plugin::run(global, arguments).await,
         Command::Attach(arguments) => panes::attach(global, &arguments).await,
         Command::Panes(arguments) => panes::panes(global, &arguments).await,
+        Command::Calls(arguments) => calls::run(&arguments).await,
         Command::Policy(arguments) => policy::run(global, &arguments).await,
         Command::Config(arguments) => config::run(global, &arguments),
         Command::Trust(arguments) => trust::run(&arguments),

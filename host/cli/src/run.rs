@@ -2,7 +2,7 @@
 
 use super::call::cancel_on_signal;
 use super::setup::Setup;
-use super::{Global, INTERRUPTED};
+use super::{Global, INTERRUPTED, calls};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -72,6 +72,7 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     let setup = Setup::serving(global).await?;
     let (host, context) = (setup.host.clone(), setup.context.clone());
     cancel_on_signal(context.cancel.clone())?;
+    let _announced = calls::announce(&setup);
     let cancel = context.cancel.clone();
     let (lines, waiting) = channel(LINES_WAITING);
     let writer = tokio::spawn(write_lines(waiting, cancel.clone()));

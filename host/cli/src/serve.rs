@@ -2,7 +2,7 @@
 
 use super::call::cancel_on_signal;
 use super::setup::{Setup, usage};
-use super::{Global, INTERRUPTED, notice};
+use super::{Global, INTERRUPTED, calls, notice};
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -56,6 +56,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsS
     let stop = setup.context.cancel.clone();
     cancel_on_signal(stop.clone())?;
     let options = options(&setup, arguments, token)?;
+    let _announced = calls::announce(&setup);
     let door = door(global, &setup, if options.is_some() { "mcp:http" } else { "mcp:stdio" });
     let served = match options {
         Some(options) => over_http(options, door.clone(), stop.clone()).await,

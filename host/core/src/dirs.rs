@@ -52,6 +52,12 @@ impl Dirs {
         self.state.join(crate::audit::TRAIL)
     }
 
+    /// The sockets of programs whose calls can be listed.
+    #[must_use]
+    pub fn calls(&self) -> PathBuf {
+        self.state.join("calls")
+    }
+
     /// Output that was cut, kept for later reading.
     #[must_use]
     pub fn output(&self) -> PathBuf {

@@ -11,7 +11,7 @@ use rustix::path::Arg;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -159,6 +159,12 @@ impl OwnDir {
     /// Where it was opened.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// A path to what has this name in it, good while this lives, whatever becomes of the directory's own path; and short, as the path of
+    /// a socket has to be.
+    pub fn reach(&self, name: &str) -> PathBuf {
+        Path::new("/proc/self/fd").join(self.directory.as_raw_fd().to_string()).join(name)
     }
 
     /// Opens a file of ours for reading.

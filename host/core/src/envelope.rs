@@ -248,7 +248,7 @@ impl Content {
 }
 
 /// A duration as a person writes it: `250ms`, `1.250s`, `7s`, `2m`, `2h`.
-pub(crate) fn duration(duration: Duration) -> String {
+pub fn duration(duration: Duration) -> String {
     let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
     match (seconds, millis) {
         (0, millis) => format!("{millis}ms"),

@@ -1,7 +1,7 @@
 //! Who calls.
 
 use crate::text::sanitize;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use std::sync::Arc;
 const LONGEST: usize = 128;
 
 /// Who calls, as the audit trail, the limits of calls, repeats and people know them: one line, such as `cli:agent` or `mcp:http`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", from = "String")]
 pub struct Principal(Arc<str>);
 
 impl Principal {
@@ -31,6 +31,12 @@ impl From<&str> for Principal {
 impl From<String> for Principal {
     fn from(name: String) -> Self {
         name.as_str().into()
+    }
+}
+
+impl From<Principal> for String {
+    fn from(principal: Principal) -> Self {
+        principal.0.as_ref().to_owned()
     }
 }
 

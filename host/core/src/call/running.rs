@@ -3,13 +3,13 @@
 use super::Principal;
 use super::scope::Scope;
 use parking_lot::Mutex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// One call that runs.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunningCall {
     /// 128 random bits in hex, as in the audit trail.
     pub id: String,

@@ -1,0 +1,226 @@
+//! `toolcrib calls`: what runs in this user's other Toolcrib programs, and an end to it.
+//!
+//! Each program that makes calls listens on a socket in a directory of this user's alone. There it can be asked for its calls, and to end
+//! one; nothing else. Above all, no question is answered there: an approved command could answer the next one.
+
+use super::screen::{Table, print_json};
+use super::setup::{Setup, dirs, usage};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use toolcrib::Host;
+use toolcrib::call::running::RunningCall;
+use toolcrib::disk::{OwnDir, told};
+use toolcrib::envelope::{Failure, Kind, duration};
+use toolcrib::text::id::random_id;
+
+/// A program that ends sooner has no socket: most calls are over by then, and it costs them nothing.
+const SOON: Duration = Duration::from_millis(200);
+/// How long a program may take to ask, and to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Programs that are answered at one time.
+const ASKING: usize = 8;
+/// How long a question may be, and an answer, in bytes: a line for each of ten thousand calls.
+const ASKED_BYTES: u64 = 1 << 10;
+const ANSWER_BYTES: u64 = 8 << 20;
+/// How much of an id is shown; more is typed where that is not enough.
+const SHOWN_ID: usize = 8;
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// End this call, by its id or the beginning of it
+    #[arg(long, value_name = "ID", value_parser = id)]
+    cancel: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a program can be asked.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Asked {
+    List,
+    Cancel(String),
+}
+
+/// What it answers.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    Calls(Vec<RunningCall>),
+    Cancelled(bool),
+}
+
+/// A program that makes calls, as others reach it.
+struct Program {
+    process: u32,
+    socket: String,
+}
+
+/// Lets other programs of this user ask for the calls of this one, while it lives.
+pub(super) struct Announced {
+    task: JoinHandle<()>,
+    directory: Arc<OwnDir>,
+    socket: String,
+}
+
+/// Has the calls of this program listed by `toolcrib calls`. Where that cannot be, they run all the same.
+pub(super) fn announce(setup: &Setup) -> Option<Announced> {
+    let state = OwnDir::open(&setup.dirs.state);
+    let directory = Arc::new(state.and_then(|state| state.below("calls")).ok()?);
+    let socket = format!("{}-{}", std::process::id(), random_id());
+    let (host, place, name) = (setup.host.clone(), directory.clone(), socket.clone());
+    let task = tokio::spawn(async move {
+        tokio::time::sleep(SOON).await;
+        if let Ok(listener) = UnixListener::bind(place.reach(&name)) {
+            serve(listener, host).await;
+        }
+    });
+    Some(Announced { task, directory, socket })
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        self.task.abort();
+        let _ = self.directory.remove(OsStr::new(&self.socket));
+    }
+}
+
+async fn serve(listener: UnixListener, host: Arc<Host>) {
+    let room = Arc::new(Semaphore::new(ASKING));
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let host = host.clone();
+                tokio::spawn(async move {
+                    let _ = timeout(PATIENCE, answer(stream, &host)).await;
+                    drop(place);
+                });
+            }
+            // Descriptors ran out: somebody else has to give one back first.
+            Err(_) => tokio::time::sleep(SOON).await,
+        }
+    }
+}
+
+/// Answers one line, if it is a question.
+async fn answer(stream: UnixStream, host: &Host) -> io::Result<()> {
+    let (reader, mut writer) = stream.into_split();
+    let mut line = String::new();
+    BufReader::new(reader.take(ASKED_BYTES)).read_line(&mut line).await?;
+    let answer = match serde_json::from_str(&line)? {
+        Asked::List => Answer::Calls(host.calls()),
+        Asked::Cancel(id) => Answer::Cancelled(host.cancel(&id)),
+    };
+    writer.write_all(format!("{}\n", json!(answer)).as_bytes()).await
+}
+
+pub(super) async fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let dirs = dirs()?;
+    let unusable = |error: io::Error| Failure::new(Kind::Unavailable, told(&error));
+    let directory = OwnDir::open(&dirs.state).and_then(|state| state.below("calls")).map_err(unusable)?;
+    let mut found = Vec::new();
+    for program in programs(&directory).map_err(unusable)? {
+        if let Some(Answer::Calls(calls)) = ask(&directory, &program, &Asked::List).await {
+            found.extend(calls.into_iter().map(|call| (program.process, program.socket.clone(), call)));
+        }
+    }
+    found.sort_by_key(|(_, _, call)| call.since_unix_millis);
+    match &arguments.cancel {
+        Some(id) => cancel(&directory, id, &found).await,
+        None => list(&found, arguments.json),
+    }
+}
+
+fn list(found: &[(u32, String, RunningCall)], as_json: bool) -> Result<ExitCode, Failure> {
+    if as_json {
+        let calls = found.iter().map(|(process, _, call)| {
+            let mut call = json!(call);
+            call["process"] = (*process).into();
+            call
+        });
+        return print_json(&calls.collect());
+    }
+    let mut table = Table::new(&["call", "tool", "for", "on", "began", "process", "state"]);
+    for (process, _, RunningCall { id, principal, tool, backend, since_unix_millis, asks }) in found {
+        let since = Duration::from_millis(*since_unix_millis);
+        let age = age(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + since).unwrap_or_default());
+        let age = format!("{age} ago");
+        let (id, process) = (id.get(..SHOWN_ID).unwrap_or(id), process.to_string());
+        let state = if *asks { "asks a person" } else { "runs" };
+        table.row([id, tool, principal.as_str(), backend, &age, &process, state]);
+    }
+    table.print()
+}
+
+/// How long ago, to the second, the minute or the hour.
+fn age(passed: Duration) -> String {
+    let seconds = passed.as_secs().max(1);
+    let unit = [3600, 60, 1].into_iter().find(|unit| seconds >= *unit).unwrap_or(1);
+    duration(Duration::from_secs(seconds / unit * unit))
+}
+
+async fn cancel(directory: &OwnDir, id: &str, found: &[(u32, String, RunningCall)]) -> Result<ExitCode, Failure> {
+    let mut meant = found.iter().filter(|(_, _, call)| call.id.starts_with(id));
+    let (one, other) = (meant.next(), meant.next());
+    let Some((process, socket, call)) = one else {
+        return Err(usage(format!("no call `{id}` runs")).hint("`toolcrib calls` lists the calls that run"));
+    };
+    if other.is_some() {
+        return Err(usage(format!("several calls begin with `{id}`")).hint("type more of the id"));
+    }
+    let program = Program { process: *process, socket: socket.clone() };
+    match ask(directory, &program, &Asked::Cancel(call.id.clone())).await {
+        Some(Answer::Cancelled(true)) => super::print(&format!("`{}` is being cancelled\n", call.tool)),
+        _ => Err(Failure::new(Kind::Unavailable, format!("the call `{id}` has ended already"))),
+    }
+}
+
+/// The programs that listen. Only their names are looked at.
+fn programs(directory: &OwnDir) -> io::Result<Vec<Program>> {
+    let entries = std::fs::read_dir(directory.reach("."))?;
+    let names: Vec<OsString> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+    let program = |name: OsString| {
+        let socket = name.into_string().ok()?;
+        let process = socket.split('-').next()?.parse().ok()?;
+        Some(Program { process, socket })
+    };
+    Ok(names.into_iter().filter_map(program).collect())
+}
+
+/// Asks one program. What a program left behind that is gone is removed.
+async fn ask(directory: &OwnDir, program: &Program, asked: &Asked) -> Option<Answer> {
+    let exchange = async {
+        let mut stream = UnixStream::connect(directory.reach(&program.socket)).await?;
+        stream.write_all(format!("{}\n", json!(asked)).as_bytes()).await?;
+        let mut line = String::new();
+        BufReader::new(stream.take(ANSWER_BYTES)).read_line(&mut line).await?;
+        io::Result::Ok(serde_json::from_str(&line)?)
+    };
+    match timeout(PATIENCE, exchange).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+        Ok(answer) => Some(answer),
+        Err(error) => {
+            if error.kind() == io::ErrorKind::ConnectionRefused {
+                let _ = directory.remove(OsStr::new(&program.socket));
+            }
+            None
+        }
+    }
+}
+
+/// The beginning of an id.
+fn id(text: &str) -> Result<String, String> {
+    let is_one = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_one { Ok(text.to_ascii_lowercase()) } else { Err("an id is hexadecimal; `toolcrib calls` shows them".into()) }
+}
