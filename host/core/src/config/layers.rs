@@ -345,7 +345,8 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Allowlist, HostList, HostPattern, HttpRights};
+    use crate::config::{Allowlist, HostList, HostPattern};
+    use crate::policy::rights::HttpRights;
     use std::fs;
     use std::path::Path;
     use tempfile::TempDir;

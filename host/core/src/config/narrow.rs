@@ -130,7 +130,7 @@ pub(super) const RULES: [(&str, Rule); 71] = [
 /// A list that took part in narrowing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub(super) enum Bound {
+pub(crate) enum Bound {
     /// Of directories.
     Paths(Allowlist),
     /// Of hosts.
@@ -144,23 +144,23 @@ pub(super) enum Bound {
 }
 
 impl Bound {
-    pub(super) fn paths(&self) -> Option<&Allowlist> {
+    pub(crate) fn paths(&self) -> Option<&Allowlist> {
         if let Self::Paths(list) = self { Some(list) } else { None }
     }
 
-    pub(super) fn hosts(&self) -> Option<&HostList> {
+    pub(crate) fn hosts(&self) -> Option<&HostList> {
         if let Self::Hosts(list) = self { Some(list) } else { None }
     }
 
-    pub(super) fn ranges(&self) -> Option<&Vec<HostPattern>> {
+    pub(crate) fn ranges(&self) -> Option<&Vec<HostPattern>> {
         if let Self::Ranges(list) = self { Some(list) } else { None }
     }
 
-    pub(super) fn shell(&self) -> Option<&PluginShell> {
+    pub(crate) fn shell(&self) -> Option<&PluginShell> {
         if let Self::Shell(shell) = self { Some(shell) } else { None }
     }
 
-    pub(super) fn words(&self) -> Option<&Vec<String>> {
+    pub(crate) fn words(&self) -> Option<&Vec<String>> {
         if let Self::Words(list) = self { Some(list) } else { None }
     }
 }

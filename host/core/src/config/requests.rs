@@ -8,7 +8,7 @@ use url::Url;
 /// The methods that a request can have.
 pub(super) const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 /// Those that a plugin has where nothing is said: they are there to change nothing.
-pub(super) const READING_METHODS: [&str; 2] = ["GET", "HEAD"];
+pub(crate) const READING_METHODS: [&str; 2] = ["GET", "HEAD"];
 /// Where name servers listen.
 const DNS_PORT: u16 = 53;
 

@@ -13,8 +13,9 @@ pub use credentials::{CREDENTIALS, Class};
 pub use later::{LATER, Later, Surroundings};
 pub(crate) use protected::Protected;
 
+use super::rights::PluginRights;
 use crate::backend::Facts;
-use crate::config::{Allowlist, Config, FilesConfirm, Needed, PluginRights, Remedies};
+use crate::config::{Allowlist, Config, FilesConfirm, Needed, Remedies};
 use crate::envelope::Failure;
 use crate::tools::manifest::Manifest;
 use protected::{KERNEL, TooMany};

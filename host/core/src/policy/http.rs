@@ -5,11 +5,12 @@
 mod paths;
 
 use super::approval::{ActionKind, By, Landing, Question};
+use super::rights::HttpRights;
 use crate::audit::Action;
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
 use crate::capability::Capability;
-use crate::config::{Config, HostList, HostPattern, HttpRights, Needed, Remedies, requests};
+use crate::config::{Config, HostList, HostPattern, Needed, Remedies, requests};
 use crate::egress::{Host, Request, Route, Special, Target};
 use crate::envelope::Failure;
 use crate::text::sanitize;

@@ -1,0 +1,95 @@
+//! What the settings let each plugin do: its section, for the bytes that it names, within all that bounds it.
+//!
+//! Grants are made of these rights in `mod.rs`, where the switches of `[tools]` count as well.
+
+use crate::config::requests::READING_METHODS;
+use crate::config::{Allowlist, Bound, Config, HostList, PluginHttp, PluginShell};
+use std::path::PathBuf;
+
+/// What the configuration lets a plugin do, once `[tools]` lets any plugin do it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PluginRights {
+    /// Whether it may run commands.
+    pub shell: bool,
+    /// Whether they may also run in panes, and panes be looked at and typed into.
+    pub pane: bool,
+    /// Where it may read: within every one of these.
+    pub read: Vec<Allowlist>,
+    /// Where it may write: within every one of these.
+    pub write: Vec<Allowlist>,
+    /// The requests it may make; `None` where it has no right to any.
+    pub http: Option<HttpRights>,
+}
+
+/// The requests that a plugin may make, as far as its section tells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpRights {
+    /// The hosts it may reach: within every one of these.
+    pub hosts: Vec<HostList>,
+    /// The methods its requests may have: in every one of these.
+    pub methods: Vec<Vec<String>>,
+    /// The path prefixes it may reach: below an entry of every one of these; all paths where there is no list.
+    pub paths: Vec<Vec<String>>,
+    /// What its relative URLs start from.
+    pub base: Option<String>,
+}
+
+impl Config {
+    /// Returns the digest of what a plugin with these bytes has to say of its tools, if it was pinned.
+    #[must_use]
+    pub fn pinned_definitions(&self, name: &str, sha256: &str) -> Option<&str> {
+        let section = self.plugin.get(name)?;
+        let is_about_it = section.sha256.as_deref().is_some_and(|digest| digest.eq_ignore_ascii_case(sha256));
+        section.definitions.as_deref().filter(|_| is_about_it)
+    }
+
+    /// Returns what the plugin `name` with these bytes may do; `embedded` says that they are part of this binary.
+    ///
+    /// Embedded bytes may do what no key denies; others what a section with their digest grants.
+    #[must_use]
+    pub fn plugin_rights(&self, name: &str, sha256: &str, embedded: bool) -> PluginRights {
+        let section = self.plugin.get(name).cloned().unwrap_or_default();
+        let named = section.sha256.as_ref().map_or(embedded, |digest| digest.eq_ignore_ascii_case(sha256));
+        let demanded = self.demanded_digests(name);
+        let about_it = named && demanded.iter().all(|digest| digest.eq_ignore_ascii_case(sha256));
+        let lists = |directories: Option<Vec<PathBuf>>, key| {
+            let own = match directories {
+                _ if !about_it => return vec![Allowlist::NOTHING],
+                None if embedded => Allowlist::Any,
+                own => Allowlist::Only(own.unwrap_or_default()),
+            };
+            self.with_bounds(Some(own), &format!("plugin.{name}.files.{key}"), Bound::paths)
+        };
+        PluginRights {
+            shell: about_it && section.shell.map_or(embedded, |shell| shell.commands),
+            pane: about_it && self.reaches_panes(name, section.shell, embedded),
+            read: lists(section.files.read, "read"),
+            write: lists(section.files.write, "write"),
+            http: if about_it { self.http_rights(name, section.http, embedded) } else { None },
+        }
+    }
+
+    /// Returns whether the section of a plugin and all that bounds it let it into panes.
+    fn reaches_panes(&self, name: &str, own: Option<PluginShell>, embedded: bool) -> bool {
+        let is_closed = self.shell_bounds(name).any(|shell| shell.pane == Some(false));
+        !is_closed && own.and_then(|shell| shell.pane).unwrap_or(embedded)
+    }
+
+    /// Returns what a plugin may request whose section `own` is in.
+    fn http_rights(&self, name: &str, own: PluginHttp, embedded: bool) -> Option<HttpRights> {
+        let key = |key| format!("plugin.{name}.http.{key}");
+        let hosts = match own.hosts {
+            None if embedded => HostList::Any,
+            hosts => HostList::Only(hosts.unwrap_or_default()),
+        };
+        let hosts = self.with_bounds(Some(hosts), &key("hosts"), Bound::hosts);
+        let methods = own.methods.unwrap_or_else(|| READING_METHODS.map(str::to_owned).into());
+        let may_reach = !hosts.contains(&HostList::NOTHING);
+        may_reach.then(|| HttpRights {
+            hosts,
+            methods: self.with_bounds(Some(methods), &key("methods"), Bound::words),
+            paths: self.with_bounds(own.paths, &key("paths"), Bound::words),
+            base: own.base,
+        })
+    }
+}
