@@ -1,5 +1,5 @@
-//! A transport that takes no further message while too many answers are owed, and counts what is on its way: a client that asks and
-//! reads slowly, or not, costs bounded memory. Who makes large answers waits for room ([`Client::has_room`]).
+//! A transport that takes no further message while too many answers are owed, and counts what is on its way: a client that asks but
+//! reads slowly, or not at all, costs bounded memory. Code that makes large answers waits for room ([`Client::has_room`]).
 
 use super::stdio::Client;
 use parking_lot::{Mutex, MutexGuard};
@@ -47,7 +47,7 @@ impl Owed {
         self.fewer.notify_waiters();
     }
 
-    /// Returns when another message may be taken. Answers that wait are no reason: who writes all before reading would wait for ever.
+    /// Returns when another message may be taken. Waiting answers do not count: a client that writes all before it reads would wait for ever.
     async fn room(&self) {
         loop {
             let fewer = self.fewer.notified();

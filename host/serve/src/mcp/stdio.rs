@@ -26,7 +26,7 @@ const LAST_CALLS: Duration = Duration::from_millis(500);
 
 /// How long the end may wait for a client that does not take its last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
-/// How often a client that takes no answers is looked after.
+/// How often the server checks on a client that takes no answers.
 const LOOK: Duration = Duration::from_millis(250);
 /// Messages that may be on their way to a client.
 const SENDING: usize = 64;
@@ -58,7 +58,7 @@ pub async fn serve(door: Door, stop: CancellationToken) -> Result<(), Failure> {
     let served = async {
         match ServiceExt::<RoleServer>::serve_with_ct(door.clone(), transport, stop.child_token()).await {
             Ok(service) => service.waiting().await.map(drop).map_err(|error| failed(&error)),
-            // It has gone before it said anything, or this program was told to end.
+            // It has gone before it said anything, or this program was asked to end.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
             Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
                 Err(failed(&"its first message is neither `initialize` nor a request of the version 2026-07-28"))
