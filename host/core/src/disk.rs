@@ -31,7 +31,7 @@ pub struct OwnDir {
     path: PathBuf,
 }
 
-/// Why something is not taken for ours.
+/// Why something is not accepted as ours.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Foreign {
     /// It is a link.
@@ -80,7 +80,7 @@ impl Foreign {
         error.get_ref()?.downcast_ref()
     }
 
-    /// What mends it.
+    /// What fixes it.
     pub fn hint(&self) -> String {
         match self {
             // What belongs to the user whose HOME root kept should stay theirs.
@@ -94,13 +94,13 @@ impl Foreign {
             Self::Writable { path, .. } => format!("chmod go-w {}", shown(path)),
             Self::Open { path, .. } => format!("chmod go-rwx {}", shown(path)),
             Self::Link(path) | Self::Linked(path) | Self::Kind { path, .. } => {
-                format!("remove {}: it is made anew", shown(path))
+                format!("remove {}: it is created again", shown(path))
             }
         }
     }
 }
 
-/// Returns an error of this module as a sentence, with what mends it.
+/// Returns an error of this module as a sentence, with what fixes it.
 pub fn told(error: &io::Error) -> String {
     Foreign::of(error).map_or_else(|| error.to_string(), |reason| format!("{reason} ({})", reason.hint()))
 }

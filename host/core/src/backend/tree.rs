@@ -41,7 +41,7 @@ pub(super) fn own_children() {
     OWNS_CHILDREN.store(true, Ordering::Relaxed);
 }
 
-/// Starts a leader; nobody mistakes it for an orphan meanwhile.
+/// Starts a leader; meanwhile nothing adopts it as an orphan.
 pub(super) fn born<E>(start: impl FnOnce() -> Result<Started, E>) -> Result<Started, E> {
     known(|known| start().inspect(|started| _ = known.insert(started.pid)))
 }
@@ -237,7 +237,7 @@ pub(super) fn adopt(leader: u32, call: &str) -> Vec<u32> {
     let new: Vec<u32> = known(|known| children().into_iter().filter(|pid| !known.contains(pid)).collect());
     let (left, others): (Vec<u32>, Vec<u32>) = new.into_iter().partition(|pid| is_left_by(*pid, leader, call));
     if OWNS_CHILDREN.load(Ordering::Relaxed) {
-        // What fled its call and then ended can be told from nothing but this.
+        // Only this list shows a process that left its call and then ended.
         others.into_iter().filter(|pid| stat(*pid).is_some_and(|stat| stat.ended)).for_each(reap_now);
     }
     for pid in &left {

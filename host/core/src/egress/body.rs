@@ -47,7 +47,7 @@ impl Body {
         Ok(Self { decoder, received: 0 })
     }
 
-    /// Takes a piece; says whether more is wanted.
+    /// Takes a piece; returns whether more is wanted.
     pub(super) fn push(&mut self, piece: &[u8]) -> Result<bool, Failure> {
         self.received += piece.len();
         let written = match &mut self.decoder {
@@ -58,7 +58,7 @@ impl Body {
         let decoded = self.head().bytes.len();
         if decoded > FREE_BYTES + self.received.saturating_mul(MAX_RATIO) {
             let message = format!("limit: a body grows at most {MAX_RATIO} times when it is unpacked");
-            return Err(Failure::limit(message).hint("this looks like a trap for whoever unpacks it"));
+            return Err(Failure::limit(message).hint("this looks like a decompression bomb"));
         }
         match written {
             Ok(()) => Ok(true),

@@ -25,7 +25,7 @@ impl Route {
         &self.addresses
     }
 
-    /// Another route leads nowhere else: to the same server, by addresses that this one has as well.
+    /// Another route goes to the same server, by addresses that this one has as well.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let server = |route: &Self| (route.target.host().clone(), route.target.port(), route.target.is_encrypted());
         server(self) == server(other) && other.addresses.iter().all(|address| self.addresses.contains(address))
@@ -51,7 +51,7 @@ pub(super) async fn connect(names: &Names, target: AdmittedTarget, grant: &HttpG
 /// The addresses of this machine: public ones among them lead past whatever guards it from outside.
 fn own_addresses() -> Result<Vec<IpAddr>, Failure> {
     let interfaces = if_addrs::get_if_addrs().map_err(|error| {
-        Failure::new(Kind::Unavailable, format!("this machine does not tell its own addresses: {error}"))
+        Failure::new(Kind::Unavailable, format!("the addresses of this machine cannot be listed: {error}"))
     })?;
     Ok(interfaces.into_iter().map(|interface| interface.ip()).collect())
 }

@@ -31,7 +31,7 @@ pub struct Resolved {
     pub given: PathBuf,
     /// Absolute, without any link.
     pub path: PathBuf,
-    /// Why there can be no file of this name. Told only to a plugin that may know: who may not read a place does not learn what is there.
+    /// Why there can be no file of this name. Only a plugin that may read there sees it: no other learns what exists there.
     pub absent: Option<Failure>,
     /// What the backend is like that resolved it.
     pub facts: Arc<Facts>,
@@ -75,7 +75,7 @@ pub struct Wanted {
     reason: Option<Reason>,
     /// The workspace, as people read it.
     workspace: String,
-    /// What it holds is nobody's to see.
+    /// Nobody may be shown its content.
     is_closed: bool,
 }
 
@@ -311,13 +311,13 @@ impl Rules {
         later.or(outside).or((asks == FilesConfirm::Always).then_some(Reason::Always))
     }
 
-    /// The path as given counts too: a link in `/proc` that leads elsewhere is a door nobody should go through.
+    /// The path as given counts too: a link in `/proc` opens whatever a process has open, wherever that is.
     fn refuse_kernel(&self, resolved: &Resolved) -> Result<(), Failure> {
         let kernel = KERNEL.map(PathBuf::from);
         let root = root_of(&normal(&resolved.given), &kernel).or_else(|| root_of(&resolved.path, &kernel));
         root.map_or(Ok(()), |root| {
             let message =
-                format!("`{}` is below `{}`, which files never reach", resolved.given.display(), root.display());
+                format!("`{}` is below `{}`, which file tools never access", resolved.given.display(), root.display());
             Err(Failure::denied(message)
                 .hint("only regular files outside /proc, /sys and /dev can be read and written"))
         })

@@ -1,7 +1,7 @@
 //! Compiled components on disk, by content, each authenticated before it is believed.
 //!
 //! Deserialising forged code would run it. So a file counts only with a MAC under this user's key, over its name and all of its bytes;
-//! anything else is compiled anew. A key that another user could have put there is no key: then nothing is kept (`disk.rs`). What is in an
+//! anything else is compiled anew. A key that another user could have put there is not used: then nothing is kept (`disk.rs`). What is in an
 //! entry beside the code: the plugin's definitions (`tools/registry.rs`).
 
 use crate::disk::OwnDir;

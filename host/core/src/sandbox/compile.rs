@@ -58,7 +58,7 @@ pub(super) async fn in_child(program: &Path, component: &[u8], limits: &Limits) 
     }
     .map_err(|ended| match ended {
         Ended::Complained(complaint) => CompileError::Component(complaint),
-        // By its own limits or by somebody: which one cannot be told.
+        // Its own limits or somebody else killed it; the status does not show which.
         Ended::Killed => CompileError::Passing(over(limits)),
     })
 }
@@ -92,7 +92,7 @@ async fn follow(process: &mut dyn Process, component_bytes: usize) -> io::Result
         match process.next().await? {
             ProcessEvent::Stdout(bytes) if code.len() + bytes.len() <= most => code.extend(bytes),
             ProcessEvent::Stdout(_) => {
-                return Ok(Err(Ended::Complained("its native code is out of proportion".into())));
+                return Ok(Err(Ended::Complained("its native code is too large for a component of its size".into())));
             }
             ProcessEvent::Stderr(bytes) if complaint.len() < COMPLAINT_BYTES => complaint.extend(bytes),
             ProcessEvent::Stderr(_) => {}

@@ -127,7 +127,7 @@ pub struct Stream {
     joiner: Option<char>,
 }
 
-/// Where in a sequence the input stands.
+/// Where in a sequence the input is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum State {
     #[default]

@@ -24,7 +24,7 @@ const OURS: &str = "toolcrib:plugin/";
 /// Packages of others of which at least something is linked. The linker checks each function; this gives the clear word before compiling.
 const KNOWN_PACKAGES: [&str; 6] =
     ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
-/// Interfaces of ours that are no capability.
+/// Interfaces of ours that are not capabilities.
 const NO_CAPABILITY: [&str; 2] = ["types", "tools"];
 
 /// One component.
@@ -36,7 +36,7 @@ pub(crate) struct Component {
     pub(crate) imports: Vec<String>,
     /// Functions of our interfaces that its code calls, as `interface` and `function`.
     functions: Vec<(String, String)>,
-    /// Core instances that it makes, as far as that can be told: where components within it do the same, their number is anybody's guess.
+    /// Core instances that it makes, if its bytes show that: where components within it do the same, their number is not known.
     pub(crate) core_instances: Option<u64>,
 }
 
@@ -169,7 +169,10 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     let shown: String = name.chars().take(80).collect();
-    Err(format!("`{}` is no name for a tool: 1 to 64 of A-Z a-z 0-9 _ - are", sanitize::line(&shown)))
+    Err(format!(
+        "`{}` is not a valid tool name: use 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`",
+        sanitize::line(&shown)
+    ))
 }
 
 /// The name of an interface of ours: `files` of `toolcrib:plugin/files@0.1.0`.

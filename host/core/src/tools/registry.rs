@@ -62,7 +62,7 @@ enum LoadError {
     Busy(Failure),
 }
 
-/// A component that was not taken, and why.
+/// A component that was not accepted, and why.
 #[derive(Clone, Debug)]
 pub struct Refused {
     /// Its file, or its name when it came with Toolcrib.
@@ -182,7 +182,9 @@ impl Plugin {
         let component = Component::read(path, limits).map_err(refuse)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if !is_name(&name) {
-            return Err(refuse(format!("`{name}` is no name for a plugin: 1 to 64 of A-Z a-z 0-9 _ - are")));
+            return Err(refuse(format!(
+                "`{name}` is not a valid plugin name: use 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`"
+            )));
         }
         Ok(Self { name, origin, builtin: false, component })
     }
@@ -320,14 +322,14 @@ impl Entry {
                 format!("it is tried again when it is called after {seconds}s")
             }
             None if self.plugin.builtin => "this is a fault of Toolcrib, or a limit is too low".into(),
-            None => "mend or remove its file".into(),
+            None => "fix or remove its file".into(),
         };
         Failure::new(Kind::Unavailable, format!("plugin `{}` was refused: {reason}", self.plugin.name)).hint(hint)
     }
 }
 
 impl Registry {
-    /// Takes what a source has. What cannot be taken is listed as refused; of what `known` has in the same bytes, the code is used again.
+    /// Takes what a source has. What cannot be accepted is listed as refused; of what `known` has in the same bytes, the code is used again.
     pub(super) fn read(plugins: impl Iterator<Item = Result<Plugin, Refused>>, known: Option<&Self>) -> Self {
         let (mut registry, known) = (Self::default(), known.map_or(&[][..], |known| &known.entries));
         plugins.for_each(|plugin| registry.take(plugin, known));
@@ -365,17 +367,17 @@ impl Registry {
         Ok(())
     }
 
-    /// Says why a plugin cannot be taken beside those that are there; the one whose file is `instead_of` would go.
+    /// Says why a plugin cannot be added to those that exist; the one whose file is `instead_of` would go.
     #[must_use]
     pub fn conflict(&self, plugin: &Plugin, instead_of: Option<&str>) -> Option<String> {
         let stays = |other: &&Arc<Plugin>| instead_of.is_none_or(|origin| other.builtin || other.origin != origin);
         if let Some(other) = self.plugins().filter(stays).find(|other| other.has_name_of(plugin)) {
-            return Some(format!("a plugin `{}` is there already, {}", other.name, other.place()));
+            return Some(format!("a plugin `{}` exists already, {}", other.name, other.place()));
         }
         plugin.tool_names().iter().find_map(|tool| {
             let taken = self.by_folded.get(&folded(tool))?;
             let other = Some(&self.by_tool[taken]).filter(stays)?;
-            Some(format!("its tool `{tool}` would stand beside `{taken}` of plugin `{}`", other.name))
+            Some(format!("its tool `{tool}` could be confused with `{taken}` of plugin `{}`", other.name))
         })
     }
 
@@ -409,7 +411,7 @@ impl Registry {
         entry.ready(sandbox, scope, events).await
     }
 
-    /// Components that were not taken. A plugin that fails when it is first needed says so itself.
+    /// Components that were not accepted. A plugin that fails when it is first needed says so itself.
     #[must_use]
     pub fn refused(&self) -> &[Refused] {
         &self.refused

@@ -28,7 +28,7 @@ impl PluginSource {
         &self.directories
     }
 
-    /// Reads everything. What cannot be taken is listed as refused.
+    /// Reads everything. What cannot be accepted is listed as refused.
     #[must_use]
     pub fn load(&self) -> Registry {
         Registry::read(self.plugins(), None)

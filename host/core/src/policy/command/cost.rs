@@ -48,7 +48,7 @@ pub(super) fn of(tokens: &[Token], depth: usize) -> Result<usize, Unparsable> {
 
 struct Nesting {
     open: Vec<Open>,
-    /// A reserved word may stand here.
+    /// A reserved word may appear here.
     fresh: bool,
     /// The next word is the name of a function.
     named: bool,
@@ -84,7 +84,7 @@ impl Nesting {
 
     fn word(&mut self, word: &str) {
         const OPENERS: [&str; 9] = ["{", "[[", "if", "while", "until", "for", "case", "coproc", "!"];
-        // Wherever they stand: the bound on the stack must not rest on knowing that.
+        // Wherever they are: the bound on the stack must not depend on knowing that.
         self.openers += usize::from(OPENERS.contains(&word));
         let fresh = std::mem::replace(&mut self.fresh, std::mem::take(&mut self.named));
         match word {
@@ -119,7 +119,7 @@ fn descriptor(before: Option<&Token>, operator: &str, span: &SourceSpan) -> Resu
                 && number.bytes().all(|byte| byte.is_ascii_digit())
                 && number.parse::<i32>().is_err() =>
         {
-            Err(Unparsable::Syntax(format!("`{number}` is no file descriptor")))
+            Err(Unparsable::Syntax(format!("`{number}` is not a valid file descriptor")))
         }
         Some(Token::Word(..) | Token::Operator(..)) | None => Ok(()),
     }

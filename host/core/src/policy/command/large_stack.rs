@@ -16,7 +16,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 static IDLE: Mutex<Vec<mpsc::Sender<Job>>> = Mutex::new(Vec::new());
 
-/// Runs `work` on a large stack. A thread that overstays or panics is not used again; the caps see to that it ends.
+/// Runs `work` on a large stack. A thread that overstays or panics is not used again; the caps make sure that it ends.
 pub(super) fn run<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Unparsable> + Send + 'static,
 ) -> Result<T, Unparsable> {
