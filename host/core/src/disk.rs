@@ -150,6 +150,7 @@ impl OwnDir {
                 (error, _) => named(&path, error),
             }
         })?;
+        // On what was opened: the path may lead elsewhere by now.
         let found = rustix::fs::fstat(&directory).map_err(|error| named(&path, error))?;
         check_owner(&found, &path)?;
         check_mode(&found, &path, OTHERS_WRITE)?;
@@ -227,6 +228,7 @@ impl OwnDir {
         ) {
             // Network file systems do not know the flag.
             Err(Errno::INVAL) => {
+                // A link fails where the name is taken, which is the same promise.
                 rustix::fs::linkat(&self.directory, passing, &self.directory, name, AtFlags::empty())?;
                 rustix::fs::unlinkat(&self.directory, passing, AtFlags::empty())
             }
@@ -274,6 +276,7 @@ impl OwnDir {
     fn put(&self, name: &str, bytes: &[u8], place: impl Fn(&str) -> rustix::io::Result<()>) -> io::Result<()> {
         let passing = format!(".{}.tmp", random_id());
         let mut file = self.create(&passing)?;
+        // Synced before it gets its name: after a crash the name must not lead to an empty file.
         let written = file.write_all(bytes).and_then(|()| file.sync_data()).and_then(|()| Ok(place(&passing)?));
         written.map_err(|error| {
             let _ = rustix::fs::unlinkat(&self.directory, &passing, AtFlags::empty());

@@ -222,6 +222,7 @@ impl<W: Way> Remote<W> {
                 let _ = writer.write_all(input).await;
                 let _ = writer.shutdown().await;
                 drop(writer);
+                // Never ends, so that `read` alone decides what came of it.
                 std::future::pending::<()>().await;
             };
             let read = async {
@@ -466,6 +467,7 @@ impl<W: Way> Process for Framed<W> {
             if let Some(event) = self.next.pop_front() {
                 return Ok(event);
             }
+            // Both: the streams arrive separately, and the end of one does not mean that the other is complete.
             if let (State::Ended(status), State::Ended(_)) = (self.stdout.state(), self.stderr.state()) {
                 self.process = None;
                 return Ok(ProcessEvent::Exited(status));

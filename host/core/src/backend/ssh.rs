@@ -212,6 +212,7 @@ impl Ssh {
             Err(error) => return Err(self.no_connection(&error, &configuration).await),
         };
         let socket_directory = master.control_socket().parent().unwrap_or(directory.path());
+        // Whoever reaches the socket can open channels, and the crate leaves the mode of its directory to the umask.
         std::fs::set_permissions(socket_directory, private()).map_err(|error| self.unavailable(&error.to_string()))?;
         let process = self.process(master.control_socket()).await.map_err(|why| self.unavailable(&why))?;
         let channels = Arc::new(Session::resume_mux(master.control_socket().into(), None));

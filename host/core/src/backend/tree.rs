@@ -136,6 +136,7 @@ pub(super) async fn end(leader: u32, call: &str) -> (HashSet<u32>, usize) {
     let mut ended = signal_members(leader, call, Signal::TERM);
     wait(COURTESY, || members(leader, call).is_empty()).await;
     end_members(leader, call, deadline, &mut ended).await;
+    // TERM first: it is pending when the leader goes on, and acts before the leader can start anything.
     signal(leader, Signal::TERM);
     signal(leader, Signal::CONT);
     wait(COURTESY, || stat(leader).is_none_or(|stat| stat.ended)).await;

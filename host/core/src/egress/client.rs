@@ -104,8 +104,11 @@ fn build(tls: ClientConfig, pins: Arc<Pins>) -> Result<reqwest::Client, Failure>
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .dns_resolver(pins)
+        // A proxy named in the environment would connect to addresses that nobody has judged.
         .no_proxy()
+        // Each redirect is judged as a new target (`mod.rs`).
         .redirect(reqwest::redirect::Policy::none())
+        // A request that is sent again could have its effect twice.
         .retry(reqwest::retry::never())
         .referer(false)
         .connect_timeout(CONNECT)

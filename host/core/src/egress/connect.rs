@@ -39,8 +39,11 @@ pub(super) async fn connect(names: &Names, target: AdmittedTarget, grant: &HttpG
         Host::Name(name) => names.addresses(name).await?,
         Host::Address(address) => vec![*address],
     };
+    // Listed for each route: interfaces come and go while the host runs.
     let own = own_addresses()?;
+    // Refused as a whole, not filtered: a name with public and private addresses lets its owner choose which one is used (rebinding).
     for address in &found {
+        // An IPv4 address mapped into IPv6 reaches the same interface.
         let is_own = own.contains(&address.to_canonical());
         grant.admit_address(&target, *address, special(*address), is_own)?;
     }

@@ -206,6 +206,7 @@ impl Held {
             check(line, denylist, Destination::Program)?;
         }
         for text in texts.iter().filter(|text| text.trim_end().contains('\n')) {
+            // Lines that are not one script together were each checked above.
             let script = Script::parse(text).ok();
             let denied = script.and_then(|script| script.denied_by(denylist).map(str::to_owned));
             denied.map_or(Ok(()), |pattern| Err(blocked(&pattern, denylist)))?;

@@ -149,6 +149,7 @@ impl FilesGrant {
             protected: elsewhere,
             remedies: config.remedies(),
         };
+        // For each call anew (`host.rs`): a directory of the settings may have become a link since the last one.
         let here = Rules { protected, ..named.map(canonical) };
         Self {
             label: plugin.label(),
@@ -261,6 +262,7 @@ impl Rules {
     }
 
     fn admit_read(&self, resolved: &Resolved) -> Result<ReadPath, Failure> {
+        // What no setting opens comes first, so that no hint names a line that would not help.
         self.refuse_kernel(resolved)?;
         self.refuse_protected(&resolved.path)?;
         let path = &resolved.path;
@@ -275,6 +277,7 @@ impl Rules {
             ));
         }
         self.check_confined(path, &self.read, "read")?;
+        // Last: a plugin that may not read here must not learn what exists here.
         resolved.check_present()?;
         let is_confined = is_confined(&self.read) || is_confined(&self.bounds);
         Ok(ReadPath(Admitted { path: path.clone(), confined: is_confined, protected: self.protected.clone() }))
@@ -387,6 +390,7 @@ impl Admitted {
         if links <= 1 {
             return Ok(());
         }
+        // By device and inode of what was opened: a hard link has a path that no rule knows.
         match self.protected.holding((device, inode)) {
             Ok(None) => Ok(()),
             Ok(Some(root)) => Err(self.second_name(&root)),

@@ -237,6 +237,7 @@ impl Stream {
     fn break_off(&mut self, output: &mut String) {
         match mem::take(&mut self.state) {
             State::Return => self.put('\r', output),
+            // The ESC that broke the sequence may begin another one.
             State::HalfEnd => self.state = State::Escape,
             _ => {}
         }

@@ -61,6 +61,7 @@ impl Owed {
 
 impl Drop for Sending {
     fn drop(&mut self) {
+        // In `drop`, so that a message whose write fails or is given up is no longer counted either.
         self.owed.client.sent();
         if let Some(id) = &self.answers {
             self.owed.settle(id);
@@ -80,6 +81,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Metered<T> {
             JsonRpcMessage::Error(error) => error.id.clone(),
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
+        // Counted now: the future may wait for the messages before it without being polled.
         self.owed.client.sends();
         let sending = Sending { owed: self.owed.clone(), answers };
         let sent = self.inner.send(message);
@@ -90,6 +92,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Metered<T> {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        // Before anything is read: rmcp drops this future when something else happens first, and must lose no message by that.
         self.owed.room().await;
         let message = self.inner.receive().await?;
         match &message {

@@ -42,6 +42,7 @@ pub(super) fn of(tokens: &[Token], depth: usize) -> Result<usize, Unparsable> {
             return Err(Unparsable::TooNested);
         }
     }
+    // `checked_shl` is none from 64 doublings on, which are too many anyway.
     let doubled = 1_usize.checked_shl(nesting.doublings).and_then(|times| times.checked_mul(tokens.len()));
     doubled.filter(|_| nesting.openers <= MAX_OPENERS).ok_or(Unparsable::TooComplex)
 }
@@ -59,6 +60,7 @@ struct Nesting {
 impl Nesting {
     fn push(&mut self, open: Open) {
         self.open.push(open);
+        // Only those around the same command multiply; one after the other they add up, which counting tokens covers.
         let doubling = self.open.iter().filter(|open| matches!(open, Open::Paren | Open::Case)).count();
         self.doublings = self.doublings.max(u32::try_from(doubling).unwrap_or(u32::MAX));
     }

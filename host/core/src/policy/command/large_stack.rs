@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+// The 50 MiB of `cost.rs` with a margin. The kernel provides only the pages that a script really touches.
 const STACK: usize = 64 << 20;
 /// Far beyond what the caps leave to do.
 const PATIENCE: Duration = Duration::from_secs(2);
