@@ -21,7 +21,7 @@ pub fn parse(text: &str) -> Option<Duration> {
     count.checked_mul(unit_ms).map(Duration::from_millis)
 }
 
-/// Returns what the host is told, which counts at most 2^64 - 1 milliseconds.
+/// Returns the number for the host, which counts at most 2^64 - 1 milliseconds.
 pub(crate) fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

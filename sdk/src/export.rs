@@ -1,4 +1,4 @@
-//! The macro that makes a plugin of tools, and the table behind it.
+//! The macro that makes a plugin of tools, and its table.
 
 use crate::bindings::exports::toolcrib::plugin::tools::{Definition, Guest, Output};
 use crate::bindings::toolcrib::plugin::types;

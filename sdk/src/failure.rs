@@ -121,7 +121,7 @@ impl Display for Failure {
     }
 }
 
-// `Failure` is no `std` error itself: that would forbid this.
+// `Failure` is not itself a `std` error: that would forbid this.
 impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Self {
         Self::failed(error.to_string())

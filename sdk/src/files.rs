@@ -6,7 +6,7 @@
 use crate::bindings::toolcrib::plugin::files;
 use crate::{Captured, Failure, Result};
 
-/// What one read hands over at most, in bytes.
+/// What one read returns at most, in bytes.
 const MAX_BYTES: u32 = 4 << 20;
 
 /// Reads a whole text file.
@@ -27,7 +27,7 @@ pub fn read_text(path: &str) -> Result<String> {
 /// `captured.bytes` is the size of the whole file. An offset inside a character moves on to the next one.
 ///
 /// # Errors
-/// `denied` by policy; `execution_failed` for what is missing, no regular file or not UTF-8.
+/// `denied` by policy; `execution_failed` for what is missing, not a regular file or not UTF-8.
 pub fn read(path: &str, offset: u64, max: u32) -> Result<Captured> {
     files::read(path, offset, max).map_err(Failure::from_host)
 }

@@ -44,7 +44,7 @@ impl Request {
         Self(http::Request::new(method, url))
     }
 
-    /// Adds a header; those of the connection itself are the host's.
+    /// Adds a header; the host sets those of the connection itself.
     pub fn header(self, name: &str, value: &str) -> Self {
         self.0.header(name, value);
         self
@@ -56,7 +56,7 @@ impl Request {
         self
     }
 
-    /// Says how many bytes of the answer's body to hand back: 1 MiB unless said, at most 8 MiB.
+    /// Sets how many bytes of the answer's body to return: 1 MiB by default, at most 8 MiB.
     pub fn limit(self, bytes: u32) -> Self {
         self.0.limit(bytes);
         self
@@ -65,7 +65,7 @@ impl Request {
     /// Sends the request and waits for the answer.
     ///
     /// # Errors
-    /// `denied` by policy; `invalid_arguments` for what is no URL or a header of the host's; `timed_out`, `limit` or `unavailable` for
+    /// `denied` by policy; `invalid_arguments` for what is not a URL or is a header of the host's; `timed_out`, `limit` or `unavailable` for
     /// a server that is slow, excessive or not there.
     pub fn send(self) -> Result<Response> {
         let http::Response { status, headers, url, body, truncated } = self.0.send().map_err(Failure::from_host)?;

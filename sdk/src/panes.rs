@@ -56,7 +56,7 @@ impl Delay {
         };
         let forms = "seconds, or digits with a unit: 500ms, 30s, 2m";
         let delay = duration::parse(&given).ok_or_else(|| {
-            Failure::invalid(format!("`delay` `{given}` is no duration; forms that work are {forms}"))
+            Failure::invalid(format!("`delay` `{given}` is not a valid duration; valid forms are {forms}"))
         })?;
         if delay > LONGEST_DELAY {
             let message = format!("`delay` `{given}` is longer than the 10 minutes that one call may wait");

@@ -42,7 +42,7 @@ impl Command {
         self
     }
 
-    /// Sets how many characters of each stream to hand back; the default is 4,000.
+    /// Sets how many characters of each stream to return; the default is 4,000.
     #[must_use]
     pub fn head(self, chars: u32) -> Self {
         self.0.head(chars);

@@ -68,11 +68,11 @@ pub(crate) fn call<T: Tool>(arguments: &str) -> Result<tools::Output> {
     answer::begin();
     let output = T::call(input(arguments)?)?;
     let json = serde_json::to_string(&output)
-        .map_err(|error| Failure::internal(format!("the result of `{}` is no JSON: {error}", T::NAME)))?;
+        .map_err(|error| Failure::internal(format!("the result of `{}` is not JSON: {error}", T::NAME)))?;
     Ok(answer::finish(json))
 }
 
-/// Reads arguments. An object without fields also stands for `()`, which serde knows as null only.
+/// Reads arguments. An object without fields also means `()`, which serde knows as null only.
 fn input<T: DeserializeOwned>(arguments: &str) -> Result<T> {
     serde_json::from_str(arguments).or_else(|error| {
         let fields = serde_json::from_str::<Map<String, Value>>(arguments).map_or(1, |fields| fields.len());

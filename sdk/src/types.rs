@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 pub use crate::bindings::toolcrib::plugin::types::{Captured, Declaration, Pane, Risk};
 
-/// Stands at the end of text that is not the whole.
+/// The end of text that was cut.
 const MARK: &str = "...[truncated]";
 
 impl Pane {
@@ -18,14 +18,14 @@ impl Pane {
 }
 
 impl Captured {
-    /// Returns the text, with `...[truncated]` behind it when it is not the whole.
+    /// Returns the text, followed by `...[truncated]` if it was cut.
     #[must_use]
     pub fn marked(&self) -> String {
         if self.truncated { format!("{}{MARK}", self.text) } else { self.text.clone() }
     }
 }
 
-/// Returns the first `chars` characters of `text`, with `...[truncated]` behind them when that is not the whole.
+/// Returns the first `chars` characters of `text`, followed by `...[truncated]` if there are more.
 #[must_use]
 pub fn truncated(text: &str, chars: usize) -> Cow<'_, str> {
     match text.char_indices().nth(chars) {

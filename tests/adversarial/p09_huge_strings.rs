@@ -34,7 +34,7 @@ fn a_result_of_50_mib_is_refused_before_there_is_room_made_for_it() {
 fn a_result_over_the_limit_of_results_is_refused() {
     let mut siege = Preparation::new().component("huge", &answering(2 << 20)).begin();
     for _ in 0..2 {
-        assert_eq!(siege.failure("huge", json!({})), "limit: limit: result 1024 KiB, this one takes 2097152 bytes");
+        assert_eq!(siege.failure("huge", json!({})), "limit: limit: result 1024 KiB, this one has 2097152 bytes");
     }
     siege.lift();
 }

@@ -130,7 +130,7 @@ fn a_changed_component_that_can_be_read_costs_at_most_its_own_calls() {
             for _ in 0..2 {
                 let envelope = host.call(&tool, json!({})).await;
                 let kind = envelope.outcome.err().map(|failure| failure.kind);
-                assert_ne!(kind, Some(Kind::Internal), "the host met a fault of its own");
+                assert_ne!(kind, Some(Kind::Internal), "internal error in the host");
             }
             host.result("time", json!({})).await;
         });

@@ -66,7 +66,7 @@ fn what_a_plugin_said_when_it_was_allowed_holds_also_where_nothing_is_cached() {
     for _ in 0..2 {
         let (code, envelope) = siege.program.call(&["--plugins", &plugins, "turncoat"]);
         assert_eq!((code, &envelope["error"]["kind"]), (10, &json!("unavailable")), "{envelope}");
-        let message = "plugin `turncoat` was refused: it says something else of its tools than when it was allowed";
+        let message = "plugin `turncoat` was refused: its tool definitions have changed since it was allowed";
         assert_eq!(envelope["error"]["message"], message);
     }
     siege.lift();

@@ -20,7 +20,7 @@ fn a_tool_that_reads_as_one_that_is_there_is_refused() {
     for (index, name) in names.iter().enumerate() {
         for _ in 0..2 {
             let refusal = siege.refusal(&format!("twin{index}"));
-            assert!(refusal.contains(&format!("its tool `{name}` would stand beside `")), "{refusal}");
+            assert!(refusal.contains(&format!("its tool `{name}` could be confused with `")), "{refusal}");
         }
     }
     assert_eq!(siege.call("read_file", json!({ "path": "health.txt" }))["result"], "well");
@@ -60,7 +60,10 @@ fn what_is_no_name_is_refused() {
             assert!(answer.to_string().len() < 1000, "{} bytes of answer", answer.to_string().len());
         }
         let refusal = siege.refusal(&format!("odd{index}"));
-        assert!(refusal.contains("is no name for a tool: 1 to 64 of A-Z a-z 0-9 _ - are"), "{refusal}");
+        assert!(
+            refusal.contains("is not a valid tool name: use 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`"),
+            "{refusal}"
+        );
         assert_eq!(odd_characters(&refusal), "", "{refusal}");
     }
     siege.lift();

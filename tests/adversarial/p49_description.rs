@@ -10,7 +10,7 @@ use toolcrib_tests::{Preparation, Siege};
 fn listing(siege: &Siege, arguments: &[&str]) -> String {
     let plugins = siege.program.path("plugins").display().to_string();
     let arguments = [&["--plugins", &plugins, "tools"], arguments].concat();
-    // What a terminal would get: nothing is left away because stdout is a pipe.
+    // What a terminal would get: nothing is omitted because stdout is a pipe.
     let output = siege.program.command(&arguments).env("CLICOLOR_FORCE", "1").output().expect("the program starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text") + &String::from_utf8(output.stderr).expect("text")

@@ -76,7 +76,7 @@ fn an_identifier_that_turns_references_elsewhere_reaches_nothing() {
 #[test]
 fn a_schema_that_is_too_deep_is_refused() {
     let nested = |levels| (0..levels).fold(json!({}), |inner, _| json!({ "not": inner }));
-    assert_eq!(reason(&with_property(&nested(40))), "the input schema of `schema` is more than 32 deep");
+    assert_eq!(reason(&with_property(&nested(40))), "the input schema of `schema` nests deeper than 32 levels");
     // Deeper than any parser goes.
     let text = format!(r#"{{"type":"object","not":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
     assert!(reason(&text).starts_with("its input schema is not JSON: "));

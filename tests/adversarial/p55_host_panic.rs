@@ -142,7 +142,7 @@ async fn only_that_call_fails(change: impl Fn(&mut CallContext, &TestHost), tool
             call(&host, context.clone(), tool, arguments.clone()).await.expect("the panic stays in the call");
         let failure = envelope.outcome.expect_err("the call fails");
         assert_eq!(failure.kind, Kind::Internal, "{}", failure.message);
-        assert!(failure.message.starts_with("the host met a fault of its own: the "), "{}", failure.message);
+        assert!(failure.message.starts_with("internal error in the host: the "), "{}", failure.message);
     }
     assert_eq!(host.result("time", json!({})).await["source"], "harness");
     assert_eq!(host.result("read_file", json!({ "path": "a.txt" })).await, "well");

@@ -27,7 +27,7 @@ fn calls_of_eight_memories_each_leave_room_for_other_plugins() {
     }
     let said: Vec<&Value> = busy.iter().filter(|error| error["kind"] != "busy").collect();
     assert!(said.is_empty(), "{said:?}");
-    assert!(busy[0]["message"].as_str().expect("a message").contains("it has its share of the sandbox"));
+    assert!(busy[0]["message"].as_str().expect("a message").contains("it has used its share of the sandbox"));
     for _ in 0..20 {
         assert_eq!(siege.call("time", json!({}))["result"]["source"], "harness");
         assert!(siege.failure("shell_echo", json!({ "text": "a" })).starts_with("denied: "));
@@ -42,7 +42,7 @@ fn memory_over_the_share_of_a_plugin_is_refused_and_the_host_serves_others() {
     for _ in 0..2 {
         let answer = siege.call("hostile", json!({ "how": "fill_memory", "number": 1 }));
         assert_eq!(answer["error"]["kind"], "busy", "{answer}");
-        let message = "this plugin has its share of the memory (limit for all plugins: 40 MiB)";
+        let message = "this plugin has used its share of the memory (limit for all plugins: 40 MiB)";
         assert_eq!(answer["error"]["message"], message);
         assert!(answer["error"]["hint"].as_str().expect("a hint").contains("`total_memory_mib` under [limits]"));
         assert_eq!(siege.call("hostile", json!({ "how": "say", "text": "small" }))["result"], "small");

@@ -21,7 +21,7 @@ fn refused(field: u32) {
     let before = peak_mib(siege.pid());
     for _ in 0..2 {
         let failure = siege.failure("parts", json!({}));
-        assert_eq!(failure, "limit: limit: result 1024 KiB, this one takes 12800004 bytes");
+        assert_eq!(failure, "limit: limit: result 1024 KiB, this one has 12800004 bytes");
     }
     assert!(peak_mib(siege.pid()) < before + 24, "the host took {} MiB", peak_mib(siege.pid()) - before);
     siege.lift();

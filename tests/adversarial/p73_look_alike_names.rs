@@ -26,7 +26,7 @@ fn a_tool_that_looks_like_one_that_is_there_is_refused() {
     let mut siege = host.begin();
     for (index, (name, meant)) in LOOK_ALIKES.iter().enumerate() {
         let refusal = siege.refusal(&format!("other{index}"));
-        assert!(refusal.contains(&format!("its tool `{name}` would stand beside `{meant}`")), "{refusal}");
+        assert!(refusal.contains(&format!("its tool `{name}` could be confused with `{meant}`")), "{refusal}");
         assert!(siege.failure(name, json!({})).starts_with("unknown_tool: "));
     }
     siege.lift();
@@ -40,7 +40,7 @@ fn a_plugin_that_looks_like_one_that_is_there_is_refused() {
     let siege = host.begin();
     for (name, meant) in LOOK_ALIKES {
         let refusal = siege.refusal(name);
-        assert!(refusal.contains(&format!("a plugin `{meant}` is there already")), "{refusal}");
+        assert!(refusal.contains(&format!("a plugin `{meant}` exists already")), "{refusal}");
     }
     siege.lift();
 }

@@ -72,7 +72,7 @@ fn a_pane_that_goes_elsewhere_each_time_is_refused() {
     assert_eq!(terminal.ended(), 5);
     let error = terminal.out().remove(0)["error"].clone();
     assert!(
-        error["message"].as_str().is_some_and(|text| text.ends_with("changed while it was asked about, 3 times")),
+        error["message"].as_str().is_some_and(|text| text.ends_with("changed 3 times while a person was asked")),
         "{error}"
     );
     assert!(["planted", "one/planted", "two/planted", "three/planted"].iter().all(|file| !terminal.has(file)));

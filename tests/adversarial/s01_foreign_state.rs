@@ -203,7 +203,7 @@ fn a_plugin_directory_that_others_may_write_is_left_out() {
         chmod(&plugins, mode);
         let output = program.run(&["tools"]);
         let is_listed = String::from_utf8_lossy(&output.stdout).contains("word_count");
-        let is_noticed = String::from_utf8_lossy(&output.stderr).contains("your own plugins are left out: `");
+        let is_noticed = String::from_utf8_lossy(&output.stderr).contains("your own plugins are ignored: `");
         assert_eq!((is_listed, is_noticed), (mode == 0o755, mode == 0o777), "{}", said(&output));
     }
 }

@@ -32,7 +32,7 @@ fn is_refused(program: &Program, options: &[&str], reason: &str, change: &str) {
     let text = said(&output);
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(!program.path("work/ran").exists(), "the command ran: {text}");
-    for part in ["settings are not obeyed that others could have written: `", reason, change] {
+    for part in ["settings that other users could have written are refused: `", reason, change] {
         assert!(text.contains(part), "`{part}` is not in: {text}");
     }
     let output = program.run(&[options, &["doctor"]].concat());

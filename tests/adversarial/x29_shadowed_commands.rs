@@ -89,7 +89,7 @@ fn a_plugins_command_begins_where_the_host_does_and_has_two_streams() {
 fn panes_are_denied_to_a_plugin_whose_grant_does_not_name_them() {
     let mut shared = Shared::with(&[("pane_user", "shell=true")]);
     let refused = "denied: `pane_user` may run commands in processes of their own, but not use panes; \
-                   write `shell.pane = true` in place of `shell` under [plugin.pane_user]";
+                   write `shell.pane = true` instead of `shell` under [plugin.pane_user]";
     for how in ["run", "look", "type"] {
         assert_eq!(shared.uses_pane(how, "touch owned"), refused, "{how}");
     }

@@ -503,7 +503,7 @@ fn a_large_file(rig: &mut Rig) {
     );
     let answer = rig.read_file("large");
     assert_eq!(answer["result"], format!("{}...[truncated]", &content[..8_000]), "{}", answer["notices"]);
-    assert!(notices(&answer).contains("`large` has 1048576 bytes; `offset` 8000 goes on"), "{}", notices(&answer));
+    assert!(notices(&answer).contains("`large` has 1048576 bytes; set `offset` to 8000"), "{}", notices(&answer));
     for offset in [8_000, 524_288, 1_048_000, 1_048_575, 1_048_576] {
         let result = rig.result("read_file", json!({ "path": "large", "offset": offset }));
         let rest = &content[offset..];

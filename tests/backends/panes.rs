@@ -196,10 +196,10 @@ fn where_nothing_can_be_written_commands_run_as_plain_processes_and_a_notice_say
         (&json!("out\n"), &json!("err\n")),
         "{answer}"
     );
-    assert!(notices(&answer).contains("no directory that can be written for tmux"), "{answer}");
+    assert!(notices(&answer).contains("no writable directory for tmux"), "{answer}");
     let demanded = [container.flags(), vec!["--tmux".to_owned()]].concat();
     let (code, text) = call(&Program::with_panes(), &demanded, "true");
-    assert!(code == 10 && text.contains("no directory that can be written"), "{code}: {text}");
+    assert!(code == 10 && text.contains("no writable directory"), "{code}: {text}");
 }
 
 /// docker tells on standard output that it found nothing to execute.

@@ -55,7 +55,7 @@ async fn a_wait_over_the_longest_is_refused_before_anything_runs() {
     let failure = host.failure("run_shell", arguments).await;
     assert_eq!(
         (failure.kind, failure.message.as_str()),
-        (Kind::InvalidArguments, "a wait of 2s is over the limit of 1s")
+        (Kind::InvalidArguments, "a wait of 2s is too long (limit: 1s)")
     );
     assert!(!host.work().join("ran").exists());
 }

@@ -58,7 +58,7 @@ fn what_is_no_component_is_refused_with_a_reason() {
         ("large.wasm", "it is larger than 16 MiB"),
         ("directory.wasm", "it is not a regular file"),
         ("dangling.wasm", "No such file or directory"),
-        ("odd name.wasm", "`odd name` is no name for a plugin: "),
+        ("odd name.wasm", "`odd name` is not a valid plugin name: "),
     ];
     for (file, reason) in reasons {
         assert!(refused[file].starts_with(reason), "{file}: {}", refused[file]);
@@ -188,7 +188,7 @@ async fn a_plugin_cannot_take_the_name_of_one_that_is_built_in() {
         let host = small_host().plugin_as(name, &word_count());
         let tools = &host.parts().1.tools;
         assert_eq!(tools.refused().len(), 1, "{name}");
-        assert!(tools.refused()[0].reason.contains("is there already"), "{}", tools.refused()[0].reason);
+        assert!(tools.refused()[0].reason.contains("exists already"), "{}", tools.refused()[0].reason);
         assert!(tools.plugin_of("time").ok().unwrap().id.is_builtin());
         assert_eq!(host.result("time", json!({})).await["source"], "harness");
         assert_eq!(host.failure("word_count", json!({ "path": "a" })).await.kind, Kind::UnknownTool);
@@ -203,7 +203,7 @@ async fn two_plugins_cannot_have_one_name_in_two_spellings() {
     let [refused] = tools.refused() else { panic!("one is refused: {:?}", tools.refused()) };
     let kept = tools.plugin_of("word_count").ok().unwrap();
     assert_ne!(refused.origin, kept.id.origin());
-    assert_eq!(refused.reason, format!("a plugin `{}` is there already, from {}", kept.name(), kept.id.origin()));
+    assert_eq!(refused.reason, format!("a plugin `{}` exists already, from {}", kept.name(), kept.id.origin()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -211,7 +211,7 @@ async fn two_plugins_cannot_offer_one_tool() {
     let host = small_host().plugin("word_count").plugin_as("another", &word_count());
     let tools = &host.parts().1.tools;
     let [refused] = tools.refused() else { panic!("one is refused: {:?}", tools.refused()) };
-    assert!(refused.reason.starts_with("its tool `word_count` would stand beside `word_count` of plugin "));
+    assert!(refused.reason.starts_with("its tool `word_count` could be confused with `word_count` of plugin "));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -38,7 +38,7 @@ async fn nine_identical_failures_are_two_runs_and_seven_remedies() {
         assert_eq!(remedy.kind, Kind::ExecutionFailed);
         let words = "`read_file` was not run again: these arguments failed 2 times with: ";
         assert_eq!(remedy.message, format!("{words}{}", original.message));
-        let advice = "change the arguments, or mend what the message names and wait a minute";
+        let advice = "change the arguments, or fix what the message names and wait a minute";
         assert_eq!(remedy.hint, Some(format!("{}; {advice}", original.hint.as_ref().unwrap())));
     }
 }

@@ -78,7 +78,7 @@ fn faults() -> Vec<Fault> {
             "unknown key",
             "TOOLCRIB_TOOLS_SHELL_CONFRIM",
             "true",
-            "`TOOLCRIB_TOOLS_SHELL_CONFRIM` names no setting, did you mean `TOOLCRIB_TOOLS_SHELL_CONFIRM`?",
+            "`TOOLCRIB_TOOLS_SHELL_CONFRIM` is not a setting, did you mean `TOOLCRIB_TOOLS_SHELL_CONFIRM`?",
         ),
         (
             "wrong type",

@@ -116,7 +116,7 @@ fn a_right_that_is_named_brings_no_other() {
     let output = program.run(&["plugin", "allow", &file]);
     assert_eq!(code(&output), 2);
     let told = stderr(&output);
-    assert!(told.contains("nothing is named that `hostile` may do; it asks to run commands, read files, write files"));
+    assert!(told.contains("no option names what `hostile` may do; it asks to run commands, read files, write files"));
     assert!(
         told.contains(&format!("`toolcrib plugin allow {file} --shell --read DIR --write DIR`, or fewer")),
         "{told}"
@@ -174,7 +174,7 @@ fn what_is_no_host_method_or_path_is_refused_before_anything_is_written() {
     let file = install(&program, "word_count");
     for (options, refusal) in [
         (&["--host", "https://example.com"][..], "`https://example.com` is a URL: write the host alone"),
-        (&["--host", "127.0.0.1/8"][..], "`127.0.0.1/8` is no range: write `127.0.0.0/8`"),
+        (&["--host", "127.0.0.1/8"][..], "`127.0.0.1/8` is not a valid range: write `127.0.0.0/8`"),
         (&["--host", "a.com", "--method", "get"][..], "`get` is a method in upper case: write `GET`"),
         (&["--host", "a.com", "--path", "v1"][..], "`v1` does not begin with `/`"),
         (&["--method", "GET"][..], "--host <HOST>"),
@@ -237,7 +237,7 @@ fn a_plugin_is_added_without_rights_and_removed_with_them() {
     let file = program.path("data/toolcrib/plugins/word_count.wasm");
     let from = guest("word_count").display().to_string();
     let told = succeeded(&program.run(&["plugin", "add", &from]));
-    assert!(told.starts_with(&format!("{} is there now, with word_count.\n", file.display())), "{told}");
+    assert!(told.starts_with(&format!("added {} with word_count.\n", file.display())), "{told}");
     assert!(told.contains("  toolcrib plugin allow word_count --read DIR\n"), "{told}");
     assert_eq!(fs::read(&file).unwrap(), fs::read(&from).unwrap());
     assert!(!program.path(SETTINGS).exists());
@@ -255,7 +255,7 @@ fn a_plugin_is_added_without_rights_and_removed_with_them() {
 fn a_plugin_that_would_be_refused_is_not_added() {
     let program = Program::new();
     let bytes = fs::read(guest("word_count")).unwrap();
-    for (name, reason) in [("time", "is there already, built in"), ("tirne", "is there already, built in")] {
+    for (name, reason) in [("time", "exists already, built in"), ("tirne", "exists already, built in")] {
         program.write(&format!("work/{name}.wasm"), &bytes);
         let output = program.run(&["plugin", "add", &format!("{name}.wasm")]);
         assert_eq!(code(&output), 2);
@@ -264,7 +264,11 @@ fn a_plugin_that_would_be_refused_is_not_added() {
     succeeded(&program.run(&["plugin", "add", &guest("word_count").display().to_string()]));
     program.write("work/another.wasm", &bytes);
     let output = program.run(&["plugin", "add", "another.wasm"]);
-    assert!(stderr(&output).contains("its tool `word_count` would stand beside `word_count`"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("its tool `word_count` could be confused with `word_count`"),
+        "{}",
+        stderr(&output)
+    );
     assert_eq!(fs::read_dir(program.path("data/toolcrib/plugins")).unwrap().count(), 1);
 }
 
@@ -279,7 +283,7 @@ fn other_bytes_take_the_place_of_a_plugin_only_if_that_is_said() {
     change(&program.path("work/word_count.wasm").display().to_string());
     let output = program.run(&["plugin", "add", "word_count.wasm"]);
     assert_eq!(code(&output), 2);
-    assert!(stderr(&output).contains("is there already, with other bytes"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("exists already, with other bytes"), "{}", stderr(&output));
     assert_eq!(word_count(&program, &[]).0, 0);
     succeeded(&program.run(&["plugin", "add", "--replace", "word_count.wasm"]));
     assert_eq!(word_count(&program, &[]).0, 5);

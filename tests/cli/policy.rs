@@ -36,7 +36,7 @@ fn a_built_in_tool_is_explained_by_the_defaults() {
     assert_eq!(clauses[1], ["shell", "asks", "a person is shown every command first", "tools.shell_confirm (default)"]);
     assert_eq!((clauses[2][1].as_str(), clauses[2][3].as_str()), ("denied", "tools.shell_denylist (default)"));
     let clauses = explain(&program, &[], "time");
-    assert_eq!(clauses, [["nothing", "allowed", "computes; it imports no capability", "its imports"]]);
+    assert_eq!(clauses, [["nothing", "allowed", "only computes; it imports no capability", "its imports"]]);
 }
 
 #[test]

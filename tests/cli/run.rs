@@ -207,7 +207,7 @@ fn a_line_may_be_64_deep_and_no_deeper() {
     let program = Program::new();
     assert_eq!(error(&run(&program, &line(64))[0]), "arguments of `time`: unknown argument `a`");
     let answers = run(&program, &(line(65) + &time(2)));
-    assert_eq!((error(&answers[0]), &answers[1]["id"]), ("the line is more than 64 deep", &json!(2)));
+    assert_eq!((error(&answers[0]), &answers[1]["id"]), ("the line nests deeper than 64 levels", &json!(2)));
     let endless = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(error(&run(&program, &endless)[0]).contains("recursion limit"));
 }

@@ -270,7 +270,7 @@ fn an_argument_that_is_given_twice_is_refused() {
     program.write("work/b", "text");
     let output = program.run(&["call", "read_file", "path=a", "path=b"]);
     assert_eq!((code(&output), stdout(&output).as_str()), (2, ""));
-    assert_eq!(stderr(&output), "usage: `path` is given twice\nhint: leave out `path=b` or the one before\n");
+    assert_eq!(stderr(&output), "usage: `path` is given twice\nhint: omit `path=b` or the one before it\n");
     let output = program.run(&["call", "read_file", "{\"path\":\"b\"}", "offset=1"]);
     assert_eq!(code(&output), 2);
     assert!(stderr(&output).contains("hint: give one JSON object, or key=value pairs"), "{}", stderr(&output));

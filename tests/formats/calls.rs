@@ -172,7 +172,7 @@ fn a_message_that_is_no_call_is_a_fault_of_the_command_line() {
     assert!(stderr.starts_with("usage: the message is not JSON: "), "{stderr}");
     assert!(stderr.ends_with(&format!("hint: give a call as `anthropic` has it: {example}\n")), "{stderr}");
     let stderr = bad("openai-chat", example);
-    assert_eq!(stderr, "usage: the message is no tool call of `openai-chat`\nhint: it is one of `anthropic`\n");
+    assert_eq!(stderr, "usage: the message is not a tool call of `openai-chat`\nhint: it is one of `anthropic`\n");
     for (format, message) in [
         ("openai-chat", r#"{"type":"function","function":{"name":"time","arguments":"{}"}}"#),
         ("openai-chat", r#"{"id":"c","type":"custom","custom":{"name":"time","input":"x"}}"#),
@@ -188,7 +188,10 @@ fn a_message_that_is_no_call_is_a_fault_of_the_command_line() {
         ("gemini", "null"),
     ] {
         let stderr = bad(format, message);
-        assert!(stderr.starts_with(&format!("usage: the message is no tool call of `{format}`\nhint: ")), "{stderr}");
+        assert!(
+            stderr.starts_with(&format!("usage: the message is not a tool call of `{format}`\nhint: ")),
+            "{stderr}"
+        );
     }
 }
 

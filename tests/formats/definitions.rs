@@ -106,10 +106,10 @@ fn a_tool_that_policy_denies_is_left_away_and_named() {
     let names: Vec<Value> = entries(&list).into_iter().map(|tool| tool["name"].clone()).collect();
     assert!(!names.contains(&json!("word_count")) && !names.contains(&json!("run_shell")), "{names:?}");
     let line = format!(
-        "notice: `word_count` is left away: `word_count` needs `files`, which the policy does not grant \
+        "notice: `word_count` is omitted: `word_count` needs `files`, which the policy does not grant \
          (allow it: `toolcrib plugin allow {file} --read DIR`)\n"
     );
-    assert!(stderr.contains(&line) && stderr.contains("notice: `run_shell` is left away: "), "{stderr}");
+    assert!(stderr.contains(&line) && stderr.contains("notice: `run_shell` is omitted: "), "{stderr}");
     let output = program.run(&["tools", "word_count", "--format", "gemini"]);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(5), 0));
     assert!(text(&output.stderr).starts_with("denied: `word_count` needs `files`"));
@@ -154,7 +154,7 @@ fn mcp_has_output_schemas_of_objects_alone() {
     let (list, stderr) = tools(&Program::new(), &["mcp"]);
     assert_eq!(entry(&list, "time")["outputSchema"]["type"], "object");
     assert_eq!(entry(&list, "run_shell").get("outputSchema"), None);
-    let line = "notice: `run_shell`: its output schema is left away, it is not of type object\n";
+    let line = "notice: `run_shell`: its output schema is dropped: its type is not `object`\n";
     assert!(stderr.contains(line), "{stderr}");
 }
 
@@ -162,8 +162,8 @@ fn mcp_has_output_schemas_of_objects_alone() {
 fn strict_is_for_apis_that_have_it() {
     let program = Program::new();
     for (arguments, message, hint) in [
-        (&["--format", "mcp", "--strict", "on"][..], "`mcp` has no strict mode", "leave `--strict` away"),
-        (&["--format", "gemini", "--strict", "on"], "`gemini` has no strict mode", "leave `--strict` away"),
+        (&["--format", "mcp", "--strict", "on"][..], "`mcp` has no strict mode", "omit `--strict`"),
+        (&["--format", "gemini", "--strict", "on"], "`gemini` has no strict mode", "omit `--strict`"),
         (&["--strict", "on"], "`--strict` is for the format of a model API", "add `--format openai-chat` or another"),
     ] {
         let output = program.run(&[&["tools"], arguments].concat());

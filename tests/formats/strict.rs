@@ -97,7 +97,7 @@ fn on_refuses_the_list_for_a_tool_that_cannot_be_said() {
     for format in [Format::OpenaiChat, Format::Anthropic] {
         let failure = define(format, Strictness::On, &three()).err().expect("`open` cannot be said");
         let message = format!(
-            "the strict mode of `{}` cannot say `open`: /properties/a: an object with keys that are not listed",
+            "the strict mode of `{}` cannot express `open`: /properties/a: an object with keys that are not listed",
             format.name()
         );
         assert_eq!((failure.kind.exit_code(), failure.message), (2, message));
@@ -137,7 +137,7 @@ fn references_that_stay_are_told() {
     let definitions = define(Format::OpenaiChat, Strictness::Auto, &tools).expect("definitions");
     assert_eq!(listed(&definitions)[0]["function"]["parameters"]["$defs"]["node"]["type"], "object");
     assert_eq!(definitions.report[0], "`list`: #/$defs/node: refers to itself and stays a reference");
-    let stays = "`lost`: its references stay as they are: `#nowhere` names nothing in it";
+    let stays = "`lost`: its references stay as they are: `#nowhere` points to nothing in it";
     assert!(definitions.report.contains(&stays.to_owned()), "{:?}", definitions.report);
     assert_eq!(listed(&definitions)[1]["function"]["strict"], false);
 }
@@ -148,7 +148,7 @@ fn gemini_takes_no_name_that_starts_with_a_digit() {
     let tools = [definition("1st", schema.clone()), definition("-a", schema.clone()), definition("_a", schema)];
     let definitions = define(Format::Gemini, Strictness::Auto, &tools).expect("definitions");
     assert_eq!(listed(&definitions)["functionDeclarations"].as_array().map(Vec::len), Some(1));
-    let why = "is left away: a name has to start with a letter or `_` here";
+    let why = "is omitted: a name has to start with a letter or `_` here";
     assert_eq!(definitions.report, [format!("`-a` {why}"), format!("`1st` {why}")]);
     assert_eq!(define(Format::Anthropic, Strictness::Auto, &tools).expect("definitions").report, [""; 0]);
 }

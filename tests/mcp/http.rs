@@ -119,7 +119,7 @@ fn beyond_loopback_nothing_is_served_without_a_token() {
 fn without_a_token_loopback_is_open_on_demand_alone() {
     let mut server = Server::start(&home(), &["--http", "127.0.0.1:0", "--no-auth"], &[]);
     assert_eq!(server.token.take(), None, "no token was made");
-    assert!(server.said().contains("no token is asked for"), "{}", server.said());
+    assert!(server.said().contains("no token is required"), "{}", server.said());
     server.assert_healthy();
     assert_refused(&server, &write(&server, "page").with("Origin", "http://localhost"), 403, "a page");
     assert_refused(&server, &write(&server, "page").set("Host", "evil.test"), 403, "a name that was rebound");

@@ -181,7 +181,7 @@ fn arguments_that_nest_deeply_are_refused() {
         for depth in [65, 100] {
             let nested = (0..depth).fold(json!(0), |inner, _| json!([inner]));
             let result = client.call("time", json!({ "why": nested }));
-            assert!(failure(&result).contains("more than 64 deep"), "{era:?}, {depth}: {result}");
+            assert!(failure(&result).contains("nest deeper than 64 levels"), "{era:?}, {depth}: {result}");
         }
         client.settle();
     }

@@ -102,7 +102,7 @@ fn a_long_text_is_read_part_by_part() {
             assert!(offset == 0 || !part.contains("line 00000"), "at {offset}: {answer}");
             let notices = answer["notices"].to_string();
             let next = notices
-                .split("`offset` ")
+                .split("set `offset` to ")
                 .nth(1)
                 .map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
             let next = next.and_then(|digits| digits.parse().ok()).unwrap_or(lines.len());

@@ -128,7 +128,7 @@ fn an_id_of_another_server_or_none_at_all_is_refused() {
     }
     for odd in ["{last}", "=shared:", "%x@00000000", "@1", "shared:0.1", ":"] {
         let said = refused(&mut crib, json!({ "target": odd, "enter": true }));
-        assert!(said.starts_with("invalid_arguments: ") && said.contains("names no pane"), "`{odd}`: {said}");
+        assert!(said.starts_with("invalid_arguments: ") && said.contains("is not a valid pane"), "`{odd}`: {said}");
     }
 }
 

@@ -159,7 +159,7 @@ fn a_session_of_somebody_else_is_not_touched() {
     let theirs = format!("{}-x", crib.program.session());
     let _ = crib.program.tmux(&["new-session", "-d", "-s", &theirs]);
     let said = crib.failure("tmux-create-session", declared(json!({ "session": "x" })));
-    assert_eq!(said, format!("denied: the session `{theirs}` is there, but is not this agent's"));
+    assert_eq!(said, format!("denied: the session `{theirs}` exists, but does not belong to this agent"));
     let said = crib.failure("tmux-kill-session", declared(json!({ "session": "x" })));
     assert!(said.starts_with("execution_failed: "), "{said}");
     let mut arguments = command("echo never");

@@ -36,7 +36,7 @@ fn metadata(path: &Path) -> Metadata {
 fn assert_refused(program: Program, place: &Path) -> Program {
     let mut crib = Crib::on(program, &[]);
     let said = crib.refusal("touch ran");
-    assert_eq!(said, format!("unavailable: `{}` cannot be a directory of its own", place.display()));
+    assert_eq!(said, format!("unavailable: `{}` cannot be used as a private directory", place.display()));
     assert!(!crib.program.path("work/ran").exists(), "it ran all the same");
     crib.program
 }

@@ -88,7 +88,7 @@ fn each_workspace_has_room_for_its_own_sessions() {
         let mut host = serve_in(&program, directory, &[], &[]);
         assert_eq!(run(&mut host, "echo here"), "here\n", "{directory}");
         let refused = call(&mut host, "tmux-create-session", &session("build"));
-        assert_eq!(refused["error"]["message"], "limit: tmux sessions of this workspace 1, and all are there");
+        assert_eq!(refused["error"]["message"], "limit: tmux sessions of this workspace 1, and all are in use");
     }
     // With room for two, the default one always has its own, whichever comes first.
     let two = ["--set", "tmux.max_sessions=2"];
@@ -127,7 +127,7 @@ fn an_old_name_that_somebody_else_took_is_told_and_not_touched() {
     let answer = call(&mut serve_in(&program, "work", &[], &[]), "run_shell", &command("true"));
     assert_eq!(
         answer["error"]["message"],
-        format!("the session `{}` is there, but is not this agent's", program.session())
+        format!("the session `{}` exists, but does not belong to this agent", program.session())
     );
 }
 

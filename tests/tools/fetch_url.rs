@@ -29,7 +29,7 @@ async fn a_page_comes_as_it_stands_or_as_text() {
 async fn a_long_page_is_read_on_where_it_was_cut() {
     let (host, url) = with_page(|_| (0..2_000).map(|number| format!("{number:05} ")).collect());
     let output = host.call("fetch_url", json!({ "url": url })).await.outcome.expect("a page");
-    assert!(output.notices.iter().any(|notice| notice.contains("`offset` 8000")), "{:?}", output.notices);
+    assert!(output.notices.iter().any(|notice| notice.contains("set `offset` to 8000")), "{:?}", output.notices);
     let rest = host.result("fetch_url", json!({ "url": url, "offset": 8_000 })).await;
     let whole = format!("{}{}", text(&output.result).trim_end_matches("...[truncated]"), text(&rest));
     assert_eq!(whole.split_whitespace().count(), 2_000);

@@ -159,7 +159,7 @@ async fn a_binary_file_is_refused_with_the_place_of_its_first_fault() {
     let host = holding("logo.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
     let failure = refused(&host, "logo.png").await;
     assert_eq!(failure.kind, Kind::ExecutionFailed);
-    assert_eq!(failure.message, "`logo.png` is not text: byte 0 of 16 does not continue UTF-8");
+    assert_eq!(failure.message, "`logo.png` is not text: byte 0 of 16 is not valid UTF-8");
     assert!(failure.hint.is_some_and(|hint| hint.contains("run_shell")));
     for (name, content) in [("latin1", b"caf\xe9\n".as_slice()), ("utf16", b"\xff\xfea\0"), ("cut", b"ab\xf0\x9f")] {
         std::fs::write(host.work().join(name), content).expect("a file");
@@ -196,7 +196,7 @@ async fn a_loop_of_links_is_refused() {
     std::os::unix::fs::symlink("one", host.work().join("two")).expect("a link");
     let failure = refused(&host, "one").await;
     assert_eq!(failure.kind, Kind::ExecutionFailed);
-    assert!(failure.message.contains("links in a circle"), "{}", failure.message);
+    assert!(failure.message.contains("is a loop of links"), "{}", failure.message);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,7 +208,7 @@ async fn paths_that_name_no_file_are_invalid() {
         (" \n\t", "`path` is blank"),
         ("a\0.txt", "path contains a NUL byte"),
         ("/etc/passwd\0.png", "path contains a NUL byte"),
-        (long.as_str(), "path is 5000 bytes long, at most 4096 are possible"),
+        (long.as_str(), "path is 5000 bytes long (limit: 4096 bytes)"),
     ] {
         let failure = refused(&host, path).await;
         assert_eq!((failure.kind, failure.message.as_str()), (Kind::InvalidArguments, message));
@@ -219,7 +219,7 @@ async fn paths_that_name_no_file_are_invalid() {
 async fn a_name_longer_than_the_file_system_takes_is_refused() {
     let failure = refused(&TestHost::new(), &"n".repeat(300)).await;
     assert_eq!(failure.kind, Kind::ExecutionFailed);
-    assert!(failure.message.contains("longer than the file system takes (255 bytes)"), "{}", failure.message);
+    assert!(failure.message.contains("longer than the file system accepts (255 bytes)"), "{}", failure.message);
 }
 
 #[tokio::test(flavor = "multi_thread")]

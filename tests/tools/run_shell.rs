@@ -208,7 +208,7 @@ async fn a_long_script_runs_and_one_that_no_system_takes_is_a_limit() {
     for (host, bytes) in [(&host, 200_000), (&unlisted, 200_000), (&unlisted, 3 << 20)] {
         let failure = host.shell_failure(&comment(bytes)).await;
         assert_eq!(failure.kind, Kind::Limit, "{}", failure.message);
-        assert_eq!(failure.message, "the command is longer than the system takes (128 KiB an argument)");
+        assert_eq!(failure.message, "the command is longer than the system accepts (128 KiB an argument)");
         assert_eq!(failure.hint.as_deref(), Some("write the script to a file and run that"));
     }
     let failure = host.shell_failure(&comment(3 << 20)).await;

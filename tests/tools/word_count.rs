@@ -81,7 +81,7 @@ async fn faults_of_the_file_reach_the_caller_as_the_host_says_them() {
     assert_eq!(failure.kind, Kind::ExecutionFailed);
     assert!(failure.message.ends_with("missing.txt`: no such file or directory"), "{}", failure.message);
     let failure = refused(&host, "binary").await;
-    assert_eq!(failure.message, "`binary` is not text: byte 0 of 2 does not continue UTF-8");
+    assert_eq!(failure.message, "`binary` is not text: byte 0 of 2 is not valid UTF-8");
     assert_eq!(failure.data.map(|data| *data), Some(json!({ "bytes": 2 })));
 }
 

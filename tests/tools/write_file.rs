@@ -174,7 +174,7 @@ async fn what_is_no_file_is_refused_and_stays() {
         ("socket", "is not a regular file"),
         ("file/", "a part of the path is not a directory"),
         ("file/below", "a part of the path is not a directory"),
-        ("new/", "as a directory it could not be a file"),
+        ("new/", "ends like a directory and does not exist"),
         ("missing/new", "no such file or directory"),
         ("missing/../new", "no such file or directory"),
     ] {
@@ -215,7 +215,7 @@ async fn paths_that_name_no_file_are_invalid() {
         ("", "`path` is blank"),
         (" \n\t", "`path` is blank"),
         ("a\0.txt", "path contains a NUL byte"),
-        (long.as_str(), "path is 5000 bytes long, at most 4096 are possible"),
+        (long.as_str(), "path is 5000 bytes long (limit: 4096 bytes)"),
     ] {
         let failure = refused(&host, path).await;
         assert_eq!((failure.kind, failure.message.as_str()), (Kind::InvalidArguments, message));
@@ -228,7 +228,7 @@ async fn a_name_longer_than_the_file_system_takes_is_refused() {
     let host = TestHost::new();
     let failure = refused(&host, &"n".repeat(300)).await;
     assert_eq!(failure.kind, Kind::ExecutionFailed);
-    assert!(failure.message.contains("longer than the file system takes (255 bytes)"), "{}", failure.message);
+    assert!(failure.message.contains("longer than the file system accepts (255 bytes)"), "{}", failure.message);
     write(&host, &"n".repeat(255), "fits").await;
     assert_eq!(names(&host.work()), ["n".repeat(255)]);
 }

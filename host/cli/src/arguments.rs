@@ -11,7 +11,7 @@ use toolcrib::envelope::Failure;
 use toolcrib::text::sanitize;
 use toolcrib::tools::definition::Tool;
 
-/// Arguments, and what to offer when they turn out to be none.
+/// Arguments, and the hint to give when they turn out not to be valid.
 pub(super) struct Given {
     pub(super) arguments: Arguments,
     pub(super) offer: Option<String>,
@@ -47,7 +47,7 @@ fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '[', '"'])
 }
 
-/// The tool, for its schema. One that is not there is for the call to answer.
+/// The tool, for its schema; none if there is no such tool, which the call then reports.
 async fn find(setup: &Setup, tool: &str) -> Option<Arc<Tool>> {
     let plugin = setup.context.tools.plugin_of(tool).ok()?;
     setup.host.ready(plugin, &setup.context).await.ok()?.tool(tool).cloned()
@@ -60,7 +60,7 @@ fn offer(tool: &Tool, word: &str) -> Option<String> {
     let mut names =
         required.chain(schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()));
     let pair = format!("{}={word}", names.next()?);
-    // What would not be shown as it is cannot be copied either.
+    // A word that the screen would show changed cannot be copied either.
     if sanitize::line(word) != word {
         return None;
     }
@@ -87,19 +87,18 @@ fn key_values(pairs: &[String], schema: &Value) -> Result<Map<String, Value>, Fa
             Entry::Vacant(place) => _ = place.insert(value),
             Entry::Occupied(given) => {
                 return Err(usage(format!("`{}` is given twice", given.key()))
-                    .hint(format!("leave out `{pair}` or the one before")));
+                    .hint(format!("omit `{pair}` or the one before it")));
             }
         }
     }
     Ok(values)
 }
 
-/// A value is text where the tool takes text there, else JSON where it is JSON, else text.
+/// A value is text if the tool's schema asks for text, else JSON if it parses as JSON, else text.
 fn key_value(pair: &str, schema: &Value) -> Result<(String, Value), Failure> {
     if is_json(pair) {
-        return Err(
-            usage(format!("`{pair}` stands beside other arguments")).hint("give one JSON object, or key=value pairs")
-        );
+        return Err(usage(format!("`{pair}` cannot be combined with other arguments"))
+            .hint("give one JSON object, or key=value pairs"));
     }
     let Some((key, value)) = pair.split_once('=') else {
         return Err(usage(format!("`{pair}` is not key=value")).hint("give one JSON object, `-`, or key=value pairs"));

@@ -35,13 +35,13 @@ pub(super) struct Arguments {
     /// Arguments: one JSON object, `-` for one on stdin, or key=value pairs
     #[arg(value_name = "JSON|-|KEY=VALUE")]
     arguments: Vec<String>,
-    /// Take a tool call, or a message with several, as this model API has it, and answer with its message of each result
+    /// Read a tool call, or a message with several, in the format of this model API, and print its message for each result
     #[arg(long, value_parser = super::choice::one_of::<Format>(), value_name = "FORMAT")]
     from: Option<Format>,
-    /// Print the envelope at a terminal too, where a result is otherwise shown as text
+    /// Print the envelope even at a terminal, where the result is otherwise shown as text
     #[arg(long, conflicts_with = "from")]
     json: bool,
-    /// Write one field of the result as it is: `stdout`, `results.0.url`, `content.0` for a picture, `.` for all
+    /// Print one field of the result unchanged: `stdout`, `results.0.url`, `content.0` for a picture, `.` for all
     #[arg(long, value_name = "FIELD", conflicts_with_all = ["json", "from"])]
     raw: Option<String>,
 }
@@ -76,7 +76,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
     Ok(exit_code(&setup, &envelope))
 }
 
-/// Takes a model API's calls one after the other, and prints the message that answers each. The first failure is the exit code.
+/// Runs a model API's calls one after the other, and prints the message that answers each. The first failure is the exit code.
 async fn answer(global: &Global, format: Format, arguments: &Arguments) -> Result<ExitCode, Failure> {
     let setup = Setup::new(global).await?;
     cancel_on_signal(setup.context.cancel.clone())?;
@@ -144,7 +144,7 @@ pub(super) fn cancel_on_signal(cancel: CancellationToken) -> Result<(), Failure>
     Ok(())
 }
 
-/// It was started to outlive its terminal, as by `nohup`: a handler would undo that. Only Linux tells.
+/// It was started to outlive its terminal, as `nohup` does: a handler would undo that. Only Linux shows this.
 fn ignores_hang_up() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

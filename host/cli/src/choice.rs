@@ -1,4 +1,4 @@
-//! Options whose value is one of the library's own choices. What each means is said here; the library knows no command line.
+//! Options whose value is one of the library's own choices. Their help texts are here; the library has no command line.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use toolcrib::backend::container::Engine;
@@ -43,8 +43,8 @@ impl Choice for Strictness {
 
     fn help(self) -> &'static str {
         match self {
-            Self::Auto => "Where the provider means it to be the rule and nothing is lost by it",
-            Self::On => "For every tool; an error where one cannot be said so",
+            Self::Auto => "If the provider makes it the default and no part of the schema is lost",
+            Self::On => "For every tool; an error if a schema cannot be expressed in strict mode",
             Self::Off => "Never",
         }
     }

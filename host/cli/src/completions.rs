@@ -1,4 +1,4 @@
-//! `toolcrib completions`: a script for the shell, which asks this program what could stand there. So it knows the tools of today.
+//! `toolcrib completions`: a script for the shell, which asks this program what can come next, so it knows the current tools.
 
 use super::setup::{dirs, load, plugin_directories, sources};
 use super::{Global, grammar, print_bytes};
@@ -42,7 +42,7 @@ pub(super) fn answer() {
     CompleteEnv::with_factory(grammar).var(VARIABLE).complete();
 }
 
-/// The names of all tools that begin so. What cannot be read offers nothing: a shell has no place for an error.
+/// The names of all tools with this prefix. What cannot be read offers nothing: a shell has nowhere to show an error.
 pub(super) fn tools(begun: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun.to_string_lossy();
     let names = names().unwrap_or_default();

@@ -14,7 +14,7 @@ use toolcrib::envelope::Failure;
 use toolcrib::text::sanitize;
 use toolcrib::tmux::{Panes, Version};
 
-/// Where a finding begins: behind its verdict and its subject.
+/// The column in which a finding begins, after its verdict and its subject.
 const FINDING: usize = 26;
 
 #[derive(clap::Args)]
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
 #[derive(Clone, Copy, PartialEq)]
 enum Verdict {
     Good,
-    /// Works, at a cost that is said.
+    /// Works, with a drawback that the finding states.
     Note,
     Bad,
 }
@@ -76,7 +76,7 @@ async fn check(report: &mut Report, setup: &Setup, global: &Global) {
     report.line(
         Verdict::Note,
         "reach of run_shell",
-        "commands have this user's full rights; no OS sandbox is round them yet",
+        "commands have this user's full rights; they are not confined by an OS sandbox yet",
     );
 }
 
@@ -127,7 +127,7 @@ impl Report {
 
 fn settings(report: &mut Report, setup: &Setup) {
     let found = |path: &Path| {
-        if path.exists() { path.display().to_string() } else { format!("{} (not there: defaults)", path.display()) }
+        if path.exists() { path.display().to_string() } else { format!("{} (missing: defaults apply)", path.display()) }
     };
     if let Some(user) = &setup.sources.user {
         report.line(Verdict::Good, "settings", found(user));

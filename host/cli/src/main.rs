@@ -50,15 +50,15 @@ struct Cli {
     command: Command,
 }
 
-/// How long threads that still wait for something may hold up the end.
+/// How long threads that still wait for something may delay the exit.
 const LAST_THREADS: Duration = Duration::from_millis(100);
-/// What a shell reports of a program that Ctrl-C ended.
+/// The exit code that a shell reports for a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
-// Options that stand before or behind any subcommand, and add up. No documentation: clap would show it as every subcommand's own.
+// Options that may appear before or after any subcommand, and add up. No doc comment: clap would show it as every subcommand's own.
 #[derive(Args, Default)]
 struct Global {
-    /// Settings file in place of the user's own
+    /// Settings file to use instead of the user's own
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Operator's policy, added to /etc/toolcrib/policy.toml; it only narrows (repeatable)
@@ -70,25 +70,25 @@ struct Global {
     /// A setting, such as tools.shell_confirm=false (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Run commands in this managed tmux session; without a value in the agent's default one
+    /// Run commands in this managed tmux session; without a value, in the agent's default one
     #[arg(long, value_name = "SESSION", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "no_tmux")]
     tmux: Option<String>,
-    /// Run commands as plain processes, also where tmux is installed
+    /// Run commands as plain processes, even if tmux is installed
     #[arg(long)]
     no_tmux: bool,
-    /// Where no panes are managed: look at and type into the tmux pane that this program is started in
+    /// Manage no panes, but look at and type into the tmux pane that this program is started in
     #[arg(long, conflicts_with_all = ["tmux", "no_tmux", "container", "ssh", "panes"])]
     own_pane: bool,
-    /// Act in this container, which has to run already
+    /// Act in this container, which must be running already
     #[arg(long, value_name = "NAME", conflicts_with = "ssh")]
     container: Option<String>,
-    /// The program that runs the container; the one that knows it when absent
+    /// The program that runs the container; default: whichever of docker and podman has it
     #[arg(long, value_parser = choice::one_of::<Engine>(), requires = "container")]
     engine: Option<Engine>,
     /// Act on this host: user@host:port, or a name of your ssh configuration
     #[arg(long, value_name = "TARGET")]
     ssh: Option<String>,
-    /// Where the panes of a container or host are: there, or on this machine, which needs no tmux there
+    /// Where to run the panes: in the container or host, or on this machine (then no tmux is needed there)
     #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "no_tmux")]
     panes: Option<PanesAt>,
     /// Answer yes to every approval of this process
@@ -101,7 +101,7 @@ struct Global {
 enum PanesAt {
     /// Where commands run
     There,
-    /// On this machine: they lead there, and end with the connection
+    /// On this machine: their shells run in the container or host, and end with the connection
     Host,
 }
 
@@ -114,7 +114,7 @@ impl Global {
         })
     }
 
-    /// Adds what stands behind the subcommands.
+    /// Adds the options that appear after the subcommands.
     fn add_below(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         let Some((_, below)) = matches.subcommand() else { return Ok(()) };
         let Self { config, policy, plugins, set, tmux, no_tmux, own_pane, container, engine, ssh, panes, yes } =
@@ -135,7 +135,7 @@ impl Global {
     }
 }
 
-/// All that can stand on the command line.
+/// Everything that can appear on the command line.
 fn grammar() -> clap::Command {
     Global::at_every_level(Cli::command())
 }
@@ -179,7 +179,7 @@ enum Command {
     Trust(trust::Arguments),
     /// Check this installation
     Doctor(doctor::Arguments),
-    /// Compile a component from stdin to stdout, within limits; what the host starts for other people's plugins
+    /// Compile a component from stdin to stdout, within limits; the host starts this for third-party plugins
     #[command(hide = true)]
     Compile {
         /// CPU time, in milliseconds
@@ -189,7 +189,7 @@ enum Command {
         #[arg(long)]
         memory_mib: u64,
     },
-    /// End the commands of the host that started this, once it is gone; what the host starts with its first command
+    /// End the commands of the host that started this, once it is gone; the host starts this with its first command
     #[command(hide = true)]
     Watch,
     /// Print the script that completes commands, options and tool names in a shell
@@ -225,8 +225,8 @@ fn main() -> ExitCode {
         // Outside of a call only a signal cancels.
         if failure.kind == Kind::Cancelled { ExitCode::from(INTERRUPTED) } else { code }
     });
-    // Tasks are dropped, and with them end the clients of tmux that they followed. A prompt or a file may still be waited for on a
-    // thread of its own; nothing that matters hangs on it.
+    // Dropping the tasks ends the tmux clients that they follow. A thread may still wait for a prompt or a file; nothing depends
+    // on it.
     runtime.shutdown_timeout(LAST_THREADS);
     code
 }
@@ -242,7 +242,7 @@ fn compile(cpu_ms: u64, memory_mib: u64) -> ExitCode {
     }
 }
 
-/// The watcher's side: nobody is there to read what went wrong.
+/// The watcher's side: nobody reads its errors.
 fn watch() -> ExitCode {
     if local::watch().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

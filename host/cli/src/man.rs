@@ -1,4 +1,4 @@
-//! `toolcrib man`: the manual page of the program or of one subcommand, made from the very words of `--help`.
+//! `toolcrib man`: the manual page of the program or of one subcommand, made from the same texts as `--help`.
 
 use super::setup::usage;
 use super::{grammar, print_bytes};
@@ -11,7 +11,7 @@ use toolcrib::envelope::{Failure, Kind};
   toolcrib man | man -l -
   toolcrib man policy explain > toolcrib-policy-explain.1")]
 pub(super) struct Arguments {
-    /// The subcommand that the page is about; the program when absent
+    /// The subcommand that the page is about; default: the program
     subcommand: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A person is asked outside of the managed panes alone: tools type into these, and could type the answer.
+//! A person is asked only outside of the managed panes: tools type into those, and could type the answer.
 
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use toolcrib::backend::Backend;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::tmux;
 
-/// Asks whom it asks, unless the terminal is a managed pane.
+/// Passes questions on to `approver`, unless the terminal is a managed pane.
 pub(super) struct Outside {
     pub(super) approver: Arc<dyn Approver>,
     /// This machine, whose panes count.

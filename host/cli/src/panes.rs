@@ -14,7 +14,7 @@ use toolcrib::tmux::{Found, FoundPane, Tmux};
 
 #[derive(clap::Args)]
 pub(super) struct Attach {
-    /// A session of this workspace, or of another one by its full name; this workspace's default one when absent
+    /// A session of this workspace, or the full name of one of another workspace; default: this workspace's default session
     session: Option<String>,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Panes {
     /// Show the sessions of all workspaces, not only of this one
     #[arg(long)]
     all: bool,
-    /// End those sessions that nobody is attached to, with all that runs in them
+    /// End the sessions with no client attached, and everything that runs in them
     #[arg(long)]
     prune: bool,
     /// Print JSON
@@ -42,15 +42,15 @@ pub(super) async fn attach(global: &Global, arguments: &Attach) -> Result<ExitCo
     let setup = Setup::new(global).await?;
     let tmux = tmux(&setup).await?;
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-        return Err(usage("`attach` needs a terminal").hint("start it where you sit"));
+        return Err(usage("`attach` needs a terminal").hint("run it in a terminal of your own"));
     }
     let session = tmux.meant(arguments.session.as_deref()).await.map_err(|missing| {
         let list = line(global, "panes");
-        let hint = format!("it comes with the first command; `{list} --all` lists what is there");
+        let hint = format!("the first command makes it; `{list} --all` lists the sessions that exist");
         if missing.hint.is_none() { missing.hint(hint) } else { missing }
     })?;
     let command = tmux.attach_command(&session).await?;
-    // What is open to the backend is closed: the program takes its own way there.
+    // Closes our connection to the backend: tmux opens its own.
     drop(setup);
     let error = local::become_program(&command);
     Err(Failure::new(Kind::Unavailable, format!("tmux could not be started: {error}")))
@@ -113,7 +113,7 @@ pub(super) async fn panes(global: &Global, arguments: &Panes) -> Result<ExitCode
     if arguments.json { print_json(&sessions.into()) } else { table.print() }
 }
 
-/// One row a pane; what is the same for the whole session stands in the first.
+/// One row per pane; what is the same for the whole session is in the first.
 fn rows(found: &Found, is_ended: bool) -> Vec<[String; 5]> {
     let name = match &found.renamed {
         Some(renamed) => format!("{} (now `{renamed}`)", found.session),

@@ -1,4 +1,4 @@
-//! `toolcrib plugin`: which plugins there are, what one asks for, and taking one in or away.
+//! `toolcrib plugin`: lists plugins, shows what one asks for, adds and removes them.
 //!
 //! What a plugin may do is written by `plugin/rights.rs`.
 
@@ -39,7 +39,7 @@ pub(super) enum Arguments {
     Add {
         /// The component
         file: PathBuf,
-        /// Take the place of other bytes under the same name
+        /// Replace a plugin of the same name that has other bytes
         #[arg(long)]
         replace: bool,
     },
@@ -50,9 +50,9 @@ pub(super) enum Arguments {
     },
     /// Allow a component, by its bytes, to do what the options name
     ///
-    /// Writes its [plugin.NAME] section to your settings. It may do what is named and nothing else. Given again for the same bytes, each
-    /// right that is named takes the place of what was there, and the others stay. Other bytes start with nothing, unless you say `--keep`
-    /// or answer yes when you are shown what the ones before were allowed.
+    /// Writes its [plugin.NAME] section to your settings. It may do what the options name and nothing else. If you run this again for the
+    /// same bytes, each right that you name replaces its old value, and the others stay. Other bytes start without rights, unless you pass
+    /// `--keep`, or answer yes when you are shown what the old bytes were allowed.
     Allow(rights::Allow),
     /// Take back all that a plugin was allowed
     Deny {
@@ -65,7 +65,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
     let setup = Setup::new(global).await?;
     match arguments {
         Arguments::List { json } => {
-            // Loads them all at once; what comes of each is looked up.
+            // Loads them all at once; the result of each is looked up below.
             setup.host.offered(&setup.context).await;
             list(&setup, json).await
         }
@@ -168,32 +168,32 @@ fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
     let plugin = component.manifest();
     let place = setup.dirs.plugins().join(format!("{}.wasm", plugin.name()));
     if let Some(reason) = setup.context.tools.conflict(plugin, Some(&place.display().to_string())) {
-        return Err(usage(format!("`{}` cannot be added: {reason}", plugin.name())).hint("give your file another name"));
+        return Err(usage(format!("`{}` cannot be added: {reason}", plugin.name())).hint("rename your file"));
     }
     let directory = own_directory(setup)?;
     let file = format!("{}.wasm", plugin.name());
-    // What cannot be read there, such as a link, is something else than these bytes.
+    // A file that cannot be read there, such as a link, counts as other bytes.
     let there = directory.read(&file).unwrap_or_else(|_| Some(Vec::new()));
     let is_other = there.as_deref().is_some_and(|there| there != component.bytes());
     if is_other && !replace {
-        return Err(usage(format!("`{}` is there already, with other bytes", place.display()))
-            .hint("`--replace` puts this file in its place; what the other was allowed does not pass to it"));
+        return Err(usage(format!("`{}` exists already, with other bytes", place.display()))
+            .hint("add `--replace` to replace it; the new file does not get the rights of the old one"));
     }
     if is_other || there.is_none() {
-        // The very bytes that were looked at, not the file once more.
+        // The same bytes that were inspected: the file may have changed since.
         directory.replace(&file, component.bytes()).map_err(unavailable)?;
     }
     let asked = asked_rights(plugin);
     let next = match asked.as_slice() {
         [] => "It asks for no rights.".into(),
         asked => format!(
-            "It may do nothing yet, and can {}. To allow it, name what it may do:\n  toolcrib plugin allow {} {}",
+            "It has no rights yet, and asks to {}. To allow it, name what it may do:\n  toolcrib plugin allow {} {}",
             listed(asked.iter().map(|(what, _)| *what), ", "),
             plugin.name(),
             listed(asked.iter().map(|(_, option)| *option), " ")
         ),
     };
-    print(&format!("{} is there now, with {}.\n{next}\n", place.display(), plugin.tools.join(", ")))
+    print(&format!("added {} with {}.\n{next}\n", place.display(), plugin.tools.join(", ")))
 }
 
 fn remove(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
@@ -209,7 +209,7 @@ fn remove(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
     let removed = own_directory(setup)?.remove(OsStr::new(&format!("{name}.wasm")));
     removed.map_err(|error| if error.kind() == io::ErrorKind::NotFound { missing() } else { unavailable(error) })?;
     let rights = rights::forget(setup, name)?;
-    print(&format!("{} is removed{}\n", file.display(), if rights { ", and its rights with it" } else { "" }))
+    print(&format!("removed {}{}\n", file.display(), if rights { ", and its rights" } else { "" }))
 }
 
 /// The user's own directory of plugins.
@@ -221,7 +221,7 @@ fn unavailable(error: io::Error) -> Failure {
     Failure::new(Kind::Unavailable, told(&error))
 }
 
-/// What came with Toolcrib is neither removed nor allowed.
+/// Refuses a plugin that came with Toolcrib: it can be neither removed nor allowed.
 fn refuse_builtin(setup: &Setup, name: &str) -> Result<(), Failure> {
     let tools = &setup.context.tools;
     if !tools.plugins().chain(tools.barred()).any(|plugin| plugin.id.is_builtin() && plugin.name() == name) {

@@ -1,4 +1,4 @@
-//! What this process shows of itself to other processes of its user, such as the commands it runs: not its environment, and no core dump.
+//! What this process hides from other processes of its user, such as the commands it runs: its environment, and its core dump.
 //!
 //! Commands are given an environment of their own (`backend/environment.rs`), but could read this program's where the kernel shows it.
 
@@ -8,7 +8,7 @@ use toolcrib::config::TOKEN_VARIABLE;
 
 /// Secrets that were taken out of the environment.
 pub(super) struct Secrets {
-    /// The token that HTTP clients bear.
+    /// The token that HTTP clients send.
     pub(super) token: Option<OsString>,
 }
 
@@ -40,7 +40,7 @@ fn hide_environment() {
             block.push((*entry, libc::strlen(*entry)));
             entry = entry.add(1);
         }
-        // Of a name that is there twice the first value counts.
+        // If a name appears twice, its first value counts.
         for (name, value) in variables.iter().rev() {
             let is_name = !name.is_empty() && !name.as_encoded_bytes().contains(&b'=');
             match is_name && name != TOKEN_VARIABLE {

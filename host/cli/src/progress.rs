@@ -31,7 +31,7 @@ struct Shown {
 }
 
 impl Progress {
-    /// Takes what is shown off the screen; the next event brings it back.
+    /// Clears what is shown from the screen; the next event brings it back.
     fn clear(&self) {
         if let Some(shown) = self.call.lock().take() {
             shown.bar.finish_and_clear();

@@ -1,17 +1,17 @@
-//! The question as it stands on a terminal: in rows that the host breaks, and on pages where it does not fit.
+//! The question as a terminal shows it: in rows that the host breaks, and on pages where it does not fit.
 //!
-//! What comes from outside never begins a row: each row of it stands behind a label and a bar. Its words are `policy/approval/words.rs`.
+//! What comes from outside never begins a row: each row of it follows a label and a bar. Its words are `policy/approval/words.rs`.
 
 use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
 use toolcrib::policy::approval::{ApprovalRequest, Mark};
 use toolcrib::text::columns;
 
-/// What stands between label and text.
+/// What is between label and text.
 const BAR: &str = " │ ";
-/// Columns of the text that are the least to read it.
+/// The fewest columns in which the text can be read.
 const LEAST_COLUMNS: usize = 6;
-/// Has the terminal cut a row that is wider than was counted, in place of breaking it, and break rows again.
+/// Makes the terminal cut a row that is wider than was counted instead of breaking it, and then break rows again.
 const CUT: &str = "\x1b[?7l";
 const BREAK: &str = "\x1b[?7h";
 
@@ -22,7 +22,7 @@ pub(super) struct Size {
     pub(super) columns: usize,
 }
 
-/// A place in the foreign text: a line, and a byte of it.
+/// A position in the foreign text: a line, and a byte of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub(super) struct Place {
     line: usize,
@@ -67,7 +67,7 @@ impl<'r> Question<'r> {
         Self { request, lines, label_width }
     }
 
-    /// Lays out what follows that place. None when the terminal is too small for any of it together with what is asked.
+    /// Lays out what follows that position. None when the terminal is too small for any of it together with what is asked.
     pub(super) fn page(&self, from: Place, size: Size) -> Option<Page> {
         let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
         let mark = |mark, text: &str| self.marked(mark, text);
@@ -106,12 +106,12 @@ impl<'r> Question<'r> {
         Some(Page { text: format!("{head}{CUT}{body}{BREAK}{foot}"), prompt, next })
     }
 
-    /// The rows that follow a place, some more of them than `most` if there are.
+    /// The rows that follow a position; a few more than `most`, if there are that many.
     fn rows(&self, from: Place, columns: usize, most: usize) -> Vec<(Place, String)> {
         let mut rows = Vec::new();
         for (line, Line { text, .. }) in self.lines.iter().enumerate().skip(from.line) {
             let broken = columns::rows(text, columns);
-            // In a terminal of another width than before, the row that the place lies in.
+            // If the width has changed, this is the row that the position is in now.
             let seen = if line == from.line {
                 broken.partition_point(|row| row.start <= from.byte).saturating_sub(1)
             } else {

@@ -1,4 +1,4 @@
-//! How a result looks: text for a person at a terminal, or one field's very bytes. What a program gets is the envelope itself.
+//! How a result looks: text for a person at a terminal, or the exact bytes of one field. A program gets the envelope itself.
 
 use super::screen::{is_one_terminal, is_terminal, notice, print, print_bytes, print_json, report};
 use super::setup::usage;
@@ -12,7 +12,7 @@ pub(super) enum Form {
     Usual,
     /// The envelope, wherever it goes.
     Json,
-    /// One field of the result, as its place says.
+    /// One field of the result, by its path.
     Raw(String),
 }
 
@@ -40,7 +40,7 @@ pub(super) fn show(envelope: &Envelope, form: &Form) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says a failure in words, unless the person has just read it in the result.
+/// Reports a failure in words, unless the person has just read it in the result.
 pub(super) fn tell(failure: Option<&Failure>) {
     if let Some(failure) = failure.filter(|_| !is_one_terminal()) {
         report(failure);
@@ -97,7 +97,7 @@ fn line(text: &str) -> String {
     if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
 }
 
-/// Writes one field, and nothing that is not its own.
+/// Writes one field, and adds nothing to it.
 fn raw(output: &Output, place: &str) -> Result<(), Failure> {
     let found = find(&output.result, place).map(Raw::from).or_else(|| part(&output.content, place));
     match found.ok_or_else(|| missing(output, place))? {
@@ -124,7 +124,7 @@ impl<'o> From<&'o Value> for Raw<'o> {
     }
 }
 
-/// Returns what lies at a place: `.` is all, `a.0.b` goes down by name and number, and so does JSON's own pointer `/a/0/b`.
+/// Returns what is at a path: `.` is all, `a.0.b` goes down by name and number, and so does JSON's own pointer `/a/0/b`.
 fn find<'v>(value: &'v Value, place: &str) -> Option<&'v Value> {
     if place == "." {
         return Some(value);

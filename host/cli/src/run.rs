@@ -29,7 +29,7 @@ const LINES_WAITING: usize = 1024;
 #[command(after_help = "In:   {\"id\": 1, \"tool\": \"time\", \"arguments\": {}}     or  {\"id\": 2, \"cancel\": 1}
 Out:  {\"id\": 1, \"harness_timestamp\": {…}, \"result\": …}  or  {\"id\": 1, …, \"error\": {\"kind\": …, \"message\": …}}
 With --events also {\"id\": 1, \"event\": {\"type\": \"stdout\", \"text\": …}} while a call runs.
-A line is at most 4 MiB and 64 deep. The end of the input lets running calls come to their end.")]
+A line is at most 4 MiB and nests at most 64 levels. At the end of the input running calls still finish.")]
 pub(super) struct Arguments {
     /// Also print events while calls run
     #[arg(long)]
@@ -46,7 +46,7 @@ struct Line {
     cancel: Option<Value>,
 }
 
-/// A line that is no request, and the id that it is answered under.
+/// A line that is not a request, and the id under which it is answered.
 struct Faulty {
     id: Box<Value>,
     failure: Failure,
@@ -91,7 +91,7 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     match writer.await.map_err(|error| lost(&error))? {
         Ok(()) if cancel.is_cancelled() => Ok(ExitCode::from(INTERRUPTED)),
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(lost(&error)),
-        // A reader that has gone wants no more; nobody is there to tell.
+        // The reader has gone, so there is nobody to report it to.
         _ => Ok(ExitCode::SUCCESS),
     }
 }
@@ -145,9 +145,9 @@ impl Door {
             taken
         };
         if taken {
-            let failure = Failure::invalid(format!("a call with the id `{key}` is in flight"))
-                .hint("give every call an id of its own");
-            // Under its id it would pass for the answer of the call that runs.
+            let failure =
+                Failure::invalid(format!("a call with the id `{key}` is in flight")).hint("give every call its own id");
+            // Under that id it would pass for the answer of the running call.
             return self.answer(Value::Null, failure).await;
         }
         calls.spawn(async move {
@@ -163,7 +163,7 @@ impl Door {
         });
     }
 
-    /// A cancelled call still gives its own answer; a call that is not there makes the request fail.
+    /// A cancelled call still gives its own answer; the request fails if there is no such call.
     async fn cancel(&self, id: Value, target: &Value) {
         let found = self.running().get(&target.to_string()).map(CancellationToken::cancel).is_some();
         if !found {
@@ -230,7 +230,7 @@ fn over_long() -> Failure {
     Failure::invalid(format!("a line is longer than {LINE_BYTES} bytes"))
 }
 
-/// Reads a line's JSON; a blank line is nothing. A fault comes with the id that it is answered under.
+/// Reads a line's JSON; a blank line is nothing. A fault comes with the id under which it is answered.
 fn parse(line: &[u8]) -> Result<Option<Line>, Faulty> {
     if line.trim_ascii().is_empty() {
         return Ok(None);
@@ -244,7 +244,7 @@ fn parse(line: &[u8]) -> Result<Option<Line>, Faulty> {
     let deepest =
         [Some(&parsed.id), parsed.arguments.as_ref(), parsed.cancel.as_ref()].into_iter().flatten().map(depth).max();
     if deepest.unwrap_or(0) >= ARGUMENTS_DEPTH {
-        let failure = Failure::invalid(format!("the line is more than {ARGUMENTS_DEPTH} deep"));
+        let failure = Failure::invalid(format!("the line nests deeper than {ARGUMENTS_DEPTH} levels"));
         return Err(Faulty { id: Box::new(parsed.id), failure });
     }
     Ok(Some(parsed))

@@ -1,4 +1,4 @@
-//! The one place where the command line writes: every text is cleaned on its way in, so only styles of our own are control sequences.
+//! The only module of the command line that writes: it cleans every text, so only our own styles are control sequences.
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{Cell, Color, ColumnConstraint, ContentArrangement, Table as Columns, Width, presets};
@@ -18,7 +18,7 @@ pub(super) const BOLD: Style = Style::new().bold();
 const GAP: u16 = 2;
 /// How far the further rows of an entry begin.
 const INDENT: usize = 2;
-/// Columns that are left for words behind a hanging indent.
+/// Columns that are left for words after a hanging indent.
 const ROOM: usize = 20;
 
 /// Returns whether a person reads the results.
@@ -41,7 +41,7 @@ fn width(stream: impl AsFd) -> Option<u16> {
 pub(super) fn report(failure: &Failure) -> ExitCode {
     let red = AnsiColor::Red.on_default().bold();
     let kind = failure.kind.name();
-    // A limit names itself.
+    // The message of a limit begins with its kind: it would appear twice.
     let message = failure.message.strip_prefix(&format!("{kind}: ")).unwrap_or(&failure.message);
     say(red, kind, message);
     if let Some(hint) = &failure.hint {
@@ -70,7 +70,7 @@ fn say(style: Style, what: &str, text: &str) {
     let _ = writeln!(anstream::stderr(), "{style}{what}{style:#}{}", text.strip_prefix(what).unwrap_or(&text));
 }
 
-/// A line of a message between words. What stands in backticks is no word among others, but a value to be copied: it stays whole.
+/// Breaks a line of a message between words. Text in backticks stays whole: it is a value that people copy.
 fn message_row(line: &str, columns: Option<usize>) -> String {
     const UNBROKEN: &str = "\u{a0}";
     if columns.is_none() {
@@ -81,12 +81,12 @@ fn message_row(line: &str, columns: Option<usize>) -> String {
     wrapped(&whole.collect::<Vec<_>>().join("`"), 0, columns).replace(UNBROKEN, " ")
 }
 
-/// Prints a text to stdout, a row of it as a row.
+/// Prints a text to stdout, line by line.
 pub(super) fn print(text: &str) -> Result<ExitCode, Failure> {
     write(sanitize::text(text).as_bytes())
 }
 
-/// Prints what is no text, or has its own control characters: to the very byte.
+/// Prints bytes unchanged: what is not text, or has its own control characters.
 pub(super) fn print_bytes(bytes: &[u8]) -> Result<ExitCode, Failure> {
     written(io::stdout().lock(), bytes)
 }
@@ -114,7 +114,7 @@ fn escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Writes what was cleaned. A reader that has gone is no error: nobody is there to tell.
+/// Writes cleaned text. A reader that has gone is not an error: there is nobody to report it to.
 fn write(cleaned: &[u8]) -> Result<ExitCode, Failure> {
     written(anstream::stdout().lock(), cleaned)
 }
@@ -156,7 +156,7 @@ impl Page {
     /// Adds lines as they are, each a paragraph.
     pub(super) fn lines(&mut self, text: &str) -> &mut Self {
         text.lines().for_each(|line| {
-            // What begins with a sign of a list goes on behind it.
+            // Further rows of a list item begin after its bullet.
             let begin = line.len() - line.trim_start_matches([' ', '-']).len();
             self.add(line).end(begin.min(8));
         });
@@ -187,7 +187,7 @@ fn wrapped(line: &str, indent: usize, width: Option<usize>) -> String {
     textwrap::fill(line, options.word_splitter(textwrap::WordSplitter::NoHyphenation))
 }
 
-/// Rows under headings: in columns where each has room for its longest word, else an entry below the other.
+/// Rows under headings: in columns if each has room for its longest word, else one entry below the other.
 pub(super) struct Table {
     headings: Vec<&'static str>,
     rows: Vec<Vec<(String, Option<Color>)>>,
@@ -237,7 +237,7 @@ impl Table {
             );
         }
         match width {
-            // The library counts a gap behind the last column, which is cut.
+            // The library counts a gap after the last column, which is cut.
             Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width + GAP),
             None => table.force_no_tty(),
         };
@@ -250,7 +250,7 @@ impl Table {
     fn entries(&self, width: u16) -> String {
         let mut page = Page::default();
         for row in &self.rows {
-            // A further row of the same entry has no name of its own.
+            // A further row of the same entry does not repeat its name.
             if let Some((name, _)) = row.first().filter(|(name, _)| !name.is_empty()) {
                 page.add_in(BOLD, name).end(INDENT);
             }

@@ -1,4 +1,4 @@
-//! Sections of settings that speak of plugins which are not here: a name that was mistyped, or a plugin that has gone.
+//! Sections of settings for plugins that do not exist here: the name was mistyped, or the plugin was removed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use toolcrib::tools::registry::Registry;
 /// A section without its plugin.
 pub(super) struct Stray {
     name: String,
-    /// Where one of its settings stands.
+    /// Where one of its settings is.
     origin: String,
     /// The plugin that was meant, perhaps.
     meant: Option<String>,
@@ -50,7 +50,7 @@ pub(super) fn strays(settings: &Settings, tools: &Registry) -> Vec<Stray> {
         .collect()
 }
 
-/// The plugin whose name, or one of whose tools, is called almost so.
+/// The plugin that has almost this name, or a tool of almost this name.
 fn meant(name: &str, tools: &Registry) -> Option<String> {
     let names = tools.plugins().chain(tools.barred()).flat_map(|plugin| {
         let tools = plugin.tools.iter().map(String::as_str);

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Over HTTP every request bears a token: `Authorization: Bearer TOKEN`. It is read from --token-file, or from the \
+    after_help = "Over HTTP every request must carry a token: `Authorization: Bearer TOKEN`. It is read from --token-file, or from the \
 environment as TOOLCRIB_TOKEN, or made once and kept in a file whose path is printed.
 Actions that need an approval are asked of the person at the client (elicitation); --yes answers in advance."
 )]
@@ -31,16 +31,16 @@ pub(super) struct Arguments {
     /// Serve HTTP at this address, or at this port of loopback, instead of standard input and output
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS, value_parser = address)]
     http: Option<SocketAddr>,
-    /// File with the token that clients bear, readable by nobody else
+    /// File with the token that clients send; only you may be able to read it
     #[arg(long, value_name = "FILE", requires = "http", conflicts_with = "no_auth")]
     token_file: Option<PathBuf>,
-    /// Ask for no token; only on loopback
+    /// Require no token; only on loopback
     #[arg(long, requires = "http")]
     no_auth: bool,
-    /// A further name of this server in Host headers, behind a proxy (repeatable)
+    /// A further name of this server in Host headers, for example behind a proxy (repeatable)
     #[arg(long, value_name = "HOST", requires = "http", value_parser = http::host)]
     allow_host: Vec<String>,
-    /// A web page that may call, by its origin, such as https://app.example (repeatable)
+    /// The origin of a web page that may call, such as https://app.example (repeatable)
     #[arg(long, value_name = "ORIGIN", requires = "http", value_parser = http::origin)]
     allow_origin: Vec<String>,
 }
@@ -70,18 +70,18 @@ pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsS
 
 fn door(global: &Global, setup: &Setup, principal: &str) -> Door {
     let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), Notices::new(notice));
-    // A token of its own: a client that goes ends its calls, which is no signal to this program.
+    // Its own token: a client that leaves ends its calls, but sends no signal to this program.
     let cancel = setup.context.cancel.child_token();
     let context = setup.context.clone().principal(principal).cancel(cancel);
     Door::new(setup.host.clone(), context, catalog, global.yes)
 }
 
-/// How HTTP is served, if it is; and what the user has to know of it.
+/// How HTTP is served, if it is, and what the user has to know about it.
 fn options(setup: &Setup, arguments: Arguments, given: Option<OsString>) -> Result<Option<Options>, Failure> {
     let Some(listen) = arguments.http else { return Ok(None) };
     if arguments.no_auth && !listen.ip().is_loopback() {
         return Err(usage(format!("`--no-auth` at {listen} would let everybody in"))
-            .hint("listen on loopback, or leave `--no-auth` away"));
+            .hint("listen on loopback, or omit `--no-auth`"));
     }
     let token = if arguments.no_auth { None } else { Some(token(setup, arguments.token_file, given)?) };
     if !listen.ip().is_loopback() {
@@ -91,7 +91,7 @@ fn options(setup: &Setup, arguments: Arguments, given: Option<OsString>) -> Resu
         notice("clients that call this server by another name than localhost are refused: `--allow-host` adds a name");
     }
     if arguments.no_auth {
-        notice("no token is asked for: every program of this machine can call");
+        notice("no token is required: every program on this machine can call");
     }
     Ok(Some(Options { listen, token, hosts: arguments.allow_host, origins: arguments.allow_origin }))
 }
@@ -101,11 +101,11 @@ fn token(setup: &Setup, file: Option<PathBuf>, given: Option<OsString>) -> Resul
         return Token::read(&file);
     }
     if let Some(text) = given {
-        // What is no text is no token either, and is refused as such.
+        // A value that is not text is not a token either, and is refused as one.
         return Token::new(&text.to_string_lossy(), TOKEN_VARIABLE);
     }
     let (token, path) = Token::kept(&setup.dirs)?;
-    notice(&format!("the token that clients bear is in {}", path.display()));
+    notice(&format!("the token for clients is in {}", path.display()));
     Ok(token)
 }
 

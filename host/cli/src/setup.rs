@@ -98,7 +98,7 @@ impl Setup {
         let panes = match global.panes {
             Some(PanesAt::Host) if is_here => {
                 return Err(usage(
-                    "`--panes host` needs `--container` or `--ssh`: here panes are on this machine anyway",
+                    "`--panes host` needs `--container` or `--ssh`: without them panes are on this machine anyway",
                 ));
             }
             Some(PanesAt::Host) => panes_of_this_machine(global, &settings, workspace, local.clone(), &backend).await?,
@@ -122,11 +122,11 @@ impl Drop for Setup {
     }
 }
 
-/// The place beyond this machine where tools act, if flags or settings name one. Nothing is started yet.
+/// The container or host where tools act, if flags or settings name one. Nothing is started yet.
 fn elsewhere(global: &Global, settings: &Settings, dirs: &Dirs) -> Result<Option<Arc<dyn Backend>>, Failure> {
     let config = &settings.config.backend;
     let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    // A flag takes the place of both settings.
+    // A flag overrides both settings.
     let is_flagged = global.container.is_some() || global.ssh.is_some();
     let setting = |text: &str| given(text).filter(|_| !is_flagged);
     let container = global.container.clone().or_else(|| setting(&config.container));
@@ -145,7 +145,7 @@ fn elsewhere(global: &Global, settings: &Settings, dirs: &Dirs) -> Result<Option
             let config_file = config_file.map(|file| working_directory().map(|here| here.join(dirs.expand(&file))));
             let config_file = config_file.transpose()?;
             if let Some(missing) = config_file.as_ref().filter(|file| !file.is_file()) {
-                return Err(usage(format!("`{}` is not there", missing.display()))
+                return Err(usage(format!("`{}` is missing", missing.display()))
                     .hint("set `config_file` under [ssh] to a file, or leave it empty"));
             }
             let directory =
@@ -156,8 +156,8 @@ fn elsewhere(global: &Global, settings: &Settings, dirs: &Dirs) -> Result<Option
     }
 }
 
-/// The panes of the backend, unless flags or settings say otherwise. Nothing is started yet. The workspace is none where the backend is another
-/// place.
+/// The panes of the backend, unless flags or settings say otherwise. Nothing is started yet. There is no workspace where the backend is not
+/// this machine.
 async fn panes(
     global: &Global,
     settings: &Settings,
@@ -176,7 +176,7 @@ async fn panes(
     }
     let session = global.tmux.as_deref().filter(|session| !session.is_empty());
     let tmux = Tmux::new(backend.clone(), workspace, config, session, global.tmux.is_some())?;
-    // Another place is asked when something needs to know.
+    // Another machine is asked only when the answer is needed.
     if is_here && !tmux.is_there().await? {
         let missing = "tmux is not installed";
         return match &global.tmux {
@@ -199,7 +199,7 @@ async fn panes(
     Ok(Panes::Managed(Arc::new(tmux)))
 }
 
-/// Whether settings let commands use panes; a flag that asks for them is a fault where they do not.
+/// Whether settings let commands use panes; an error if a flag asks for panes and they do not.
 fn are_allowed(config: &Config, flag: Option<&str>) -> Result<bool, Failure> {
     let are_allowed = config.tmux.enabled && config.tools.shell_enabled;
     match flag {
@@ -211,7 +211,7 @@ fn are_allowed(config: &Config, flag: Option<&str>) -> Result<bool, Failure> {
     }
 }
 
-/// Panes of this machine that lead to another place. Nothing is started yet.
+/// Panes on this machine whose shells run in the container or host. Nothing is started yet.
 async fn panes_of_this_machine(
     global: &Global,
     settings: &Settings,
@@ -264,11 +264,11 @@ fn own_plugins(dirs: &Dirs) -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Where plugins lie: the user's own directory, and those of `--plugins`.
+/// Where plugins are: the user's own directory, and those of `--plugins`.
 pub(super) fn plugin_directories(global: &Global, dirs: &Dirs, notices: &mut Vec<String>) -> Vec<PathBuf> {
     let own = own_plugins(dirs);
     if let Err(error) = &own {
-        notices.push(format!("your own plugins are left out: {}", told(error)));
+        notices.push(format!("your own plugins are ignored: {}", told(error)));
     }
     own.into_iter().chain(global.plugins.iter().cloned()).collect()
 }
@@ -293,13 +293,13 @@ pub(super) fn project_settings(here: &Path, home: &Path, user: &Path) -> Option<
     let last = if is_in_repository { &repository } else { &home };
     let above = here.ancestors().skip(1).take_while(|directory| directory.starts_with(last));
     let mut files = [here].into_iter().chain(above).map(|directory| directory.join(PROJECT_SETTINGS));
-    // A link that leads nowhere is meant to be read, too.
+    // A dangling link is meant to be read, too.
     files.find(|file| file != user && file.symlink_metadata().is_ok())
 }
 
 pub(super) fn sources(global: &Global, dirs: &Dirs) -> Result<Sources, Failure> {
     let user = global.config.clone().unwrap_or_else(|| dirs.settings());
-    // Started in the directory of the user's own settings, they are not a project's as well.
+    // In the directory of the user's own settings, this file is not a project's as well.
     let here = working_directory()?;
     let project = project_settings(&here, &dirs.home, &here.join(&user));
     let project_sha256 = project.as_ref().and_then(|project| super::trust::accepted(project, dirs));
@@ -330,7 +330,7 @@ pub(super) fn working_directory() -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::new(Kind::Unavailable, format!("the working directory is gone: {error}")))
 }
 
-/// A fault of the command line or of the settings that it names.
+/// An error in the command line or in the settings that it names.
 pub(super) fn usage(message: impl Into<String>) -> Failure {
     Failure::new(Kind::Usage, message)
 }

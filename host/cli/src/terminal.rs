@@ -9,9 +9,9 @@ use tokio::net::unix::pipe;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver, Nobody};
 
 const TERMINAL: &str = "/dev/tty";
-/// What an answer may be long, in bytes; more is no answer.
+/// How long an answer may be, in bytes; more is not an answer.
 const ANSWER_BYTES: usize = 256;
-/// What a terminal counts as that does not tell its size: rows that are shorter than they could be do no harm.
+/// The size of a terminal that does not report one: rows that are shorter than they could be do no harm.
 const UNKNOWN: Size = Size { rows: 12, columns: 40 };
 
 /// Asks on the controlling terminal, one question at a time.
@@ -55,7 +55,7 @@ impl Approver for Terminal {
     }
 }
 
-/// Opens the terminal twice, for descriptions of our own: the mode of the one does not change the shell's.
+/// Opens the terminal twice, for our own file descriptions: making one non-blocking does not change the shell's.
 fn open() -> io::Result<(File, pipe::Receiver)> {
     let writer = File::options().write(true).open(TERMINAL)?;
     // Not a pipe, but read like one: without blocking a thread.
@@ -75,7 +75,7 @@ async fn read_line(tty: &pipe::Receiver) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&line).into_owned())
 }
 
-/// Asks whoever runs the program about what it is to do for them. The text was cleaned; anything but a yes is a no.
+/// Asks the person who runs the program. The text was cleaned; anything but a yes is a no.
 pub(super) async fn confirm(text: &str, prompt: &str) -> io::Result<bool> {
     let (mut writer, reader) = open()?;
     show(&mut writer, text, prompt)?;

@@ -17,16 +17,16 @@ use toolcrib::tools::definition::{Tool, signature};
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// Show this tool alone, with all that it says of itself
+    /// Show only this tool, with everything that it says about itself
     #[arg(add = ArgValueCompleter::new(completions::tools))]
     name: Option<String>,
-    /// How to print; a model API gets the tools that can be called, and stderr what it is not told
+    /// Output format; for a model API only the tools that can be called, and stderr says what was omitted
     #[arg(long, default_value = "table", value_parser = format())]
     format: Format,
     /// The same as `--format json`
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Force the model to keep to the schemas, where its API can
+    /// Force the model to follow the schemas, if its API can
     #[arg(long, value_parser = choice::one_of::<Strictness>(), value_name = "WHEN")]
     strict: Option<Strictness>,
 }
@@ -40,7 +40,7 @@ enum Format {
 
 fn format() -> impl TypedValueParser<Value = Format> {
     let table = PossibleValue::new("table").help("For people");
-    let json = PossibleValue::new("json").help("All that is known, of every tool");
+    let json = PossibleValue::new("json").help("All that is known about every tool");
     PossibleValuesParser::new([table, json].into_iter().chain(choice::values::<formats::Format>())).map(|name| {
         match name.as_str() {
             "table" => Format::Table,
@@ -79,7 +79,7 @@ async fn one(setup: &Setup, name: &str) -> Result<Arc<Tool>, Failure> {
     Ok(ready.tool(name).expect("a ready plugin has the tools that it showed").clone())
 }
 
-/// Prints the definitions of the tools that can be called; what they leave away goes to stderr.
+/// Prints the definitions of the tools that can be called; what they omit goes to stderr.
 fn define(api: formats::Format, arguments: &Arguments, tools: &[Arc<Tool>], host: &Host) -> Result<ExitCode, Failure> {
     let mut offers = Vec::new();
     for tool in tools {
@@ -87,7 +87,7 @@ fn define(api: formats::Format, arguments: &Arguments, tools: &[Arc<Tool>], host
             None => offers.push(host.offer(tool)),
             Some(denial) => {
                 let hint = denial.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
-                notice(&format!("`{}` is left away: {}{hint}", tool.definition().name, denial.message));
+                notice(&format!("`{}` is omitted: {}{hint}", tool.definition().name, denial.message));
             }
         }
     }
@@ -96,7 +96,7 @@ fn define(api: formats::Format, arguments: &Arguments, tools: &[Arc<Tool>], host
     definitions.json.map_or(Ok(ExitCode::SUCCESS), |list| print_json(&list))
 }
 
-/// Loads every plugin; those that cannot be loaded are told on stderr and left away.
+/// Loads every plugin; those that cannot be loaded are reported on stderr and omitted.
 async fn all(setup: &Setup) -> Vec<Arc<Tool>> {
     let offered = setup.host.offered(&setup.context).await;
     offered.notices.iter().for_each(|text| notice(text));

@@ -1,4 +1,4 @@
-//! `toolcrib trust`: a project's settings may widen once the user has accepted their very bytes, in that directory.
+//! `toolcrib trust`: a project's settings may widen once the user has accepted exactly these bytes, in that directory.
 
 use super::print;
 use super::setup::{PROJECT_SETTINGS, dirs, project_settings, usage, working_directory};
@@ -20,7 +20,7 @@ const TRUSTED: &str = "trusted.toml";
 pub(super) struct Arguments {
     /// The file to accept; default: the project's toolcrib.toml, in this directory or above it
     file: Option<PathBuf>,
-    /// Take the acceptance back
+    /// Withdraw the acceptance
     #[arg(long)]
     revoke: bool,
 }
@@ -32,7 +32,7 @@ struct Trusted {
     project: Vec<Project>,
 }
 
-/// The settings of one directory. Paths in them are relative to it: the same bytes elsewhere say something else.
+/// The settings of one directory. Paths in them are relative to it: the same bytes elsewhere mean something else.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Project {
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if file.file_name().is_none_or(|name| name != PROJECT_SETTINGS) {
         return Err(usage(format!("`{}` is not a project's `{PROJECT_SETTINGS}`", file.display())));
     }
-    // A file that has gone can still lose its trust.
+    // Trust can also be withdrawn from a file that has gone.
     let directory = directory_of(&canonical(file.parent().unwrap_or(&file)))?;
     let shown = Path::new(&directory).join(PROJECT_SETTINGS);
     let cannot = |error: io::Error| Failure::new(Kind::Unavailable, format!("trust cannot be kept: {}", told(&error)));

@@ -20,7 +20,7 @@ pub(crate) const TRAIL: &str = "audit.jsonl";
 /// Characters that a line keeps of what an action was, and of any other text.
 const WHAT_CHARS: usize = 4096;
 const TEXT_CHARS: usize = 1024;
-/// Actions that a line tells one by one; of the others it has the number.
+/// Actions that a line lists one by one; the others are only counted.
 const ACTIONS_TOLD: usize = 100;
 /// How often the end of the trail is looked at while others write: each look but the last saw it grow.
 const LOOKS: u32 = 100;
@@ -193,7 +193,7 @@ fn append(state: &OwnDir, subject: Subject<'_>, entry: Entry<'_>) -> io::Result<
     }
 }
 
-/// Whether the last line has no end. Of a line that another process is writing a part can be seen, page by page; that is no tear.
+/// Whether the last line has no end. While another process writes a line, a part of it can be seen, page by page; that is not a torn line.
 fn is_torn(file: &File) -> io::Result<bool> {
     let mut length = file.metadata()?.len();
     // A process that adds bytes without end, and no end of a line, holds nobody up.

@@ -114,7 +114,7 @@ pub struct Tools {
     /// The ports of public addresses that may be reached.
     #[serde(deserialize_with = "ports")]
     pub fetch_ports: Vec<u16>,
-    /// Whether `web_search` is there.
+    /// Whether `web_search` is available.
     pub search_enabled: bool,
     /// The URL that `web_search` asks: of the web, without user, query and fragment, and with a `/` at its end.
     #[serde(deserialize_with = "base")]
@@ -139,9 +139,9 @@ pub enum FilesConfirm {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Backend {
-    /// Name or id of a container that runs.
+    /// Name or id of a running container.
     pub container: String,
-    /// The program that runs it; the one that knows it when empty.
+    /// The program that runs it; empty means whichever of docker and podman has it.
     #[serde(deserialize_with = "engine")]
     pub engine: String,
     /// Path of the engine's socket; its default one when empty.
@@ -164,10 +164,10 @@ pub struct Ssh {
 pub struct Tmux {
     /// Whether commands run in panes where tmux is there.
     pub enabled: bool,
-    /// Sessions of an agent, the default one among them.
+    /// Sessions of an agent, including the default one.
     #[serde(deserialize_with = "between::<1, 100, _>")]
     pub max_sessions: u64,
-    /// Panes of a session, the shared one among them.
+    /// Panes of a session, including the shared one.
     #[serde(deserialize_with = "between::<1, 100, _>")]
     pub max_panes: u64,
     /// The shell of new panes, by its path; empty means the login shell.
@@ -181,10 +181,10 @@ pub struct Network {
     /// How long a request may take, with all its redirects.
     #[serde(deserialize_with = "between::<1, 3600, _>")]
     pub fetch_timeout_secs: u64,
-    /// Name servers that take the place of the system's, as they are written; [`Network::dns_servers`] reads them.
+    /// Name servers to ask instead of the system's, as they are written; [`Network::dns_servers`] reads them.
     #[serde(deserialize_with = "name_servers")]
     pub dns_servers: Vec<String>,
-    /// A PEM file with certificates that are trusted besides the system's.
+    /// A PEM file with certificates to trust in addition to the system's.
     pub ca_file: String,
 }
 
@@ -217,7 +217,7 @@ pub struct Limits {
     /// A whole call, waits for commands and approvals not counted.
     #[serde(deserialize_with = "between::<1, YEAR_MS, _>")]
     pub call_ms: u64,
-    /// A command with `wait: true`; [`Limits::command`] also heeds `command_max_ms`.
+    /// A command with `wait: true`; [`Limits::command`] also applies `command_max_ms`.
     #[serde(deserialize_with = "between::<1, YEAR_MS, _>")]
     pub command_ms: u64,
     /// The longest time that a call may ask to wait for a command.
@@ -244,10 +244,10 @@ pub struct Limits {
     /// Core instances within a component.
     #[serde(deserialize_with = "between::<1, 1000, _>")]
     pub instances: u64,
-    /// What a guest may hand the host in one host call.
+    /// How much a guest may pass to the host in one host call.
     #[serde(deserialize_with = "between::<1, MEMORY_KIB, _>")]
     pub host_call_kib: u64,
-    /// What a guest may hand the host in a whole call.
+    /// How much a guest may pass to the host in a whole call.
     #[serde(deserialize_with = "between::<1, 1_073_741_824, _>")]
     pub call_kib: u64,
     /// The result of a call.
@@ -304,10 +304,10 @@ pub struct PluginSection {
     /// The bytes that the section is about, as 64 hex digits.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "digest")]
     pub sha256: Option<String>,
-    /// What these bytes said of their tools when they were allowed, as the digest of it; they may say nothing else.
+    /// The digest of the tool definitions of these bytes when they were allowed; they may not change them.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "digest")]
     pub definitions: Option<String>,
-    /// Whether its tools are there at all.
+    /// Whether its tools are available at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
     /// Whether it may run commands, and where.
@@ -351,10 +351,10 @@ pub struct PluginHttp {
     pub base: Option<String>,
 }
 
-/// What the values themselves do not tell after they were narrowed.
+/// What the values themselves do not show after they were narrowed.
 ///
 /// Lists are intersected by spelling. A link below one directory may lead out of another, and a name to an address of
-/// another list, so what they turn out to be has to be held against each list that took part.
+/// another list, so what they resolve to has to be checked against each list that took part.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Bounds {
     /// By dotted key: the list before it was narrowed, if there was one, then each list that narrowed it.
@@ -434,7 +434,7 @@ impl Config {
         self.bounds.remedies.clone()
     }
 
-    /// Returns whether the tools of a plugin are there.
+    /// Returns whether the tools of a plugin are available.
     #[must_use]
     pub fn is_enabled(&self, name: &str) -> bool {
         self.plugin.get(name).is_none_or(|section| section.enabled != Some(false))
@@ -470,7 +470,7 @@ impl Bounds {
 }
 
 impl Network {
-    /// Returns the name servers that are asked in place of the system's, with their ports.
+    /// Returns the name servers that are asked instead of the system's, with their ports.
     #[must_use]
     pub fn dns_servers(&self) -> Vec<SocketAddr> {
         let server = |text: &String| requests::name_server(text).expect("a name server was checked when it was read");
@@ -514,7 +514,7 @@ fn engine<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
 fn denials<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let entries = Vec::<String>::deserialize(deserializer)?;
     let empty = entries.iter().any(|entry| entry.trim().is_empty());
-    if empty { Err(D::Error::custom("an empty entry names no command")) } else { Ok(entries) }
+    if empty { Err(D::Error::custom("an empty entry is not a command")) } else { Ok(entries) }
 }
 
 fn environment_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

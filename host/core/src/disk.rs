@@ -31,7 +31,7 @@ pub struct OwnDir {
     path: PathBuf,
 }
 
-/// Why something is not taken for ours.
+/// Why something is not accepted as ours.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Foreign {
     /// It is a link.
@@ -80,7 +80,7 @@ impl Foreign {
         error.get_ref()?.downcast_ref()
     }
 
-    /// What mends it.
+    /// What fixes it.
     pub fn hint(&self) -> String {
         match self {
             // What belongs to the user whose HOME root kept should stay theirs.
@@ -94,13 +94,13 @@ impl Foreign {
             Self::Writable { path, .. } => format!("chmod go-w {}", shown(path)),
             Self::Open { path, .. } => format!("chmod go-rwx {}", shown(path)),
             Self::Link(path) | Self::Linked(path) | Self::Kind { path, .. } => {
-                format!("remove {}: it is made anew", shown(path))
+                format!("remove {}: it is created again", shown(path))
             }
         }
     }
 }
 
-/// Returns an error of this module as a sentence, with what mends it.
+/// Returns an error of this module as a sentence, with what fixes it.
 pub fn told(error: &io::Error) -> String {
     Foreign::of(error).map_or_else(|| error.to_string(), |reason| format!("{reason} ({})", reason.hint()))
 }
@@ -150,6 +150,7 @@ impl OwnDir {
                 (error, _) => named(&path, error),
             }
         })?;
+        // On what was opened: the path may lead elsewhere by now.
         let found = rustix::fs::fstat(&directory).map_err(|error| named(&path, error))?;
         check_owner(&found, &path)?;
         check_mode(&found, &path, OTHERS_WRITE)?;
@@ -233,6 +234,7 @@ impl OwnDir {
         ) {
             // Network file systems do not know the flag.
             Err(Errno::INVAL) => {
+                // A link fails where the name is taken, which is the same promise.
                 rustix::fs::linkat(&self.directory, passing, &self.directory, name, AtFlags::empty())?;
                 rustix::fs::unlinkat(&self.directory, passing, AtFlags::empty())
             }
@@ -280,6 +282,7 @@ impl OwnDir {
     fn put(&self, name: &str, bytes: &[u8], place: impl Fn(&str) -> rustix::io::Result<()>) -> io::Result<()> {
         let passing = format!(".{}.tmp", random_id());
         let mut file = self.create(&passing)?;
+        // Synced before it gets its name: after a crash the name must not lead to an empty file.
         let written = file.write_all(bytes).and_then(|()| file.sync_data()).and_then(|()| Ok(place(&passing)?));
         written.map_err(|error| {
             let _ = rustix::fs::unlinkat(&self.directory, &passing, AtFlags::empty());

@@ -224,7 +224,7 @@ impl Failure {
         json
     }
 
-    /// The line that stands in a conversation in place of a result.
+    /// The line that appears in a conversation instead of a result.
     #[must_use]
     pub fn to_text(&self) -> String {
         format!("Tool error: {}", self.message)

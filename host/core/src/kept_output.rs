@@ -88,6 +88,7 @@ impl OutputStore {
 
     /// Begins to take in a stream of which at most `chars` characters and `head_bytes` bytes will be handed out.
     pub(crate) fn capture(&self, name: String, chars: usize, head_bytes: usize) -> Capture<'_> {
+        // No character takes more than four bytes, so more of the head is never shown.
         let head_bytes = head_bytes.min(chars.saturating_mul(char::MAX.len_utf8()));
         Capture { store: self, name, chars, head: Vec::new(), head_bytes, bytes: 0, kept: None }
     }
@@ -130,6 +131,7 @@ impl Capture<'_> {
         if rest.is_empty() {
             return;
         }
+        // Only now: most commands print little, and need no file.
         if self.kept.is_none() {
             self.keep_head().await;
         }

@@ -11,17 +11,17 @@ struct CapturePane;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Pane to look at: `%3`, `SESSION` or `SESSION:PANE`; takes the place of `session` and `pane`.
+    /// Pane to look at: `%3`, `SESSION` or `SESSION:PANE`; replaces `session` and `pane`.
     target: Option<String>,
     /// Session to look into; absent: the default one.
     session: Option<String>,
     /// Pane of that session; absent: the shared one.
     pane: Option<String>,
-    /// First line: 0 is the first visible one, `-100` lies 100 lines back in the history, `-` is its begin.
+    /// First line: 0 is the first visible one, `-100` is 100 lines back in the history, `-` is its beginning.
     start: Option<String>,
     /// Last line, counted in the same way; `-` is the end of what is visible.
     end: Option<String>,
-    /// Make one line of those that the terminal has wrapped.
+    /// Join lines that the terminal has wrapped.
     #[serde(default = "yes")]
     join_wrapped_lines: bool,
     /// Keep the blanks at the ends of lines.
@@ -33,10 +33,10 @@ struct Input {
     /// Show non-printable characters as octal escapes.
     #[serde(default)]
     escape_non_printable: bool,
-    /// The screen that a full-screen program has put aside, in place of the program's own.
+    /// Show the screen that a full-screen program has covered, instead of the program's own.
     #[serde(default)]
     include_alternate_screen: bool,
-    /// How long to wait before the look, at most 10 minutes; absent: not at all.
+    /// How long to wait before looking, at most 10 minutes; absent: not at all.
     delay: Option<Delay>,
     /// Older form of `delay`, in milliseconds.
     delay_ms: Option<u64>,
@@ -51,11 +51,11 @@ impl Tool for CapturePane {
     const TITLE: Option<&str> = Some("Look at a pane");
     const SUMMARY: &str = "Return what a terminal pane shows, the last 8,000 characters of it.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "To see how a program fares that `run_shell` left running, what it asks, or what a full-screen program shows.",
-        when_not_to_use: "To get the output of a command that ends: `run_shell` returns it. Not again and again without a \
-            pause: set `delay`; a screen that has not changed is not repeated.",
+        when_to_use: "To see the progress of a program that `run_shell` left running, what it asks, or what a full-screen program shows.",
+        when_not_to_use: "To get the output of a command that ends: `run_shell` returns it. Not repeatedly without a pause: set \
+            `delay`; a screen that has not changed is not repeated.",
         disambiguation: "Only looks, changes nothing. `send-keys` types into a pane. Without `start` and `end` you see what is \
-            visible; the history lies before line 0. A full-screen program is seen without `include_alternate_screen`.",
+            visible; the history is before line 0. A full-screen program is seen without `include_alternate_screen`.",
         examples: &[r#"{"pane":"server","delay":"2s"}"#, r#"{"target":"%3","start":"-200"}"#],
     };
     type Input = Input;
@@ -91,7 +91,7 @@ fn request(input: Input) -> (Pane, View) {
     (Pane::named(input.session, input.pane, input.target).unwrap_or_default(), view)
 }
 
-/// What is said in place of a screen that the caller has seen already.
+/// What is said instead of a screen that the caller has seen already.
 fn still(unchanged_ms: u64) -> String {
     let seconds = unchanged_ms / 1000;
     format!(

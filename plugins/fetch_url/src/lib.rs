@@ -22,10 +22,10 @@ struct FetchUrl;
 struct Input {
     /// URL to get: absolute, `https` or `http`.
     url: String,
-    /// `text` reads HTML as lines with links, without markup; `raw` (default) is the body as it stands.
+    /// `text` shows HTML as lines with links, without markup; `raw` (default) is the unchanged body.
     #[serde(default, rename = "as")]
     form: Form,
-    /// Character to start at; the notice of a truncated result names the one to go on with.
+    /// Character to start at; the notice of a truncated result names the next one.
     offset: Option<u32>,
 }
 
@@ -119,20 +119,20 @@ fn remarks(text: &str, offset: u32, part: &Captured, cut: bool, has_markup: bool
     let next = offset as usize + shown;
     let mut remarks = Vec::new();
     if offset > 0 && shown == 0 {
-        remarks.push(format!("nothing lies behind `offset` {offset}: the text has {chars} characters"));
+        remarks.push(format!("`offset` {offset} is at or past the end: the text has {chars} characters"));
     } else if next < chars {
-        let shorter = if has_markup { ", `as` `text` leaves the markup out" } else { "" };
-        remarks.push(format!("the text has {chars} characters; `offset` {next} goes on where this ends{shorter}"));
+        let shorter = if has_markup { ", `as` `text` omits the markup" } else { "" };
+        remarks.push(format!("the text has {chars} characters; set `offset` to {next} to read on{shorter}"));
     }
     if cut && next >= chars {
-        remarks.push("the body goes on, but only its first 4 MiB are read".into());
+        remarks.push("the body is longer, but only its first 4 MiB are read".into());
     }
     remarks
 }
 
-/// Says what a body is that is no text, and how to get at it.
+/// Says what a body is that is not text, and how to get it.
 fn binary(kind: Option<&str>, bytes: u64, cut: bool) -> String {
-    let kind = kind.map_or("no named type".into(), |kind| format!("type `{kind}`"));
+    let kind = kind.map_or("unknown type".into(), |kind| format!("type `{kind}`"));
     let size = if cut { "more than 4 MiB".into() } else { format!("{bytes} bytes") };
     format!(
         "the body is binary, of {kind} and {size}, so it is not shown; if you need it, download it with `run_shell` and \

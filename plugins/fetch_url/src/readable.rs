@@ -155,7 +155,7 @@ impl Reader {
         }
     }
 
-    /// The first `base` element says what links are relative to.
+    /// The first `base` element gives the URL to which links are relative.
     fn rebase(&mut self) {
         if !self.has_own_base && !self.value.is_empty() {
             self.has_own_base = true;
@@ -163,7 +163,7 @@ impl Reader {
         }
     }
 
-    /// Writes where a link leads behind its text, unless it has none or that is the address already.
+    /// Writes the URL of a link after its text, unless it has no text or that is the URL already.
     fn end_link(&mut self) {
         let Some(Link { href, start, words }) = self.link.take() else { return };
         if self.writer.words() == words {
@@ -210,7 +210,7 @@ fn heading(tag: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns what stands before and behind an element. Unknown ones lie within the line.
+/// Returns what is written before and after an element. Unknown elements are within the line.
 fn around(tag: &str) -> Gap {
     match tag {
         "address" | "article" | "aside" | "blockquote" | "body" | "details" | "dl" | "fieldset" | "figure"

@@ -12,7 +12,7 @@ struct ReadFile;
 struct Input {
     /// File to read: absolute, `~/…`, or relative to the working directory.
     path: String,
-    /// Byte to start at; the notice of a truncated result names the one to go on with.
+    /// Byte to start at; the notice of a truncated result names the next one.
     offset: Option<u64>,
 }
 
@@ -48,10 +48,10 @@ fn remark(path: &str, offset: u64, captured: &Captured) -> Option<String> {
     let Captured { text, bytes, truncated, .. } = captured;
     if *truncated {
         let next = offset + text.len() as u64;
-        return Some(format!("`{path}` has {bytes} bytes; `offset` {next} goes on where this ends"));
+        return Some(format!("`{path}` has {bytes} bytes; set `offset` to {next} to read on"));
     }
     (offset > 0 && text.is_empty())
-        .then(|| format!("nothing lies behind `offset` {offset}: `{path}` has {bytes} bytes"))
+        .then(|| format!("`offset` {offset} is at or past the end: `{path}` has {bytes} bytes"))
 }
 
 toolcrib_sdk::export!(ReadFile);
@@ -67,13 +67,13 @@ mod tests {
     #[test]
     fn a_cut_text_says_how_to_go_on() {
         let remark = remark("a.txt", 10, &captured("🙂b", 20, true));
-        assert_eq!(remark.unwrap(), "`a.txt` has 20 bytes; `offset` 15 goes on where this ends");
+        assert_eq!(remark.unwrap(), "`a.txt` has 20 bytes; set `offset` to 15 to read on");
     }
 
     #[test]
     fn an_offset_behind_the_end_is_remarked() {
         let behind = remark("a.txt", 30, &captured("", 20, false));
-        assert_eq!(behind.unwrap(), "nothing lies behind `offset` 30: `a.txt` has 20 bytes");
+        assert_eq!(behind.unwrap(), "`offset` 30 is at or past the end: `a.txt` has 20 bytes");
     }
 
     #[test]

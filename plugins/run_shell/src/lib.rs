@@ -34,7 +34,7 @@ struct Input {
 enum Output {
     /// The command has exited.
     Finished(Finished),
-    /// The command runs on; the text says where.
+    /// The command is still running; the text says where.
     Dispatched(String),
 }
 
@@ -54,10 +54,10 @@ impl Tool for RunShell {
     const SUMMARY: &str =
         "Run a shell command and return its exit code, stdout and stderr, each up to 4,000 characters.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "Commands that need nobody at the keyboard: builds, tests, searches, git, looking at the system.",
-        when_not_to_use: "To create or kill tmux sessions and panes, to press keys in a program that runs, or to ask again \
-            and again whether something is done.",
-        disambiguation: "`send-keys` steers a running program, `capture-pane` looks at a pane, `read_file` and `write_file` \
+        when_to_use: "Commands that need no keyboard input: builds, tests, searches, git, looking at the system.",
+        when_not_to_use: "To create or kill tmux sessions and panes, to press keys in a running program, or to check \
+            repeatedly whether something is done.",
+        disambiguation: "`send-keys` controls a running program, `capture-pane` looks at a pane, `read_file` and `write_file` \
             handle one file. Declare honestly: `risk` is the harm it can do, `mutation` whether it changes anything, `privesc` \
             whether it needs more than the user's rights, `why` what the person who approves it reads. An exit code other than \
             0 is a result, not an error.",
@@ -83,9 +83,9 @@ impl Tool for RunShell {
         }
         Ok(match command.run()? {
             Outcome::Finished(finished) => Output::Finished(report(finished)),
-            Outcome::Dispatched(pane) => {
-                Output::Dispatched(format!("the command runs on in pane `{pane}`; `capture-pane` shows how it fares"))
-            }
+            Outcome::Dispatched(pane) => Output::Dispatched(format!(
+                "the command is still running in pane `{pane}`; `capture-pane` shows its progress"
+            )),
         })
     }
 }
@@ -103,7 +103,7 @@ fn cut(stream: &str, captured: &Captured) -> Option<String> {
         Some(place) => format!("more of it is kept as `{place}`"),
         None => "the rest was not kept".into(),
     };
-    captured.truncated.then(|| format!("{stream} has {} bytes, this is its head; {rest}", captured.bytes))
+    captured.truncated.then(|| format!("{stream} has {} bytes, this is its beginning; {rest}", captured.bytes))
 }
 
 toolcrib_sdk::export!(RunShell);
@@ -136,7 +136,7 @@ mod tests {
         let head = Captured { text: "he".into(), bytes: 9_000, truncated: true, stored: Some("call-7/stderr".into()) };
         let finished =
             shell::Finished { exit_code: 3, stdout: whole, stderr: head, notices: vec!["left running".into()] };
-        let notice = "stderr has 9000 bytes, this is its head; more of it is kept as `call-7/stderr`";
+        let notice = "stderr has 9000 bytes, this is its beginning; more of it is kept as `call-7/stderr`";
         let expected = Finished {
             exit_code: 3,
             stdout: "ok".into(),

@@ -28,7 +28,7 @@ impl Argument {
         };
         duration::parse(&given).map(Wait::AtMost).ok_or_else(|| {
             let forms = "`true`, `false`, seconds, or digits with a unit: 500ms, 30s, 10m, 1h, 2d";
-            Failure::invalid(format!("invalid wait duration `{given}`; forms that work are {forms}"))
+            Failure::invalid(format!("invalid wait duration `{given}`; valid forms are {forms}"))
         })
     }
 }

@@ -19,7 +19,7 @@ struct Input {
     /// Press Enter at the end.
     #[serde(default)]
     enter: bool,
-    /// Pane to type into: `%3`, `SESSION` or `SESSION:PANE`; takes the place of `session` and `pane`.
+    /// Pane to type into: `%3`, `SESSION` or `SESSION:PANE`; replaces `session` and `pane`.
     target: Option<String>,
     /// Session of the pane; absent: the default one.
     session: Option<String>,
@@ -46,10 +46,10 @@ impl Tool for SendKeys {
     const TITLE: Option<&str> = Some("Type into a pane");
     const SUMMARY: &str = "Type text and keys into the program that runs in a terminal pane.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "To steer a program that runs already: stop it with `C-c`, answer its question, move in its menus.",
+        when_to_use: "To control a running program: stop it with `C-c`, answer its question, move in its menus.",
         when_not_to_use: "To run a command: `run_shell` does, and returns its output and exit code.",
-        disambiguation: "Returns where it typed, not what came of it: look with `capture-pane`, before and after. Text goes \
-            first, then keys, then Enter; at least one of them is needed. Declare as for the command that the keys amount to.",
+        disambiguation: "Returns where it typed, not the effect: look with `capture-pane`, before and after. Text goes \
+            first, then keys, then Enter; at least one of them is needed. Declare what the keys do, as for a command.",
         examples: &[
             r#"{"pane":"server","keys":["C-c"],"risk":"low","mutation":true,"privesc":false,"why":"stop the server"}"#,
             r#"{"target":"%3","literal_text":"yes\n","risk":"medium","mutation":true,"privesc":false,"why":"confirm the update"}"#,

@@ -1,4 +1,4 @@
-//! `time`: tells the host's time in the forms that models and programs use.
+//! `time`: returns the host's time in the forms that models and programs use.
 
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -45,7 +45,7 @@ struct Now {
 impl Tool for Time {
     const NAME: &str = "time";
     const TITLE: Option<&str> = Some("Current time");
-    const SUMMARY: &str = "Tell the current date and time, in UTC.";
+    const SUMMARY: &str = "Return the current date and time, in UTC.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "A task depends on today's date or on the time: to stamp a note, to judge how old something is, to \
             compute a deadline.",

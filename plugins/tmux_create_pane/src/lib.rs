@@ -24,7 +24,7 @@ struct Output {
     pane: String,
     /// What `target` takes.
     id: String,
-    /// `false`: it was there already.
+    /// `false`: it existed already.
     created: bool,
 }
 
@@ -33,9 +33,9 @@ impl Tool for CreatePane {
     const TITLE: Option<&str> = Some("Make a pane");
     const SUMMARY: &str = "Make a terminal pane in a session, or find the one of that name.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "One more workspace beside the shared pane: a server or a watcher shall run on while you work elsewhere.",
-        when_not_to_use: "For a command that ends: `run_shell` needs no pane of your own. Not a new one for each command: panes are few.",
-        disambiguation: "Without `session` it lies in the default one, which is nearly always right; `tmux-create-session` is \
+        when_to_use: "To work beside the shared pane: a server or a watcher keeps running while you work elsewhere.",
+        when_not_to_use: "For a command that ends: `run_shell` needs no extra pane. Not a new one for each command: their number is limited.",
+        disambiguation: "Without `session` it is in the default one, which is nearly always right; `tmux-create-session` is \
             for work that must stay apart. `run_shell` with `pane` runs in it, `tmux-kill-pane` ends it.",
         examples: &[
             r#"{"pane":"server","risk":"low","mutation":true,"privesc":false,"why":"run the server beside the tests"}"#,

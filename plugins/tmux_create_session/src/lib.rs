@@ -9,7 +9,7 @@ struct CreateSession;
 // serde cannot deny unknown fields beside `flatten`; the host does, the schema that the SDK makes is closed.
 #[derive(Deserialize, JsonSchema)]
 struct Input {
-    /// Name of the session; the host puts its own words before it.
+    /// Name of the session; the host adds its own prefix.
     session: String,
     #[serde(flatten)]
     declaration: Declaration,
@@ -23,7 +23,7 @@ struct Output {
     pane: String,
     /// What `target` takes.
     id: String,
-    /// `false`: it was there already.
+    /// `false`: it existed already.
     created: bool,
 }
 
@@ -34,9 +34,9 @@ impl Tool for CreateSession {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "Rarely: work that must stay apart from everything else, for example to be ended as a whole, or because \
             the user asks for a session.",
-        when_not_to_use: "Because a command needs a place to run: the default session is there without being made.",
-        disambiguation: "`tmux-create-pane` gives one more workspace in the default session, which is nearly always enough. \
-            `tmux-kill-session` ends what you made here; do so when the work is done, sessions are few.",
+        when_not_to_use: "To run a command: the default session always exists.",
+        disambiguation: "`tmux-create-pane` makes one more pane in the default session, which is nearly always enough. \
+            `tmux-kill-session` ends what you made here; do so when the work is done, their number is limited.",
         examples: &[
             r#"{"session":"build","risk":"low","mutation":true,"privesc":false,"why":"keep the release build apart"}"#,
         ],

@@ -20,9 +20,9 @@ struct Input {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Output {
     session: String,
-    /// The pane that is no more.
+    /// The pane that was ended.
     pane: String,
-    /// What it was known by.
+    /// Its id until then.
     id: String,
 }
 

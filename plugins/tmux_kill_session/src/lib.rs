@@ -16,7 +16,7 @@ struct Input {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Output {
-    /// The session that is no more.
+    /// The session that was ended.
     session: String,
 }
 

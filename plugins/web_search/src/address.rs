@@ -20,7 +20,7 @@ pub(crate) fn target(href: &str, endpoint: Option<&Url>) -> Option<Url> {
     (["http", "https"].contains(&url.scheme()) && !is_advertisement).then_some(url)
 }
 
-/// Returns what a redirect names as its target: `/l/?uddg=…`.
+/// Returns the target of a redirect: `/l/?uddg=…`.
 fn named(redirect: &Url) -> Option<Url> {
     let (_, target) = redirect.query_pairs().find(|(name, _)| name == "uddg")?;
     Url::parse(target.trim()).ok()

@@ -15,7 +15,7 @@ const QUERY_CHARS: usize = 500;
 const ENCODED_BYTES: usize = 1_800;
 const PAGE_BYTES: u32 = 1 << 20;
 const USER_AGENT: &str = "Mozilla/5.0 (compatible; toolcrib/0.1)";
-const OTHER_ENDPOINT: &str = "set `search_endpoint` below `[tools]` to another page of this form";
+const OTHER_ENDPOINT: &str = "set `search_endpoint` under [tools] to another page of this form";
 
 struct WebSearch;
 
@@ -93,7 +93,7 @@ fn encoded(query: &str) -> Result<String> {
     Ok(encoded)
 }
 
-/// Returns the results in an answer. Nothing found, a refusal and an unknown page are told apart.
+/// Returns the results in an answer. Nothing found, a refusal and an unknown page have different outcomes.
 fn found(response: &Response) -> Result<Found> {
     match response.status {
         status @ (202 | 403 | 418 | 429) => return Err(refused(&format!("status {status}"))),

@@ -36,7 +36,7 @@ impl Page {
         self.tree.select(&links).filter_map(|link| self.hit(link, &mut known)).take(HITS).collect()
     }
 
-    /// Returns what a link tells, but for advertisements, what is not shown, and addresses that are known already.
+    /// Returns the result in a link, except for advertisements, what is not shown, and addresses that are known already.
     fn hit(&self, link: ElementRef, known: &mut BTreeSet<String>) -> Option<Hit> {
         let is_shown = link
             .ancestors()
@@ -73,7 +73,7 @@ impl Page {
         Some(collapsed(title.text(), TITLE_CHARS)).filter(|title| !title.is_empty())
     }
 
-    /// Tells whether one of the phrases is in the text of the page itself, which neither its results nor the query are.
+    /// Tells whether one of the phrases is in the text of the page itself: neither its results nor the query belong to it.
     fn says(&self, phrases: &[&str]) -> bool {
         const FOREIGN: [&str; 6] = ["head", "script", "style", "noscript", "template", "textarea"];
         self.tree.tree.nodes().any(|node| {

@@ -10,7 +10,7 @@ struct WriteFile;
 struct Input {
     /// File to write: absolute, `~/…`, or relative to the working directory. Its directory must exist.
     path: String,
-    /// All that the file shall hold.
+    /// The whole new content of the file.
     content: String,
 }
 
@@ -19,9 +19,9 @@ impl Tool for WriteFile {
     const TITLE: Option<&str> = Some("Write a file");
     const SUMMARY: &str = "Create a text file, or replace all of its content.";
     const GUIDANCE: Guidance = Guidance {
-        when_to_use: "A file shall hold exactly the text that you give, be it new or replaced as a whole.",
+        when_to_use: "A file must contain exactly the text that you give, whether it is new or replaced as a whole.",
         when_not_to_use: "To append, or to change a few lines of a large file: what you leave out is gone.",
-        disambiguation: "`read_file` shows what stands there now, so read first what you are going to replace; `run_shell` \
+        disambiguation: "`read_file` shows the present content, so read a file before you replace it; `run_shell` \
             edits in place, makes directories and sets modes.",
         examples: &[r#"{"path":"notes/today.md","content":"- call back at ten\n"}"#],
     };

@@ -32,7 +32,7 @@ async fn the_trees_of_the_kernel_are_closed() {
     ] {
         let failure = refused(&host, path).await;
         assert_eq!(failure.kind, Kind::Denied, "{path}: {}", failure.message);
-        assert!(failure.message.contains("which files never reach"), "{path}: {}", failure.message);
+        assert!(failure.message.contains("which file tools never access"), "{path}: {}", failure.message);
     }
 }
 
@@ -45,7 +45,7 @@ async fn a_link_into_the_trees_of_the_kernel_is_closed() {
     for path in ["environ", "self/environ", "self/../1/status", "zero"] {
         let failure = refused(&host, path).await;
         assert_eq!(failure.kind, Kind::Denied, "{path}: {}", failure.message);
-        assert!(failure.message.contains("which files never reach"), "{path}: {}", failure.message);
+        assert!(failure.message.contains("which file tools never access"), "{path}: {}", failure.message);
     }
 }
 

@@ -19,7 +19,7 @@ fn text(output: &Output) -> &str {
 
 /// The offset that a notice names to go on with.
 fn next(output: &Output) -> Option<u64> {
-    let rest = output.notices.iter().find_map(|notice| notice.split_once("`offset` "))?.1;
+    let rest = output.notices.iter().find_map(|notice| notice.split_once("set `offset` to "))?.1;
     rest.split(' ').next()?.parse().ok()
 }
 
@@ -38,7 +38,7 @@ async fn one_character_more_is_cut_and_the_notice_says_where_to_go_on() {
         let output = read(&host, "a.txt").await;
         assert_eq!(text(&output), format!("{}{MARK}", character.repeat(HEAD)));
         let (bytes, at) = (character.len() * (HEAD + 1), character.len() * HEAD);
-        assert_eq!(output.notices, [format!("`a.txt` has {bytes} bytes; `offset` {at} goes on where this ends")]);
+        assert_eq!(output.notices, [format!("`a.txt` has {bytes} bytes; set `offset` to {at} to read on")]);
         let rest = read_at(&host, "a.txt", at as u64).await;
         assert_eq!((text(&rest), rest.notices.len()), (character, 0));
     }
@@ -56,7 +56,7 @@ async fn pages_put_together_are_the_file() {
         match next(&output) {
             Some(next) => {
                 whole += text(&output).strip_suffix(MARK).expect("a page that is cut is marked");
-                assert!(next > offset, "page {pages} leads nowhere");
+                assert!(next > offset, "page {pages} does not go on");
                 offset = next;
             }
             None => break whole += text(&output),
@@ -94,7 +94,7 @@ async fn behind_the_end_there_is_nothing_and_the_notice_says_so() {
     for offset in [3, 4, 1 << 40] {
         let output = read_at(&host, "a.txt", offset).await;
         assert_eq!(text(&output), "");
-        assert_eq!(output.notices, [format!("nothing lies behind `offset` {offset}: `a.txt` has 3 bytes")]);
+        assert_eq!(output.notices, [format!("`offset` {offset} is at or past the end: `a.txt` has 3 bytes")]);
     }
 }
 
@@ -103,7 +103,7 @@ async fn an_offset_beyond_what_any_file_can_hold_is_behind_the_end() {
     let host = holding("a.txt", "abc");
     for offset in [i64::MAX.unsigned_abs(), u64::MAX] {
         let output = read_at(&host, "a.txt", offset).await;
-        assert_eq!(output.notices, [format!("nothing lies behind `offset` {offset}: `a.txt` has 3 bytes")]);
+        assert_eq!(output.notices, [format!("`offset` {offset} is at or past the end: `a.txt` has 3 bytes")]);
     }
 }
 
@@ -133,5 +133,5 @@ async fn a_fault_far_behind_the_page_does_not_close_the_page() {
     let host = holding("a.log", content);
     assert!(text(&read(&host, "a.log").await).starts_with("text\n"));
     let failure = host.failure("read_file", json!({ "path": "a.log", "offset": 99_990 })).await;
-    assert_eq!(failure.message, "`a.log` is not text: byte 100000 of 100001 does not continue UTF-8");
+    assert_eq!(failure.message, "`a.log` is not text: byte 100000 of 100001 is not valid UTF-8");
 }

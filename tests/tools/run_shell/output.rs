@@ -38,8 +38,11 @@ async fn two_hundred_thousand_lines_are_cut_and_kept_to_the_byte() {
     let result = host.shell("seq 200000").await;
     assert_eq!(text(&result, "stdout"), format!("{}{MARK}", &expected[..HEAD]));
     let file = kept(&result, "stdout");
-    let notice =
-        format!("stdout has {} bytes, this is its head; more of it is kept as `{}`", expected.len(), file.display());
+    let notice = format!(
+        "stdout has {} bytes, this is its beginning; more of it is kept as `{}`",
+        expected.len(),
+        file.display()
+    );
     assert_eq!(result["notices"], json!([notice]));
     assert!(std::fs::read_to_string(&file).expect("a kept file") == expected, "the kept file is not the output");
 }
@@ -166,5 +169,5 @@ async fn a_host_that_keeps_nothing_says_so() {
     std::fs::create_dir_all(host.dirs().state).expect("a directory");
     std::fs::write(host.dirs().output(), "in the way").expect("a file");
     let result = host.shell("seq 5000").await;
-    assert_eq!(result["notices"], json!(["stdout has 23893 bytes, this is its head; the rest was not kept"]));
+    assert_eq!(result["notices"], json!(["stdout has 23893 bytes, this is its beginning; the rest was not kept"]));
 }

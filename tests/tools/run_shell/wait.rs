@@ -90,7 +90,7 @@ async fn more_than_the_longest_time_is_refused_with_the_setting() {
     ] {
         let failure = host.failure("run_shell", with_wait("touch ran", wait)).await;
         assert_eq!(failure.kind, Kind::InvalidArguments);
-        assert_eq!(failure.message, format!("a wait of {shown} is over the limit of 24h"));
+        assert_eq!(failure.message, format!("a wait of {shown} is too long (limit: 24h)"));
         assert!(failure.hint.is_some_and(|hint| hint.contains("`command_max_ms` under [limits]")));
     }
     assert!(!host.work().join("ran").exists());

@@ -57,7 +57,7 @@ async fn the_trees_of_the_kernel_are_closed_whatever_the_settings() {
         let _ = std::fs::remove_file(path);
         let failure = outcome.expect_err(path);
         assert_eq!(failure.kind, Kind::Denied, "{path}: {}", failure.message);
-        assert!(failure.message.contains("which files never reach"), "{path}: {}", failure.message);
+        assert!(failure.message.contains("which file tools never access"), "{path}: {}", failure.message);
     }
 }
 

@@ -20,7 +20,7 @@ use toolcrib::tools::registry::Registry;
 
 #[derive(clap::Args)]
 pub(in super::super) struct Allow {
-    /// The component, or the name of a plugin that is there
+    /// The component, or the name of an installed plugin
     #[arg(value_name = "FILE")]
     plugin: PathBuf,
     /// Let it read below this directory (repeatable)
@@ -32,19 +32,19 @@ pub(in super::super) struct Allow {
     /// Let it run commands
     #[arg(long)]
     shell: bool,
-    /// Let it use panes as well, whose shells others have shaped
+    /// Let it use panes as well, whose shells others may have changed
     #[arg(long)]
     pane: bool,
-    /// Let it make requests to this host: a name, `*.example.com` for all below, an address or a range (repeatable)
+    /// Let it make requests to this host: a name, `*.example.com` for its subdomains, an address or a range (repeatable)
     #[arg(long, value_name = "HOST", value_parser = HostPattern::exact)]
     host: Vec<HostPattern>,
-    /// Let these requests have this method; GET and HEAD unless given (repeatable)
+    /// Let these requests use this method; default: GET and HEAD (repeatable)
     #[arg(long, value_name = "METHOD", value_parser = requests::method, requires = "host")]
     method: Vec<String>,
-    /// Let these requests go to this path and what is below it; everywhere unless given (repeatable)
+    /// Let these requests go to this path and below it; default: every path (repeatable)
     #[arg(long, value_name = "PREFIX", value_parser = requests::prefix, requires = "host")]
     path: Vec<String>,
-    /// Let these bytes do what other bytes under this name were allowed
+    /// Let these bytes keep the rights that other bytes under this name had
     #[arg(long)]
     keep: bool,
 }
@@ -56,10 +56,10 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
     let tools = &setup.context.tools;
     if let Some(builtin) = tools.plugins().chain(tools.barred()).find(is_it) {
         return Err(usage(format!(
-            "the plugin `{}` came with Toolcrib, and its section speaks of that one",
+            "a plugin `{}` came with Toolcrib, and the section of that name is for it",
             builtin.name()
         ))
-        .hint("give your file another name"));
+        .hint("rename your file"));
     }
     let (name, sha256) = (plugin.name().to_owned(), plugin.sha256().to_owned());
     let mut file = SettingsFile::open(setup)?;
@@ -73,8 +73,10 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
     if !asked.is_empty() && !arguments.names_a_right() && !has_rights(&kept) {
         let whats = listed(asked.iter().map(|(what, _)| *what), ", ");
         let options = listed(asked.iter().map(|(_, option)| *option), " ");
-        return Err(usage(format!("nothing is named that `{name}` may do; it asks to {whats}"))
-            .hint(format!("`toolcrib plugin allow {} {options}`, or fewer of these", arguments.plugin.display())));
+        return Err(usage(format!("no option names what `{name}` may do; it asks to {whats}")).hint(format!(
+            "`toolcrib plugin allow {} {options}`, or fewer of these options",
+            arguments.plugin.display()
+        )));
     }
     let section = PluginSection {
         sha256: Some(sha256),
@@ -82,7 +84,7 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
         ..arguments.added_to(kept)?
     };
     let shown = file.write(&name, &section)?;
-    // A directory's name may hold what a screen obeys or hides: what is shown is what was written.
+    // A directory's name may hold characters that a screen obeys or hides: they are shown as code points.
     print(&sanitize::visible(&format!("{} now says:\n\n[plugin.{name}]\n{shown}", file.named.display())))
 }
 
@@ -95,14 +97,14 @@ pub(super) fn deny(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
             .hint("`toolcrib config show --origin` says where each right comes from"));
     }
     match earlier.enabled {
-        // What was switched off stays so.
+        // A plugin that was switched off stays off.
         Some(_) => _ = file.write(name, &PluginSection { enabled: earlier.enabled, ..PluginSection::default() })?,
         None => file.remove(name)?,
     }
-    print(&format!("`{name}` may do nothing now\n"))
+    print(&format!("`{name}` has no rights now\n"))
 }
 
-/// Removes all that the user's settings say of a plugin; says whether there was anything.
+/// Removes everything that the user's settings say about a plugin; returns whether there was anything.
 pub(super) fn forget(setup: &Setup, name: &str) -> Result<bool, Failure> {
     let mut file = SettingsFile::open(setup)?;
     let is_there = file.section(name)? != PluginSection::default();
@@ -112,8 +114,8 @@ pub(super) fn forget(setup: &Setup, name: &str) -> Result<bool, Failure> {
     Ok(is_there)
 }
 
-/// The plugin of a name, or the component of a file. The name comes first: a file that somebody put into this directory under it does not
-/// take the place of what was meant (`./NAME` is always the file).
+/// The plugin of a name, or the component of a file. The name comes first: a file of that name that somebody put into this directory is
+/// not taken for the plugin (`./NAME` is always the file).
 fn find(setup: &Setup, named: &Path) -> Result<Component, Failure> {
     let (name, tools) = (named.to_str().filter(|name| is_name(name)), &setup.context.tools);
     let mut plugins = tools.plugins().chain(tools.barred());
@@ -121,7 +123,7 @@ fn find(setup: &Setup, named: &Path) -> Result<Component, Failure> {
     open(setup, loaded.map_or(named, |plugin| Path::new(plugin.id.origin())))
 }
 
-/// What the component says of its tools, as a digest. It is asked without any rights.
+/// The digest of what the component says about its tools. It is asked without any rights.
 async fn definitions(setup: &Setup, component: Component) -> Result<String, Failure> {
     let alone = setup.context.clone().tools(Arc::new(Registry::of(component)));
     let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
@@ -133,7 +135,7 @@ fn has_rights(section: &PluginSection) -> bool {
     shell.is_some_and(|shell| shell.commands) || files.read.is_some() || files.write.is_some() || http.hosts.is_some()
 }
 
-/// Whether these bytes get what other bytes under their name were allowed: `--keep`, or the answer of whoever was shown it.
+/// Whether these bytes get the rights of other bytes under their name: `--keep`, or the answer of the person who was shown these.
 async fn keeps(plugin: &Manifest, earlier: &PluginSection, arguments: &Allow) -> Result<bool, Failure> {
     if arguments.keep || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(arguments.keep);
@@ -144,7 +146,7 @@ async fn keeps(plugin: &Manifest, earlier: &PluginSection, arguments: &Allow) ->
     let rights = table(&rights).to_string().trim_end().replace('\n', "\n  ");
     let asked = asked_rights(plugin);
     let question = format!(
-        "`{name}` has other bytes than those that you allowed ({} before, {} now). These were allowed:\n  {rights}\n\
+        "the bytes of `{name}` have changed since you allowed it ({} before, {} now). It was allowed:\n  {rights}\n\
          It now asks to {}.\n",
         short(before),
         short(now),
@@ -159,8 +161,8 @@ impl Allow {
         self.shell || self.pane || !(self.read.is_empty() && self.write.is_empty() && self.host.is_empty())
     }
 
-    /// Puts each right that is named in the place of what was there. The options of requests belong together: a host that was allowed
-    /// before would otherwise get the methods and paths of another.
+    /// Replaces the old value of each right that is named. The options of requests belong together: a host that was allowed before would
+    /// otherwise get the methods and paths of another.
     fn added_to(&self, mut section: PluginSection) -> Result<PluginSection, Failure> {
         if self.shell || self.pane {
             section.shell = Some(PluginShell { commands: true, pane: self.pane.then_some(true) });
@@ -204,7 +206,7 @@ impl SettingsFile {
         Ok(Self { named, path, document })
     }
 
-    /// What the file says of a plugin.
+    /// What the file says about a plugin.
     fn section(&self, name: &str) -> Result<PluginSection, Failure> {
         let all: toml::Table =
             toml::from_str(&self.document.to_string()).map_err(|error| unusable(&self.path, &error))?;
@@ -233,7 +235,7 @@ impl SettingsFile {
         Ok(shown)
     }
 
-    /// Removes the section of a plugin. Where a comment stands above it, its header stays under that.
+    /// Removes the section of a plugin. If a comment is above it, its header stays below the comment.
     fn remove(&mut self, name: &str) -> Result<(), Failure> {
         let plugins = self.plugins()?;
         let is_commented = |table: &Table| {
@@ -261,7 +263,7 @@ impl SettingsFile {
     }
 }
 
-/// How the keys of a section follow each other: what it is about, then what it gives.
+/// The order of a section's keys: what it is about, then what it gives.
 const ORDER: [&str; 6] = ["sha256", "definitions", "enabled", "shell", "files", "http"];
 
 fn rank(key: &str) -> usize {

@@ -1,7 +1,7 @@
 //! A container that runs already: `docker exec` or `podman exec`, by the container's immutable id.
 //!
 //! The engine is reached by its own program, on its default socket or the one that settings name; contexts, credential helpers and hosts of
-//! the user's environment play no part.
+//! the user's environment are ignored.
 
 use super::local::Local;
 use super::remote::{Remote, Script, Way, reason};
@@ -68,7 +68,7 @@ impl Engine {
 pub struct ContainerName(String);
 
 impl ContainerName {
-    /// Takes what engines take for a name.
+    /// Accepts what engines accept as a name.
     ///
     /// # Errors
     ///
@@ -81,8 +81,11 @@ impl ContainerName {
         if is_name {
             return Ok(Self(name.to_owned()));
         }
-        Err(Failure::new(Kind::Usage, format!("`{}` is no name of a container", name.escape_debug()))
-            .hint(format!("names are 1 to {NAME_CHARS} of A-Za-z0-9_.- and begin with a letter or digit")))
+        Err(Failure::new(Kind::Usage, format!("`{}` is not a valid container name", name.escape_debug())).hint(
+            format!(
+                "use 1 to {NAME_CHARS} characters of A-Z, a-z, 0-9, `_`, `.`, `-`, the first of them a letter or digit"
+            ),
+        ))
     }
 }
 
@@ -216,12 +219,12 @@ impl Way for Container {
         self.local.open(spec(self.exec(&["--interactive"], shell(script)).await?)).await
     }
 
-    /// Engines refuse in words of their own, before anything runs; a shell that is missing is theirs to tell, too.
+    /// Engines refuse in words of their own, before anything runs; they also report a missing shell.
     fn refusal(&self, said: &str, status: Option<i32>) -> Option<Failure> {
         let is_refused = matches!(status, Some(1 | 125..=127 | 255)) && !said.trim().is_empty();
         is_refused.then(|| {
             Failure::new(Kind::Unavailable, format!("container `{}`: {}", self.name.0, reason(said)))
-                .hint("one that was made anew under its name is another container: then start this program anew")
+                .hint("if it was recreated under its name, it is another container: restart this program")
         })
     }
 
@@ -233,10 +236,10 @@ impl Way for Container {
                 Ok(State { is_running: true, is_paused: false, .. }) => continue,
                 Ok(State { is_paused: true, .. }) => "was paused".to_owned(),
                 Ok(_) => "was stopped".to_owned(),
-                Err(reason) => format!("cannot be looked at any more ({reason})"),
+                Err(reason) => format!("cannot be inspected any more ({reason})"),
             };
             return Failure::new(Kind::OutcomeUnknown, format!("container `{}` {what}", self.name.0))
-                .hint("look whether it had its effect before you run it again");
+                .hint("check whether it had its effect before you run it again");
         }
     }
 

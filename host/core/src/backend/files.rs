@@ -1,7 +1,7 @@
 //! Regular files of this machine: found by path, opened by directory handles with no link followed.
 //!
 //! A path is resolved first; `policy/files.rs` decides on the resolved path; reading and writing take only what it admitted.
-//! A link that somebody plants between those steps is met with a refusal, not followed.
+//! A link that somebody plants between those steps is refused, not followed.
 
 use super::temporary::Temporary;
 use super::{Before, Facts, FileText};
@@ -42,7 +42,7 @@ pub(super) fn absolute(path: &str, directory: &Path, home: &Path) -> Result<Path
         return Err(Failure::invalid("path contains a NUL byte"));
     }
     if path.len() > PATH_BYTES {
-        return Err(Failure::invalid(format!("path is {} bytes long, at most {PATH_BYTES} are possible", path.len())));
+        return Err(Failure::invalid(format!("path is {} bytes long (limit: {PATH_BYTES} bytes)", path.len())));
     }
     Ok(match path.strip_prefix("~/") {
         // A second slash does not leave the home.
@@ -57,7 +57,9 @@ fn new_file(given: &Path, path: &str) -> Result<PathBuf, Failure> {
         return Err(Failure::failed(format!("`{path}` does not name a file")));
     };
     if path.ends_with('/') || path.ends_with("/.") {
-        return Err(Failure::failed(format!("`{path}` is not there, and as a directory it could not be a file")));
+        return Err(Failure::failed(format!(
+            "`{path}` ends like a directory and does not exist; only files can be read and written"
+        )));
     }
     Ok(std::fs::canonicalize(parent).map_err(|error| failure(path, &error))?.join(name))
 }
@@ -198,7 +200,7 @@ fn keep_mode_and_owner(file: &File, replaced: &Metadata) -> io::Result<()> {
 }
 
 pub(super) fn is_link(path: &str) -> Failure {
-    Failure::failed(format!("`{path}`: a link stands where there was none, or links in a circle"))
+    Failure::failed(format!("`{path}` became a symbolic link meanwhile, or is a loop of links"))
 }
 
 pub(super) fn is_directory(path: &str) -> Failure {
@@ -216,7 +218,9 @@ pub(super) fn failure(path: &str, error: &io::Error) -> Failure {
         io::ErrorKind::PermissionDenied => failed("permission denied by the system"),
         io::ErrorKind::NotADirectory => failed("a part of the path is not a directory"),
         io::ErrorKind::IsADirectory => is_directory(path),
-        io::ErrorKind::InvalidFilename => failed("a part of the path is longer than the file system takes (255 bytes)"),
+        io::ErrorKind::InvalidFilename => {
+            failed("a part of the path is longer than the file system accepts (255 bytes)")
+        }
         // The standard library has no stable name for it yet.
         _ if error.raw_os_error() == Some(libc::ELOOP) => is_link(path),
         // A FIFO or socket that nobody reads, opened for writing.

@@ -131,7 +131,7 @@ pub fn leave_no_core() {
 }
 
 /// Becomes another program, which takes over this terminal; returns only why it could not.
-#[expect(clippy::disallowed_methods, reason = "this is where processes are started, and this one is replaced")]
+#[expect(clippy::disallowed_methods, reason = "this module starts processes, and this call replaces the present one")]
 pub fn become_program(argv: &[OsString]) -> io::Error {
     use std::os::unix::process::CommandExt;
     spawn::leave_core_again();
@@ -154,7 +154,7 @@ fn start_failure(program: &std::ffi::OsStr, error: &io::Error) -> Failure {
     let message = format!("`{}` could not be started: {error}", program.display());
     match error.kind() {
         io::ErrorKind::ArgumentListTooLong => {
-            Failure::new(Kind::Limit, "the command is longer than the system takes (128 KiB an argument)")
+            Failure::new(Kind::Limit, "the command is longer than the system accepts (128 KiB an argument)")
                 .hint("write the script to a file and run that")
         }
         io::ErrorKind::WouldBlock => Failure::new(Kind::Busy, message).hint("end some processes, then try again"),

@@ -69,7 +69,7 @@ pub trait Backend: Send + Sync {
         Ok((status, stdout))
     }
 
-    /// Returns, with the reason, when what runs there can come to no end any more; never where that cannot be.
+    /// Returns, with the reason, once what runs there can never end; does not return where that cannot happen.
     async fn lost(&self) -> Failure {
         std::future::pending().await
     }
@@ -178,7 +178,7 @@ impl ProcessSpec {
 /// A running process.
 #[async_trait]
 pub trait Process: Send {
-    /// Returns the next thing that happens; `Exited` comes last, behind all output that the process itself wrote.
+    /// Returns the next thing that happens; `Exited` comes last, after all output that the process itself wrote.
     async fn next(&mut self) -> io::Result<ProcessEvent>;
 
     /// Ends the process and all of its descendants; returns how many could not be ended, none when that could not be found out.
@@ -223,7 +223,7 @@ pub async fn finish(mut process: Box<dyn Process>) -> io::Result<Finished> {
 
 /// A piece of a file.
 pub struct FileText {
-    /// What stands at the offset.
+    /// The bytes at the offset.
     pub bytes: Vec<u8>,
     /// Size of the whole file, in bytes.
     pub size: u64,

@@ -1,4 +1,4 @@
-//! The marks between which a command's output stands in a stream that others write to as well: a pane, or a shell with start-up files.
+//! The marks around a command's output in a stream that others write to as well: a pane, or a shell with start-up files.
 //!
 //! They are those of OSC 133, which terminals swallow, and carry a random nonce: what a log or a remote prints cannot end a command.
 
@@ -30,9 +30,9 @@ pub(crate) enum State {
     Ended(i32),
 }
 
-/// What stands before the status in the second mark.
+/// What comes before the status in the second mark.
 const END: &[u8] = b"\x1b]133;D;";
-/// Bytes of a process's number in the first mark, with what stands around it.
+/// Bytes of a process's number in the first mark, with what surrounds it.
 const PROCESS_BYTES: usize = 12;
 /// Digits of a status.
 const STATUS_DIGITS: usize = 3;
@@ -43,7 +43,7 @@ impl Scanner {
         Self { begin, end, held: Vec::new(), process: None, goes_on: false, state: State::Before, breaks }
     }
 
-    /// The process that printed the first mark, where it told.
+    /// The process that printed the first mark, if the mark names it.
     pub(crate) fn process(&self) -> Option<u32> {
         self.process
     }
@@ -52,7 +52,7 @@ impl Scanner {
         self.state
     }
 
-    /// Something came behind the mark of the end, together with it.
+    /// Something came after the mark of the end, together with it.
     pub(crate) fn goes_on(&self) -> bool {
         self.goes_on
     }
@@ -69,7 +69,7 @@ impl Scanner {
         }
     }
 
-    /// Drops what stands before the first mark, and the mark; false when that has not come whole.
+    /// Drops what comes before the first mark, and the mark; false when that has not come whole.
     fn begins(&mut self) -> bool {
         let Some(place) = find(&self.held, &self.begin) else {
             let kept = self.held.len().min(self.begin.len() - 1);

@@ -1,7 +1,7 @@
 //! What all places beyond this machine have in common: commands between marks, their end, what is there, files by scripts.
 //!
-//! A way there can run `/bin/sh` with a script of ours, with its input closed or open; everything else is built on that. What a command
-//! is made of travels as words of its own, never as part of a script.
+//! A way there can run `/bin/sh` with a script of ours, with its input closed or open; everything else is built on that. The words of a
+//! command travel as arguments, never as part of a script.
 
 mod files;
 mod runner;
@@ -27,14 +27,14 @@ use tokio::sync::{Mutex, OnceCell};
 
 /// How long a script of ours may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Statuses by which shells and engines tell that they executed nothing.
+/// Statuses by which shells and engines report that they executed nothing.
 const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
-/// Characters of the reason that is told when nothing could be started.
+/// Characters of the reason that is given when nothing could be started.
 const REASON_CHARS: usize = 300;
 
 /// Runs a program between two marks on both streams. Arguments: nonce, call, `-lc` or `-c`, program and its arguments. What start-up files
-/// print stands before the first mark; a login shell knows where programs are.
+/// print comes before the first mark; a login shell knows where programs are.
 const FRAMED: &str = r#"n=$1 c=$2 l=$3
 shift 3
 [ -z "$c" ] || { TOOLCRIB_CALL=$c; export TOOLCRIB_CALL; }
@@ -222,6 +222,7 @@ impl<W: Way> Remote<W> {
                 let _ = writer.write_all(input).await;
                 let _ = writer.shutdown().await;
                 drop(writer);
+                // Never ends, so that `read` alone decides what came of it.
                 std::future::pending::<()>().await;
             };
             let read = async {
@@ -294,7 +295,7 @@ async fn script<W: Way>(
 
 fn unknown(name: &str) -> Failure {
     Failure::new(Kind::OutcomeUnknown, format!("the connection to {name} ended before the answer came"))
-        .hint("look whether it had its effect before you try again")
+        .hint("check whether it had its effect before you try again")
 }
 
 fn slow(name: &str) -> Failure {
@@ -339,8 +340,11 @@ impl<W: Way> Backend for Remote<W> {
                     let workspace = Workspace::at(directory.clone());
                     Ok(Arc::new(Facts { directory, home, own, tmux, workspace, surroundings }))
                 }
-                _ => Err(Failure::new(Kind::Unavailable, format!("{} does not say where it is", self.name()))
-                    .hint("its shell needs HOME and a working directory")),
+                _ => Err(Failure::new(
+                    Kind::Unavailable,
+                    format!("{} does not report a working directory and a home", self.name()),
+                )
+                .hint("its shell needs HOME and a working directory")),
             }
         };
         self.facts.get_or_try_init(find).await.cloned()
@@ -432,7 +436,7 @@ impl<W: Way> Framed<W> {
         Ok(())
     }
 
-    /// Takes in what comes next. Returns a status when the way there has ended.
+    /// Reads what comes next. Returns a status when the connection has ended.
     async fn advance(&mut self) -> io::Result<Option<i32>> {
         let Some(process) = &mut self.process else { return Ok(Some(-1)) };
         match process.next().await? {
@@ -463,6 +467,7 @@ impl<W: Way> Process for Framed<W> {
             if let Some(event) = self.next.pop_front() {
                 return Ok(event);
             }
+            // Both: the streams arrive separately, and the end of one does not mean that the other is complete.
             if let (State::Ended(status), State::Ended(_)) = (self.stdout.state(), self.stderr.state()) {
                 self.process = None;
                 return Ok(ProcessEvent::Exited(status));
@@ -485,7 +490,7 @@ impl<W: Way> Process for Framed<W> {
         left
     }
 
-    /// Asking takes another trip there, so only what may have left something is asked about.
+    /// Asking takes another round trip, so it is done only for commands that may have left something.
     async fn left_running(&mut self) -> Vec<u32> {
         let Some(call) = self.call.take().filter(|_| self.may_leave) else { return Vec::new() };
         let printed = script(self.way.clone(), LEFT, vec![call.into()], Shell::Plain).await.unwrap_or_default().1;

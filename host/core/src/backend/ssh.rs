@@ -62,14 +62,14 @@ pub struct SshTarget {
 }
 
 impl SshTarget {
-    /// Takes `user@host:port`, with user and port left away or not; an address of IPv6 stands in brackets.
+    /// Accepts `user@host:port`; user and port may be omitted, and an IPv6 address is in brackets.
     ///
     /// # Errors
     ///
     /// For whatever could be an option, a pattern, or part of a script.
     pub fn parse(target: &str) -> Result<Self, Failure> {
         let odd = || {
-            Failure::new(Kind::Usage, format!("`{}` is no target of ssh", target.escape_debug()))
+            Failure::new(Kind::Usage, format!("`{}` is not a valid ssh target", target.escape_debug()))
                 .hint("write `host`, `user@host`, `user@host:port`, or a name of your ssh configuration")
         };
         let (user, rest) = match target.split_once('@') {
@@ -134,7 +134,7 @@ fn is_host(host: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
 }
 
-/// A host as a backend. `config_file` takes the place of the user's own configuration; the control socket comes below `directory`; `home`
+/// A host as a backend. `config_file` replaces the user's own configuration; the control socket comes below `directory`; `home`
 /// is the user's on this machine.
 #[must_use]
 pub fn ssh(target: SshTarget, config_file: Option<PathBuf>, directory: &Path, home: &Path) -> Arc<dyn Backend> {
@@ -169,7 +169,7 @@ struct Ssh {
 struct Link {
     /// Makes channels; it has no part in closing.
     channels: Arc<Session>,
-    /// Told to stop, the master would wait for the ends of its channels; so it is ended.
+    /// Asked to stop, the master would wait for the ends of its channels; so it is killed.
     process: OwnedFd,
     _master: Session,
     /// The configuration lies here, and the directory of the control socket.
@@ -212,6 +212,7 @@ impl Ssh {
             Err(error) => return Err(self.no_connection(&error, &configuration).await),
         };
         let socket_directory = master.control_socket().parent().unwrap_or(directory.path());
+        // Whoever reaches the socket can open channels, and the crate leaves the mode of its directory to the umask.
         std::fs::set_permissions(socket_directory, private()).map_err(|error| self.unavailable(&error.to_string()))?;
         let process = self.process(master.control_socket()).await.map_err(|why| self.unavailable(&why))?;
         let channels = Arc::new(Session::resume_mux(master.control_socket().into(), None));
@@ -278,21 +279,22 @@ impl Ssh {
         let said = told(error);
         if said.contains("IDENTIFICATION HAS CHANGED") || said.contains("REVOKED") {
             return self
-                .unavailable("the host's key has changed: somebody may be in between, or the host was made anew")
-                .hint("ask who runs the host; when the new key is right, take the old one out with `ssh-keygen -R HOST` and connect once by hand");
+                .unavailable("the host's key has changed: somebody may be in between, or the host was reinstalled")
+                .hint("ask the host's owner; if the new key is right, remove the old one with `ssh-keygen -R HOST` and connect once by hand");
         }
         if said.contains("ost key verification failed") || said.contains("ost key is known") {
             let key = self.key(configuration).await;
-            let shown = key.unwrap_or_else(|| "which it does not tell".into());
+            let shown = key.unwrap_or_else(|| "which it did not show".into());
             return self.unavailable(&format!("the host's key is not known: {shown}")).hint(format!(
-                "compare it with what the host's owner says, then put it into known_hosts by connecting once by hand: `ssh {}`",
+                "compare it with what the host's owner says, then add it to known_hosts by connecting once by hand: `ssh {}`",
                 self.by_hand()
             ));
         }
         let failure = self.unavailable(&said);
         if said.contains("ermission denied") {
-            return failure
-                .hint("it takes a key without a passphrase, or one that an agent holds: nothing is asked here");
+            return failure.hint(
+                "use a key without a passphrase, or one that an agent holds: no passphrase can be asked for here",
+            );
         }
         failure.hint(format!("try it by hand: `ssh {}`", self.by_hand()))
     }
@@ -372,7 +374,7 @@ impl Way for Ssh {
         let (channel, input) = self.channel(BY_INPUT).await?;
         if let Some(mut input) = input {
             let text = script(&given);
-            // A link that is cut is told by the channel.
+            // The channel reports a connection that is cut.
             tokio::spawn(async move {
                 let _ = input.write_all(&text).await;
                 let _ = input.shutdown().await;
@@ -387,7 +389,7 @@ impl Way for Ssh {
         Ok((Box::new(channel), Box::new(input)))
     }
 
-    /// A shell that is not there tells so; whatever else ends before the first mark may have begun.
+    /// A missing shell is reported as such; whatever else ends before the first mark may have begun.
     fn refusal(&self, said: &str, status: Option<i32>) -> Option<Failure> {
         let is_refused = matches!(status, Some(1 | 126 | 127)) && !said.trim().is_empty();
         is_refused.then(|| self.unavailable(&format!("no shell there: {}", reason(said))))
@@ -460,7 +462,7 @@ impl Process for Channel {
         let child = self.child.take().ok_or_else(|| io::Error::other("the channel has ended"))?;
         match child.wait().await {
             Ok(status) => Ok(ProcessEvent::Exited(status.code().unwrap_or(-1))),
-            // So it says of a status of 127.
+            // This is how it reports a status of 127.
             Err(openssh::Error::Remote(error)) if error.kind() == io::ErrorKind::NotFound => {
                 Ok(ProcessEvent::Exited(127))
             }

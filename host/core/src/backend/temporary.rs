@@ -1,4 +1,4 @@
-//! A file that takes the place of another: it has no name until it is whole, where the file system can do that.
+//! A file that replaces another: it has no name until it is whole, where the file system can do that.
 //!
 //! Elsewhere, and for the moment of its renaming, it has a name of ours. Such a file is locked as long as its writer lives; one that is not
 //! was left by a writer that was killed, and goes with the next write in its directory.
@@ -29,7 +29,7 @@ impl<'d> Temporary<'d> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         match rustix::fs::openat(directory, ".", flags, Mode::from_raw_mode(0o666)) {
             Ok(file) => {
-                // For when it has a name. Where there are no locks nothing is taken for left either.
+                // For when it has a name. Where there are no locks no file counts as left behind either.
                 let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
                 Ok(Self { directory, file: File::from_std(file.into()), name: None })
             }
@@ -44,7 +44,7 @@ impl<'d> Temporary<'d> {
             let name = new_name();
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = rustix::fs::openat(directory, &name, flags, Mode::from_raw_mode(0o666))?;
-            // Somebody who sweeps may have taken it for left before it was locked.
+            // Somebody who sweeps may have removed it before it was locked.
             let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
             if rustix::fs::fstat(&file)?.st_nlink > 0 {
                 return Ok(Self { directory, file: File::from_std(file.into()), name: Some(name) });

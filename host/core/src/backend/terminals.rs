@@ -59,7 +59,7 @@ impl Sitting {
         let name = processes.get(&us).map(|stat| stat.name.as_str());
         let others = all.iter().filter(|stat| stat.pid != us && Some(stat.name.as_str()) == name);
         let others = others.filter_map(|stat| Terminal::numbered(stat.terminal)).collect();
-        // What was started by nobody has the parent 0.
+        // A process that nobody started has the parent 0.
         Self { ours, is_whole: pid == 0, others }
     }
 

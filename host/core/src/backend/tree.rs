@@ -41,7 +41,7 @@ pub(super) fn own_children() {
     OWNS_CHILDREN.store(true, Ordering::Relaxed);
 }
 
-/// Starts a leader; nobody mistakes it for an orphan meanwhile.
+/// Starts a leader; meanwhile nothing adopts it as an orphan.
 pub(super) fn born<E>(start: impl FnOnce() -> Result<Started, E>) -> Result<Started, E> {
     known(|known| start().inspect(|started| _ = known.insert(started.pid)))
 }
@@ -136,6 +136,7 @@ pub(super) async fn end(leader: u32, call: &str) -> (HashSet<u32>, usize) {
     let mut ended = signal_members(leader, call, Signal::TERM);
     wait(COURTESY, || members(leader, call).is_empty()).await;
     end_members(leader, call, deadline, &mut ended).await;
+    // TERM first: it is pending when the leader goes on, and acts before the leader can start anything.
     signal(leader, Signal::TERM);
     signal(leader, Signal::CONT);
     wait(COURTESY, || stat(leader).is_none_or(|stat| stat.ended)).await;
@@ -237,7 +238,7 @@ pub(super) fn adopt(leader: u32, call: &str) -> Vec<u32> {
     let new: Vec<u32> = known(|known| children().into_iter().filter(|pid| !known.contains(pid)).collect());
     let (left, others): (Vec<u32>, Vec<u32>) = new.into_iter().partition(|pid| is_left_by(*pid, leader, call));
     if OWNS_CHILDREN.load(Ordering::Relaxed) {
-        // What fled its call and then ended can be told from nothing but this.
+        // Only this list shows a process that left its call and then ended.
         others.into_iter().filter(|pid| stat(*pid).is_some_and(|stat| stat.ended)).for_each(reap_now);
     }
     for pid in &left {

@@ -47,6 +47,7 @@ pub(super) fn watched<T>(
     if !ANSWERS.load(Ordering::Relaxed) {
         return start();
     }
+    // Before the command starts: a host that is killed right after that leaves only the mark by which to find it.
     change(|state| state.starting(call));
     let started = start();
     change(|state| state.started(call, started.as_ref().ok().map(leader)));
@@ -97,6 +98,7 @@ impl State {
     /// A watcher that was ended, or takes nothing any more, is dropped: the next command starts another.
     fn tell(&mut self, lines: &str) {
         let Some(watcher) = &self.watcher else { return };
+        // Less than all means that the pipe is full: the watcher has stopped reading.
         let told = rustix::io::write(&watcher.input, lines.as_bytes());
         if told != Ok(lines.len()) {
             // First killed: one that merely stood still would read the end of its input, and end commands that run.

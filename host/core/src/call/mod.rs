@@ -40,10 +40,10 @@ pub const ARGUMENTS_DEPTH: u64 = 64;
 /// How large a call's arguments may be, in bytes.
 pub const ARGUMENTS_BYTES: usize = 4 << 20;
 
-/// What a part of a result costs whoever takes it on, besides its text: its place here, and its JSON in every envelope.
+/// What a part of a result costs besides its text: its entry here, and its JSON in every envelope.
 const PART_BYTES: usize = 256;
 
-/// How long a guest that was told to stop may go on, when it waits for nothing.
+/// How long a guest may go on after it was asked to stop, when it waits for nothing.
 const GUEST_GRACE: Duration = Duration::from_millis(50);
 
 /// What a caller asks for.
@@ -185,7 +185,7 @@ fn check_arguments(value: Value) -> Result<Value, Failure> {
             .hint("give one JSON object, such as {\"path\": \"a.txt\"}"));
     }
     if depth(&value) > ARGUMENTS_DEPTH {
-        return Err(Failure::invalid(format!("the arguments are more than {ARGUMENTS_DEPTH} deep")));
+        return Err(Failure::invalid(format!("the arguments nest deeper than {ARGUMENTS_DEPTH} levels")));
     }
     Ok(value)
 }
@@ -282,7 +282,7 @@ impl<'h> Call<'h> {
         self.finished = true;
         let told = self.audit.outcome(self.subject(), failure, self.begin.elapsed(), &self.scope.actions());
         let outcome = failure.map_or("ok", |failure| failure.kind.name());
-        // The outcome stands; a sink that fails at it must not take the caller's answer away.
+        // The outcome is decided; a sink that fails now must not cost the caller the answer.
         let _ = catch_unwind(AssertUnwindSafe(|| self.scope.emit(Event::Completed { outcome })));
         told
     }
@@ -301,7 +301,7 @@ fn fault(panic: &(dyn Any + Send)) -> Failure {
     let text =
         panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
     let text = text.unwrap_or_else(|| "no message".into());
-    Failure::new(Kind::Internal, format!("the host met a fault of its own: {text}"))
+    Failure::new(Kind::Internal, format!("internal error in the host: {text}"))
         .hint("please report it; other calls are not affected")
 }
 
@@ -323,7 +323,7 @@ pub(crate) fn check_output(output: tools::Output, tool: &Tool, scope: &Scope) ->
     Ok(Output { result, content: output.content.into_iter().map(Content::from).collect(), notices: output.notices })
 }
 
-/// Takes the failure that the guest told, within the bounds of a result.
+/// Takes the failure that the guest returned, within the bounds of a result.
 pub(crate) fn check_failure(failure: types::Failure, scope: &Scope) -> Failure {
     let types::Failure { kind, message, hint, data } = failure;
     let bytes = [Some(&message), hint.as_ref(), data.as_ref()].into_iter().flatten().map(String::len).sum();
@@ -339,7 +339,7 @@ fn check_size(what: &str, bytes: usize, scope: &Scope) -> Result<(), Failure> {
     if bytes as u64 <= most << 10 {
         return Ok(());
     }
-    Err(Failure::limit(format!("limit: {what} {most} KiB, this one takes {bytes} bytes")).hint(scope.remedies.raise(
+    Err(Failure::limit(format!("limit: {what} {most} KiB, this one has {bytes} bytes")).hint(scope.remedies.raise(
         "limits.result_kib",
         most,
         "ask for less",

@@ -84,7 +84,7 @@ impl CallKey {
 }
 
 impl Session {
-    /// The memory of somebody else with the same approvals and the same kept output: what one model saw, or failed at, is news to another.
+    /// A fresh memory that shares approvals and kept output with this one, but neither looks nor failures.
     pub fn beside(&self) -> Self {
         let (approved, asking, outputs) = (self.approved.clone(), self.asking.clone(), self.outputs.clone());
         Self { approved, asking, outputs, ..Self::default() }
@@ -175,7 +175,7 @@ impl Session {
 
 fn remedy(tool: &str, repeated: &Repeated) -> Failure {
     let Repeated { failure, times, .. } = repeated;
-    let advice = "change the arguments, or mend what the message names and wait a minute";
+    let advice = "change the arguments, or fix what the message names and wait a minute";
     Failure {
         kind: failure.kind,
         message: format!("`{tool}` was not run again: these arguments failed {times} times with: {}", failure.message),

@@ -10,7 +10,7 @@ use crate::policy::files::Resolved;
 use crate::sandbox::State;
 use serde_json::json;
 
-/// What one `read` hands over at most, as `wit/files.wit` promises.
+/// What one `read` returns at most, as `wit/files.wit` promises.
 const READ_BYTES: usize = 4 << 20;
 
 impl files::Host for State {
@@ -69,19 +69,19 @@ impl State {
     }
 }
 
-/// Judges a path off the threads that serve other calls: that looks at the disk, which may be slow.
+/// Judges a path on a thread that serves no other call: this reads from the disk, which may be slow.
 async fn judged<A: Send + 'static>(
     resolved: Result<Resolved, Failure>,
     judge: impl FnOnce(&Resolved) -> Result<A, Failure> + Send + 'static,
 ) -> Result<A, Failure> {
     let resolved = resolved?;
     let judged = tokio::task::spawn_blocking(move || judge(&resolved)).await;
-    judged.unwrap_or_else(|error| Err(Failure::new(Kind::Internal, format!("the path was not judged: {error}"))))
+    judged.unwrap_or_else(|error| Err(Failure::new(Kind::Internal, format!("the path was not checked: {error}"))))
 }
 
-/// Cuts the text that stands at the offset; refuses what is not text.
+/// Cuts the text at the offset; refuses what is not text.
 fn text(path: &str, offset: u64, bytes: &[u8], size: u64, max: usize, max_bytes: usize) -> Result<Captured, Failure> {
-    // Behind an offset the first bytes may be the rest of a sequence.
+    // After an offset the first bytes may be the rest of a sequence.
     let skipped = if offset == 0 { 0 } else { bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count() };
     let bytes = &bytes[skipped..];
     let readable = match std::str::from_utf8(bytes) {
@@ -99,7 +99,7 @@ fn text(path: &str, offset: u64, bytes: &[u8], size: u64, max: usize, max_bytes:
 }
 
 fn not_text(path: &str, at: u64, size: u64) -> Failure {
-    Failure::failed(format!("`{path}` is not text: byte {at} of {size} does not continue UTF-8"))
+    Failure::failed(format!("`{path}` is not text: byte {at} of {size} is not valid UTF-8"))
         .hint("look at it with run_shell, for example `file`, `xxd` or `strings`")
         .data(json!({ "bytes": size }))
 }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn bytes_that_are_not_text_are_refused_with_their_place() {
         let failure = super::text("f", 0, b"ab\xff\x00c", 5, 9, 99).expect_err("binary");
-        assert_eq!(failure.message, "`f` is not text: byte 2 of 5 does not continue UTF-8");
+        assert_eq!(failure.message, "`f` is not text: byte 2 of 5 is not valid UTF-8");
     }
 
     #[test]

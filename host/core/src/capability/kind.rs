@@ -1,5 +1,5 @@
-//! What capabilities there are. Whatever depends on which one it is matches on [`Capability`] without a rest, so that a new one does not
-//! compile before all its parts are there: its grant (`policy/mod.rs`), its refusal (`Grants::of`), its clauses (`policy/explain.rs`), its
+//! What capabilities there are. Whatever depends on the kind matches on [`Capability`] without a catch-all arm, so that a new one does not
+//! compile before all its parts exist: its grant (`policy/mod.rs`), its refusal (`Grants::of`), its clauses (`policy/explain.rs`), its
 //! effects (`formats/definitions.rs`), where it can be used (`tools/listing.rs`), and how it is allowed (`Capability::options`).
 
 /// A WIT interface through which a plugin reaches the world.

@@ -32,11 +32,11 @@ pub(crate) mod bindings {
     });
 }
 
-/// Why a host function has no result: a failure that the guest is told, or a trap that ends it.
+/// Why a host function has no result: a failure that is returned to the guest, or a trap that ends it.
 pub enum Refusal {
-    /// The guest is told.
+    /// Returned to the guest.
     Failure(Failure),
-    /// The guest ends.
+    /// Ends the guest.
     Trap(wasmtime::Error),
 }
 

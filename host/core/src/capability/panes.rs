@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use typing::{Target, landing, own_shown};
 
-/// What one capture hands over at most, as `wit/panes.wit` promises.
+/// What one capture returns at most, as `wit/panes.wit` promises.
 const SCREEN_BYTES: usize = 256 << 10;
 /// The longest delay, as `wit/panes.wit` promises.
 const DELAY: Duration = Duration::from_secs(600);
@@ -43,7 +43,7 @@ impl panes::Host for State {
         let cut = text.len().saturating_sub(SCREEN_BYTES);
         let begin = (cut..text.len()).find(|place| text.is_char_boundary(*place)).unwrap_or(text.len());
         if begin > 0 {
-            notices.push(format!("only the last {SCREEN_BYTES} of {} bytes were taken", text.len()));
+            notices.push(format!("only the last {SCREEN_BYTES} of {} bytes are shown", text.len()));
         }
         let text = text[begin..].to_owned();
         let unchanged_ms = self.scope.unchanged_ms(format!("{id} {view:?}"), &text);
@@ -161,8 +161,8 @@ impl TryFrom<panes::View> for View {
             None | Some("") => Ok((None, false)),
             Some("-") => Ok((None, true)),
             Some(number) => number.parse().map(|number| (Some(number), false)).map_err(|_| {
-                Failure::invalid(format!("`{name}` is `{number}`, which is no line"))
-                    .hint("give a number, negative ones reach into the history, or `-`")
+                Failure::invalid(format!("`{name}` is `{number}`, which is not a line number"))
+                    .hint("give a number (negative ones are in the history), or `-`")
             }),
         };
         let ((start, from_begin), (end, to_end)) = (line("start", view.start)?, line("end", view.end)?);

@@ -164,8 +164,8 @@ fn plan(command: &Command, has_panes: bool, grant: &ShellGrant, scope: &Scope) -
         shell::Wait::UntilExit => limits.command(),
         shell::Wait::AtMostMs(wait) if wait > limits.command_max_ms => {
             let most = duration(Duration::from_millis(limits.command_max_ms));
-            let message = format!("a wait of {} is over the limit of {most}", duration(Duration::from_millis(wait)));
-            let hint = scope.remedies.raise("limits.command_max_ms", limits.command_max_ms, "wait less");
+            let message = format!("a wait of {} is too long (limit: {most})", duration(Duration::from_millis(wait)));
+            let hint = scope.remedies.raise("limits.command_max_ms", limits.command_max_ms, "give a shorter `wait`");
             return Err(Failure::invalid(message).hint(hint));
         }
         shell::Wait::AtMostMs(wait) => Duration::from_millis(wait),
@@ -221,7 +221,7 @@ async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<sh
         End::TimedOut => {
             let message = format!("timed out waiting for the command after {}", duration(plan.wait));
             let failure = Failure::new(Kind::TimedOut, message).hint(
-                "the command was ended; give `wait` more time, or start it in the background with its output in a file",
+                "the command was ended; give a longer `wait`, or start it in the background with its output in a file",
             );
             Err(ended(failure, &mut *process, stdout, stderr).await)
         }
@@ -278,7 +278,7 @@ fn printed(stdout: Captured, stderr: Captured) -> Value {
 
 fn lost(error: &io::Error) -> Failure {
     Failure::new(Kind::OutcomeUnknown, format!("the command was started, then lost: {error}"))
-        .hint("look whether it had its effect before you run it again")
+        .hint("check whether it had its effect before you run it again")
 }
 
 fn left_running(pids: &[u32]) -> String {

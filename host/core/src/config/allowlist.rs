@@ -51,7 +51,7 @@ pub(super) fn locate(text: &str, home: &Path, start: Option<&Path>) -> Result<Pa
         Some("") => home.to_owned(),
         Some(rest) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
         Some(_) => return Err(format!("`{shown}` names another user's home: write the whole path from `/`")),
-        None if text.is_empty() => return Err("an empty path names no directory".to_owned()),
+        None if text.is_empty() => return Err("an empty path is not a directory".to_owned()),
         None => start.unwrap_or(Path::new("")).join(text),
     };
     if path.is_absolute() {

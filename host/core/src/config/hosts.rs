@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::IpAddr;
 use url::Host;
 
-/// What to write in place of more than a host.
+/// What to write instead of more than a host.
 const ALONE: &str = "write the host alone, ports are `fetch_ports`";
 /// The longest name of the DNS, and the longest label in it, in bytes (RFC 1035, 2.3.4).
 const NAME_BYTES: usize = 253;
@@ -30,7 +30,7 @@ pub enum HostPattern {
 }
 
 impl HostPattern {
-    /// Reads an entry of a list of domains: a plain name stands for itself and all below it.
+    /// Reads an entry of a list of domains: a plain name means itself and all names below it.
     ///
     /// # Errors
     /// A fragment that says what to write instead.
@@ -38,7 +38,7 @@ impl HostPattern {
         read(text, Self::Domain)
     }
 
-    /// Reads an entry of a plugin's hosts: a plain name stands for itself.
+    /// Reads an entry of a plugin's hosts: a plain name means itself alone.
     ///
     /// # Errors
     /// A fragment that says what to write instead.
@@ -167,13 +167,13 @@ fn range(text: &str) -> Result<Option<IpNet>, String> {
     let most = if address.is_ipv4() { 32 } else { 128 };
     let length = length.map_or(Some(most), |digits| digits.parse::<u8>().ok());
     let range = length.and_then(|length| IpNet::new(address, length).ok());
-    let range =
-        range.ok_or_else(|| format!("`{shown}` is no range: after the `/` stands a number from 0 to {most}"))?;
+    let range = range
+        .ok_or_else(|| format!("`{shown}` is not a valid range: write a number from 0 to {most} after the `/`"))?;
     if matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some()) {
         return Err(format!("`{shown}` is IPv4 within IPv6: write the IPv4 address itself"));
     }
     if range.trunc() != range {
-        return Err(format!("`{shown}` is no range: write `{}`, or the address alone", range.trunc()));
+        return Err(format!("`{shown}` is not a valid range: write `{}`, or the address alone", range.trunc()));
     }
     Ok(Some(range))
 }
@@ -183,19 +183,19 @@ fn check_alone(text: &str) -> Result<(), String> {
     let shown = text.escape_debug();
     let start = text.split('/').next().unwrap_or_default();
     if text.is_empty() {
-        Err("an empty entry names no host".to_owned())
+        Err("an empty entry is not a host".to_owned())
     } else if text.contains("://") {
         Err(format!("`{shown}` is a URL: {ALONE}"))
     } else if is_decimal(start.strip_prefix("*.").unwrap_or(start)) {
         Err(no_address(text))
     } else if text.starts_with('[') || text.matches(':').count() > 1 {
-        Err(format!("`{shown}` is no IPv6 address: write it without brackets, zone and port"))
+        Err(format!("`{shown}` is not a valid IPv6 address: write it without brackets, zone and port"))
     } else if text.contains('/') {
         Err(format!("`{shown}` has a path: {ALONE}"))
     } else if text.contains(':') {
         Err(format!("`{shown}` has a scheme or a port: {ALONE}"))
     } else if text.strip_prefix("*.").unwrap_or(text).contains('*') {
-        Err(format!("`{shown}` has a `*` elsewhere than at its beginning: write it as `*.example.com`"))
+        Err(format!("`{shown}` has a `*` that is not at its beginning: write it as `*.example.com`"))
     } else {
         Ok(())
     }
@@ -205,14 +205,14 @@ fn is_decimal(text: &str) -> bool {
     text.contains(|char: char| char.is_ascii_digit()) && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// Says why numbers are no address.
+/// Says why numbers are not an address.
 fn no_address(text: &str) -> String {
     let shown = text.escape_debug();
     let is_padded = |octet: &str| octet.len() > 1 && octet.starts_with('0') && is_decimal(octet);
     if text.split(['.', '/']).any(is_padded) {
         format!("`{shown}` has a number with a leading zero, which some read as octal: write it without")
     } else {
-        format!("`{shown}` is no address: write four numbers up to 255, as in `10.1.0.0/16`")
+        format!("`{shown}` is not a valid address: write four numbers up to 255, as in `10.1.0.0/16`")
     }
 }
 
@@ -327,32 +327,32 @@ mod tests {
     #[test]
     fn what_is_no_host_is_refused_with_what_to_write() {
         for (text, refusal) in [
-            ("", "an empty entry names no host"),
+            ("", "an empty entry is not a host"),
             ("https://example.com", "`https://example.com` is a URL: write the host alone, ports are `fetch_ports`"),
             ("example.com/a", "`example.com/a` has a path: write the host alone"),
             ("/a", "`/a` has a path"),
             ("example.com:80", "`example.com:80` has a scheme or a port: write the host alone"),
             ("10.0.0.1:80", "`10.0.0.1:80` has a scheme or a port"),
-            ("[::1]", "`[::1]` is no IPv6 address: write it without brackets"),
-            ("[::1]:80", "`[::1]:80` is no IPv6 address"),
-            ("fe80::1%eth0", "`fe80::1%eth0` is no IPv6 address"),
-            ("*", "`*` has a `*` elsewhere than at its beginning: write it as `*.example.com`"),
-            ("a.*.example.com", "`a.*.example.com` has a `*` elsewhere"),
-            ("*.*.example.com", "`*.*.example.com` has a `*` elsewhere"),
-            ("exa*.com", "`exa*.com` has a `*` elsewhere"),
+            ("[::1]", "`[::1]` is not a valid IPv6 address: write it without brackets"),
+            ("[::1]:80", "`[::1]:80` is not a valid IPv6 address"),
+            ("fe80::1%eth0", "`fe80::1%eth0` is not a valid IPv6 address"),
+            ("*", "`*` has a `*` that is not at its beginning: write it as `*.example.com`"),
+            ("a.*.example.com", "`a.*.example.com` has a `*` that is not at its beginning"),
+            ("*.*.example.com", "`*.*.example.com` has a `*` that is not at its beginning"),
+            ("exa*.com", "`exa*.com` has a `*` that is not at its beginning"),
             ("%2a.example.com", "`%2a.example.com` is not the name of a host"),
-            ("127.0.0.1/8", "`127.0.0.1/8` is no range: write `127.0.0.0/8`, or the address alone"),
-            ("2001:db8::1/48", "`2001:db8::1/48` is no range: write `2001:db8::/48`"),
-            ("10.0.0.0/33", "`10.0.0.0/33` is no range: after the `/` stands a number from 0 to 32"),
-            ("10.0.0.0/", "`10.0.0.0/` is no range"),
-            ("::/129", "`::/129` is no range: after the `/` stands a number from 0 to 128"),
+            ("127.0.0.1/8", "`127.0.0.1/8` is not a valid range: write `127.0.0.0/8`, or the address alone"),
+            ("2001:db8::1/48", "`2001:db8::1/48` is not a valid range: write `2001:db8::/48`"),
+            ("10.0.0.0/33", "`10.0.0.0/33` is not a valid range: write a number from 0 to 32 after the `/`"),
+            ("10.0.0.0/", "`10.0.0.0/` is not a valid range"),
+            ("::/129", "`::/129` is not a valid range: write a number from 0 to 128 after the `/`"),
             ("010.0.0.0/8", "`010.0.0.0/8` has a number with a leading zero"),
             ("127.0.0.01", "`127.0.0.01` has a number with a leading zero"),
-            ("127.1", "`127.1` is no address: write four numbers up to 255, as in `10.1.0.0/16`"),
-            ("2130706433", "`2130706433` is no address"),
-            ("10.0.0.256", "`10.0.0.256` is no address"),
-            ("0x7f.0.0.1", "`0x7f.0.0.1` is no address"),
-            ("*.10.0.0.1", "`*.10.0.0.1` is no address"),
+            ("127.1", "`127.1` is not a valid address: write four numbers up to 255, as in `10.1.0.0/16`"),
+            ("2130706433", "`2130706433` is not a valid address"),
+            ("10.0.0.256", "`10.0.0.256` is not a valid address"),
+            ("0x7f.0.0.1", "`0x7f.0.0.1` is not a valid address"),
+            ("*.10.0.0.1", "`*.10.0.0.1` is not a valid address"),
             ("::ffff:10.0.0.1", "`::ffff:10.0.0.1` is IPv4 within IPv6: write the IPv4 address itself"),
             ("::ffff:10.0.0.0/104", "`::ffff:10.0.0.0/104` is IPv4 within IPv6"),
             (".", "`.` is not the name of a host"),

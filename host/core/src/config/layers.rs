@@ -78,7 +78,7 @@ impl Settings {
     /// Reads and layers all sources.
     ///
     /// # Errors
-    /// When a source cannot be read or says what cannot be; an untrusted project that asks for more is only noted.
+    /// When a source cannot be read or has an invalid value; an untrusted project that asks for more is only noted.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
         let defaults = defaults();
         let plain = Reader { home: &sources.home, start: None, is_policy: false, defaults: &defaults };
@@ -283,7 +283,7 @@ impl Leaf {
 
     /// Returns what becomes of a wish that goes beyond narrowing `base`.
     fn beyond(&self, base: Option<&Value>, narrowed: Option<&Value>) -> Option<&'static str> {
-        const NARROWS: &str = "is taken only as far as it narrows";
+        const NARROWS: &str = "applies only as far as it narrows";
         match narrowed {
             None if self.is_cap(base) => Some(NARROWS),
             None => base.is_none_or(|base| !alike(base, &self.value)).then_some("is ignored"),
@@ -740,7 +740,7 @@ mod tests {
     fn an_untrusted_project_is_taken_as_far_as_it_narrows() {
         let given = given().user("tools.shell_env = ['X', 'Y']").project("tools.shell_env = ['Y', 'TOKEN']");
         assert_eq!(given.settings().config.tools.shell_env, ["Y"]);
-        assert!(given.notices()[0].contains("`tools.shell_env` is taken only as far as it narrows"));
+        assert!(given.notices()[0].contains("`tools.shell_env` applies only as far as it narrows"));
     }
 
     #[test]
@@ -942,7 +942,7 @@ mod tests {
         let rights = config.plugin_rights("x", A, true).http.unwrap();
         assert!(reaches(&rights.hosts, "docs.rs") && !reaches(&rights.hosts, "a.com"));
         assert_eq!(config.plugin_rights("x", A, false).http, None);
-        let notice = "project/toolcrib.toml:2: `plugin.x.http.hosts` is taken only as far as it narrows: a project that is \
+        let notice = "project/toolcrib.toml:2: `plugin.x.http.hosts` applies only as far as it narrows: a project that is \
                       not trusted can only narrow; `toolcrib trust` would accept it";
         assert_eq!(given.notices(), [notice]);
     }
@@ -994,7 +994,7 @@ mod tests {
     fn an_unknown_variable_of_a_section_is_an_error() {
         assert_eq!(
             given().variable("TOOLCRIB_TOOLS_SHELL_CONFRIM", "false").error(),
-            "environment TOOLCRIB_TOOLS_SHELL_CONFRIM: `TOOLCRIB_TOOLS_SHELL_CONFRIM` names no setting, did you mean \
+            "environment TOOLCRIB_TOOLS_SHELL_CONFRIM: `TOOLCRIB_TOOLS_SHELL_CONFRIM` is not a setting, did you mean \
              `TOOLCRIB_TOOLS_SHELL_CONFIRM`?"
         );
         assert_eq!(

@@ -15,11 +15,11 @@ pub(super) enum Rule {
     Never,
     /// On only if both say so.
     And,
-    /// On only if both say so; an untrusted project has no say, for being off is not less.
+    /// On only if both say so; an untrusted project has no say, because off is not less than on.
     AndByPolicy,
     /// On if either says so.
     Or,
-    /// The one that has people asked more often.
+    /// The one by which people are asked more often.
     Stricter,
     /// The smaller number.
     Min,

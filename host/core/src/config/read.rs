@@ -61,9 +61,9 @@ pub enum ConfigError {
         reason: io::Error,
     },
     /// A file that decides could have been written by another user.
-    #[error("settings are not obeyed that others could have written: {0}")]
+    #[error("settings that other users could have written are refused: {0}")]
     NotObeyed(String),
-    /// A source says what cannot be.
+    /// A source has an invalid value.
     #[error("{origin:#}: {message}")]
     Invalid {
         /// The source, for a file with line and column.
@@ -184,7 +184,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns an entry of a list as all sources mean it; what is no text is for the types of the fields to refuse.
+    /// Returns an entry of a list as all sources mean it; what is not text is refused by the types of the fields.
     fn entry(&self, rule: Rule, entry: Value) -> Result<Value, String> {
         let Some(text) = entry.as_str() else { return Ok(entry) };
         let spelled = match rule {
@@ -287,7 +287,7 @@ pub(super) fn read_text(path: &Path, required: bool, author: Author) -> Result<O
     // A FIFO in the file's place must not keep us waiting.
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = match File::options().read(true).custom_flags(flags).open(path) {
-        // A link that leads nowhere is a file that was meant to be read.
+        // A dangling link is a file that was meant to be read.
         Err(error) if error.kind() == ErrorKind::NotFound && !required && !path.is_symlink() => return Ok(None),
         opened => opened.map_err(unreadable)?,
     };
@@ -349,14 +349,14 @@ fn unknown(key: &str) -> String {
     let is_misnamed =
         key.strip_prefix("plugin.").is_some_and(|rest| !rest.split('.').next().is_some_and(is_plugin_name));
     if is_misnamed {
-        return format!("`{key}`: the name of a plugin is 1 to 64 of A-Za-z0-9_-");
+        return format!("`{key}`: the name of a plugin is 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`");
     }
     format!("`{key}` is not a setting{}", hint(nearest(key)))
 }
 
 fn unknown_variable(name: &str) -> String {
     let key = name.trim_start_matches(PREFIX).to_lowercase().replacen('_', ".", 1);
-    format!("`{}` names no setting{}", name.escape_debug(), hint(nearest(&key).map(|key| variable(&key))))
+    format!("`{}` is not a setting{}", name.escape_debug(), hint(nearest(&key).map(|key| variable(&key))))
 }
 
 fn hint(nearest: Option<String>) -> String {
@@ -396,7 +396,7 @@ mod tests {
             ("[[plugin]]", "f.toml:1:3: `plugin` is a section: write the settings within it"),
             (
                 "[plugin.'a b']\nshell = true",
-                "f.toml:1:9: `plugin.\"a b\"`: the name of a plugin is 1 to 64 of A-Za-z0-9_-",
+                "f.toml:1:9: `plugin.\"a b\"`: the name of a plugin is 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`",
             ),
             ("[plugin.x]\nsockets = {}", "f.toml:2:1: `plugin.x.sockets` is not a setting"),
             ("[plugin.x]\nhttp.verbs = []", "f.toml:2:6: `plugin.x.http.verbs` is not a setting"),
@@ -415,7 +415,7 @@ mod tests {
             ),
             ("[tools.shell_confirm]", "f.toml:1:8: `tools.shell_confirm`: invalid type: map, expected a boolean"),
             ("[tools]\nshell_env = [1]", "f.toml:2:1: `tools.shell_env`: invalid type: integer `1`, expected a string"),
-            ("tools.shell_denylist = [' ']", "f.toml:1:7: `tools.shell_denylist`: an empty entry names no command"),
+            ("tools.shell_denylist = [' ']", "f.toml:1:7: `tools.shell_denylist`: an empty entry is not a command"),
             ("[limits]\nmemory_mib = 0", "f.toml:2:1: `limits.memory_mib`: must be 1 to 4096, not 0"),
             ("[limits]\nmemory_mib = -1", "f.toml:2:1: `limits.memory_mib`: must be 1 to 4096, not -1"),
             ("[limits]\nmemory_mib = 4097", "f.toml:2:1: `limits.memory_mib`: must be 1 to 4096, not 4097"),
@@ -453,7 +453,7 @@ mod tests {
             ),
             (
                 "tools.fetch_blocked_domains = ['127.0.0.1/8']",
-                "f.toml:1:7: `tools.fetch_blocked_domains`: `127.0.0.1/8` is no range: write `127.0.0.0/8`",
+                "f.toml:1:7: `tools.fetch_blocked_domains`: `127.0.0.1/8` is not a valid range: write `127.0.0.0/8`",
             ),
             (
                 "tools.fetch_private_ranges = ['localhost']",
@@ -471,15 +471,18 @@ mod tests {
             ),
             (
                 "network.dns_servers = ['dns.example.com']",
-                "f.toml:1:9: `network.dns_servers`: `dns.example.com` is no name server: write `192.0.2.1`",
+                "f.toml:1:9: `network.dns_servers`: `dns.example.com` is not a valid name server: write `192.0.2.1`",
             ),
-            ("plugin.x.http.hosts = ['*']", "f.toml:1:15: `plugin.x.http.hosts`: `*` has a `*` elsewhere than"),
+            (
+                "plugin.x.http.hosts = ['*']",
+                "f.toml:1:15: `plugin.x.http.hosts`: `*` has a `*` that is not at its beginning",
+            ),
             (
                 "plugin.x.http.methods = ['get']",
                 "f.toml:1:15: `plugin.x.http.methods`: `get` is a method in upper case: write `GET`",
             ),
             ("plugin.x.http.paths = ['v1']", "f.toml:1:15: `plugin.x.http.paths`: `v1` does not begin with `/`"),
-            ("plugin.x.http.base = '/v1/'", "f.toml:1:15: `plugin.x.http.base`: `/v1/` is no absolute URL"),
+            ("plugin.x.http.base = '/v1/'", "f.toml:1:15: `plugin.x.http.base`: `/v1/` is not an absolute URL"),
         ] {
             assert!(error(text).starts_with(expected), "{}", error(text));
         }
@@ -565,7 +568,7 @@ mod tests {
             assert!(read_text(&path, true, Author::Anybody).is_ok(), "{mode:o}");
         }
         let told = format!(
-            "settings are not obeyed that others could have written: `{0}` can be written by others (mode 0646) (chmod go-w '{0}')",
+            "settings that other users could have written are refused: `{0}` can be written by others (mode 0646) (chmod go-w '{0}')",
             path.display()
         );
         assert_eq!(read_text(&path, false, Author::OursAlone).unwrap_err().to_string(), told);

@@ -1,6 +1,6 @@
-//! What a hint can promise: whether a line in the user's settings would change a decision, or somebody else's line stands against it.
+//! What a hint can promise: whether a line in the user's settings would change a decision, or somebody else's line prevents that.
 //!
-//! `layers.rs` notes what narrows; whoever refuses asks here before it tells a line to add.
+//! `layers.rs` notes what narrows; whoever refuses asks here before it names a line to add.
 
 use super::narrow::{Rule, allowlist, confirms, directories, domains, entries, hosts, is_on, ranges, shell, words};
 use super::read::Place;
@@ -49,7 +49,7 @@ impl Remedies {
         Arc::make_mut(&mut self.0).push(over);
     }
 
-    /// Returns the hint of a refusal that the setting `key` decides: `line`, or who stands against what that line would do.
+    /// Returns the hint of a refusal that the setting `key` decides: `line`, or whose setting prevents what that line would do.
     pub(crate) fn hint(&self, key: &str, wanted: &Needed<'_>, line: impl Into<String>) -> String {
         let Some(over) = self.0.iter().find(|over| over.key == key && over.stands_against(wanted)) else {
             return line.into();
@@ -57,9 +57,9 @@ impl Remedies {
         let Over { place, .. } = over;
         match over.is_policy {
             true => format!("the operator's policy decides this: `{key}` in {place}"),
-            false => format!(
-                "`{key}` in {place} decides this, of a project that is not trusted: `toolcrib trust` accepts it"
-            ),
+            false => {
+                format!("`{key}` in {place} decides this, and that project is not trusted: `toolcrib trust` accepts it")
+            }
         }
     }
 
@@ -97,7 +97,7 @@ impl Over {
     fn lets_in(&self, entry: &str) -> bool {
         let by = &self.value;
         let within = |pattern: Result<HostPattern, String>, list: &[HostPattern]| {
-            // What is not written as an entry is not for this list to decide.
+            // A text that is not a valid entry is not decided by this list.
             pattern.map_or(true, |pattern| list.iter().any(|other| pattern.is_within(other)))
         };
         let path = Path::new(entry);

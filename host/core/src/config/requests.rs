@@ -22,15 +22,15 @@ pub(super) fn base(text: &str) -> Result<Url, String> {
     if text.contains(|char: char| char.is_control() || char.is_whitespace()) {
         return Err(format!("`{shown}` has a blank or a control character in it"));
     }
-    let url = Url::parse(text).map_err(|error| format!("`{shown}` is no absolute URL: {error}"))?;
+    let url = Url::parse(text).map_err(|error| format!("`{shown}` is not an absolute URL: {error}"))?;
     if !["https", "http"].contains(&url.scheme()) {
-        return Err(format!("`{shown}` is not of the web: write `https://` or `http://`"));
+        return Err(format!("`{shown}` is not a web address: begin it with `https://` or `http://`"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("the URL has a user or a password: leave out what stands before the `@`".to_owned());
+        return Err("the URL has a user or a password: omit what comes before the `@`".to_owned());
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(format!("`{shown}` has a query or a fragment: leave it out"));
+        return Err(format!("`{shown}` has a query or a fragment: omit it"));
     }
     if !url.path().ends_with('/') {
         return Err(format!("`{shown}` does not end in `/`: write `{shown}/`"));
@@ -48,7 +48,7 @@ pub fn method(text: &str) -> Result<String, String> {
     match METHODS.contains(&upper.as_str()) {
         true if upper == text => Ok(upper),
         true => Err(format!("`{shown}` is a method in upper case: write `{upper}`")),
-        false => Err(format!("`{shown}` is no method: there are {}", METHODS.join(", "))),
+        false => Err(format!("`{shown}` is not a method: use one of {}", METHODS.join(", "))),
     }
 }
 
@@ -62,14 +62,14 @@ pub fn prefix(text: &str) -> Result<String, String> {
         return Err(format!("`{shown}` does not begin with `/`"));
     }
     if text.contains(['?', '#']) {
-        return Err(format!("`{shown}` has a query or a fragment: leave it out"));
+        return Err(format!("`{shown}` has a query or a fragment: omit it"));
     }
     if text.contains("//") {
         return Err(format!("`{shown}` has a segment without a name"));
     }
     let normal = as_in_a_url(text);
     if normal != text {
-        return Err(format!("`{shown}` is not how a URL has it: write `{normal}`"));
+        return Err(format!("`{shown}` is not in the form of a URL: write `{normal}`"));
     }
     Ok(text.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(text).to_owned())
 }
@@ -96,7 +96,7 @@ pub(super) fn name_server(text: &str) -> Result<SocketAddr, String> {
     let server = text.parse::<SocketAddr>().or_else(|_| alone()).ok().filter(|server| server.port() != 0);
     server.ok_or_else(|| {
         let shown = text.escape_debug();
-        format!("`{shown}` is no name server: write `192.0.2.1`, `192.0.2.1:53` or `[2001:db8::1]:53`")
+        format!("`{shown}` is not a valid name server: write `192.0.2.1`, `192.0.2.1:53` or `[2001:db8::1]:53`")
     })
 }
 
@@ -112,13 +112,13 @@ mod tests {
             assert!(base(text).is_ok(), "{text}");
         }
         for (text, refusal) in [
-            ("", "`` is no absolute URL: relative URL without a base"),
-            ("/html/", "`/html/` is no absolute URL"),
-            ("example.com/", "`example.com/` is no absolute URL"),
-            ("file:///etc/", "`file:///etc/` is not of the web: write `https://` or `http://`"),
+            ("", "`` is not an absolute URL: relative URL without a base"),
+            ("/html/", "`/html/` is not an absolute URL"),
+            ("example.com/", "`example.com/` is not an absolute URL"),
+            ("file:///etc/", "`file:///etc/` is not a web address: begin it with `https://` or `http://`"),
             ("https://u@example.com/", "the URL has a user or a password"),
             ("https://:secret@example.com/", "the URL has a user or a password"),
-            ("https://example.com/?", "`https://example.com/?` has a query or a fragment: leave it out"),
+            ("https://example.com/?", "`https://example.com/?` has a query or a fragment: omit it"),
             ("https://example.com/#a", "`https://example.com/#a` has a query or a fragment"),
             ("https://example.com/a", "`https://example.com/a` does not end in `/`: write `https://example.com/a/`"),
             (" https://example.com/", "` https://example.com/` has a blank or a control character in it"),
@@ -136,7 +136,7 @@ mod tests {
         }
         assert_eq!(method("Get").unwrap_err(), "`Get` is a method in upper case: write `GET`");
         for text in ["", "TRACE", "CONNECT", "GET "] {
-            assert!(method(text).unwrap_err().contains("is no method: there are GET, HEAD, POST"), "{text}");
+            assert!(method(text).unwrap_err().contains("is not a method: use one of GET, HEAD, POST"), "{text}");
         }
     }
 
@@ -148,15 +148,15 @@ mod tests {
         for (text, refusal) in [
             ("", "`` does not begin with `/`"),
             ("v1", "`v1` does not begin with `/`"),
-            ("/v1?a=b", "`/v1?a=b` has a query or a fragment: leave it out"),
+            ("/v1?a=b", "`/v1?a=b` has a query or a fragment: omit it"),
             ("/v1#a", "`/v1#a` has a query or a fragment"),
             ("/v1//a", "`/v1//a` has a segment without a name"),
-            ("/v1/../v2", "`/v1/../v2` is not how a URL has it: write `/v2`"),
-            ("/v1/%2e%2E/v2", "`/v1/%2e%2E/v2` is not how a URL has it: write `/v2`"),
-            ("/v1/.", "`/v1/.` is not how a URL has it: write `/v1/`"),
-            ("/a b", "`/a b` is not how a URL has it: write `/a%20b`"),
-            ("/a\\b", "`/a\\\\b` is not how a URL has it: write `/a/b`"),
-            ("/ä", "`/ä` is not how a URL has it: write `/%C3%A4`"),
+            ("/v1/../v2", "`/v1/../v2` is not in the form of a URL: write `/v2`"),
+            ("/v1/%2e%2E/v2", "`/v1/%2e%2E/v2` is not in the form of a URL: write `/v2`"),
+            ("/v1/.", "`/v1/.` is not in the form of a URL: write `/v1/`"),
+            ("/a b", "`/a b` is not in the form of a URL: write `/a%20b`"),
+            ("/a\\b", "`/a\\\\b` is not in the form of a URL: write `/a/b`"),
+            ("/ä", "`/ä` is not in the form of a URL: write `/%C3%A4`"),
         ] {
             let refused = prefix(text).unwrap_err();
             assert!(refused.starts_with(refusal), "{text}: {refused}");
@@ -190,7 +190,7 @@ mod tests {
             assert_eq!(name_server(text), Ok(expected.parse().unwrap()));
         }
         for text in ["", "dns.example.com", "192.0.2.1:0", "192.0.2.1:65536", "[::1]", "192.0.2.1/32", "127.1"] {
-            assert!(name_server(text).unwrap_err().contains("is no name server: write `192.0.2.1`"), "{text}");
+            assert!(name_server(text).unwrap_err().contains("is not a valid name server: write `192.0.2.1`"), "{text}");
         }
     }
 }

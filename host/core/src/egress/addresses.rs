@@ -15,7 +15,7 @@ pub(crate) struct Special {
     pub(crate) range: String,
     /// Where that is laid down.
     pub(crate) source: &'static str,
-    /// Hosts live there: a name that the user lists may lead to it. Others open only by their range.
+    /// Hosts live there: a name that the user lists may resolve to it. Others open only by their range.
     pub(crate) has_hosts: bool,
 }
 

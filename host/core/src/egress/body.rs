@@ -5,6 +5,7 @@ use flate2::write::{MultiGzDecoder, ZlibDecoder};
 use std::io::{self, ErrorKind, Write};
 
 /// How many times its size a body may grow when its compression is undone, beyond [`FREE_BYTES`].
+/// Deflate can reach about 1,000 to 1, which only a bomb does; pages and JSON stay far below 100.
 const MAX_RATIO: usize = 100;
 /// Short bodies may be all blanks.
 const FREE_BYTES: usize = 64 << 10;
@@ -37,6 +38,7 @@ impl Body {
         let decoder = match encoding.map(str::trim).map(str::to_ascii_lowercase).as_deref() {
             None | Some("" | "identity") => Decoder::Plain(head),
             Some("gzip" | "x-gzip") => Decoder::Gzip(MultiGzDecoder::new(head)),
+            // HTTP means the zlib format by this name (RFC 9110, 8.4.1.2).
             Some("deflate") => Decoder::Zlib(ZlibDecoder::new(head)),
             Some(other) => {
                 let message =
@@ -47,18 +49,20 @@ impl Body {
         Ok(Self { decoder, received: 0 })
     }
 
-    /// Takes a piece; says whether more is wanted.
+    /// Takes a piece; returns whether more is wanted.
     pub(super) fn push(&mut self, piece: &[u8]) -> Result<bool, Failure> {
         self.received += piece.len();
+        // Flushed, or a decoder would hold back what this piece grew to, and the check below would miss it.
         let written = match &mut self.decoder {
             Decoder::Plain(head) => head.write_all(piece),
             Decoder::Gzip(decoder) => decoder.write_all(piece).and_then(|()| decoder.flush()),
             Decoder::Zlib(decoder) => decoder.write_all(piece).and_then(|()| decoder.flush()),
         };
         let decoded = self.head().bytes.len();
+        // Before the limit is looked at: a bomb is refused even if its head would be enough for the guest.
         if decoded > FREE_BYTES + self.received.saturating_mul(MAX_RATIO) {
             let message = format!("limit: a body grows at most {MAX_RATIO} times when it is unpacked");
-            return Err(Failure::limit(message).hint("this looks like a trap for whoever unpacks it"));
+            return Err(Failure::limit(message).hint("this looks like a decompression bomb"));
         }
         match written {
             Ok(()) => Ok(true),

@@ -104,8 +104,11 @@ fn build(tls: ClientConfig, pins: Arc<Pins>) -> Result<reqwest::Client, Failure>
     let client = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .dns_resolver(pins)
+        // A proxy named in the environment would connect to addresses that nobody has judged.
         .no_proxy()
+        // Each redirect is judged as a new target (`mod.rs`).
         .redirect(reqwest::redirect::Policy::none())
+        // A request that is sent again could have its effect twice.
         .retry(reqwest::retry::never())
         .referer(false)
         .connect_timeout(CONNECT)
@@ -150,7 +153,7 @@ fn add(roots: &mut RootCertStore, file: &Path) -> Result<(), Failure> {
     if some { Ok(()) } else { Err(unusable("it holds none".into())) }
 }
 
-/// The certificate does not do. On its way here that was wrapped into errors of input and output.
+/// The certificate is not trusted. On its way here that was wrapped into errors of input and output.
 fn is_unproven(mut cause: &(dyn std::error::Error + 'static)) -> bool {
     while let Some(inner) = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
         cause = inner;
@@ -166,12 +169,14 @@ pub(super) fn explain(error: &reqwest::Error, target: &Target, may_have_acted: b
     }
     let host = format!("{}:{}", target.host(), target.port());
     if error.is_connect() && error.is_timeout() {
-        return Failure::new(Kind::TimedOut, format!("`{host}` did not take the connection within {CONNECT:?}"));
+        return Failure::new(Kind::TimedOut, format!("`{host}` did not accept the connection within {CONNECT:?}"));
     }
     if error.is_connect() {
         let failure = Failure::new(Kind::Unavailable, format!("no connection to `{host}`: {cause}"));
         return if is_unproven(cause) {
-            failure.hint("the server does not prove that it is the one; `ca_file` under [network] names further authorities to trust")
+            failure.hint(
+                "the server's certificate is not trusted; `ca_file` under [network] names further authorities to trust",
+            )
         } else {
             failure
         };
@@ -179,9 +184,9 @@ pub(super) fn explain(error: &reqwest::Error, target: &Target, may_have_acted: b
     if may_have_acted {
         return Failure::new(
             Kind::OutcomeUnknown,
-            format!("`{host}` was sent the request and gave no answer: {cause}"),
+            format!("`{host}` gave no answer after the request was sent: {cause}"),
         )
-        .hint("look whether it had its effect before you send it again");
+        .hint("check whether it had its effect before you send it again");
     }
     Failure::new(Kind::Unavailable, format!("`{host}` gave no answer: {cause}"))
 }

@@ -25,7 +25,7 @@ impl Route {
         &self.addresses
     }
 
-    /// Another route leads nowhere else: to the same server, by addresses that this one has as well.
+    /// Another route goes to the same server, by addresses that this one has as well.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let server = |route: &Self| (route.target.host().clone(), route.target.port(), route.target.is_encrypted());
         server(self) == server(other) && other.addresses.iter().all(|address| self.addresses.contains(address))
@@ -39,8 +39,11 @@ pub(super) async fn connect(names: &Names, target: AdmittedTarget, grant: &HttpG
         Host::Name(name) => names.addresses(name).await?,
         Host::Address(address) => vec![*address],
     };
+    // Listed for each route: interfaces come and go while the host runs.
     let own = own_addresses()?;
+    // Refused as a whole, not filtered: a name with public and private addresses lets its owner choose which one is used (rebinding).
     for address in &found {
+        // An IPv4 address mapped into IPv6 reaches the same interface.
         let is_own = own.contains(&address.to_canonical());
         grant.admit_address(&target, *address, special(*address), is_own)?;
     }
@@ -51,7 +54,7 @@ pub(super) async fn connect(names: &Names, target: AdmittedTarget, grant: &HttpG
 /// The addresses of this machine: public ones among them lead past whatever guards it from outside.
 fn own_addresses() -> Result<Vec<IpAddr>, Failure> {
     let interfaces = if_addrs::get_if_addrs().map_err(|error| {
-        Failure::new(Kind::Unavailable, format!("this machine does not tell its own addresses: {error}"))
+        Failure::new(Kind::Unavailable, format!("the addresses of this machine cannot be listed: {error}"))
     })?;
     Ok(interfaces.into_iter().map(|interface| interface.ip()).collect())
 }

@@ -36,7 +36,7 @@ const HEADER_BYTES: usize = 64 << 10;
 /// The longest body that is handed on.
 pub(crate) const BODY_BYTES: usize = 8 << 20;
 
-/// What servers are told is asking, unless a plugin says.
+/// The `user-agent` of requests, unless a plugin sets one.
 const USER_AGENT: &str = concat!("toolcrib/", env!("CARGO_PKG_VERSION"));
 
 /// Headers that belong to the connection, or that this module sets by what it does itself.
@@ -80,7 +80,7 @@ pub(crate) struct Response {
 }
 
 impl Egress {
-    /// `dns_servers` are asked in place of the system's; `ca_file` holds certificates that are trusted besides the system's.
+    /// `dns_servers` are asked instead of the system's; `ca_file` holds certificates that are trusted in addition to the system's.
     pub(crate) fn new(dns_servers: Vec<SocketAddr>, ca_file: Option<PathBuf>) -> Self {
         Self { names: Names::new(dns_servers), clients: Clients::new(ca_file) }
     }
@@ -104,7 +104,10 @@ impl Egress {
             };
             let next = target.redirected(&location).map_err(|failure| told(Some(&target), failure))?;
             if target.is_encrypted() && !next.is_encrypted() {
-                return Err(told(Some(&target), Failure::denied(format!("`{next}` is not encrypted any more"))));
+                return Err(told(
+                    Some(&target),
+                    Failure::denied(format!("the redirect to `{next}` would leave HTTPS")),
+                ));
             }
             request = request.redirected(answer.status(), &target, &next);
             (from, target) = (Some(route), next);
@@ -146,7 +149,7 @@ impl Egress {
         let answer = answer.map_err(|error| explain(&error, target, may_have_acted))?;
         // The library was bound to these addresses; this is the proof.
         if answer.remote_addr().is_none_or(|peer| !route.addresses().contains(&peer)) {
-            let message = format!("the connection to `{}` went elsewhere", target.host());
+            let message = format!("the connection to `{}` went to another address", target.host());
             return Err(Failure::new(Kind::Internal, message));
         }
         check_headers(answer.headers())?;
@@ -163,7 +166,7 @@ impl Request {
         };
         if OWN_HEADERS.contains(&name) || name.as_str().starts_with("proxy-") {
             return Err(Failure::invalid(format!("the header `{name}` is set by the host alone"))
-                .hint("leave it away; the connection is made as the URL says"));
+                .hint("omit it; the connection is made as the URL says"));
         }
         self.headers.append(name, value);
         Ok(())
@@ -192,7 +195,7 @@ impl Request {
     }
 }
 
-/// Says who led there.
+/// Says which redirect led there.
 fn told(from: Option<&Target>, failure: Failure) -> Failure {
     match from {
         Some(from) => Failure { message: format!("`{from}` redirects: {}", failure.message), ..failure },
@@ -204,7 +207,8 @@ fn told(from: Option<&Target>, failure: Failure) -> Failure {
 fn redirect(answer: &Answer) -> Result<Option<String>, Failure> {
     let is_redirect = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = answer.headers().get(header::LOCATION).filter(|_| is_redirect) else { return Ok(None) };
-    let location = location.to_str().map_err(|_| Failure::failed("the server redirects to what is not a URL"))?;
+    let location =
+        location.to_str().map_err(|_| Failure::failed("the server redirects to something that is not a URL"))?;
     Ok(Some(location.to_owned()))
 }
 
@@ -240,7 +244,7 @@ fn slow(target: &Target, after: Duration, may_have_acted: bool) -> Failure {
     let message = format!("`{}:{}` gave no answer within {}", target.host(), target.port(), duration(after));
     if may_have_acted {
         return Failure::new(Kind::OutcomeUnknown, message)
-            .hint("look whether the request had its effect before you send it again");
+            .hint("check whether the request had its effect before you send it again");
     }
     Failure::new(Kind::TimedOut, message)
 }

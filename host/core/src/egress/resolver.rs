@@ -52,7 +52,7 @@ impl Names {
         let (v4, v6) = tokio::time::timeout(PATIENCE, both).await.map_err(|_| {
             Failure::new(
                 Kind::TimedOut,
-                format!("no name server told an address of `{name}` within {}", duration(PATIENCE)),
+                format!("no name server returned an address for `{name}` within {}", duration(PATIENCE)),
             )
         })?;
         let mut found = Vec::new();
@@ -67,7 +67,7 @@ impl Names {
             _ if found.len() > MAX_ANSWERS => Err(too_many(name)),
             _ if !found.is_empty() => Ok(found),
             Some(error) => Err(unanswered(name, &error)),
-            None => Err(unknown(name, &"it has no address")),
+            None => Err(unknown(name, &"it has no address record")),
         }
     }
 
@@ -121,7 +121,7 @@ fn server(address: SocketAddr) -> NameServerConfig {
     NameServerConfig::new(address.ip(), true, connections.into())
 }
 
-/// Takes the addresses of an answer that is neither a crowd nor a maze.
+/// Takes the addresses of an answer that has neither too many of them nor too many aliases.
 fn checked(name: &str, records: &[Record]) -> Result<Vec<IpAddr>, Failure> {
     let aliases = records.iter().filter(|record| record.record_type() == RecordType::CNAME).count();
     if aliases > MAX_ALIASES {
@@ -141,7 +141,7 @@ fn too_many(name: &str) -> Failure {
 }
 
 fn unknown(name: &str, why: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Kind::Unavailable, format!("`{name}` leads nowhere: {why}"))
+    Failure::new(Kind::Unavailable, format!("`{name}` does not resolve: {why}"))
         .hint("check the spelling; names of `/etc/hosts` and short names of a search domain are not used")
 }
 
@@ -150,9 +150,9 @@ fn unanswered(name: &str, error: &NetError) -> Failure {
         NetError::Dns(DnsError::NoRecordsFound(none)) if none.response_code == ResponseCode::NXDomain => {
             unknown(name, &"there is no such name")
         }
-        NetError::Dns(DnsError::NoRecordsFound(_)) => unknown(name, &"it has no address"),
-        NetError::Timeout => Failure::new(Kind::TimedOut, format!("no name server told an address of `{name}`")),
-        error => Failure::new(Kind::Unavailable, format!("no name server told an address of `{name}`: {error}")),
+        NetError::Dns(DnsError::NoRecordsFound(_)) => unknown(name, &"it has no address record"),
+        NetError::Timeout => Failure::new(Kind::TimedOut, format!("no name server returned an address for `{name}`")),
+        error => Failure::new(Kind::Unavailable, format!("no name server returned an address for `{name}`: {error}")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where a URL leads: parsed once, from then on a value; policy decides on it and the connection is made to it.
 //!
-//! What is refused here leads nowhere under any policy. What a plugin may reach is `policy/http.rs`.
+//! What is refused here is refused under any policy. What a plugin may reach is `policy/http.rs`.
 
 use crate::envelope::Failure;
 use crate::text::sanitize;
@@ -59,16 +59,15 @@ impl Target {
                 .hint("only `https://` and `http://` are fetched; files are read by `read_file`"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(Failure::denied("the URL carries a user or a password").hint(
-                "leave away what stands before the `@`: it is often there to make another host look like the target",
-            ));
+            return Err(Failure::denied("the URL carries a user or a password")
+                .hint("omit what comes before the `@`: it often serves to make another host look like the target"));
         }
         url.set_fragment(None);
         let host = match url.host() {
             Some(url::Host::Domain(name)) => Host::Name(checked_name(name)?),
             Some(url::Host::Ipv4(address)) => Host::Address(address.into()),
             Some(url::Host::Ipv6(address)) => Host::Address(address.into()),
-            None => return Err(not_a_url(url.as_str(), "it names no host")),
+            None => return Err(not_a_url(url.as_str(), "it has no host")),
         };
         if let Host::Name(name) = &host {
             // Without the last dot, which servers and certificates do not expect.
@@ -112,7 +111,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Refuses what the parser would silently leave out: `ht\ttp://` and a URL behind a space read like others to it.
+/// Refuses what the parser would silently leave out: `ht\ttp://` and a URL after a space read like others to it.
 fn check_raw(text: &str) -> Result<(), Failure> {
     if text.len() > URL_BYTES {
         return Err(not_a_url(text, &format!("it is longer than {URL_BYTES} bytes")));

@@ -14,10 +14,10 @@ use serde_json::Value;
 /// Whether a provider forces its model to keep to the schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
-    /// Where the provider means it to be the rule and nothing is lost by it
+    /// If the provider makes it the default and no part of the schema is lost
     #[default]
     Auto,
-    /// For every tool; an error where one cannot be said so
+    /// For every tool; an error if a schema cannot be expressed in strict mode
     On,
     /// Never
     Off,
@@ -38,7 +38,7 @@ impl Strictness {
     }
 }
 
-/// A tool that models are told of.
+/// A tool that models are offered.
 pub struct Offer<'t> {
     /// What its plugin says of it.
     pub definition: &'t Definition,
@@ -59,7 +59,7 @@ pub struct Effects {
 
 /// A list of definitions.
 pub struct Definitions {
-    /// The list, as the API takes it; `None` where a request has to leave it out, because there is no tool.
+    /// The list, as the API accepts it; `None` where a request must omit it because there is no tool.
     pub json: Option<Value>,
     /// What the list does not say as the tools do, a line each.
     pub report: Vec<String>,
@@ -135,7 +135,7 @@ pub(super) fn write(
         (Strictness::Auto, Some(dialect)) if shape.is_strict_by_default() => Mode::WhereNothingIsLost(dialect),
         (Strictness::On, None) => {
             let message = format!("`{}` has no strict mode", format.name());
-            return Err(Failure::new(Kind::Usage, message).hint("leave `--strict` away"));
+            return Err(Failure::new(Kind::Usage, message).hint("omit `--strict`"));
         }
         _ => Mode::Plain,
     };
@@ -150,15 +150,15 @@ pub(super) fn write(
         return Ok(Definitions { json: (!is_left_out).then(|| shape.list(tools)), report: writer.report });
     }
     let why = writer.impossible.join("; ");
-    Err(Failure::new(Kind::Usage, format!("the strict mode of `{}` cannot say {why}", format.name()))
-        .hint("leave `--strict on` away, or ask for the other tools by name"))
+    Err(Failure::new(Kind::Usage, format!("the strict mode of `{}` cannot express {why}", format.name()))
+        .hint("omit `--strict on`, or ask for the other tools by name"))
 }
 
 impl Writer {
     fn tool(&mut self, offer: &Offer<'_>) -> Option<Value> {
         let name = &offer.definition.name;
         if let Some(why) = self.shape.refuses_name(name) {
-            self.report.push(format!("`{name}` is left away: {why}"));
+            self.report.push(format!("`{name}` is omitted: {why}"));
             return None;
         }
         let chars = offer.description.chars().count();
@@ -204,7 +204,7 @@ impl Writer {
         let Portable { schema, notes, .. } = portable(schema);
         let name = &offer.definition.name;
         if schema["type"] != "object" {
-            self.report.push(format!("`{name}`: its output schema is left away, it is not of type object"));
+            self.report.push(format!("`{name}`: its output schema is dropped: its type is not `object`"));
             return None;
         }
         self.note(name, ", in its output", &notes);

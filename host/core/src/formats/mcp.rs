@@ -1,4 +1,4 @@
-//! The Model Context Protocol: `tools/list` and `tools/call`, with JSON-RPC round them or without.
+//! The Model Context Protocol: `tools/list` and `tools/call`, with JSON-RPC around them or without.
 
 use super::results::ToolResult;
 use super::{Declared, Shape, ToolCall};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// `ListToolsResult`, `CallToolRequest` and `CallToolResult`.
 pub(super) struct Mcp;
 
-/// Leaves away that an optional argument may be null, which the host takes for left away anyway.
+/// Drops the `null` that an optional argument may be: the host treats it as omitted anyway.
 fn without_nulls(mut schema: Value) -> Value {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
@@ -55,7 +55,7 @@ fn one_type_each(schema: &mut Value) {
     let Some(types) = fields.get("type").and_then(Value::as_array) else { return };
     let branches = types.iter().map(|one| json!({ "type": one })).collect();
     fields.shift_remove("type");
-    // Where one stands there already, both have to hold.
+    // If there is one already, both have to hold.
     let Some(other) = fields.insert("anyOf".into(), branches) else { return };
     let all = fields.entry("allOf").or_insert_with(|| json!([]));
     if let Some(all) = all.as_array_mut() {

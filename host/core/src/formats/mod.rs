@@ -1,4 +1,4 @@
-//! Tool definitions, calls and results as model APIs write them: each provider's shapes stand in one file.
+//! Tool definitions, calls and results as model APIs write them: each provider's shapes are in one file.
 //!
 //! They translate and decide nothing: what a tool may do is policy's, and a call is `Host::call`, like any other.
 
@@ -112,7 +112,7 @@ trait Shape {
         None
     }
 
-    /// What may stand beside the calls of a message: its text, its thoughts.
+    /// What may appear beside the calls of a message: its text, its thoughts.
     fn is_beside_calls(&self, _part: &Value) -> bool {
         false
     }
@@ -164,7 +164,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// `usage`, when `strictness` is [`Strictness::On`] and a tool cannot be said so.
+    /// `usage`, when `strictness` is [`Strictness::On`] and a tool cannot be expressed in strict mode.
     pub fn definitions(self, offers: Vec<Offer<'_>>, strictness: Strictness) -> Result<Definitions, Failure> {
         definitions::write(self, offers, strictness)
     }
@@ -181,7 +181,7 @@ impl Format {
             .map_err(|error| usage(format!("the message is not JSON: {error}")).hint(&expected))?;
         ToolCalls::read(self.shape(), &message).ok_or_else(|| {
             let other = Self::ALL.iter().find(|other| ToolCalls::read(other.shape(), &message).is_some());
-            let failure = usage(format!("the message is no tool call of `{}`", self.name()));
+            let failure = usage(format!("the message is not a tool call of `{}`", self.name()));
             match other {
                 Some(other) => failure.hint(format!("it is one of `{}`", other.name())),
                 None => failure.hint(expected),
@@ -211,7 +211,7 @@ impl ToolCalls {
 }
 
 impl ToolCall {
-    /// `arguments` are an object, or the text of one. Nothing, or blank text, are no arguments.
+    /// `arguments` are an object, or the text of one. Nothing, or blank text, means no arguments.
     fn new(id: Option<&Value>, tool: &Value, arguments: Option<&Value>) -> Option<Self> {
         let arguments = match arguments {
             None => Value::Object(Map::new()),

@@ -1,4 +1,4 @@
-//! From an envelope to what every result message has: a text, parts that are no text, and whether it is an error.
+//! From an envelope to what every result message has: a text, parts that are not text, and whether it is an error.
 
 use super::Shape;
 use crate::envelope::{Content, Envelope, Failure, Output};

@@ -14,9 +14,9 @@ const MOST_DEPTH: usize = 48;
 /// Different references of one schema.
 const MOST_REFERENCES: usize = 256;
 
-/// What no model needs, and some APIs refuse.
+/// What no model needs and some APIs refuse.
 const METADATA: [&str; 7] = ["$schema", "$id", "$comment", "$anchor", "$defs", "definitions", "x-mcp-header"];
-/// Keywords that only tell: they may stand beside a reference and win over what it names.
+/// Keywords that only describe: they may be beside a reference and win over what it names.
 pub(super) const ANNOTATIONS: [&str; 7] =
     ["title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"];
 
@@ -76,7 +76,7 @@ fn recursive(root: &Value) -> Result<BTreeSet<&str>, String> {
         if targets.contains_key(reference) {
             continue;
         }
-        let target = resolve(root, reference).ok_or_else(|| format!("`{reference}` names nothing in it"))?;
+        let target = resolve(root, reference).ok_or_else(|| format!("`{reference}` points to nothing in it"))?;
         let further = references(target)?;
         waiting.extend(&further);
         targets.insert(reference, further);
@@ -314,8 +314,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_inlined_is_said() {
-        assert!(note(&json!({ "$ref": "#/$defs/no" })).ends_with("`#/$defs/no` names nothing in it"));
-        assert!(note(&json!({ "$ref": "#anchor" })).ends_with("`#anchor` names nothing in it"));
+        assert!(note(&json!({ "$ref": "#/$defs/no" })).ends_with("`#/$defs/no` points to nothing in it"));
+        assert!(note(&json!({ "$ref": "#anchor" })).ends_with("`#anchor` points to nothing in it"));
         assert!(note(&json!({ "$dynamicRef": "#x" })).ends_with("`$dynamicRef` changes what they mean"));
         assert!(note(&json!({ "properties": { "a": { "$id": "x" } } })).ends_with("`$id` changes what they mean"));
         let odd = json!({ "properties": { "a": { "items": { "$ref": "#/properties/a" } } } });

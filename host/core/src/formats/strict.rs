@@ -1,6 +1,6 @@
 //! Strict modes: a schema said in the part of JSON Schema that a provider can force a model to keep to.
 //!
-//! Any value that fits the original can still be said, with `null` for an argument that is left away. What the part
+//! Any value that fits the original can still be said, with `null` for an argument that is omitted. What the part
 //! has no word for goes into the description, and the host checks it when the call comes.
 
 mod bounds;
@@ -20,9 +20,9 @@ pub struct Dialect {
     keywords: &'static [&'static str],
     /// Values of `format`.
     formats: &'static [&'static str],
-    /// Every property is required; `null` stands for one that is left away.
+    /// Every property is required; `null` means that one is omitted.
     all_required: bool,
-    /// `enum` and `const` stand without `type`; an object or a list is of no other type as well.
+    /// `enum` and `const` appear without `type`; an object or a list is of no other type as well.
     one_type: bool,
     /// A schema may hold itself.
     recursive: bool,
@@ -71,7 +71,7 @@ const COMMON: [&str; 11] = [
 pub struct Strict {
     /// The schema.
     pub schema: Value,
-    /// What it does not enforce any more; a description tells it.
+    /// What it does not enforce any more; the description says it instead.
     pub lost: Vec<Note>,
     /// Why it cannot be said at all; the schema is of no use then.
     pub impossible: Vec<Note>,
@@ -155,7 +155,7 @@ impl Speaker<'_> {
         self.impossible.push(Note::new(at, what));
     }
 
-    /// An `allOf` becomes one schema with what stands beside it.
+    /// An `allOf` becomes one schema with what is beside it.
     fn merge_parts(&mut self, node: &mut Fields, at: &str) {
         let Some(Value::Array(parts)) = node.shift_remove("allOf") else { return };
         for part in parts {
@@ -171,7 +171,7 @@ impl Speaker<'_> {
         let says_more = ["properties", "items", "enum", "const", "$ref"].iter().any(|own| node.contains_key(*own));
         let mut choice = node.shift_remove(keyword).expect("it was found");
         if at.is_empty() && !says_more {
-            self.cannot(at, "a choice in place of the arguments");
+            self.cannot(at, "a choice instead of the arguments");
         }
         if !at.is_empty() && !says_more && share_type(node, &mut choice) {
             node.insert("anyOf".into(), choice);
@@ -262,7 +262,7 @@ impl Speaker<'_> {
         }
         if !is_null_dropped(self.original, at) {
             self.lost
-                .push(Note::new(at, "a strict mode writes `null` where it is left away, which the tool does not take"));
+                .push(Note::new(at, "a strict mode writes `null` where it is omitted, which the tool does not accept"));
         }
         if let Value::Object(node) = property {
             add_null(node);
@@ -304,7 +304,7 @@ impl Speaker<'_> {
     }
 }
 
-/// Whether the host takes `null` at this place for "left away": it does along plain properties (`definition.rs`).
+/// Whether the host treats `null` here as "omitted": it does along plain properties (`definition.rs`).
 fn is_null_dropped(original: &Value, at: &str) -> bool {
     let along_properties = at.split('/').skip(1).step_by(2).all(|keyword| keyword == "properties");
     along_properties && original.pointer(at).is_some()
@@ -433,7 +433,7 @@ mod tests {
             );
         }
         let root = json!({ "type": "object", "oneOf": [{ "properties": { "a": { "type": "string" } } }] });
-        assert_eq!(texts(&OPENAI.say(&root, &root).impossible), ["a choice in place of the arguments"]);
+        assert_eq!(texts(&OPENAI.say(&root, &root).impossible), ["a choice instead of the arguments"]);
     }
 
     #[test]
@@ -477,7 +477,7 @@ mod tests {
     fn a_null_that_the_host_would_not_drop_is_a_loss() {
         let object = json!({ "type": "object", "properties": { "x": { "type": "string" } } });
         assert_eq!(lost(object.clone()), [""; 0]);
-        let note = "a strict mode writes `null` where it is left away, which the tool does not take";
+        let note = "a strict mode writes `null` where it is omitted, which the tool does not accept";
         assert_eq!(
             lost(json!({ "type": "array", "items": object })),
             [format!("/properties/a/items/properties/x: {note}")]
@@ -510,20 +510,17 @@ mod tests {
             (0..count).map(|number| (format!("p{number}"), json!({ "type": "null" }))).collect::<Fields>()
         };
         let bounds = |schema: Value| texts(&OPENAI.say(&schema, &schema).impossible);
-        assert_eq!(
-            bounds(json!({ "type": "object", "properties": wide(5001) })),
-            ["5001 properties, of which 5000 are possible"]
-        );
+        assert_eq!(bounds(json!({ "type": "object", "properties": wide(5001) })), ["5001 properties (limit: 5000)"]);
         let deep = (0..10).fold(
             json!({ "type": "null" }),
             |inner, _| json!({ "type": "object", "properties": { "a": inner }, "required": ["a"] }),
         );
         assert_eq!(bounds(deep.clone()), [""; 0]);
         let deeper = json!({ "type": "object", "properties": { "a": deep }, "required": ["a"] });
-        assert_eq!(bounds(deeper), ["11 levels of objects, of which 10 are possible"]);
+        assert_eq!(bounds(deeper), ["11 levels of objects (limit: 10)"]);
         let values: Vec<u16> = (0..1001).collect();
         let choice = json!({ "type": "object", "properties": { "a": { "enum": values } }, "required": ["a"] });
-        assert_eq!(bounds(choice), ["1001 values to choose from, of which 1000 are possible"]);
+        assert_eq!(bounds(choice), ["1001 values to choose from (limit: 1000)"]);
     }
 
     #[test]
@@ -597,7 +594,7 @@ mod tests {
         })
     }
 
-    /// What a model has to write for `value`: `null` for whatever is left away.
+    /// What a model has to write for `value`: `null` for whatever is omitted.
     fn written(value: &Value, schema: &Value) -> Value {
         for keyword in ["anyOf", "oneOf", "allOf"] {
             let parts = schema[keyword].as_array().into_iter().flatten().filter(|part| part.is_object());

@@ -45,8 +45,7 @@ impl Policy {
             return Ok(());
         }
         let (name, file) = (plugin.name(), plugin.id.origin());
-        let message =
-            format!("plugin `{name}` was refused: it says something else of its tools than when it was allowed");
+        let message = format!("plugin `{name}` was refused: its tool definitions have changed since it was allowed");
         Err(Failure::new(Kind::Unavailable, message)
             .hint(format!("look at it with `toolcrib plugin inspect {file}`, then `toolcrib plugin allow {file}`")))
     }

@@ -45,7 +45,7 @@ impl ActionKind {
         }
     }
 
-    /// The hint where nobody can be asked: who stands against stopping the question, if somebody does, and against `--yes`.
+    /// The hint where nobody can be asked: whose setting prevents stopping the question, if any does, and whose prevents `--yes`.
     fn remedy(self, scope: &Scope, hint: String) -> String {
         let (key, needed) = match self {
             Self::Command | Self::Look => ("tools.shell_confirm", Needed::Off),
@@ -69,7 +69,7 @@ impl ActionKind {
     }
 }
 
-/// Where an action lands. The host fills it in; of the directory a guest may have chosen the name. Texts are sanitised.
+/// Where an action lands. The host fills it in, but a guest may have chosen the directory's name. Texts are sanitised.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Landing {
     /// The backend's name.
@@ -132,7 +132,7 @@ pub enum Answer {
     },
 }
 
-/// Whoever can be asked.
+/// The person who can be asked.
 #[async_trait]
 pub trait Approver: Send + Sync {
     /// Asks and waits. The caller bounds the wait; a dropped question is withdrawn.
@@ -141,7 +141,7 @@ pub trait Approver: Send + Sync {
     /// How the decision reads in the audit trail.
     fn name(&self) -> &'static str;
 
-    /// Whether somebody reads what is asked; nothing is found out for a question that nobody reads.
+    /// Whether somebody reads the questions; the host collects nothing for a question that nobody reads.
     fn is_read(&self) -> bool {
         true
     }

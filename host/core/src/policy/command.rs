@@ -1,8 +1,8 @@
 //! Commands: parses a shell script once and answers what it would run.
 //!
-//! Who is asked next is `shell.rs`'s matter. The denylist guards against accidents, it is not a boundary: a word known
+//! `shell.rs` decides who is asked next. The denylist guards against accidents, it is not a boundary: a word known
 //! only at run time (`$X -rf /`, `rm -rf "$DIR/"`), an alias, a script in a file or on standard input, a program that
-//! starts others, all pass. What a command may reach is the sandbox's to say.
+//! starts others, all pass. What a command may reach is up to the sandbox.
 
 mod brace;
 mod cost;
@@ -20,7 +20,7 @@ pub use denylist::Denylist;
 const MAX_BYTES: usize = 256 << 10;
 /// Levels of nesting: groups, compound commands, substitutions, scripts in arguments.
 const MAX_DEPTH: usize = 64;
-/// Bytes of an answer to a program that is no script; a longer one has to be a script.
+/// Bytes of an answer to a program that need not be a script; a longer one must be a script.
 const ANSWER_BYTES: usize = 1024;
 
 /// Why a script's commands are not known.
@@ -38,7 +38,7 @@ pub enum Unparsable {
     /// Parsing it took too long.
     #[error("parsing it takes longer than 2 s")]
     TooSlow,
-    /// It is no valid syntax, or the parser does not know it.
+    /// Its syntax is not valid, or the parser does not know it.
     #[error("{0}")]
     Syntax(String),
     /// The parser failed.
@@ -46,7 +46,7 @@ pub enum Unparsable {
     Failed,
 }
 
-/// A shell script, parsed: every simple command it would run, wherever it stands.
+/// A shell script, parsed: every simple command it would run, wherever it appears.
 #[derive(Clone, Debug)]
 pub struct Script {
     text: String,
@@ -91,8 +91,8 @@ impl Script {
         })
     }
 
-    /// Takes text that is no valid syntax for commands all the same, as a shell might that reads the rest of it later: from each of its
-    /// words on, since one that starts another may stand before it.
+    /// Treats text with invalid syntax as commands nevertheless, since a shell may read the rest of it later: from each of its words on,
+    /// because a word that starts another command may come before it.
     fn by_words(text: &str) -> Self {
         let parts = text.split([';', '|', '&', '\n', '(', ')', '{', '}', '`', '$']);
         let parts = parts.map(|part| part.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned()));
@@ -142,7 +142,7 @@ pub enum Destination {
 }
 
 /// Refuses a command that the denylist matches, or that cannot be compared with it; in a pane also one that would end or poison the shell
-/// there, or manage tmux behind our back.
+/// there, or manage tmux without our knowledge.
 ///
 /// # Errors
 ///
@@ -175,7 +175,7 @@ fn blocked(pattern: &str, denylist: &Denylist) -> Failure {
         .hint(denylist.hint(pattern))
 }
 
-/// What the denylist is held against.
+/// What is checked against the denylist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A script, for whoever reads it.
@@ -184,7 +184,7 @@ pub enum Held {
     Typed {
         /// What is typed.
         texts: Vec<String>,
-        /// The same behind the unfinished line that was typed before; empty where there is none.
+        /// The same after the unfinished line that was typed before; empty where there is none.
         continued: Vec<String>,
     },
 }
@@ -206,6 +206,7 @@ impl Held {
             check(line, denylist, Destination::Program)?;
         }
         for text in texts.iter().filter(|text| text.trim_end().contains('\n')) {
+            // Lines that are not one script together were each checked above.
             let script = Script::parse(text).ok();
             let denied = script.and_then(|script| script.denied_by(denylist).map(str::to_owned));
             denied.map_or(Ok(()), |pattern| Err(blocked(&pattern, denylist)))?;
@@ -219,7 +220,7 @@ impl Held {
 
 fn check_for_pane(script: &Script) -> Result<(), Failure> {
     if let Some(verb) = script.tmux_lifecycle() {
-        return Err(Failure::denied(format!("`tmux {verb}` would change sessions or panes behind their tools"))
+        return Err(Failure::denied(format!("`tmux {verb}` bypasses the tools for sessions and panes"))
             .hint("use tmux-create-session, tmux-kill-session, tmux-create-pane and tmux-kill-pane"));
     }
     script.shared_shell_hazard().map_or(Ok(()), |hazard| {
@@ -232,7 +233,7 @@ fn basename(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// Commands of tmux by name and alias. It takes any prefix of a name that is no other's.
+/// Commands of tmux by name and alias. tmux also accepts any unambiguous prefix of a name.
 const TMUX_LIFECYCLE: [(&str, &str); 18] = [
     ("new-session", "new"),
     ("new-window", "neww"),
@@ -275,14 +276,14 @@ fn tmux_lifecycle(arguments: &[String]) -> Option<&'static str> {
 
 fn hazard(words: &[String]) -> Option<(&'static str, &'static str)> {
     const STRICT: &str = "set it in a shell of its own: `bash -c 'set -e; …'` or `( set -e; … )`";
-    const LEAVE: &str = "leave the shell running: drop it, or put what may exit into `( … )`";
+    const LEAVE: &str = "keep the shell running: omit it, or put what may exit into `( … )`";
     let (name, arguments) = words.split_first()?;
     match name.as_str() {
         "set" | "setopt" if sets_errexit(arguments) => Some(("set -e", STRICT)),
         "setopt" if arguments.iter().any(|option| is_errexit(option)) => Some(("setopt errexit", STRICT)),
         "exit" | "bye" => Some(("exit", LEAVE)),
         "logout" => Some(("logout", LEAVE)),
-        // Without a program it turns the shell's own output elsewhere.
+        // Without a program it redirects the shell's own output.
         "exec" => Some(("exec", "omit `exec`, or put it and what follows into `( … )`")),
         "kill" if arguments.iter().any(|word| word == "$$") => Some(("kill $$", LEAVE)),
         _ => None,

@@ -51,13 +51,13 @@ impl Policy {
                 Capability::Events => clauses.push(Clause {
                     subject: "events",
                     verdict: "allowed",
-                    detail: "says how the call goes, within caps".into(),
+                    detail: "reports the progress of the call, within caps".into(),
                     decided_by: decided(settings, "limits.events"),
                 }),
             }
         }
         if clauses.is_empty() {
-            let detail = "computes; it imports no capability".into();
+            let detail = "only computes; it imports no capability".into();
             clauses.push(Clause { subject: "nothing", verdict: "allowed", detail, decided_by: "its imports".into() });
         }
         clauses
@@ -126,7 +126,7 @@ impl Policy {
             HostList::Only(entries) => listed(entries, "no host"),
         };
         let private = match ranges.is_empty() {
-            true => "private addresses, unless an allowed host that is named leads there".into(),
+            true => "private addresses, except those of hosts that `fetch_allowed_domains` names".into(),
             false => format!("private addresses: {}", listed(ranges, "none")),
         };
         vec![

@@ -32,7 +32,7 @@ pub struct Resolved {
     pub given: PathBuf,
     /// Absolute, without any link.
     pub path: PathBuf,
-    /// Why there can be no file of this name. Told only to a plugin that may know: who may not read a place does not learn what is there.
+    /// Why there can be no file of this name. Only a plugin that may read there sees it: no other learns what exists there.
     pub absent: Option<Failure>,
     /// What the backend is like that resolved it.
     pub facts: Arc<Facts>,
@@ -76,7 +76,7 @@ pub struct Wanted {
     reason: Option<Reason>,
     /// The workspace, as people read it.
     workspace: String,
-    /// What it holds is nobody's to see.
+    /// Nobody may be shown its content.
     is_closed: bool,
 }
 
@@ -150,6 +150,7 @@ impl FilesGrant {
             protected: elsewhere,
             remedies: config.remedies(),
         };
+        // For each call anew (`host.rs`): a directory of the settings may have become a link since the last one.
         let here = Rules { protected, ..named.map(canonical) };
         Self {
             label: plugin.id.label(),
@@ -262,6 +263,7 @@ impl Rules {
     }
 
     fn admit_read(&self, resolved: &Resolved) -> Result<ReadPath, Failure> {
+        // What no setting opens comes first, so that no hint names a line that would not help.
         self.refuse_kernel(resolved)?;
         self.refuse_protected(&resolved.path)?;
         let path = &resolved.path;
@@ -276,6 +278,7 @@ impl Rules {
             ));
         }
         self.check_confined(path, &self.read, "read")?;
+        // Last: a plugin that may not read here must not learn what exists here.
         resolved.check_present()?;
         let is_confined = is_confined(&self.read) || is_confined(&self.bounds);
         Ok(ReadPath(Admitted { path: path.clone(), confined: is_confined, protected: self.protected.clone() }))
@@ -312,13 +315,13 @@ impl Rules {
         later.or(outside).or((asks == FilesConfirm::Always).then_some(Reason::Always))
     }
 
-    /// The path as given counts too: a link in `/proc` that leads elsewhere is a door nobody should go through.
+    /// The path as given counts too: a link in `/proc` opens whatever a process has open, wherever that is.
     fn refuse_kernel(&self, resolved: &Resolved) -> Result<(), Failure> {
         let kernel = KERNEL.map(PathBuf::from);
         let root = root_of(&normal(&resolved.given), &kernel).or_else(|| root_of(&resolved.path, &kernel));
         root.map_or(Ok(()), |root| {
             let message =
-                format!("`{}` is below `{}`, which files never reach", resolved.given.display(), root.display());
+                format!("`{}` is below `{}`, which file tools never access", resolved.given.display(), root.display());
             Err(Failure::denied(message)
                 .hint("only regular files outside /proc, /sys and /dev can be read and written"))
         })
@@ -388,6 +391,7 @@ impl Admitted {
         if links <= 1 {
             return Ok(());
         }
+        // By device and inode of what was opened: a hard link has a path that no rule knows.
         match self.protected.holding((device, inode)) {
             Ok(None) => Ok(()),
             Ok(Some(root)) => Err(self.second_name(&root)),

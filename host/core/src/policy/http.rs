@@ -1,6 +1,6 @@
 //! What one plugin may ask of web servers: the rules of settings and section, then a person's approval; only what passed can be sent.
 //!
-//! Parsing, resolving and connecting is `http/`, asking is `approval.rs`.
+//! Parsing, resolving and connecting is `egress/`, asking is `approval.rs`.
 
 mod paths;
 
@@ -156,7 +156,7 @@ impl HttpGrant {
         self.timeout
     }
 
-    /// What connections are kept by: those of one plugin are no other's.
+    /// The key under which connections are kept: no plugin uses those of another.
     pub(crate) fn client_key(&self) -> String {
         format!("{} {}", self.plugin, self.sha256)
     }
@@ -193,9 +193,9 @@ impl HttpGrant {
         for prefixes in &self.rights.paths {
             if !prefixes.iter().any(|prefix| paths::is_below(path, prefix)) {
                 return Err(Failure::denied(format!(
-                    "`{name}` may not reach `{target}`, whose path is not below its own"
+                    "`{name}` may not reach `{target}`: its path is not an allowed one"
                 ))
-                .hint(format!("its paths are `http.paths` under [plugin.{name}]: {}", prefixes.join(", "))));
+                .hint(format!("the allowed paths are `http.paths` under [plugin.{name}]: {}", prefixes.join(", "))));
             }
         }
         Ok(())
@@ -236,13 +236,11 @@ impl HttpGrant {
         if self.ports.contains(&port) {
             return Ok(());
         }
-        Err(Failure::denied(format!("port {port} of `{}` is not one that may be reached", target.host())).hint(
-            self.remedies.hint(
-                "tools.fetch_ports",
-                &Needed::Entry(&port.to_string()),
-                format!("add {port} to `fetch_ports` under [tools]"),
-            ),
-        ))
+        Err(Failure::denied(format!("port {port} of `{}` is not allowed", target.host())).hint(self.remedies.hint(
+            "tools.fetch_ports",
+            &Needed::Entry(&port.to_string()),
+            format!("add {port} to `fetch_ports` under [tools]"),
+        )))
     }
 
     /// Decides on an address that the target has. `special` says why it is not a public one, `is_own` that it is this machine's.
@@ -318,8 +316,8 @@ impl HttpGrant {
         self.remedies.hint("tools.fetch_private_ranges", &Needed::Entry(&address.to_string()), line)
     }
 
-    /// Has a person admit the route, where settings ask for that: the first, and each one that does not lead where the last one led. A name
-    /// is resolved anew at each redirect, so the same name may lead elsewhere.
+    /// Has a person admit the route, where settings ask for that: the first, and each one that goes to another server. A name
+    /// is resolved again at each redirect, so the same name may lead to another server.
     pub(crate) async fn approve(
         &self,
         route: Route,
@@ -443,7 +441,7 @@ fn blocked(host: &Host, entry: &HostPattern) -> Failure {
 
 fn leads_to(host: &Host, address: IpAddr) -> String {
     match host {
-        Host::Name(name) => format!("`{name}` leads to {address}, which"),
+        Host::Name(name) => format!("`{name}` resolves to {address}, which"),
         Host::Address(address) => format!("`{address}`"),
     }
 }

@@ -239,9 +239,9 @@ impl Policy {
         Failure::denied(format!("`{name}` needs `{capability}`, {why}")).hint(hint)
     }
 
-    /// What a plugin is told that may run commands but not use panes.
+    /// The refusal for a plugin that may run commands but not use panes.
     fn no_panes(&self, name: &str) -> Failure {
-        let line = format!("write `shell.pane = true` in place of `shell` under [plugin.{name}]");
+        let line = format!("write `shell.pane = true` instead of `shell` under [plugin.{name}]");
         Failure::denied(format!("`{name}` may run commands in processes of their own, but not use panes"))
             .hint(self.config.remedies().hint(&format!("plugin.{name}.shell"), &Needed::Panes, line))
     }

@@ -35,7 +35,7 @@ pub struct HttpRights {
 }
 
 impl Config {
-    /// Returns the digest of what a plugin with these bytes has to say of its tools, if it was pinned.
+    /// Returns the digest that the tool definitions of a plugin with these bytes must have, if it was pinned.
     #[must_use]
     pub fn pinned_definitions(&self, name: &str, sha256: &str) -> Option<&str> {
         let section = self.plugin.get(name)?;

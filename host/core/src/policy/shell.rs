@@ -31,7 +31,7 @@ pub struct ShellGrant {
 /// A command that policy and, where asked, a person admitted. Made only here.
 pub struct AdmittedCommand {
     text: String,
-    /// Where a person was told that it runs.
+    /// The place that a person was shown.
     directory: Option<String>,
     environment: Vec<String>,
 }
@@ -138,7 +138,7 @@ impl ShellGrant {
         decided.map(|_| ()).map_err(|(failure, _)| failure)
     }
 
-    /// Returns where a person was told that it lands, if one was asked.
+    /// Returns the place that a person was shown, if one was asked.
     async fn decide(
         &self,
         wish: Wish<'_>,
@@ -155,7 +155,7 @@ impl ShellGrant {
         decided.map(|consent| consent.seen).map_err(|(failure, _)| failure)
     }
 
-    /// Looks where keys would go and holds the action against the denylist, off the threads that serve other calls: it takes milliseconds.
+    /// Checks where keys would go, and the action against the denylist, on a thread that serves no other call: it takes milliseconds.
     async fn check(&self, held: Held, keyboard: Option<Keyboard>, is_asked: bool) -> Result<(), (Failure, By)> {
         let denylist = self.denylist.clone();
         let checked = tokio::task::spawn_blocking(move || {

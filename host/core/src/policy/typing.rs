@@ -1,6 +1,6 @@
 //! Typing into panes: never where a person may be answering questions, and never what the denylist forbids.
 //!
-//! A person's answer is typed as well. Where keys and answers can arrive at the same program, a model could answer for the person.
+//! A person's answer is typed as well. Where keys and answers can reach the same program, a model could answer for the person.
 
 use super::command::Held;
 use crate::backend::terminals::{Sitting, Terminal};
@@ -10,7 +10,7 @@ use crate::tmux::Input;
 /// What is to be typed where.
 pub(crate) struct Typing {
     pub(crate) input: Input,
-    /// What the denylist is held against.
+    /// What is checked against the denylist.
     pub(crate) held: Held,
     pub(crate) keyboard: Keyboard,
     /// The whole action, as people read it.
@@ -65,9 +65,8 @@ pub(crate) fn check_own(is_asked: bool) -> Result<(), Failure> {
 }
 
 fn cannot_use_own() -> Failure {
-    refused("questions are, or may be, answered in the pane that this program was started in").hint(
-        "omit `--own-pane` to use panes of their own; or answer in advance with `--yes`, as far as the policy lets you",
-    )
+    refused("questions are, or may be, answered in the pane that this program was started in")
+        .hint("omit `--own-pane` to use separate panes; or, if the policy allows it, answer in advance with `--yes`")
 }
 
 fn refused(why: &str) -> Failure {

@@ -1,7 +1,7 @@
 //! Compiled components on disk, by content, each authenticated before it is believed.
 //!
 //! Deserialising forged code would run it. So a file counts only with a MAC under this user's key, over its name and all of its bytes;
-//! anything else is compiled anew. A key that another user could have put there is no key: then nothing is kept (`disk.rs`). What is in an
+//! anything else is compiled anew. A key that another user could have put there is not used: then nothing is kept (`disk.rs`). What is in an
 //! entry beside the code: the plugin's definitions (`tools/registry.rs`).
 
 use crate::disk::OwnDir;
@@ -46,6 +46,7 @@ impl CodeCache {
         let store = self.0.as_ref()?;
         let bytes = store.entries.read(name).ok()??;
         let (mac, body) = bytes.split_at_checked(MAC_BYTES)?;
+        // Before a byte of it is interpreted.
         store.mac(name, body).verify_slice(mac).ok()?;
         let (length, body) = body.split_at_checked(size_of::<u32>())?;
         let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
@@ -69,6 +70,7 @@ impl CodeCache {
 impl Store {
     fn mac(&self, name: &str, body: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("a MAC key may have any length");
+        // With the name: a valid entry that was renamed would run as the code of another component. No name contains 0.
         mac.update(name.as_bytes());
         mac.update(&[0]);
         mac.update(body);
@@ -84,6 +86,7 @@ fn read_or_make_key(state: &OwnDir) -> io::Result<[u8; KEY_BYTES]> {
     }
     let mut key = [0; KEY_BYTES];
     getrandom::fill(&mut key).map_err(io::Error::other)?;
+    // Of two programs that make a key at the same time one loses: its entries are compiled again, never believed.
     state.replace(KEY, &key)?;
     Ok(key)
 }

@@ -48,6 +48,7 @@ pub(super) async fn in_child(program: &Path, component: &[u8], limits: &Limits) 
     let input = input(component).map_err(failed)?;
     let mut process = local::start_helper(&argv, input).map_err(failed)?;
     // A child that is stopped or starved uses no CPU time; waiting for it has a bound of its own.
+    // Four times the CPU time leaves room for a busy machine.
     let patience = Duration::from_millis(limits.compile_ms.saturating_mul(4));
     match tokio::time::timeout(patience, follow(&mut *process, component.len())).await {
         Ok(outcome) => outcome.map_err(failed)?,
@@ -58,7 +59,7 @@ pub(super) async fn in_child(program: &Path, component: &[u8], limits: &Limits) 
     }
     .map_err(|ended| match ended {
         Ended::Complained(complaint) => CompileError::Component(complaint),
-        // By its own limits or by somebody: which one cannot be told.
+        // Its own limits or somebody else killed it; the status does not show which.
         Ended::Killed => CompileError::Passing(over(limits)),
     })
 }
@@ -79,6 +80,7 @@ fn over(limits: &Limits) -> String {
 
 /// The bytes as a file without a name.
 fn input(component: &[u8]) -> io::Result<rustix::fd::OwnedFd> {
+    // Not a pipe: nobody has to feed the child while its output is read.
     let mut file = tempfile::tempfile()?;
     file.write_all(component)?;
     file.rewind()?;
@@ -92,7 +94,7 @@ async fn follow(process: &mut dyn Process, component_bytes: usize) -> io::Result
         match process.next().await? {
             ProcessEvent::Stdout(bytes) if code.len() + bytes.len() <= most => code.extend(bytes),
             ProcessEvent::Stdout(_) => {
-                return Ok(Err(Ended::Complained("its native code is out of proportion".into())));
+                return Ok(Err(Ended::Complained("its native code is too large for a component of its size".into())));
             }
             ProcessEvent::Stderr(bytes) if complaint.len() < COMPLAINT_BYTES => complaint.extend(bytes),
             ProcessEvent::Stderr(_) => {}
@@ -113,12 +115,15 @@ async fn follow(process: &mut dyn Process, component_bytes: usize) -> io::Result
 ///
 /// What is wrong with the component.
 pub fn serve(cpu_ms: u64, memory_mib: u64) -> Result<(), String> {
+    // The kernel counts this limit in whole seconds.
     limit(Resource::Cpu, cpu_ms.div_ceil(1000)).map_err(|error| error.to_string())?;
+    // Address space, since Linux enforces no limit on resident memory.
     limit(Resource::As, memory_mib << 20).map_err(|error| error.to_string())?;
     limit(Resource::Core, 0).map_err(|error| error.to_string())?;
     // A compiler thread that fails must not leave the others at work.
     std::panic::set_hook(Box::new(|panic| {
         let fault = panic.payload_as_str().unwrap_or("no reason given");
+        // Ends by a signal, as the other limits do: the parent must not take a busy machine for a fault of the component.
         if fault.contains("out-of-memory") {
             std::process::abort();
         }

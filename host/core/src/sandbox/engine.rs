@@ -60,6 +60,7 @@ pub(super) fn engine(limits: &Limits) -> wasmtime::Result<Engine> {
 
 /// Makes an engine that compiles for the other, and runs nothing.
 pub(super) fn compiler() -> wasmtime::Result<Engine> {
+    // Without the pool: the address space that it reserves does not fit under the limit of a compiling child.
     Engine::new(&base())
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Sandbox {
 /// What is known of a component before it is compiled.
 pub(crate) struct Source {
     pub(crate) owner: Owner,
-    /// Core instances that it makes, where that can be told from its bytes.
+    /// Core instances that it makes, where its bytes show that.
     pub(crate) core_instances: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ impl Sandbox {
         Some((code, entry.definitions))
     }
 
-    /// Makes native code of bytes that a compiler of ours is known to have made.
+    /// Makes native code of bytes that our own compiler process is known to have produced.
     #[expect(unsafe_code, reason = "compiled code can only be believed, not checked")]
     fn believe(&self, code: &[u8], source: &Source) -> wasmtime::Result<Guest> {
         // SAFETY: the callers got the bytes from the authenticated cache or straight from the compiler.
@@ -175,7 +175,7 @@ impl Sandbox {
     ) -> Result<Instance, Failure> {
         let Some(room) = self.room.take(&code.owner, code.places) else {
             let most = self.limits.concurrent_calls;
-            let message = "too many calls of this plugin are running: it has its share of the sandbox";
+            let message = "too many calls of this plugin are running: it has used its share of the sandbox";
             let hint = scope.remedies.raise("limits.concurrent_calls", most, "try again when some of them have ended");
             return Err(Failure::new(Kind::Busy, message).hint(hint));
         };
@@ -292,7 +292,7 @@ fn explain(error: &wasmtime::Error, store: &Store<State>) -> Failure {
         )),
         Some(Met::NoRoom) => {
             let most = limits.total_memory_mib;
-            let message = format!("this plugin has its share of the memory (limit for all plugins: {most} MiB)");
+            let message = format!("this plugin has used its share of the memory (limit for all plugins: {most} MiB)");
             let hint = remedies.raise("limits.total_memory_mib", most, "try again when other calls have ended");
             Failure::new(Kind::Busy, message).hint(hint)
         }

@@ -16,7 +16,7 @@ use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, Was
 
 /// Clocks for guests are no finer than this: a fine clock measures what a guest must not know.
 const CLOCK_STEP: Duration = Duration::from_millis(1);
-/// Random bytes a guest gets in one go.
+/// Random bytes a guest gets in one go: the host allocates as many as a guest asks for.
 const RANDOM_BYTES: u64 = 64 << 10;
 
 /// One guest's world, as host functions see it.
@@ -141,6 +141,7 @@ impl OutputStream for Printed {
             return Err(StreamError::Trap(wasmtime::Error::msg("a guest wrote more than it was permitted")));
         }
         self.tail.lock().push(&bytes);
+        // Caps on events bound what a guest prints; making it wait would let a slow reader stop a call.
         self.scope.emit_for_guest(bytes.len(), || Event::info(String::from_utf8_lossy(&bytes).trim_end_matches('\n')));
         Ok(())
     }

@@ -11,7 +11,7 @@ const TAB: usize = 8;
 const AS_PICTURE: char = '\u{fe0f}';
 /// Makes one picture of the characters on either side.
 const JOINER: char = '\u{200d}';
-/// Carries a mark that has no character of its own; else the mark would sit on what stands before the row.
+/// Carries a mark that has no character of its own; else the mark would sit on what comes before the row.
 const CARRIER: char = '\u{25cc}';
 
 /// One row of a line.

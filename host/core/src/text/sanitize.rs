@@ -127,7 +127,7 @@ pub struct Stream {
     joiner: Option<char>,
 }
 
-/// Where in a sequence the input stands.
+/// Where in a sequence the input is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum State {
     #[default]
@@ -237,6 +237,7 @@ impl Stream {
     fn break_off(&mut self, output: &mut String) {
         match mem::take(&mut self.state) {
             State::Return => self.put('\r', output),
+            // The ESC that broke the sequence may begin another one.
             State::HalfEnd => self.state = State::Escape,
             _ => {}
         }

@@ -8,7 +8,7 @@ pub(crate) fn word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// One word for a person to copy: in quotes only where a shell would not read it as it stands.
+/// One word for a person to copy: in quotes only where a shell would not read it unchanged.
 pub fn readable(text: &str) -> String {
     let is_plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_=./:@,%+".contains(c));
     if is_plain { text.to_owned() } else { word(text) }

@@ -95,7 +95,7 @@ impl Client {
         self.command(line).await?.map_err(|reason| screen::said(&reason))
     }
 
-    /// Runs commands in one go, for the price of one. All are run, also behind one that fails; the first failure is told.
+    /// Runs commands in one go, for the price of one. All are run, even after one that fails; the first failure is returned.
     pub(super) async fn run_all<const N: usize>(&self, lines: [String; N]) -> Result<[Said; N], Failure> {
         let asked = lines.map(|line| self.ask(&line, false));
         let mut said: [Said; N] = std::array::from_fn(|_| Said::default());

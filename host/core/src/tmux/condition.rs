@@ -39,7 +39,7 @@ pub(super) struct Condition {
     /// The process that the pane runs: another one after it was respawned.
     pub(super) pid: String,
     pub(super) directory: String,
-    /// Where the cursor stands.
+    /// Where the cursor is.
     pub(super) cursor: String,
     /// Columns of the pane.
     width: usize,
@@ -70,9 +70,9 @@ impl Prompt {
     pub(super) const OPTION: &str = "@toolcrib_prompt";
     /// The one that keeps where the cursor was when the first line was typed; it counts until a prompt was seen.
     pub(super) const BEGAN: &str = "@toolcrib_began";
-    /// What stands there when keys were sent.
+    /// Its value after keys were sent.
     pub(super) const TOUCHED: &str = "touched";
-    /// The cursor's column, and whether something stands under it.
+    /// The cursor's column, and whether something is under it.
     pub(super) const CURSOR: &str = "#{cursor_x}:#{?#{==:#{cursor_character}, },,#{?#{==:#{cursor_character},},,on}}";
 
     fn read(text: &str) -> Self {
@@ -96,7 +96,7 @@ pub(super) struct Since {
 
 impl fmt::Display for Since {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What a program may have put in the option's place is no format.
+        // A program may have put anything into the option: it is not used as a format.
         let visits: String = self.visits.chars().filter(char::is_ascii_alphanumeric).collect();
         write!(f, "{} {visits}", self.time)
     }
@@ -134,7 +134,7 @@ impl Condition {
         number: u32,
         [condition, prompt, program, directory, people]: [Said; 5],
     ) -> Result<Self, Failure> {
-        // What stands last may hold anything, as a program in the pane can set options; other such text has an answer of its own.
+        // The last field may hold anything, as a program in the pane can set options; other such text has its own answer.
         let mut fields = condition.text.splitn(8, FIELD).map(str::to_owned);
         let mut field = || fields.next().unwrap_or_default();
         // Asked for a pane that is gone, the server says nothing, or speaks of another one; a dead one may stay on the screen.
@@ -195,13 +195,13 @@ impl Condition {
         self.program == STARTING
     }
 
-    /// Nothing was typed into it yet, and its shell has shown no prompt: what is typed now is echoed where it falls, and once more behind the
+    /// Nothing was typed into it yet, and its shell has shown no prompt: what is typed now is echoed where it falls, and once more after the
     /// prompt.
     pub(super) fn has_no_prompt(&self) -> bool {
         self.prompt == Prompt::Fresh && self.column() == Some(0)
     }
 
-    /// What a line of so many characters takes on the screen. Where it begins is known while the cursor stands at an empty prompt; else the
+    /// What a line of so many characters takes on the screen. Where it begins is known while the cursor is at an empty prompt; else the
     /// least is taken, as one row more would be of what a command printed.
     pub(super) fn trace(&self, chars: usize) -> Trace {
         if self.has_no_prompt() {
@@ -226,7 +226,7 @@ impl Condition {
         matches!(&self.prompt, Prompt::Was { cursor, .. } if *cursor != self.cursor)
     }
 
-    /// Somebody may have begun a line that a command must not be typed behind. Who came may have typed in the same second, and seconds are
+    /// Somebody may have begun a line that a command must not be appended to. Who came may have typed in the same second, and seconds are
     /// all that there is to compare.
     pub(super) fn may_have_line(&self) -> bool {
         match &self.prompt {

@@ -47,7 +47,7 @@ pub(super) struct Parser {
 }
 
 struct Block {
-    /// Time, number and flags, as they stand behind `%begin` and must stand behind the end.
+    /// Time, number and flags, as they follow `%begin` and must follow the end.
     guard: Vec<u8>,
     text: Vec<u8>,
 }

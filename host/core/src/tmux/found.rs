@@ -51,7 +51,7 @@ pub struct FoundPane {
     window: String,
 }
 
-/// What the server is asked in one go. Each line begins with a letter and the id of what it is about; what may hold anything stands alone and
+/// What the server is asked in one go. Each line begins with a letter and the id of what it is about; what may hold anything is alone and
 /// last.
 const QUESTIONS: [(&str, &str); 9] = [
     ("list-sessions", "s #{session_id} #{@toolcrib_owner}|#{@toolcrib_session}|#{@toolcrib_workspace}"),
@@ -86,7 +86,7 @@ impl Tmux {
     ///
     /// # Errors
     ///
-    /// When it can be no name or is not there, or the backend cannot be reached.
+    /// When it is not a valid name or does not exist, or the backend cannot be reached.
     pub async fn meant(&self, name: Option<&str>) -> Result<Found, Failure> {
         let (here, anywhere) = (self.session_name(name).await?, names::asked(&self.owner, name)?);
         let mut found = self.found().await?;

@@ -1,4 +1,4 @@
-//! Who holds a pane: one command at a time, across processes. The holder stands in an option of the pane, set by test-and-set.
+//! Who holds a pane: one command at a time, across processes. The holder is kept in an option of the pane, set by test-and-set.
 
 use super::Session;
 use super::condition::Condition;
@@ -43,7 +43,7 @@ impl Session {
     /// Takes the sign of a holder off whose client is gone, and so is its command. False when it has to be waited for.
     pub(super) async fn free_stale(&self, number: u32, condition: &Condition) -> Result<bool, Failure> {
         let sign = condition.sign();
-        // What is no sign of ours goes into no script.
+        // Only our own signs go into a script.
         if let Some((client, _)) = parse_sign(sign) {
             let clients = self.client.run("list-clients -F '#{client_pid}'").await?;
             if clients.lines().any(|pid| pid == client) {
@@ -85,7 +85,7 @@ fn parse_sign(sign: &str) -> Option<(&str, &str)> {
     is_sign.then_some((client, nonce))
 }
 
-/// Takes a holder's sign off a pane, if it is still there; what is no sign goes whatever it is.
+/// Takes a holder's sign off a pane, if it is still there; anything else is removed whatever it is.
 fn free(number: u32, sign: &str) -> String {
     if parse_sign(sign).is_none() {
         return format!("set-option -pu -t %{number} @toolcrib_holder");

@@ -11,10 +11,10 @@ use std::collections::HashMap;
 const MOST_KEYS: usize = 100;
 /// Bytes of text of one input.
 const TEXT_BYTES: usize = 64 << 10;
-/// What is remembered of a line that no Enter has ended yet.
+/// How much is remembered of a line that no Enter has ended yet.
 const UNFINISHED_BYTES: usize = 512;
 
-/// Keys with names of their own, as tmux has them. tmux types what is no name as text, so nothing else is a key.
+/// Keys with their own names, as tmux has them. tmux types any other word as text, so nothing else is a key.
 #[rustfmt::skip]
 const NAMED: [&str; 34] = [
     "Enter", "Escape", "Space", "Tab", "BTab", "BSpace", "Up", "Down", "Left", "Right", "Home", "End", "PageUp", "PgUp", "PPage",
@@ -88,7 +88,7 @@ impl Input {
         let keys = steps.iter().filter(|step| matches!(step, Step::Key(_))).count();
         if text.len() > TEXT_BYTES || keys > MOST_KEYS {
             let message =
-                format!("at most {TEXT_BYTES} bytes, and {MOST_KEYS} keys and line breaks, are typed at a time");
+                format!("at most {TEXT_BYTES} bytes, and {MOST_KEYS} keys and line breaks, can be typed at a time");
             return Err(Failure::invalid(message).hint("type the rest in another call"));
         }
         if steps.is_empty() {
@@ -150,7 +150,7 @@ impl Input {
         spelled
     }
 
-    /// The scripts that it may amount to behind an unfinished line: once as if keys of unknown effect did nothing, once as if each began a
+    /// The scripts that it may amount to after an unfinished line: once as if keys of unknown effect did nothing, once as if each began a
     /// new line, as `C-c` does.
     pub(crate) fn scripts(&self, unfinished: &str) -> Vec<String> {
         let spelled = self.spelled(unfinished);
@@ -287,7 +287,7 @@ fn no_key(name: &str) -> Failure {
         .hint("name keys as tmux does: `C-c`, `Enter`, `Up`, `M-x`, `F1`, `KPEnter`; text goes into `literal_text`")
 }
 
-/// What was typed into panes behind their last Enter, by the panes' numbers. Only this process's typing is known: what people and other
+/// What was typed into panes after their last Enter, by the panes' numbers. Only this process's typing is known: what people and other
 /// processes type is not, nor what a program made of it.
 #[derive(Default)]
 pub(super) struct Unfinished(Mutex<HashMap<u32, String>>);

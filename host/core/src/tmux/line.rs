@@ -1,8 +1,8 @@
-//! The line at a shell's prompt: nothing may stand in it when a command is typed, or it would run with it.
+//! The line at a shell's prompt: it must be empty when a command is typed, or its text would run with the command.
 //!
 //! No key empties every line editor: `C-u` takes what is left of the cursor, is swallowed behind Escape, and is text where the terminal is
 //! raw. C-c does, but shows, and runs the user's traps. So it is pressed only where somebody may have begun a line: where the cursor is not
-//! where it was at the last empty prompt, or keys came meanwhile. What stood there is told.
+//! where it was at the last empty prompt, or keys came meanwhile. A notice says what was in the line.
 
 use super::Session;
 use super::client::Output;
@@ -26,11 +26,11 @@ const PRESSES: u32 = 3;
 const QUIET: Duration = Duration::from_millis(40);
 /// How long a prompt may take after a command, and go on printing.
 const PROMPT: Duration = Duration::from_secs(5);
-/// Characters of a line that are told.
+/// Characters of a line that a notice shows.
 const TOLD_CHARS: usize = 200;
 
 impl Pane {
-    /// Empties the line at the prompt where something may stand in it; returns what is to be said of that. None where nothing was done.
+    /// Empties the line at the prompt if something may be in it; returns the notice about that. None where nothing was done.
     pub(super) async fn empty_line(
         &self,
         condition: &Condition,
@@ -109,7 +109,7 @@ impl Prompt {
     }
 }
 
-/// Waits for the prompt behind a command that began at that time, or for its rest, and keeps where the cursor is then. Ends early when the
+/// Waits for the prompt after a command that began at that time, or for its rest, and keeps where the cursor is then. Ends early when the
 /// next command comes.
 pub(super) async fn settle(
     session: Arc<Session>,
@@ -121,7 +121,7 @@ pub(super) async fn settle(
     let first = if has_begun { QUIET } else { PROMPT };
     if output.until_quiet(first, QUIET).await {
         let record = Prompt::record(number, &began);
-        // Keys that were sent while the command ran may stand in the line by now; behind an empty prompt nothing is under the cursor.
+        // Keys that were sent while the command ran may be in the line by now; after an empty prompt nothing is under the cursor.
         let is_empty =
             format!("#{{&&:#{{!=:#{{{}}},{}}},#{{==:#{{cursor_character}}, }}}}", Prompt::OPTION, Prompt::TOUCHED);
         let line = format!("if-shell -F -t %{number} '{is_empty}' {}", quoted(record));
@@ -147,7 +147,7 @@ impl Output {
     }
 }
 
-/// What is said of a line that was discarded: what stood behind the prompt, as far as that can be told.
+/// The notice about a line that was discarded: what followed the prompt, as far as that can be known.
 fn told(before: &str, after: &str) -> Option<String> {
     let line = before.strip_prefix(after).unwrap_or(before).trim();
     let line: String = sanitize::line(line).chars().take(TOLD_CHARS).collect();

@@ -91,11 +91,11 @@ pub struct Tmux {
     inside: Option<Arc<dyn Backend>>,
     /// Without it commands may not run.
     is_demanded: bool,
-    /// It was said that there is no tmux.
+    /// The notice that there is no tmux was given.
     has_told: AtomicBool,
     /// The prefix of everything that is ours.
     owner: String,
-    /// The session that somebody asked for in place of the workspace's own.
+    /// The session that somebody asked for instead of the workspace's own.
     asked: Option<String>,
     /// What is worked on; none where another machine has to be asked first.
     workspace: Option<Workspace>,
@@ -143,7 +143,7 @@ pub(crate) struct Session {
 struct Turn {
     /// How many commands its shell has not taken up.
     attempts: u32,
-    /// It is known where the cursor stands at the prompt behind the last command.
+    /// It is known where the cursor is at the prompt after the last command.
     is_settled: Arc<AtomicBool>,
 }
 
@@ -233,7 +233,7 @@ impl Tmux {
     ///
     /// # Errors
     ///
-    /// When it can be no name, or the backend cannot be reached.
+    /// When it is not a valid name, or the backend cannot be reached.
     pub async fn session_name(&self, name: Option<&str>) -> Result<String, Failure> {
         names::session(&self.home().await?.session, name)
     }
@@ -259,7 +259,7 @@ impl Tmux {
         self.backend.name()
     }
 
-    /// What is to be said, once, when there is no tmux.
+    /// The notice, given once, when there is no tmux.
     pub(crate) async fn absence(&self) -> Result<Option<String>, Failure> {
         let is_told = self.has_told.swap(true, Ordering::Relaxed);
         if is_told {

@@ -1,4 +1,4 @@
-//! Names of what is ours: `toolcrib-AGENT-DIRECTORY-DIGEST` is the default session of a workspace, with `-NAME` behind it another one there,
+//! Names of what is ours: `toolcrib-AGENT-DIRECTORY-DIGEST` is the default session of a workspace, with `-NAME` added another one there,
 //! `toolcrib-AGENT-NAME` one that people asked for; `shared` is the pane that is always there.
 
 use crate::envelope::Failure;
@@ -80,7 +80,7 @@ fn canonical(name: &str, most_chars: usize) -> String {
 }
 
 fn odd(name: &str, what: &str) -> Failure {
-    Failure::invalid(format!("`{name}` names no {what}")).hint("use letters, digits, `-` and `_`")
+    Failure::invalid(format!("`{name}` is not a valid name of a {what}")).hint("use letters, digits, `-` and `_`")
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ impl OwnPane {
         Some(Self { backend, socket: socket.to_owned(), number, unfinished: Unfinished::default() })
     }
 
-    /// Where it is; a caller that names another place is told that there is none.
+    /// Where it is; an error for a caller that names another pane.
     pub(crate) async fn place(&self, selector: &Selector) -> Result<Place, Failure> {
         let id = format!("%{}", self.number);
         let is_meant = selector.session.is_none()
@@ -81,7 +81,7 @@ impl OwnPane {
         said.ok_or_else(|| Failure::failed(format!("the pane that this program was started in, `{id}`, is gone")))
     }
 
-    /// What was typed there behind the last Enter.
+    /// What was typed there after the last Enter.
     pub(crate) fn unfinished(&self) -> String {
         self.unfinished.line(self.number)
     }

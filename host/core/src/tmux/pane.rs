@@ -69,7 +69,7 @@ impl Pane {
         format!("{} of {}", self.name, self.session.name)
     }
 
-    /// The failure says that the pane is not there any more; then it is not believed in again.
+    /// The failure says that the pane is gone; then it is not used again.
     pub(crate) fn is_gone(&self, failure: &Failure) -> bool {
         let is_gone = failure.message == GONE;
         if is_gone {
@@ -94,7 +94,7 @@ impl Pane {
         screen::send(&self.session.client, self.number, admitted.input()).await
     }
 
-    /// What was typed here behind the last Enter.
+    /// What was typed here after the last Enter.
     pub(crate) fn unfinished(&self) -> String {
         self.session.unfinished.line(self.number)
     }
@@ -148,7 +148,7 @@ impl Tmux {
             .hint("omit `pane` for the shared one, or make it with tmux-create-pane"))
     }
 
-    /// As [`Self::find`], but a pane that was found before is believed to be there: whoever uses it is told when it is not.
+    /// As [`Self::find`], but a pane that was found before is believed to be there: whoever uses it gets an error when it is not.
     pub(crate) async fn find_again(&self, selector: &Selector) -> Result<Pane, Failure> {
         if selector.target.is_none() {
             let (session, name) =
@@ -164,7 +164,7 @@ impl Tmux {
         Ok(pane)
     }
 
-    /// Finds a pane by its number; one that was told before counts for the server that it was told of.
+    /// Finds a pane by its number; a number from an earlier result counts only for the server of that result.
     async fn by_id(&self, number: u32, generation: Option<&str>) -> Result<Pane, Failure> {
         let home = &self.home().await?.session;
         let (session, ..) = self.session(home, true).await?;
@@ -195,7 +195,7 @@ impl Tmux {
         }
         if panes.len() as u64 >= self.max_panes {
             let message =
-                format!("limit: tmux panes {} in session `{}`, and all are there", self.max_panes, session.name);
+                format!("limit: tmux panes {} in session `{}`, and all are in use", self.max_panes, session.name);
             let hint = self.remedies.raise("tmux.max_panes", self.max_panes, "end one with tmux-kill-pane");
             return Err(Failure::limit(message).hint(hint));
         }
@@ -289,7 +289,7 @@ impl<'t> Target<'t> {
 }
 
 fn no_target(target: &str) -> Failure {
-    Failure::invalid(format!("`{target}` names no pane"))
+    Failure::invalid(format!("`{target}` is not a valid pane"))
         .hint("give `%3`, a session such as `build`, or session and pane such as `build:server`")
 }
 

@@ -94,7 +94,7 @@ pub(crate) enum Ended {
     Exited(i32),
 }
 
-/// How it stands with a command whose mark has not come.
+/// The state of a command whose mark has not come.
 enum Standing {
     Runs,
     /// The pane ended, or was given another process.
@@ -183,7 +183,7 @@ impl Pane {
             tokio::time::sleep(A_MOMENT).await;
             condition = session.condition(number).await?;
         }
-        // The prompt behind the last command may not be there yet.
+        // The prompt after the last command may not have come yet.
         let mut is_settled = turn.is_settled.load(Ordering::Acquire);
         while !is_settled && condition.is_elsewhere() && Instant::now() < deadline {
             tokio::time::sleep(PROMPT_COMES).await;
@@ -222,7 +222,7 @@ impl Pane {
         let output = session.client.watch(number);
         let scanner = Scanner::new(&hold.nonce, Breaks::Doubled);
         let line = format!("send-keys -t %{number} -l -- {}", quoted(wrapper::line(&files)));
-        // Enter is CR, which is no end of a line where the terminal leaves it as it is (`stty raw`).
+        // Enter is CR, which does not end a line where the terminal leaves it as it is (`stty raw`).
         let enter = format!("send-keys -t %{number} C-j");
         session.unfinished.forget(number);
         let mut look_after = tokio::time::interval_at(Instant::now() + LOOK_AFTER, LOOK_AFTER);
@@ -237,7 +237,7 @@ impl Pane {
             Run { session, number, shown, following: Some(following), is_interrupted: AtomicBool::new(false) };
         let client = &run.session.client;
         let typed = if condition.prompt == Prompt::Fresh {
-            // This process may be gone before it sees the prompt behind the command.
+            // This process may be gone before it sees the prompt after the command.
             let begin = Prompt::begin(number, &condition.cursor, &condition.since());
             client.run_all([begin, line, enter]).await.map(drop)
         } else {
@@ -253,9 +253,9 @@ impl Pane {
         if !run.give_up().await? {
             return Ok(run);
         }
-        let message = format!("pane {} did not take the command within {}", run.shown, duration(patience));
+        let message = format!("pane {} did not take up the command within {}", run.shown, duration(patience));
         Err(Failure::new(Kind::Busy, message)
-            .hint("look with capture-pane what it shows; end that with send-keys `C-c`, or use another pane"))
+            .hint("see what it shows with capture-pane; end that with send-keys `C-c`, or use another pane"))
     }
 }
 
@@ -264,8 +264,10 @@ fn unmoved(pane: &Pane, condition: &Condition, command: &AdmittedCommand) -> Res
     let present = &condition.directory;
     match command.directory() {
         Some(seen) if seen != present => {
-            let message =
-                format!("pane {} went from `{seen}` to `{present}` after the approval; nothing ran", pane.shown());
+            let message = format!(
+                "the directory of pane {} changed from `{seen}` to `{present}` after the approval; nothing ran",
+                pane.shown()
+            );
             Err(Failure::new(Kind::Busy, message).hint("call again: the question then shows the new directory"))
         }
         _ => Ok(()),
@@ -338,9 +340,9 @@ impl Run {
         let interrupted = self.is_interrupted.load(Ordering::Acquire).then_some(INTERRUPTED);
         interrupted.map(Ended::Exited).ok_or_else(|| {
             let message =
-                format!("the shell of pane {} is at its prompt, and did not tell how the command ended", self.shown);
+                format!("the shell of pane {} is at its prompt, and did not report how the command ended", self.shown);
             Failure::new(Kind::OutcomeUnknown, message)
-                .hint("look with capture-pane whether it had its effect before you run it again; the pane is free")
+                .hint("check with capture-pane whether it had its effect before you run it again; the pane is free")
         })
     }
 
@@ -374,15 +376,15 @@ impl Run {
 
     /// A pane that ends takes along what it printed last: nobody can say whether the command ran.
     fn never_begun(&self) -> Failure {
-        let message = format!("the shell of pane {} ended before it told that it took up the command", self.shown);
+        let message = format!("the shell of pane {} ended before it confirmed that it took up the command", self.shown);
         Failure::new(Kind::OutcomeUnknown, message).hint(
-            "look whether it had its effect before you run it again; start-up files that end the shell have to be mended, or set `default_shell` under [tmux]",
+            "check whether it had its effect before you run it again; fix start-up files that end the shell, or set `default_shell` under [tmux]",
         )
     }
 
     fn lost(&self) -> Failure {
         Failure::new(Kind::OutcomeUnknown, format!("pane {} ended while the command ran", self.shown))
-            .hint("look whether it had its effect before you run it again; the next command gets a new pane")
+            .hint("check whether it had its effect before you run it again; the next command gets a new pane")
     }
 }
 
@@ -398,7 +400,7 @@ impl Drop for Run {
 }
 
 impl Following {
-    /// The next piece of output; an empty one when it is time to look how it stands with the pane, none when the server is gone.
+    /// The next piece of output; an empty one when it is time to look at the pane's state, none when the server is gone.
     async fn next(&mut self) -> Option<Vec<u8>> {
         tokio::select! {
             biased;
@@ -410,7 +412,7 @@ impl Following {
         }
     }
 
-    /// How it stands, as far as the server and the kernel know.
+    /// Its state, as far as the server and the kernel know.
     async fn standing(&mut self, session: &Session, number: u32) -> Standing {
         let asked = format!(
             "display-message -p -t %{number} '#{{pane_dead}}{FIELD}#{{pane_pid}}{FIELD}#{{pane_current_command}}'"
@@ -467,7 +469,7 @@ impl Following {
 /// A command that was typed, of which nobody knows whether it runs.
 fn unknown(message: String) -> Failure {
     Failure::new(Kind::OutcomeUnknown, message)
-        .hint("the command may still run: look whether it had its effect before you run it again")
+        .hint("the command may still run: check whether it had its effect before you run it again")
 }
 
 /// The status of a command that an interrupt ended.

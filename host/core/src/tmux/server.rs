@@ -116,7 +116,7 @@ const PRIVATE_DIRECTORY: &str = r#"umask 077
 mkdir -p -- "$1" && [ ! -L "$1" ] && [ -O "$1" ] && chmod 700 -- "$1" || exit 1
 [ -s "$2" ] || { printf %s "$3" >"$2.$$" && mv -f -- "$2.$$" "$2" ; }"#;
 
-/// What bringing up a session told.
+/// What bringing up a session returned.
 struct Up {
     /// What the server knows it by.
     id: String,
@@ -129,7 +129,7 @@ impl Tmux {
     async fn state(&self) -> Result<String, Failure> {
         let own = &self.backend.facts().await?.own;
         let own = own.to_str().ok_or_else(|| {
-            Failure::new(Kind::Unavailable, format!("`{}` is no text, so tmux cannot use it", own.display()))
+            Failure::new(Kind::Unavailable, format!("`{}` is not UTF-8, so tmux cannot use it", own.display()))
                 .hint("set XDG_STATE_HOME to another path")
         })?;
         Ok(format!("{own}/tmux"))
@@ -179,7 +179,7 @@ impl Tmux {
     async fn bring_up(&self, name: &str, may_make: bool) -> Result<Up, Failure> {
         let (state, socket) = (self.state().await?, self.socket().await?);
         if socket.len() > SOCKET_PATH {
-            let message = format!("`{socket}` is too long for a socket, at most {SOCKET_PATH} bytes are possible");
+            let message = format!("`{socket}` is too long for a socket (limit: {SOCKET_PATH} bytes)");
             return Err(Failure::new(Kind::Unavailable, message).hint("set XDG_STATE_HOME to a shorter path"));
         }
         let (most, home) = (self.max_sessions.to_string(), self.home().await?);
@@ -197,23 +197,23 @@ impl Tmux {
                 let id = stdout.lines().find_map(|line| line.strip_prefix("id ")).unwrap_or_default().to_owned();
                 let leads = self.inside.as_ref().filter(|_| made).map(|inside| inside.name());
                 let leads = leads.map(|name| {
-                    format!("panes are of this machine and lead to {name}: what runs in them ends with the connection")
+                    format!("panes are on this machine and their shells run on {name}: what runs in them ends with the connection")
                 });
                 Ok(Up { id, made, notices: stdout.lines().filter_map(odd_shell).chain(leads).collect() })
             }
             10 => Err(no_tmux(self.backend.name())),
-            11 => Err(Failure::new(Kind::Unavailable, format!("`{state}` cannot be a directory of its own"))
-                .hint("it has to be yours, and no link")),
+            11 => Err(Failure::new(Kind::Unavailable, format!("`{state}` cannot be used as a private directory"))
+                .hint("it must belong to you and must not be a link")),
             12 => {
                 let instead = "end one with tmux-kill-session";
                 let hint = self.remedies.raise("tmux.max_sessions", self.max_sessions, instead);
-                Err(Failure::limit(format!("limit: tmux sessions of this workspace {most}, and all are there"))
+                Err(Failure::limit(format!("limit: tmux sessions of this workspace {most}, and all are in use"))
                     .hint(hint))
             }
-            14 => Err(Failure::denied(format!("the session `{name}` is there, but is not this agent's"))
+            14 => Err(Failure::denied(format!("the session `{name}` exists, but does not belong to this agent"))
                 .hint("choose another name")),
             15 => Err(Failure::new(Kind::Unavailable, "the shell of the session ended as soon as it began")
-                .hint("its start-up files may end it: mend them, or set `default_shell` under [tmux]")),
+                .hint("its start-up files may end it: fix them, or set `default_shell` under [tmux]")),
             16 => Err(Failure::new(Kind::Unavailable, format!("`{}` cannot be entered", home.root.display()))
                 .hint("the shells of this workspace begin there; start in another directory")),
             17 => Err(Failure::failed(format!("there is no session `{name}`"))
@@ -231,7 +231,10 @@ impl Tmux {
         let shell = String::from_utf8_lossy(&shell).trim().to_owned();
         let argv = inside.terminal(["/bin/sh", "-c", BECOME_SHELL, &shell].map(OsString::from).into()).await?;
         String::from_utf8(shell_quote::words(&argv)).map_err(|_| {
-            Failure::new(Kind::Unavailable, format!("the way to {} is no text, so tmux cannot use it", inside.name()))
+            Failure::new(
+                Kind::Unavailable,
+                format!("the command line for {} is not UTF-8, so tmux cannot use it", inside.name()),
+            )
         })
     }
 
@@ -245,7 +248,7 @@ impl Tmux {
             (0, _) => Ok(own),
             _ => Err(Failure::new(
                 Kind::Unavailable,
-                format!("`{own}` cannot be a directory of its own on {}", inside.name()),
+                format!("`{own}` cannot be used as a private directory on {}", inside.name()),
             )),
         }
     }
@@ -281,7 +284,7 @@ impl Tmux {
     ///
     /// # Errors
     ///
-    /// When it is not there, or not ours.
+    /// When it does not exist, or is not ours.
     pub async fn end_session(&self, name: &str) -> Result<(), Failure> {
         let (session, ..) = self.session(name, false).await?;
         // The client is of the session that it ends, so its answer may never come.
@@ -317,8 +320,8 @@ pub(super) fn no_tmux(backend: &str) -> Failure {
 }
 
 pub(super) fn no_room(backend: &str) -> Failure {
-    Failure::new(Kind::Unavailable, format!("{backend} has no directory that can be written for tmux"))
-        .hint("make HOME, XDG_STATE_HOME or TMPDIR there one that can be, or pass `--no-tmux`")
+    Failure::new(Kind::Unavailable, format!("{backend} has no writable directory for tmux"))
+        .hint("set HOME, XDG_STATE_HOME or TMPDIR there to a writable directory, or pass `--no-tmux`")
 }
 
 /// The notice for a login shell that panes do not use.

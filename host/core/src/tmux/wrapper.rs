@@ -26,7 +26,7 @@ pub(super) struct Files {
 pub(super) enum Trace {
     /// The rows above the cursor.
     Rows(usize),
-    /// It may stand anywhere on a screen that showed no prompt yet.
+    /// It may be anywhere on a screen that showed no prompt yet.
     Screen,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn script(command: &str, nonce: &str, files: &Files, cleaning: Cleani
     )
 }
 
-/// What a shell reads once: what differs between shells stands in quotes that the others do not look into. `path` is where it lies.
+/// What a shell reads once: what differs between shells is in quotes that the others do not look into. `path` is where it lies.
 ///
 /// It defines how to begin (`a`: arms the hook, prints the first mark, which names the shell's process), how to end (`z`), and what sources
 /// (`c`). What it uses is named so that neither functions nor aliases of the user's can stand in for it.

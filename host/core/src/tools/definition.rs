@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Bytes of a title: a label of one line.
 const TITLE_BYTES: usize = 256;
-/// How many faults of a call's arguments are told at once.
+/// How many faults of a call's arguments are reported at once.
 const FAULTS_TOLD: usize = 5;
 
 /// A tool in a plugin's own words.
@@ -148,7 +148,7 @@ impl Tool {
         &self.plugin
     }
 
-    /// Checks a call's arguments. A `null` for an optional argument counts as left away.
+    /// Checks a call's arguments. A `null` for an optional argument counts as omitted.
     pub(crate) fn validate(&self, mut arguments: Value) -> Result<Value, Failure> {
         drop_nulls(&mut arguments, &self.definition.input_schema, &self.definition.input_schema);
         write_integers_plainly(&mut arguments);
@@ -174,7 +174,7 @@ impl Tool {
         let Some(fault) = faults.first() else { return Ok(()) };
         let schema = self.definition.output_schema.as_ref();
         Err(Failure::failed(format!(
-            "`{}` answered something that does not fit its own schema: {}",
+            "`{}` returned a result that does not fit its own schema: {}",
             self.definition.name,
             describe(fault, schema.unwrap_or(&Value::Null))
         ))
@@ -182,7 +182,7 @@ impl Tool {
     }
 }
 
-/// Leaves away the `null` of an optional property: model APIs write it for "not given".
+/// Drops the `null` of an optional property: model APIs write it for "not given".
 fn drop_nulls(arguments: &mut Value, schema: &Value, root: &Value) {
     let target = schema["$ref"].as_str().and_then(|reference| resolve(root, reference));
     if let Some(target) = target {
@@ -202,7 +202,7 @@ fn drop_nulls(arguments: &mut Value, schema: &Value, root: &Value) {
     });
 }
 
-/// Writes `5.0` as `5`: to JSON Schema both are integers, to the type behind it only one may be.
+/// Writes `5.0` as `5`: to JSON Schema both are integers, to the Rust type only one may be.
 fn write_integers_plainly(value: &mut Value) {
     /// Up to here every whole number has a float of its own.
     const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -239,7 +239,7 @@ fn describe(fault: &ValidationError<'_>, schema: &Value) -> String {
             )
         }
         ValidationErrorKind::Enum { options } => {
-            // `null` stands for an argument that is omitted.
+            // `null` means that an argument is omitted.
             let options = options.as_array().into_iter().flatten().filter(|option| !option.is_null());
             let options: Vec<String> = options.map(ToString::to_string).collect();
             let listed = match options.split_last() {

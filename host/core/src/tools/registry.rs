@@ -103,7 +103,7 @@ impl Entry {
                 format!("it is tried again when it is called after {seconds}s")
             }
             None if self.manifest().id.is_builtin() => "this is a fault of Toolcrib, or a limit is too low".into(),
-            None => "mend or remove its file".into(),
+            None => "fix or remove its file".into(),
         };
         Failure::new(Kind::Unavailable, format!("plugin `{}` was refused: {reason}", self.manifest().name())).hint(hint)
     }
@@ -163,19 +163,19 @@ impl Registry {
         Ok(())
     }
 
-    /// Says why a plugin cannot be taken beside those that are there; the one whose file is `instead_of` would go.
+    /// Says why a plugin cannot be added to those that exist; the one whose file is `instead_of` would go.
     #[must_use]
     pub fn conflict(&self, plugin: &Manifest, instead_of: Option<&str>) -> Option<String> {
         let stays = |other: &&Arc<Manifest>| {
             instead_of.is_none_or(|origin| other.id.is_builtin() || other.id.origin() != origin)
         };
         if let Some(other) = self.plugins().filter(stays).find(|other| other.id.has_name_of(&plugin.id)) {
-            return Some(format!("a plugin `{}` is there already, {}", other.name(), other.id.place()));
+            return Some(format!("a plugin `{}` exists already, {}", other.name(), other.id.place()));
         }
         plugin.tools.iter().find_map(|tool| {
             let taken = self.by_folded.get(&folded(tool))?;
             let other = Some(&self.by_tool[taken]).filter(stays)?;
-            Some(format!("its tool `{tool}` would stand beside `{taken}` of plugin `{}`", other.name()))
+            Some(format!("its tool `{tool}` could be confused with `{taken}` of plugin `{}`", other.name()))
         })
     }
 

@@ -1,7 +1,7 @@
 //! JSON Schemas of plugins: which are admitted, and what work it may be to hold a value against one.
 //!
 //! A few KiB of references that lead to references can name more subschemas than there is time for. So it is counted beforehand how many
-//! subschemas look at one value at most, wherever in a document it stands; times the size of the value, that bounds the work.
+//! subschemas look at one value at most, wherever in a document it is; times the size of the value, that bounds the work.
 
 use crate::config::Limits;
 use crate::envelope::Failure;
@@ -32,7 +32,7 @@ pub(crate) const SCHEMAS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"]
 pub(crate) const NAMED_SCHEMAS: [&str; 5] =
     ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
 
-/// Keywords whose schemas look at the same value as the schema they stand in.
+/// Keywords whose schemas look at the same value as the schema they are in.
 const SAME_VALUE: [&str; 8] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
 /// Keywords whose schemas look at every property of an object.
 const EVERY_PROPERTY: [&str; 4] =
@@ -52,7 +52,7 @@ const MOST_LOOKS: u64 = 10_000;
 const MOST_STEPS: u64 = 1_000_000;
 /// Looks at values of one validation: seconds.
 const MOST_WORK: u64 = 100_000_000;
-/// Up to here all faults of a value are collected; beyond, the first one is told.
+/// Up to here all faults of a value are collected; beyond, only the first is reported.
 const WORK_FOR_ALL_FAULTS: u64 = 100_000;
 
 /// A schema that was admitted.
@@ -76,11 +76,13 @@ impl Schema {
             return Err(format!("is {bytes} bytes, more than {} KiB", limits.schema_kib));
         }
         if depth(schema) > limits.schema_depth {
-            return Err(format!("is more than {} deep", limits.schema_depth));
+            return Err(format!("nests deeper than {} levels", limits.schema_depth));
         }
         check_references(schema)?;
         if let Some(property) = odd_property(schema) {
-            return Err(format!("has a property named `{property}`; 1 to 64 of A-Z a-z 0-9 _ - are possible"));
+            return Err(format!(
+                "has a property named `{property}`; use 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`"
+            ));
         }
         if sanitize::json(&mut schema.clone()) {
             return Err("has control or invisible characters in it; write what a reader can see".into());
@@ -109,7 +111,7 @@ impl Schema {
         let work = values.saturating_mul(self.looks.schemas).saturating_add(bytes.saturating_mul(self.looks.patterns));
         if work > MOST_WORK {
             return Err(Failure::limit(format!(
-                "limit: {values} values of {bytes} bytes are more than can be held against this schema"
+                "limit: {values} values of {bytes} bytes are more than can be checked against this schema"
             ))
             .hint("give less in one call"));
         }
@@ -152,7 +154,7 @@ pub(crate) fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value>
     (target.is_object() || target.is_boolean()).then_some(target)
 }
 
-/// Looks at every object of the schema, wherever it stands.
+/// Looks at every object of the schema, wherever it is.
 fn find<'v, T>(value: &'v Value, look: &impl Fn(&'v Map<String, Value>) -> Option<T>) -> Option<T> {
     match value {
         Value::Array(items) => items.iter().find_map(|item| find(item, look)),

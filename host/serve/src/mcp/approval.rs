@@ -1,9 +1,9 @@
-//! Asking the person behind the client: in the older eras while the request runs, in the newer one by letting the call wait for a
+//! Asking the person at the client: in the older eras while the request runs, in the newer one by letting the call wait for a
 //! second request.
 //!
 //! A call hands its question to whoever serves the request, and waits. In the newer era the waiting call is held here, under a random
-//! word that is sealed into the `requestState`: it opens once, for the same caller, tool and arguments, and not for long. Nothing that
-//! is asked for again runs again.
+//! word that is sealed into the `requestState`: it opens once, for the same caller, tool and arguments, and not for long. A question
+//! that is asked again does not run the action again.
 
 use super::LAST_WORD;
 use super::call::Running;
@@ -51,7 +51,7 @@ impl Approver for CannotBeAsked {
         Answer::Nobody {
             reason: "the action needs an approval, and this client cannot ask for one (it has no elicitation)".into(),
             hint: format!(
-                "use a client with elicitation; as far as the policy lets you, start `toolcrib --yes serve`, or set `{}` under [tools]",
+                "use a client with elicitation; or, if the policy allows it, start `toolcrib --yes serve` or set `{}` under [tools]",
                 request.kind.setting()
             ),
         }
@@ -103,7 +103,7 @@ impl Approver for Deferred {
 
 impl Asked {
     /// Asks a client of the older eras, from within its request: over HTTP the question then goes where the request's answer goes. The
-    /// client is told when it is withdrawn; over HTTP on the stream that it has opened by GET, if any.
+    /// client is notified when it is withdrawn; over HTTP on the stream that it has opened by GET, if any.
     pub(super) async fn elicit(self, peer: &Peer<RoleServer>) {
         let Self { request, mut answer } = self;
         let question = ServerRequest::ElicitRequest(ElicitRequest::new(form(&request)));

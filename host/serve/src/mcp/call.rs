@@ -88,7 +88,7 @@ impl Drop for Running {
 }
 
 fn fault() -> Envelope {
-    Envelope::new(Err(Failure::new(Kind::Internal, "the call met a fault of the host")))
+    Envelope::new(Err(Failure::new(Kind::Internal, "internal error in the host")))
 }
 
 /// What a request comes to.
@@ -113,11 +113,11 @@ impl Inner {
             Some(state) => {
                 let Some(Waiting { running, answer }) = self.pending.take(state, &binding()) else {
                     return Err(ErrorData::invalid_params(
-                        "the requestState is not one that waits for this call: it was used, is too old, or was made for another",
+                        "no call waits for this requestState: it was used already, is too old, or was made for another call",
                         Some(json!({ "hint": "send the call again without it" })),
                     ));
                 };
-                // Whoever asked has given up waiting if this fails, and says so.
+                // This fails if the call has given up waiting, which it reports itself.
                 let _ = answer.send(answer_among(params.input_responses.as_ref()));
                 running
             }
@@ -177,7 +177,7 @@ impl Inner {
                 }
             }
         };
-        // What is sent of a request comes before its result.
+        // Whatever is sent for a request comes before its result.
         if let Some(sending) = sending {
             sending.stop().await;
         }
@@ -201,13 +201,13 @@ fn binding(principal: &Principal, params: &CallToolRequestParams) -> Vec<u8> {
 fn finished(envelope: Envelope, session: &Session) -> Result<CallToolResponse, ErrorData> {
     let call = ToolCall { id: None, request: Request { tool: String::new(), arguments: Arguments::Json(Value::Null) } };
     let Value::Object(mut answer) = Format::Mcp.answer(&call, &envelope) else {
-        return Err(ErrorData::internal_error("a result is not one of MCP", None));
+        return Err(ErrorData::internal_error("the result is not valid in MCP", None));
     };
     let content = answer.get_mut("content").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
     let content = content.into_iter().chain(super::resources::links(&envelope.kept, session));
     let content = content.map(block).collect::<Result<_, _>>();
-    let content =
-        content.map_err(|error| ErrorData::internal_error(format!("content is none of MCP: {error}"), None))?;
+    let content = content
+        .map_err(|error| ErrorData::internal_error(format!("the content is not valid in MCP: {error}"), None))?;
     let mut result = CallToolResult::success(content);
     result.structured_content = answer.shift_remove("structuredContent");
     result.is_error = answer.get("isError").and_then(Value::as_bool);

@@ -1,4 +1,4 @@
-//! The tools in force: read anew when a plugin's file comes, changes or goes. Calls in flight keep what they began with.
+//! The current tools: read again when a plugin's file appears, changes or disappears. Calls in flight keep the tools they began with.
 
 use super::notices::Notices;
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
@@ -15,7 +15,7 @@ const QUIET: Duration = Duration::from_millis(200);
 /// How long they may go on changing before they are read all the same.
 const UNQUIET: Duration = Duration::from_secs(2);
 
-/// The registry in force, and word of its changes.
+/// The current registry, and notice of its changes.
 pub struct Catalog {
     current: watch::Receiver<Arc<Registry>>,
     notices: Arc<Notices>,
@@ -23,14 +23,14 @@ pub struct Catalog {
 
 impl Catalog {
     /// Watches the source from which `registry` was read. Where that cannot be done, the tools stay as they are. What is refused,
-    /// or not watched, is told.
+    /// or not watched, becomes a notice.
     pub fn watching(registry: Arc<Registry>, source: PluginSource, notices: Notices) -> Self {
         let notices = Arc::new(notices);
         notices.tell(refused(&registry));
         let (sender, current) = watch::channel(registry);
         let (touched, touches) = mpsc::channel(1);
         let watcher = match notify::recommended_watcher(move |event: notify::Result<Event>| {
-            // Reading is what we do ourselves.
+            // We read the files ourselves, which must not count as a change.
             if event.is_ok_and(|event| !event.kind.is_access()) {
                 let _ = touched.try_send(());
             }
@@ -47,17 +47,17 @@ impl Catalog {
         Self { current, notices }
     }
 
-    /// What whoever started the server is told.
+    /// Notices for the person who started the server.
     pub(super) fn notices(&self) -> &Notices {
         &self.notices
     }
 
-    /// The registry in force.
+    /// The current registry.
     pub(crate) fn current(&self) -> Arc<Registry> {
         self.current.borrow().clone()
     }
 
-    /// Tells of changes from now on.
+    /// Reports changes from now on.
     pub(crate) fn changes(&self) -> watch::Receiver<Arc<Registry>> {
         let mut changes = self.current.clone();
         changes.mark_unchanged();
@@ -72,7 +72,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Watches each directory, the one as well that has just been removed or made anew; so that the first plugin is noticed, it is made.
+    /// Watches each directory, also after it was removed or recreated. A missing one is made, so that its first plugin is noticed.
     fn watch(&mut self) -> Vec<String> {
         let mut failed = Vec::new();
         for directory in self.source.directories() {
@@ -89,7 +89,7 @@ async fn follow(
     mut watched: Watched,
     notices: Arc<Notices>,
 ) {
-    // Nobody may ask any more.
+    // Ends when nobody uses the registry any more.
     while let Some(Some(())) = tokio::select! { touch = touches.recv() => Some(touch), () = current.closed() => None } {
         let quiet = async { while let Ok(Some(())) = timeout(QUIET, touches.recv()).await {} };
         let _ = timeout(UNQUIET, quiet).await;
@@ -109,5 +109,5 @@ fn refused(registry: &Registry) -> impl Iterator<Item = String> {
 }
 
 fn unwatched(error: &notify::Error) -> String {
-    format!("plugins that come or change are not noticed: {error}")
+    format!("plugins that are added or changed are not noticed: {error}")
 }

@@ -1,11 +1,11 @@
-//! Whether the other end of a pipe or connection has gone, without reading what it has left to be read.
+//! Whether the other end of a pipe or connection has gone, without reading what is still unread.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 
 /// Whether nothing more can come.
 pub(super) fn is_hung_up(stream: &impl AsFd) -> bool {
-    // Linux tells of a half that was closed, too, as HTTP servers understand it: who closes does not wait for the answer.
+    // Linux also reports a half-close. HTTP servers treat it the same way: a client that closes does not wait for the answer.
     let gone = PollFlags::HUP | PollFlags::ERR | closed_half();
     let mut looked = [PollFd::new(stream, gone)];
     matches!(poll(&mut looked, Some(&Timespec::default())), Ok(1..)) && looked[0].revents().intersects(gone)

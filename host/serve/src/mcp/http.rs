@@ -64,9 +64,9 @@ const BODY_TIME: Duration = Duration::from_secs(60);
 const BODY_BYTES: usize = 4 << 20;
 /// How large the first one of a session may be, which is kept with it.
 const INITIALIZE_BYTES: usize = 64 << 10;
-/// How long a client may take nothing of an answer.
+/// How long a client may read nothing of an answer.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// How often it is looked whether the client of a request is still there.
+/// How often the server checks whether the client of a request is still there.
 const LOOK: Duration = Duration::from_secs(1);
 /// How large its headers may be.
 const HEADER_BYTES: usize = 32 << 10;
@@ -77,11 +77,11 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long to wait when the system has no room for another connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where requests are taken, and whose.
+/// Where requests are accepted, and from whom.
 pub struct Options {
     /// Address and port; port 0 is any that is free.
     pub listen: SocketAddr,
-    /// What every request has to bear; nothing when absent.
+    /// The token that every request must carry; none when absent.
     pub token: Option<Token>,
     /// Names of this server besides those of loopback and the address: `name` or `name:port`, see [`host`].
     pub hosts: Vec<String>,
@@ -91,10 +91,10 @@ pub struct Options {
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// Serves until `stop`, then gives requests in flight two seconds. `bound` is told where it listens.
+/// Serves until `stop`, then gives requests in flight two seconds. `bound` gets the address on which it listens.
 ///
 /// # Errors
-/// When the address cannot be had, or a name among the options is none.
+/// When the address cannot be bound, or a name among the options is not valid.
 pub async fn serve<H>(
     options: Options,
     handler: H,
@@ -124,7 +124,7 @@ where
     Ok(())
 }
 
-/// Connections that may be open: each has two files, and half of those that this process may have are for calls.
+/// Connections that may be open: each takes two descriptors, and half of those that this process may have are for calls.
 fn room() -> usize {
     let files = getrlimit(Resource::Nofile).current.and_then(|files| usize::try_from(files).ok());
     CONNECTIONS.min(files.unwrap_or(usize::MAX) / 4).max(1)
@@ -140,13 +140,13 @@ async fn next(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, Owne
     }
 }
 
-/// What stands between the connections and the handler.
+/// What is between the connections and the handler.
 struct Gate<H> {
     token: Option<Token>,
     hosts: Vec<Name>,
     origins: Vec<String>,
     mcp: StreamableHttpService<H, Resumable>,
-    /// The same for streams of news, which have no end of their own to wait for: they end as soon as the server stops.
+    /// The same for streams of news, which never end by themselves: they end as soon as the server stops.
     news: StreamableHttpService<H, Resumable>,
     sessions: Arc<Resumable>,
     /// No more requests.
@@ -167,7 +167,7 @@ impl<H: ServerHandler + Clone> Gate<H> {
         let origins = origins.collect::<io::Result<Vec<_>>>()?;
         let names = hosts.iter().filter_map(|text| Name::parse(text)).collect();
         let end = CancellationToken::new();
-        // Host and Origin are checked here, for every path; there once more, so that neither stands alone.
+        // Host and Origin are checked here for every path, and by rmcp once more: no door depends on one check.
         let config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(hosts)
             .with_allowed_origins(origins.clone())
@@ -182,10 +182,10 @@ impl<H: ServerHandler + Clone> Gate<H> {
         Ok(Self { token: options.token, hosts: names, origins, mcp, news, sessions, stop, end })
     }
 
-    /// Answers the requests of one connection, until it ends or has to. One that goes away or speaks no HTTP is its own affair.
+    /// Answers the requests of one connection, until it ends or has to. A client that leaves or does not speak HTTP is not an error.
     async fn attend(&self, stream: TcpStream) {
         let _ = stream.set_nodelay(true);
-        // What follows a request keeps hyper from noticing that its client has gone.
+        // Unread bytes after a request keep hyper from noticing that its client has gone.
         let Ok(socket) = stream.as_fd().try_clone_to_owned() else { return };
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(WRITE_TIME));
@@ -213,7 +213,7 @@ impl<H: ServerHandler + Clone> Gate<H> {
     async fn pass(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
         self.check_host(&request)?;
         let Some(origin) = self.check_origin(request.headers())? else { return self.enter(request).await };
-        // Refusals as well: the page has to read why.
+        // Refusals get the headers as well: the page must be able to read why.
         let mut answer = self.enter(request).await.unwrap_or_else(Refusal::into_answer);
         cors::open_to(origin, &mut answer);
         Ok(answer)
@@ -221,7 +221,7 @@ impl<H: ServerHandler + Clone> Gate<H> {
 
     async fn enter(&self, mut request: Request<Incoming>) -> Result<Answer, Refusal> {
         match (request.uri().path(), request.method()) {
-            // Browsers ask without the token.
+            // Browsers send this question without the token.
             (PATH, method) => {
                 if let Some(answer) = cors::preflight(method, request.headers()) {
                     return Ok(answer);
@@ -232,7 +232,7 @@ impl<H: ServerHandler + Clone> Gate<H> {
             _ => return Err(Refusal::Path),
         }
         self.check_token(request.headers())?;
-        // It has served its purpose, and what it opens is not for those who look at headers later.
+        // The token has served its purpose, and whoever looks at headers later must not see it.
         request.headers_mut().remove(AUTHORIZATION);
         request.extensions_mut().insert(Principal::from(PRINCIPAL));
         if request.method() == Method::POST { self.post(request).await } else { self.other(request).await }
@@ -270,7 +270,7 @@ impl<H: ServerHandler + Clone> Gate<H> {
         }
     }
 
-    /// A name that somebody else has bound to this address is how web pages reach servers of a private machine.
+    /// Refuses foreign names: by pointing its own name to this address (DNS rebinding), a web page reaches servers of a private machine.
     fn check_host(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
         let host = single(request.headers(), &HOST).and_then(|host| host.to_str().ok()).ok_or(Refusal::Host)?;
         // A proxy's request names the server twice.
@@ -297,7 +297,7 @@ impl<H: ServerHandler + Clone> Gate<H> {
     }
 }
 
-/// The value of a header that stands there once.
+/// The value of a header that appears once.
 fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none())
@@ -319,20 +319,20 @@ async fn read(body: Incoming) -> Result<Bytes, Refusal> {
     }
     let whole = timeout(BODY_TIME, Limited::new(body, BODY_BYTES).collect()).await.map_err(|_| Refusal::Time)?;
     whole.map(|body| body.to_bytes()).map_err(|error| {
-        // A body that breaks off has nobody who reads this.
+        // If the body broke off, nobody reads this answer.
         if error.is::<LengthLimitError>() { Refusal::Size } else { Refusal::Time }
     })
 }
 
-/// Why a request is not taken.
+/// Why a request is not accepted.
 #[derive(Debug)]
 enum Refusal {
     Host,
     Origin,
     Path,
-    /// With those that are taken.
+    /// With the methods that are allowed.
     Method(&'static str),
-    /// Nothing more comes on the stream that is asked for.
+    /// The requested stream has ended.
     Ended,
     Token,
     Size,
@@ -355,13 +355,13 @@ impl Refusal {
             answer
         };
         match self {
-            Self::Host => text(StatusCode::FORBIDDEN, "this Host is not allowed: `--allow-host` allows one"),
-            Self::Origin => text(StatusCode::FORBIDDEN, "this Origin is not allowed: `--allow-origin` allows one"),
-            Self::Path => text(StatusCode::NOT_FOUND, "nothing is here"),
-            Self::Method(taken) => with(text(StatusCode::METHOD_NOT_ALLOWED, "this method is not taken"), ALLOW, taken),
+            Self::Host => text(StatusCode::FORBIDDEN, "this Host is not allowed: add it with `--allow-host`"),
+            Self::Origin => text(StatusCode::FORBIDDEN, "this Origin is not allowed: add it with `--allow-origin`"),
+            Self::Path => text(StatusCode::NOT_FOUND, "not found"),
+            Self::Method(taken) => with(text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"), ALLOW, taken),
             // What clients read as "no stream is here": they do not ask again.
             Self::Ended => {
-                let told = "nothing more comes on the stream of this Last-Event-ID";
+                let told = "the stream of this Last-Event-ID has ended";
                 with(text(StatusCode::METHOD_NOT_ALLOWED, told), ALLOW, "POST, DELETE")
             }
             Self::Token => {
@@ -372,14 +372,14 @@ impl Refusal {
                 text(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is larger than {} MiB", BODY_BYTES >> 20))
             }
             Self::Long => {
-                let told = format!("an `initialize` of more than {} KiB is not taken", INITIALIZE_BYTES >> 10);
+                let told = format!("the `initialize` request is larger than {} KiB", INITIALIZE_BYTES >> 10);
                 text(StatusCode::PAYLOAD_TOO_LARGE, told)
             }
             Self::Time => {
                 text(StatusCode::REQUEST_TIMEOUT, format!("the body took longer than {} s", BODY_TIME.as_secs()))
             }
             Self::Busy => {
-                text(StatusCode::SERVICE_UNAVAILABLE, format!("as many sessions are open as may be ({SESSIONS})"))
+                text(StatusCode::SERVICE_UNAVAILABLE, format!("too many sessions are open (limit: {SESSIONS})"))
             }
             Self::Message(fault) => {
                 let answer = text(StatusCode::BAD_REQUEST, fault.to_json().to_string());

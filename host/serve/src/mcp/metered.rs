@@ -1,5 +1,5 @@
-//! A transport that takes no further message while too many answers are owed, and counts what is on its way: a client that asks and
-//! reads slowly, or not, costs bounded memory. Who makes large answers waits for room ([`Client::has_room`]).
+//! A transport that takes no further message while too many answers are owed, and counts what is on its way: a client that asks but
+//! reads slowly, or not at all, costs bounded memory. Code that makes large answers waits for room ([`Client::has_room`]).
 
 use super::stdio::Client;
 use parking_lot::{Mutex, MutexGuard};
@@ -47,7 +47,7 @@ impl Owed {
         self.fewer.notify_waiters();
     }
 
-    /// Returns when another message may be taken. Answers that wait are no reason: who writes all before reading would wait for ever.
+    /// Returns when another message may be taken. Waiting answers do not count: a client that writes all before it reads would wait for ever.
     async fn room(&self) {
         loop {
             let fewer = self.fewer.notified();
@@ -61,6 +61,7 @@ impl Owed {
 
 impl Drop for Sending {
     fn drop(&mut self) {
+        // In `drop`, so that a message whose write fails or is given up is no longer counted either.
         self.owed.client.sent();
         if let Some(id) = &self.answers {
             self.owed.settle(id);
@@ -80,6 +81,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Metered<T> {
             JsonRpcMessage::Error(error) => error.id.clone(),
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
+        // Counted now: the future may wait for the messages before it without being polled.
         self.owed.client.sends();
         let sending = Sending { owed: self.owed.clone(), answers };
         let sent = self.inner.send(message);
@@ -90,6 +92,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Metered<T> {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        // Before anything is read: rmcp drops this future when something else happens first, and must lose no message by that.
         self.owed.room().await;
         let message = self.inner.receive().await?;
         match &message {

@@ -35,13 +35,13 @@ use tokio_util::task::TaskTracker;
 use toolcrib::Host;
 use toolcrib::call::CallContext;
 
-/// How often it is looked whether a client that is told of changes is still there.
+/// How often the server checks whether a client that listens for changes is still there.
 const LOOK: Duration = Duration::from_secs(10);
-/// What clients are told of the server as a whole.
+/// The instructions that clients get about the server as a whole.
 const INSTRUCTIONS: &str = "Tools of a sandboxed host: each acts only where the user's policy granted it, and actions that change something may be \
     shown to a person first. An error says what to change. Output that was cut is offered as a resource.";
 
-/// How long a request waits until what it has told beside its answer is sent: of a client that has left, rmcp takes nothing more.
+/// How long a request waits until its notifications are sent: for a client that has left, rmcp accepts nothing more.
 const LAST_WORD: Duration = Duration::from_millis(100);
 /// Lists that are made at one time.
 const LISTS: usize = 8;
@@ -140,7 +140,7 @@ impl ServerHandler for Door {
         Box::pin(self.0.read_resource(&request.uri, &context)).await.map(ReadResourceResponse::from)
     }
 
-    /// What rmcp could not read: parameters of another shape, or a method that nobody knows.
+    /// What rmcp could not read: parameters of another shape, or an unknown method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -151,7 +151,7 @@ impl ServerHandler for Door {
             "resources/read" => "an object with `uri`, a string",
             _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
         };
-        Err(ErrorData::invalid_params(format!("the params of `{}` have to be {expected}", request.method), None))
+        Err(ErrorData::invalid_params(format!("the params of `{}` must be {expected}", request.method), None))
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

@@ -1,4 +1,4 @@
-//! What the person who started the server has to know, said once: lists are made again and again, and would repeat it.
+//! Notices for the person who started the server, each given once: lists are made again and again, and would repeat them.
 
 use parking_lot::Mutex;
 use std::collections::HashSet;

@@ -44,7 +44,7 @@ pub(super) struct Sending {
     stop: DropGuard,
 }
 
-/// One client that is told, for as long as this lives.
+/// One client that gets notifications, for as long as this lives.
 struct Watching(Arc<Progress>);
 
 impl Drop for Watching {
@@ -76,7 +76,7 @@ impl Progress {
                 }
                 let _ = stopped.run_until_cancelled(tokio::time::sleep(INTERVAL)).await;
             }
-            // Where the plugin came to in the last moment: clients show it until the result is there.
+            // The plugin's last progress: clients show it until the result arrives.
             if let Some(news) = progress.take(&token) {
                 let _ = peer.notify_progress(news).await;
             }

@@ -68,8 +68,12 @@ impl Inner {
         if !self.sessions.of(context).outputs().contains(&name) {
             return Err(missing());
         }
-        let gone =
-            || ErrorData::resource_not_found("this output has made room for newer output", Some(json!({ "uri": uri })));
+        let gone = || {
+            ErrorData::resource_not_found(
+                "this output was removed to make room for newer output",
+                Some(json!({ "uri": uri })),
+            )
+        };
         let _turn = self.lists.acquire().await;
         self.client.has_room().await;
         let kept = self.host.kept(&name).ok_or_else(gone)?;

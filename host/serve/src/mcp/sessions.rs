@@ -27,7 +27,7 @@ impl Sessions {
         Self { shared, by_id: Mutex::default(), begun: Mutex::default() }
     }
 
-    /// Says whether a client has begun for the first time: one that says so again and again is told of changes once.
+    /// Returns whether a client has begun for the first time: one that begins again and again is notified of changes once.
     pub(super) fn is_new(&self, context: &NotificationContext<RoleServer>) -> bool {
         let parts = context.extensions.get::<Parts>();
         let id = parts.and_then(|parts| parts.headers.get(SESSION_ID)).and_then(|id| id.to_str().ok());

@@ -1,6 +1,8 @@
 //! The transport of a client that started this program: a message a line, on standard input and output, until the input ends.
 //!
-//! A client that does not read is not read from either, so that answers that wait stay few.
+//! A client that does not read is not read from either, so that answers that wait stay few. Four parts see to that: `Reader` reads at most
+//! `UNANSWERED_BYTES` while the client takes no answers, `Metered` takes no request while too many answers are owed, code that makes large
+//! answers waits for `Client::has_room`, and `Client::hung_up` finds a client that has gone while nothing is read.
 
 use super::Door;
 use super::metered::Metered;
@@ -26,7 +28,7 @@ const LAST_CALLS: Duration = Duration::from_millis(500);
 
 /// How long the end may wait for a client that does not take its last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
-/// How often a client that takes no answers is looked after.
+/// How often the server checks on a client that takes no answers.
 const LOOK: Duration = Duration::from_millis(250);
 /// Messages that may be on their way to a client.
 const SENDING: usize = 64;
@@ -51,6 +53,7 @@ pub async fn serve(door: Door, stop: CancellationToken) -> Result<(), Failure> {
             () = client.hung_up() => {}
             () = stop.cancelled() => {}
         }
+        // First time to end by themselves: a client may write its requests, close its end and still read the answers.
         tokio::time::sleep(LAST_CALLS).await;
         door.cancel();
         tokio::time::sleep(LAST_ANSWERS).await;
@@ -58,7 +61,7 @@ pub async fn serve(door: Door, stop: CancellationToken) -> Result<(), Failure> {
     let served = async {
         match ServiceExt::<RoleServer>::serve_with_ct(door.clone(), transport, stop.child_token()).await {
             Ok(service) => service.waiting().await.map(drop).map_err(|error| failed(&error)),
-            // It has gone before it said anything, or this program was told to end.
+            // It has gone before it said anything, or this program was asked to end.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
             Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
                 Err(failed(&"its first message is neither `initialize` nor a request of the version 2026-07-28"))
@@ -88,6 +91,7 @@ impl Client {
     /// Returns when the client takes answers.
     pub(super) async fn has_room(&self) {
         loop {
+            // Made before the check: `notify_waiters` reaches only those that exist, so a change in between would be lost.
             let emptied = self.emptied.notified();
             // That it takes some does not say that it takes them as fast as they are made.
             if !self.is_full.load(Ordering::SeqCst) && self.sending.load(Ordering::SeqCst) < SENDING {
@@ -110,6 +114,7 @@ impl Client {
     async fn hung_up(&self) {
         loop {
             self.filled.notified().await;
+            // Polled, because the end of an input that nobody reads wakes no task.
             while self.is_full.load(Ordering::SeqCst) {
                 tokio::time::sleep(LOOK).await;
                 if is_hung_up(&io::stdin()) {
@@ -141,6 +146,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Reader<R> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // Registered before the check: a writer that gets rid of its bytes in between still wakes this task.
         self.client.reading.register(context.waker());
         if !self.client.is_full.load(Ordering::SeqCst) {
             self.unanswered = 0;
@@ -163,6 +169,7 @@ impl<W> Writer<W> {
     fn noted<T>(&self, done: Poll<T>) -> Poll<T> {
         let was_full = self.client.is_full.swap(done.is_pending(), Ordering::SeqCst);
         if !was_full && done.is_pending() {
+            // Unlike `notify_waiters` this is remembered: `hung_up` may not be waiting yet.
             self.client.filled.notify_one();
         }
         if was_full && done.is_ready() {

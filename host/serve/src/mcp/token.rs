@@ -1,4 +1,4 @@
-//! The token that HTTP clients bear: from a file or a text, or made once and kept. Who asks for it is `http.rs`.
+//! The token that HTTP clients send: from a file or a text, or made once and kept. `http.rs` checks it.
 
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -32,17 +32,17 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Takes a token that somebody has made; `from` says where it stood.
+    /// Takes a token that somebody has made; `from` says where it came from.
     ///
     /// # Errors
-    /// When it is too short, too long, or cannot stand in a header. The message does not show it.
+    /// When it is too short, too long, or cannot appear in a header. The message does not show it.
     pub fn new(text: &str, from: &str) -> Result<Self, Failure> {
         let fault = if text.len() < LEAST_CHARS {
             format!("is shorter than {LEAST_CHARS} characters")
         } else if text.len() > MOST_CHARS {
             format!("is longer than {MOST_CHARS} characters")
         } else if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            "has other characters than letters, digits and signs of ASCII".into()
+            "has characters other than ASCII letters, digits and punctuation".into()
         } else {
             return Ok(Self(Sha256::digest(text).into()));
         };
@@ -103,7 +103,7 @@ impl Token {
         Ok((token, path))
     }
 
-    /// Whether a client bears this token. How long the answer takes does not tell how much of it was right.
+    /// Whether a client sent this token. How long the answer takes does not show how much of it was right.
     pub(crate) fn is(&self, borne: &str) -> bool {
         Sha256::digest(borne).as_slice().ct_eq(&self.0).into()
     }
@@ -149,7 +149,10 @@ mod tests {
         let refused = Token::new(&GOOD[..31], "a test").unwrap_err();
         assert_eq!(refused.message, "the token in a test is shorter than 32 characters");
         let refused = Token::new(&format!("{GOOD} {GOOD}"), "a test").unwrap_err();
-        assert_eq!(refused.message, "the token in a test has other characters than letters, digits and signs of ASCII");
+        assert_eq!(
+            refused.message,
+            "the token in a test has characters other than ASCII letters, digits and punctuation"
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use toolcrib::formats::{Format, Strictness};
 
 /// Tools of a page.
 const PAGE: usize = 100;
-/// How long a client may keep a list, in milliseconds. A change is told to whoever listens.
+/// How long a client may keep a list, in milliseconds. Clients that listen are notified of a change.
 const FRESH_MS: u64 = 60_000;
 
 impl Inner {
@@ -36,7 +36,7 @@ impl Inner {
         let list = definitions.map_err(|failure| ErrorData::internal_error(failure.message, None))?.json;
         let listed = list.and_then(|mut list| list.get_mut("tools").map(Value::take)).unwrap_or_default();
         let mut tools: Vec<Tool> = serde_json::from_value(listed)
-            .map_err(|error| ErrorData::internal_error(format!("a definition is not one of MCP: {error}"), None))?;
+            .map_err(|error| ErrorData::internal_error(format!("a definition is not valid in MCP: {error}"), None))?;
         tools.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(tools)
     }

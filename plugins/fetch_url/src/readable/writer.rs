@@ -1,6 +1,6 @@
 //! Lines of text in the making: white space, marks of items and cells. What the elements mean, `readable` knows.
 
-/// What stands between the text so far and the next word. The greater one wins.
+/// What is between the text so far and the next word. The greater one wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Gap {
     #[default]
@@ -16,14 +16,14 @@ pub(super) struct Writer {
     text: String,
     words: usize,
     gap: Gap,
-    /// Stands before the next word: `- ` or `# `.
+    /// Written before the next word: `- ` or `# `.
     mark: &'static str,
     /// Cells since the last word of this row.
     cells: usize,
     in_row: bool,
     row_has_words: bool,
     verbatim: usize,
-    /// The line break behind `<pre>` is not part of the text.
+    /// The line break after `<pre>` is not part of the text.
     at_verbatim_start: bool,
 }
 

@@ -212,10 +212,7 @@ pub(super) async fn resolve<W: Way>(
         && canonical.len() == roots.len()
         && [&found].into_iter().chain(&canonical).all(|path| path.is_absolute());
     if !is_whole {
-        return Err(Failure::new(
-            Kind::Unavailable,
-            format!("{} does not tell what paths name there", remote.way.name()),
-        ));
+        return Err(Failure::new(Kind::Unavailable, format!("{} did not resolve the path", remote.way.name())));
     }
     let names_directory = path.ends_with('/') || path.ends_with("/.");
     let absent = match what.as_slice() {
@@ -223,16 +220,16 @@ pub(super) async fn resolve<W: Way>(
         b"there" if names_directory => Some(failure(path, &io::ErrorKind::NotADirectory.into())),
         b"notdir" => Some(failure(path, &io::ErrorKind::NotADirectory.into())),
         b"closed" => Some(failure(path, &io::ErrorKind::PermissionDenied.into())),
-        b"new" if names_directory => {
-            Some(Failure::failed(format!("`{path}` is not there, and as a directory it could not be a file")))
-        }
+        b"new" if names_directory => Some(Failure::failed(format!(
+            "`{path}` ends like a directory and does not exist; only files can be read and written"
+        ))),
         _ => None,
     };
     let there = There { own: facts.own.clone(), named: roots.iter().map(at_home).collect(), canonical };
     Ok(Resolved { given, path: found, absent, facts, there: Some(there) })
 }
 
-/// The path as a shell splits it: without slashes at its end and doubled ones; `..` stays, since what stands before may be a link.
+/// The path as a shell splits it: without slashes at its end and doubled ones; `..` stays, since what comes before it may be a link.
 fn plain(path: &Path) -> PathBuf {
     path.components().collect()
 }
@@ -248,7 +245,8 @@ pub(super) async fn read<W: Way>(
     arguments.extend([offset.to_string().into(), max_bytes.to_string().into()]);
     let (status, printed) = remote.script(READ, &arguments).await?;
     check(&shown, status)?;
-    let odd = || Failure::new(Kind::Unavailable, format!("{} does not tell what `{shown}` holds", remote.way.name()));
+    let odd =
+        || Failure::new(Kind::Unavailable, format!("{} did not return the content of `{shown}`", remote.way.name()));
     let end = printed.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
     let (head, bytes) = (String::from_utf8_lossy(&printed[..end]), printed[end + 1..].to_vec());
     let (size, names) = head.split_once(' ').ok_or_else(odd)?;
@@ -278,7 +276,8 @@ pub(super) async fn look<W: Way>(remote: &Remote<W>, path: &Wanted, max_bytes: u
     if printed.is_empty() {
         return Ok(Before::New);
     }
-    let odd = || Failure::new(Kind::Unavailable, format!("{} does not tell what `{shown}` holds", remote.way.name()));
+    let odd =
+        || Failure::new(Kind::Unavailable, format!("{} did not return the content of `{shown}`", remote.way.name()));
     let end = printed.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
     let stamp = String::from_utf8(printed[..end].to_vec()).map_err(|_| odd())?;
     let size = stamp.rsplit(' ').next().and_then(|size| size.parse().ok());
@@ -324,7 +323,7 @@ async fn holding<W: Way>(
         0 if printed.is_empty() => Ok(None),
         0 => Ok(Some(OsString::from_vec(printed).into())),
         70 => Err(Failure::denied(format!(
-            "`{shown}` has several names, and one may be that of a closed file: {} has no `find` that could tell",
+            "`{shown}` has several names, and one may be that of a closed file: {} has no `find` to compare them",
             remote.way.name()
         ))
         .hint("copy the file, so that it has one name")),
@@ -351,7 +350,7 @@ fn check(shown: &str, status: i32) -> Result<(), Failure> {
         64 => not_regular(shown),
         65 => failure(shown, &io::ErrorKind::PermissionDenied.into()),
         68 => Failure::failed(format!("`{shown}` was not written: the connection ended while it was sent")),
-        _ => Failure::failed(format!("`{shown}` could not be written there; what it held is still there")),
+        _ => Failure::failed(format!("`{shown}` could not be written there; its old content is unchanged")),
     })
 }
 

@@ -37,7 +37,7 @@ impl Runner {
         let line = [begin.as_bytes(), &shell_quote::words(arguments), end.as_bytes()].concat();
         let mut scanner = Scanner::new(&nonce, Breaks::Kept);
         let (mut stdout, mut said) = (Vec::new(), Vec::new());
-        // A shell that is gone is told by its end.
+        // If the shell is gone, its end reports that.
         let write = async {
             let _ = self.input.write_all(&line).await;
             let _ = self.input.flush().await;

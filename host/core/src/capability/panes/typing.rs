@@ -114,7 +114,8 @@ impl State {
         // While it was asked about and waited for, somebody may have sat down there, or another terminal have taken the pane's place.
         let (keyboard, is_asked) = (target.keyboard().await?, scope.approver.is_read());
         let checked = tokio::task::spawn_blocking(move || keyboard.check(is_asked, &Sitting::now())).await;
-        checked.unwrap_or_else(|_| Err(Failure::denied("nobody could tell who reads what is typed there")))?;
+        checked
+            .unwrap_or_else(|_| Err(Failure::denied("the host could not find out who reads what is typed there")))?;
         if let (Target::Own(own, _), true) = (&target, is_command) {
             own.ready().await?;
         }

@@ -93,9 +93,10 @@ pub(super) async fn run(
             }))
         }
         Ok(End::TimedOut) => {
-            let message = format!("timed out waiting for the command after {}; it runs on", duration(plan.wait));
+            let message =
+                format!("timed out waiting for the command after {}; it is still running", duration(plan.wait));
             let failure = Failure::new(Kind::TimedOut, message)
-                .hint("look at its progress with capture-pane, end it with send-keys `C-c`");
+                .hint("see its progress with capture-pane, or end it with send-keys `C-c`");
             Err(with_output(failure, &run, stdout).await)
         }
         Ok(End::Cancelled) => {
@@ -139,7 +140,7 @@ async fn start(command: &AdmittedCommand, target: &Target<'_>, wait: Duration) -
         () = tokio::time::sleep(wait + TRIP) => {
             let place = target.tmux.place();
             let message = format!("the tmux server on {place} did not answer within {}", duration(wait + TRIP));
-            Failure::new(Kind::OutcomeUnknown, message).hint("look whether it had its effect before you run it again")
+            Failure::new(Kind::OutcomeUnknown, message).hint("check whether it had its effect before you run it again")
         }
     };
     if is_typed.load(Ordering::Acquire) {

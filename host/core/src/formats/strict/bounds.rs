@@ -29,7 +29,7 @@ impl Bounds {
         ]
         .into_iter()
         .filter(|(has, most, _)| has > most)
-        .map(|(has, most, what)| format!("{has} {what}, of which {most} are possible"))
+        .map(|(has, most, what)| format!("{has} {what} (limit: {most})"))
     }
 }
 

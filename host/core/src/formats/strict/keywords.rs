@@ -27,12 +27,12 @@ const RULES: [&str; 8] = ["anyOf", "oneOf", "not", "if", "then", "else", "$ref",
 /// Keywords that refuse nothing, and that a model should know.
 pub(super) const TOLD: [&str; 3] = ["default", "examples", "deprecated"];
 
-/// Adds what `part` asks to `node`; `false` when both together are no plain schema.
+/// Adds what `part` asks to `node`; `false` when both together are not a plain schema.
 pub(super) fn merge(node: &mut Fields, part: Value) -> bool {
     let Value::Object(mut part) = part else { return part == Value::Bool(true) };
     let inner = part.shift_remove("allOf");
     let inner = inner.and_then(|parts| parts.as_array().cloned()).unwrap_or_default();
-    // `unevaluatedProperties` sees the keys of the parts, and a part does not see what stands beside it.
+    // `unevaluatedProperties` sees the keys of the parts, and a part does not see what is beside it.
     let is_apart = !inner.into_iter().all(|inner| merge(&mut part, inner))
         || excludes(node, &["additionalProperties"], &part)
         || excludes(&part, &["additionalProperties", "unevaluatedProperties"], node);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// How the decision reads where an answer covered what was to come.
 const FOR_THE_SESSION: By = "approval for the session";
-/// How often a question is asked whose place changes while it is open.
+/// How often a question is asked again because its place changed while it was open.
 const TIMES: usize = 3;
 
 /// Where an action lands, read anew whenever somebody needs to know.
@@ -47,7 +47,7 @@ pub(in crate::policy) type By = &'static str;
 /// What was allowed.
 pub(in crate::policy) struct Consent {
     pub(in crate::policy) by: By,
-    /// Where a person was told that the action lands; none when nobody was asked.
+    /// The place that a person was shown as the action's target; none when nobody was asked.
     pub(in crate::policy) seen: Option<Landing>,
 }
 
@@ -74,7 +74,7 @@ impl Question<'_> {
         }
         let _waiting = scope.clock.waiting();
         let asked = async {
-            // One question of a session at a time: an answer to the first may cover the next. Whoever waits for that has their own time yet.
+            // One question of a session at a time: an answer to the first may cover the next. The time to answer starts only after this wait.
             let _asking = match scope.approver.asks_one_at_a_time() {
                 true => Some(scope.session.ask().await),
                 false => None,
@@ -95,7 +95,7 @@ impl Question<'_> {
             Ok(Err(failure)) => return Err((failure, "the place where it would land")),
             Err(_) => {
                 let message = format!("nobody answered within {}", duration(self.timeout));
-                let failure = Failure::denied(message).hint("ask again when somebody is there");
+                let failure = Failure::denied(message).hint("call again when somebody can answer");
                 return Err((failure, scope.approver.name()));
             }
         };
@@ -113,7 +113,7 @@ impl Question<'_> {
         }
     }
 
-    /// Asks until the action would land where the person was told that it lands; says where that is.
+    /// Asks until the action would land in the place that the person was shown; returns that place.
     async fn answer(&self, scope: &Scope) -> Result<Answered, Failure> {
         if !scope.approver.is_read() {
             let landing = Landing { backend: self.key.backend.clone(), ..Landing::default() };
@@ -132,8 +132,10 @@ impl Question<'_> {
             }
             landing = present;
         }
-        Err(Failure::denied(format!("where the action would land changed while it was asked about, {TIMES} times"))
-            .hint("wait until nothing else runs in the pane, then call again"))
+        Err(Failure::denied(format!(
+            "the place where the action would land changed {TIMES} times while a person was asked"
+        ))
+        .hint("wait until nothing else runs in the pane, then call again"))
     }
 
     fn request(&self, scope: &Scope, landing: Landing) -> ApprovalRequest {

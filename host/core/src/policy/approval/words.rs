@@ -8,7 +8,7 @@ use crate::envelope::duration;
 /// How the label of a plugin ends that came with Toolcrib; names of plugins hold no space.
 const BUILT_IN: &str = " (built in)";
 
-/// The directory of a pane that leads elsewhere, or whose program belongs to another user.
+/// The directory of a pane whose shell runs elsewhere, or whose program belongs to another user.
 const UNKNOWN: &str = "a directory that is not known here";
 
 /// Why a part of the host's own words is set off.
@@ -95,7 +95,7 @@ impl ApprovalRequest {
         self.plugin.ends_with(BUILT_IN)
     }
 
-    /// Who asks. What others wrote has a name that others chose, which is no word of the host's.
+    /// Who asks. The author of a third-party plugin chose its name, so it does not appear among the host's own words.
     fn who(&self, mark: impl Fn(Mark, &str) -> String) -> String {
         match self.is_built_in() {
             true => mark(Mark::Strong, &self.tool) + BUILT_IN,

@@ -1,6 +1,6 @@
 //! Braces: `{rm,-rf,/}` is three words to bash and zsh.
 //!
-//! Lists alone; of a sequence (`{1..9}`) no command is made. What a word's quotes and expansions are is `word.rs`'s to say.
+//! Only lists: no command is made of a sequence (`{1..9}`). `word.rs` knows a word's quotes and expansions.
 
 use super::Unparsable;
 use super::word::Scanner;
@@ -30,7 +30,7 @@ pub(super) fn expand(word: &str, depth: usize) -> Result<Vec<String>, Unparsable
     }
     let mut words = vec![String::new()];
     append(&mut words, &parts(word, depth)?)?;
-    // To the shell a word of nothing, without quotes, is no word.
+    // To the shell an empty word without quotes is not a word.
     words.retain(|word| !word.is_empty());
     Ok(words)
 }
@@ -70,7 +70,7 @@ fn parts(word: &str, depth: usize) -> Result<Vec<Part<'_>>, Unparsable> {
     Ok(Vec::new())
 }
 
-/// A list without a comma is no list: its braces are text.
+/// Braces without a comma are not a list: they are text.
 fn close<'t>(list: Open<'t>, outer: &mut Open<'t>) {
     let Open { mut before, present } = list;
     if before.is_empty() {

@@ -42,13 +42,14 @@ pub(super) fn of(tokens: &[Token], depth: usize) -> Result<usize, Unparsable> {
             return Err(Unparsable::TooNested);
         }
     }
+    // `checked_shl` is none from 64 doublings on, which are too many anyway.
     let doubled = 1_usize.checked_shl(nesting.doublings).and_then(|times| times.checked_mul(tokens.len()));
     doubled.filter(|_| nesting.openers <= MAX_OPENERS).ok_or(Unparsable::TooComplex)
 }
 
 struct Nesting {
     open: Vec<Open>,
-    /// A reserved word may stand here.
+    /// A reserved word may appear here.
     fresh: bool,
     /// The next word is the name of a function.
     named: bool,
@@ -59,6 +60,7 @@ struct Nesting {
 impl Nesting {
     fn push(&mut self, open: Open) {
         self.open.push(open);
+        // Only those around the same command multiply; one after the other they add up, which counting tokens covers.
         let doubling = self.open.iter().filter(|open| matches!(open, Open::Paren | Open::Case)).count();
         self.doublings = self.doublings.max(u32::try_from(doubling).unwrap_or(u32::MAX));
     }
@@ -84,7 +86,7 @@ impl Nesting {
 
     fn word(&mut self, word: &str) {
         const OPENERS: [&str; 9] = ["{", "[[", "if", "while", "until", "for", "case", "coproc", "!"];
-        // Wherever they stand: the bound on the stack must not rest on knowing that.
+        // Wherever they are: the bound on the stack must not depend on knowing that.
         self.openers += usize::from(OPENERS.contains(&word));
         let fresh = std::mem::replace(&mut self.fresh, std::mem::take(&mut self.named));
         match word {
@@ -119,7 +121,7 @@ fn descriptor(before: Option<&Token>, operator: &str, span: &SourceSpan) -> Resu
                 && number.bytes().all(|byte| byte.is_ascii_digit())
                 && number.parse::<i32>().is_err() =>
         {
-            Err(Unparsable::Syntax(format!("`{number}` is no file descriptor")))
+            Err(Unparsable::Syntax(format!("`{number}` is not a valid file descriptor")))
         }
         Some(Token::Word(..) | Token::Operator(..)) | None => Ok(()),
     }

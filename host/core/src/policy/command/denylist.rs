@@ -1,6 +1,6 @@
 //! The denylist: patterns of commands that are refused.
 //!
-//! What a script runs is `reader.rs`'s to say; here it is only compared.
+//! `reader.rs` says what a script runs; here it is only compared.
 
 use super::{Command, basename, large_stack, reader};
 use crate::config::{Needed, Remedies};
@@ -36,8 +36,8 @@ impl Denylist {
     /// `invalid_arguments` when one is blank: it would match every command or none.
     pub fn parse(patterns: &[String]) -> Result<Self, Failure> {
         let parse = |(index, source): (usize, &String)| match source.trim() {
-            "" => Err(Failure::invalid(format!("entry {} of `tools.shell_denylist` names no command", index + 1))
-                .hint("take the empty entry out of `shell_denylist` in `[tools]`")),
+            "" => Err(Failure::invalid(format!("entry {} of `tools.shell_denylist` is not a command", index + 1))
+                .hint("remove the empty entry from `shell_denylist` under [tools]")),
             source => Ok(Pattern { source: source.to_owned(), form: Form::of(source) }),
         };
         let patterns = patterns.iter().enumerate().map(parse).collect::<Result<_, _>>()?;
@@ -51,7 +51,7 @@ impl Denylist {
 
     /// What lifts a pattern.
     pub(super) fn hint(&self, pattern: &str) -> String {
-        let line = format!("only the user can lift this: take `{pattern}` out of `shell_denylist` in `[tools]`");
+        let line = format!("only the user can lift this: remove `{pattern}` from `shell_denylist` under [tools]");
         self.remedies.hint("tools.shell_denylist", &Needed::Without(pattern), line)
     }
 
@@ -111,7 +111,7 @@ fn is_meant(want: &str, word: &str) -> bool {
         || want.starts_with('/') && word.starts_with('/') && normal(want) == normal(word)
 }
 
-/// The components of an absolute path. All that is in a directory (`/*`, `/*/*`) stands for the directory.
+/// The components of an absolute path. Everything in a directory (`/*`, `/*/*`) counts as the directory.
 fn normal(path: &str) -> Vec<&str> {
     let mut components = Vec::new();
     for component in path.split('/') {
@@ -129,7 +129,7 @@ fn normal(path: &str) -> Vec<&str> {
 }
 
 /// Whether `want` is a cluster of short options, and all of them are among `words`, however split. An option of two
-/// dashes stands for its first letter when the cluster has more than one: `--recursive --force` is `-rf`.
+/// dashes counts as its first letter when the cluster has more than one: `--recursive --force` is `-rf`.
 fn has_flags(want: &str, words: &[String]) -> bool {
     let Some(letters) = cluster(want) else { return false };
     // Longer ones, or with a letter twice, are words with one dash, like the `-delete` of find.

@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+// The 50 MiB of `cost.rs` with a margin. The kernel provides only the pages that a script really touches.
 const STACK: usize = 64 << 20;
 /// Far beyond what the caps leave to do.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -16,7 +17,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 static IDLE: Mutex<Vec<mpsc::Sender<Job>>> = Mutex::new(Vec::new());
 
-/// Runs `work` on a large stack. A thread that overstays or panics is not used again; the caps see to that it ends.
+/// Runs `work` on a large stack. A thread that overstays or panics is not used again; the caps make sure that it ends.
 pub(super) fn run<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Unparsable> + Send + 'static,
 ) -> Result<T, Unparsable> {

@@ -1,6 +1,6 @@
 //! The lexer: cuts a script into the tokens that brush-parser's grammar takes.
 //!
-//! What stands within a word is `word.rs`'s to read, what the tokens may cost `cost.rs`'s.
+//! `word.rs` reads what is within a word, `cost.rs` bounds what the tokens may cost.
 
 use super::Unparsable;
 use super::word::{Document, Scanner};
@@ -90,7 +90,7 @@ impl Lexer<'_> {
         let start = self.scanner.at;
         self.scanner.at += operator.len();
         self.push_operator(start, operator);
-        // None stands in a test. Words that only look like the begin of one must not change what follows.
+        // None appears in a test. Words that only look like the beginning of one must not change what follows.
         self.in_test &= !matches!(operator, ";" | "&" | "|");
         if matches!(operator, "<<" | "<<-") {
             let start = self.scanner.at;

@@ -14,7 +14,7 @@ use brush_parser::{ParseError, ParserOptions, parse_tokens};
 /// Work in all, in bytes read and steps of the grammar: scripts within a script are read again.
 const MAX_WORK: usize = 4 << 20;
 
-/// Where a command stands.
+/// Where a command is.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     /// In the shell that runs the script, not in a child of it.

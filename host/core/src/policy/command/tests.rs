@@ -394,7 +394,7 @@ fn pattern_that_is_no_simple_command_matches_as_text() {
 #[test]
 fn blank_pattern_is_an_error() {
     let failure = Denylist::parse(&["reboot".to_owned(), " \t".to_owned()]).expect_err("the second is blank");
-    assert_eq!(failure.message, "entry 2 of `tools.shell_denylist` names no command");
+    assert_eq!(failure.message, "entry 2 of `tools.shell_denylist` is not a command");
 }
 
 #[test]

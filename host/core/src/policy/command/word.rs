@@ -48,7 +48,7 @@ pub(super) struct Scanner<'t> {
     text: &'t str,
     pub(super) at: usize,
     depth: usize,
-    /// What is left of the work allowed: `$((` is read twice when it is no arithmetic, and that nests.
+    /// What is left of the work allowed: `$((` is read twice when it is not arithmetic, and that nests.
     steps: usize,
     found: Expansion,
 }
@@ -120,13 +120,13 @@ impl<'t> Scanner<'t> {
         Mark { at: self.at, shown: self.found.shown.len(), runs: self.found.runs.len() }
     }
 
-    /// Shows `text` in place of what was read since `mark`.
+    /// Shows `text` instead of what was read since `mark`.
     fn show(&mut self, mark: &Mark, text: &str) {
         self.found.shown.truncate(mark.shown);
         self.found.shown.push_str(text);
     }
 
-    /// Reads unquoted text; `within_quotes` when a `${` stands between double quotes.
+    /// Reads unquoted text; `within_quotes` when a `${` is between double quotes.
     fn bare(&mut self, end: End, within_quotes: bool) -> Done {
         while let Some(byte) = self.peek() {
             match byte {
@@ -162,7 +162,7 @@ impl<'t> Scanner<'t> {
         if end == End::Brace { Err(missing(b'}')) } else { Ok(()) }
     }
 
-    /// Reads what stands between double quotes, or all the rest when there is no `end`.
+    /// Reads what is between double quotes, or all the rest when there is no `end`.
     fn quoted(&mut self, end: Option<u8>) -> Done {
         while let Some(byte) = self.peek() {
             if Some(byte) == end {
@@ -233,7 +233,7 @@ impl<'t> Scanner<'t> {
         Ok(())
     }
 
-    /// Reads past `((…))`, and returns what stands in it; reads nothing where the parentheses are two subshells.
+    /// Reads past `((…))`, and returns what is in it; reads nothing where the parentheses are two subshells.
     pub(super) fn double_parentheses(&mut self) -> Result<Option<&'t str>, Unparsable> {
         if !self.rest().starts_with("((") {
             return Ok(None);
@@ -352,7 +352,7 @@ impl<'t> Scanner<'t> {
         Err(missing(b')'))
     }
 
-    /// Whether a reserved word stands here, as the first word of a command in the script that began at `start`.
+    /// Whether a reserved word is here, as the first word of a command in the script that began at `start`.
     fn reserved(&self, word: &str, start: usize) -> bool {
         const BEFORE: [&str; 9] = [";", "&", "|", "(", "\n", "do", "then", "else", "{"];
         let before = self.text[start..self.at].trim_end_matches([' ', '\t']);

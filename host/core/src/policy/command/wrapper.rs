@@ -1,6 +1,6 @@
 //! Wrappers: programs that run a command from their arguments.
 //!
-//! One table says where in the arguments it stands; `reader.rs` follows it.
+//! One table says where in the arguments it is; `reader.rs` follows it.
 
 use super::basename;
 

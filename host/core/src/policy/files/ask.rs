@@ -56,7 +56,7 @@ impl FilesGrant {
         let Some(reason) = wanted.reason else { return Ok((wanted.path, None)) };
         let backend = scope.backend.name();
         let key = ApprovalKey::new(&self.sha256, Capability::Files, reason.kind(), backend);
-        // What nobody is going to see is not made.
+        // The changes are made only if somebody sees them.
         let is_shown = scope.approver.is_read() && !scope.session.is_approved(&key);
         let before = match is_shown {
             true => Some(scope.backend.look(&wanted, COMPARED_BYTES).await.map_err(|failure| (failure, None))?),
@@ -107,7 +107,7 @@ fn changes(before: &Before, after: &[u8]) -> String {
         Before::New => Ok(""),
         Before::There { content: Some(content), .. } => text(content).ok_or_else(|| described(content)),
         Before::There { content: None, .. } => {
-            Err("what it holds now is not shown: it is too large, closed to tools or cannot be read".into())
+            Err("the present content is not shown: it is too large, closed to tools or cannot be read".into())
         }
     };
     match (old, text(after)) {
@@ -133,7 +133,7 @@ fn described(content: &[u8]) -> String {
     format!("binary content, {} bytes, SHA-256 {}", content.len(), hex::encode(Sha256::digest(content)))
 }
 
-/// What is not shown is said first: nobody who reads on to the end misses it.
+/// Says first what is not shown, so that nobody misses it.
 fn cut(diff: String) -> String {
     if diff.len() <= SHOWN_BYTES {
         return diff;
@@ -174,7 +174,7 @@ mod tests {
         let shown = changes(&Before::New, long.as_bytes());
         assert!(shown.starts_with("ONLY THE FIRST ") && shown.len() < SHOWN_BYTES + 100, "{}", &shown[..80]);
         let unread = Before::There { size: 9, content: None, stamp: String::new() };
-        assert!(changes(&unread, b"x\n").starts_with("- what it holds now is not shown"));
+        assert!(changes(&unread, b"x\n").starts_with("- the present content is not shown"));
     }
 
     #[test]

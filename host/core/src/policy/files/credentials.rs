@@ -1,7 +1,7 @@
 //! Credentials by class: what no tool reads, and what is written only where a setting names it.
 //!
-//! A path of the table is `/absolute`, `~/below any home`, or `$VARIABLE` with what is below it, for programs that can be told to keep
-//! their files elsewhere. A directory stands for all below it. Each class names the manual that says where the files lie.
+//! A path of the table is `/absolute`, `~/below any home`, or `$VARIABLE` with what is below it, for programs that can be set to keep
+//! their files elsewhere. A directory covers everything below it. Each class names the manual that says where the files are.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 pub struct Class {
     /// What they hold, as messages say it.
     pub what: &'static str,
-    /// Where it is written that they lie there.
+    /// The manual that says that they are there.
     pub source: &'static str,
-    /// Where they lie.
+    /// Where they are.
     pub paths: &'static [&'static str],
 }
 

@@ -1,4 +1,4 @@
-//! What runs later: files that a program runs or obeys without being told to, so that whoever writes one acts once nobody looks.
+//! What runs later: files that a program runs or obeys by itself, so that whoever writes one acts when nobody is looking.
 //!
 //! Not among them is what somebody has to start by its name, such as source code, a Makefile or a workflow of CI: it is read before that,
 //! or at least run on purpose.
@@ -11,11 +11,11 @@ use std::path::{Component, Path, PathBuf};
 pub struct Later {
     /// What happens, as a question says it.
     pub what: &'static str,
-    /// Where it is written that it does.
+    /// The manual that says so.
     pub source: &'static str,
     /// `~/below any home`, with `~/.*` for all that begins with a dot; `/absolute`; `$PATH` for what lies in one of its directories; `$0` for
-    /// the running program. Anything else are names that stand in the path one below the other, in any place and case; `*` begins a name
-    /// of which only the end counts, `$` ends one that counts as the file's own only. Any other stands for all below it, too.
+    /// the running program. Anything else are names that follow each other in the path, anywhere and in any case; `*` begins a name
+    /// of which only the end counts, `$` ends one that must be the file's own name. Any other also covers everything below it.
     pub places: &'static [&'static str],
 }
 
@@ -110,7 +110,7 @@ pub const LATER: [Later; 14] = [
     },
 ];
 
-/// What the places of the table stand for on one backend.
+/// What the places of the table are on one backend.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     pub(crate) home: PathBuf,
@@ -149,7 +149,7 @@ fn begins_with_a_dot(below: &Path) -> bool {
     below.components().next().is_some_and(|first| first.as_os_str().as_encoded_bytes().starts_with(b"."))
 }
 
-/// Whether names stand in a path one below the other. Some file systems ignore case.
+/// Whether names follow each other in a path. Some file systems ignore case.
 fn stands_in(names: &str, path: &Path) -> bool {
     if let Some(own) = names.strip_suffix('$') {
         return path.file_name().is_some_and(|name| is_named(own, name.as_encoded_bytes()));

@@ -73,7 +73,7 @@ impl Protected {
         self.secrets.iter().map(|secret| &secret.root).chain(&self.system)
     }
 
-    /// The same where each of these roots is known there by its name and by where it leads. One of which nothing is known leads nowhere.
+    /// The same where each of these roots is known there by its name and by where it leads. A root of which nothing is known becomes the empty path.
     pub(super) fn at(&self, there: &There, roots: &[&PathBuf]) -> Self {
         let found = |places: &'_ [PathBuf]| -> HashMap<PathBuf, PathBuf> {
             roots.iter().map(|root| (*root).clone()).zip(places.iter().cloned()).collect()

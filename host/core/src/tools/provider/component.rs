@@ -34,7 +34,7 @@ const OURS: &str = "toolcrib:plugin/";
 /// Packages of others of which at least something is linked. The linker checks each function; this gives the clear word before compiling.
 const KNOWN_PACKAGES: [&str; 6] =
     ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
-/// Interfaces of ours that are no capability.
+/// Interfaces of ours that are not capabilities.
 const NO_CAPABILITY: [&str; 2] = ["types", "tools"];
 
 /// One component.
@@ -42,7 +42,7 @@ pub struct Component {
     manifest: Arc<Manifest>,
     bytes: Cow<'static, [u8]>,
     imports: Vec<String>,
-    /// Core instances that it makes, as far as that can be told: where components within it do the same, their number is anybody's guess.
+    /// Core instances that it makes, if its bytes show that: where components within it do the same, their number is not known.
     core_instances: Option<u64>,
 }
 
@@ -68,7 +68,9 @@ impl Component {
         let shown = Shown::by(&bytes).map_err(refuse)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if !is_name(&name) {
-            return Err(refuse(format!("`{name}` is no name for a plugin: 1 to 64 of A-Z a-z 0-9 _ - are")));
+            return Err(refuse(format!(
+                "`{name}` is not a valid plugin name: use 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`"
+            )));
         }
         let sha256 = hex::encode(Sha256::digest(&bytes));
         Ok(Self::new(PluginId { name, sha256, origin: Origin::File(origin) }, bytes.into(), shown))
@@ -273,7 +275,10 @@ fn check_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     let shown: String = name.chars().take(80).collect();
-    Err(format!("`{}` is no name for a tool: 1 to 64 of A-Z a-z 0-9 _ - are", sanitize::line(&shown)))
+    Err(format!(
+        "`{}` is not a valid tool name: use 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`",
+        sanitize::line(&shown)
+    ))
 }
 
 /// The name of an interface of ours: `files` of `toolcrib:plugin/files@0.1.0`.

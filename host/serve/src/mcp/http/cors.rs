@@ -1,5 +1,5 @@
-//! What a browser has to be told before a page of an allowed origin may call, and may read what it was answered (Fetch standard,
-//! "CORS protocol"). Requests bear a token and no cookie, so credentials are never allowed.
+//! The headers by which a browser lets a page of an allowed origin call, and read the answer (Fetch standard, "CORS protocol").
+//! Requests carry a token and no cookie, so credentials are never allowed.
 
 use super::{Answer, text};
 use hyper::header::{

@@ -1,6 +1,6 @@
-//! What the headers of a message have to agree with: others on the way decide by them, the handler by the body.
+//! Checks that the headers of a message agree with its body: proxies decide by the headers, the handler by the body.
 //!
-//! rmcp checks that they stand there where the version demands them, and the version itself; here nothing may contradict.
+//! rmcp checks that required headers are present, and the version; this module refuses contradictions.
 
 use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -18,7 +18,7 @@ const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 
-/// A message, as far as headers speak of it. A key that stands there twice can be read in two ways, and is refused.
+/// A message, as far as headers speak of it. A key that appears twice can be read in two ways, and is refused.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Message {
@@ -47,7 +47,7 @@ struct Meta {
     capabilities: Option<Value>,
 }
 
-/// Why a message is not taken: an error of JSON-RPC.
+/// Why a message is not accepted: an error of JSON-RPC.
 #[derive(Debug)]
 pub(super) struct Fault(Value);
 
@@ -86,25 +86,25 @@ impl Message {
     /// Checks that the headers say what the message says.
     ///
     /// # Errors
-    /// When one of them does not, or stands there twice.
+    /// When one of them does not, or appears twice.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Fault> {
         let mismatch = |told: String| Fault::new(self.id.as_ref(), ErrorData::header_mismatch(told, None));
         let is_several = |name: &HeaderName| headers.get_all(name).iter().nth(1).is_some();
         if let Some(name) = [VERSION, METHOD, NAME, SESSION_ID].iter().find(|name| is_several(name)) {
-            return Err(mismatch(format!("the header `{name}` stands there more than once")));
+            return Err(mismatch(format!("the header `{name}` appears more than once")));
         }
         let (method, name) = (headers.get(METHOD), headers.get(NAME));
         if method.is_some_and(|said| self.method().is_none_or(|method| said != method)) {
-            return Err(mismatch("the header `mcp-method` does not say what the body says".into()));
+            return Err(mismatch("the header `mcp-method` does not match the body".into()));
         }
         if name.is_some_and(|said| decoded(said).is_none_or(|said| self.name() != Some(&said))) {
-            return Err(mismatch("the header `mcp-name` does not say what the body says".into()));
+            return Err(mismatch("the header `mcp-name` does not match the body".into()));
         }
         self.check_version()
     }
 
-    /// Who brings along all that `initialize` would tell has no session. rmcp takes that at any version, also at those whose clients
-    /// could be asked back.
+    /// A request that carries all that `initialize` would say has no session. rmcp accepts that at any version; here it is refused at
+    /// versions that have `initialize`, by which a client could be asked back.
     fn check_version(&self) -> Result<(), Fault> {
         let meta = self.params().and_then(|params| params.meta.as_ref());
         let Some(Object(Meta { version: Some(version), capabilities: Some(_) })) = meta else { return Ok(()) };
@@ -140,7 +140,7 @@ fn decoded(value: &HeaderValue) -> Option<String> {
     }
 }
 
-/// A JSON object. Serde also takes a list for one, whose values another reader would put in another order.
+/// A JSON object. Serde would also accept a list, whose values another reader would put in another order.
 #[derive(Default)]
 struct Object<T>(T);
 

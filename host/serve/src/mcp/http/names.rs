@@ -1,4 +1,6 @@
-//! Names of servers in `Host`, and of web pages in `Origin`: one way to write each, for what can be read in two ways passes one of two checks.
+//! Names of servers in `Host`, and of web pages in `Origin`: each has one spelling.
+//!
+//! A text that can be read in two ways could pass one check and fail the other.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use url::Url;
@@ -42,7 +44,7 @@ fn plain(host: &str) -> Option<String> {
     is_one.then(|| host.to_ascii_lowercase())
 }
 
-/// An address as it stands in `Host`.
+/// An address as it appears in `Host`.
 pub(super) fn address(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => address.to_string(),
@@ -62,7 +64,7 @@ pub fn host(text: &str) -> Result<String, String> {
 /// Brings an origin into the form in which browsers send it.
 ///
 /// # Errors
-/// When it is none. `null`, which is anybody's, is none.
+/// When it is not one. `null`, which any page can send, is not one.
 pub fn origin(text: &str) -> Result<String, String> {
     let fault = || format!("`{text}` is not an origin: give scheme, host and port, such as https://app.example");
     let (scheme, authority) = text.split_once("://").ok_or_else(fault)?;

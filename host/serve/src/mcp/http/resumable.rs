@@ -1,7 +1,7 @@
-//! Streams of the older eras that a client lost and asks for again: it gets what it missed, once, and is told when nothing more comes.
+//! Streams of the older eras that a client lost and asks for again: it gets what it missed, once, and learns when the stream has ended.
 //!
-//! The streams are rmcp's. What is done otherwise here: rmcp sends the event that the client names as its last one again, and a question
-//! that comes again is asked again; and it answers for a stream that has ended with an empty one, for which clients ask for ever.
+//! The streams are rmcp's. Two things differ here: rmcp repeats the event that the client names as its last one, so that a question would
+//! be asked twice; and it answers for a stream that has ended with an empty one, which clients request again for ever.
 
 use futures_util::Stream;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 tokio::task_local! {
-    /// The request that is served asked for a stream which has ended: rmcp's answer does not tell.
+    /// The request that is served asked for a stream which has ended: rmcp's answer does not show it.
     static HAS_ENDED: Cell<bool>;
 }
 
@@ -39,13 +39,13 @@ impl Resumable {
     }
 }
 
-/// Serves a request. Says beside the answer whether it asked for a stream that has ended.
+/// Serves a request. Also returns whether it asked for a stream that has ended.
 pub(super) async fn noticing<A>(answer: impl Future<Output = A>) -> (A, bool) {
     let noticed = async { (answer.await, HAS_ENDED.with(Cell::get)) };
     HAS_ENDED.scope(Cell::new(false), noticed).await
 }
 
-/// The event behind the one that a client had last; an id is `INDEX/REQUEST`, on the stream of no request `INDEX` alone.
+/// The event after the one that a client had last; an id is `INDEX/REQUEST`, on the stream of no request `INDEX` alone.
 fn behind(last: String) -> String {
     let (index, request) = last.split_once('/').map_or((&*last, None), |(index, request)| (index, Some(request)));
     match (index.parse::<usize>().ok().and_then(|index| index.checked_add(1)), request) {
