@@ -1,8 +1,8 @@
 //! The server and its sessions: brought up when they are needed, found again by whoever comes later.
 
 use super::client::Client;
-use super::control::quoted;
-use super::screen::said;
+use super::commands;
+use super::screen::{Door as _, said};
 use super::{Session, Tmux, Version, wrapper};
 use crate::backend::{Backend, Finished, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
@@ -166,8 +166,7 @@ impl Tmux {
     ///
     /// When there is none, or it does not say.
     pub async fn version(&self) -> Result<Version, Failure> {
-        let argv = ["tmux", "-V"].map(OsString::from).into();
-        let (status, stdout, _) = run_to_end(&*self.backend, argv).await?;
+        let (status, stdout, _) = run_to_end(&*self.backend, commands::version()).await?;
         Version::read(&stdout).filter(|_| status == 0).ok_or_else(|| no_tmux(self.backend.name()))
     }
 
@@ -251,12 +250,10 @@ impl Tmux {
     }
 
     async fn attach(&self, name: &str, id: &str) -> Result<Session, Failure> {
-        let socket = self.socket().await?;
-        let argv = ["tmux", "-u", "-S", &socket, "-f", "/dev/null", "-C", "attach", "-t", id, "-f", "ignore-size"];
-        let argv = argv.map(OsString::from).into();
+        let argv = commands::control(&self.socket().await?, id);
         let (process, input) = self.backend.open(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
         let client = Client::open(process, input).await?;
-        let said = client.run("display-message -p '#{pid} #{start_time}|#{client_pid}|#{session_id}'").await?;
+        let said = client.run(&commands::ask_of_client("#{pid} #{start_time}|#{client_pid}|#{session_id}")).await?;
         let mut fields = said.split(FIELD);
         let mut field = || fields.next().unwrap_or_default();
         let (server, client_pid, id) = (field(), field(), field());
@@ -285,8 +282,7 @@ impl Tmux {
     pub async fn end_session(&self, name: &str) -> Result<(), Failure> {
         let (session, ..) = self.session(name, false).await?;
         // The client is of the session that it ends, so its answer may never come.
-        let target = quoted(&session.id);
-        let ended = session.client.command(&format!("kill-session -t {target}")).await;
+        let ended = session.client.command(&commands::kill_session(&session.id)).await;
         self.forget(name).await;
         match ended {
             Ok(Err(reason)) => Err(said(&reason)),
