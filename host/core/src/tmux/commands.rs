@@ -4,21 +4,44 @@
 //! builders lack goes in as raw arguments, here as well: `--` before what is typed, and `send-keys -X`, as `SendKeys` has `-X` and `-R` under
 //! each other's names.
 //!
-//! The script of `server.rs` that brings a server up runs tmux itself: on what the server answers depends what comes next, and all of it is one
-//! trip to the backend.
+//! The script of `server.rs` has two questions of its own, `list-sessions` and `has-session`: on their answers depends what comes next, and
+//! all of it is one trip to the backend. What it starts is built here.
 
+use super::condition::{MADE, VISITS};
 use super::control::quoted;
+use super::names::SHARED;
 use super::screen::View;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use tmux_interface::{
     AttachSession, CapturePane, ClientFlags, DeleteBuffer, DisplayMessage, IfShell, KillPane, KillSession, ListClients,
-    ListPanes, ListSessions, NewWindow, RespawnPane, SaveBuffer, SendKeys, SetBuffer, SetOption, ShowOptions, Tmux,
-    TmuxCommand,
+    ListPanes, ListSessions, NewSession, NewWindow, RespawnPane, SaveBuffer, SendKeys, SetBuffer, SetHook, SetOption,
+    ShowOptions, StartServer, Tmux, TmuxCommand,
 };
 
 /// What ends a command where several are words of one line.
 const END: &str = ";";
+
+/// What a server is set to.
+const SETTINGS: [(&str, &str); 11] = [
+    ("default-shell", "/bin/sh"),
+    ("history-limit", "50000"),
+    ("update-environment", ""),
+    ("set-clipboard", "off"),
+    ("allow-rename", "off"),
+    ("allow-passthrough", "off"),
+    ("destroy-unattached", "off"),
+    ("remain-on-exit", "off"),
+    ("visual-bell", "off"),
+    ("bell-action", "none"),
+    ("detach-on-destroy", "on"),
+];
+/// When a person comes to a session or leaves it, and what tells a person from a host: nothing else tells of one who typed and has left.
+const COMES_AND_GOES: [(&str, &str); 2] =
+    [("client-session-changed", "#{!=:#{client_control_mode},1}"), ("client-detached", "#{m:/*,#{hook_client}}")];
+/// The size of a session that nobody looks at.
+const COLUMNS: usize = 200;
+const ROWS: usize = 50;
 
 /// A command, as the words that it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -175,6 +198,34 @@ pub(super) fn write(buffer: &str, path: &str, text: &str) -> [Command; 3] {
     ]
 }
 
+/// Starts a server, sets it up, and makes a session of this name. The variables of its environment and the program that runs in it are still
+/// to be appended.
+pub(super) fn make_session(name: &str) -> Vec<OsString> {
+    let settings = SETTINGS.map(|(option, value)| built(SetOption::new().global().quiet().option(option).value(value)));
+    let visit = built(SetOption::new().global().append().option(VISITS).value("x")).line();
+    let hooks = COMES_AND_GOES.map(|(event, is_person)| {
+        let count = built(IfShell::new().not_execute().shell_command(is_person).command(&visit));
+        built(SetHook::new().global().hook_name(event).command(count.line()))
+    });
+    let session = NewSession::new().detached().session_name(name).window_name(SHARED).width(COLUMNS).height(ROWS);
+    words([built(StartServer)].into_iter().chain(settings).chain(hooks).chain([built(session)]))
+}
+
+/// Marks a session that was just made, and its pane, as ours. The program that runs in panes is still to be appended.
+pub(super) fn mark_session(name: &str, owner: &str, workspace: &str) -> Vec<OsString> {
+    let target = within(&format!("={name}"));
+    let mark = |option| SetOption::new().target_pane(&target).option(option);
+    words([
+        built(mark("@toolcrib_managed").value("1")),
+        built(mark("@toolcrib_owner").value(owner)),
+        built(mark("@toolcrib_session").value(name)),
+        built(mark("@toolcrib_workspace").value(workspace)),
+        built(pane_option(target.clone(), MADE).format().value(format!("#{{{VISITS}}}"))),
+        built(pane_option(target.clone(), "@toolcrib_pane").value(SHARED)),
+        built(mark("@toolcrib_program")),
+    ])
+}
+
 /// A process that says which tmux is there.
 pub(super) fn version() -> Vec<OsString> {
     process(Tmux::new().version(), [])
@@ -285,6 +336,22 @@ mod tests {
         assert_eq!(shown(control("/s", "$0")), "tmux -C -u -f /dev/null -S /s attach-session -f ignore-size -t $0");
     }
 
+    #[test]
+    fn a_session_is_made_and_marked_in_one_go() {
+        let made = shown(make_session("toolcrib-a"));
+        let begin = "start-server ; set-option -g -q default-shell /bin/sh ; set-option -g -q history-limit 50000 ; \
+            set-option -g -q update-environment [] ; ";
+        assert!(made.starts_with(begin), "{made}");
+        assert!(made.ends_with(" ; new-session -d -n shared -s toolcrib-a -x 200 -y 50"), "{made}");
+        assert_eq!(
+            shown(mark_session("a-b", "a", "a-w")),
+            "set-option -t =a-b: @toolcrib_managed 1 ; set-option -t =a-b: @toolcrib_owner a ; \
+             set-option -t =a-b: @toolcrib_session a-b ; set-option -t =a-b: @toolcrib_workspace a-w ; \
+             set-option -F -p -t =a-b: @toolcrib_made #{@toolcrib_visits} ; \
+             set-option -p -t =a-b: @toolcrib_pane shared ; set-option -t =a-b: @toolcrib_program"
+        );
+    }
+
     /// Undoes [`quoted`], as tmux does.
     fn unquoted(line: &str) -> Vec<String> {
         let word = |word: &str| {
@@ -333,6 +400,11 @@ mod tests {
             assert_eq!(outer[..5], ["if-shell", "-F", "-t", "%3", "#{x}"]);
             assert_eq!((unquoted(&outer[5]), outer.len()), (inner.0, 6));
         }
+        let hooks: Vec<_> = make_session("s").into_iter().filter_map(|word| word.into_string().ok()).collect();
+        let hook = hooks.iter().position(|word| word == "client-detached").expect("a hook");
+        let hook = unquoted(&hooks[hook + 1]);
+        assert_eq!(hook[..3], ["if-shell", "-F", "#{m:/*,#{hook_client}}"]);
+        assert_eq!(shown(unquoted(&hook[3])), "set-option -a -g @toolcrib_visits x");
     }
 
     #[test]

@@ -22,7 +22,7 @@ const SHELLS: [&str; 8] = ["bash", "zsh", "dash", "ash", "sh", "ksh", "mksh", "b
 /// The option of the server that grows whenever a person comes or leaves.
 pub(super) const VISITS: &str = "@toolcrib_visits";
 /// The option of a pane that keeps what that was when the pane was made.
-const MADE: &str = "@toolcrib_made";
+pub(super) const MADE: &str = "@toolcrib_made";
 
 /// What keeps that a pane has a shell that nobody has visited.
 pub(super) fn made(pane: u32) -> Command {
