@@ -3,7 +3,8 @@
 //! It is opened once and costs nothing while nothing happens. What the panes print is always read, whether somebody watches or not: a
 //! client that falls behind holds up the programs and is thrown out in the end.
 
-use super::control::{Answer, Notice, Parser, quoted};
+use super::commands::{self, Command};
+use super::control::{Answer, Notice, Parser};
 use super::screen::{self, Door, gone};
 use crate::backend::{Input, Process, ProcessEvent};
 use crate::envelope::{Failure, Kind};
@@ -85,19 +86,14 @@ impl Client {
         }
     }
 
-    /// Runs one command. An error is tmux's own word.
-    pub(super) async fn command(&self, line: &str) -> Result<Result<String, String>, Failure> {
-        Ok(answer(self.ask(line, false)?).await?.text)
-    }
-
     /// Runs one command that must succeed.
-    pub(super) async fn run(&self, line: &str) -> Result<String, Failure> {
-        self.command(line).await?.map_err(|reason| screen::said(&reason))
+    pub(super) async fn run(&self, command: &Command) -> Result<String, Failure> {
+        self.command(command).await?.map_err(|reason| screen::said(&reason))
     }
 
     /// Runs commands in one go, for the price of one. All are run, even after one that fails; the first failure is returned.
-    pub(super) async fn run_all<const N: usize>(&self, lines: [String; N]) -> Result<[Said; N], Failure> {
-        let asked = lines.map(|line| self.ask(&line, false));
+    pub(super) async fn run_all<const N: usize>(&self, commands: [Command; N]) -> Result<[Said; N], Failure> {
+        let asked = commands.map(|command| self.ask(&command, false));
         let mut said: [Said; N] = std::array::from_fn(|_| Said::default());
         let mut failed = None;
         for (said, asked) in said.iter_mut().zip(asked) {
@@ -111,32 +107,30 @@ impl Client {
     }
 
     /// Runs a command that runs others, such as `if-shell`. Returns what the first of them said.
-    pub(super) async fn run_nested(&self, line: &str) -> Result<String, Failure> {
-        let Answer { text, .. } = answer(self.ask(line, true)?).await?;
+    pub(super) async fn run_nested(&self, command: &Command) -> Result<String, Failure> {
+        let Answer { text, .. } = answer(self.ask(command, true)?).await?;
         text.map_err(|reason| screen::said(&reason))
     }
 
     /// As [`Self::run_nested`], whatever comes of it.
-    pub(super) fn post_nested(&self, line: &str) {
-        let _ = self.ask(line, true);
+    pub(super) fn post_nested(&self, command: &Command) {
+        let _ = self.ask(command, true);
     }
 
-    fn ask(&self, line: &str, is_nested: bool) -> Result<oneshot::Receiver<Answer>, Failure> {
-        debug_assert!(!line.contains('\n'), "a command is one line");
+    fn ask(&self, command: &Command, is_nested: bool) -> Result<oneshot::Receiver<Answer>, Failure> {
         let last = is_nested.then(random_id);
-        let line = match &last {
-            Some(word) => format!("{line}\ndisplay-message -p {word}\n"),
-            None => format!("{line}\n"),
-        };
+        let mut lines = command.line() + "\n";
+        if let Some(word) = &last {
+            lines += &(commands::ask_of_client(word).line() + "\n");
+        }
         let (sender, receiver) = oneshot::channel();
         let mut state = self.shared.lock();
-        let State { lines, waiting, .. } = &mut *state;
         // Under one lock, so that answers come in the order of the lines.
-        let sent = lines.as_ref().is_some_and(|lines| lines.send(line).is_ok());
+        let sent = state.lines.as_ref().is_some_and(|queue| queue.send(lines).is_ok());
         if !sent {
             return Err(gone());
         }
-        waiting.push_back(Waiting { sender, last, first: None });
+        state.waiting.push_back(Waiting { sender, last, first: None });
         Ok(receiver)
     }
 
@@ -166,9 +160,8 @@ impl Client {
 
 #[async_trait]
 impl Door for Client {
-    async fn command(&self, words: &[String]) -> Result<Result<String, String>, Failure> {
-        let words: Vec<String> = words.iter().map(quoted).collect();
-        self.command(&words.join(" ")).await
+    async fn command(&self, command: &Command) -> Result<Result<String, String>, Failure> {
+        Ok(answer(self.ask(command, false)?).await?.text)
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a pane is doing, as tmux tells it in one answer, and whether a command may be typed into it.
 
 use super::client::Said;
-use super::control::quoted;
+use super::commands::{self, Command};
+use super::hold::HOLDER;
 use super::pane::Pane;
 use super::server::FIELD;
 use super::wrapper::Trace;
@@ -21,11 +22,11 @@ const SHELLS: [&str; 8] = ["bash", "zsh", "dash", "ash", "sh", "ksh", "mksh", "b
 /// The option of the server that grows whenever a person comes or leaves.
 pub(super) const VISITS: &str = "@toolcrib_visits";
 /// The option of a pane that keeps what that was when the pane was made.
-const MADE: &str = "@toolcrib_made";
+pub(super) const MADE: &str = "@toolcrib_made";
 
 /// What keeps that a pane has a shell that nobody has visited.
-pub(super) fn made(pane: &str) -> String {
-    format!("set-option -p -F -t {pane} {MADE} '#{{{VISITS}}}'")
+pub(super) fn made(pane: u32) -> Command {
+    commands::set_expanded(pane, MADE, &format!("#{{{VISITS}}}"))
 }
 
 /// What a pane is doing.
@@ -104,7 +105,7 @@ impl fmt::Display for Since {
 
 impl Condition {
     /// What there is to ask.
-    pub(super) fn asked(session: &Session, number: u32) -> [String; 5] {
+    pub(super) fn asked(session: &Session, number: u32) -> [Command; 5] {
         let fields = [
             "#{pane_id}",
             "#{pane_dead}",
@@ -113,7 +114,7 @@ impl Condition {
             "#{pane_pid}",
             Prompt::CURSOR,
             "#{pane_width}",
-            "#{@toolcrib_holder}",
+            &format!("#{{{HOLDER}}}"),
         ];
         let prompt = [
             &format!("#{{{VISITS}}}"),
@@ -121,11 +122,9 @@ impl Condition {
             &format!("#{{?{prompt},#{{{prompt}}},#{{{began}}}}}", prompt = Prompt::OPTION, began = Prompt::BEGAN),
         ];
         let (fields, prompt) = (fields.join(&FIELD.to_string()), prompt.map(String::as_str).join(&FIELD.to_string()));
-        let ask = |format: &str| format!("display-message -p -t %{number} '{format}'");
-        let people = format!(
-            "list-clients -t {} -F '#{{client_control_mode}} #{{client_created}} #{{client_activity}}'",
-            quoted(&session.id)
-        );
+        let ask = |format: &str| commands::ask(number, format);
+        let people = "#{client_control_mode} #{client_created} #{client_activity}";
+        let people = commands::list_clients_of(&session.id, people);
         [ask(&fields), ask(&prompt), ask("#{pane_current_command}"), ask("#{pane_current_path}"), people]
     }
 

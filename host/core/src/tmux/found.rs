@@ -4,6 +4,7 @@
 //! finds it again by its marks.
 
 use super::Tmux;
+use super::commands::{self, Command};
 use super::condition::is_shell;
 use super::names::{self, SHARED};
 use super::server::{FIELD, run_to_end};
@@ -51,18 +52,21 @@ pub struct FoundPane {
     window: String,
 }
 
+/// What is listed, and in which format.
+type Question = (fn(&str) -> Command, &'static str);
+
 /// What the server is asked in one go. Each line begins with a letter and the id of what it is about; what may hold anything is alone and
 /// last.
-const QUESTIONS: [(&str, &str); 9] = [
-    ("list-sessions", "s #{session_id} #{@toolcrib_owner}|#{@toolcrib_session}|#{@toolcrib_workspace}"),
-    ("list-sessions", "n #{session_id} #{session_name}"),
-    ("list-sessions", "d #{session_id} #{session_path}"),
-    ("list-panes", "p #{session_id} #{pane_id} #{window_id} #{@toolcrib_pane}"),
-    ("list-panes", "r #{pane_id} #{pane_current_command}"),
-    ("list-panes", "w #{pane_id} #{pane_current_path}"),
-    ("list-panes", "h #{pane_id} #{@toolcrib_holder}"),
-    ("list-clients", "c #{session_id} #{client_control_mode}"),
-    ("list-clients", "k #{client_pid} "),
+const QUESTIONS: [Question; 9] = [
+    (commands::list_sessions, "s #{session_id} #{@toolcrib_owner}|#{@toolcrib_session}|#{@toolcrib_workspace}"),
+    (commands::list_sessions, "n #{session_id} #{session_name}"),
+    (commands::list_sessions, "d #{session_id} #{session_path}"),
+    (commands::list_panes, "p #{session_id} #{pane_id} #{window_id} #{@toolcrib_pane}"),
+    (commands::list_panes, "r #{pane_id} #{pane_current_command}"),
+    (commands::list_panes, "w #{pane_id} #{pane_current_path}"),
+    (commands::list_panes, "h #{pane_id} #{@toolcrib_holder}"),
+    (commands::list_clients, "c #{session_id} #{client_control_mode}"),
+    (commands::list_clients, "k #{client_pid} "),
 ];
 
 impl Tmux {
@@ -73,11 +77,7 @@ impl Tmux {
     /// When tmux cannot be started.
     pub async fn found(&self) -> Result<Vec<Found>, Failure> {
         let (socket, home) = (self.socket().await?, self.home().await?);
-        let mut argv = ["tmux", "-u", "-S", &socket].map(OsString::from).to_vec();
-        for (command, format) in QUESTIONS {
-            let all = if command == "list-panes" { &["-a"][..] } else { &[] };
-            argv.extend([&[command][..], all, &["-F", format, ";"]].concat().into_iter().map(OsString::from));
-        }
+        let argv = commands::run_in_utf8(&socket, QUESTIONS.map(|(list, format)| list(format)));
         let (_, said, _) = run_to_end(&*self.backend, argv).await?;
         Ok(read(&said, &self.owner, &home.session))
     }
@@ -103,8 +103,7 @@ impl Tmux {
     pub async fn attach_command(&self, session: &Found) -> Result<Vec<OsString>, Failure> {
         let shared = session.panes.iter().find(|pane| pane.pane.as_deref() == Some(SHARED));
         let target = format!("{}:{}", session.id, shared.map(|pane| pane.window.as_str()).unwrap_or_default());
-        let socket = self.socket().await?;
-        self.backend.terminal(["tmux", "-S", &socket, "attach", "-t", &target].map(OsString::from).into()).await
+        self.backend.terminal(commands::attach(&self.socket().await?, &target)).await
     }
 }
 

@@ -1,14 +1,16 @@
 //! Who holds a pane: one command at a time, across processes. The holder is kept in an option of the pane, set by test-and-set.
 
 use super::Session;
+use super::commands::{self, Command};
 use super::condition::Condition;
-use super::control::quoted;
 use super::look::Doing;
 use crate::envelope::Failure;
 
 /// Characters of a command by which others learn what holds a pane.
 const TOLD_CHARS: usize = 80;
 
+/// The option of a pane that keeps the sign of its holder.
+pub(super) const HOLDER: &str = "@toolcrib_holder";
 /// The option of a pane that keeps its shell's process.
 pub(super) const PROCESS: &str = "@toolcrib_process";
 
@@ -21,9 +23,8 @@ pub(super) struct Hold {
 
 impl Hold {
     /// What sets the sign. Sets nothing where something is set: test and set in one.
-    pub(super) fn set(&self, command: &str) -> String {
-        let sign = quoted(format!("{} {}", self.sign(), told(command)));
-        format!("set-option -q -o -p -t %{} @toolcrib_holder {sign}", self.number)
+    pub(super) fn set(&self, command: &str) -> Command {
+        commands::set_first(self.number, HOLDER, &format!("{} {}", self.sign(), told(command)))
     }
 
     /// How this host's client signs the pane.
@@ -45,7 +46,7 @@ impl Session {
         let sign = condition.sign();
         // Only our own signs go into a script.
         if let Some((client, _)) = parse_sign(sign) {
-            let clients = self.client.run("list-clients -F '#{client_pid}'").await?;
+            let clients = self.client.run(&commands::list_clients("#{client_pid}")).await?;
             if clients.lines().any(|pid| pid == client) {
                 return Ok(false);
             }
@@ -62,7 +63,7 @@ impl Session {
         if self.inside.is_none() {
             return self.look_at_pane(number, &condition.pid).await;
         }
-        let process = self.client.run(&format!("show-options -pqv -t %{number} {PROCESS}")).await?;
+        let process = self.client.run(&commands::show(number, PROCESS)).await?;
         match process.parse() {
             Ok(process) => self.look_at_shell(number, process).await,
             Err(_) => Ok(Doing::Unknown),
@@ -72,7 +73,7 @@ impl Session {
     /// Keeps the process of a pane's shell for whoever comes later.
     pub(super) fn keep_process(&self, number: u32, process: Option<u32>) {
         if let Some(process) = process.filter(|_| self.inside.is_some()) {
-            self.client.post_nested(&format!("set-option -p -t %{number} {PROCESS} {process}"));
+            self.client.post_nested(&commands::set(number, PROCESS, &process.to_string()));
         }
     }
 }
@@ -86,14 +87,12 @@ fn parse_sign(sign: &str) -> Option<(&str, &str)> {
 }
 
 /// Takes a holder's sign off a pane, if it is still there; anything else is removed whatever it is.
-fn free(number: u32, sign: &str) -> String {
-    if parse_sign(sign).is_none() {
-        return format!("set-option -pu -t %{number} @toolcrib_holder");
+fn free(number: u32, sign: &str) -> Command {
+    let free = commands::unset(number, HOLDER);
+    match parse_sign(sign) {
+        Some(_) => commands::when(number, &format!("#{{m:{sign}*,#{{{HOLDER}}}}}"), &free),
+        None => free,
     }
-    format!(
-        "if-shell -F -t %{number} {} 'set-option -pu -t %{number} @toolcrib_holder'",
-        quoted(format!("#{{m:{sign}*,#{{@toolcrib_holder}}}}"))
-    )
 }
 
 /// The beginning of a command, by which others learn what holds a pane.
@@ -108,10 +107,11 @@ mod tests {
     #[test]
     fn what_is_no_sign_reaches_no_script_and_no_format() {
         assert_eq!(parse_sign("42 0af9"), Some(("42", "0af9")));
-        assert!(free(3, "42 0af9").starts_with("if-shell -F -t %3 "));
+        let unset = commands::unset(3, HOLDER);
+        assert_eq!(free(3, "42 0af9"), commands::when(3, "#{m:42 0af9*,#{@toolcrib_holder}}", &unset));
         for odd in ["", "42", "42 x", "4x 0a", "42 0a'; touch owned; '", "42 #(touch owned)", "#(x) 0a"] {
             assert_eq!(parse_sign(odd), None, "{odd}");
-            assert_eq!(free(3, odd), "set-option -pu -t %3 @toolcrib_holder", "{odd}");
+            assert_eq!(free(3, odd), unset, "{odd}");
         }
     }
 }

@@ -6,10 +6,11 @@
 
 use super::Session;
 use super::client::Output;
+use super::commands::{self, Command};
 use super::condition::{Condition, Prompt, Since};
-use super::control::quoted;
 use super::look::Doing;
 use super::pane::Pane;
+use super::screen::View;
 use crate::envelope::{Failure, Kind};
 use crate::text::sanitize;
 use std::sync::Arc;
@@ -67,7 +68,7 @@ impl Pane {
         let mut output = session.client.watch(number);
         let (place, before) = session.last_line(number).await?;
         for _ in 0..PRESSES {
-            session.client.run(&format!("send-keys -t %{number} C-c")).await?;
+            session.client.run(&commands::press(number, "C-c")).await?;
             output.until_quiet(ANSWER, QUIET).await;
             let (now_at, after) = session.last_line(number).await?;
             if now_at != place {
@@ -84,8 +85,8 @@ impl Pane {
 impl Session {
     /// Where the cursor is among all lines that there ever were, and the last line that is not blank.
     async fn last_line(&self, number: u32) -> Result<(String, String), Failure> {
-        let place = format!("display-message -p -t %{number} '#{{history_size}}:#{{cursor_y}}'");
-        let screen = format!("capture-pane -p -J -t %{number}");
+        let place = commands::ask(number, "#{history_size}:#{cursor_y}");
+        let screen = commands::capture(number, &View { join: true, ..View::default() }, false);
         let [place, screen] = self.client.run_all([place, screen]).await?;
         let line = screen.text.lines().rev().map(str::trim_end).find(|line| !line.is_empty());
         Ok((place.text, line.unwrap_or_default().to_owned()))
@@ -94,18 +95,18 @@ impl Session {
 
 impl Prompt {
     /// What keeps where the cursor is now, at an empty prompt. What was typed since then is not known to be gone.
-    pub(super) fn record(number: u32, since: &Since) -> String {
-        format!("set-option -F -p -t %{number} {} {}", Self::OPTION, quoted(format!("{} {since}", Self::CURSOR)))
+    pub(super) fn record(number: u32, since: &Since) -> Command {
+        commands::set_expanded(number, Self::OPTION, &format!("{} {since}", Self::CURSOR))
     }
 
     /// What keeps where the cursor was when the first line was typed.
-    pub(super) fn begin(number: u32, cursor: &str, since: &Since) -> String {
-        format!("set-option -p -t %{number} {} {}", Self::BEGAN, quoted(format!("{cursor} {since}")))
+    pub(super) fn begin(number: u32, cursor: &str, since: &Since) -> Command {
+        commands::set(number, Self::BEGAN, &format!("{cursor} {since}"))
     }
 
     /// What marks that keys were sent.
-    pub(super) fn touch(number: u32) -> String {
-        format!("set-option -p -t %{number} {} {}", Self::OPTION, Self::TOUCHED)
+    pub(super) fn touch(number: u32) -> Command {
+        commands::set(number, Self::OPTION, Self::TOUCHED)
     }
 }
 
@@ -124,8 +125,7 @@ pub(super) async fn settle(
         // Keys that were sent while the command ran may be in the line by now; after an empty prompt nothing is under the cursor.
         let is_empty =
             format!("#{{&&:#{{!=:#{{{}}},{}}},#{{==:#{{cursor_character}}, }}}}", Prompt::OPTION, Prompt::TOUCHED);
-        let line = format!("if-shell -F -t %{number} '{is_empty}' {}", quoted(record));
-        let _ = session.client.run_nested(&line).await;
+        let _ = session.client.run_nested(&commands::when(number, &is_empty, &record)).await;
     }
     is_settled.store(true, Ordering::Release);
 }

@@ -1,6 +1,6 @@
 //! Managed tmux: sessions and panes that people can watch and join, on any backend.
 //!
-//! - `control.rs` reads and writes tmux's control mode, `client.rs` keeps one such client a session;
+//! - `commands.rs` puts commands together, `control.rs` reads and writes tmux's control mode, `client.rs` keeps one such client a session;
 //! - `server.rs` brings up the server and sessions, `names.rs` says what is ours, `found.rs` what is there;
 //! - `pane.rs` finds, makes and ends panes, `screen.rs` looks at one and types into it what `input.rs` read, `run.rs` runs a command in
 //!   one, with the wrapper of `wrapper.rs`: `hold.rs` says whose a pane is, `condition.rs` what it is doing, `line.rs` empties the line at
@@ -12,6 +12,7 @@
 //! at all is decided before, in `policy/`.
 
 mod client;
+mod commands;
 mod condition;
 mod control;
 mod found;

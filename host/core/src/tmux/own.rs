@@ -3,6 +3,7 @@
 //! Its server is the user's own, so nothing attaches to it: each command is a process. Whether anything may be typed there is decided in
 //! `policy/typing.rs`.
 
+use super::commands::{self, Command};
 use super::condition::is_shell;
 use super::input::Unfinished;
 use super::pane::{Place, Selector};
@@ -14,7 +15,6 @@ use crate::envelope::{Failure, Kind};
 use crate::policy::typing::AdmittedInput;
 use crate::text::sanitize;
 use async_trait::async_trait;
-use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -75,8 +75,7 @@ impl OwnPane {
     /// What tmux says of the pane in this format. Asked for a pane that is gone, it may speak of another one.
     async fn said(&self, format: &str) -> Result<String, Failure> {
         let id = format!("%{}", self.number);
-        let words = ["display-message", "-p", "-t", &id, &format!("#{{pane_id}}|{format}")].map(str::to_owned);
-        let said = self.command(&words).await?.ok();
+        let said = self.command(&commands::ask(self.number, &format!("#{{pane_id}}|{format}"))).await?.ok();
         let said = said.and_then(|said| Some(said.strip_prefix(&id)?.strip_prefix('|')?.to_owned()));
         said.ok_or_else(|| Failure::failed(format!("the pane that this program was started in, `{id}`, is gone")))
     }
@@ -99,9 +98,8 @@ impl OwnPane {
 
 #[async_trait]
 impl Door for OwnPane {
-    async fn command(&self, words: &[String]) -> Result<Result<String, String>, Failure> {
-        let argv = ["tmux", "-S", &self.socket].map(OsString::from);
-        let argv = argv.into_iter().chain(words.iter().map(|word| argument(word).into())).collect();
+    async fn command(&self, command: &Command) -> Result<Result<String, String>, Failure> {
+        let argv = commands::run(&self.socket, [command.clone()]);
         let (status, stdout, stderr) = run_to_end(&*self.backend, argv).await?;
         let gone = ["no server running", "error connecting", "lost server"];
         if status != 0 && gone.iter().any(|word| stderr.contains(word)) {
@@ -112,11 +110,6 @@ impl Door for OwnPane {
         }
         Ok(if status == 0 { Ok(stdout.strip_suffix('\n').unwrap_or(&stdout).to_owned()) } else { Err(stderr) })
     }
-}
-
-/// An argument for tmux: one that ends in `;` would end the command.
-fn argument(word: &str) -> String {
-    word.strip_suffix(';').map_or_else(|| word.to_owned(), |before| format!("{before}\\;"))
 }
 
 #[cfg(test)]
@@ -135,10 +128,5 @@ mod tests {
         {
             assert_eq!(pane(tmux, id), None, "{tmux} {id}");
         }
-    }
-
-    #[test]
-    fn a_semicolon_at_the_end_ends_nothing() {
-        assert_eq!(["a;", ";", "a;b", "a\\;"].map(argument), ["a\\;", "\\;", "a;b", "a\\\\;"]);
     }
 }

@@ -1,8 +1,8 @@
 //! Panes: found by name or id, made, ended.
 
+use super::commands::{self, Command};
 use super::condition::{self, Prompt};
-use super::control::quoted;
-use super::hold;
+use super::hold::{HOLDER, PROCESS};
 use super::names::{self, SHARED};
 use super::screen::{self, View};
 use super::server::FIELD;
@@ -104,7 +104,7 @@ impl Pane {
         if !self.session.is_here {
             return Ok(None);
         }
-        let said = self.session.client.run(&format!("display-message -p -t %{} '#{{pane_tty}}'", self.number)).await?;
+        let said = self.session.client.run(&commands::ask(self.number, "#{pane_tty}")).await?;
         Ok(Terminal::at(Path::new(said.trim())))
     }
 }
@@ -177,7 +177,7 @@ impl Tmux {
             return Err(missing());
         }
         // Ids count for the whole server; those of other workspaces are not reached by one.
-        let all = session.client.run(&list("-a")).await?;
+        let all = session.client.run(&list(commands::list_panes)).await?;
         let entry =
             entries(&all).find(|entry| entry.number == number && entry.is_of(&self.owner, home)).ok_or_else(missing)?;
         let (session, _, notices) = self.session(&entry.session, false).await?;
@@ -226,16 +226,15 @@ impl Tmux {
         let pane = self.find(selector).await?;
         let (client, number) = (&pane.session.client, pane.number);
         if !pane.is_shared() {
-            client.run(&format!("kill-pane -t %{number}")).await?;
+            client.run(&commands::kill_pane(number)).await?;
             return Ok(pane);
         }
         // Commands land in this one when they name none, so there always is one.
-        client.run(&format!("respawn-pane -k -t %{number}")).await?;
+        client.run(&commands::respawn_pane(number)).await?;
         // All that is known of the pane was known of the shell before.
-        let forget = |option: &str| format!("set-option -pu -t %{number} {option}");
-        let gone = ["@toolcrib_holder", Prompt::OPTION, Prompt::BEGAN, hold::PROCESS].map(forget);
-        client.run_all(gone).await?;
-        client.run(&condition::made(&format!("%{number}"))).await?;
+        let known = [HOLDER, Prompt::OPTION, Prompt::BEGAN, PROCESS];
+        client.run_all(known.map(|option| commands::unset(number, option))).await?;
+        client.run(&condition::made(number)).await?;
         pane.session.unfinished.forget(number);
         let notices = vec!["the shared pane has a new shell: its state and what ran in it are lost".into()];
         Ok(Pane { notices, ..pane })
@@ -243,20 +242,12 @@ impl Tmux {
 
     /// In a window of its own, so that every pane is wide.
     async fn make(&self, session: Arc<Session>, name: &str, notices: Vec<String>) -> Result<Pane, Failure> {
-        let target = quoted(format!("{}:", session.id));
         // New panes run the shell that the session was made with.
-        let shell = session.client.run(&format!("show-options -qv -t {target} @toolcrib_program")).await?;
-        let made = session
-            .client
-            .run(&format!(
-                "new-window -d -P -F '#{{pane_id}}' -t {target} -n {} {}",
-                quoted(name),
-                quoted(format!("exec {shell}"))
-            ))
-            .await?;
+        let shell = session.client.run(&commands::show_of(&session.id, "@toolcrib_program")).await?;
+        let made = session.client.run(&commands::new_window(&session.id, name, &format!("exec {shell}"))).await?;
         let number = number(&made).ok_or_else(|| Failure::failed(format!("tmux made no pane: {made}")))?;
-        let named = format!("set-option -p -t %{number} @toolcrib_pane {}", quoted(name));
-        session.client.run_all([named, condition::made(&format!("%{number}"))]).await?;
+        let named = commands::set(number, "@toolcrib_pane", name);
+        session.client.run_all([named, condition::made(number)]).await?;
         Ok(Pane { session, number, name: name.to_owned(), created: true, notices })
     }
 }
@@ -307,13 +298,12 @@ impl Session {
     }
 
     async fn panes(&self) -> Result<Vec<Entry>, Failure> {
-        let target = quoted(format!("{}:", self.id));
-        let listed = self.client.run(&list(&format!("-s -t {target}"))).await?;
+        let listed = self.client.run(&list(|format| commands::list_panes_of(&self.id, format))).await?;
         Ok(entries(&listed).collect())
     }
 }
 
-fn list(scope: &str) -> String {
+fn list(those: impl Fn(&str) -> Command) -> Command {
     let fields = [
         "#{pane_id}",
         "#{pane_dead}",
@@ -322,8 +312,7 @@ fn list(scope: &str) -> String {
         "#{@toolcrib_owner}",
         "#{@toolcrib_workspace}",
     ];
-    let fields = fields.join(&FIELD.to_string());
-    format!("list-panes {scope} -F '{fields}'")
+    those(&fields.join(&FIELD.to_string()))
 }
 
 fn entries(listed: &str) -> impl Iterator<Item = Entry> {

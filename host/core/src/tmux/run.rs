@@ -3,12 +3,13 @@
 //! What a shell does that gives no mark any more is asked in `look.rs`.
 
 use super::client::{Output, Said};
+use super::commands::{self, Command};
 use super::condition::{self, Condition, Prompt, Since};
-use super::control::quoted;
 use super::hold::Hold;
 use super::line::settle;
 use super::look::Doing;
 use super::pane::Pane;
+use super::screen::Door as _;
 use super::server::FIELD;
 use super::wrapper::{self, Cleaning, Files};
 use super::{Session, Turn};
@@ -193,7 +194,7 @@ impl Pane {
         condition.check_ready(self)?;
         unmoved(self, &condition, command)?;
         if condition.looks_back() {
-            session.client.run(&format!("send-keys -X -t %{number} cancel")).await?;
+            session.client.run(&commands::leave_mode(number)).await?;
         }
         let emptied = self.empty_line(&condition, deadline).await?;
         if emptied.is_some() {
@@ -221,9 +222,9 @@ impl Pane {
         let (session, number) = (self.session.clone(), self.number);
         let output = session.client.watch(number);
         let scanner = Scanner::new(&hold.nonce, Breaks::Doubled);
-        let line = format!("send-keys -t %{number} -l -- {}", quoted(wrapper::line(&files)));
+        let line = commands::type_text(number, &wrapper::line(&files));
         // Enter is CR, which does not end a line where the terminal leaves it as it is (`stty raw`).
-        let enter = format!("send-keys -t %{number} C-j");
+        let enter = commands::press(number, "C-j");
         session.unfinished.forget(number);
         let mut look_after = tokio::time::interval_at(Instant::now() + LOOK_AFTER, LOOK_AFTER);
         look_after.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -414,9 +415,8 @@ impl Following {
 
     /// Its state, as far as the server and the kernel know.
     async fn standing(&mut self, session: &Session, number: u32) -> Standing {
-        let asked = format!(
-            "display-message -p -t %{number} '#{{pane_dead}}{FIELD}#{{pane_pid}}{FIELD}#{{pane_current_command}}'"
-        );
+        let asked =
+            commands::ask(number, &format!("#{{pane_dead}}{FIELD}#{{pane_pid}}{FIELD}#{{pane_current_command}}"));
         let Ok(Ok(said)) = session.client.command(&asked).await else { return Standing::Gone };
         let Some(program) = said.strip_prefix(&format!("0{FIELD}{}{FIELD}", self.pid)) else { return Standing::Gone };
         let is_worth_asking = match session.inside {
@@ -501,10 +501,7 @@ impl Session {
     /// Presses C-c. A shell that is about to start a program takes it for itself, and goes on when that has ended; then it is pressed once
     /// more, and never twice for one program: many take a second one for an order to give up at once.
     async fn interrupt(&self, number: u32) {
-        let (press, front) = (
-            format!("send-keys -t %{number} C-c"),
-            format!("display-message -p -t %{number} '#{{pane_current_command}}'"),
-        );
+        let (press, front) = (commands::press(number, "C-c"), commands::ask(number, "#{pane_current_command}"));
         let Ok([before, _]) = self.client.run_all([front.clone(), press.clone()]).await else { return };
         if !condition::is_shell(&before.text) {
             return;
@@ -522,17 +519,17 @@ impl Session {
 
     /// Tries to hold the pane and writes the file of a command, in one go: the server writes it, so that no process has to be started.
     /// It is this client's own; a pane that somebody else holds is not touched by it.
-    async fn stage(&self, number: u32, hold: String, script: &str, files: &Files) -> Result<Condition, Failure> {
+    async fn stage(&self, number: u32, hold: Command, script: &str, files: &Files) -> Result<Condition, Failure> {
         let [condition, prompt, program, directory, people] = Condition::asked(self, number);
         if let Some(inside) = &self.inside {
             write_inside(&**inside, files, script).await?;
-            let lines = [hold, condition, prompt, program, people];
-            let [_, condition, prompt, program, people] = self.client.run_all(lines).await?;
+            let commands = [hold, condition, prompt, program, people];
+            let [_, condition, prompt, program, people] = self.client.run_all(commands).await?;
             return Condition::read(number, [condition, prompt, program, Said::default(), people]);
         }
         let [set, save, delete] = self.written(number, script, files);
-        let lines = [hold, condition, prompt, program, directory, people, set, save, delete];
-        let [_, condition, prompt, program, directory, people, ..] = self.client.run_all(lines).await?;
+        let commands = [hold, condition, prompt, program, directory, people, set, save, delete];
+        let [_, condition, prompt, program, directory, people, ..] = self.client.run_all(commands).await?;
         Condition::read(number, [condition, prompt, program, directory, people])
     }
 
@@ -545,13 +542,8 @@ impl Session {
     }
 
     /// What has the server write a script.
-    fn written(&self, number: u32, script: &str, files: &Files) -> [String; 3] {
-        let buffer = format!("toolcrib-{}-{number}", self.client_pid);
-        [
-            format!("set-buffer -b {buffer} {}", quoted(script)),
-            format!("save-buffer -b {buffer} {}", quoted(&files.script)),
-            format!("delete-buffer -b {buffer}"),
-        ]
+    fn written(&self, number: u32, script: &str, files: &Files) -> [Command; 3] {
+        commands::write(&format!("toolcrib-{}-{number}", self.client_pid), &files.script, script)
     }
 
     /// The files of this client's commands in a pane, after so many attempts that its shell has not taken up.

@@ -1,5 +1,6 @@
 //! Looking at a pane and typing into it: the same words of tmux, whoever says them to the server.
 
+use super::commands::{self, Command};
 use super::input::{Input, Step};
 use crate::envelope::{Failure, Kind};
 use async_trait::async_trait;
@@ -25,8 +26,8 @@ pub(crate) struct View {
 /// A way to the server: a control-mode client, or a process for each command.
 #[async_trait]
 pub(super) trait Door: Sync {
-    /// Runs one command, given as the words that it is. An error is tmux's own word.
-    async fn command(&self, words: &[String]) -> Result<Result<String, String>, Failure>;
+    /// Runs one command. An error is tmux's own word.
+    async fn command(&self, command: &Command) -> Result<Result<String, String>, Failure>;
 }
 
 impl View {
@@ -40,36 +41,15 @@ impl View {
         let first = if self.from_begin { "the begin of its history" } else { "the first visible line" };
         format!("from {} to {}", line(self.start, first), line(self.end, "the last visible line"))
     }
-
-    fn words(&self, pane: u32, alternate: bool) -> Vec<String> {
-        let mut words = vec!["capture-pane".to_owned(), "-p".to_owned()];
-        let flags = [
-            ("-J", self.join),
-            ("-N", self.trailing_spaces),
-            ("-e", self.escapes),
-            ("-C", self.octal),
-            ("-a", alternate),
-        ];
-        words.extend(flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned()));
-        for (flag, number, is_all) in [("-S", self.start, self.from_begin), ("-E", self.end, self.to_end)] {
-            if is_all {
-                words.extend([flag.to_owned(), "-".to_owned()]);
-            } else if let Some(number) = number {
-                words.extend([flag.to_owned(), number.to_string()]);
-            }
-        }
-        words.extend(["-t".to_owned(), format!("%{pane}")]);
-        words
-    }
 }
 
 /// Takes what a pane shows, and what there is to say about it.
 pub(super) async fn capture(door: &dyn Door, pane: u32, view: &View) -> Result<(String, Option<String>), Failure> {
-    match door.command(&view.words(pane, view.alternate)).await? {
+    match door.command(&commands::capture(pane, view, view.alternate)).await? {
         Ok(text) => Ok((text, None)),
         Err(reason) if view.alternate && reason.contains("no alternate screen") => {
             let notice = "no alternate screen was put aside; this is the screen that is shown";
-            Ok((run(door, &view.words(pane, false)).await?, Some(notice.into())))
+            Ok((run(door, &commands::capture(pane, view, false)).await?, Some(notice.into())))
         }
         Err(reason) => Err(said(&reason)),
     }
@@ -77,20 +57,16 @@ pub(super) async fn capture(door: &dyn Door, pane: u32, view: &View) -> Result<(
 
 /// Types, step by step.
 pub(super) async fn send(door: &dyn Door, pane: u32, input: &Input) -> Result<(), Failure> {
-    let keys = |words: &[&str]| -> Vec<String> {
-        let target = format!("%{pane}");
-        ["send-keys", "-t", &target].iter().chain(words).map(|word| (*word).to_owned()).collect()
-    };
     // In a mode of tmux, keys are that mode's commands.
-    let _ = door.command(&keys(&["-X", "cancel"])).await?;
+    let _ = door.command(&commands::leave_mode(pane)).await?;
     for step in input.steps() {
         match step {
             Step::Text(text) => {
                 for piece in pieces(text) {
-                    run(door, &keys(&["-l", "--", piece])).await?;
+                    run(door, &commands::type_text(pane, piece)).await?;
                 }
             }
-            Step::Key(key) => _ = run(door, &keys(&["--", &key.name()])).await?,
+            Step::Key(key) => _ = run(door, &commands::press(pane, &key.name())).await?,
         }
     }
     Ok(())
@@ -106,8 +82,8 @@ fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-async fn run(door: &dyn Door, words: &[String]) -> Result<String, Failure> {
-    door.command(words).await?.map_err(|reason| said(&reason))
+async fn run(door: &dyn Door, command: &Command) -> Result<String, Failure> {
+    door.command(command).await?.map_err(|reason| said(&reason))
 }
 
 /// A failure in tmux's own words; but for a session that is gone, as a client outlives its session by a moment.
@@ -135,24 +111,5 @@ mod tests {
             assert_eq!(said(reason).kind, Kind::Unavailable, "{reason}");
         }
         assert_eq!(said("can't find pane: %3").message, "tmux: can't find pane: %3");
-    }
-
-    #[test]
-    fn a_view_becomes_flags() {
-        let plain = View { join: true, ..View::default() };
-        assert_eq!(plain.words(3, plain.alternate), ["capture-pane", "-p", "-J", "-t", "%3"]);
-        let all = View {
-            start: Some(-40),
-            end: Some(20),
-            trailing_spaces: true,
-            escapes: true,
-            octal: true,
-            alternate: true,
-            ..View::default()
-        };
-        let expected = "capture-pane -p -N -e -C -a -S -40 -E 20 -t %3";
-        assert_eq!(all.words(3, all.alternate).join(" "), expected);
-        let history = View { from_begin: true, to_end: true, ..View::default() };
-        assert_eq!(history.words(3, false).join(" "), "capture-pane -p -S - -E - -t %3");
     }
 }

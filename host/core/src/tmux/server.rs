@@ -1,14 +1,15 @@
 //! The server and its sessions: brought up when they are needed, found again by whoever comes later.
 
 use super::client::Client;
-use super::control::quoted;
-use super::screen::said;
+use super::commands;
+use super::screen::{Door as _, said};
 use super::{Session, Tmux, Version, wrapper};
 use crate::backend::{Backend, Finished, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
 use crate::text::{sanitize, shell_quote};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ pub(super) const FIELD: char = '|';
 
 /// Makes directory, server and session, as far as they are not there. Arguments: directory, session, owner, the workspace's default session,
 /// where its shells begin, shell, most sessions of the workspace, where panes lead elsewhere the command line for that, or nothing; the file
-/// of what shells read once, and its text; `make` where a session that is not there is to be made.
+/// of what shells read once, and its text; `make` where a session that is not there is to be made; what tmux is told to make one, and what to
+/// mark it, as words that are quoted for this shell. The environment and the program are known here alone, and stand behind these.
 ///
 /// A session is known by its marks, as people rename them. Its environment is this host's own, not that of whoever started the server: the
 /// server starts with nothing but what it needs itself, and each session is given the rest. The directory is entered, not named to tmux, which
@@ -65,7 +67,8 @@ if [ -z "$id" ]; then
         [ "$others" -lt $((most - 1)) ] || exit 12
     fi
     cd -- "$root" || exit 16
-    set --
+    marks=${13}
+    eval "set -- ${12}"
     for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
         case $name in PWD | OLDPWD | SHLVL | _ | TERM) continue ;; esac
         eval "[ -n \"\${$name+set}\" ] && value=\$$name" || continue
@@ -73,27 +76,12 @@ if [ -z "$id" ]; then
         case $value in *\;) value=${value%;}\\\; ;; esac
         set -- "$@" -e "$name=$value"
     done
-    # Nothing else tells of a person who typed and has left.
-    visit='set-option -ga @toolcrib_visits x'
     [ -n "${LC_CTYPE+set}" ] || set -- "$@" -e LC_CTYPE=
+    set -- "$@" -e PAGER=cat -e GIT_PAGER=cat -e "HISTIGNORE= \\\\. '*/t-*" -e "HISTORY_IGNORE= \\\\. '*/t-*" \
+        -e "TOOLCRIB_SESSION=$session" "exec $shell"
+    eval "set -- \"\$@\" \; $marks"
     fault=$(env -i PATH="$PATH" HOME="${HOME:-/}" LC_CTYPE="${LC_ALL:-${LC_CTYPE:-${LANG:-}}}" \
-        tmux -u -S "$dir/socket" -f /dev/null start-server \; \
-        set-option -gq default-shell /bin/sh \; set-option -gq history-limit 50000 \; \
-        set-option -gq update-environment "" \; set-option -gq set-clipboard off \; set-option -gq allow-rename off \; \
-        set-option -gq allow-passthrough off \; set-option -gq destroy-unattached off \; \
-        set-option -gq remain-on-exit off \; set-option -gq visual-bell off \; set-option -gq bell-action none \; \
-        set-option -gq detach-on-destroy on \; \
-        set-hook -g client-session-changed "if-shell -F '#{!=:#{client_control_mode},1}' '$visit'" \; \
-        set-hook -g client-detached "if-shell -F '#{m:/*,#{hook_client}}' '$visit'" \; \
-        new-session -d -s "$session" -n shared -x 200 -y 50 "$@" -e PAGER=cat -e GIT_PAGER=cat \
-        -e "HISTIGNORE= \\\\. '*/t-*" -e "HISTORY_IGNORE= \\\\. '*/t-*" \
-        -e "TOOLCRIB_SESSION=$session" "exec $shell" \; \
-        set-option -t "=$session:" @toolcrib_managed 1 \; set-option -t "=$session:" @toolcrib_owner "$owner" \; \
-        set-option -t "=$session:" @toolcrib_session "$session" \; \
-        set-option -t "=$session:" @toolcrib_workspace "$workspace" \; \
-        set-option -t "=$session:" @toolcrib_program "$shell" \; \
-        set-option -p -F -t "=$session:" @toolcrib_made '#{@toolcrib_visits}' \; \
-        set-option -p -t "=$session:" @toolcrib_pane shared 2>&1) &&
+        tmux -u -S "$dir/socket" -f /dev/null "$@" "$shell" 2>&1) &&
         echo made
     # Another host may have been quicker.
     id=$(find_it)
@@ -166,8 +154,7 @@ impl Tmux {
     ///
     /// When there is none, or it does not say.
     pub async fn version(&self) -> Result<Version, Failure> {
-        let argv = ["tmux", "-V"].map(OsString::from).into();
-        let (status, stdout, _) = run_to_end(&*self.backend, argv).await?;
+        let (status, stdout, _) = run_to_end(&*self.backend, commands::version()).await?;
         Version::read(&stdout).filter(|_| status == 0).ok_or_else(|| no_tmux(self.backend.name()))
     }
 
@@ -189,7 +176,9 @@ impl Tmux {
         let before = ["/bin/sh", "-c", BRING_UP, "sh", &state, name, &self.owner, &home.session].map(OsString::from);
         let make = if may_make { "make" } else { "" };
         let behind = [&self.shell, &most, &program, &library, &text, make].map(OsString::from);
-        let argv = before.into_iter().chain([home.root.clone().into()]).chain(behind).collect();
+        let tmux = [commands::make_session(name), commands::mark_session(name, &self.owner, &home.session)]
+            .map(|words| OsString::from_vec(shell_quote::words(&words)));
+        let argv = before.into_iter().chain([home.root.clone().into()]).chain(behind).chain(tmux).collect();
         let (status, stdout, stderr) = run_to_end(&*self.backend, argv).await?;
         match status {
             0 => {
@@ -254,12 +243,10 @@ impl Tmux {
     }
 
     async fn attach(&self, name: &str, id: &str) -> Result<Session, Failure> {
-        let socket = self.socket().await?;
-        let argv = ["tmux", "-u", "-S", &socket, "-f", "/dev/null", "-C", "attach", "-t", id, "-f", "ignore-size"];
-        let argv = argv.map(OsString::from).into();
+        let argv = commands::control(&self.socket().await?, id);
         let (process, input) = self.backend.open(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
         let client = Client::open(process, input).await?;
-        let said = client.run("display-message -p '#{pid} #{start_time}|#{client_pid}|#{session_id}'").await?;
+        let said = client.run(&commands::ask_of_client("#{pid} #{start_time}|#{client_pid}|#{session_id}")).await?;
         let mut fields = said.split(FIELD);
         let mut field = || fields.next().unwrap_or_default();
         let (server, client_pid, id) = (field(), field(), field());
@@ -288,8 +275,7 @@ impl Tmux {
     pub async fn end_session(&self, name: &str) -> Result<(), Failure> {
         let (session, ..) = self.session(name, false).await?;
         // The client is of the session that it ends, so its answer may never come.
-        let target = quoted(&session.id);
-        let ended = session.client.command(&format!("kill-session -t {target}")).await;
+        let ended = session.client.command(&commands::kill_session(&session.id)).await;
         self.forget(name).await;
         match ended {
             Ok(Err(reason)) => Err(said(&reason)),
