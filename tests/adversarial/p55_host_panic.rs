@@ -172,7 +172,7 @@ async fn a_panic_of_the_backend_fails_that_call_alone() {
     ];
     for (at, tool, arguments) in cases {
         let change = |context: &mut CallContext, host: &TestHost| {
-            context.backend = Arc::new(Faulty(at, Local::new(host.work(), host.home(), host.home())));
+            context.backend = Arc::new(Faulty(at, host.local()));
             context.approver = Arc::new(Yes);
         };
         only_that_call_fails(change, tool, arguments).await;

@@ -173,7 +173,7 @@ pub(crate) struct Elsewhere {
 
 impl Elsewhere {
     pub(crate) fn new(host: &TestHost, hangs: bool) -> Arc<Self> {
-        Arc::new(Self { local: Local::new(host.work(), host.home(), host.home()), hangs, reached: AtomicUsize::new(0) })
+        Arc::new(Self { local: host.local(), hangs, reached: AtomicUsize::new(0) })
     }
 }
 

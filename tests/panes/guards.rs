@@ -32,6 +32,7 @@ fn a_program_that_a_person_started_is_not_typed_into() {
     assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("`cat`")), "{answer}");
     assert!(!crib.screen().contains("never"));
     crib.type_keys(&["C-d"]);
+    is_running(&crib, "bash0");
     assert_eq!(crib.run("echo after"), (0, "after\n".into()));
 }
 

@@ -143,10 +143,16 @@ impl TestHost {
         self.directory.path().join("home")
     }
 
-    /// Its directories.
+    /// This machine, as its calls find it.
+    #[must_use]
+    pub fn local(&self) -> Local {
+        Local::new(self.work(), self.home(), self.home(), std::env::vars_os().collect())
+    }
+
+    /// Its directories, and the environment of the tests.
     #[must_use]
     pub fn dirs(&self) -> Dirs {
-        Dirs::below(self.directory.path())
+        Dirs { environment: std::env::vars_os().collect(), ..Dirs::below(self.directory.path()) }
     }
 
     /// Adds a setting, as `--set` does.
@@ -248,7 +254,7 @@ impl TestHost {
         let policies: Vec<PathBuf> = self.sources.policies.iter().map(|policy| policy.path.clone()).collect();
         let (host, _notices) = Host::new(&settings, &self.dirs(), &policies, Compiler::Child(self.compiler.clone()))?;
         let tools = host.plugin_source(BUILTINS, self.plugins.clone()).load();
-        let backend = Local::new(self.work(), self.home(), self.home());
+        let backend = self.local();
         let context = CallContext::new("test", Arc::new(tools), Arc::new(backend))
             .events(self.events.clone())
             .approver(self.asked.clone())

@@ -92,7 +92,8 @@ impl Setup {
         let mistyped = strays(&settings, &tools).into_iter().filter(Stray::is_mistyped);
         notices.extend(mistyped.map(|stray| stray.to_string()));
         let is_here = elsewhere.is_none();
-        let local: Arc<dyn Backend> = Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone()));
+        let local: Arc<dyn Backend> =
+            Arc::new(Local::new(here.clone(), dirs.home.clone(), dirs.state.clone(), dirs.environment.clone()));
         let backend = elsewhere.unwrap_or_else(|| local.clone());
         let workspace = Workspace::find(&here, &dirs.home);
         let panes = match global.panes {
@@ -138,7 +139,7 @@ fn elsewhere(global: &Global, settings: &Settings, dirs: &Dirs) -> Result<Option
         }
         (Some(name), None) => {
             let engine = global.engine.or_else(|| choice::named(&config.engine));
-            Ok(Some(container::container(ContainerName::parse(&name)?, engine, given(&config.socket), &dirs.home)))
+            Ok(Some(container::container(ContainerName::parse(&name)?, engine, given(&config.socket), dirs)))
         }
         (None, Some(target)) => {
             let config_file = given(&settings.config.ssh.config_file);
@@ -151,7 +152,7 @@ fn elsewhere(global: &Global, settings: &Settings, dirs: &Dirs) -> Result<Option
             let directory =
                 std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|directory| directory.is_dir());
             let directory = directory.unwrap_or_else(std::env::temp_dir);
-            Ok(Some(ssh::ssh(SshTarget::parse(&target)?, config_file, &directory, &dirs.home)))
+            Ok(Some(ssh::ssh(SshTarget::parse(&target)?, config_file, &directory, dirs)))
         }
     }
 }
@@ -282,6 +283,7 @@ pub(super) fn dirs() -> Result<Dirs, Failure> {
         config: xdg.config_dir().join("toolcrib"),
         data: xdg.data_dir().join("toolcrib"),
         state: xdg.state_dir().expect("XDG has a state directory").join("toolcrib"),
+        environment: std::env::vars_os().collect(),
     })
 }
 

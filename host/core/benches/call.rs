@@ -20,7 +20,7 @@ fn host(root: &Path) -> (Host, CallContext) {
         .map_err(|failure| failure.message)
         .expect("a host");
     let tools = host.plugin_source(BUILTINS, Vec::new()).load();
-    let backend = Local::new(root.into(), root.into(), root.into());
+    let backend = Local::new(root.into(), root.into(), root.into(), std::env::vars_os().collect());
     (host, CallContext::new("bench", Arc::new(tools), Arc::new(backend)))
 }
 

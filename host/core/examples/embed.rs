@@ -39,7 +39,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     notices.iter().for_each(|notice| println!("note: {notice}"));
 
     let tools = host.plugin_source(BUILTINS, Vec::new()).load();
-    let backend = Local::new(std::env::current_dir()?, dirs.home.clone(), dirs.state.clone());
+    let backend =
+        Local::new(std::env::current_dir()?, dirs.home.clone(), dirs.state.clone(), std::env::vars_os().collect());
     let caller = CallContext::new("example", Arc::new(tools), Arc::new(backend));
     let context = caller.approver(Arc::new(Person));
 

@@ -1,10 +1,11 @@
 //! Where Toolcrib keeps things, by the XDG rules. What is Toolcrib's own there is opened by `disk.rs`.
 
+use crate::backend::Environment;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The directories of one user.
-#[derive(Clone, Debug)]
+/// The directories of one user, and the environment.
+#[derive(Clone)]
 pub struct Dirs {
     /// The user's home.
     pub home: PathBuf,
@@ -14,6 +15,8 @@ pub struct Dirs {
     pub data: PathBuf,
     /// Audit, compiled code, keys, kept output, trusted projects.
     pub state: PathBuf,
+    /// The variables of the user's environment: they say where other programs keep credentials, and are what commands can be given.
+    pub environment: Environment,
 }
 
 impl Dirs {
@@ -25,6 +28,7 @@ impl Dirs {
             config: root.join("config"),
             data: root.join("data"),
             state: root.join("state"),
+            environment: Environment::default(),
         }
     }
 

@@ -6,10 +6,10 @@
 use super::local::Local;
 use super::remote::{Remote, Script, Way, reason};
 use super::{Backend, Finished, Input, Process, ProcessSpec, finish};
+use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind};
 use async_trait::async_trait;
 use std::ffi::OsString;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -89,12 +89,12 @@ impl ContainerName {
     }
 }
 
-/// A container as a backend; `home` is the user's on this machine.
+/// A container as a backend; `dirs` are the user's on this machine.
 #[must_use]
-pub fn container(name: ContainerName, engine: Option<Engine>, socket: Option<String>, home: &Path) -> Arc<dyn Backend> {
+pub fn container(name: ContainerName, engine: Option<Engine>, socket: Option<String>, dirs: &Dirs) -> Arc<dyn Backend> {
     let shown = format!("container:{}", name.0);
     // Its program is started on this machine, where nothing else of the call lands.
-    let local = Local::new("/".into(), home.into(), home.into());
+    let local = Local::new("/".into(), dirs.home.clone(), dirs.home.clone(), dirs.environment.clone());
     Arc::new(Remote::new(Container { shown, name, engine, socket, local, found: OnceCell::new() }))
 }
 

@@ -3,7 +3,24 @@
 //! Names that no setting can pass are refused where settings are read (`config.rs`).
 
 use crate::config::CALL_MARK;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+
+/// The variables of the user's own environment, as whoever made the host read them.
+#[derive(Clone, Default)]
+pub struct Environment(Arc<[(OsString, OsString)]>);
+
+impl FromIterator<(OsString, OsString)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (OsString, OsString)>>(variables: I) -> Self {
+        Self(variables.into_iter().collect())
+    }
+}
+
+impl Environment {
+    pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
+    }
+}
 
 /// Always passed when set. The locale's names are spelled out: `LC_*` is also a common way to carry anything else past a filter.
 #[rustfmt::skip]
@@ -16,16 +33,13 @@ const STANDARD: [&str; 19] = [
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Returns the variables for a process, with the mark of its call: the standard ones, and those that `extra` names.
-pub(super) fn build(
-    inherited: impl Iterator<Item = (OsString, OsString)>,
-    extra: &[String],
-    call: Option<&str>,
-) -> Vec<(OsString, OsString)> {
+pub(super) fn build(inherited: &Environment, extra: &[String], call: Option<&str>) -> Vec<(OsString, OsString)> {
     let mut environment: Vec<(OsString, OsString)> =
         call.map(|call| (CALL_MARK.into(), call.into())).into_iter().collect();
-    environment.extend(inherited.filter(|(name, _)| {
+    let is_passed = |name: &OsString| {
         name.to_str().is_some_and(|name| STANDARD.contains(&name) || extra.iter().any(|extra| extra == name))
-    }));
+    };
+    environment.extend(inherited.0.iter().filter(|(name, _)| is_passed(name)).cloned());
     if !environment.iter().any(|(name, _)| name == "PATH") {
         environment.push(("PATH".into(), DEFAULT_PATH.into()));
     }
@@ -39,7 +53,7 @@ mod tests {
     fn names(inherited: &[&str], extra: &[&str]) -> Vec<String> {
         let inherited = inherited.iter().map(|name| (OsString::from(name), OsString::from("value")));
         let extra: Vec<String> = extra.iter().map(ToString::to_string).collect();
-        let built = build(inherited, &extra, Some("call"));
+        let built = build(&inherited.collect(), &extra, Some("call"));
         built.into_iter().map(|(name, _)| name.into_string().expect("text")).collect()
     }
 

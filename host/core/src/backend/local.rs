@@ -2,6 +2,7 @@
 //!
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
+use super::environment::Environment;
 use super::{
     Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, spawn,
     tree, watcher,
@@ -26,26 +27,28 @@ const CHUNK: usize = 64 << 10;
 /// The machine that the host runs on, as the user who runs it.
 pub struct Local {
     facts: Arc<Facts>,
+    environment: Environment,
 }
 
 impl Local {
-    /// Relative paths and commands start in `directory`; Toolcrib's own files lie in `own`.
+    /// Relative paths and commands start in `directory`; Toolcrib's own files are in `own`. Of `environment` commands get what the settings
+    /// let pass.
     #[must_use]
-    pub fn new(directory: PathBuf, home: PathBuf, own: PathBuf) -> Self {
+    pub fn new(directory: PathBuf, home: PathBuf, own: PathBuf, environment: Environment) -> Self {
         tree::become_subreaper();
-        let environment = environment::build(std::env::vars_os(), &[], None);
-        let has_tmux = spawn::find(OsStr::new("tmux"), &environment).is_ok();
+        let passed = environment::build(&environment, &[], None);
+        let has_tmux = spawn::find(OsStr::new("tmux"), &passed).is_ok();
         let tmux = if has_tmux { TmuxThere::Yes } else { TmuxThere::No };
-        let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
+        let path = passed.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_os_str());
         let programs = std::env::split_paths(path.unwrap_or_default()).map(|entry| canonical(&directory.join(entry)));
         let program = std::env::current_exe().ok().map(|program| canonical(&program));
         let surroundings = Surroundings { home: canonical(&home), programs: programs.collect(), program };
         let workspace = Workspace::find(&directory, &home);
-        Self { facts: Arc::new(Facts { directory, home, own, tmux, workspace, surroundings }) }
+        Self { facts: Arc::new(Facts { directory, home, own, tmux, workspace, surroundings }), environment }
     }
 
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
-        let environment = environment::build(std::env::vars_os(), &spec.environment, spec.call.as_deref());
+        let environment = environment::build(&self.environment, &spec.environment, spec.call.as_deref());
         let program =
             spawn::Program { argv: &spec.argv, environment: &environment, directory: &self.facts.directory, input };
         let started = tree::born(|| spawn::spawn(&program))?;

@@ -21,6 +21,8 @@ pub(crate) mod terminals;
 mod tree;
 mod watcher;
 
+pub use environment::Environment;
+
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{Expected, ReadPath, Resolved, Surroundings, Wanted, WritePath};
 use crate::workspace::Workspace;

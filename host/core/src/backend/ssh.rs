@@ -5,6 +5,7 @@
 use super::local::Local;
 use super::remote::{Remote, Script, Way, reason};
 use super::{Backend, Input, Process, ProcessEvent, ProcessSpec, finish};
+use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind};
 use crate::text::{sanitize, shell_quote};
 use async_trait::async_trait;
@@ -137,8 +138,9 @@ fn is_host(host: &str) -> bool {
 /// A host as a backend. `config_file` replaces the user's own configuration; the control socket comes below `directory`; `home`
 /// is the user's on this machine.
 #[must_use]
-pub fn ssh(target: SshTarget, config_file: Option<PathBuf>, directory: &Path, home: &Path) -> Arc<dyn Backend> {
-    let local = Local::new("/".into(), home.into(), home.into());
+pub fn ssh(target: SshTarget, config_file: Option<PathBuf>, directory: &Path, dirs: &Dirs) -> Arc<dyn Backend> {
+    let home = &dirs.home;
+    let local = Local::new("/".into(), home.clone(), home.clone(), dirs.environment.clone());
     let is_short = directory.as_os_str().len() <= DIRECTORY_BYTES;
     let directory = if is_short { directory.to_owned() } else { "/tmp".into() };
     let config_file = config_file.or_else(|| Some(home.join(".ssh/config")).filter(|file| file.exists()));

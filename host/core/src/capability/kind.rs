@@ -1,5 +1,5 @@
 //! What capabilities there are. Whatever depends on the kind matches on [`Capability`] without a catch-all arm, so that a new one does not
-//! compile before all its parts exist: its grant (`policy/mod.rs`), its refusal (`Grants::of`), its clauses (`policy/explain.rs`), its
+//! compile before all its parts exist: its grant (`policy/mod.rs`), its refusal (`Grants::refusal`), its clauses (`policy/explain.rs`), its
 //! effects (`formats/definitions.rs`), where it can be used (`tools/listing.rs`), and how it is allowed (`Capability::options`).
 
 /// A WIT interface through which a plugin reaches the world.

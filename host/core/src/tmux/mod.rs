@@ -41,7 +41,7 @@ pub use version::Version;
 
 use crate::backend::{Backend, TmuxThere};
 use crate::config::{Config, Remedies};
-use crate::envelope::Failure;
+use crate::envelope::{Failure, Kind};
 use crate::workspace::Workspace;
 use client::Client;
 use futures_util::future::join_all;
@@ -300,6 +300,11 @@ impl Session {
     /// What a model may know a pane by: its number, and the server for which that counts.
     fn pane_id(&self, pane: u32) -> String {
         format!("%{pane}@{}", self.generation)
+    }
+
+    /// The failure is that its client has gone: another one can be attached.
+    fn is_left_by(&self, failure: &Failure) -> bool {
+        failure.kind == Kind::Unavailable && !self.client.is_open()
     }
 
     /// The turn of a pane; calls of this host take it one after the other.

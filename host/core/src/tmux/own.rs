@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn only_what_tmux_writes_names_a_pane() {
         let pane = |tmux, pane| {
-            let backend = Arc::new(Local::new("/".into(), "/".into(), "/".into()));
+            let backend = Arc::new(Local::new("/".into(), "/".into(), "/".into(), Default::default()));
             OwnPane::named(backend, tmux, pane).map(|own| (own.socket.clone(), own.number))
         };
         assert_eq!(pane("/tmp/tmux-0/default,42,0", "%3"), Some(("/tmp/tmux-0/default".into(), 3)));

@@ -69,13 +69,13 @@ impl Pane {
         format!("{} of {}", self.name, self.session.name)
     }
 
-    /// The failure says that the pane is gone; then it is not used again.
+    /// The failure says that the pane is gone, or that our client was detached; then it is found anew, as long as nothing was typed.
     pub(crate) fn is_gone(&self, failure: &Failure) -> bool {
         let is_gone = failure.message == GONE;
         if is_gone {
             self.session.learn(&self.name, None);
         }
-        is_gone
+        is_gone || self.session.is_left_by(failure)
     }
 
     pub(crate) fn is_shared(&self) -> bool {
@@ -125,6 +125,17 @@ impl Tmux {
 
     /// Finds a pane. The shared pane of the default session is made when it is missing; another one is not.
     pub(crate) async fn find(&self, selector: &Selector) -> Result<Pane, Failure> {
+        let session = self.session_name(selector.session.as_deref()).await?;
+        let before = self.sessions.lock().await.get(&session).cloned();
+        let found = self.find_once(selector).await;
+        match (&found, before) {
+            // A person who detaches all clients of a session detaches ours as well, and it learns of that with the next question.
+            (Err(failure), Some(before)) if before.is_left_by(failure) => self.find_once(selector).await,
+            (Ok(_) | Err(_), _) => found,
+        }
+    }
+
+    async fn find_once(&self, selector: &Selector) -> Result<Pane, Failure> {
         let target = selector.target.as_deref().map(str::trim).filter(|target| !target.is_empty());
         let target = target.map(|target| Target::parse(target).ok_or_else(|| no_target(target))).transpose()?;
         let selector = match &target {

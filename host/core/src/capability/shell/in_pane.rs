@@ -123,7 +123,8 @@ async fn start(command: &AdmittedCommand, target: &Target<'_>, wait: Duration) -
             None => target.find().await?,
         };
         let mut begun = pane.run(command, wait, &is_typed).await;
-        if begun.as_ref().is_err_and(|failure| pane.is_gone(failure)) {
+        let is_typed_yet = || is_typed.load(Ordering::Acquire);
+        if begun.as_ref().is_err_and(|failure| !is_typed_yet() && pane.is_gone(failure)) {
             pane = target.find().await?;
             begun = pane.run(command, wait, &is_typed).await;
         }

@@ -4,6 +4,7 @@ use super::credentials::{self, Secret};
 use super::{HOME_THERE, There, canonical};
 use crate::dirs::Dirs;
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -48,7 +49,9 @@ impl Protected {
             own: own.iter().chain(policies).map(|path| canonical(path)).collect(),
             state: canonical(&dirs.state),
             output: canonical(&dirs.output()),
-            secrets: credentials::secrets(&canonical(&dirs.home), |name| std::env::var_os(name)),
+            secrets: credentials::secrets(&canonical(&dirs.home), |name| {
+                dirs.environment.get(name).map(OsStr::to_owned)
+            }),
             system,
             is_here: true,
         }
