@@ -62,7 +62,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
     }
     let setup = Setup::new(global).await?;
     cancel_on_signal(setup.context.cancel.clone())?;
-    let _announced = calls::announce(&setup);
+    let _announced = calls::announce_later(&setup);
     let form = arguments.form();
     let tool = arguments.tool.expect("clap asks for it where there is no `--from`");
     let Given { arguments, offer } = arguments::read(&setup, &tool, &arguments.arguments).await?;
@@ -80,7 +80,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
 async fn answer(global: &Global, format: Format, arguments: &Arguments) -> Result<ExitCode, Failure> {
     let setup = Setup::new(global).await?;
     cancel_on_signal(setup.context.cancel.clone())?;
-    let _announced = calls::announce(&setup);
+    let _announced = calls::announce_later(&setup);
     let message = message(arguments, &setup.context.cancel).await?;
     let ToolCalls { calls, is_list } = format.read(&message)?;
     let (mut answers, mut first_failure) = (Vec::new(), None);

@@ -23,7 +23,7 @@ use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::{Failure, Kind, duration};
 use toolcrib::text::id::random_id;
 
-/// A program that ends sooner has no socket: most calls are over by then, and it costs them nothing.
+/// Most single calls are over by then.
 const SOON: Duration = Duration::from_millis(200);
 /// How long a program may take to ask, and to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -76,17 +76,35 @@ pub(super) struct Announced {
 
 /// Has the calls of this program listed by `toolcrib calls`. Where that cannot be, they run all the same.
 pub(super) fn announce(setup: &Setup) -> Option<Announced> {
-    let state = OwnDir::open(&setup.dirs.state);
-    let directory = Arc::new(state.and_then(|state| state.below("calls")).ok()?);
-    let socket = format!("{}-{}", std::process::id(), random_id());
-    let (host, place, name) = (setup.host.clone(), directory.clone(), socket.clone());
-    let task = tokio::spawn(async move {
-        tokio::time::sleep(SOON).await;
-        if let Ok(listener) = UnixListener::bind(place.reach(&name)) {
-            serve(listener, host).await;
-        }
-    });
-    Some(Announced { task, directory, socket })
+    Announced::new(setup, |place, name, host| {
+        let listener = UnixListener::bind(place.reach(&name)).ok()?;
+        Some(tokio::spawn(serve(listener, host)))
+    })
+}
+
+/// The same for a program that may end at once: what ends sooner has no socket, and pays nothing for it.
+pub(super) fn announce_later(setup: &Setup) -> Option<Announced> {
+    Announced::new(setup, |place, name, host| {
+        Some(tokio::spawn(async move {
+            tokio::time::sleep(SOON).await;
+            if let Ok(listener) = UnixListener::bind(place.reach(&name)) {
+                serve(listener, host).await;
+            }
+        }))
+    })
+}
+
+impl Announced {
+    fn new(
+        setup: &Setup,
+        listen: impl FnOnce(Arc<OwnDir>, String, Arc<Host>) -> Option<JoinHandle<()>>,
+    ) -> Option<Self> {
+        let state = OwnDir::open(&setup.dirs.state);
+        let directory = Arc::new(state.and_then(|state| state.below("calls")).ok()?);
+        let socket = format!("{}-{}", std::process::id(), random_id());
+        let task = listen(directory.clone(), socket.clone(), setup.host.clone())?;
+        Some(Self { task, directory, socket })
+    }
 }
 
 impl Drop for Announced {
