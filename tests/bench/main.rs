@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use toolcrib_tests::{Preparation, Program, TestHost, guest, serve};
+use toolcrib_tests::{Preparation, Program, TestHost, guest, serve, shell};
 
 const REPETITIONS: usize = 3;
 const PAIRS: usize = 60;
@@ -122,15 +122,10 @@ fn first_run() {
 
 fn command() {
     let program = Program::new();
-    let mut running = program.start(&["--set", "tools.shell_confirm=false", "run"]);
-    let mut call = |_: ()| {
-        let arguments =
-            json!({ "command": "true", "risk": "low", "mutation": false, "privesc": false, "why": "bench" });
-        running.send(&format!("{}\n", json!({ "id": 1, "tool": "run_shell", "arguments": arguments })));
-        assert_eq!(running.line()["result"]["exit_code"], 0);
-    };
-    call(());
-    let (ours, bare) = pairs(|| call(()), || quiet(Command::new("/bin/sh").args(["-c", "true"])));
+    let mut host = program.client(&["--set", "tools.shell_confirm=false", "run"]);
+    let mut call = || assert_eq!(host.shell("true")["result"]["exit_code"], 0);
+    call();
+    let (ours, bare) = pairs(call, || quiet(Command::new("/bin/sh").args(["-c", "true"])));
     let over = format!("<= 1 ms over bare: {:.2} ms", (ours.as_secs_f64() - bare.as_secs_f64()) * 1e3);
     row(
         "`run_shell` `true`, local",
@@ -145,31 +140,27 @@ fn command() {
 fn panes() {
     let program = Program::with_panes();
     quiet(&mut program.command(&["tools"]));
-    let mut running = program.start(&["--set", "tools.shell_confirm=false", "run"]);
-    let mut call = |tool: &str, arguments: serde_json::Value| {
-        running.send(&format!("{}\n", json!({ "id": 1, "tool": tool, "arguments": arguments })));
-        let answer = running.line();
-        assert!(answer["error"].is_null(), "{answer}");
-    };
-    let shell = |command: &str| json!({ "command": command, "risk": "low", "mutation": false, "privesc": false, "why": "bench" });
+    let mut host = program.client(&["--set", "tools.shell_confirm=false", "run"]);
+    let pid = host.pid();
+    let mut call = |tool: &str, arguments: serde_json::Value| _ = host.result(tool, arguments);
     let begin = Instant::now();
-    call("run_shell", shell("true"));
+    call("run_shell", shell::command("true"));
     let first = begin.elapsed();
-    let times = time(400, || call("run_shell", shell("true")));
+    let times = time(400, || call("run_shell", shell::command("true")));
     let ours = format!("p50 {:.2?}, p99 {:.2?}", quantile(&times, 50), quantile(&times, 99));
     let (pane, bare) =
-        pairs(|| call("run_shell", shell("true")), || quiet(Command::new("/bin/sh").args(["-c", "true"])));
+        pairs(|| call("run_shell", shell::command("true")), || quiet(Command::new("/bin/sh").args(["-c", "true"])));
     let target = "p50 <= 2 ms, p99 <= 20 ms";
     row("`run_shell` `true`, warm pane", target, &ours, &format!("`sh -c true` {bare:.2?}"), &ratio(pane, bare));
     row("first command, with server, session and pane", "<= 300 ms", &format!("{first:.0?}"), "", "");
     let times = time(200, || call("capture-pane", json!({})));
     row("`capture-pane`", "p50 <= 2 ms", &format!("p50 {:.2?}", quantile(&times, 50)), "", "");
-    let times = time(5, || call("run_shell", shell("seq 1 200000")));
+    let times = time(5, || call("run_shell", shell::command("seq 1 200000")));
     row("200,000 lines in a pane", "<= 2 s", &format!("{:.2?}", quantile(&times, 50)), "", "");
     let server = program.tmux(&["list-clients", "-F", "#{client_pid} #{pid}"]);
     let processes: Vec<u32> = server.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
     assert_eq!(processes.len(), 2, "one client and its server: {server}");
-    let processes = [&processes[..], &[running.child.id()]].concat();
+    let processes = [&processes[..], &[pid]].concat();
     let spent = || processes.iter().map(|pid| cpu_ticks(*pid)).sum::<u64>();
     std::thread::sleep(Duration::from_secs(1));
     let before = spent();
@@ -234,15 +225,12 @@ fn places() {
 
 /// A plain command and one in a pane, over the pipe of `toolcrib run`.
 fn place(name: &str, target: &str, flags: &[&str], bare_name: &str, mut bare: impl FnMut()) {
-    let shell = json!({ "command": "true", "risk": "low", "mutation": false, "privesc": false, "why": "bench" });
-    let line = format!("{}\n", json!({ "id": 1, "tool": "run_shell", "arguments": shell }));
     for (what, target, more) in [("plain", target, ["--no-tmux"].as_slice()), ("in a pane", "p50 <= 2 ms", &[])] {
         let program = Program::with_panes();
         let settings = ["--set", "tools.shell_confirm=false"];
-        let mut running = program.start(&[flags, more, &settings, &["run"]].concat());
+        let mut host = program.client(&[flags, more, &settings, &["run"]].concat());
         let mut call = || {
-            running.send(&line);
-            let answer = running.line();
+            let answer = host.shell("true");
             assert_eq!(answer["result"]["exit_code"], 0, "{answer}");
         };
         let begin = Instant::now();
@@ -325,11 +313,11 @@ fn mcp() {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } } });
     let start = || {
         let mut running = program.start(&["serve"]);
-        running.send(&format!("{hello}\n"));
+        running.write(format!("{hello}\n"));
         assert_eq!(running.line()["result"]["serverInfo"]["name"], "toolcrib");
         running
     };
-    let times = time(20, || _ = start().child.kill());
+    let times = time(20, || start().kill());
     row(
         "`toolcrib serve`, from its start to `initialize` answered",
         "<= 15 ms",
@@ -338,12 +326,12 @@ fn mcp() {
         "",
     );
     let mut running = start();
-    running.send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
+    running.write("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
     let call =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "time", "arguments": {} } });
     let line = format!("{call}\n");
     let ours = || {
-        running.send(&line);
+        running.write(&line);
         assert_eq!(running.line()["result"]["isError"], false);
     };
     let mut command = Command::new(std::env::current_exe().expect("a file"));
@@ -449,12 +437,11 @@ fn idle() {
     let program = Program::new();
     assert!(guest("hostile").exists());
     quiet(&mut program.command(&["tools"]));
-    let mut running = program.start(&["run"]);
+    let mut host = program.client(&["run"]);
     for tool in ["time", "read_file", "write_file", "run_shell"] {
-        running.send(&format!("{}\n", json!({ "id": 1, "tool": tool, "arguments": {} })));
-        running.line();
+        host.call(tool, json!({}));
     }
-    let resident = toolcrib_tests::resident_kib(running.child.id());
+    let resident = toolcrib_tests::resident_kib(host.pid());
     row(
         "host with the built-ins loaded, idle",
         "<= 40 MiB resident",
