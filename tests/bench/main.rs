@@ -7,7 +7,9 @@ use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use toolcrib_tests::http::Server;
 use toolcrib_tests::{Preparation, Program, TestHost, guest, serve, shell};
 
 const REPETITIONS: usize = 3;
@@ -307,7 +309,7 @@ fn bare_responder() {
 
 /// What an agent waits for: the start, a call over each transport, and what connections cost that do nothing.
 fn mcp() {
-    let program = Program::new();
+    let program = Arc::new(Program::new());
     quiet(&mut program.command(&["tools"]));
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } } });
@@ -358,12 +360,9 @@ fn mcp() {
     mcp_over_http(&program);
 }
 
-fn mcp_over_http(program: &Program) {
-    let mut command = program.command(&["serve", "--http", "0", "--no-auth"]);
-    let mut server =
-        command.stderr(Stdio::piped()).stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it starts");
-    let mut said = BufReader::new(server.stderr.take().expect("piped")).lines().map_while(Result::ok);
-    let url = said.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned)).expect("it listens");
+fn mcp_over_http(program: &Arc<Program>) {
+    let server = Server::start(program, &["--http", "0", "--no-auth"], &[]);
+    let url = format!("http://{}/mcp", server.address);
     let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": { "name": "bench", "version": "1" } });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -397,19 +396,17 @@ fn mcp_over_http(program: &Program) {
         &format!("a GET by the same client {bare_p50:.0?}"),
         &ratio(p50, bare_p50),
     );
-    let address = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
     let connect = || {
-        let mut stream = TcpStream::connect(&address).expect("a connection");
+        let mut stream = TcpStream::connect(server.address).expect("a connection");
         stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("it is read");
         let mut answer = [0; 256];
         assert!(std::io::Read::read(&mut stream, &mut answer).is_ok_and(|bytes| bytes > 0), "it answers");
         stream
     };
     let connections: Vec<TcpStream> = (0..1000).map(|_| connect()).collect();
-    let resident = toolcrib_tests::resident_kib(server.id()) as f64 / 1024.0;
+    let resident = toolcrib_tests::resident_kib(server.pid()) as f64 / 1024.0;
     row("1,000 connections that do nothing", "<= 100 MiB resident", &format!("{resident:.1} MiB"), "", "");
     drop(connections);
-    let _ = server.kill().and_then(|()| server.wait());
 }
 
 fn waiting_calls() {

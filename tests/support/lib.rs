@@ -6,6 +6,8 @@ pub mod client;
 pub mod envelope;
 pub mod forge;
 mod host;
+pub mod http;
+pub mod mcp;
 pub mod processes;
 mod program;
 mod running;
