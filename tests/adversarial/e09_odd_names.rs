@@ -41,8 +41,12 @@ fn a_name_that_is_only_like_a_standard_one_does_not_pass() {
 #[test]
 fn names_and_values_that_are_no_text_do_not_stop_the_host_or_pass() {
     let program = Program::new();
-    let mut host =
-        program.command(&["--yes", "call", "run_shell", &crate::exec::command("cat /proc/$$/environ").to_string()]);
+    let mut host = program.command(&[
+        "--yes",
+        "call",
+        "run_shell",
+        &toolcrib_tests::shell::command("cat /proc/$$/environ").to_string(),
+    ]);
     for bytes in [&b"\xff\xfe"[..], b"PATH\xff", b"LC_\xc3", b"LD_\x80"] {
         host.env(OsStr::from_bytes(bytes), HOSTILE);
     }

@@ -1,10 +1,8 @@
 //! A host whose own environment is hostile, and what its commands find of that.
 
-use crate::exec::command;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
-use std::process::Stdio;
-use toolcrib_tests::Program;
+use toolcrib_tests::{Client, Program, Running};
 
 /// Every hostile value begins so, whatever name it hides behind.
 pub(crate) const HOSTILE: &str = "hostile-";
@@ -35,26 +33,12 @@ pub(crate) fn find_with(variables: &[(&str, &str)], flags: &[&str], and: &str) -
 pub(crate) fn find_in(program: &Program, variables: &[(&str, &str)], flags: &[&str], and: &str) -> Found {
     let look =
         format!("cat /proc/$$/environ; echo '=END='; env; bash -c 'env; declare -F; cat /proc/$$/environ'; {and}");
-    // The host still answers the next call.
-    let lines = [
-        json!({ "id": 1, "tool": "run_shell", "arguments": command(&look) }),
-        json!({ "id": 2, "tool": "time", "arguments": {} }),
-    ];
-    program.write("lines", lines.map(|line| line.to_string() + "\n").concat());
     let mut host = program.command(&[&["--yes"], flags, &["run"]].concat());
-    host.envs(variables.iter().copied()).stdin(Stdio::from(std::fs::File::open(program.path("lines")).expect("lines")));
-    let output = host.output().expect("the program starts");
-    let answers: Vec<Value> = String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("an answer"))
-        .collect();
-    let said = String::from_utf8_lossy(&output.stderr);
-    let answer = |id: u64| {
-        answers.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("{id}: {answers:?} {said}"))
-    };
-    assert_eq!(answer(2)["result"]["source"], "harness");
-    let result = &answer(1)["result"];
-    let text = |stream: &str| result[stream].as_str().unwrap_or_else(|| panic!("{answers:?}")).to_owned();
+    let mut host = Client::of(Running::start(host.envs(variables.iter().copied())));
+    let answer = host.shell(&look);
+    // The host still answers the next call.
+    assert_eq!(host.call("time", json!({}))["result"]["source"], "harness");
+    let text = |stream: &str| answer["result"][stream].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
     let (stdout, stderr) = (text("stdout"), text("stderr"));
     assert!(!stdout.contains("[truncated]"), "too long to be seen whole: {stdout}");
     let (own, _) = stdout.split_once("=END=").expect("the end of the environment");

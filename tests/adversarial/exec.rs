@@ -1,25 +1,13 @@
 //! What the attacks by commands share: calls of `run_shell`, and processes known by a mark in their arguments.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use toolcrib_tests::Siege;
 
-/// Arguments of `run_shell`.
-pub(crate) fn command(text: &str) -> Value {
-    json!({ "command": text, "risk": "low", "mutation": true, "privesc": false, "why": "an attack" })
-}
-
-/// The same with a time to wait, such as `500ms`.
-pub(crate) fn within(text: &str, wait: &str) -> Value {
-    let mut arguments = command(text);
-    arguments["wait"] = wait.into();
-    arguments
-}
-
 /// Runs a command and returns its result.
 pub(crate) fn run(siege: &mut Siege, text: &str) -> Value {
-    let answer = siege.call("run_shell", command(text));
+    let answer = siege.shell(text);
     assert!(answer["result"].is_object(), "{answer}");
     answer["result"].clone()
 }

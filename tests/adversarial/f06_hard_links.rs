@@ -32,7 +32,7 @@ fn a_link_count_that_rises_while_a_guest_writes_harms_no_file_elsewhere() {
     let mut siege = confined();
     let linker = "i=0; while [ $i -lt 200 ]; do ln -f ../outside/secret leaf 2>/dev/null; rm -f leaf; echo inside > leaf; \
                   i=$((i+1)); done";
-    let racing = siege.send("run_shell", crate::exec::command(linker));
+    let racing = siege.send("run_shell", toolcrib_tests::shell::command(linker));
     let mut calls = Vec::new();
     for _ in 0..100 {
         for how in ["read_file", "write_file"] {

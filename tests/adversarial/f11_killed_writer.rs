@@ -2,13 +2,12 @@
 //! Outcome: the file holds one version whole, never older than the last one that was acknowledged.
 //! Switched off: replacing by rename (`backend/files.rs`, `write`, in place instead): a torn file was found and the test failed.
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
-use toolcrib_tests::{Program, is_long};
+use toolcrib_tests::client::request;
+use toolcrib_tests::{PATIENCE, Program, Running, is_long, signal};
 
 const LINES: usize = 2_000;
 
@@ -25,44 +24,23 @@ fn version(text: &str) -> u64 {
     version
 }
 
-/// A host that replaces the file by one version after the other, until it is killed.
-struct Writer {
-    child: Child,
-    answers: BufReader<std::process::ChildStdout>,
+/// Has a host write a version; returns whether the write was acknowledged, which it is not when the host was killed before.
+fn write(host: &mut Running, version: u64) -> bool {
+    let arguments = json!({ "path": "file", "content": content(version) });
+    host.write(request(version, "write_file", &arguments));
+    let Some(line) = host.try_line("answer") else { return false };
+    let answer: Value = serde_json::from_str(&line).expect("a whole line is an answer");
+    assert!(answer["result"].is_string() && answer["id"] == version, "{answer}");
+    true
 }
 
-impl Writer {
-    fn start(program: &Program) -> Self {
-        let mut command = program.command(&["run"]);
-        let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        let mut child = started.expect("the program starts");
-        let answers = BufReader::new(child.stdout.take().expect("piped"));
-        Self { child, answers }
-    }
-
-    /// Whether the write was acknowledged; false when the host was killed before.
-    fn write(&mut self, version: u64) -> bool {
-        let arguments = json!({ "path": "file", "content": content(version) });
-        let line = json!({ "id": version, "tool": "write_file", "arguments": arguments });
-        let mut answer = String::new();
-        let sent = writeln!(self.child.stdin.as_mut().expect("piped"), "{line}");
-        if sent.is_err() || self.answers.read_line(&mut answer).is_err() || !answer.ends_with('\n') {
-            return false;
-        }
-        let answer: Value = serde_json::from_str(&answer).expect("a whole line is an answer");
-        assert!(answer["result"].is_string() && answer["id"] == version, "{answer}");
-        true
-    }
-
-    fn kill_within(&self, most: Duration) -> std::thread::JoinHandle<()> {
-        let pid = Pid::from_child(&self.child);
-        let micros = u64::try_from(most.as_micros()).expect("not that long");
-        let wait = Duration::from_micros(RandomState::new().hash_one(pid) % micros);
-        std::thread::spawn(move || {
-            std::thread::sleep(wait);
-            kill_process(pid, Signal::KILL).expect("nobody has buried it yet");
-        })
-    }
+fn kill_within(pid: u32, most: Duration) -> JoinHandle<()> {
+    let micros = u64::try_from(most.as_micros()).expect("not that long");
+    let wait = Duration::from_micros(RandomState::new().hash_one(pid) % micros);
+    std::thread::spawn(move || {
+        std::thread::sleep(wait);
+        signal(&pid.to_string(), "KILL");
+    })
 }
 
 #[test]
@@ -73,20 +51,20 @@ fn a_host_that_is_killed_leaves_the_old_or_the_new_content_and_what_it_acknowled
     let (mut acknowledged, mut unacknowledged) = (0, 0);
     std::fs::write(&file, content(0)).expect("a file");
     for _ in 0..kills {
-        let mut writer = Writer::start(&program);
+        let mut host = program.start(&["run"]);
         let mut sent = acknowledged + 1;
-        assert!(writer.write(sent), "the host comes up");
+        assert!(write(&mut host, sent), "the host comes up");
         acknowledged = sent;
-        let killer = writer.kill_within(Duration::from_millis(30));
+        let killer = kill_within(host.pid(), Duration::from_millis(30));
         loop {
             sent += 1;
-            if !writer.write(sent) {
+            if !write(&mut host, sent) {
                 break;
             }
             acknowledged = sent;
         }
         killer.join().expect("it was killed");
-        writer.child.wait().expect("it has ended");
+        host.ended(PATIENCE).expect("it has ended");
         let held = version(&std::fs::read_to_string(&file).expect("the file is there"));
         assert!(held >= acknowledged, "version {acknowledged} was acknowledged, the file holds {held}");
         assert!(held <= sent, "the file holds version {held}, which nobody sent");

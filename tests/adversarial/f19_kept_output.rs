@@ -2,10 +2,11 @@
 //! Outcome: only files of Toolcrib's own are read there; a link counts as what it leads to, a second name of a key is `denied`, nothing waits.
 //! Switched off: opening by the directory's descriptor (`kept_output.rs`, `kept`) and comparing names (`policy/files.rs`, `check_identity`): the key was read.
 
-use crate::exec::{command, run};
+use crate::exec::run;
 use crate::files::SECRET;
 use serde_json::json;
 use std::time::{Duration, Instant};
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Preparation, Siege};
 
 const OUTPUT: &str = "state/toolcrib/output";

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Write;
+use toolcrib_tests::shell::{declared, with};
 use toolcrib_tests::{Seat, eventually, skip};
 
 const QUESTION: &str = "Allow?";
@@ -45,11 +46,7 @@ impl Host {
 
     /// A person who says yes to what is typed, and is then asked about a command: does the command run?
     fn is_deceived(&mut self) -> bool {
-        let declared = |mut arguments: Value, why: &str| {
-            let said = json!({ "risk": "low", "mutation": false, "privesc": false, "why": why });
-            arguments.as_object_mut().expect("an object").extend(said.as_object().expect("an object").clone());
-            arguments
-        };
+        let declared = |arguments: Value, why: &str| with(declared(arguments), "why", why);
         let keys = json!({ "literal_text": "s", "enter": true, "delay": "1s" });
         self.send(1, "send-keys", &declared(keys, "dismiss the prompt"));
         eventually("the keys are asked about or refused", || self.is_asked() || self.answer(1).is_some());

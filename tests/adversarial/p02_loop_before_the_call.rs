@@ -3,7 +3,7 @@
 //! Switched off: without the check of CPU time (`sandbox/meter.rs`) all four loops ran into `timed_out` and their tests failed; without the time for definitions (`sandbox/mod.rs`) both tests of sleeping failed.
 
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use toolcrib_tests::forge::{Forged, liar};
 use toolcrib_tests::{Preparation, Siege};
 
@@ -70,17 +70,8 @@ fn a_plugin_that_sleeps_when_asked_for_definitions_does_not_hold_up_a_listing() 
     for listing in [["tools"].as_slice(), &["plugin", "list"]] {
         let arguments = [&["--plugins", &plugins, "--set", "limits.guest_cpu_ms=200"], listing].concat();
         let mut running = siege.program.start(&arguments);
-        let end = Instant::now() + Duration::from_secs(60);
-        let mut ended = false;
-        while !ended && Instant::now() < end {
-            ended = running.child.try_wait().expect("a child").is_some();
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        if !ended {
-            running.child.kill().expect("a listing that is stopped");
-        }
-        running.child.wait().expect("a child that ended");
-        assert!(ended, "`{}` does not come to an end", listing.join(" "));
+        let ended = running.ended(Duration::from_secs(60));
+        assert!(ended.is_some(), "`{}` does not come to an end", listing.join(" "));
     }
     siege.lift();
 }

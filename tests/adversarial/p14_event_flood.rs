@@ -8,7 +8,7 @@ use serde_json::json;
 const MARK: &str = "[further events of this plugin are dropped]";
 
 fn flood(how: &str, text: &str, number: u64) {
-    let events = watched(json!({ "how": how, "text": text, "number": number }), 2);
+    let events = watched(&json!({ "how": how, "text": text, "number": number }), 2);
     for (events, answer) in events {
         assert!(answer["result"].is_string(), "{answer}");
         let texts: Vec<&str> = events.iter().filter_map(|event| event["text"].as_str()).collect();

@@ -10,7 +10,7 @@ use toolcrib_tests::Siege;
 #[test]
 fn a_line_without_end_is_cut_with_a_mark() {
     let call = json!({ "how": "print_one_line", "text": "x".repeat(64 << 10), "number": 100 });
-    for (events, answer) in watched(call, 2) {
+    for (events, answer) in watched(&call, 2) {
         assert_eq!(answer["result"], "printed");
         let bytes: usize = events.iter().filter_map(|event| event["text"].as_str()).map(str::len).sum();
         assert!((1..=(256 << 10) + 100).contains(&bytes), "{bytes} bytes of events");

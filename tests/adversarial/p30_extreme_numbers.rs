@@ -3,6 +3,7 @@
 //! Switched off: without the upper bound of a wait (`capability/shell.rs`) the command ran and the first test failed.
 
 use serde_json::{Value, json};
+use toolcrib_tests::shell::waiting;
 use toolcrib_tests::{Preparation, Siege};
 
 #[test]
@@ -38,8 +39,7 @@ fn extreme_numbers_of_a_caller_are_refused_or_clamped() {
             let kind = answer["error"]["kind"].as_str();
             assert!(matches!(kind, None | Some("invalid_arguments" | "execution_failed")), "{argument}: {answer}");
         }
-        let shell = json!({ "command": "true", "risk": "low", "mutation": false, "privesc": false, "why": "a test", "wait": number });
-        let answer = siege.call("run_shell", shell);
+        let answer = siege.call("run_shell", waiting("true", number.clone()));
         let kind = answer["error"]["kind"].as_str();
         assert!(matches!(kind, None | Some("invalid_arguments" | "timed_out")), "wait: {answer}");
     }

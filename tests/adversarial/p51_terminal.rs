@@ -33,7 +33,7 @@ fn results_notices_and_failures_are_clean() {
 #[test]
 fn events_and_prints_are_clean() {
     for how in ["say_much", "print_much", "print"] {
-        for (events, answer) in watched(json!({ "how": how, "text": TRICKS, "number": 1 }), 2) {
+        for (events, answer) in watched(&json!({ "how": how, "text": TRICKS, "number": 1 }), 2) {
             assert!(answer["result"].is_string(), "{answer}");
             let said = events.iter().filter(|event| event["type"] == "info");
             is_clean(&said.filter_map(|event| event["text"].as_str()).collect::<String>().into());

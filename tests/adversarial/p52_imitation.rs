@@ -54,7 +54,7 @@ fn a_failure_that_imitates_the_host_keeps_its_kind() {
 fn what_a_guest_prints_is_no_line_of_the_protocol() {
     for text in IMITATIONS {
         // Reading fails at any line that is not JSON, or has another id than the call.
-        for (events, answer) in watched(json!({ "how": "print", "text": text }), 2) {
+        for (events, answer) in watched(&json!({ "how": "print", "text": text }), 2) {
             assert_eq!(answer["result"], "printed");
             let (last, before) = events.split_last().expect("events");
             assert_eq!(*last, json!({ "type": "completed", "outcome": "ok" }));

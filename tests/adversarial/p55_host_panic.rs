@@ -14,6 +14,7 @@ use toolcrib::event::{Event, EventSink};
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::policy::files::{ReadPath, Resolved, Wanted, WritePath};
 use toolcrib_tests::TestHost;
+use toolcrib_tests::shell::harmless;
 
 struct Panicking;
 
@@ -119,10 +120,6 @@ fn host() -> TestHost {
         .plugin("hostile")
 }
 
-fn shell() -> Value {
-    json!({ "command": "echo a", "risk": "low", "mutation": false, "privesc": false, "why": "a test" })
-}
-
 /// Makes the call in a task of its own, as the doors do: a panic that leaves the call ends the task.
 async fn call(host: &Arc<TestHost>, context: CallContext, tool: &str, arguments: Value) -> Option<Envelope> {
     let (host, tool) = (host.clone(), tool.to_owned());
@@ -156,15 +153,15 @@ async fn only_that_call_fails(change: impl Fn(&mut CallContext, &TestHost), tool
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_of_the_approver_fails_that_call_alone() {
-    only_that_call_fails(|context, _| context.approver = Arc::new(Panicking), "run_shell", shell()).await;
+    only_that_call_fails(|context, _| context.approver = Arc::new(Panicking), "run_shell", harmless("echo a")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_of_the_backend_fails_that_call_alone() {
     let write = json!({ "path": "a.txt", "content": "well" });
     let cases = [
-        (At::Start, "run_shell", shell()),
-        (At::Next, "run_shell", shell()),
+        (At::Start, "run_shell", harmless("echo a")),
+        (At::Next, "run_shell", harmless("echo a")),
         (At::Resolve, "read_file", json!({ "path": "a.txt" })),
         (At::Read, "read_file", json!({ "path": "a.txt" })),
         (At::Look, "write_file", json!({ "path": "~/a.txt", "content": "well" })),
@@ -196,8 +193,8 @@ impl Approver for Yes {
 async fn a_panic_of_whoever_watches_fails_that_call_alone() {
     type At = fn(&Event) -> bool;
     let cases: [(At, &str, Value); 3] = [
-        (|event| matches!(event, Event::Started { .. }), "run_shell", shell()),
-        (|event| matches!(event, Event::Stdout { .. }), "run_shell", shell()),
+        (|event| matches!(event, Event::Started { .. }), "run_shell", harmless("echo a")),
+        (|event| matches!(event, Event::Stdout { .. }), "run_shell", harmless("echo a")),
         (|event| matches!(event, Event::Info { .. }), "hostile", json!({ "how": "print", "text": "a" })),
     ];
     for (at, tool, arguments) in cases {

@@ -2,7 +2,8 @@
 //! Outcome: the host breaks the rows, and each row of foreign text stands behind a bar; what does not fit is paged through before a yes counts.
 //! Switched off: with the action written as it is (`question.rs`) rows without a bar stood there; with a yes that counts on every page the command ran.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use toolcrib_tests::shell::{harmless, with};
 use toolcrib_tests::{MORE, QUESTION, Terminal, eventually, skip};
 
 /// In no word of the host's.
@@ -18,7 +19,7 @@ const DRAWN: [&str; 6] = [
 ];
 
 fn arguments(command: &str, why: &str) -> Value {
-    json!({ "command": command, "risk": "low", "mutation": false, "privesc": false, "why": why })
+    with(harmless(command), "why", why)
 }
 
 /// Pads each row to so many columns, so that a terminal that breaks the line breaks it there.

@@ -2,13 +2,11 @@
 //! Outcome: the directory is read again when the answer comes, and the question is asked again with the new one; a command that had to wait for its turn is refused.
 //! Switched off: without the second look (`question.rs`) and without `unmoved` (`run.rs`) the commands ran in the other directory.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io::Write;
+use toolcrib_tests::client::request;
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Program, Terminal, eventually, skip};
-
-fn arguments(command: &str) -> Value {
-    json!({ "command": command, "risk": "low", "mutation": true, "privesc": false, "why": "a test" })
-}
 
 /// Runs a script in a terminal, with commands in managed panes.
 fn terminal(script: &str) -> Terminal {
@@ -17,7 +15,7 @@ fn terminal(script: &str) -> Terminal {
         std::fs::create_dir(program.path("work").join(directory)).expect("a directory");
     }
     // The pane is there before the question.
-    let (code, answer) = program.call(&["--yes", "run_shell", &arguments("true").to_string()]);
+    let (code, answer) = program.call(&["--yes", "run_shell", &command("true").to_string()]);
     assert_eq!(code, 0, "{answer}");
     let terminal = Terminal::idle(program);
     terminal.run(script);
@@ -47,7 +45,7 @@ fn a_pane_that_goes_elsewhere_is_asked_about_again() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = terminal(&Terminal::call(&arguments("touch planted")));
+    let terminal = terminal(&Terminal::call(&command("touch planted")));
     asked(&terminal, 1, "/work");
     move_pane(&terminal, "one");
     terminal.press(&["y", "Enter"]);
@@ -63,7 +61,7 @@ fn a_pane_that_goes_elsewhere_each_time_is_refused() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = terminal(&Terminal::call(&arguments("touch planted")));
+    let terminal = terminal(&Terminal::call(&command("touch planted")));
     for (times, from, to) in [(1, "/work", "one"), (2, "/work/one", "two"), (3, "/work/two", "three")] {
         asked(&terminal, times, from);
         move_pane(&terminal, to);
@@ -84,7 +82,7 @@ fn a_yes_for_the_session_does_not_skip_the_second_look() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = terminal(&Terminal::call(&arguments("touch planted")));
+    let terminal = terminal(&Terminal::call(&command("touch planted")));
     asked(&terminal, 1, "/work");
     move_pane(&terminal, "one");
     terminal.press(&["s", "Enter"]);
@@ -108,9 +106,8 @@ fn a_command_that_waited_behind_one_that_went_elsewhere_does_not_run_there() {
     let terminal = Terminal::idle(program);
     terminal.run("$toolcrib run --events < in > out");
     let mut input = std::fs::File::options().write(true).open(terminal.program.path("work/in")).expect("a pipe");
-    let mut send = |id: u64, command: &str| {
-        let line = json!({ "id": id, "tool": "run_shell", "arguments": arguments(command) });
-        writeln!(input, "{line}").expect("a line");
+    let mut send = |id: u64, text: &str| {
+        input.write_all(request(id, "run_shell", &command(text)).as_bytes()).expect("a line");
     };
     send(1, "touch begun; cat gate; cd one");
     terminal.asked(1);

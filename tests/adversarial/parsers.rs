@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::process::Stdio;
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::runtime::Runtime;
 use toolcrib::call::Arguments;
 use toolcrib::config::{DEFAULT_TOML, Settings, Sources};
 use toolcrib::envelope::Kind;
 use toolcrib::policy::command::{Denylist, Script, Unparsable};
-use toolcrib_tests::{Program, TestHost, is_long};
+use toolcrib_tests::{Program, TestHost, ended, is_long};
 
 fn cases(normally: u32) -> ProptestConfig {
     let cases = if is_long() { normally * 50 } else { normally };
@@ -130,17 +130,11 @@ proptest! {
         let mut host = program.command(&["--set", "tools.shell_enabled=false", "--set", "tools.files_enabled=false", "run"]);
         host.stdin(File::open(program.path("lines")).expect("lines"));
         host.stdout(File::create(program.path("answers")).expect("a file")).stderr(Stdio::null());
-        let (mut child, begin) = (host.spawn().expect("the program starts"), Instant::now());
-        let status = loop {
-            if let Some(status) = child.try_wait().expect("it is ours") {
-                break status;
-            }
-            if begin.elapsed() > Duration::from_secs(60) {
-                child.kill().expect("it is ours");
-                panic!("the program hangs");
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        };
+        let mut child = host.spawn().expect("the program starts");
+        let status = ended(&mut child, Duration::from_secs(60)).unwrap_or_else(|| {
+            child.kill().expect("it is ours");
+            panic!("the program hangs")
+        });
         prop_assert!(status.success(), "{status}");
         let answers = std::fs::read_to_string(program.path("answers")).expect("text");
         let answers: Vec<Value> = answers.lines().map(|line| serde_json::from_str(line).expect("each answer is JSON")).collect();
@@ -186,7 +180,7 @@ proptest! {
         "[0-9.+-]{0,24}(ms|s|m|h|d|S| |)", "[0-9]{1,40}e[0-9]{1,4}", ".{0,20}"
     ]) {
         let (runtime, host) = &*HOST;
-        let mut arguments = crate::exec::command("true");
+        let mut arguments = toolcrib_tests::shell::command("true");
         arguments["wait"] = wait.clone().into();
         let failure = runtime.block_on(host.failure("run_shell", arguments));
         prop_assert!(matches!(failure.kind, Kind::InvalidArguments | Kind::Denied), "{wait:?}: {:?} {}", failure.kind, failure.message);

@@ -2,10 +2,10 @@
 //! Outcome: they are not obeyed, and neither is anything else: an error names the file and what to change; `doctor` says the same.
 //! Switched off: with `check_obeyed` in `disk.rs` always `Ok`, commands ran unasked by the settings of the other user.
 
-use serde_json::json;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Output;
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Program, skip};
 
 /// A user who is neither us nor root.
@@ -19,7 +19,7 @@ fn said(output: &Output) -> String {
 
 /// Runs a command that leaves a file.
 fn run(program: &Program, options: &[&str]) -> Output {
-    let command = json!({ "command": "touch ran", "risk": "low", "mutation": true, "privesc": false, "why": "a test" });
+    let command = command("touch ran");
     program.run(&[options, &["call", "run_shell", &command.to_string()]].concat())
 }
 

@@ -2,10 +2,10 @@
 //! Outcome: trust holds for these bytes in that directory and nowhere else; a link is never trusted.
 //! Switched off: with the file's real path compared in place of its directory (`accepted` in `cli/trust.rs`) the link was trusted.
 
-use serde_json::json;
 use std::os::unix::fs::symlink;
 use std::process::Output;
 use toolcrib_tests::Program;
+use toolcrib_tests::shell::harmless;
 
 const WIDENING: &str = "[tools]\nshell_confirm = false\n";
 
@@ -15,8 +15,7 @@ fn said(output: &Output) -> String {
 
 /// Whether a command runs unasked in this directory.
 fn widens(program: &Program, directory: &str) -> bool {
-    let command =
-        json!({ "command": "true", "risk": "low", "mutation": false, "privesc": false, "why": "a test" }).to_string();
+    let command = harmless("true").to_string();
     let mut started = program.command(&["call", "run_shell", &command]);
     let output = started.current_dir(program.path(directory)).output().expect("the program starts");
     let code = output.status.code();

@@ -7,7 +7,8 @@ use rustix::process::{Resource, Rlimit};
 use serde_json::{Value, json};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output, Stdio};
-use toolcrib_tests::Program;
+use toolcrib_tests::shell::harmless;
+use toolcrib_tests::{Client, PATIENCE, Program, Running, eventually};
 
 const CANARY: &str = "canary-5f1d0b7c9e";
 const TOKEN: &str = "canary-0123456789abcdef0123456789abcdef";
@@ -26,8 +27,7 @@ fn result(output: &Output) -> Value {
 }
 
 fn shell(program: &Program, options: &[&str], command: &str) -> Value {
-    let arguments =
-        json!({ "command": command, "risk": "low", "mutation": false, "privesc": false, "why": "a test" }).to_string();
+    let arguments = harmless(command).to_string();
     let arguments = [options, &["--yes", "call", "run_shell", &arguments]].concat();
     result(&with_secrets(program, &arguments).output().expect("the program starts"))
 }
@@ -47,8 +47,7 @@ fn a_command_finds_nothing_of_the_hosts_environment() {
 fn no_process_of_a_call_shows_a_secret() {
     let program = Program::new();
     let command = "grep -lsa -e canary-for-all-proces[s]es /proc/[0-9]*/environ; printenv";
-    let arguments =
-        json!({ "command": command, "risk": "low", "mutation": false, "privesc": false, "why": "a test" }).to_string();
+    let arguments = harmless(command).to_string();
     let mut host = with_secrets(&program, &["--yes", "call", "run_shell", &arguments]);
     let output = host.env("CLOUD_SECRET", "canary-for-all-processes").output().expect("the program starts");
     let found = result(&output);
@@ -76,14 +75,10 @@ fn no_setting_passes_the_token_on() {
 #[test]
 fn the_token_of_the_environment_is_served_and_gone() {
     let program = Program::new();
-    let mut server =
-        with_secrets(&program, &["serve", "--http", "0"]).stderr(Stdio::piped()).spawn().expect("a server");
-    let mut stderr = std::io::BufReader::new(server.stderr.take().expect("piped"));
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut stderr, &mut line).expect("a line");
-    let environment = std::fs::read(format!("/proc/{}/environ", server.id())).expect("our own child");
-    let _ = server.kill();
-    let _ = server.wait();
+    let server = Running::start(&mut with_secrets(&program, &["serve", "--http", "0"]));
+    eventually("it says something", || server.said().contains('\n'));
+    let (line, environment) = (server.said(), std::fs::read(format!("/proc/{}/environ", server.pid())));
+    let environment = environment.expect("our own child");
     assert!(line.contains("listening on"), "the token is taken: {line}");
     assert!(environment.iter().all(|byte| *byte == 0), "{}", String::from_utf8_lossy(&environment));
 }
@@ -115,23 +110,17 @@ fn a_host_that_crashes_leaves_no_core_and_commands_leave_theirs() {
     let program = Program::new();
     let bare = with_cores(Command::new("cat").arg("/proc/self/limits")).output().expect("cat is installed");
     let bare = core_limit(&String::from_utf8_lossy(&bare.stdout));
-    let arguments = json!({ "command": "cat /proc/self/limits", "risk": "low", "mutation": false, "privesc": false, "why": "a test" });
+    let arguments = harmless("cat /proc/self/limits");
     let mut host = program.command(&["--yes", "call", "run_shell", &arguments.to_string()]);
     let found = result(&with_cores(&mut host).output().expect("the program starts"));
     assert_eq!(core_limit(found["stdout"].as_str().expect("text")), bare, "what commands may leave");
     let mut host = program.command(&["run"]);
-    let mut host =
-        with_cores(&mut host).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
+    let mut host = Client::of(Running::start(with_cores(&mut host)));
     // It is on its feet when it answers.
-    let mut line = String::new();
-    std::io::Write::write_all(host.stdin.as_mut().expect("piped"), b"{\"id\":1,\"tool\":\"time\",\"arguments\":{}}\n")
-        .expect("a request");
-    let mut answers = std::io::BufReader::new(host.stdout.take().expect("piped"));
-    std::io::BufRead::read_line(&mut answers, &mut line).expect("an answer");
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", host.id())).expect("our own child");
+    host.call("time", json!({}));
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", host.pid())).expect("our own child");
     assert!(["0", "1"].contains(&core_limit(&limits).as_str()), "{limits}");
-    let killed = Command::new("kill").args(["-ABRT", &host.id().to_string()]).status();
-    assert!(killed.is_ok_and(|status| status.success()), "kill is installed");
-    let status = host.wait().expect("it ends");
+    host.signal("ABRT");
+    let status = host.ended(PATIENCE).expect("it ends");
     assert!(status.signal() == Some(6) && !status.core_dumped(), "{status}");
 }

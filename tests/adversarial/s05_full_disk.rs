@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 use std::process::Command;
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Program, skip};
 
 /// Mounts a small disk as the state directory (`$1`), fills it after a first call, calls until an answer holds `$UNTIL`, then makes room and
@@ -31,7 +32,7 @@ const STORY: &str = r#"
 fn story(program: &Program, options: &[&str], until: &str) -> Option<Vec<String>> {
     std::fs::create_dir_all(program.path("state/toolcrib")).expect("a state directory");
     let namespaces = if rustix::process::getuid().is_root() { "-m" } else { "-rm" };
-    let call = json!({ "command": "touch ran", "risk": "low", "mutation": true, "privesc": false, "why": "a test" });
+    let call = command("touch ran");
     let base = program.command(&[]);
     let mut command = Command::new("timeout");
     command.args(["120", "unshare", namespaces, "sh", "-c", STORY, "sh"]).arg(program.path("state/toolcrib"));

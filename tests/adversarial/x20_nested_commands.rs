@@ -2,7 +2,8 @@
 //! Outcome: each is checked whole or `denied`; the check never becomes weaker, and its threads end.
 //! Switched off: the refusal of what cannot be parsed (`policy/command.rs`, `check`), and alone the count of its cost (`command/cost.rs`): each time the second test failed.
 
-use crate::exec::{command, run};
+use crate::exec::run;
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Preparation, Siege};
 
 /// What the denylist of these tests names: a word that is no program, so that a check that fails does no harm.

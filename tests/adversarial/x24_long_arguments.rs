@@ -2,10 +2,10 @@
 //! Outcome: `limit` before anything runs; the next command is not affected.
 //! Switched off: the limit for what the system refuses as too long (`backend/local.rs`, `start_failure`): both tests failed.
 
-use crate::exec::{command, run};
+use crate::exec::run;
 use serde_json::{Value, json};
-use std::process::Stdio;
-use toolcrib_tests::{Preparation, Program, skip};
+use toolcrib_tests::shell::command;
+use toolcrib_tests::{Client, Preparation, Program, Running, skip};
 
 #[test]
 fn a_command_longer_than_the_system_takes_is_a_limit_and_nothing_of_it_runs() {
@@ -27,26 +27,19 @@ fn an_environment_that_leaves_no_room_for_a_command_is_a_limit() {
     let program = Program::new();
     let names: Vec<String> = (0..VARIABLES).map(|number| format!("LARGE_{number}")).collect();
     let setting = format!("tools.shell_env={names:?}");
-    let lines =
+    let calls =
         [command("echo fits"), command(&format!("touch early; : {}", "x".repeat(120_000))), command("echo next")];
-    let lines: Vec<String> = lines
-        .iter()
-        .map(|arguments| json!({ "id": 1, "tool": "run_shell", "arguments": arguments }).to_string() + "\n")
-        .collect();
-    let answer = |line: &str| -> Value {
-        program.write("line", line);
+    let answer = |arguments: &Value| -> Value {
         let mut host = program.command(&["--yes", "--set", &setting, "--set", "tools.shell_denylist=[]", "run"]);
         host.envs(names.iter().map(|name| (name, "x".repeat(124_000))));
-        let line = std::fs::File::open(program.path("line")).expect("a line");
-        let output = host.stdin(Stdio::from(line)).output();
-        serde_json::from_slice(&output.expect("the program starts").stdout).expect("an answer")
+        Client::of(Running::start(&mut host)).call("run_shell", arguments.clone())
     };
-    assert_eq!(answer(&lines[0])["result"]["stdout"], "fits\n");
-    let refused = answer(&lines[1]);
+    assert_eq!(answer(&calls[0])["result"]["stdout"], "fits\n");
+    let refused = answer(&calls[1]);
     if refused["result"]["exit_code"] == 0 {
         skip!("this system takes more than 2 MiB of arguments");
     }
     assert_eq!(refused["error"]["kind"], "limit", "{refused}");
     assert!(!program.path("work/early").exists());
-    assert_eq!(answer(&lines[2])["result"]["stdout"], "next\n");
+    assert_eq!(answer(&calls[2])["result"]["stdout"], "next\n");
 }

@@ -2,11 +2,8 @@
 //! Outcome: the command is followed to its end; the host's memory and what it keeps stay bounded.
 //! Switched off: the bound of a kept stream (`kept_output.rs`, `Kept::push`): the first test failed.
 
-use crate::exec::command;
-use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
-use std::process::Stdio;
-use toolcrib_tests::{Preparation, Program, eventually, is_long};
+use toolcrib_tests::shell::command;
+use toolcrib_tests::{PATIENCE, Preparation, Program, eventually, is_long};
 
 /// A figure in KiB that the kernel keeps of a process.
 fn kib(process: u32, name: &str) -> u64 {
@@ -39,28 +36,20 @@ fn endless_output_without_a_newline_takes_bounded_memory_and_bounded_room() {
 #[test]
 fn a_flood_of_events_to_a_reader_that_does_not_read_takes_bounded_memory() {
     let program = Program::new();
-    let mut host = program.command(&["--yes", "run", "--events"]);
-    let mut child = host.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
-    let mut stdin = child.stdin.take().expect("piped");
-    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
-    let call = json!({ "id": 1, "tool": "run_shell", "arguments": command("yes | head -c 1G; touch done") });
-    writeln!(stdin, "{call}").expect("the host reads");
-    eventually("the host starts", || kib(child.id(), "VmHWM") > 1_000);
+    let mut host = program.client(&["--yes", "run", "--events"]);
+    let id = host.send("run_shell", command("yes | head -c 1G; touch done"));
+    eventually("the host starts", || kib(host.pid(), "VmHWM") > 1_000);
     // Nobody reads, and the command comes to its end all the same.
     let begin = std::time::Instant::now();
     while !program.path("work/done").exists() {
         assert!(begin.elapsed().as_secs() < 60, "the command waits for the reader");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    let peak = kib(child.id(), "VmHWM");
-    drop(stdin);
-    let (mut line, mut answer) = (String::new(), Value::Null);
-    while stdout.read_line(&mut line).expect("a line") > 0 {
-        answer = serde_json::from_str(&line).expect("JSON");
-        line.clear();
-    }
+    let peak = kib(host.pid(), "VmHWM");
+    host.close();
+    let answer = host.answer_to(id);
     println!("peak {} MiB", peak >> 10);
     assert!(peak < 256 << 10, "events that nobody read took {} MiB", peak >> 10);
     assert_eq!(answer["result"]["exit_code"], 0, "the answer is not lost among the events");
-    assert!(child.wait().expect("it ends").success());
+    assert!(host.ended(PATIENCE).expect("it ends").success());
 }

@@ -3,9 +3,10 @@
 //! Switched off: looking beyond the process group (`backend/tree.rs`, `members`): the daemon lived on and the first test failed; reaping what fled (`tree.rs`, `own_children`): the last test failed.
 #![expect(clippy::disallowed_methods, reason = "the attacker is a program of its own, compiled here")]
 
-use crate::exec::{end, mark, marked, within};
+use crate::exec::{end, mark, marked};
 use serde_json::Value;
 use std::process::Command;
+use toolcrib_tests::shell::waiting;
 use toolcrib_tests::{Preparation, Siege, eventually, skip};
 
 /// `attacker KIND MARK`: makes the file `ready` when all its processes are there. They end by themselves after a minute.
@@ -91,7 +92,7 @@ fn attack(siege: &mut Siege, kind: &str, mark: &str) -> (Value, Vec<i32>) {
         "rm -f ready; ./attacker {kind} {mark} & while [ ! -e ready ]; do sleep 0.01; done; echo ready; \
                           trap '' TERM; while :; do sleep 1000; done"
     );
-    let answer = siege.call("run_shell", within(&attack, "2s"));
+    let answer = siege.call("run_shell", waiting(&attack, "2s"));
     let left = marked(mark);
     siege.program.write("work/stop", "");
     end(mark);

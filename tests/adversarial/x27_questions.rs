@@ -2,8 +2,9 @@
 //! Outcome: input is at its end and there is no terminal, so it ends at once; the host's own input is not touched.
 //! Switched off: the session of its own and the empty input (`backend/spawn.rs`, `backend/local.rs`): the test of questions failed.
 
-use crate::exec::{command, run, within};
+use crate::exec::run;
 use serde_json::json;
+use toolcrib_tests::shell::{command, waiting};
 use toolcrib_tests::{Preparation, Siege};
 
 #[test]
@@ -23,7 +24,7 @@ fn what_asks_is_answered_by_nobody_and_ends() {
         "test -t 0 || test -t 1 || test -t 2",
         "grep -qE '^[0-9]+ \\(.*\\) . [0-9]+ [0-9]+ [0-9]+ [1-9]' /proc/$$/stat",
     ] {
-        let answer = siege.call("run_shell", within(ask, "20s"));
+        let answer = siege.call("run_shell", waiting(ask, "20s"));
         assert!(answer["result"]["exit_code"].as_i64().is_some_and(|code| code != 0), "`{ask}`: {answer}");
     }
     let session = run(&mut siege, "cut -d' ' -f1,5,6 /proc/$$/stat; true");

@@ -2,8 +2,8 @@
 //! Outcome: a plugin's command runs in a process of its own, with the real programs and two streams, and panes are `denied` to its plugin; one whose grant says `shell.pane` works in the pane as it is.
 //! Switched off: the question whether the grant reaches panes (`capability/shell.rs`, `run`): the first two tests failed; the same in `capability/panes.rs`: the third failed.
 
-use serde_json::{Value, json};
-use toolcrib_tests::{Program, Running, digest, eventually, guest};
+use serde_json::json;
+use toolcrib_tests::{Client, Program, digest, eventually, guest};
 
 /// What is left behind in the shared shell.
 const TRAPS: &str = "printf() { command printf 'taken over'; }\n\
@@ -14,8 +14,9 @@ const TRAPS: &str = "printf() { command printf 'taken over'; }\n\
 
 /// A host with panes and two plugins of others, whose grants are the lines.
 struct Shared {
+    // Ends before its home goes.
+    host: Client,
     program: Program,
-    running: Running,
 }
 
 impl Shared {
@@ -29,22 +30,10 @@ impl Shared {
         }
         arguments.push("run".into());
         program.write("work/bin/cat", "#!/bin/sh\necho taken over by a program\n");
-        let running = program.start(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
-        let mut shared = Self { program, running };
-        assert_eq!(shared.shell(TRAPS)["result"]["exit_code"], 0);
+        let host = program.client(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut shared = Self { host, program };
+        assert_eq!(shared.host.shell(TRAPS)["result"]["exit_code"], 0);
         shared
-    }
-
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
-        self.running.send(&format!("{}\n", json!({ "id": 1, "tool": tool, "arguments": arguments })));
-        self.running.line()
-    }
-
-    fn shell(&mut self, command: &str) -> Value {
-        let declaration = json!({ "risk": "low", "mutation": true, "privesc": false, "why": "a test" });
-        let mut arguments = json!({ "command": command });
-        arguments.as_object_mut().expect("an object").extend(declaration.as_object().expect("an object").clone());
-        self.call("run_shell", &arguments)
     }
 
     fn hostile(&mut self, how: &str, text: &str) -> String {
@@ -56,13 +45,13 @@ impl Shared {
     }
 
     fn say(&mut self, plugin: &str, how: &str, text: &str) -> String {
-        let answer = self.call(plugin, &json!({ "how": how, "text": text }));
+        let answer = self.host.call(plugin, json!({ "how": how, "text": text }));
         answer["result"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
     /// The shell still serves who may use it.
     fn assert_healthy(&mut self) {
-        let answer = self.shell("command echo healthy");
+        let answer = self.host.shell("command echo healthy");
         assert!(answer["result"]["stdout"].as_str().is_some_and(|text| text.contains("healthy")), "{answer}");
     }
 }
@@ -71,7 +60,7 @@ impl Shared {
 fn a_function_of_the_shared_shell_takes_over_nothing_of_a_plugins_command() {
     let mut shared = Shared::with(&[("shell_echo", "shell=true")]);
     for text in ["hello", "it's $PATH"] {
-        assert_eq!(shared.call("shell_echo", &json!({ "text": text }))["result"], text);
+        assert_eq!(shared.host.call("shell_echo", json!({ "text": text }))["result"], text);
     }
     shared.assert_healthy();
 }
@@ -101,7 +90,7 @@ fn panes_are_denied_to_a_plugin_whose_grant_does_not_name_them() {
 fn a_grant_that_names_panes_opens_them() {
     let mut shared = Shared::with(&[("pane_user", "shell.pane=true"), ("shell_echo", "shell={ pane = true }")]);
     assert_eq!(
-        shared.call("shell_echo", &json!({ "text": "hello" }))["result"]
+        shared.host.call("shell_echo", json!({ "text": "hello" }))["result"]
             .as_str()
             .map(|text| text.contains("taken over")),
         Some(true)

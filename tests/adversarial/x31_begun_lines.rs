@@ -2,8 +2,8 @@
 //! Outcome: the next command runs alone; the line never runs, and what stood there is told.
 //! Switched off: the emptying of the line (`tmux/line.rs`): the command was appended, and the file that the line makes was there.
 
-use crate::exec::command;
 use serde_json::json;
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Preparation, Program, eventually};
 
 /// The only pane of a new server.

@@ -1,13 +1,15 @@
 //! What holds wherever tools act: one list of cases over every place, with panes and without.
 
-use crate::processes::{assert_gone, sleeping, unique_seconds};
-use crate::rig::{Rig, command, declared, failure, kept, notices, said, waiting};
+use crate::rig::{Rig, failure};
 use crate::targets::{Container, Engine, Sshd, need_podman, need_targets};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use toolcrib_sdk::shell::quoted;
+use toolcrib_tests::envelope::{kept, notices, said};
 use toolcrib_tests::eventually;
+use toolcrib_tests::processes::{assert_gone, sleeping, unique_seconds};
+use toolcrib_tests::shell::{command, declared, waiting};
 
 /// A case may leave files behind, under names of its own; nothing else.
 #[rustfmt::skip]
@@ -560,21 +562,21 @@ fn file_failures(rig: &mut Rig) {
         ("fail/file/", "a part of the path is not a directory"),
         ("fail/fifo", "is not a regular file"),
     ] {
-        let said = rig.failure("read_file", json!({ "path": path }));
+        let said = rig.refused("read_file", json!({ "path": path }));
         assert!(said.starts_with("execution_failed: ") && said.contains(message), "reading {path}: {said}");
         if path != "fail/gone" {
-            let said = rig.failure("write_file", json!({ "path": path, "content": "new" }));
+            let said = rig.refused("write_file", json!({ "path": path, "content": "new" }));
             assert!(said.starts_with("execution_failed: ") && said.contains(message), "writing {path}: {said}");
         }
     }
-    let said = rig.failure("write_file", json!({ "path": "fail/link", "content": "new" }));
+    let said = rig.refused("write_file", json!({ "path": "fail/link", "content": "new" }));
     assert!(said.starts_with("execution_failed: "), "through a link to nowhere: {said}");
-    let said = rig.failure("read_file", json!({ "path": " " }));
+    let said = rig.refused("read_file", json!({ "path": " " }));
     assert!(said.starts_with("invalid_arguments: "), "{said}");
-    let said = rig.failure("read_file", json!({ "path": "a\u{0}b" }));
+    let said = rig.refused("read_file", json!({ "path": "a\u{0}b" }));
     assert!(said.starts_with("invalid_arguments: "), "{said}");
     assert_eq!(rig.output("printf 'ab\\377\\000c' >fail/binary"), "");
-    let said = rig.failure("read_file", json!({ "path": "fail/binary" }));
+    let said = rig.refused("read_file", json!({ "path": "fail/binary" }));
     assert!(said.starts_with("execution_failed: ") && said.contains("byte 2 of 5"), "{said}");
     assert_eq!(rig.output("rm fail/binary; cat fail/file; ls -A fail"), format!("old\n{before}"));
 }
@@ -597,7 +599,7 @@ fn closed_files(rig: &mut Rig) {
         "/sys/kernel/notes",
         "/dev/null",
     ] {
-        let said = rig.failure("read_file", json!({ "path": path }));
+        let said = rig.refused("read_file", json!({ "path": path }));
         assert!(said.starts_with("denied: ") && !said.contains("SECRET"), "reading {path}: {said}");
     }
     assert_eq!(rig.output("md5sum /etc/passwd ~/.profile >sums 2>&1; true"), "");
@@ -617,7 +619,7 @@ fn closed_files(rig: &mut Rig) {
         "/etc/../etc/passwd",
         "~/../../../../../../etc/passwd",
     ] {
-        let said = rig.failure("write_file", json!({ "path": path, "content": "new" }));
+        let said = rig.refused("write_file", json!({ "path": path, "content": "new" }));
         assert!(said.starts_with("denied: "), "writing {path}: {said}");
     }
     assert_eq!(rig.output("md5sum /etc/passwd ~/.profile 2>&1 | cmp - sums && echo same"), "same\n");
@@ -645,16 +647,16 @@ fn closed_by_links(rig: &mut Rig) {
         "links/proc/self/environ",
         "links/etc/../proc/1/status",
     ] {
-        let said = rig.failure("read_file", json!({ "path": path }));
+        let said = rig.refused("read_file", json!({ "path": path }));
         assert!(said.starts_with("denied: ") && !said.contains("SECRET"), "reading {path}: {said}");
     }
     for path in
         ["links/etc/new", "links/etc/passwd", "links/passwd", "links/twice", "links/keys/new", "links/proc/self/comm"]
     {
-        let said = rig.failure("write_file", json!({ "path": path, "content": "new" }));
+        let said = rig.refused("write_file", json!({ "path": path, "content": "new" }));
         assert!(said.starts_with("denied: "), "writing {path}: {said}");
     }
-    let said = rig.failure("read_file", json!({ "path": "links/circle" }));
+    let said = rig.refused("read_file", json!({ "path": "links/circle" }));
     assert!(said.starts_with("execution_failed: "), "{said}");
     assert_eq!(rig.read_file("links/fine")["result"], "open\n");
     written(rig, "links/fine", "written");
@@ -694,7 +696,7 @@ fn without_panes(rig: &mut Rig) {
     for (name, value) in [("wait", json!(false)), ("session", json!("build")), ("pane", json!("build"))] {
         let mut arguments = command("touch never-ran");
         arguments[name] = value;
-        let said = rig.failure("run_shell", arguments);
+        let said = rig.refused("run_shell", arguments);
         assert!(said.starts_with("unavailable: ") && said.contains("tmux"), "{name}: {said}");
     }
     for (tool, arguments) in [
@@ -702,7 +704,7 @@ fn without_panes(rig: &mut Rig) {
         ("send-keys", declared(json!({ "enter": true }))),
         ("tmux-create-pane", declared(json!({ "pane": "build" }))),
     ] {
-        let said = rig.failure(tool, arguments);
+        let said = rig.refused(tool, arguments);
         assert!(said.starts_with("unavailable: "), "{tool}: {said}");
     }
     assert_eq!(rig.output("ls never-ran 2>/dev/null; true"), "");
@@ -738,7 +740,7 @@ fn panes_of_ones_own(rig: &mut Rig) {
     assert_eq!(rig.result("run_shell", arguments.clone())["stdout"], "[]\n");
     let ended = rig.result("tmux-kill-pane", declared(json!({ "pane": "dev-server" })));
     assert_eq!(ended["id"], made["id"]);
-    let said = rig.failure("run_shell", arguments);
+    let said = rig.refused("run_shell", arguments);
     assert!(said.starts_with("execution_failed: "), "{said}");
     assert_eq!(rig.output("echo $kept"), "shared\n");
     // The shared pane stays, with a new shell.

@@ -1,11 +1,13 @@
 //! Containers: what becomes of a call when its container stops, pauses, restarts or goes, and which container a name means.
 
-use crate::processes::{assert_gone, unique_seconds};
-use crate::rig::{Host, Rig, all, assert_interrupt_ends_all, call, command, each, kept, notices, run, said, to_end};
+use crate::rig::{Rig, all, assert_interrupt_ends_all, call, each, run, start, to_end};
 use crate::targets::{Act, Container, Engine, need_podman, need_targets};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
+use toolcrib_tests::envelope::{kept, notices, said};
+use toolcrib_tests::processes::{assert_gone, unique_seconds};
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Program, eventually};
 
 /// What a call may take to notice, and what a loaded machine takes besides.
@@ -28,12 +30,12 @@ fn disturbed(engine: Engine, panes: bool, act: Act) {
     match act {
         Act::Pause => container.act(Act::Unpause),
         Act::Stop => {
-            let said = rig.refusal("echo again >>/tmp/count");
+            let said = rig.refused("run_shell", command("echo again >>/tmp/count"));
             assert!(said.starts_with("unavailable: ") && said.contains(&container.name), "{said}");
             container.act(Act::Start);
         }
         Act::Remove => {
-            let said = rig.refusal("echo again >>/tmp/count");
+            let said = rig.refused("run_shell", command("echo again >>/tmp/count"));
             assert!(said.starts_with("unavailable: ") && said.contains(&container.name), "{said}");
             return;
         }
@@ -137,9 +139,9 @@ fn made_anew(engine: Engine, panes: bool) {
     container.act(Act::Remove);
     container.make("debian", &[]);
     for attempt in 0..3 {
-        let said = rig.refusal("touch /tmp/meant-for-the-first");
+        let said = rig.refused("run_shell", command("touch /tmp/meant-for-the-first"));
         assert!(said.starts_with("unavailable: ") && said.contains(&container.name), "{attempt}: {said}");
-        let said = rig.failure("write_file", json!({ "path": "/tmp/meant-for-the-first", "content": "" }));
+        let said = rig.refused("write_file", json!({ "path": "/tmp/meant-for-the-first", "content": "" }));
         assert!(said.starts_with("unavailable: "), "{attempt}: {said}");
     }
     assert_eq!(container.exec("ls -A /tmp"), "");
@@ -191,7 +193,7 @@ fn a_container_without_tmux_runs_plain_processes_and_says_so_once() {
     need_targets!();
     let container = Container::new(Engine::Docker, "busybox");
     let program = Program::with_panes();
-    let mut host = Host::start(&program, &container.flags(), &[]);
+    let mut host = start(&program, &container.flags(), &[]);
     let answer = host.call("run_shell", command("echo out; echo err >&2"));
     assert_eq!(
         (&answer["result"]["stdout"], &answer["result"]["stderr"]),

@@ -1,12 +1,13 @@
 //! Files of a place: which paths a setting opens there, and that a write that fails leaves the old content alone.
 
 use crate::link::Link;
-use crate::rig::{Host, Rig, each, said};
+use crate::rig::{Rig, each, start};
 use crate::ssh::config_through;
 use crate::targets::{Act, Container, Engine, Sshd, need_targets, ssh_flags};
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
+use toolcrib_tests::envelope::said;
 use toolcrib_tests::{Program, eventually};
 
 /// Only below two directories of the place may be written, wherever links lead.
@@ -14,7 +15,7 @@ fn only_where_allowed(flags: &[String]) {
     let (program, root) = (Program::new(), format!("/tmp/crib-{}", std::process::id()));
     // `~` is the home there, not that of this machine.
     let allowed = format!("tools.files_allowed_paths=[\"{root}/allowed\", \"~/allowed\"]");
-    let mut host = Host::start(&program, flags, &[&allowed, "tools.shell_denylist=[]"]);
+    let mut host = start(&program, flags, &[&allowed, "tools.shell_denylist=[]"]);
     let prepare = "rm -rf ROOT ~/allowed ~/closed && mkdir -p ROOT/allowed/sub ROOT/closed ~/allowed ~/closed && \
                    ln -s ROOT/closed ROOT/allowed/out && ln -s ~/closed ~/allowed/out && echo old >ROOT/closed/file && \
                    ln -s ROOT/closed/file ROOT/allowed/link && ln -s ROOT/allowed ROOT/closed/in";

@@ -1,9 +1,10 @@
 //! Names of places that could be taken for options, commands or other places: refused before anything is started.
 
-use crate::rig::{all, command, to_end};
+use crate::rig::{all, to_end};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 use toolcrib_tests::Program;
+use toolcrib_tests::shell::command;
 
 const ENGINES_AND_SSH: [&str; 3] = ["docker", "podman", "ssh"];
 

@@ -1,19 +1,21 @@
 //! Panes elsewhere: found again by the next host, ended by a person, in whatever shell the user has there.
 
 use crate::link::Link;
-use crate::rig::{Rig, all, call, command, declared, notices, run, waiting};
+use crate::rig::{Rig, all, call, run, shared_pane};
 use crate::ssh::config_through;
 use crate::targets::{Act, Container, Engine, Sshd, need_podman, need_targets, ssh_flags};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::{Duration, Instant};
 use toolcrib_tests::Program;
+use toolcrib_tests::envelope::notices;
+use toolcrib_tests::shell::{command, declared, waiting};
 
 fn the_next_host_finds_pane_and_state(flags: &[String]) {
     let mut rig = Rig::new(flags, true);
     rig.output("kept=here");
-    let first = rig.pane();
+    let first = shared_pane(&mut rig);
     let mut other = rig.another();
-    assert_eq!(other.pane(), first);
+    assert_eq!(shared_pane(&mut other), first);
     assert_eq!(other.output("echo $kept"), "here\n");
     // One command at a time, whichever host it comes from.
     let id = rig.send("run_shell", command("echo begun; sleep 1.5; echo one"));
@@ -57,7 +59,7 @@ fn a_shell_that_is_killed_comes_anew() {
     let container = Container::new(Engine::Docker, "debian");
     let mut rig = Rig::new(&container.flags(), true);
     rig.output("kept=here");
-    let said = rig.refusal("p=$$; kill -9 $p; sleep 1");
+    let said = rig.refused("run_shell", command("p=$$; kill -9 $p; sleep 1"));
     assert!(said.starts_with("outcome_unknown: "), "{said}");
     let mut answer = rig.call("run_shell", command("echo \"[$kept]\""));
     if answer["error"]["kind"] == "unavailable" {
@@ -210,7 +212,7 @@ fn a_container_without_a_shell_is_unavailable() {
         let container = Container::new(Engine::Docker, "busybox");
         container.exec("rm /bin/sh");
         let mut rig = Rig::new(&container.flags(), panes);
-        let said = rig.refusal("echo never");
+        let said = rig.refused("run_shell", command("echo never"));
         assert!(said.starts_with("unavailable: ") && said.contains("/bin/sh"), "{said}");
     }
 }
@@ -236,16 +238,6 @@ fn a_link_that_falls_silent_under_a_pane_is_told_in_time() {
     }
 }
 
-/// The answer to a call. A cancellation that comes too late has one of its own.
-fn answer_to(rig: &mut Rig, id: u64) -> Value {
-    let mut answer = rig.answer();
-    if answer["id"] == "cancel" {
-        answer = rig.answer();
-    }
-    assert_eq!(answer["id"], id, "{answer}");
-    answer
-}
-
 /// Whoever ends what runs, and whenever: the next command runs.
 fn a_pane_comes_back(flags: &[String]) {
     let mut rig = Rig::new(flags, true);
@@ -255,13 +247,13 @@ fn a_pane_comes_back(flags: &[String]) {
         let id = rig.send("run_shell", command(text));
         std::thread::sleep(Duration::from_millis(10 + 9 * round));
         rig.cancel(id);
-        let answer = answer_to(&mut rig, id);
+        let answer = rig.answer_to(id);
         assert!(
             answer["error"]["kind"] == "cancelled" || answer["result"]["exit_code"] == 0,
             "{flags:?}, {round}: {answer}"
         );
         let id = rig.send("run_shell", waiting("echo free", "6s"));
-        let answer = answer_to(&mut rig, id);
+        let answer = rig.answer_to(id);
         assert_eq!(answer["result"]["stdout"], "free\n", "{flags:?}, {round}: {answer}");
     }
     // What was typed and not finished is told, and not run.

@@ -3,15 +3,16 @@
 
 use crate::link::Link;
 use crate::processes::{listening, ssh_clients};
-use crate::rig::{Rig, all, assert_interrupt_ends_all, call, command, each, run, said, to_end, waiting};
+use crate::rig::{Rig, all, assert_interrupt_ends_all, call, each, run, shared_pane, to_end};
 use crate::targets::{Sshd, done, need_targets, ssh_flags};
-use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use toolcrib_tests::envelope::said;
+use toolcrib_tests::shell::{command, waiting};
 use toolcrib_tests::{Program, eventually, skip};
 
 /// What a call may take to notice, and what a loaded machine takes besides.
@@ -140,7 +141,7 @@ fn cut_mid_command(panes: bool) {
     let sshd = Sshd::new();
     let mut rig = Rig::new(&sshd.flags("crib"), panes);
     rig.output("kept=here");
-    let before = panes.then(|| (rig.pane(), rig.output("echo $$ $kept")));
+    let before = panes.then(|| (shared_pane(&mut rig), rig.output("echo $$ $kept")));
     let id = rig.send("run_shell", command("echo run >>count; echo begun; sleep 2; echo done >>count"));
     rig.until_printed(id, "begun");
     sshd.cut();
@@ -149,14 +150,14 @@ fn cut_mid_command(panes: bool) {
     let took = begin.elapsed();
     assert_eq!((&answer["id"], &answer["error"]["kind"]), (&json!(id), &json!("outcome_unknown")), "{answer}");
     assert!(took < SOON, "it took {took:?}");
-    let said = rig.refusal("echo again >>count");
+    let said = rig.refused("run_shell", command("echo again >>count"));
     assert!(said.starts_with("unavailable: ") && said.contains("crib"), "{said}");
     sshd.back();
     let answer = rig.within("echo back", "20s");
     assert_eq!(answer["result"]["stdout"], "back\n", "{answer}");
     if let Some((pane, shell)) = before {
         assert_eq!(rig.output("echo $$ $kept"), shell);
-        assert_eq!(rig.pane(), pane);
+        assert_eq!(shared_pane(&mut rig), pane);
     }
     let count = rig.output("cat count");
     assert!(["run\n", "run\ndone\n"].contains(&count.as_str()), "{count}");
@@ -249,7 +250,7 @@ fn the_connection_ends_with_the_program() {
     need_targets!();
     let sshd = Sshd::new();
     let clients = || ssh_clients(sshd.port());
-    for signal in [None, Some(Signal::TERM)] {
+    for signal in [None, Some("TERM")] {
         let mut rig = Rig::new(&sshd.flags("crib"), false);
         rig.output("true");
         let sockets = listening(&clients());
@@ -260,10 +261,11 @@ fn the_connection_ends_with_the_program() {
             assert_eq!(mode & 0o077, 0, "{}: {mode:o}", directory.display());
         }
         let limit = Duration::from_secs(10);
-        let status = match signal {
-            None => rig.end(limit),
-            Some(signal) => rig.end_by(signal, limit),
-        };
+        match signal {
+            None => rig.close(),
+            Some(signal) => rig.signal(signal),
+        }
+        let status = rig.ended(limit);
         assert!(status.is_some(), "{signal:?}: it does not end");
         eventually("the clients have ended", || clients().is_empty());
         for directory in directories {

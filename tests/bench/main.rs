@@ -7,8 +7,10 @@ use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use toolcrib_tests::{Preparation, Program, TestHost, guest, serve};
+use toolcrib_tests::http::Server;
+use toolcrib_tests::{Preparation, Program, TestHost, guest, serve, shell};
 
 const REPETITIONS: usize = 3;
 const PAIRS: usize = 60;
@@ -122,15 +124,10 @@ fn first_run() {
 
 fn command() {
     let program = Program::new();
-    let mut running = program.start(&["--set", "tools.shell_confirm=false", "run"]);
-    let mut call = |_: ()| {
-        let arguments =
-            json!({ "command": "true", "risk": "low", "mutation": false, "privesc": false, "why": "bench" });
-        running.send(&format!("{}\n", json!({ "id": 1, "tool": "run_shell", "arguments": arguments })));
-        assert_eq!(running.line()["result"]["exit_code"], 0);
-    };
-    call(());
-    let (ours, bare) = pairs(|| call(()), || quiet(Command::new("/bin/sh").args(["-c", "true"])));
+    let mut host = program.client(&["--set", "tools.shell_confirm=false", "run"]);
+    let mut call = || assert_eq!(host.shell("true")["result"]["exit_code"], 0);
+    call();
+    let (ours, bare) = pairs(call, || quiet(Command::new("/bin/sh").args(["-c", "true"])));
     let over = format!("<= 1 ms over bare: {:.2} ms", (ours.as_secs_f64() - bare.as_secs_f64()) * 1e3);
     row(
         "`run_shell` `true`, local",
@@ -145,31 +142,27 @@ fn command() {
 fn panes() {
     let program = Program::with_panes();
     quiet(&mut program.command(&["tools"]));
-    let mut running = program.start(&["--set", "tools.shell_confirm=false", "run"]);
-    let mut call = |tool: &str, arguments: serde_json::Value| {
-        running.send(&format!("{}\n", json!({ "id": 1, "tool": tool, "arguments": arguments })));
-        let answer = running.line();
-        assert!(answer["error"].is_null(), "{answer}");
-    };
-    let shell = |command: &str| json!({ "command": command, "risk": "low", "mutation": false, "privesc": false, "why": "bench" });
+    let mut host = program.client(&["--set", "tools.shell_confirm=false", "run"]);
+    let pid = host.pid();
+    let mut call = |tool: &str, arguments: serde_json::Value| _ = host.result(tool, arguments);
     let begin = Instant::now();
-    call("run_shell", shell("true"));
+    call("run_shell", shell::command("true"));
     let first = begin.elapsed();
-    let times = time(400, || call("run_shell", shell("true")));
+    let times = time(400, || call("run_shell", shell::command("true")));
     let ours = format!("p50 {:.2?}, p99 {:.2?}", quantile(&times, 50), quantile(&times, 99));
     let (pane, bare) =
-        pairs(|| call("run_shell", shell("true")), || quiet(Command::new("/bin/sh").args(["-c", "true"])));
+        pairs(|| call("run_shell", shell::command("true")), || quiet(Command::new("/bin/sh").args(["-c", "true"])));
     let target = "p50 <= 2 ms, p99 <= 20 ms";
     row("`run_shell` `true`, warm pane", target, &ours, &format!("`sh -c true` {bare:.2?}"), &ratio(pane, bare));
     row("first command, with server, session and pane", "<= 300 ms", &format!("{first:.0?}"), "", "");
     let times = time(200, || call("capture-pane", json!({})));
     row("`capture-pane`", "p50 <= 2 ms", &format!("p50 {:.2?}", quantile(&times, 50)), "", "");
-    let times = time(5, || call("run_shell", shell("seq 1 200000")));
+    let times = time(5, || call("run_shell", shell::command("seq 1 200000")));
     row("200,000 lines in a pane", "<= 2 s", &format!("{:.2?}", quantile(&times, 50)), "", "");
     let server = program.tmux(&["list-clients", "-F", "#{client_pid} #{pid}"]);
     let processes: Vec<u32> = server.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
     assert_eq!(processes.len(), 2, "one client and its server: {server}");
-    let processes = [&processes[..], &[running.child.id()]].concat();
+    let processes = [&processes[..], &[pid]].concat();
     let spent = || processes.iter().map(|pid| cpu_ticks(*pid)).sum::<u64>();
     std::thread::sleep(Duration::from_secs(1));
     let before = spent();
@@ -234,15 +227,12 @@ fn places() {
 
 /// A plain command and one in a pane, over the pipe of `toolcrib run`.
 fn place(name: &str, target: &str, flags: &[&str], bare_name: &str, mut bare: impl FnMut()) {
-    let shell = json!({ "command": "true", "risk": "low", "mutation": false, "privesc": false, "why": "bench" });
-    let line = format!("{}\n", json!({ "id": 1, "tool": "run_shell", "arguments": shell }));
     for (what, target, more) in [("plain", target, ["--no-tmux"].as_slice()), ("in a pane", "p50 <= 2 ms", &[])] {
         let program = Program::with_panes();
         let settings = ["--set", "tools.shell_confirm=false"];
-        let mut running = program.start(&[flags, more, &settings, &["run"]].concat());
+        let mut host = program.client(&[flags, more, &settings, &["run"]].concat());
         let mut call = || {
-            running.send(&line);
-            let answer = running.line();
+            let answer = host.shell("true");
             assert_eq!(answer["result"]["exit_code"], 0, "{answer}");
         };
         let begin = Instant::now();
@@ -319,17 +309,17 @@ fn bare_responder() {
 
 /// What an agent waits for: the start, a call over each transport, and what connections cost that do nothing.
 fn mcp() {
-    let program = Program::new();
+    let program = Arc::new(Program::new());
     quiet(&mut program.command(&["tools"]));
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } } });
     let start = || {
         let mut running = program.start(&["serve"]);
-        running.send(&format!("{hello}\n"));
+        running.write(format!("{hello}\n"));
         assert_eq!(running.line()["result"]["serverInfo"]["name"], "toolcrib");
         running
     };
-    let times = time(20, || _ = start().child.kill());
+    let times = time(20, || start().kill());
     row(
         "`toolcrib serve`, from its start to `initialize` answered",
         "<= 15 ms",
@@ -338,12 +328,12 @@ fn mcp() {
         "",
     );
     let mut running = start();
-    running.send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
+    running.write("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
     let call =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "time", "arguments": {} } });
     let line = format!("{call}\n");
     let ours = || {
-        running.send(&line);
+        running.write(&line);
         assert_eq!(running.line()["result"]["isError"], false);
     };
     let mut command = Command::new(std::env::current_exe().expect("a file"));
@@ -370,12 +360,9 @@ fn mcp() {
     mcp_over_http(&program);
 }
 
-fn mcp_over_http(program: &Program) {
-    let mut command = program.command(&["serve", "--http", "0", "--no-auth"]);
-    let mut server =
-        command.stderr(Stdio::piped()).stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it starts");
-    let mut said = BufReader::new(server.stderr.take().expect("piped")).lines().map_while(Result::ok);
-    let url = said.find_map(|line| line.strip_prefix("listening on ").map(str::to_owned)).expect("it listens");
+fn mcp_over_http(program: &Arc<Program>) {
+    let server = Server::start(program, &["--http", "0", "--no-auth"], &[]);
+    let url = format!("http://{}/mcp", server.address);
     let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": { "name": "bench", "version": "1" } });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -409,19 +396,17 @@ fn mcp_over_http(program: &Program) {
         &format!("a GET by the same client {bare_p50:.0?}"),
         &ratio(p50, bare_p50),
     );
-    let address = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
     let connect = || {
-        let mut stream = TcpStream::connect(&address).expect("a connection");
+        let mut stream = TcpStream::connect(server.address).expect("a connection");
         stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("it is read");
         let mut answer = [0; 256];
         assert!(std::io::Read::read(&mut stream, &mut answer).is_ok_and(|bytes| bytes > 0), "it answers");
         stream
     };
     let connections: Vec<TcpStream> = (0..1000).map(|_| connect()).collect();
-    let resident = toolcrib_tests::resident_kib(server.id()) as f64 / 1024.0;
+    let resident = toolcrib_tests::resident_kib(server.pid()) as f64 / 1024.0;
     row("1,000 connections that do nothing", "<= 100 MiB resident", &format!("{resident:.1} MiB"), "", "");
     drop(connections);
-    let _ = server.kill().and_then(|()| server.wait());
 }
 
 fn waiting_calls() {
@@ -449,12 +434,11 @@ fn idle() {
     let program = Program::new();
     assert!(guest("hostile").exists());
     quiet(&mut program.command(&["tools"]));
-    let mut running = program.start(&["run"]);
+    let mut host = program.client(&["run"]);
     for tool in ["time", "read_file", "write_file", "run_shell"] {
-        running.send(&format!("{}\n", json!({ "id": 1, "tool": tool, "arguments": {} })));
-        running.line();
+        host.call(tool, json!({}));
     }
-    let resident = toolcrib_tests::resident_kib(running.child.id());
+    let resident = toolcrib_tests::resident_kib(host.pid());
     row(
         "host with the built-ins loaded, idle",
         "<= 40 MiB resident",

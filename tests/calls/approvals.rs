@@ -1,12 +1,13 @@
 //! A person between a command and its effect: what is asked, what an answer covers, and what happens without one.
 
-use crate::world::{Elsewhere, HARD_TO_END, Silent, Thoughtful, command, context, failure, outcomes, send, small_host};
+use crate::world::{Elsewhere, HARD_TO_END, Silent, Thoughtful, context, failure, outcomes, send, small_host};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use toolcrib::envelope::Kind;
 use toolcrib::policy::approval::{Answer, Landing, Nobody};
+use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{TestHost, guest};
 
 /// A host that asks; who answers is up to the context.
@@ -62,9 +63,9 @@ async fn a_refused_command_does_not_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_run_anyway_is_not_asked_about() {
     let host = small_host().answering(Answer::Yes);
-    let mut waiting = command("true");
+    let mut waiting = harmless("true");
     waiting["wait"] = json!("100d");
-    for arguments in [command(" "), command("a\0b"), waiting] {
+    for arguments in [harmless(" "), harmless("a\0b"), waiting] {
         assert_eq!(host.failure("run_shell", arguments).await.kind, Kind::InvalidArguments);
     }
     assert_eq!(host.asked().len(), 0);
@@ -77,7 +78,7 @@ async fn no_part_of_a_command_can_hide_from_the_person() {
         [("\u{1b}]0;", "\u{7}"), ("\u{1b}P;", "\u{1b}\\"), ("\u{1b}_;", "\u{1b}\\"), ("\u{90};", "\u{9c}")]
     {
         let host = small_host().answering(Answer::Yes);
-        host.call("run_shell", command(&format!("true {begin} touch hidden #{end}"))).await;
+        host.call("run_shell", harmless(&format!("true {begin} touch hidden #{end}"))).await;
         let shown: Vec<String> = host.asked().into_iter().map(|request| request.action).collect();
         let ran = host.work().join("hidden").exists();
         assert!(!ran || shown[0].contains("touch hidden"), "{begin:?}: it ran, and the person saw {shown:?}");
@@ -87,7 +88,7 @@ async fn no_part_of_a_command_can_hide_from_the_person() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_part_of_a_command_can_hide_from_the_trail() {
     let host = small_host();
-    host.call("run_shell", command("true \u{1b}]0;touch hidden #\u{7}")).await;
+    host.call("run_shell", harmless("true \u{1b}]0;touch hidden #\u{7}")).await;
     let what = last_action(&host)["what"].clone();
     assert!(!host.work().join("hidden").exists() || what.as_str().unwrap().contains("touch hidden"), "{what}");
 }
@@ -95,7 +96,7 @@ async fn no_part_of_a_command_can_hide_from_the_trail() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_is_shown_without_control_characters() {
     let host = small_host().answering(Answer::No);
-    let mut arguments = command("echo \u{1b}[2J\u{1b}[1;1Hsafe \u{202e}esrever\r");
+    let mut arguments = harmless("echo \u{1b}[2J\u{1b}[1;1Hsafe \u{202e}esrever\r");
     arguments["why"] = json!("\u{1b}]0;title\u{7}because");
     host.failure("run_shell", arguments).await;
     let asked = host.asked().remove(0);
@@ -129,7 +130,7 @@ async fn yes_for_the_session_does_not_cover_another_session() {
     let host = small_host().answering(Answer::YesForSession);
     host.shell("true").await;
     let other = context(&host).session(Arc::default());
-    send(&host, &other, "run_shell", command("true")).await;
+    send(&host, &other, "run_shell", harmless("true")).await;
     assert_eq!(host.asked().len(), 2);
 }
 
@@ -149,7 +150,7 @@ async fn yes_for_the_session_does_not_cover_another_backend() {
     let host = small_host().answering(Answer::YesForSession);
     host.shell("true").await;
     let other = context(&host).backend(Elsewhere::new(&host, false));
-    assert!(send(&host, &other, "run_shell", command("true")).await.outcome.is_ok());
+    assert!(send(&host, &other, "run_shell", harmless("true")).await.outcome.is_ok());
     let asked: Vec<String> = host.asked().into_iter().map(|request| request.landing.backend).collect();
     assert_eq!(asked, ["local", "elsewhere"]);
 }
@@ -179,7 +180,7 @@ async fn yes_for_the_session_does_not_cover_other_bytes_under_the_same_name() {
 async fn with_nobody_to_ask_the_answer_says_what_to_set() {
     let host = asking();
     let context = context(&host).approver(Arc::new(Nobody));
-    let failure = failure(send(&host, &context, "run_shell", command("touch ran")).await);
+    let failure = failure(send(&host, &context, "run_shell", harmless("touch ran")).await);
     assert_eq!(failure.kind, Kind::Denied);
     let hint = failure.hint.unwrap();
     assert!(hint.contains("`--yes`") && hint.contains("`shell_confirm = false` under [tools]"), "{hint}");
@@ -191,7 +192,7 @@ async fn a_question_that_nobody_answers_in_time_is_a_refusal() {
     let host = asking().set("approval.timeout_ms=50");
     let person = Arc::new(Silent::default());
     let context = context(&host).approver(person.clone());
-    let failure = failure(send(&host, &context, "run_shell", command("touch ran")).await);
+    let failure = failure(send(&host, &context, "run_shell", harmless("touch ran")).await);
     assert_eq!(failure.kind, Kind::Denied);
     assert!(failure.message.starts_with("nobody answered within "), "{}", failure.message);
     assert_eq!(person.withdrawn.load(Ordering::SeqCst), 1);
@@ -203,7 +204,7 @@ async fn a_question_that_nobody_answers_in_time_is_a_refusal() {
 async fn the_time_that_nobody_answered_in_is_told_as_it_was_set() {
     let host = asking().set("approval.timeout_ms=50");
     let context = context(&host).approver(Arc::new(Silent::default()));
-    let message = failure(send(&host, &context, "run_shell", command("true")).await).message;
+    let message = failure(send(&host, &context, "run_shell", harmless("true")).await).message;
     assert_eq!(message, "nobody answered within 50ms");
 }
 
@@ -212,7 +213,7 @@ async fn the_time_that_a_person_takes_is_not_the_calls() {
     let host = asking().set("limits.call_ms=2000").set("limits.grace_ms=0");
     let approver = Arc::new(Thoughtful(Duration::from_millis(2500)));
     let context = context(&host).approver(approver);
-    let envelope = send(&host, &context, "run_shell", command("touch ran")).await;
+    let envelope = send(&host, &context, "run_shell", harmless("touch ran")).await;
     assert!(envelope.outcome.is_ok(), "{}", envelope.to_json());
     assert!(host.work().join("ran").exists());
 }

@@ -121,7 +121,7 @@ async fn a_fault_against_the_schema_says_what_to_change() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_word_that_is_not_offered_is_answered_with_those_that_are() {
     let host = small_host();
-    let mut arguments = crate::world::command("true");
+    let mut arguments = toolcrib_tests::shell::harmless("true");
     arguments["risk"] = json!("none");
     let failure = host.failure("run_shell", arguments).await;
     let told = format!("{} {}", failure.message, failure.hint.unwrap());
@@ -164,7 +164,7 @@ async fn a_null_for_an_optional_argument_counts_as_left_away() {
     std::fs::write(host.work().join("a.txt"), "hello").unwrap();
     let result = host.result("read_file", json!({ "path": "a.txt", "offset": null })).await;
     assert_eq!(result, "hello");
-    let mut arguments = crate::world::command("echo hello");
+    let mut arguments = toolcrib_tests::shell::harmless("echo hello");
     for name in ["wait", "session", "pane"] {
         arguments[name] = Value::Null;
     }

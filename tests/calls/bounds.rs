@@ -1,14 +1,14 @@
 //! Time, number and size: each bound ends a call with a word of its own, and the next call is answered.
 
-use crate::world::{
-    Elsewhere, HARD_TO_END, begin, command, completed, context, failure, lives, outcomes, pids, send, small_host,
-};
+use crate::world::{Elsewhere, HARD_TO_END, begin, completed, context, failure, outcomes, pids, send, small_host};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use toolcrib::envelope::Kind;
+use toolcrib_tests::processes::lives;
+use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{TestHost, eventually};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,7 +50,7 @@ async fn a_command_over_its_time_is_ended_with_all_it_started_and_says_what_it_p
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_over_the_longest_is_refused_before_anything_runs() {
     let host = small_host().set("limits.command_max_ms=1000");
-    let mut arguments = command("touch ran");
+    let mut arguments = harmless("touch ran");
     arguments["wait"] = json!("2s");
     let failure = host.failure("run_shell", arguments).await;
     assert_eq!(
@@ -92,7 +92,7 @@ async fn a_limit_is_named_once() {
 async fn one_call_more_than_may_run_is_busy() {
     let host = Arc::new(small_host().set("limits.concurrent_calls=1"));
     let context = context(&host);
-    let running = begin(&host, &context, "run_shell", command("touch ready; sleep 1000"));
+    let running = begin(&host, &context, "run_shell", harmless("touch ready; sleep 1000"));
     eventually("the first call runs", || host.work().join("ready").exists());
 
     let failure = host.failure("time", json!({})).await;

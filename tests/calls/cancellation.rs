@@ -1,8 +1,7 @@
 //! A call that its caller ends: before it began, while a person thinks, while a command runs, or by dropping it.
 
 use crate::world::{
-    Elsewhere, HARD_TO_END, Silent, begin, command, completed, context, failure, lives, outcomes, pids, send,
-    small_host,
+    Elsewhere, HARD_TO_END, Silent, begin, completed, context, failure, outcomes, pids, send, small_host,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -12,11 +11,13 @@ use tokio_util::sync::CancellationToken;
 use toolcrib::call::CallContext;
 use toolcrib::envelope::Kind;
 use toolcrib::event::Event;
+use toolcrib_tests::processes::lives;
+use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{TestHost, eventually};
 
 /// Begins [`HARD_TO_END`] and waits until all of it runs.
 async fn begun(host: &Arc<TestHost>) -> tokio::task::JoinHandle<toolcrib::envelope::Envelope> {
-    let running = begin(host, &context(host), "run_shell", command(HARD_TO_END));
+    let running = begin(host, &context(host), "run_shell", harmless(HARD_TO_END));
     eventually("the script runs", || host.work().join("ready").exists());
     assert_eq!(pids(host).iter().filter(|pid| lives(pid)).count(), 5);
     running
@@ -72,7 +73,7 @@ async fn a_call_cancelled_while_a_person_thinks_withdraws_the_question() {
     let host = Arc::new(small_host().set("tools.shell_confirm=true"));
     let person = Arc::new(Silent::default());
     let context = context(&host).approver(person.clone());
-    let running = begin(&host, &context, "run_shell", command("touch ran"));
+    let running = begin(&host, &context, "run_shell", harmless("touch ran"));
     eventually("the person is asked", || person.asked.load(Ordering::SeqCst) == 1);
     let cancelled = Instant::now();
     host.cancel.cancel();
@@ -104,7 +105,7 @@ async fn a_command_that_cannot_be_ended_is_dropped_after_the_grace() {
     let host = Arc::new(small_host().set("limits.grace_ms=300"));
     let backend = Elsewhere::new(&host, true);
     let context = context(&host).backend(backend.clone());
-    let running = begin(&host, &context, "run_shell", command("true"));
+    let running = begin(&host, &context, "run_shell", harmless("true"));
     eventually("the command runs", || backend.reached.load(Ordering::SeqCst) == 1);
     let cancelled = Instant::now();
     host.cancel.cancel();
@@ -119,9 +120,9 @@ async fn a_command_that_cannot_be_ended_is_dropped_after_the_grace() {
 async fn one_cancelled_call_leaves_the_others_alone() {
     let host = Arc::new(small_host());
     let (one, other) = (fresh(&host), fresh(&host));
-    let cancelled = begin(&host, &one, "run_shell", command("touch one; sleep 1000"));
+    let cancelled = begin(&host, &one, "run_shell", harmless("touch one; sleep 1000"));
     let kept =
-        begin(&host, &other, "run_shell", command("touch other; until [ -e go ]; do sleep 0.01; done; echo kept"));
+        begin(&host, &other, "run_shell", harmless("touch other; until [ -e go ]; do sleep 0.01; done; echo kept"));
     eventually("both run", || ["one", "other"].iter().all(|name| host.work().join(name).exists()));
     one.cancel.cancel();
     assert_eq!(failure(cancelled.await.unwrap()).kind, Kind::Cancelled);
@@ -159,7 +160,7 @@ async fn a_call_that_is_dropped_while_a_person_thinks_leaves_one_outcome() {
     let host = Arc::new(small_host().set("tools.shell_confirm=true"));
     let person = Arc::new(Silent::default());
     let context = context(&host).approver(person.clone());
-    let running = begin(&host, &context, "run_shell", command("touch ran"));
+    let running = begin(&host, &context, "run_shell", harmless("touch ran"));
     eventually("the person is asked", || person.asked.load(Ordering::SeqCst) == 1);
     running.abort();
     assert!(running.await.is_err());
@@ -183,7 +184,7 @@ async fn a_cancelled_call_is_not_held_against_the_next() {
     for _ in 0..3 {
         let context = fresh(&host);
         let _ = std::fs::remove_file(host.work().join("ready"));
-        let running = begin(&host, &context, "run_shell", command("touch ready; sleep 1000"));
+        let running = begin(&host, &context, "run_shell", harmless("touch ready; sleep 1000"));
         eventually("the command runs", || host.work().join("ready").exists());
         context.cancel.cancel();
         let message: Value = json!(failure(running.await.unwrap()).message);

@@ -1,11 +1,12 @@
 //! What a caller gets back: one shape for success, one for failure, stamped by the harness.
 
-use crate::world::{command, completed, small_host};
+use crate::world::{completed, small_host};
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use toolcrib::call::Arguments;
 use toolcrib::envelope::Kind;
 use toolcrib::event::Event;
+use toolcrib_tests::shell::harmless;
 
 /// Takes the time out of an envelope, after a look at it.
 fn unstamped(mut envelope: Value) -> Value {
@@ -51,7 +52,7 @@ async fn keys_stand_in_the_order_that_readers_expect() {
 #[tokio::test(flavor = "multi_thread")]
 async fn control_sequences_in_a_result_are_removed_with_a_notice() {
     let host = small_host();
-    let envelope = host.call("run_shell", command(r"printf '\033[2Jclean'")).await.to_json();
+    let envelope = host.call("run_shell", harmless(r"printf '\033[2Jclean'")).await.to_json();
     assert_eq!(envelope["result"]["stdout"], "clean");
     assert_eq!(envelope["notices"], json!(["control characters were removed from the result or made visible"]));
 }

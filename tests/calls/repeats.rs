@@ -1,12 +1,13 @@
 //! The same failing call again and again: two runs, then the remedy, until something may have changed.
 
-use crate::world::{command, context, failure, send, small_host};
+use crate::world::{context, failure, send, small_host};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use toolcrib::envelope::Kind;
 use toolcrib::event::Event;
 use toolcrib::policy::approval::Answer;
 use toolcrib_tests::TestHost;
+use toolcrib_tests::shell::harmless;
 
 /// Calls that reached the file system, by what the audit trail says they did.
 fn runs(host: &TestHost) -> usize {
@@ -155,7 +156,7 @@ async fn a_success_of_the_call_itself_begins_the_count_anew() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_that_may_pass_by_itself_is_tried_every_time() {
     let host = small_host();
-    let mut arguments = command("sleep 1000");
+    let mut arguments = harmless("sleep 1000");
     arguments["wait"] = json!("1ms");
     for _ in 0..4 {
         let failure = failure(host.call("run_shell", arguments.clone()).await);

@@ -1,6 +1,6 @@
 //! What the host knows of the calls that run, and of the questions that are open: who may be away, and who may answer.
 
-use crate::world::{Silent, begin, command, context, failure, outcomes, send, small_host};
+use crate::world::{Silent, begin, context, failure, outcomes, send, small_host};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use toolcrib::call::Principal;
 use toolcrib::envelope::{Envelope, Kind};
 use toolcrib::policy::approval::{Answer, Away, Nobody};
+use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{TestHost, eventually};
 
 fn asking() -> Arc<TestHost> {
@@ -17,7 +18,7 @@ fn asking() -> Arc<TestHost> {
 /// Runs `touch ran` for a caller who is away, up to its question.
 fn away(host: &Arc<TestHost>) -> JoinHandle<Envelope> {
     let context = context(host).approver(Arc::new(Away)).principal("somebody");
-    let running = begin(host, &context, "run_shell", command("touch ran"));
+    let running = begin(host, &context, "run_shell", harmless("touch ran"));
     eventually("a question is open", || host.parts().0.approvals().open().len() == 1);
     running
 }
@@ -25,7 +26,7 @@ fn away(host: &Arc<TestHost>) -> JoinHandle<Envelope> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_is_listed_while_it_runs_and_ended_by_its_id() {
     let host = Arc::new(small_host());
-    let running = begin(&host, &context(&host).principal("somebody"), "run_shell", command("sleep 60"));
+    let running = begin(&host, &context(&host).principal("somebody"), "run_shell", harmless("sleep 60"));
     eventually("the call runs", || host.parts().0.calls().len() == 1);
     let listed = host.parts().0.calls().remove(0);
     assert_eq!((listed.principal, listed.tool.as_str()), (Principal::from("somebody"), "run_shell"));
@@ -75,7 +76,7 @@ async fn the_question_of_a_caller_who_is_away_waits_and_is_answered_elsewhere() 
 async fn a_question_that_is_answered_elsewhere_is_withdrawn_from_whoever_was_asked() {
     let host = asking();
     let person = Arc::new(Silent::default());
-    let running = begin(&host, &context(&host).approver(person.clone()), "run_shell", command("touch ran"));
+    let running = begin(&host, &context(&host).approver(person.clone()), "run_shell", harmless("touch ran"));
     let asked = || person.asked.load(Ordering::SeqCst);
     eventually("the person is asked", || asked() == 1);
     let approvals = host.parts().0.approvals();
@@ -90,6 +91,6 @@ async fn where_nobody_can_be_asked_no_question_is_open() {
     let host = asking();
     let asked = host.parts().0.approvals().asked();
     let context = context(&host).approver(Arc::new(Nobody));
-    assert_eq!(failure(send(&host, &context, "run_shell", command("touch ran")).await).kind, Kind::Denied);
+    assert_eq!(failure(send(&host, &context, "run_shell", harmless("touch ran")).await).kind, Kind::Denied);
     assert_eq!(*asked.borrow(), 0);
 }

@@ -1,7 +1,7 @@
 //! What these tests put round a call: people who answer late or never, backends that hang, processes to look for.
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,11 +29,6 @@ pub(crate) fn small_host() -> TestHost {
 /// The same, and nothing is compiled yet.
 pub(crate) fn cold_host() -> TestHost {
     TestHost::cold().set("limits.concurrent_calls=16")
-}
-
-/// Arguments of `run_shell` with a harmless declaration.
-pub(crate) fn command(text: &str) -> Value {
-    json!({ "command": text, "risk": "low", "mutation": false, "privesc": false, "why": "a test" })
 }
 
 /// Sends a call under a context of its own.
@@ -95,12 +90,6 @@ pub(crate) fn outcomes(audit: &[Value]) -> Vec<&str> {
 pub(crate) fn completed(events: &[Event]) -> Vec<&str> {
     let outcome = |event: &Event| if let Event::Completed { outcome } = event { Some(*outcome) } else { None };
     events.iter().filter_map(outcome).collect()
-}
-
-/// Whether a process still runs: it is there, and not only waited for.
-pub(crate) fn lives(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 /// A script that starts what is hard to end, writes every process into `pids`, then `ready`, and never exits.

@@ -1,9 +1,10 @@
 //! `toolcrib call`: one call, its envelope on stdout, its kind as exit code.
 
-use crate::process::{NO_QUESTION, code, command, stderr, stdout, succeeded};
+use crate::process::{NO_QUESTION, code, stderr, stdout, succeeded};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use toolcrib_tests::Program;
+use toolcrib_tests::shell::harmless;
 
 /// Calls `run_shell` without a question.
 fn shell(program: &Program, more: &[&str], arguments: &Value) -> (i32, Value) {
@@ -22,15 +23,15 @@ fn a_success_exits_with_0_and_nothing_on_stderr() {
 #[test]
 fn every_kind_has_its_exit_code() {
     let program = Program::new();
-    let mut late = command("sleep 1000");
+    let mut late = harmless("sleep 1000");
     late["wait"] = json!("10ms");
-    let mut pane = command("true");
+    let mut pane = harmless("true");
     pane["wait"] = json!(false);
-    let long = command("yes | head -c 3000");
+    let long = harmless("yes | head -c 3000");
     for (answer, expected) in [
         (program.call(&["tmie"]), (3, "unknown_tool")),
         (program.call(&["time", "{\"a\":1}"]), (4, "invalid_arguments")),
-        (program.call(&["run_shell", &command("true").to_string()]), (5, "denied")),
+        (program.call(&["run_shell", &harmless("true").to_string()]), (5, "denied")),
         (shell(&program, &["--set", "limits.result_kib=1"], &long), (6, "limit")),
         (shell(&program, &[], &late), (7, "timed_out")),
         (shell(&program, &[], &pane), (10, "unavailable")),
@@ -143,7 +144,7 @@ fn more_than_4_mib_on_stdin_is_refused_in_words_that_are_true() {
 fn yes_answers_in_advance() {
     let program = Program::new();
     for yes in ["--yes", "-y"] {
-        let (code, envelope) = program.call(&[yes, "run_shell", &command("echo ran").to_string()]);
+        let (code, envelope) = program.call(&[yes, "run_shell", &harmless("echo ran").to_string()]);
         assert_eq!((code, envelope["result"]["stdout"].as_str()), (0, Some("ran\n")));
     }
     let audit = std::fs::read_to_string(program.path("state/toolcrib/audit.jsonl")).unwrap();
@@ -155,7 +156,7 @@ fn a_policy_can_forbid_yes_in_advance() {
     let program = Program::new();
     program.write("policy.toml", "[approval]\nallow_yes = false\n");
     let policy = program.path("policy.toml").display().to_string();
-    let output = program.run(&["--policy", &policy, "--yes", "call", "run_shell", &command("touch ran").to_string()]);
+    let output = program.run(&["--policy", &policy, "--yes", "call", "run_shell", &harmless("touch ran").to_string()]);
     assert_eq!(code(&output), 5);
     assert!(stderr(&output).contains("denied: `--yes` is switched off by `approval.allow_yes = false`"));
     assert!(stderr(&output).contains("hint: omit `--yes`"));
@@ -165,7 +166,7 @@ fn a_policy_can_forbid_yes_in_advance() {
 #[test]
 fn without_a_terminal_nobody_can_be_asked_and_the_answer_says_what_to_set() {
     let program = Program::new();
-    let output = program.run(&["call", "run_shell", &command("touch ran").to_string()]);
+    let output = program.run(&["call", "run_shell", &harmless("touch ran").to_string()]);
     assert_eq!(code(&output), 5);
     let hint = "hint: pass `--yes`, or set `shell_confirm = false` under [tools]";
     assert!(stderr(&output).contains(hint), "{}", stderr(&output));

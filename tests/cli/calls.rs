@@ -1,14 +1,16 @@
 //! `toolcrib calls`: what runs in other programs of this user, and an end to it.
 
-use crate::process::{NO_QUESTION, code, command, ended, request, stderr};
+use crate::process::{NO_QUESTION, code, ended, stderr};
 use serde_json::{Value, json};
 use std::os::unix::net::UnixListener;
+use toolcrib_tests::client::request;
+use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{Program, Running, eventually};
 
 /// A program with a call that runs until it is ended.
 fn busy(program: &Program) -> Running {
     let mut running = program.start(&[&NO_QUESTION[..], &["run"]].concat());
-    running.send(&request(1, "run_shell", &command("touch begun; exec sleep 60")));
+    running.write(request(1, "run_shell", &harmless("touch begun; exec sleep 60")));
     eventually("the call runs", || program.path("work/begun").exists());
     eventually("it is listed", || !listed(program).is_empty());
     running
@@ -29,7 +31,7 @@ fn a_call_of_another_program_is_listed_and_ended() {
     assert_eq!(calls.len(), 1);
     let call = &calls[0];
     assert_eq!((&call["tool"], &call["backend"], &call["asks"]), (&json!("run_shell"), &json!("local"), &json!(false)));
-    assert_eq!((&call["principal"], &call["process"]), (&json!("cli:agent"), &json!(running.child.id())));
+    assert_eq!((&call["principal"], &call["process"]), (&json!("cli:agent"), &json!(running.pid())));
     let id = call["id"].as_str().expect("an id");
     let table = program.run(&["calls"]);
     let table = String::from_utf8_lossy(&table.stdout).into_owned();
@@ -40,7 +42,7 @@ fn a_call_of_another_program_is_listed_and_ended() {
     assert_eq!(running.line()["error"]["kind"], "cancelled");
     eventually("it is listed no more", || listed(&program).is_empty());
     running.close();
-    assert_eq!(ended(&mut running.child), Some(0));
+    assert_eq!(ended(&mut running), Some(0));
     let left = std::fs::read_dir(program.path("state/toolcrib/calls")).expect("the sockets").count();
     assert_eq!(left, 0, "a program that ends takes its socket with it");
 }
@@ -64,7 +66,7 @@ fn sockets_that_do_not_answer_hold_nobody_up() {
     let place = program.path("state/toolcrib/calls");
     let sockets = || std::fs::read_dir(&place).expect("the sockets").count();
     running.signal("KILL");
-    ended(&mut running.child);
+    ended(&mut running);
     assert_eq!(sockets(), 1, "who is killed cannot clean up");
     let silent = UnixListener::bind(place.join("1-silent")).expect("a socket");
     std::fs::write(place.join("2-file"), "").expect("a file");

@@ -1,8 +1,9 @@
 //! `toolcrib policy explain`: what a call may do, and which line decides.
 
-use crate::process::{code, command, install, json_of, request, stderr, stdout, succeeded};
+use crate::process::{code, install, json_of, stderr, stdout, succeeded};
 use serde_json::{Value, json};
 use toolcrib_tests::Program;
+use toolcrib_tests::shell::{declared, harmless};
 
 const SETTINGS: &str = "config/toolcrib/toolcrib.toml";
 
@@ -235,7 +236,7 @@ fn under_a_policy_hints_name_the_line_that_decides_and_none_that_cannot_help() {
         envelope["error"]["hint"].as_str().expect("a hint").to_owned()
     };
     let decides = |key: &str, line: u32| format!("the operator's policy decides this: `{key}` in {policy}:{line}");
-    let command = command("true").to_string();
+    let command = harmless("true").to_string();
     assert_eq!(hint(&["run_shell", &command]), decides("tools.shell_confirm", 2));
     assert_eq!(hint(&["write_file", "path=a.txt", "content=x"]), decides("tools.files_allowed_paths", 3));
     assert_eq!(hint(&["fetch_url", "url=http://example.com:8080/"]), decides("tools.fetch_ports", 4));
@@ -247,20 +248,17 @@ fn under_a_policy_hints_of_limits_name_the_line_that_sets_them() {
     let program = Program::with_panes();
     program.write("policy.toml", "[tmux]\nmax_sessions = 1\nmax_panes = 1\n[limits]\ncalls_per_minute = 2\n");
     let policy = program.path("policy.toml").display().to_string();
-    let mut running = program.start(&["--policy", &policy, "--set", "tools.shell_confirm=false", "run"]);
-    let mut hint = |id: u64, tool: &str, arguments: Value| {
-        let declared = json!({ "risk": "low", "mutation": true, "privesc": false, "why": "a test" });
-        let both = declared.as_object().unwrap().iter().chain(arguments.as_object().unwrap());
-        let arguments: Value = both.map(|(name, value)| (name.clone(), value.clone())).collect();
-        running.send(&request(id, tool, &arguments));
-        running.line()["error"]["hint"].as_str().unwrap_or_default().to_owned()
+    let mut host = program.client(&["--policy", &policy, "--set", "tools.shell_confirm=false", "run"]);
+    let mut hint = |tool: &str, arguments: Value| {
+        let answer = host.call(tool, declared(arguments));
+        answer["error"]["hint"].as_str().unwrap_or_default().to_owned()
     };
     let decides = |key: &str, line: u32| format!("; the operator's policy decides this: `{key}` in {policy}:{line}");
-    let sessions = hint(1, "tmux-create-session", json!({ "session": "second" }));
+    let sessions = hint("tmux-create-session", json!({ "session": "second" }));
     assert!(sessions.ends_with(&decides("tmux.max_sessions", 2)), "{sessions}");
-    let panes = hint(2, "tmux-create-pane", json!({ "pane": "second" }));
+    let panes = hint("tmux-create-pane", json!({ "pane": "second" }));
     assert!(panes.ends_with(&decides("tmux.max_panes", 3)), "{panes}");
-    let calls = hint(3, "tmux-create-pane", json!({ "pane": "second" }));
+    let calls = hint("tmux-create-pane", json!({ "pane": "second" }));
     assert!(calls.ends_with(&decides("limits.calls_per_minute", 5)), "{calls}");
 }
 
@@ -270,6 +268,6 @@ fn a_policy_that_switches_tmux_off_is_obeyed() {
     program.write("policy.toml", "[tmux]\nenabled = false\n");
     let policy = program.path("policy.toml").display().to_string();
     let (_, answer) =
-        program.call(&["--policy", &policy, "--yes", "run_shell", &command("echo ${TMUX-none}").to_string()]);
+        program.call(&["--policy", &policy, "--yes", "run_shell", &harmless("echo ${TMUX-none}").to_string()]);
     assert_eq!(answer["result"]["stdout"], "none\n", "{answer}");
 }

@@ -1,27 +1,12 @@
 //! What these tests ask of a process: its code, its streams, its end.
 
-use serde_json::{Value, json};
-use std::cell::RefCell;
-use std::process::{Child, Output};
-use toolcrib_tests::{Program, eventually, guest};
+use serde_json::Value;
+use std::process::Output;
+use std::time::Duration;
+use toolcrib_tests::{Program, Running, eventually, guest};
 
 /// Lets `run_shell` run without a question.
 pub(crate) const NO_QUESTION: [&str; 2] = ["--set", "tools.shell_confirm=false"];
-
-/// Arguments of `run_shell` with a harmless declaration.
-pub(crate) fn command(text: &str) -> Value {
-    json!({ "command": text, "risk": "low", "mutation": false, "privesc": false, "why": "a test" })
-}
-
-/// A line for `toolcrib run`.
-pub(crate) fn request(id: impl Into<Value>, tool: &str, arguments: &Value) -> String {
-    format!("{}\n", json!({ "id": id.into(), "tool": tool, "arguments": arguments }))
-}
-
-/// A line for `toolcrib run` that cancels.
-pub(crate) fn cancel(id: impl Into<Value>, target: impl Into<Value>) -> String {
-    format!("{}\n", json!({ "id": id.into(), "cancel": target.into() }))
-}
 
 pub(crate) fn code(output: &Output) -> i32 {
     output.status.code().unwrap_or_else(|| panic!("{}: {}", output.status, stderr(output)))
@@ -52,21 +37,9 @@ pub(crate) fn answers(output: &Output) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
 }
 
-/// Waits for the end of a process, which has to come by itself; returns its exit code.
-pub(crate) fn ended(child: &mut Child) -> Option<i32> {
-    let status = RefCell::new(None);
-    let child = RefCell::new(child);
-    eventually("the process ends", || {
-        *status.borrow_mut() = child.borrow_mut().try_wait().expect("a child");
-        status.borrow().is_some()
-    });
-    status.into_inner().and_then(|status| status.code())
-}
-
-/// Whether a process still runs: it is there, and not only waited for.
-pub(crate) fn lives(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+/// Waits for the end of a program, which has to come by itself; returns its exit code.
+pub(crate) fn ended(running: &mut Running) -> Option<i32> {
+    running.ended(Duration::from_secs(10)).expect("the process ends").code()
 }
 
 /// Waits until the process has a handler for all three signals; before that they would simply end it.

@@ -1,10 +1,12 @@
 //! The question at the terminal, with tmux as the terminal: what it shows, and what answers it.
 #![expect(clippy::disallowed_methods, reason = "a test makes a pipe with a name")]
 
-use crate::process::{command, lives, request};
 use serde_json::json;
 use std::fs;
 use std::process::Command;
+use toolcrib_tests::client::request;
+use toolcrib_tests::processes::lives;
+use toolcrib_tests::shell::{declared, harmless};
 use toolcrib_tests::{MORE, Program, QUESTION, Terminal, eventually, skip};
 
 #[test]
@@ -12,7 +14,7 @@ fn the_question_shows_what_where_who_and_why() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let mut arguments = command("touch ran\necho 'second line'");
+    let mut arguments = harmless("touch ran\necho 'second line'");
     arguments["why"] = json!("to see whether it works");
     arguments["risk"] = json!("medium");
     arguments["mutation"] = json!(true);
@@ -36,7 +38,7 @@ fn the_question_shows_the_pane_and_how_long_keys_wait() {
         skip!("tmux is not installed");
     }
     let terminal = Terminal::idle(Program::with_panes());
-    let keys = json!({ "literal_text": "touch ran", "enter": true, "delay": "6s", "risk": "low", "mutation": true, "privesc": false, "why": "a test" });
+    let keys = declared(json!({ "literal_text": "touch ran", "enter": true, "delay": "6s" }));
     terminal.run(&format!("$toolcrib call send-keys '{keys}' > out"));
     let screen = terminal.asked(1);
     for text in [
@@ -59,7 +61,7 @@ fn a_managed_pane_is_no_terminal_to_ask_on() {
     }
     for flag in ["", "--no-tmux"] {
         let program = Program::with_panes();
-        let (code, answer) = program.call(&["--yes", "run_shell", &command("true").to_string()]);
+        let (code, answer) = program.call(&["--yes", "run_shell", &harmless("true").to_string()]);
         assert_eq!(code, 0, "{answer}");
         let path = |name: &str| program.path(name).display().to_string();
         let script = format!(
@@ -71,7 +73,7 @@ fn a_managed_pane_is_no_terminal_to_ask_on() {
             path("state"),
             path("data"),
             Program::file().display(),
-            command("touch ran"),
+            harmless("touch ran"),
         );
         program.write("inside", script);
         let pane = program.tmux(&["list-panes", "-a", "-F", "#{pane_id}"]).trim().to_owned();
@@ -92,7 +94,7 @@ fn yes_runs_the_command() {
         skip!("tmux is not installed");
     }
     for answer in ["y", "yes", "Y"] {
-        let terminal = Terminal::new(&Terminal::call(&command("touch ran; echo hello")));
+        let terminal = Terminal::new(&Terminal::call(&harmless("touch ran; echo hello")));
         terminal.asked(1);
         terminal.press(&[answer, "Enter"]);
         assert_eq!(terminal.ended(), 0);
@@ -107,7 +109,7 @@ fn no_an_empty_line_and_the_end_of_input_refuse() {
         skip!("tmux is not installed");
     }
     for keys in [&["n", "Enter"][..], &["N", "Enter"], &["no", "Enter"], &["Enter"], &["C-d"]] {
-        let terminal = Terminal::new(&Terminal::call(&command("touch ran")));
+        let terminal = Terminal::new(&Terminal::call(&harmless("touch ran")));
         terminal.asked(1);
         terminal.press(keys);
         assert_eq!(terminal.ended(), 5, "{keys:?}");
@@ -121,7 +123,7 @@ fn what_is_no_answer_is_asked_again() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal::new(&Terminal::call(&command("touch ran")));
+    let terminal = Terminal::new(&Terminal::call(&harmless("touch ran")));
     terminal.asked(1);
     terminal.press(&["yess", "Enter"]);
     terminal.asked(2);
@@ -141,7 +143,7 @@ fn a_yes_counts_once_the_last_page_was_shown() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal::sized((80, 24), &Terminal::call(&command(&long_command(50))));
+    let terminal = Terminal::sized((80, 24), &Terminal::call(&harmless(&long_command(50))));
     eventually("the first page stands there", || terminal.screen().contains(MORE));
     let mut lines = Vec::new();
     let mut note = |screen: &str| {
@@ -178,7 +180,7 @@ fn what_was_typed_before_the_last_page_does_not_answer_it() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal::sized((80, 24), &Terminal::call(&command(&long_command(20))));
+    let terminal = Terminal::sized((80, 24), &Terminal::call(&harmless(&long_command(20))));
     eventually("the first page stands there", || terminal.screen().contains(MORE));
     terminal.press(&["Enter", "y", "Enter", "y", "Enter"]);
     terminal.asked(1);
@@ -193,7 +195,7 @@ fn a_no_counts_on_every_page() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal::sized((80, 24), &Terminal::call(&command(&long_command(50))));
+    let terminal = Terminal::sized((80, 24), &Terminal::call(&harmless(&long_command(50))));
     eventually("the first page stands there", || terminal.screen().contains(MORE));
     terminal.press(&["n", "Enter"]);
     assert_eq!(terminal.ended(), 5);
@@ -206,7 +208,7 @@ fn a_page_in_a_window_of_another_size_is_shown_again_before_a_yes_counts() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal::sized((80, 24), &Terminal::call(&command(&long_command(10))));
+    let terminal = Terminal::sized((80, 24), &Terminal::call(&harmless(&long_command(10))));
     terminal.asked(1);
     terminal.resize(50, 12);
     terminal.press(&["y", "Enter"]);
@@ -226,7 +228,7 @@ fn a_terminal_that_is_too_small_is_nobody_to_ask() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let terminal = Terminal::sized((10, 24), &Terminal::call(&command("touch ran")));
+    let terminal = Terminal::sized((10, 24), &Terminal::call(&harmless("touch ran")));
     assert_eq!(terminal.ended(), 5);
     let error = terminal.out().remove(0)["error"].clone();
     assert!(
@@ -243,7 +245,7 @@ fn stdin_carries_requests_while_the_terminal_answers() {
         skip!("tmux is not installed");
     }
     let terminal = Terminal::idle(Program::new());
-    let lines = ["one", "two"].map(|name| request(name, "run_shell", &command(&format!("touch {name}"))));
+    let lines = ["one", "two"].map(|name| request(name, "run_shell", &harmless(&format!("touch {name}"))));
     terminal.program.write("work/in", lines.concat());
     terminal.run("$toolcrib run < in > out");
     let first = if terminal.asked(1).contains("run │ touch one") { "one" } else { "two" };
@@ -274,7 +276,7 @@ fn yes_for_the_session_is_asked_once() {
     let mut input = fs::File::options().write(true).open(terminal.program.path("work/in")).unwrap();
     let mut send = |id: u64| {
         use std::io::Write;
-        input.write_all(request(id, "run_shell", &command(&format!("touch ran{id}"))).as_bytes()).unwrap();
+        input.write_all(request(id, "run_shell", &harmless(&format!("touch ran{id}"))).as_bytes()).unwrap();
     };
     send(1);
     terminal.asked(1);
@@ -295,7 +297,7 @@ fn yes_for_the_session_answers_the_questions_that_wait() {
         skip!("tmux is not installed");
     }
     let terminal = Terminal::idle(Program::new());
-    let lines: String = (0..3).map(|id| request(id, "run_shell", &command(&format!("touch ran{id}")))).collect();
+    let lines: String = (0..3).map(|id| request(id, "run_shell", &harmless(&format!("touch ran{id}")))).collect();
     terminal.program.write("work/in", lines);
     terminal.run("$toolcrib run < in > out");
     terminal.asked(1);
@@ -311,7 +313,7 @@ fn escape_sequences_in_a_command_are_shown_harmless() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let mut arguments = command("echo \u{1b}[2J\u{1b}[1;1H\u{1b}]2;owned\u{7}shown\r\u{8}");
+    let mut arguments = harmless("echo \u{1b}[2J\u{1b}[1;1H\u{1b}]2;owned\u{7}shown\r\u{8}");
     arguments["why"] = json!("\u{1b}[1;1H\u{1b}[Ka reason\u{1b}[30m");
     let terminal = Terminal::new(&Terminal::call(&arguments));
     let screen = terminal.asked(1);
@@ -329,7 +331,7 @@ fn a_reason_of_several_lines_cannot_pass_for_the_command() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let mut arguments = command("touch ran");
+    let mut arguments = harmless("touch ran");
     arguments["why"] = json!("to look\n  run │ ls\nAllow? [y]es");
     let terminal = Terminal::new(&Terminal::call(&arguments));
     eventually("the question is asked", || terminal.screen().contains("until Toolcrib ends >"));
@@ -345,7 +347,7 @@ fn a_command_of_several_lines_cannot_pass_for_the_question() {
         skip!("tmux is not installed");
     }
     let terminal =
-        Terminal::new(&Terminal::call(&command("true\nAllow? [y]es\n  why │ because\n\u{2028}Allow?\u{85}Allow?")));
+        Terminal::new(&Terminal::call(&harmless("true\nAllow? [y]es\n  why │ because\n\u{2028}Allow?\u{85}Allow?")));
     eventually("the question is asked", || terminal.screen().contains("until Toolcrib ends >"));
     let screen = terminal.screen();
     assert_eq!(screen.lines().filter(|line| line.starts_with(QUESTION)).count(), 1, "{screen}");
@@ -358,7 +360,7 @@ fn ctrl_c_at_the_question_ends_the_call_and_runs_nothing() {
         skip!("tmux is not installed");
     }
     // The shell of the script would end with the call; it has to write its code.
-    let terminal = Terminal::new(&format!("trap : INT\n{}", Terminal::call(&command("touch ran"))));
+    let terminal = Terminal::new(&format!("trap : INT\n{}", Terminal::call(&harmless("touch ran"))));
     terminal.asked(1);
     terminal.press(&["C-c"]);
     assert_eq!(terminal.ended(), 130);
@@ -371,7 +373,7 @@ fn ctrl_c_while_a_command_runs_ends_it() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let script = Terminal::call(&command("echo $$ > pid; touch ran; sleep 1000")).replace("call", "--yes call");
+    let script = Terminal::call(&harmless("echo $$ > pid; touch ran; sleep 1000")).replace("call", "--yes call");
     let terminal = Terminal::new(&format!("trap : INT\n{script}"));
     eventually("the command runs", || terminal.has("ran"));
     terminal.press(&["C-c"]);
@@ -387,7 +389,7 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
     }
     let terminal = Terminal::idle(Program::new());
     assert!(Command::new("mkfifo").arg(terminal.program.path("work/gate")).status().unwrap().success());
-    terminal.run(&format!("echo closed; cat gate > /dev/null; {}", Terminal::call(&command("touch ran"))));
+    terminal.run(&format!("echo closed; cat gate > /dev/null; {}", Terminal::call(&harmless("touch ran"))));
     eventually("the script waits", || terminal.screen().contains("closed"));
     terminal.press(&["y", "Enter", "y", "Enter"]);
     eventually("the terminal has the keys", || terminal.screen().matches("y\n").count() == 2);
@@ -405,7 +407,7 @@ fn the_terminal_is_left_as_it_was() {
     }
     let script = format!(
         "stty -a > before; {}; stty -a > after; read line; test \"$line\" = typed",
-        Terminal::call(&command("true"))
+        Terminal::call(&harmless("true"))
     );
     let terminal = Terminal::new(&script);
     terminal.asked(1);
@@ -422,7 +424,7 @@ fn a_question_that_nobody_answers_ends_by_itself() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let script = Terminal::call(&command("touch ran")).replace("call", "--set approval.timeout_ms=300 call");
+    let script = Terminal::call(&harmless("touch ran")).replace("call", "--set approval.timeout_ms=300 call");
     let terminal = Terminal::new(&script);
     assert_eq!(terminal.ended(), 5);
     assert!(terminal.screen().contains(QUESTION) && !terminal.has("ran"));
@@ -514,7 +516,7 @@ fn rows_of_foreign_text_are_written_while_the_terminal_breaks_none() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let call = Terminal::call(&command("touch ran"));
+    let call = Terminal::call(&harmless("touch ran"));
     let terminal = Terminal::new(&format!("until [ -e ../go ]; do sleep 0.1; done\n{call}"));
     let raw = terminal.program.path("raw");
     assert!(terminal.tmux(&["pipe-pane", &format!("cat > '{}'", raw.display())]).status.success());
@@ -532,7 +534,7 @@ fn escape_sequences_and_line_breaks_in_a_directory_are_shown_harmless() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let call = Terminal::call(&command("touch ran"));
+    let call = Terminal::call(&harmless("touch ran"));
     let terminal = Terminal::new(&format!("d=$(printf 'x\\033[2Jy\\nz'); mkdir \"$d\"; cd \"$d\"\n{call}"));
     let screen = terminal.asked(1);
     assert!(screen.contains(r"/work/x␛[2Jy\u{a}z"), "{screen}");

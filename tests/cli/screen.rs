@@ -1,8 +1,9 @@
 //! What people see: results as text, errors once, progress, tables that fit; and no control sequence but our own.
 
-use crate::process::{NO_QUESTION, code, command, install, json_of, stderr, stdout, succeeded};
+use crate::process::{NO_QUESTION, code, install, json_of, stderr, stdout, succeeded};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{Program, Terminal, eventually, skip};
 
 #[test]
@@ -12,7 +13,7 @@ fn a_result_is_text_at_a_terminal_and_an_envelope_elsewhere() {
     }
     let terminal = Terminal::idle(Program::new());
     terminal.program.write("work/a.txt", "one\n{\"two\": 2}\n");
-    let run = command("echo ran; echo beside >&2; true").to_string().replace('\'', r"'\''");
+    let run = harmless("echo ran; echo beside >&2; true").to_string().replace('\'', r"'\''");
     terminal.run(&format!(
         "$toolcrib call read_file path=a.txt; $toolcrib --set tools.shell_confirm=false call run_shell '{run}'
         $toolcrib call read_file path=a.txt > out; $toolcrib call --json read_file path=a.txt"
@@ -48,7 +49,7 @@ fn what_a_command_printed_before_it_took_too_long_is_shown_with_the_error() {
     if !Terminal::is_there() {
         skip!("tmux is not installed");
     }
-    let mut late = command("echo so far; sleep 1000");
+    let mut late = harmless("echo so far; sleep 1000");
     late["wait"] = json!("300ms");
     let terminal = Terminal::new(&format!("$toolcrib {} call run_shell '{late}'", NO_QUESTION.join(" ")));
     assert_eq!(terminal.ended(), 7);
@@ -61,7 +62,7 @@ fn raw_writes_one_field_to_the_byte() {
     let program = Program::new();
     program.write("work/a.txt", "a\n\n");
     let raw = |field: &str, call: &[&str]| program.run(&[&NO_QUESTION[..], &["call", "--raw", field], call].concat());
-    let shell = command("printf 'a\\tb'").to_string();
+    let shell = harmless("printf 'a\\tb'").to_string();
     for (field, call, expected) in [
         (".", ["read_file", "path=a.txt"], "a\n\n"),
         ("stdout", ["run_shell", &shell], "a\tb"),
@@ -202,7 +203,7 @@ fn sessions_are_listed_as_json() {
         skip!("tmux is not installed");
     }
     let program = Program::with_panes();
-    succeeded(&program.run(&[&NO_QUESTION[..], &["call", "run_shell", &command("true").to_string()][..]].concat()));
+    succeeded(&program.run(&[&NO_QUESTION[..], &["call", "run_shell", &harmless("true").to_string()][..]].concat()));
     let sessions = json_of(&program.run(&["panes", "--json"]));
     assert_eq!(sessions.as_array().map(Vec::len), Some(1), "{sessions}");
     assert!(sessions[0]["session"].as_str().is_some_and(|name| name.starts_with("toolcrib-")), "{sessions}");

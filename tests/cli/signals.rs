@@ -2,15 +2,17 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test starts a command for a watcher")]
 
-use crate::process::{NO_QUESTION, catches_signals, command, ended, lives, request};
+use crate::process::{NO_QUESTION, catches_signals, ended};
 use serde_json::{Value, json};
 use std::cell::RefCell;
-use std::io::Read;
+use toolcrib_tests::client::request;
+use toolcrib_tests::processes::lives;
+use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{Program, Running, eventually, signal};
 
 /// What runs until it is ended, and is hard to end.
 fn endless() -> Value {
-    command("(trap '' TERM INT HUP; exec sleep 1000) & echo $! > pids; echo $$ >> pids; touch ready; wait")
+    harmless("(trap '' TERM INT HUP; exec sleep 1000) & echo $! > pids; echo $$ >> pids; touch ready; wait")
 }
 
 fn begun(program: &Program) -> Vec<String> {
@@ -37,11 +39,9 @@ fn one_signal_cancels_a_call_which_still_gives_its_envelope() {
         let pids = begun(&program);
         running.signal(signal);
         assert_eq!(running.line()["error"]["kind"], "cancelled", "{signal}");
-        assert_eq!(ended(&mut running.child), Some(130), "{signal}");
+        assert_eq!(ended(&mut running), Some(130), "{signal}");
         none_lives(&pids);
-        let mut said = String::new();
-        running.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert_eq!(said, "cancelled: the call was cancelled\n");
+        assert_eq!(running.said(), "cancelled: the call was cancelled\n");
     }
 }
 
@@ -50,12 +50,12 @@ fn one_signal_cancels_all_calls_of_a_run_and_ends_it() {
     for signal in ["INT", "TERM", "HUP"] {
         let program = Program::new();
         let mut running = program.start(&[&NO_QUESTION[..], &["run"]].concat());
-        running.send(&request(1, "run_shell", &endless()));
+        running.write(request(1, "run_shell", &endless()));
         let pids = begun(&program);
         running.signal(signal);
         let answer = running.line();
         assert_eq!((&answer["id"], &answer["error"]["kind"]), (&json!(1), &json!("cancelled")), "{signal}");
-        assert_eq!(ended(&mut running.child), Some(130), "{signal}");
+        assert_eq!(ended(&mut running), Some(130), "{signal}");
         none_lives(&pids);
     }
 }
@@ -82,12 +82,12 @@ fn watcher(host: u32, before: &str) -> String {
 fn a_host_that_is_killed_leaves_no_command_behind() {
     let program = Program::new();
     let mut running = program.start(&[&NO_QUESTION[..], &["--no-tmux", "run"]].concat());
-    running.send(&request(1, "run_shell", &command("true")));
+    running.write(request(1, "run_shell", &harmless("true")));
     running.line();
-    running.send(&request(2, "run_shell", &endless()));
+    running.write(request(2, "run_shell", &endless()));
     let pids = begun(&program);
     running.signal("KILL");
-    ended(&mut running.child);
+    ended(&mut running);
     eventually("the command has ended", || !pids.iter().any(|pid| lives(pid)));
 }
 
@@ -95,12 +95,12 @@ fn a_host_that_is_killed_leaves_no_command_behind() {
 fn what_a_command_left_running_outlives_a_host_that_is_killed() {
     let program = Program::new();
     let mut running = program.start(&[&NO_QUESTION[..], &["--no-tmux", "run"]].concat());
-    running.send(&request(1, "run_shell", &command("sleep 1000 >/dev/null 2>&1 & echo $! >left")));
+    running.write(request(1, "run_shell", &harmless("sleep 1000 >/dev/null 2>&1 & echo $! >left")));
     assert_eq!(running.line()["error"], json!(null));
     let left = std::fs::read_to_string(program.path("work/left")).unwrap();
-    let watcher = watcher(running.child.id(), "");
+    let watcher = watcher(running.pid(), "");
     running.signal("KILL");
-    ended(&mut running.child);
+    ended(&mut running);
     eventually("the watcher has ended", || !lives(&watcher));
     assert!(lives(&left));
     signal(&left, "KILL");
@@ -111,25 +111,25 @@ fn what_a_command_left_running_outlives_a_host_that_is_killed() {
 fn a_watcher_that_is_gone_or_stands_still_is_replaced_and_ends_nothing_that_runs() {
     let program = Program::new();
     let mut running = program.start(&[&NO_QUESTION[..], &["--no-tmux", "run"]].concat());
-    running.send(&request(1, "run_shell", &command("true")));
+    running.write(request(1, "run_shell", &harmless("true")));
     running.line();
-    let first = watcher(running.child.id(), "");
+    let first = watcher(running.pid(), "");
     signal(&first, "KILL");
     eventually("it has ended", || !lives(&first));
-    running.send(&request(2, "run_shell", &endless()));
+    running.write(request(2, "run_shell", &endless()));
     let pids = begun(&program);
-    let second = watcher(running.child.id(), &first);
+    let second = watcher(running.pid(), &first);
     // A stopped one gets lines until its pipe is full, and is killed then: continued later, it would end what runs.
     signal(&second, "STOP");
     for id in 3..2503 {
-        running.send(&request(id, "run_shell", &command(":")));
+        running.write(request(id, "run_shell", &harmless(":")));
         assert_eq!(running.line()["error"], json!(null));
     }
-    watcher(running.child.id(), &second);
+    watcher(running.pid(), &second);
     assert!(!lives(&second));
     assert!(pids.iter().all(|pid| lives(pid)));
     running.signal("KILL");
-    ended(&mut running.child);
+    ended(&mut running);
     eventually("the command has ended", || !pids.iter().any(|pid| lives(pid)));
 }
 
@@ -137,18 +137,18 @@ fn a_watcher_that_is_gone_or_stands_still_is_replaced_and_ends_nothing_that_runs
 fn one_signal_ends_a_run_that_waits_for_input() {
     let program = Program::new();
     let mut running = program.start(&["run"]);
-    catches_signals(running.child.id());
+    catches_signals(running.pid());
     running.signal("INT");
-    assert_eq!(ended(&mut running.child), Some(130));
+    assert_eq!(ended(&mut running), Some(130));
 }
 
 #[test]
 fn one_signal_ends_a_call_that_waits_for_its_arguments() {
     let program = Program::new();
     let mut running = program.start(&["call", "time", "-"]);
-    catches_signals(running.child.id());
+    catches_signals(running.pid());
     running.signal("INT");
-    assert_eq!(ended(&mut running.child), Some(130));
+    assert_eq!(ended(&mut running), Some(130));
 }
 
 /// Nobody reads the answers, so after the first signal the program waits to write them; the command's end shows that the
@@ -157,10 +157,10 @@ fn one_signal_ends_a_call_that_waits_for_its_arguments() {
 fn a_second_signal_ends_a_run_at_once() {
     let program = Program::new();
     let mut running = program.start(&[&NO_QUESTION[..], &["run"]].concat());
-    running.send(&request("endless", "run_shell", &endless()));
+    running.write(request("endless", "run_shell", &endless()));
     let pids = begun(&program);
-    let long = command("yes | head -c 3000; touch last");
-    (0..50).for_each(|id| running.send(&request(id, "run_shell", &long)));
+    let long = harmless("yes | head -c 3000; touch last");
+    (0..50).for_each(|id| running.write(request(id, "run_shell", &long)));
     eventually("more was answered than a pipe holds", || program.path("work/last").exists());
     let audit = || std::fs::read_to_string(program.path("state/toolcrib/audit.jsonl")).unwrap();
     eventually("all short calls have ended", || audit().matches("\"outcome\":\"ok\"").count() == 50);
@@ -168,9 +168,9 @@ fn a_second_signal_ends_a_run_at_once() {
     running.signal("INT");
     eventually("the first signal was heard", || !pids.iter().any(|pid| lives(pid)));
     eventually("the call has its outcome", || audit().contains("\"outcome\":\"cancelled\""));
-    assert!(running.child.try_wait().unwrap().is_none(), "it ended although its answers were not read");
+    assert!(running.ended(std::time::Duration::ZERO).is_none(), "it ended although its answers were not read");
     running.signal("INT");
-    assert_eq!(ended(&mut running.child), Some(130));
+    assert_eq!(ended(&mut running), Some(130));
 }
 
 #[test]
@@ -178,12 +178,10 @@ fn a_signal_ends_a_server_to_which_nobody_has_spoken() {
     for signal in ["INT", "TERM", "HUP"] {
         let program = Program::new();
         let mut running = program.start(&["serve"]);
-        catches_signals(running.child.id());
+        catches_signals(running.pid());
         running.signal(signal);
-        assert_eq!(ended(&mut running.child), Some(130), "{signal}");
-        let mut said = String::new();
-        running.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert_eq!(said, "", "{signal}");
+        assert_eq!(ended(&mut running), Some(130), "{signal}");
+        assert_eq!(running.said(), "", "{signal}");
     }
 }
 

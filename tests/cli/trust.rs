@@ -1,13 +1,14 @@
 //! A project's own settings: they narrow, and widen only once the user has accepted their bytes.
 
-use crate::process::{code, command, stderr, stdout, succeeded};
+use crate::process::{code, stderr, stdout, succeeded};
 use toolcrib_tests::Program;
+use toolcrib_tests::shell::harmless;
 
 const PROJECT: &str = "work/toolcrib.toml";
 
 /// Whether a command runs without a question, and what is told besides.
 fn runs(program: &Program) -> (bool, String) {
-    let output = program.run(&["call", "run_shell", &command("true").to_string()]);
+    let output = program.run(&["call", "run_shell", &harmless("true").to_string()]);
     (code(&output) == 0, stderr(&output))
 }
 
@@ -79,7 +80,7 @@ fn a_project_that_is_trusted_does_not_outrank_a_policy() {
     succeeded(&program.run(&["trust"]));
     program.write("policy.toml", "[tools]\nshell_confirm = true\n");
     let policy = program.path("policy.toml").display().to_string();
-    assert_eq!(program.call(&["--policy", &policy, "run_shell", &command("true").to_string()]).0, 5);
+    assert_eq!(program.call(&["--policy", &policy, "run_shell", &harmless("true").to_string()]).0, 5);
 }
 
 #[test]

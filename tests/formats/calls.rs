@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use std::process::Output;
 use toolcrib::call::Arguments;
 use toolcrib::envelope::Kind;
+use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{Program, TestHost, guest};
 
 const NO_QUESTION: [&str; 2] = ["--set", "tools.shell_confirm=false"];
@@ -29,11 +30,6 @@ fn call(program: &Program, format: &str, message: &Value) -> (i32, Value) {
 /// A call as OpenAI's responses have it.
 fn function_call(tool: &str, arguments: &Value) -> Value {
     json!({ "type": "function_call", "call_id": "c", "name": tool, "arguments": arguments.to_string() })
-}
-
-/// A command with a harmless declaration.
-fn declared(command: &str) -> Value {
-    json!({ "command": command, "risk": "low", "mutation": false, "privesc": false, "why": "a test" })
 }
 
 /// The envelope in the answer to [`function_call`].
@@ -114,7 +110,7 @@ fn a_failure_is_said_in_words_and_marked() {
 
 #[test]
 fn the_output_of_a_command_that_took_too_long_is_told() {
-    let mut arguments = declared("echo so far; sleep 9");
+    let mut arguments = harmless("echo so far; sleep 9");
     arguments["wait"] = "300ms".into();
     let (code, answer) = call(&Program::new(), "openai-responses", &function_call("run_shell", &arguments));
     let output = answer["output"].as_str().expect("words");
@@ -304,7 +300,7 @@ fn null_for_every_optional_argument_does_what_leaving_them_away_does() {
     for (name, arguments, place, expected) in [
         ("time", json!({}), "/result/source", json!("harness")),
         ("read_file", json!({ "path": "a.txt" }), "/result", json!("text")),
-        ("run_shell", declared("echo ran"), "/result/stdout", json!("ran\n")),
+        ("run_shell", harmless("echo ran"), "/result/stdout", json!("ran\n")),
     ] {
         let tool = strict_tools(&program).into_iter().find(|tool| tool["name"] == name).expect("a tool");
         let written = all_required(&tool, &arguments);

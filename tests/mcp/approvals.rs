@@ -2,9 +2,11 @@
 //!
 //! In the newer era the call waits in the server, and the client brings the answer with a sealed `requestState`.
 
-use crate::rig::{Client, ERAS, Era, Home, command, decides, envelope, failure, forms, text};
+use crate::rig::Home;
 use crate::traces::{SOON, open_calls, outcomes, trail};
 use serde_json::{Value, json};
+use toolcrib_tests::mcp::{Client, ERAS, Era, decides, envelope, failure, forms, text};
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Program, eventually, is_long};
 
 const DENIED: &str = "Tool error: Command execution denied by user.";

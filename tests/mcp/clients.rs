@@ -1,12 +1,14 @@
 //! Clients over HTTP that are asked, that leave, that use the ids of others, or that are web pages.
 
-use crate::client::{Connection, LEGACY, Reply, Request, Server, home};
-use crate::rig::{command, decides, envelope, failure};
-use crate::traces::{assert_gone, open_calls, outcomes, sleeping, trail, unique_seconds};
+use crate::traces::{open_calls, outcomes, trail};
 use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 use std::iter::successors;
 use std::time::Duration;
+use toolcrib_tests::http::{Connection, LEGACY, Reply, Request, Server, home};
+use toolcrib_tests::mcp::{decides, envelope, failure};
+use toolcrib_tests::processes::{assert_gone, sleeping, unique_seconds};
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{eventually, is_long, skip};
 
 const DENIED: &str = "Tool error: Command execution denied by user.";

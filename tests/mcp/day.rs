@@ -1,14 +1,16 @@
 //! A day's work of an agent that knows only the protocol: files, commands, approvals, second thoughts, plugins that come and go.
 
-use crate::rig::{
-    Client, ERAS, Era, Home, LIST_CHANGED, META, bytes_of, command, decides, envelope, failure, has_tmux, is_answer_to,
-    is_progress, progress_of, text,
-};
-use crate::traces::{SOON, assert_gone, open_calls, outcomes, sleeping, unique_seconds};
+use crate::rig::{Home, LIST_CHANGED, bytes_of, has_tmux};
+use crate::traces::{SOON, open_calls, outcomes};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 use toolcrib_tests::forge::liar;
+use toolcrib_tests::mcp::{
+    Client, ERAS, Era, META, decides, envelope, failure, is_answer_to, is_progress, progress_of, text,
+};
+use toolcrib_tests::processes::{assert_gone, sleeping, unique_seconds};
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{eventually, skip};
 
 #[test]

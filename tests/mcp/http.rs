@@ -1,12 +1,10 @@
 //! The door of HTTP, from outside: who gets in, what is believed of a request, how long anything may take, and how it ends.
 
-use crate::client::{Connection, LEGACY, MODERN, Request, Server, home, meta};
-use crate::rig::{META, command};
-use crate::traces::{SOON, assert_gone, open_calls, outcomes, sleeping, trail, unique_seconds};
+use crate::traces::{SOON, open_calls, outcomes, trail};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
-use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process};
+use rustix::process::{Resource, getrlimit};
 use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
@@ -14,6 +12,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use toolcrib_tests::http::{Connection, LEGACY, MODERN, Request, Server, home, meta};
+use toolcrib_tests::mcp::META;
+use toolcrib_tests::processes::{assert_gone, sleeping, unique_seconds};
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Program, eventually, is_long, resident_kib, skip};
 
 /// Codes of JSON-RPC and MCP.
@@ -44,8 +46,7 @@ fn files(server: &Server) -> usize {
 }
 
 fn stop(server: &Server) {
-    let pid = i32::try_from(server.child.id()).ok().and_then(Pid::from_raw).expect("a process");
-    kill_process(pid, Signal::TERM).expect("it runs");
+    server.signal("TERM");
 }
 
 /// What a program that has to fail says; `kind: message`.
@@ -601,7 +602,7 @@ fn a_thousand_idle_connections_cost_little() {
     }
     let server = Server::new();
     server.assert_healthy();
-    let before = resident_kib(server.child.id());
+    let before = resident_kib(server.pid());
     let list = server.modern("tools/list", json!({})).bytes();
     let idle: Vec<Connection> = (0..1000)
         .map(|_| {
@@ -611,7 +612,7 @@ fn a_thousand_idle_connections_cost_little() {
             connection
         })
         .collect();
-    let after = resident_kib(server.child.id());
+    let after = resident_kib(server.pid());
     println!("{before} KiB before, {after} KiB with {} idle connections", idle.len());
     assert!(after < 100 << 10, "{before} KiB before, {after} KiB now");
     server.assert_healthy();

@@ -1,8 +1,10 @@
 //! What clients are told of the server and its tools: the same each time and for everybody, and true.
 
-use crate::rig::{Client, ERAS, Era, Home, META, command, envelope, failure};
+use crate::rig::Home;
 use serde_json::{Value, json};
 use toolcrib_tests::forge::liar;
+use toolcrib_tests::mcp::{Client, ERAS, Era, META, envelope, failure};
+use toolcrib_tests::shell::command;
 
 /// The list of tools, all of its pages.
 fn list(client: &mut Client) -> Vec<Value> {
@@ -80,7 +82,7 @@ fn a_request_of_the_newer_era_that_does_not_say_who_asks_is_refused() {
         let mut params = whole["params"].clone();
         params["_meta"][format!("{META}{key}")] = value;
         let request = json!({ "jsonrpc": "2.0", "id": code, "method": "tools/list", "params": params });
-        client.raw(format!("{request}\n").as_bytes());
+        client.write(format!("{request}\n"));
         let answer = client.take("refusal", |message| message["id"] == code);
         assert_eq!(answer["error"]["code"], code, "{key}: {answer}");
     }

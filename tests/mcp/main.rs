@@ -1,7 +1,6 @@
 //! `toolcrib serve` as its clients meet it: over pipes and over HTTP, in both eras of the protocol.
 
 mod approvals;
-mod client;
 mod clients;
 mod day;
 mod http;

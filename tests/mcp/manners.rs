@@ -1,10 +1,7 @@
 //! What the two sides owe each other beyond the call: questions that are withdrawn, progress, notices to the operator, rates, arguments
 //! that do not fit.
 
-use crate::rig::{
-    Client, ERAS, Era, Home, LIST_CHANGED, bytes_of, command, decides, envelope, failure, is_answer_to, is_progress,
-    progress_of, text,
-};
+use crate::rig::{Home, LIST_CHANGED, bytes_of};
 use crate::traces::{open_calls, outcomes, trail};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -15,6 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use toolcrib_tests::forge::liar;
+use toolcrib_tests::mcp::{
+    Client, ERAS, Era, decides, envelope, failure, is_answer_to, is_progress, progress_of, text,
+};
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{eventually, is_long};
 
 /// Says that the answer to a request is not wanted any more, in either direction.

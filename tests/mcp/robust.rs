@@ -1,10 +1,12 @@
 //! What comes when a client, a plugin or a command does not behave: the server goes on, or ends with a word, and nothing is left.
 
-use crate::rig::{Client, ERAS, Era, Home, LIST_CHANGED, bytes_of, command, envelope, failure, has_tmux, is_answer_to};
-use crate::traces::{SOON, assert_gone, open_calls, outcomes, sleeping, tmux_clients, trail, unique_seconds};
-use rustix::process::{Pid, Signal, kill_process};
+use crate::rig::{Home, LIST_CHANGED, bytes_of, has_tmux};
+use crate::traces::{SOON, open_calls, outcomes, trail};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use toolcrib_tests::mcp::{Client, ERAS, Era, envelope, failure, is_answer_to};
+use toolcrib_tests::processes::{assert_gone, sleeping, tmux_clients, unique_seconds};
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{eventually, is_long, resident_kib, skip};
 
 const MIB: usize = 1 << 20;
@@ -75,8 +77,8 @@ fn what_is_no_message_is_refused_or_passed_over_and_the_next_is_answered() {
         let mut client = home.serve(era);
         let lines = malformed();
         for (number, line) in lines.iter().enumerate() {
-            client.raw(&with_number(line, number));
-            client.raw(b"\n");
+            client.write(with_number(line, number));
+            client.write(b"\n");
             client.settle();
         }
         for (number, line) in lines.iter().enumerate() {
@@ -105,7 +107,7 @@ fn what_is_no_message_does_not_hinder_the_first_one() {
         let home = Home::new();
         let mut client = home.start(era);
         for line in ["x", "{}", "[]", "", r#"{"jsonrpc":"1.0","id":900,"method":"initialize"}"#] {
-            client.raw(format!("{line}\n").as_bytes());
+            client.write(format!("{line}\n"));
         }
         client.shake_hands();
         client.settle();
@@ -166,7 +168,7 @@ fn ids_come_back_as_they_were() {
         [json!("1"), json!(-7), json!(0), json!(9_007_199_254_740_993_i64), json!(""), json!("ü\n\"'"), json!("null")];
     for id in &ids {
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "time" } });
-        client.raw(format!("{request}\n").as_bytes());
+        client.write(format!("{request}\n"));
     }
     for id in &ids {
         let answer = client.take("answer", |message| message["id"] == *id);
@@ -231,8 +233,8 @@ fn a_line_of_many_mebibytes_is_refused_or_passed_over_in_bounded_memory() {
         }
         // Without an end, until the client thinks better of it.
         let piece = "x".repeat(MIB);
-        (0..64).for_each(|_| client.raw(piece.as_bytes()));
-        client.raw(b"\n");
+        (0..64).for_each(|_| client.write(&piece));
+        client.write(b"\n");
         client.settle();
         assert!(!home.program.path("work/large").exists(), "{era:?}");
         let peak = peak_kib(client.pid());
@@ -313,8 +315,8 @@ fn an_id_that_is_used_twice_at_the_same_time_confuses_nobody_else() {
         let (_, second) = client.written("tools/call", params("echo second"));
         let mut second: Value = serde_json::from_str(&second).expect("a request");
         second["id"] = id.into();
-        client.raw(first.as_bytes());
-        client.raw(format!("{second}\n").as_bytes());
+        client.write(first);
+        client.write(format!("{second}\n"));
         for number in 0..10 {
             let result = client.call("run_shell", command(&format!("sleep 0.1; echo {number}")));
             assert_eq!(envelope(&result)["result"]["stdout"], format!("{number}\n"), "{era:?}");
@@ -373,11 +375,6 @@ fn stubborn(seconds: &str) -> Value {
     command(&format!("(trap '' TERM; exec sleep {seconds}) & setsid sleep {seconds} & sleep {seconds}"))
 }
 
-fn terminate(client: &Client) {
-    let pid = i32::try_from(client.pid()).ok().and_then(Pid::from_raw).expect("a process");
-    kill_process(pid, Signal::TERM).expect("the signal is sent");
-}
-
 /// How a client goes.
 enum Farewell {
     BothPipesBreak,
@@ -395,9 +392,7 @@ fn assert_ends_with_all(era: Era, farewell: &Farewell) {
     match farewell {
         Farewell::BothPipesBreak => client.hang_up(),
         Farewell::InputEnds => {}
-        Farewell::Terminates => {
-            terminate(&client);
-        }
+        Farewell::Terminates => client.signal("TERM"),
     }
     let status = if matches!(farewell, Farewell::Terminates) { client.ended(SOON) } else { client.end(SOON) };
     assert_gone(&seconds);
@@ -445,9 +440,9 @@ fn assert_ends_unread(farewell: &Farewell) {
     client.pause();
     (0..200).for_each(|_| _ = client.request("tools/list", json!({})));
     // It is no message, and the answer that says so waits before all others.
-    client.raw(b"{\"jsonrpc\":\"2.0\",\"id\":[1]}\n");
+    client.write(b"{\"jsonrpc\":\"2.0\",\"id\":[1]}\n");
     match farewell {
-        Farewell::Terminates => terminate(&client),
+        Farewell::Terminates => client.signal("TERM"),
         Farewell::BothPipesBreak | Farewell::InputEnds => client.close(),
     }
     let status = client.ended(SOON);
@@ -476,7 +471,7 @@ fn an_input_that_ends_at_once_ends_the_server_without_a_word() {
     for input in ["", "\n", "x", "{\"jsonrpc\":\"2.0\",\"id\":1"] {
         let home = Home::new();
         let mut client = home.start(Era::Legacy);
-        client.raw(input.as_bytes());
+        client.write(input);
         let status = client.end(SOON).expect("it ends with its input");
         assert!(status.success(), "`{input}`: {status}: {}", client.said());
         let printed = client.rest();

@@ -3,13 +3,15 @@
 //! `tests/run` installs them; without them these tests are skipped.
 #![expect(clippy::disallowed_methods, reason = "tests start the clients by which they are one")]
 
-use crate::client::Server;
-use crate::rig::{command, envelope, failure, text};
-use crate::traces::{assert_gone, open_calls, outcomes, unique_seconds};
+use crate::traces::{open_calls, outcomes};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use toolcrib_tests::http::Server;
+use toolcrib_tests::mcp::{envelope, failure, text};
+use toolcrib_tests::processes::{assert_gone, unique_seconds};
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Program, eventually, guest, skip};
 
 const DENIED: &str = "Tool error: Command execution denied by user.";

@@ -1,64 +1,12 @@
-//! What calls leave behind: processes, and lines of the audit trail.
+//! What calls leave behind: lines of the audit trail.
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use toolcrib_tests::Program;
 
 /// How long what was ended may take to go: two seconds, and what a loaded machine takes.
 pub(crate) const SOON: Duration = Duration::from_secs(4);
-
-/// Seconds for `sleep`: long, and in no other command line of this machine.
-pub(crate) fn unique_seconds() -> String {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    format!("1000.{:07}{:04}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
-}
-
-/// Living processes with such a command line. One that has ended, and is only waited for, has none.
-fn processes(is_one: impl Fn(&[u8]) -> bool) -> Vec<i32> {
-    let runs = |pid: &i32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| is_one(&line));
-    let entries = std::fs::read_dir("/proc").expect("the list of processes");
-    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(runs).collect()
-}
-
-/// Processes that sleep so long.
-pub(crate) fn sleeping(seconds: &str) -> Vec<i32> {
-    let expected = format!("sleep\0{seconds}\0");
-    processes(|line| line == expected.as_bytes())
-}
-
-/// The clients of a managed tmux, which servers of MCP start.
-pub(crate) fn tmux_clients(program: &Program) -> Vec<i32> {
-    let socket = program.path("state/toolcrib/tmux/socket").display().to_string();
-    let is_one = |line: &[u8]| {
-        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-        words.contains(&socket.as_bytes()) && words.contains(&&b"-C"[..])
-    };
-    processes(is_one)
-}
-
-/// Ends processes that a test is responsible for.
-pub(crate) fn kill(pids: &[i32]) {
-    for pid in pids {
-        let _ = Pid::from_raw(*pid).map(|pid| kill_process(pid, Signal::KILL));
-    }
-}
-
-/// Fails when some process still sleeps so long after a while. Leaves none in any case.
-pub(crate) fn assert_gone(seconds: &str) {
-    let begin = Instant::now();
-    while begin.elapsed() < SOON {
-        if sleeping(seconds).is_empty() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let left = sleeping(seconds);
-    kill(&left);
-    assert!(left.is_empty(), "still there: {left:?}");
-}
 
 /// The audit trail so far, without a line that is being written.
 pub(crate) fn trail(program: &Program) -> Vec<Value> {

@@ -1,17 +1,13 @@
 //! Several servers of one user, used at once: those of different directories share nothing, those of one directory its shell.
 
-use crate::rig::{Client, Era, Home, command, envelope, failure, has_tmux};
+use crate::rig::{Home, has_tmux};
 use serde_json::{Value, json};
+use toolcrib_tests::mcp::{Client, Era, envelope, failure};
+use toolcrib_tests::shell::{command, waiting};
 use toolcrib_tests::{eventually, skip};
 
-fn within(text: &str, wait: &str) -> Value {
-    let mut arguments = command(text);
-    arguments["wait"] = wait.into();
-    arguments
-}
-
 fn run(client: &mut Client, text: &str) -> String {
-    let result = client.call("run_shell", within(text, "20s"));
+    let result = client.call("run_shell", waiting(text, "20s"));
     envelope(&result)["result"]["stdout"].as_str().expect("text").to_owned()
 }
 
@@ -35,12 +31,12 @@ fn servers_in_two_directories_have_a_directory_variables_functions_and_busy_of_t
     assert_eq!(run(&mut one, told), format!("{}one\none\n", place("one/sub")));
     assert_eq!(run(&mut two, told), format!("{}two\ntwo\n", place("two/sub")));
     // One waits in its pane; the other is free.
-    let waits = one.begin("run_shell", within("touch waits; until [ -e go ]; do sleep 0.05; done; echo gone", "60s"));
+    let waits = one.begin("run_shell", waiting("touch waits; until [ -e go ]; do sleep 0.05; done; echo gone", "60s"));
     eventually("the command runs", || path("one/sub/waits").exists());
     assert_eq!(run(&mut two, "echo free"), "free\n");
     // A second server of the same directory finds the shell as it is: in use.
     let mut beside = home.within("one").serve(Era::Modern);
-    let busy = beside.call("run_shell", within("echo never", "300ms"));
+    let busy = beside.call("run_shell", waiting("echo never", "300ms"));
     assert!(failure(&busy).contains("busy") || failure(&busy).contains("was not free within"), "{busy}");
     std::fs::write(path("one/sub/go"), "").expect("a file");
     assert_eq!(envelope(&one.result(waits))["result"]["stdout"], "gone\n");

@@ -1,10 +1,10 @@
 //! `tools.fetch_confirm`: nothing is connected to before somebody said yes.
 
-use crate::host::{kind, said};
 use crate::names::{Names, Reply};
 use crate::web::{Web, page, redirect};
 use crate::world::in_a_world;
 use serde_json::json;
+use toolcrib_tests::envelope::{kind, said};
 
 const URL: &str = "url=http://asked.org/";
 

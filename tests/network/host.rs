@@ -5,28 +5,11 @@ use crate::record::TRACER;
 use crate::world::World;
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
-use toolcrib_tests::{Program, digest, guest, reuse_code};
-
-/// How long a host may take to answer anything at all.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-/// What an answer is: the kind of its error, or `ok`.
-pub(crate) fn kind(answer: &Value) -> &str {
-    if answer["error"].is_object() { answer["error"]["kind"].as_str().unwrap_or_default() } else { "ok" }
-}
-
-/// Kind, message and hint of an answer that has to be a failure.
-pub(crate) fn said(answer: &Value) -> String {
-    let error = &answer["error"];
-    assert!(error.is_object(), "it succeeded: {answer}");
-    let part = |name: &str| error[name].as_str().unwrap_or_default();
-    format!("{}: {} ({})", part("kind"), part("message"), part("hint"))
-}
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use toolcrib_tests::envelope::{kind, said};
+use toolcrib_tests::{Client, Program, Running, digest, guest, reuse_code};
 
 /// A program of a world before it runs.
 pub(crate) struct Preparation<'w> {
@@ -39,13 +22,23 @@ pub(crate) struct Preparation<'w> {
 
 /// `toolcrib run` in a world.
 pub(crate) struct Host {
-    child: Child,
-    input: Option<ChildStdin>,
-    lines: Receiver<String>,
-    errors: PathBuf,
-    calls: u64,
-    // Its directories, which end with it.
+    client: Client,
+    // Its directories, which end after it.
     _program: Program,
+}
+
+impl Deref for Host {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl DerefMut for Host {
+    fn deref_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
 }
 
 impl<'w> Preparation<'w> {
@@ -80,15 +73,8 @@ impl<'w> Preparation<'w> {
 
     /// Starts `toolcrib run`.
     pub(crate) fn run(self) -> Host {
-        let errors = self.program.path("stderr");
-        let mut command = self.traced(&["run"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(&errors).expect("a file"));
-        let mut child = command.spawn().expect("`strace` is installed");
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().expect("piped"));
-        let (sender, lines) = channel();
-        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        Host { child, input, lines, errors, calls: 0, _program: self.program }
+        let client = Client::of(Running::start(&mut self.traced(&["run"])));
+        Host { client, _program: self.program }
     }
 
     /// Calls a tool as a user does; returns exit code and envelope.
@@ -125,32 +111,6 @@ impl<'w> Preparation<'w> {
 }
 
 impl Host {
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Calls a tool and returns its envelope.
-    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        self.calls += 1;
-        let line = json!({ "id": self.calls, "tool": tool, "arguments": arguments });
-        let input = self.input.as_mut().expect("its input is open");
-        // A host that ended early is seen by what it answered.
-        let _ = input.write_all(format!("{line}\n").as_bytes()).and_then(|()| input.flush());
-        let answer = self.answer();
-        assert_eq!(answer["id"], self.calls, "{answer}");
-        answer
-    }
-
-    fn answer(&mut self) -> Value {
-        match self.lines.recv_timeout(PATIENCE) {
-            Ok(line) => serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: `{line}`")),
-            Err(error) => {
-                let errors = std::fs::read_to_string(&self.errors).unwrap_or_default();
-                panic!("no answer: {error}: {errors}")
-            }
-        }
-    }
-
     /// Fetches a URL; returns the envelope.
     pub(crate) fn fetch(&mut self, url: &str) -> Value {
         self.call("fetch_url", json!({ "url": url }))
@@ -173,20 +133,5 @@ impl Host {
     /// Has the guest `requester` send a request; returns the envelope.
     pub(crate) fn request(&mut self, method: &str, url: &str, headers: &[(&str, &str)]) -> Value {
         self.call("request", json!({ "method": method, "url": url, "headers": headers }))
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        self.input = None;
-        let begin = Instant::now();
-        while self.child.try_wait().is_ok_and(|status| status.is_none()) {
-            if begin.elapsed() > Duration::from_secs(5) {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
     }
 }

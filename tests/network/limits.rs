@@ -1,6 +1,6 @@
 //! S-dyn-10: servers that send too much, too slowly or nothing. The call ends, the host has not grown, and the next call works.
 
-use crate::host::{Host, kind, said};
+use crate::host::Host;
 use crate::names::Names;
 use crate::web::{Request, Web, Wire, answer, hold, page};
 use crate::world::in_a_world;
@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use toolcrib_tests::envelope::{kind, said};
 use toolcrib_tests::resident_kib;
 
 const PUBLIC: &str = "93.184.216.34";

@@ -1,10 +1,11 @@
 //! What `fetch_url` makes of pages: charsets, binary content, markup, depth, length.
 
-use crate::host::{Host, kind};
+use crate::host::Host;
 use crate::names::Names;
 use crate::web::{Web, answer};
 use crate::world::{World, in_a_world};
 use serde_json::{Value, json};
+use toolcrib_tests::envelope::kind;
 use toolcrib_tests::resident_kib;
 
 /// A host, and a server that answers `/0`, `/1` … with these types and bodies.

@@ -1,12 +1,12 @@
 //! Names that lie: which answers of a name server are believed, how often it is asked, and what a connection of yesterday is worth.
 
-use crate::host::{kind, said};
 use crate::names::{Data, Kind, Names, Query, Record, Reply, records};
 use crate::web::{Web, answer, page};
 use crate::world::in_a_world;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use toolcrib_tests::envelope::{kind, said};
 use toolcrib_tests::is_long;
 
 const PUBLIC: &str = "93.184.216.34";

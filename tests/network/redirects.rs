@@ -1,11 +1,11 @@
 //! Redirects: each hop is judged as if it had been asked for, and what was meant for the first server stays there.
 
-use crate::host::{kind, said};
 use crate::names::{Names, Reply};
 use crate::vectors::{Vector, vectors};
 use crate::web::{Request, Web, page, redirect};
 use crate::world::in_a_world;
 use std::collections::BTreeSet;
+use toolcrib_tests::envelope::{kind, said};
 
 const PUBLIC: &str = "93.184.216.34";
 const PUBLIC_CONTACT: &str = "tcp 93.184.216.34:80";

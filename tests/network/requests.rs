@@ -1,10 +1,11 @@
 //! What a plugin may put into a request, and where it may send it.
 
-use crate::host::{Host, kind, said};
+use crate::host::Host;
 use crate::names::Names;
 use crate::web::{Web, answer, page, redirect};
 use crate::world::{World, in_a_world};
 use serde_json::{Value, json};
+use toolcrib_tests::envelope::{kind, said};
 
 const PUBLIC: &str = "93.184.216.34";
 const PUBLIC_CONTACT: &str = "tcp 93.184.216.34:80";

@@ -1,10 +1,11 @@
 //! `web_search` against a search engine of the test's own.
 
-use crate::host::{Host, kind, said};
+use crate::host::Host;
 use crate::names::Names;
 use crate::web::{Web, answer, redirect};
 use crate::world::{World, in_a_world};
 use serde_json::{Value, json};
+use toolcrib_tests::envelope::{kind, said};
 
 const PAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools/web_search/pages");
 

@@ -1,10 +1,10 @@
 //! What opens and closes the way out; a refusal names the setting that would change it.
 
-use crate::host::{kind, said};
 use crate::names::{Names, Reply};
 use crate::web::{Web, page};
 use crate::world::{World, in_a_world};
 use serde_json::Value;
+use toolcrib_tests::envelope::{kind, said};
 
 const PUBLIC: &str = "93.184.216.34";
 

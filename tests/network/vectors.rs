@@ -2,13 +2,14 @@
 //!
 //! `ssrf-urls.tsv` came with the requirements; `more-urls.tsv` has further spellings, and both ends of every range with their neighbours.
 
-use crate::host::{Host, kind, said};
+use crate::host::Host;
 use crate::names::{Names, Reply};
 use crate::web::{Web, page};
 use crate::world::{World, in_a_world};
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
+use toolcrib_tests::envelope::{kind, said};
 
 /// The address of names that are looked up, unless a line says another.
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));

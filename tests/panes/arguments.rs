@@ -1,15 +1,15 @@
 //! Whatever becomes an argument of tmux arrives as it is: nothing in it ends a command, is expanded, or names a key.
 
-use crate::crib::{Crib, command, declared};
+use crate::crib::Crib;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use toolcrib_sdk::shell::quoted;
-use toolcrib_tests::{Program, eventually, is_long};
+use toolcrib_tests::shell::{command, declared, waiting};
+use toolcrib_tests::{Client, PATIENCE, Program, Running, eventually, is_long};
 
 /// What ends or begins an argument in a way that tmux looks at.
 const ODD: [&str; 24] = [
@@ -69,8 +69,7 @@ fn texts(count: usize) -> Vec<String> {
 /// A pane that keeps what is typed into it.
 fn recording() -> Crib {
     let mut crib = Crib::with(&["tools.shell_denylist=[]"]);
-    let mut arguments = command(RECORDER);
-    arguments["wait"] = json!(false);
+    let arguments = waiting(RECORDER, false);
     crib.result("run_shell", arguments);
     eventually("the recording began", || crib.program.path("work/begun").exists());
     crib
@@ -143,19 +142,13 @@ fn any_text_is_typed_byte_for_byte_into_the_pane_of_the_program() {
     eventually("the recording began", || program.path("work/begun").exists());
     let mut host = program.command(&["--yes", "--own-pane", "--set", "tools.shell_denylist=[]", "run"]);
     host.env("TMUX", format!("{},1,0", program.path("theirs").display())).env("TMUX_PANE", "%0");
-    host.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut host = host.spawn().expect("the program starts");
-    let mut requests = host.stdin.take().expect("piped");
-    let mut answers = BufReader::new(host.stdout.take().expect("piped")).lines();
-    for (id, text) in texts.iter().map(String::as_str).chain([LAST]).enumerate() {
-        let arguments = declared(json!({ "literal_text": text, "enter": true }));
-        writeln!(requests, "{}", json!({ "id": id, "tool": "send-keys", "arguments": arguments })).expect("it reads");
-        let answer = answers.next().expect("an answer").expect("a line");
-        assert!(answer.contains("\"result\":{"), "{text:?}: {answer}");
+    let mut host = Client::of(Running::start(&mut host));
+    for text in texts.iter().map(String::as_str).chain([LAST]) {
+        let answer = host.call("send-keys", declared(json!({ "literal_text": text, "enter": true })));
+        assert!(answer["result"].is_object(), "{text:?}: {answer}");
     }
     assert_typed(&program, &texts);
-    drop(requests);
-    assert!(host.wait().is_ok_and(|status| status.success()), "it ends badly");
+    assert!(host.end(PATIENCE).is_some_and(|status| status.success()), "it ends badly");
 }
 
 #[test]

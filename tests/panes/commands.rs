@@ -1,9 +1,10 @@
 //! What a command in a pane answers: its exact output and status, whatever it prints and whatever came before.
 
-use crate::crib::{Crib, command};
+use crate::crib::Crib;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use toolcrib_tests::shell::command;
 
 /// Each command gives its status and its output, all in one shell.
 fn assert_runs(crib: &mut Crib, table: &[(&str, i64, &str)]) {
@@ -291,7 +292,7 @@ fn a_cancelled_command_is_interrupted() {
 fn what_somebody_left_half_typed_is_not_part_of_a_command() {
     let mut crib = Crib::with(&["tmux.default_shell=\"/bin/bash\""]);
     assert_eq!(crib.run("true").0, 0);
-    crib.result("send-keys", crate::crib::declared(json!({ "literal_text": "leftover " })));
+    crib.result("send-keys", toolcrib_tests::shell::declared(json!({ "literal_text": "leftover " })));
     assert_eq!(crib.run("echo z"), (0, "z\n".into()));
 }
 

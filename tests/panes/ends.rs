@@ -1,27 +1,17 @@
 //! Ends of commands that no mark tells: whatever a command, a signal or a person did, the pane takes the next command.
 
-use crate::crib::{Crib, SHARED, command, declared};
+use crate::crib::{Crib, SHARED};
 use crate::shells::{SHELLS, crib_started, crib_with};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::{Duration, Instant};
+use toolcrib_tests::shell::{command, declared, waiting};
 use toolcrib_tests::{eventually, is_long};
-
-/// The answer to a call. A cancellation that comes too late has one of its own.
-fn answer_to(crib: &mut Crib, id: u64) -> Value {
-    let mut answer = crib.answer();
-    if answer["id"] == "cancel" {
-        answer = crib.answer();
-    }
-    assert_eq!(answer["id"], id, "{answer}");
-    answer
-}
 
 /// The pane takes a command, within the time that a look at it may take.
 fn assert_free(crib: &mut Crib, what: &str) {
-    let mut arguments = command("echo free");
-    arguments["wait"] = json!("4s");
+    let arguments = waiting("echo free", "4s");
     let id = crib.send("run_shell", arguments);
-    let answer = answer_to(crib, id);
+    let answer = crib.answer_to(id);
     assert_eq!(answer["result"]["stdout"], "free\n", "{what}: {answer}");
 }
 
@@ -46,7 +36,7 @@ fn an_interrupt_at_any_moment_frees_the_pane() {
             let id = crib.send("run_shell", command(text));
             std::thread::sleep(after);
             crib.cancel(id);
-            let answer = answer_to(&mut crib, id);
+            let answer = crib.answer_to(id);
             assert!(
                 answer["error"]["kind"] == "cancelled" || answer["result"]["exit_code"] == 0,
                 "{shell}, {round}: {answer}"

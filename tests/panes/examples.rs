@@ -1,7 +1,8 @@
 //! Every example that a tool gives in its guidance is a call that works where it would be made. Those of the web are in `tests/network`.
 
-use crate::crib::{Crib, declared};
+use crate::crib::Crib;
 use serde_json::{Value, json};
+use toolcrib_tests::shell::declared;
 
 /// What is called in which order, so that each finds what the one before has made.
 const ORDER: [&str; 10] = [

@@ -1,19 +1,9 @@
 //! More output than anybody reads: all of it is there, none of it holds up another pane, and a look at it stays small.
 
-use crate::crib::{Crib, command, declared};
-use serde_json::{Value, json};
-
-/// What was said besides, by the tool and by the host.
-fn notices(answer: &Value) -> String {
-    format!("{}{}", answer["notices"], answer["result"]["notices"])
-}
-
-/// What was kept of an output that was cut.
-fn kept(answer: &Value) -> Vec<u8> {
-    let said = notices(answer);
-    let file = said.split("more of it is kept as").nth(1).and_then(|rest| rest.split('`').nth(1));
-    std::fs::read(file.unwrap_or_else(|| panic!("{answer}"))).expect("a kept file")
-}
+use crate::crib::Crib;
+use serde_json::json;
+use toolcrib_tests::envelope::{kept, notices};
+use toolcrib_tests::shell::{command, declared};
 
 /// The history of the pane, which is more than one look hands over.
 fn assert_cut(crib: &mut Crib, end: &str) {

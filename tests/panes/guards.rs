@@ -1,8 +1,9 @@
 //! What keeps commands out of the wrong hands and the wrong programs.
 
-use crate::crib::{Crib, command, declared};
+use crate::crib::Crib;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
+use toolcrib_tests::shell::{command, declared};
 use toolcrib_tests::{Program, eventually};
 
 const SHARED: &str = "=toolcrib-agent:";

@@ -1,7 +1,8 @@
 //! What `send-keys` types, and what it refuses before anything is typed.
 
-use crate::crib::{Crib, command, declared};
+use crate::crib::Crib;
 use serde_json::{Value, json};
+use toolcrib_tests::shell::{command, declared};
 
 /// A shell whose command waits for a line and puts it into `x`.
 fn reading(settings: &[&str]) -> Crib {

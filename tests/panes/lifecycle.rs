@@ -1,10 +1,11 @@
 //! How sessions and panes come, are found again, and go; and what is never touched.
 
-use crate::crib::{Crib, command, declared, serve};
+use crate::crib::{Crib, serve};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use std::time::Duration;
 use toolcrib_tests::Program;
+use toolcrib_tests::shell::{command, declared};
 
 fn option(program: &Program, name: &str) -> String {
     program.tmux(&["show-options", "-v", "-t", "=toolcrib-agent:", name]).trim_end().to_owned()
@@ -48,11 +49,8 @@ fn the_next_host_finds_pane_and_state_again() {
     assert_eq!(crib.run("kept=here").0, 0);
     let first = id(&mut crib);
     let mut other = serve(&crib.program, &[]);
-    let arguments = declared(json!({ "enter": true }));
-    other.send(&format!("{}\n", json!({ "id": 1, "tool": "send-keys", "arguments": arguments })));
-    assert_eq!(other.line()["result"]["id"], first);
-    other.send(&format!("{}\n", json!({ "id": 2, "tool": "run_shell", "arguments": command("echo $kept") })));
-    assert_eq!(other.line()["result"]["stdout"], "here\n");
+    assert_eq!(other.call("send-keys", declared(json!({ "enter": true })))["result"]["id"], first);
+    assert_eq!(other.shell("echo $kept")["result"]["stdout"], "here\n");
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Lines that somebody has begun at a shell's prompt: a command is never typed behind one, and what stood there is told.
 
-use crate::crib::{Crib, SHARED, command, declared};
+use crate::crib::{Crib, SHARED};
 use crate::people::{Person, once_quiet};
 use crate::shells::{SHELLS, crib_with};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
+use toolcrib_tests::envelope::notices;
+use toolcrib_tests::shell::{command, declared};
 use toolcrib_tests::{Program, eventually};
 
 /// The record of where the cursor stands at an empty prompt.
@@ -22,15 +24,11 @@ fn begin_line(crib: &Crib, keys: &[&str], text: &str) {
     eventually("what was typed is there", || shown().contains(text));
 }
 
-fn said(answer: &Value) -> String {
-    format!("{}{}", answer["notices"], answer["result"]["notices"])
-}
-
 /// What was begun has not run, what was called has, and the line is told.
 fn assert_not_run(crib: &mut Crib, what: &str) {
     let answer = crib.within("echo mine", "5s");
     assert_eq!(answer["result"]["stdout"], "mine\n", "{what}: {answer}");
-    assert!(said(&answer).contains("touch F"), "{what}: it was not told: {answer}");
+    assert!(notices(&answer).contains("touch F"), "{what}: it was not told: {answer}");
     assert!(!crib.program.path("work/F").exists(), "{what}: it ran");
     assert_eq!(crib.run("echo again"), (0, "again\n".into()), "{what}");
 }
@@ -89,7 +87,7 @@ fn a_line_that_an_attached_person_began_is_told_and_never_run() {
     person.tmux(&["send-keys", "-t", "person", "C-a"]);
     let answer = once_quiet(&mut crib, "echo mine");
     assert_eq!(answer["result"]["stdout"], "mine\n", "{answer}");
-    assert!(said(&answer).contains("touch F"), "it was not told: {answer}");
+    assert!(notices(&answer).contains("touch F"), "it was not told: {answer}");
     assert!(!crib.program.path("work/F").exists());
 }
 
@@ -109,7 +107,7 @@ fn a_line_that_a_person_began_before_they_left_is_told_and_never_run() {
         eventually("they have left", || !people().lines().any(|mode| mode == "0"));
         let answer = once_quiet(&mut crib, "echo mine");
         assert_eq!(answer["result"]["stdout"], "mine\n", "{round}: {answer}");
-        assert!(said(&answer).contains("touch F"), "{round}: it was not told: {answer}");
+        assert!(notices(&answer).contains("touch F"), "{round}: it was not told: {answer}");
         assert!(!crib.program.path("work/F").exists(), "{round}: it ran");
         eventually("the prompt is settled", || is_settled(&crib.program));
     }
@@ -244,7 +242,7 @@ fn a_line_behind_a_blank_that_an_attached_person_began_is_told_and_never_run() {
     person.tmux(&["send-keys", "-t", "person", "C-a"]);
     let answer = once_quiet(&mut crib, "echo mine");
     assert_eq!(answer["result"]["stdout"], "mine\n", "{answer}");
-    assert!(said(&answer).contains("touch F"), "it was not told: {answer}");
+    assert!(notices(&answer).contains("touch F"), "it was not told: {answer}");
     assert!(!crib.program.path("work/F").exists());
 }
 
@@ -279,6 +277,6 @@ fn a_line_that_an_attached_person_began_in_a_new_pane_is_told_and_never_run() {
     mine["pane"] = json!("second");
     let answer = crib.call("run_shell", mine);
     assert_eq!(answer["result"]["stdout"], "mine\n", "{answer}");
-    assert!(said(&answer).contains("touch F"), "it was not told: {answer}");
+    assert!(notices(&answer).contains("touch F"), "it was not told: {answer}");
     assert!(!crib.program.path("work/F").exists());
 }

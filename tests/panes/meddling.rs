@@ -1,8 +1,9 @@
 //! What a person does to the server with tmux itself: split, move, rename. Ours is found by its marks, and by nothing that they change.
 
-use crate::crib::{Crib, command, declared, serve};
+use crate::crib::{Crib, serve};
 use serde_json::json;
-use toolcrib_tests::Program;
+use toolcrib_tests::shell::{command, declared};
+use toolcrib_tests::{PATIENCE, Program};
 
 const SHARED: &str = "=toolcrib-agent:";
 
@@ -16,11 +17,9 @@ fn a_split_window_gets_no_further_pane_however_often_the_host_is_restarted() {
     let program = Program::with_panes();
     for start in 0..4 {
         let mut host = serve(&program, &[]);
-        let counted = command("count=$((count + 1)); echo $count");
-        host.send(&format!("{}\n", json!({ "id": 1, "tool": "run_shell", "arguments": counted })));
-        assert_eq!(host.line()["result"]["stdout"], format!("{}\n", start + 1), "start {start}");
-        host.close();
-        assert!(host.child.wait().is_ok_and(|status| status.success()), "start {start}");
+        let counted = host.shell("count=$((count + 1)); echo $count");
+        assert_eq!(counted["result"]["stdout"], format!("{}\n", start + 1), "start {start}");
+        assert!(host.end(PATIENCE).is_some_and(|status| status.success()), "start {start}");
         if start == 0 {
             let _ = program.tmux(&["split-window", "-d", "-t", SHARED]);
         }

@@ -1,9 +1,9 @@
 //! The pane that the program was started in, where the user chose it: it is looked at and typed into, and nothing else. That nothing is
 //! typed where questions are answered is in `tests/adversarial`.
 
-use crate::crib::{command, declared};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use toolcrib_tests::shell::{command, declared, waiting};
 use toolcrib_tests::{Seat, without_terminal};
 
 const YES: [&str; 2] = ["--yes", "--own-pane"];
@@ -47,8 +47,7 @@ impl Inside {
 
     /// A command that is not waited for.
     fn dispatch(&self, text: &str) -> Value {
-        let mut arguments = command(text);
-        arguments["wait"] = json!(false);
+        let arguments = waiting(text, false);
         self.call("run_shell", &arguments)
     }
 }

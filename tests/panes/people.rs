@@ -1,11 +1,12 @@
 //! A person at the pane: what they see when they attach, and that nobody types while they do.
 #![expect(clippy::disallowed_methods, reason = "the person's terminal is a tmux of its own")]
 
-use crate::crib::{Crib, command};
+use crate::crib::Crib;
 use serde_json::json;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Program, eventually};
 
 /// The terminal of somebody who is attached, ended when it is dropped.
@@ -178,42 +179,23 @@ fn the_first_look_at_a_new_pane_shows_the_command_and_no_line_of_ours() {
 #[test]
 fn output_is_streamed_while_the_command_runs() {
     let program = Program::with_panes();
-    let mut host = program.start(&["--yes", "run", "--events"]);
-    let call = json!({ "id": 1, "tool": "run_shell", "arguments": command("echo early; sleep 1; echo late") });
-    host.send(&format!("{call}\n"));
-    let (mut early, mut answered) = (None, None);
-    while answered.is_none() {
-        let line = host.line();
-        match line["event"]["type"].as_str() {
-            Some("stdout") if line["event"]["text"].as_str().is_some_and(|text| text.contains("early")) => {
-                early = early.or(Some(Instant::now()));
-            }
-            Some(_) => {}
-            None => {
-                assert_eq!(line["result"]["stdout"], "early\nlate\n", "{line}");
-                answered = Some(Instant::now());
-            }
-        }
-    }
-    let lead = answered.expect("an answer") - early.expect("the first line came as an event");
+    let mut host = program.client(&["--yes", "run", "--events"]);
+    let id = host.send("run_shell", command("echo early; sleep 1; echo late"));
+    let answer = host.answer_to(id);
+    assert_eq!(answer["result"]["stdout"], "early\nlate\n", "{answer}");
+    let lead = host.when_printed(id, "early").expect("the first line came as an event").elapsed();
     assert!(lead > Duration::from_millis(500), "it came {lead:?} before the answer");
 }
 
 #[test]
 fn attaching_is_told_once() {
     let program = Program::with_panes();
-    let mut host = program.start(&["--yes", "run", "--events"]);
+    let mut host = program.client(&["--yes", "run", "--events"]);
     let mut told = Vec::new();
-    for id in 1..=2 {
-        let line = json!({ "id": id, "tool": "run_shell", "arguments": command("true") });
-        host.send(&format!("{line}\n"));
-        loop {
-            let line = host.line();
-            if line["event"].is_null() {
-                break;
-            }
-            told.extend(line["event"]["text"].as_str().map(str::to_owned));
-        }
+    for _ in 0..2 {
+        let id = host.send("run_shell", command("true"));
+        host.answer_to(id);
+        told.extend(host.events(id).filter_map(|event| event["text"].as_str().map(str::to_owned)));
     }
     assert_eq!(told, [format!("attaching to the tmux session `{}` on local", program.session())]);
 }

@@ -1,9 +1,10 @@
 //! The same commands in every shell that a pane can have.
 
-use crate::crib::{Crib, command};
+use crate::crib::Crib;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use toolcrib_tests::shell::{command, waiting};
 use toolcrib_tests::{Program, eventually, note_skip, skip};
 
 /// The shells that panes can have.
@@ -146,8 +147,7 @@ fn a_shell_that_was_left_open_holds_its_pane_until_it_ends() {
         skip!("dash is not installed");
     }
     let mut crib = crib(Program::with_panes(), "/bin/bash");
-    let mut arguments = command("dash -i");
-    arguments["wait"] = json!(false);
+    let arguments = waiting("dash -i", false);
     crib.result("run_shell", arguments);
     let answer = crib.within("echo waits", "300ms");
     assert_eq!(answer["error"]["kind"], "busy", "{answer}");

@@ -1,11 +1,12 @@
 //! Where the socket lies: in a directory that is this user's alone, or nowhere. And nobody's settings of tmux but ours.
 
-use crate::crib::{Crib, command};
+use crate::crib::Crib;
 use serde_json::Value;
 use std::fs::{Metadata, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Program, eventually, skip};
 
 /// A user who is not the one that runs the tests.

@@ -1,8 +1,9 @@
 //! Panes that are not what they were: gone with their server, ended, or another program. Nothing reaches what took their place.
 
-use crate::crib::{Crib, command, declared};
+use crate::crib::Crib;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use toolcrib_tests::shell::{command, declared, waiting};
 use toolcrib_tests::{Program, eventually, is_long};
 
 const SHARED: &str = "=toolcrib-agent:";
@@ -54,8 +55,7 @@ fn assert_unknown(crib: &mut Crib, id: u64) {
 
 /// The pane takes commands again.
 fn assert_works(crib: &mut Crib) {
-    let mut arguments = command("echo works");
-    arguments["wait"] = json!("3s");
+    let arguments = waiting("echo works", "3s");
     assert_eq!(anew(crib, "run_shell", arguments)["stdout"], "works\n");
 }
 

@@ -1,9 +1,10 @@
 //! What a shell's start-up files can do to commands: hold them up, change the shell, end it.
 
-use crate::crib::{Crib, command};
+use crate::crib::Crib;
 use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use toolcrib_tests::shell::command;
 use toolcrib_tests::{Program, skip};
 
 /// A crib whose panes run bash with this start-up file.

@@ -1,7 +1,8 @@
 //! A screen that a caller has seen is not repeated until it changes, or something was done.
 
-use crate::crib::{Crib, declared};
+use crate::crib::Crib;
 use serde_json::{Value, json};
+use toolcrib_tests::shell::declared;
 
 fn look(crib: &mut Crib, arguments: Value) -> (String, bool) {
     let answer = crib.call("capture-pane", arguments);

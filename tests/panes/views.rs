@@ -1,7 +1,8 @@
 //! What `capture-pane` can be asked for.
 
-use crate::crib::{Crib, command};
+use crate::crib::Crib;
 use serde_json::{Value, json};
+use toolcrib_tests::shell::{command, waiting};
 use toolcrib_tests::skip;
 
 fn look(crib: &mut Crib, arguments: Value) -> String {
@@ -65,8 +66,7 @@ fn the_screen_that_a_program_has_put_aside_can_be_seen() {
     let answer = crib.call("capture-pane", json!({ "include_alternate_screen": true }));
     assert!(answer["result"].as_str().is_some_and(|text| text.contains("put aside")), "{answer}");
     assert!(answer["notices"].to_string().contains("no alternate screen"), "{answer}");
-    let mut arguments = command("less numbers");
-    arguments["wait"] = json!(false);
+    let arguments = waiting("less numbers", false);
     crib.result("run_shell", arguments);
     toolcrib_tests::eventually("less fills the screen", || {
         crib.program.tmux(&["display-message", "-p", "-t", "=toolcrib-agent:", "#{alternate_on}"]) == "1\n"

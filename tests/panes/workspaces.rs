@@ -1,25 +1,23 @@
 //! A workspace has a session of its own: what it is called, where it begins, who finds it, and that nothing of another one gets in.
 
-use crate::crib::{Crib, command, declared};
+use crate::crib::Crib;
 use crate::people::Person;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::process::Stdio;
-use toolcrib_tests::{Program, Running, eventually};
+use toolcrib_tests::shell::{command, declared};
+use toolcrib_tests::{Client, Program, Running, eventually};
 
 /// A host in a directory below that of the program, which is made.
-fn serve_in(program: &Program, directory: &str, flags: &[&str], environment: &[(&str, &str)]) -> Running {
+fn serve_in(program: &Program, directory: &str, flags: &[&str], environment: &[(&str, &str)]) -> Client {
     std::fs::create_dir_all(program.path(directory)).expect("a directory");
     let arguments = [&["--yes"][..], flags, &["run"]].concat();
-    program.start_by(program.command(&arguments).current_dir(program.path(directory)).envs(environment.iter().copied()))
+    let mut command = program.command(&arguments);
+    command.current_dir(program.path(directory)).envs(environment.iter().copied());
+    Client::of(Running::start(&mut command))
 }
 
-fn call(host: &mut Running, tool: &str, arguments: &Value) -> Value {
-    host.send(&format!("{}\n", json!({ "id": 1, "tool": tool, "arguments": arguments })));
-    host.line()
-}
-
-fn run(host: &mut Running, text: &str) -> String {
-    let answer = call(host, "run_shell", &command(text));
+fn run(host: &mut Client, text: &str) -> String {
+    let answer = host.shell(text);
     answer["result"]["stdout"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
@@ -37,7 +35,7 @@ fn shells_begin_at_the_root_of_the_repository_and_the_result_says_where_file_too
     let program = Program::with_panes();
     std::fs::create_dir_all(program.path("repository/.git")).expect("a directory");
     let mut below = serve_in(&program, "repository/src/deep", &[], &[]);
-    let answer = call(&mut below, "run_shell", &command("pwd; echo $TOOLCRIB_SESSION"));
+    let answer = below.shell("pwd; echo $TOOLCRIB_SESSION");
     let (root, session) = (program.path("repository"), program.session_in("repository"));
     assert_eq!(answer["result"]["stdout"], format!("{}\n{session}\n", root.display()));
     let expected = format!(
@@ -47,14 +45,14 @@ fn shells_begin_at_the_root_of_the_repository_and_the_result_says_where_file_too
     );
     assert_eq!(answer["result"]["notices"][0], expected, "{answer}");
     // Whoever starts elsewhere in the repository has the same shell, and where the directories are the same there is nothing to say.
-    let answer = call(&mut serve_in(&program, "repository", &[], &[]), "run_shell", &command("pwd"));
+    let answer = serve_in(&program, "repository", &[], &[]).shell("pwd");
     assert_eq!(answer["result"]["stdout"], format!("{}\n", root.display()));
     assert!(!answer["result"]["notices"].to_string().contains("paths of file tools"), "{answer}");
-    let made = call(&mut below, "tmux-create-pane", &declared(json!({ "pane": "beside" })));
+    let made = below.call("tmux-create-pane", declared(json!({ "pane": "beside" })));
     assert_eq!(made["result"]["created"], true, "{made}");
     let mut arguments = command("pwd");
     arguments["pane"] = json!("beside");
-    assert_eq!(call(&mut below, "run_shell", &arguments)["result"]["stdout"], format!("{}\n", root.display()));
+    assert_eq!(below.call("run_shell", arguments)["result"]["stdout"], format!("{}\n", root.display()));
 }
 
 #[test]
@@ -87,16 +85,16 @@ fn each_workspace_has_room_for_its_own_sessions() {
     for directory in ["one", "two"] {
         let mut host = serve_in(&program, directory, &[], &[]);
         assert_eq!(run(&mut host, "echo here"), "here\n", "{directory}");
-        let refused = call(&mut host, "tmux-create-session", &session("build"));
+        let refused = host.call("tmux-create-session", session("build"));
         assert_eq!(refused["error"]["message"], "limit: tmux sessions of this workspace 1, and all are in use");
     }
     // With room for two, the default one always has its own, whichever comes first.
     let two = ["--set", "tmux.max_sessions=2"];
     for directory in ["three", "four"] {
         let mut host = serve_in(&program, directory, &two, &[]);
-        let made = call(&mut host, "tmux-create-session", &session("build"));
+        let made = host.call("tmux-create-session", session("build"));
         assert_eq!(made["result"]["session"], format!("{}-build", program.session_in(directory)), "{made}");
-        assert_eq!(call(&mut host, "tmux-create-session", &session("more"))["error"]["kind"], "limit");
+        assert_eq!(host.call("tmux-create-session", session("more"))["error"]["kind"], "limit");
         assert_eq!(run(&mut host, "echo $TOOLCRIB_SESSION"), format!("{}\n", program.session_in(directory)));
     }
 }
@@ -124,7 +122,7 @@ fn an_old_name_that_somebody_else_took_is_told_and_not_touched() {
     let _ = program.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", &program.session(), "cat"]);
     std::fs::create_dir_all(program.path("state/toolcrib/tmux")).expect("a directory");
     let _ = program.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", &program.session(), "cat"]);
-    let answer = call(&mut serve_in(&program, "work", &[], &[]), "run_shell", &command("true"));
+    let answer = serve_in(&program, "work", &[], &[]).shell("true");
     assert_eq!(
         answer["error"]["message"],
         format!("the session `{}` exists, but does not belong to this agent", program.session())
@@ -142,11 +140,11 @@ fn the_environment_of_a_shell_is_that_of_its_own_host() {
     // The server was started by the first host; nothing of it is there for the second.
     let mut two = serve_in(&program, "two", &["--set", "tmux.max_panes=2"], &[("TZ", "UTC;")]);
     assert_eq!(run(&mut two, told), format!("{path}|UTC;|unset\n"));
-    let made = call(&mut two, "tmux-create-pane", &declared(json!({ "pane": "beside" })));
+    let made = two.call("tmux-create-pane", declared(json!({ "pane": "beside" })));
     assert_eq!(made["result"]["created"], true, "{made}");
     let mut beside = command(told);
     beside["pane"] = json!("beside");
-    assert_eq!(call(&mut two, "run_shell", &beside)["result"]["stdout"], format!("{path}|UTC;|unset\n"));
+    assert_eq!(two.call("run_shell", beside)["result"]["stdout"], format!("{path}|UTC;|unset\n"));
 }
 
 #[test]
@@ -174,7 +172,7 @@ fn sessions_shows_what_runs_where_and_who_holds_a_pane() {
     };
     assert!(row(&listed, "shared").contains("sh") && !listed.contains("for the agent"), "{listed}");
     let waits = "touch waits; tail -f /dev/null";
-    here.send(&format!("{}\n", json!({ "id": 1, "tool": "run_shell", "arguments": command(waits) })));
+    here.send("run_shell", command(waits));
     eventually("the command runs", || program.path("work/sub/waits").exists());
     let _ = program.tmux(&["split-window", "-d", "-t", "=toolcrib-agent:", "exec cat"]);
     eventually("a person's program runs", || {
@@ -189,8 +187,7 @@ fn sessions_shows_what_runs_where_and_who_holds_a_pane() {
     assert!(hint.contains("1 more session belongs to other directories: `toolcrib panes --all`"), "{hint}");
     let (all, hint) = said(&program, "work", &["panes", "--all"]);
     assert!(all.contains(&program.session_in("there")) && !hint.contains("more session"), "{all}{hint}");
-    here.child.kill().expect("it is killed");
-    here.child.wait().expect("it ends");
+    here.kill();
     eventually("its client is gone", || program.tmux(&["list-clients"]).lines().count() == 1);
     let (listed, _) = said(&program, "work", &["panes"]);
     assert!(row(&listed, "shared").contains(&format!("`{waits}`, left by a host that is gone")), "{listed}");

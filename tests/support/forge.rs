@@ -15,10 +15,6 @@ const DATA: usize = 1024;
 const HEAP: usize = 1 << 20;
 
 /// `guests/liar` with this script; its `toolcrib:tools` section names these tools.
-///
-/// # Panics
-///
-/// When the script is too long.
 #[must_use]
 pub fn liar(script: &Value, shown: &[&str]) -> Vec<u8> {
     let mut bytes = std::fs::read(guest("liar")).expect("a guest that was built");
@@ -32,20 +28,12 @@ pub fn liar(script: &Value, shown: &[&str]) -> Vec<u8> {
 }
 
 /// A component in text form, whose `toolcrib:tools` section says `shown`.
-///
-/// # Panics
-///
-/// When the text is wrong.
 #[must_use]
 pub fn component(text: &str, shown: &str) -> Vec<u8> {
     naming(wat::parse_str(text).expect("a component in text form"), shown)
 }
 
 /// The component with further core modules and instances.
-///
-/// # Panics
-///
-/// When the component or the text is wrong.
 #[must_use]
 pub fn with_items(component: &[u8], items: &str) -> Vec<u8> {
     let text = wasmprinter::print_bytes(component).expect("a component prints");
@@ -154,10 +142,6 @@ impl Forged {
     }
 
     /// Its bytes.
-    ///
-    /// # Panics
-    ///
-    /// When its text is wrong.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let mut module = wat::parse_str(self.module()).expect("a core module in text form");

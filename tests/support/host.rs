@@ -1,5 +1,6 @@
 //! A host in this process, with directories, settings and an approver of its own.
 
+use crate::shell::harmless;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -27,10 +28,6 @@ pub fn guest(name: &str) -> PathBuf {
 }
 
 /// The digest of a guest, by which settings name it.
-///
-/// # Panics
-///
-/// When the guest cannot be read.
 #[must_use]
 pub fn digest(name: &str) -> String {
     let component = Component::open(&guest(name), &toolcrib::config::Config::default().limits);
@@ -100,10 +97,6 @@ impl Default for TestHost {
 
 impl TestHost {
     /// A host with default settings, but that nothing is asked.
-    ///
-    /// # Panics
-    ///
-    /// When there is no room for its directories.
     #[must_use]
     pub fn new() -> Self {
         let host = Self::cold();
@@ -112,10 +105,6 @@ impl TestHost {
     }
 
     /// The same, and nothing is compiled yet.
-    ///
-    /// # Panics
-    ///
-    /// When there is no room for its directories.
     #[must_use]
     pub fn cold() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -163,10 +152,6 @@ impl TestHost {
     }
 
     /// Writes the user's settings.
-    ///
-    /// # Panics
-    ///
-    /// When the file cannot be written.
     #[must_use]
     pub fn user(mut self, text: &str) -> Self {
         let path = self.directory.path().join("user.toml");
@@ -176,10 +161,6 @@ impl TestHost {
     }
 
     /// Adds an operator's policy.
-    ///
-    /// # Panics
-    ///
-    /// When the file cannot be written.
     #[must_use]
     pub fn policy(mut self, text: &str) -> Self {
         let path = self.directory.path().join(format!("policy{}.toml", self.sources.policies.len()));
@@ -196,20 +177,12 @@ impl TestHost {
     }
 
     /// Puts a guest of the tests into its plugin directory, without any grant.
-    ///
-    /// # Panics
-    ///
-    /// When the guest cannot be copied.
     #[must_use]
     pub fn plugin(self, name: &str) -> Self {
         self.plugin_as(name, &std::fs::read(guest(name)).expect("a guest that was built"))
     }
 
     /// Puts these bytes into its plugin directory, under a name.
-    ///
-    /// # Panics
-    ///
-    /// When the file cannot be written.
     #[must_use]
     pub fn plugin_as(mut self, name: &str, bytes: &[u8]) -> Self {
         let directory = self.directory.path().join("plugins");
@@ -227,10 +200,6 @@ impl TestHost {
     }
 
     /// Grants a guest of the tests something, bound to its digest: `shell=true`, `files.read=["/a"]`.
-    ///
-    /// # Panics
-    ///
-    /// When the guest cannot be read.
     #[must_use]
     pub fn grant(self, name: &str, line: &str) -> Self {
         let host = self.set(&format!("plugin.{name}.sha256={:?}", digest(name)));
@@ -242,10 +211,6 @@ impl TestHost {
     /// # Errors
     ///
     /// When its settings cannot be used.
-    ///
-    /// # Panics
-    ///
-    /// When the settings are wrong in themselves.
     pub fn build(&self) -> Result<&(Host, CallContext), Failure> {
         if let Some(ready) = self.ready.get() {
             return Ok(ready);
@@ -263,10 +228,6 @@ impl TestHost {
     }
 
     /// The host and its context.
-    ///
-    /// # Panics
-    ///
-    /// When its settings cannot be used.
     #[must_use]
     pub fn parts(&self) -> &(Host, CallContext) {
         self.build().map_err(|failure| failure.message).expect("settings that can be used")
@@ -284,66 +245,42 @@ impl TestHost {
     }
 
     /// Calls a tool and returns its result.
-    ///
-    /// # Panics
-    ///
-    /// When the call fails.
     pub async fn result(&self, tool: &str, arguments: Value) -> Value {
         let envelope = self.call(tool, arguments).await;
         envelope.outcome.map(|output| output.result).map_err(|failure| failure.to_json().to_string()).expect("a result")
     }
 
     /// Calls a tool and returns its failure.
-    ///
-    /// # Panics
-    ///
-    /// When the call succeeds.
     pub async fn failure(&self, tool: &str, arguments: Value) -> Failure {
         self.call(tool, arguments).await.outcome.map(|output| output.result.to_string()).expect_err("a failure")
     }
 
     /// Runs a command with a harmless declaration and returns its result.
     pub async fn shell(&self, command: &str) -> Value {
-        self.result("run_shell", shell(command)).await
+        self.result("run_shell", harmless(command)).await
     }
 
     /// Runs a command with a harmless declaration and returns its failure.
     pub async fn shell_failure(&self, command: &str) -> Failure {
-        self.failure("run_shell", shell(command)).await
+        self.failure("run_shell", harmless(command)).await
     }
 
     /// What the approver was asked so far.
-    ///
-    /// # Panics
-    ///
-    /// When a test panicked meanwhile.
     #[must_use]
     pub fn asked(&self) -> Vec<ApprovalRequest> {
         self.asked.requests.lock().expect("no test panics while it holds the requests").clone()
     }
 
     /// The events so far.
-    ///
-    /// # Panics
-    ///
-    /// When a test panicked meanwhile.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         self.events.0.lock().expect("no test panics while it holds the events").clone()
     }
 
     /// The audit trail so far.
-    ///
-    /// # Panics
-    ///
-    /// When a line is not JSON.
     #[must_use]
     pub fn audit(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.dirs().audit()).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).expect("an audit line")).collect()
     }
-}
-
-fn shell(command: &str) -> Value {
-    serde_json::json!({ "command": command, "risk": "low", "mutation": false, "privesc": false, "why": "a test" })
 }

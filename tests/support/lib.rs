@@ -1,25 +1,34 @@
-//! What the tests share: a host with directories of its own, the program as a child process, skips that are counted.
+//! What the tests share: a host with directories of its own, the program as a child process and its clients, skips that are counted.
+//!
+//! What is asked for here and does not come is a panic: the test has failed.
 
+pub mod client;
+pub mod envelope;
 pub mod forge;
 mod host;
+pub mod http;
+pub mod mcp;
+pub mod processes;
 mod program;
+mod running;
 mod seat;
+pub mod shell;
 mod siege;
 mod terminal;
+mod wait;
 mod web;
 
+pub use client::Client;
 pub use host::{Asked, TestHost, digest, guest, plugin_source};
-pub use program::{Program, Running, signal, without_terminal};
+pub use program::Program;
+pub use running::{PATIENCE, Running, signal, without_terminal};
 pub use seat::Seat;
 pub use siege::{Preparation, Siege, compiled, reuse_code};
 pub use terminal::{MORE, QUESTION, Terminal};
+pub use wait::{ended, eventually};
 pub use web::serve;
 
 /// Ends a test that cannot run here: says why, and leaves a line that `tests/run` counts.
-///
-/// # Panics
-///
-/// When the line cannot be left.
 #[macro_export]
 macro_rules! skip {
     ($($reason:tt)*) => {{
@@ -29,10 +38,6 @@ macro_rules! skip {
 }
 
 /// Leaves the line of a skipped test; use [`skip!`].
-///
-/// # Panics
-///
-/// When the file that `TOOLCRIB_SKIPS` names cannot be written.
 pub fn note_skip(test: &str, reason: &str) {
     use std::io::Write;
     println!("SKIPPED {test}: {reason}");
@@ -49,26 +54,9 @@ pub fn is_long() -> bool {
 }
 
 /// Resident memory of a process, in KiB.
-///
-/// # Panics
-///
-/// When there is no such process.
 #[must_use]
 pub fn resident_kib(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a running process");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process in memory");
     line.trim().trim_end_matches(" kB").parse().expect("a number")
-}
-
-/// Waits until `is_so`, at most ten seconds.
-///
-/// # Panics
-///
-/// When it is not so by then.
-pub fn eventually(what: &str, is_so: impl Fn() -> bool) {
-    let begin = std::time::Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < std::time::Duration::from_secs(10), "not within 10 s: {what}");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
 }

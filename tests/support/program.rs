@@ -1,11 +1,10 @@
 //! The program as a child process, with directories of its own.
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
-use crate::{compiled, reuse_code};
+use crate::{Client, Running, compiled, reuse_code, without_terminal};
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 use toolcrib::workspace::Workspace;
 
@@ -13,14 +12,6 @@ use toolcrib::workspace::Workspace;
 pub struct Program {
     directory: TempDir,
     pub(crate) panes: bool,
-}
-
-/// `toolcrib` while it runs, with its stdin and stdout at hand.
-pub struct Running {
-    /// The process.
-    pub child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
 }
 
 impl Default for Program {
@@ -39,10 +30,6 @@ impl Drop for Program {
 
 impl Program {
     /// A home with nothing in it but the compiled code of the built-in tools.
-    ///
-    /// # Panics
-    ///
-    /// When there is no room for it.
     #[must_use]
     pub fn new() -> Self {
         let program = Self::cold();
@@ -51,10 +38,6 @@ impl Program {
     }
 
     /// A home with nothing in it.
-    ///
-    /// # Panics
-    ///
-    /// When there is no room for it.
     #[must_use]
     pub fn cold() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -80,10 +63,6 @@ impl Program {
 
     /// tmux on the managed server, with these arguments; returns what it printed. The target `=toolcrib-agent` stands for the default
     /// session, whose full name depends on where the test runs.
-    ///
-    /// # Panics
-    ///
-    /// When tmux is not installed.
     #[must_use]
     pub fn tmux(&self, arguments: &[&str]) -> String {
         let mut tmux = Command::new("tmux");
@@ -115,10 +94,6 @@ impl Program {
     }
 
     /// Writes a file below its directory.
-    ///
-    /// # Panics
-    ///
-    /// When it cannot be written.
     pub fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().expect("a file has a directory")).expect("a directory");
@@ -126,10 +101,6 @@ impl Program {
     }
 
     /// The program's own file, built beside the tests.
-    ///
-    /// # Panics
-    ///
-    /// When it was not built.
     #[must_use]
     pub fn file() -> PathBuf {
         let test = std::env::current_exe().expect("a running test has a file");
@@ -156,59 +127,32 @@ impl Program {
     }
 
     /// Runs it to its end, without stdin and without a terminal.
-    ///
-    /// # Panics
-    ///
-    /// When it cannot be started.
     #[must_use]
     pub fn run(&self, arguments: &[&str]) -> Output {
         without_terminal(&mut self.command(arguments)).stdin(Stdio::null()).output().expect("the program starts")
     }
 
     /// Runs it with this text on stdin.
-    ///
-    /// # Panics
-    ///
-    /// When it cannot be started.
     #[must_use]
     pub fn run_with(&self, arguments: &[&str], input: &str) -> Output {
         let mut running = self.start(arguments);
-        running.send(input);
-        running.close();
-        let mut child = running.child;
-        child.stdout = Some(running.stdout.into_inner());
-        child.wait_with_output().expect("the program ends")
+        running.write(input);
+        running.finish()
     }
 
-    /// Starts it with pipes for stdin and stdout.
-    ///
-    /// # Panics
-    ///
-    /// When it cannot be started.
+    /// Starts it.
     #[must_use]
     pub fn start(&self, arguments: &[&str]) -> Running {
-        self.start_by(&mut self.command(arguments))
+        Running::start(&mut self.command(arguments))
     }
 
-    /// The same by a command that a test has changed.
-    ///
-    /// # Panics
-    ///
-    /// When it cannot be started.
+    /// Starts a host with these arguments, of which `run` is one; returns its client.
     #[must_use]
-    pub fn start_by(&self, command: &mut Command) -> Running {
-        without_terminal(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program starts");
-        let stdin = child.stdin.take();
-        let stdout = BufReader::new(child.stdout.take().expect("piped"));
-        Running { child, stdin, stdout }
+    pub fn client(&self, arguments: &[&str]) -> Client {
+        Client::of(self.start(arguments))
     }
 
     /// Calls a tool; returns exit code and envelope.
-    ///
-    /// # Panics
-    ///
-    /// When stdout is not one envelope.
     #[must_use]
     pub fn call(&self, arguments: &[&str]) -> (i32, Value) {
         let output = self.run(&[&["call"], arguments].concat());
@@ -224,62 +168,4 @@ impl Program {
     pub fn root(&self) -> &Path {
         self.directory.path()
     }
-}
-
-/// A test run from a terminal must not be asked on it.
-pub fn without_terminal(command: &mut Command) -> &mut Command {
-    use std::os::unix::process::CommandExt;
-    #[expect(unsafe_code, reason = "code between fork and exec has no safe form")]
-    // SAFETY: setsid is one system call; it neither allocates nor locks.
-    unsafe {
-        command.pre_exec(|| rustix::process::setsid().map(|_| ()).map_err(Into::into))
-    }
-}
-
-impl Running {
-    /// Writes text to its stdin.
-    ///
-    /// # Panics
-    ///
-    /// When its stdin was closed.
-    pub fn send(&mut self, text: &str) {
-        let stdin = self.stdin.as_mut().expect("stdin is open");
-        // A program that ended early is seen by what it answered.
-        let _ = stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush());
-    }
-
-    /// Closes its stdin.
-    pub fn close(&mut self) {
-        self.stdin = None;
-    }
-
-    /// Reads one line of its stdout as JSON.
-    ///
-    /// # Panics
-    ///
-    /// When there is no such line.
-    pub fn line(&mut self) -> Value {
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).expect("a line");
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: `{line}`"))
-    }
-
-    /// Sends it a signal by name, such as `INT`.
-    ///
-    /// # Panics
-    ///
-    /// When `kill` cannot be run.
-    pub fn signal(&self, name: &str) {
-        signal(&self.child.id().to_string(), name);
-    }
-}
-
-/// Sends a signal by its name without SIG.
-///
-/// # Panics
-///
-/// When there is no such process, or `kill` cannot be run.
-pub fn signal(process: &str, name: &str) {
-    let sent = Command::new("kill").args([&format!("-{name}"), process.trim()]).status();
-    assert!(sent.is_ok_and(|status| status.success()), "the signal was not sent");
 }

@@ -26,10 +26,6 @@ impl Drop for Seat {
 
 impl Seat {
     /// A seat in a session named `mine`.
-    ///
-    /// # Panics
-    ///
-    /// When tmux does not start.
     #[must_use]
     pub fn new() -> Self {
         let mut seat = Self { program: Program::with_panes(), pane: String::new() };
@@ -55,10 +51,6 @@ impl Seat {
     }
 
     /// tmux on the server of this seat; returns what it printed.
-    ///
-    /// # Panics
-    ///
-    /// When tmux is not installed.
     #[must_use]
     pub fn tmux(&self, arguments: &[&str]) -> String {
         let mut tmux = Command::new("tmux");
@@ -86,10 +78,6 @@ impl Seat {
     }
 
     /// Waits until the screen shows a text.
-    ///
-    /// # Panics
-    ///
-    /// When it does not within ten seconds.
     pub fn shows(&self, text: &str) {
         eventually(&format!("the screen shows `{text}`"), || self.screen().contains(text));
     }

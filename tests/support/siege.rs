@@ -1,9 +1,11 @@
 //! A host under attack: the program serves calls, and afterwards everything must be as before.
 
-use crate::{Program, Running, guest};
+use crate::shell::harmless;
+use crate::{Client, PATIENCE, Program, guest};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fs::Permissions;
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -17,11 +19,25 @@ pub struct Preparation {
 
 /// `toolcrib run` with hostile plugins.
 pub struct Siege {
+    // Ends before its directories go.
+    client: Client,
     /// Its directories; plugins are in `plugins`.
     pub program: Program,
-    running: Running,
-    calls: u64,
     before: Holdings,
+}
+
+impl Deref for Siege {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl DerefMut for Siege {
+    fn deref_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
 }
 
 /// What a process holds.
@@ -64,10 +80,6 @@ impl Preparation {
     }
 
     /// Adds a guest of the tests.
-    ///
-    /// # Panics
-    ///
-    /// When it was not built.
     #[must_use]
     pub fn guest(self, name: &str) -> Self {
         let bytes = std::fs::read(guest(name)).expect("a guest that was built");
@@ -106,16 +118,12 @@ impl Preparation {
     }
 
     /// Starts the host, and has it do one call of each kind, so that what it holds is settled.
-    ///
-    /// # Panics
-    ///
-    /// When it does not start.
     #[must_use]
     pub fn begin(self) -> Siege {
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).chain(["run"]).collect();
-        let running = self.program.start(&arguments);
+        let client = self.program.client(&arguments);
         let before = Holdings { descriptors: 0, threads: 0, children: Vec::new() };
-        let mut siege = Siege { program: self.program, running, calls: 0, before };
+        let mut siege = Siege { client, program: self.program, before };
         siege.healthy();
         siege.before = siege.settled();
         siege
@@ -123,10 +131,6 @@ impl Preparation {
 }
 
 /// A home in which the built-in tools were compiled, once for all tests of this process.
-///
-/// # Panics
-///
-/// When the tools cannot be listed.
 #[must_use]
 pub fn compiled() -> &'static Path {
     static SEED: LazyLock<Program> = LazyLock::new(|| {
@@ -138,10 +142,6 @@ pub fn compiled() -> &'static Path {
 }
 
 /// Gives a program the compiled tools of a home: most tests are not on compiling them, two hundred times over.
-///
-/// # Panics
-///
-/// When they cannot be copied.
 pub fn reuse_code(home: &Path, to: &Path) {
     let from = home.join("state/toolcrib");
     std::fs::create_dir_all(to.join("code")).expect("a directory");
@@ -161,35 +161,6 @@ impl Siege {
         Preparation::new().guest(guest)
     }
 
-    /// Calls a tool and returns its envelope.
-    pub fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let id = self.send(tool, arguments);
-        let answer = self.running.line();
-        assert_eq!(answer["id"], id, "{answer}");
-        answer
-    }
-
-    /// Sends a call without waiting for its answer; returns its id.
-    pub fn send(&mut self, tool: &str, arguments: Value) -> u64 {
-        self.calls += 1;
-        let line = json!({ "id": self.calls, "tool": tool, "arguments": arguments });
-        self.running.send(&format!("{line}\n"));
-        self.calls
-    }
-
-    /// The next answer, whichever call it belongs to.
-    pub fn answer(&mut self) -> Value {
-        self.running.line()
-    }
-
-    /// Calls a tool that must fail; returns `kind: message`.
-    pub fn failure(&mut self, tool: &str, arguments: Value) -> String {
-        let answer = self.call(tool, arguments);
-        let error = &answer["error"];
-        assert!(error.is_object(), "it succeeded: {answer}");
-        format!("{}: {}", error["kind"].as_str().unwrap_or_default(), error["message"].as_str().unwrap_or_default())
-    }
-
     /// Why a plugin was refused, as `plugin list` says.
     #[must_use]
     pub fn refusal(&self, name: &str) -> String {
@@ -203,17 +174,7 @@ impl Siege {
         line.unwrap_or_else(|| panic!("nothing is said of `{name}`: {said}")).to_owned()
     }
 
-    /// The host's process.
-    #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.running.child.id()
-    }
-
     /// Ends the siege: a healthy call works, descriptors, threads and children are as before, and every call has one outcome.
-    ///
-    /// # Panics
-    ///
-    /// When that is not so.
     pub fn lift(mut self) {
         self.healthy();
         let begin = Instant::now();
@@ -221,8 +182,7 @@ impl Siege {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(self.holdings(), self.before, "the host does not hold what it held before");
-        self.running.close();
-        assert!(self.running.child.wait().is_ok_and(|status| status.success()), "the host ends badly");
+        assert!(self.end(PATIENCE).is_some_and(|status| status.success()), "the host ends badly");
         let trail = std::fs::read_to_string(self.program.path("state/toolcrib/audit.jsonl")).expect("an audit trail");
         let mut outcomes: HashMap<String, (u32, u32)> = HashMap::new();
         for line in trail.lines() {
@@ -235,11 +195,9 @@ impl Siege {
 
     fn healthy(&mut self) {
         assert_eq!(self.call("time", json!({}))["result"]["source"], "harness");
-        let shell = json!({ "command": "true", "risk": "low", "mutation": false, "privesc": false, "why": "health" });
-        assert_eq!(self.call("run_shell", shell)["result"]["exit_code"], 0);
-        let write = json!({ "path": "health.txt", "content": "well" });
-        assert!(self.call("write_file", write)["result"].is_string());
-        assert_eq!(self.call("read_file", json!({ "path": "health.txt" }))["result"], "well");
+        assert_eq!(self.call("run_shell", harmless("true"))["result"]["exit_code"], 0);
+        assert!(self.write_file("health.txt", "well")["result"].is_string());
+        assert_eq!(self.read_file("health.txt")["result"], "well");
     }
 
     /// What it holds when that no longer changes: a thread that has done its work takes a moment to go.

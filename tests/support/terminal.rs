@@ -60,10 +60,6 @@ impl Terminal {
     }
 
     /// Runs a script, once.
-    ///
-    /// # Panics
-    ///
-    /// When tmux does not start.
     pub fn run(&self, script: &str) {
         let path = |name: &str| self.program.path(name).display().to_string();
         let script = format!(
@@ -86,10 +82,6 @@ impl Terminal {
     }
 
     /// Runs tmux on the server of this terminal: its socket has a random name in a directory of its own.
-    ///
-    /// # Panics
-    ///
-    /// When tmux is not installed.
     #[must_use]
     pub fn tmux(&self, arguments: &[&str]) -> Output {
         let name = self.program.root().file_name().expect("a temporary directory has a name");
@@ -122,20 +114,12 @@ impl Terminal {
     }
 
     /// Waits until the screen shows a text; returns the screen.
-    ///
-    /// # Panics
-    ///
-    /// When it does not.
     pub fn shows(&self, text: &str) -> String {
         eventually(&format!("the screen shows `{text}`"), || self.screen().contains(text));
         self.screen()
     }
 
     /// Waits for so many questions; returns the screen.
-    ///
-    /// # Panics
-    ///
-    /// When it is asked more often.
     pub fn asked(&self, times: usize) -> String {
         eventually("the question is asked", || self.screen().matches(QUESTION).count() >= times);
         let screen = self.screen();
@@ -144,29 +128,17 @@ impl Terminal {
     }
 
     /// Presses keys, as tmux names them.
-    ///
-    /// # Panics
-    ///
-    /// When the terminal is gone.
     pub fn press(&self, keys: &[&str]) {
         assert!(self.tmux(&[&["send-keys"], keys].concat()).status.success(), "{keys:?}");
     }
 
     /// Makes the window so many columns and rows large.
-    ///
-    /// # Panics
-    ///
-    /// When the terminal is gone.
     pub fn resize(&self, columns: u16, rows: u16) {
         let (columns, rows) = (columns.to_string(), rows.to_string());
         assert!(self.tmux(&["resize-window", "-x", &columns, "-y", &rows]).status.success());
     }
 
     /// Waits for the script's end; returns the exit code of its last command.
-    ///
-    /// # Panics
-    ///
-    /// When it does not end.
     #[must_use]
     pub fn ended(&self) -> i32 {
         let file = self.program.path("code");
@@ -175,10 +147,6 @@ impl Terminal {
     }
 
     /// The lines on stdout, which the script wrote to `out`.
-    ///
-    /// # Panics
-    ///
-    /// When one is not JSON.
     #[must_use]
     pub fn out(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.program.path("work/out")).expect("a file");

@@ -5,10 +5,6 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 
 /// Answers every request with the page for its path, as HTML, over connections that stay open.
-///
-/// # Panics
-///
-/// When there is no port.
 pub fn serve(page: impl Fn(&str) -> String + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -12,16 +12,7 @@ mod wait;
 use serde_json::{Value, json};
 use toolcrib::envelope::Kind;
 use toolcrib_tests::TestHost;
-
-fn arguments(command: &str) -> Value {
-    json!({ "command": command, "risk": "low", "mutation": false, "privesc": false, "why": "a test" })
-}
-
-fn with_wait(command: &str, wait: impl Into<Value>) -> Value {
-    let mut arguments = arguments(command);
-    arguments["wait"] = wait.into();
-    arguments
-}
+use toolcrib_tests::shell::harmless;
 
 fn text<'v>(result: &'v Value, stream: &str) -> &'v str {
     result[stream].as_str().unwrap_or_else(|| panic!("no {stream} in {result}"))
@@ -49,7 +40,7 @@ async fn the_exit_code_is_the_commands_own() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_command_is_a_result_and_not_a_failure() {
-    let envelope = TestHost::new().call("run_shell", arguments("false")).await;
+    let envelope = TestHost::new().call("run_shell", harmless("false")).await;
     assert_eq!((envelope.exit_code(), envelope.to_json().get("error")), (0, None));
     assert_eq!(envelope.to_json()["result"]["exit_code"], 1);
 }
@@ -149,7 +140,7 @@ async fn nothing_carries_over_to_the_next_command() {
 async fn blank_arguments_are_refused_before_anything_runs() {
     let host = TestHost::new();
     for (name, blank) in [("why", ""), ("why", " \n\t"), ("command", ""), ("command", " \n\t")] {
-        let mut arguments = arguments("touch ran");
+        let mut arguments = harmless("touch ran");
         arguments[name] = blank.into();
         let failure = host.failure("run_shell", arguments).await;
         assert_eq!((failure.kind, failure.message), (Kind::InvalidArguments, format!("`{name}` is blank")));
@@ -181,7 +172,7 @@ async fn wrong_types_and_values_are_named_before_anything_runs() {
         ("session", json!(1)),
         ("pane", json!(["a"])),
     ] {
-        let mut arguments = arguments("touch ran");
+        let mut arguments = harmless("touch ran");
         arguments[name] = value.clone();
         let failure = host.failure("run_shell", arguments).await;
         assert_eq!(failure.kind, Kind::InvalidArguments, "{name}: {value}");

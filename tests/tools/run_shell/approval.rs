@@ -1,6 +1,6 @@
 //! Commands that a person is asked about.
 
-use super::{arguments, text};
+use super::text;
 use async_trait::async_trait;
 use serde_json::json;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use toolcrib::envelope::{Envelope, Kind};
 use toolcrib::event::Event;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib_tests::TestHost;
+use toolcrib_tests::shell::harmless;
 
 /// Somebody who is asked and never answers.
 #[derive(Default)]
@@ -34,7 +35,7 @@ impl Approver for Absent {
 async fn call(host: &TestHost, command: &str, approver: Arc<dyn Approver>, cancel: CancellationToken) -> Envelope {
     let (called, context) = host.parts();
     let context = context.clone().approver(approver).cancel(cancel);
-    called.call(Request { tool: "run_shell".into(), arguments: Arguments::Json(arguments(command)) }, &context).await
+    called.call(Request { tool: "run_shell".into(), arguments: Arguments::Json(harmless(command)) }, &context).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,7 +109,7 @@ async fn a_command_that_could_not_run_is_not_asked_about() {
         ("session", json!("build")),
         ("command", json!("touch denied")),
     ] {
-        let mut arguments = arguments("touch ran");
+        let mut arguments = harmless("touch ran");
         arguments[name] = value;
         host.call("run_shell", arguments).await.outcome.expect_err(name);
     }
@@ -118,7 +119,7 @@ async fn a_command_that_could_not_run_is_not_asked_about() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_would_deceive_the_person_is_made_visible() {
     let host = TestHost::new().answering(Answer::No);
-    let mut deceiving = arguments("touch ran # \u{1b}[2K\rls \u{202e}sl\u{200b}");
+    let mut deceiving = harmless("touch ran # \u{1b}[2K\rls \u{202e}sl\u{200b}");
     deceiving["why"] = json!("\u{1b}[1A\u{7}harmless");
     host.failure("run_shell", deceiving).await;
     let request = &host.asked()[0];

@@ -1,8 +1,9 @@
 //! Commands that never run: found in whatever words surround them, and not where they are only text.
 
-use super::{arguments, text};
+use super::text;
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib_tests::TestHost;
+use toolcrib_tests::shell::harmless;
 
 /// A host on which `touch denied` is.
 fn host() -> TestHost {
@@ -10,7 +11,7 @@ fn host() -> TestHost {
 }
 
 async fn refused(host: &TestHost, command: &str) -> Failure {
-    let outcome = host.call("run_shell", arguments(command)).await.outcome;
+    let outcome = host.call("run_shell", harmless(command)).await.outcome;
     let happened = host.work().join("denied").exists();
     assert!(!happened, "`{command}` ran");
     outcome.map(|output| output.result).expect_err(command)
@@ -23,7 +24,7 @@ async fn the_refusal_names_the_setting_and_the_pattern() {
     let command = format!("rm -rf {}", victim.display());
     let host = host.set(&format!("tools.shell_denylist=[{command:?}]"));
     std::fs::create_dir(&victim).expect("a directory");
-    let outcome = host.call("run_shell", arguments(&command)).await.outcome;
+    let outcome = host.call("run_shell", harmless(&command)).await.outcome;
     assert!(victim.exists(), "`{command}` ran");
     let failure = outcome.expect_err("it is on the list");
     assert_eq!(failure.kind, Kind::Denied);

@@ -1,14 +1,16 @@
 //! How commands end: by timeout or cancel with all that they started, by themselves with what they leave running.
 
-use super::processes::{end, has_ended, is_gone, running, unique_seconds};
-use super::{arguments, text, with_wait};
+use super::processes::{has_ended, is_gone};
+use super::text;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::event::{Event, NoEvents};
-use toolcrib_tests::{Program, TestHost, eventually};
+use toolcrib_tests::processes::{kill, running, unique_seconds};
+use toolcrib_tests::shell::{harmless, waiting};
+use toolcrib_tests::{PATIENCE, Program, TestHost, eventually};
 
 /// The host gives a tree two seconds to end; a loaded machine may need some more to notice.
 const LOADED: Duration = Duration::from_secs(10);
@@ -58,7 +60,7 @@ async fn cancelled(host: &Arc<TestHost>, command: &str, seconds: &str) -> Cancel
     let cancel = host.cancel.child_token();
     let (called, context) = host.parts();
     let context = context.clone().cancel(cancel.clone());
-    let arguments = Arguments::Json(with_wait(&command.replace("SECONDS", seconds), "30s"));
+    let arguments = Arguments::Json(waiting(&command.replace("SECONDS", seconds), "30s"));
     let (watcher, seconds) = (host.clone(), seconds.to_owned());
     let watching = tokio::task::spawn_blocking(move || {
         eventually("the command is ready", || is_ready(&watcher, &seconds));
@@ -78,10 +80,10 @@ async fn a_timeout_leaves_nothing_running() {
     host.shell("true").await;
     for (what, command) in STUBBORN {
         let (seconds, begin) = (unique_seconds(), Instant::now());
-        let call = host.failure("run_shell", with_wait(&command.replace("SECONDS", &seconds), "1s"));
+        let call = host.failure("run_shell", waiting(&command.replace("SECONDS", &seconds), "1s"));
         let answered = tokio::time::timeout(2 * LOADED, call).await;
         let (took, left) = (begin.elapsed(), running(&seconds));
-        end(&seconds);
+        kill(&running(&seconds));
         let failure = answered.unwrap_or_else(|_| panic!("{what}: no answer within {:?}", 2 * LOADED));
         assert_eq!(failure.kind, Kind::TimedOut, "{what}: {}", failure.message);
         assert_eq!(printed(&failure), Some(format!("ready {seconds}\n").as_str()), "{what}");
@@ -98,7 +100,7 @@ async fn a_cancel_leaves_nothing_running() {
         let seconds = unique_seconds();
         let Cancelled { failure, there, took } = cancelled(&host, command, &seconds).await;
         let left = running(&seconds);
-        end(&seconds);
+        kill(&running(&seconds));
         assert_eq!(failure.kind, Kind::Cancelled, "{what}: {}", failure.message);
         assert!(!there.is_empty(), "{what}: nothing was there to end");
         assert!(left.is_empty(), "{what}: {left:?} live on");
@@ -123,7 +125,7 @@ async fn nobody_has_to_bury_what_a_timeout_or_cancel_ended() {
     for (what, command) in STUBBORN {
         let seconds = unique_seconds();
         let there = cancelled(&host, command, &seconds).await.there;
-        end(&seconds);
+        kill(&running(&seconds));
         eventually(&format!("{what}: nothing is left of {there:?}"), || there.iter().all(|pid| is_gone(*pid)));
     }
 }
@@ -132,7 +134,7 @@ async fn nobody_has_to_bury_what_a_timeout_or_cancel_ended() {
 async fn a_command_may_end_by_itself_when_it_is_asked_to() {
     let host = TestHost::new();
     let command = "trap 'echo tidied > tidied; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
-    let failure = host.failure("run_shell", with_wait(command, "500ms")).await;
+    let failure = host.failure("run_shell", waiting(command, "500ms")).await;
     assert_eq!(failure.kind, Kind::TimedOut);
     assert_eq!(std::fs::read_to_string(host.work().join("tidied")).expect("it tidied up"), "tidied\n");
 }
@@ -142,10 +144,10 @@ async fn endless_output_times_out_with_its_head_and_ends() {
     let (host, marker) = (TestHost::new(), unique_seconds());
     let (called, context) = host.parts();
     let context = context.clone().events(Arc::new(NoEvents));
-    let arguments = Arguments::Json(with_wait(&format!("yes {marker}"), "500ms"));
+    let arguments = Arguments::Json(waiting(&format!("yes {marker}"), "500ms"));
     let envelope = called.call(Request { tool: "run_shell".into(), arguments }, &context).await;
     let left = running(&marker);
-    end(&marker);
+    kill(&running(&marker));
     let failure = envelope.outcome.expect_err("it never ends");
     assert_eq!(
         (failure.kind, failure.message.as_str()),
@@ -163,7 +165,7 @@ async fn a_call_that_its_caller_drops_leaves_nothing_running() {
     let (host, seconds) = (Arc::new(TestHost::new()), unique_seconds());
     let command = format!("(setsid sleep {seconds} &); echo ready {seconds}; sleep {seconds}");
     let called = host.clone();
-    let call = tokio::spawn(async move { called.call("run_shell", arguments(&command)).await });
+    let call = tokio::spawn(async move { called.call("run_shell", harmless(&command)).await });
     let (watcher, started) = (host.clone(), seconds.clone());
     let watching = move || eventually("the command is ready", || is_ready(&watcher, &started));
     tokio::task::spawn_blocking(watching).await.expect("ready");
@@ -171,7 +173,7 @@ async fn a_call_that_its_caller_drops_leaves_nothing_running() {
     assert!(call.await.expect_err("aborted").is_cancelled());
     let still = seconds.clone();
     let ended = tokio::task::spawn_blocking(move || eventually("all is dead", || running(&still).is_empty())).await;
-    end(&seconds);
+    kill(&running(&seconds));
     ended.expect("all is dead");
     assert_eq!(host.audit().last().expect("an audit line")["outcome"], "cancelled");
 }
@@ -180,10 +182,10 @@ async fn a_call_that_its_caller_drops_leaves_nothing_running() {
 async fn a_process_in_the_background_lives_on_and_is_named() {
     let (host, seconds) = (TestHost::new(), unique_seconds());
     let begin = Instant::now();
-    let result = host.result("run_shell", with_wait(&format!("sleep {seconds} & echo $!; echo hi >&2"), "100s")).await;
+    let result = host.result("run_shell", waiting(&format!("sleep {seconds} & echo $!; echo hi >&2"), "100s")).await;
     let took = begin.elapsed();
     let left = running(&seconds);
-    end(&seconds);
+    kill(&running(&seconds));
     assert!(took < Duration::from_secs(50), "it was waited for");
     let pid = text(&result, "stdout").trim().to_owned();
     assert_eq!((&result["exit_code"], text(&result, "stderr")), (&json!(0), "hi\n"));
@@ -217,7 +219,7 @@ async fn named_and_buried(commands: &[&str]) {
             format!("{}\nwhile ! pgrep -fx 'sleep {seconds}' > pids; do :; done", command.replace("SECONDS", &seconds));
         let result = host.shell(&command).await;
         let left = running(&seconds);
-        end(&seconds);
+        kill(&running(&seconds));
         let named = result["notices"].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<String>();
         assert!(!left.is_empty(), "{command}: nothing is left running");
         for pid in &left {
@@ -232,7 +234,7 @@ async fn what_earlier_commands_left_running_is_not_named_again() {
     let (host, seconds) = (TestHost::new(), unique_seconds());
     host.shell(&format!("sleep {seconds} &")).await;
     let next = host.shell("echo next").await;
-    end(&seconds);
+    kill(&running(&seconds));
     assert_eq!((text(&next, "stdout"), &next["notices"]), ("next\n", &json!([])));
 }
 
@@ -240,17 +242,17 @@ async fn what_earlier_commands_left_running_is_not_named_again() {
 async fn what_a_command_leaves_running_outlives_a_timeout_of_another() {
     let (host, seconds) = (TestHost::new(), unique_seconds());
     host.shell(&format!("sleep {seconds} &")).await;
-    host.failure("run_shell", with_wait("sleep 1000", "200ms")).await;
+    host.failure("run_shell", waiting("sleep 1000", "200ms")).await;
     let left = running(&seconds).len();
-    end(&seconds);
+    kill(&running(&seconds));
     assert_eq!(left, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_talks_on_does_not_hold_the_call() {
     let (host, marker) = (TestHost::new(), unique_seconds());
-    let result = host.result("run_shell", with_wait(&format!("yes {marker} & exit 5"), "100s")).await;
-    end(&marker);
+    let result = host.result("run_shell", waiting(&format!("yes {marker} & exit 5"), "100s")).await;
+    kill(&running(&marker));
     assert_eq!(result["exit_code"], 5);
 }
 
@@ -258,12 +260,12 @@ async fn a_process_that_talks_on_does_not_hold_the_call() {
 async fn a_child_of_whoever_embeds_the_host_is_left_to_them() {
     let (host, program) = (TestHost::new(), Program::new());
     let mut own = program.start(&["run"]);
-    let pid = own.child.id();
+    let pid = own.pid();
     let result = host.shell("true").await;
     own.close();
     eventually("it ends with its input", || has_ended(pid));
     host.shell("true").await;
-    let status = own.child.wait();
+    let status = own.ended(PATIENCE);
     assert_eq!(result["notices"], json!([]));
-    assert!(status.as_ref().is_ok_and(std::process::ExitStatus::success), "{status:?}");
+    assert!(status.is_some_and(|status| status.success()), "{status:?}");
 }

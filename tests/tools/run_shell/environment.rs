@@ -1,10 +1,11 @@
 //! What a command finds when it starts: variables, descriptors, signals, no terminal.
 
-use super::{arguments, text, with_wait};
+use super::text;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::process::Stdio;
-use toolcrib_tests::{Program, TestHost, skip};
+use toolcrib_tests::shell::{harmless, waiting};
+use toolcrib_tests::{PATIENCE, Program, TestHost, skip};
 
 /// Prints the environment that `sh` itself was started with, a variable a line.
 const ENVIRONMENT: &str = "tr '\\0' '\\n' < /proc/$$/environ";
@@ -18,7 +19,7 @@ fn names(environment: &str) -> BTreeSet<&str> {
 /// Runs a command by the program, in this environment.
 fn run(command: &str, variables: &[(&str, &str)], flags: &[&str]) -> Value {
     let program = Program::new();
-    let arguments = arguments(command).to_string();
+    let arguments = harmless(command).to_string();
     let mut started = program.command(&[&["--yes", "call", "run_shell", &arguments], flags].concat());
     let output = started.envs(variables.iter().copied()).stdin(Stdio::null()).output().expect("the program starts");
     let envelope: Value = serde_json::from_slice(&output.stdout)
@@ -117,7 +118,7 @@ fn a_hook_of_loader_or_shell_cannot_be_named() {
 #[test]
 fn a_host_without_path_finds_programs_all_the_same() {
     let program = Program::new();
-    let arguments = arguments("env | grep ^PATH=; ls / > /dev/null").to_string();
+    let arguments = harmless("env | grep ^PATH=; ls / > /dev/null").to_string();
     let mut command = program.command(&["--yes", "call", "run_shell", &arguments]);
     let output = command.env_remove("PATH").stdin(Stdio::null()).output().expect("the program starts");
     let envelope: Value = serde_json::from_slice(&output.stdout).expect("an envelope");
@@ -134,19 +135,19 @@ async fn a_command_starts_in_the_working_directory() {
 #[tokio::test(flavor = "multi_thread")]
 async fn standard_input_is_at_its_end() {
     let host = TestHost::new();
-    let result = host.result("run_shell", with_wait("cat; read x; echo $?; readlink /proc/$$/fd/0", "10s")).await;
+    let result = host.result("run_shell", waiting("cat; read x; echo $?; readlink /proc/$$/fd/0", "10s")).await;
     assert_eq!(text(&result, "stdout"), "1\n/dev/null\n");
 }
 
 #[test]
 fn the_hosts_own_input_is_not_the_commands() {
     let program = Program::new();
-    let arguments = with_wait("cat", "10s").to_string();
+    let arguments = waiting("cat", "10s").to_string();
     let mut running = program.start(&["--yes", "call", "run_shell", &arguments]);
-    running.send("for somebody else\n");
+    running.write("for somebody else\n");
     let envelope = running.line();
     assert_eq!(envelope["result"]["stdout"], "", "{envelope}");
-    assert!(running.child.wait().expect("an exit status").success());
+    assert!(running.ended(PATIENCE).expect("an exit status").success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,7 +166,7 @@ async fn the_terminal_of_the_host_is_out_of_reach() {
     if host.shell("command -v script").await["exit_code"] != 0 {
         skip!("`script`, which makes a terminal, is not installed");
     }
-    let reach = arguments("sh -c 'exec 3</dev/tty' && echo reached");
+    let reach = harmless("sh -c 'exec 3</dev/tty' && echo reached");
     std::fs::write(host.work().join("arguments"), reach.to_string()).expect("a file");
     let (home, file) = (host.home(), Program::file());
     let call = format!(

@@ -1,8 +1,9 @@
 //! What whoever watches sees of a command, and when.
 
-use super::{arguments, text};
+use super::text;
 use std::sync::Arc;
 use toolcrib::event::Event;
+use toolcrib_tests::shell::{harmless, waiting};
 use toolcrib_tests::{TestHost, eventually};
 
 /// Everything that was streamed of one stream so far.
@@ -87,8 +88,8 @@ async fn a_command_of_several_lines_starts_as_one_clean_line() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_call_completes_with_its_kind() {
     let host = TestHost::new();
-    host.call("run_shell", super::with_wait("echo hello; sleep 1000", "200ms")).await;
+    host.call("run_shell", waiting("echo hello; sleep 1000", "200ms")).await;
     assert_eq!(host.events().last(), Some(&Event::Completed { outcome: "timed_out" }));
-    host.call("run_shell", arguments(" ")).await;
+    host.call("run_shell", harmless(" ")).await;
     assert_eq!(host.events().last(), Some(&Event::Completed { outcome: "invalid_arguments" }));
 }

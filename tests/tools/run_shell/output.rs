@@ -1,10 +1,11 @@
 //! Output of any length and kind: what is handed back, what is kept, and how much memory it takes.
 
-use super::{arguments, text};
+use super::text;
 use serde_json::{Value, json};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use toolcrib_tests::{Program, TestHost};
+use toolcrib_tests::shell::harmless;
+use toolcrib_tests::{PATIENCE, Program, TestHost};
 
 const HEAD: usize = 4_000;
 const MARK: &str = "...[truncated]";
@@ -71,7 +72,7 @@ async fn kept_output_can_be_read_on_and_by_nobody_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn binary_output_is_made_visible_and_kept_to_the_byte() {
     let host = TestHost::new();
-    let envelope = host.call("run_shell", arguments(r"printf '\377\376\000bin\007\n'")).await.to_json();
+    let envelope = host.call("run_shell", harmless(r"printf '\377\376\000bin\007\n'")).await.to_json();
     assert_eq!(text(&envelope["result"], "stdout"), "\u{fffd}\u{fffd}␀bin␇\n");
     assert_eq!(envelope["notices"], json!([REMOVED]));
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
@@ -85,14 +86,14 @@ async fn binary_output_is_made_visible_and_kept_to_the_byte() {
 async fn terminal_sequences_are_removed_and_said() {
     let host = TestHost::new();
     let command = r"printf '\033[31mred\033[0m \033]0;title\007\033]8;;http://a\033\\link\033]8;;\033\\ \302\233Kx\n'; printf '\033[2Jgone' >&2";
-    let envelope = host.call("run_shell", arguments(command)).await.to_json();
+    let envelope = host.call("run_shell", harmless(command)).await.to_json();
     assert_eq!((text(&envelope["result"], "stdout"), text(&envelope["result"], "stderr")), ("red link x\n", "gone"));
     assert_eq!(envelope["notices"], json!([REMOVED]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plain_output_is_not_remarked() {
-    let envelope = TestHost::new().call("run_shell", arguments("printf 'plain\\ttext\\n'")).await.to_json();
+    let envelope = TestHost::new().call("run_shell", harmless("printf 'plain\\ttext\\n'")).await.to_json();
     assert_eq!(envelope.get("notices"), None);
 }
 
@@ -136,13 +137,8 @@ fn peak(process: u32) -> u64 {
 #[test]
 fn a_flood_takes_bounded_memory_and_keeps_its_beginning_and_its_end() {
     let program = Program::new();
-    let mut running = program.start(&["--yes", "run"]);
-    let mut call = |command: &str| {
-        let request = json!({ "id": 1, "tool": "run_shell", "arguments": arguments(command) });
-        running.send(&format!("{request}\n"));
-        let answer = running.line();
-        (answer["result"].clone(), peak(running.child.id()))
-    };
+    let mut host = program.client(&["--yes", "run"]);
+    let mut call = |command: &str| (host.shell(command)["result"].clone(), peak(host.pid()));
     let (_, before) = call("seq 5000");
     let (result, after) = call("yes | head -c 50000000; echo the end");
     assert_eq!(text(&result, "stdout"), format!("{}{MARK}", "y\n".repeat(HEAD / 2)));
@@ -151,8 +147,7 @@ fn a_flood_takes_bounded_memory_and_keeps_its_beginning_and_its_end() {
     assert!(file.starts_with(b"y\ny\n") && file.ends_with(b"y\nthe end\n"));
     assert!(file.len() < (16 << 20) + (128 << 10), "{} bytes were kept", file.len());
     assert!(String::from_utf8_lossy(&file).contains("bytes were not kept]"));
-    running.close();
-    assert!(running.child.wait().expect("an exit status").success());
+    assert!(host.end(PATIENCE).expect("an exit status").success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,94 +1,100 @@
 //! HTTP by hand: bytes over a socket to a server that a test has started. Nothing is sent that the test has not written.
 #![expect(clippy::disallowed_methods, reason = "this is the other end of the connection")]
 
-use crate::rig::META;
+use crate::mcp::META;
+use crate::{PATIENCE, Program, Running, eventually};
 use serde_json::{Value, json};
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
-use std::process::{Child, ExitStatus, Stdio};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
-use toolcrib_tests::{Program, eventually};
 
-/// How long a server may take to answer anything at all.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// The version whose requests speak for themselves.
-pub(crate) const MODERN: &str = "2026-07-28";
+pub const MODERN: &str = "2026-07-28";
 /// The last version that begins with `initialize`.
-pub(crate) const LEGACY: &str = "2025-11-25";
+pub const LEGACY: &str = "2025-11-25";
 
 /// A home in which the built-in tools are compiled already.
-pub(crate) fn home() -> Arc<Program> {
-    let program = Program::new();
-    Arc::new(program)
+#[must_use]
+pub fn home() -> Arc<Program> {
+    Arc::new(Program::new())
 }
 
 /// `toolcrib serve --http`, and what it needs to be spoken to.
-pub(crate) struct Server {
-    pub(crate) child: Child,
-    pub(crate) address: SocketAddr,
+pub struct Server {
+    running: Running,
+    /// Where it listens.
+    pub address: SocketAddr,
     /// The token that it made itself, or that its environment has.
-    pub(crate) token: Option<String>,
-    pub(crate) program: Arc<Program>,
-    errors: PathBuf,
+    pub token: Option<String>,
+    /// Its directories.
+    pub program: Arc<Program>,
+}
+
+impl Deref for Server {
+    type Target = Running;
+
+    fn deref(&self) -> &Running {
+        &self.running
+    }
+}
+
+impl DerefMut for Server {
+    fn deref_mut(&mut self) -> &mut Running {
+        &mut self.running
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Server {
     /// Starts one on a free port of loopback; its commands run without a question.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self::start(&home(), &["--http", "127.0.0.1:0"], &[])
     }
 
     /// Starts one whose commands wait for a yes.
-    pub(crate) fn asking() -> Self {
+    pub fn asking() -> Self {
         Self::launch(&home(), &["serve", "--http", "127.0.0.1:0"], &[])
     }
 
     /// Starts one with these arguments of `serve`, and these variables in its environment.
-    pub(crate) fn start(program: &Arc<Program>, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub fn start(program: &Arc<Program>, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let arguments = [&["--set", "tools.shell_confirm=false", "serve"], arguments].concat();
         Self::launch(program, &arguments, environment)
     }
 
     fn launch(program: &Arc<Program>, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let errors = program.path(&format!("http-stderr-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
         let mut command = program.command(arguments);
-        command.envs(environment.iter().copied());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&errors).expect("a file"));
-        let child = command.spawn().expect("the program starts");
-        let said = || std::fs::read_to_string(&errors).unwrap_or_default();
-        let listening = || Some(said().split_once("listening on http://")?.1.split_once("/mcp\n")?.0.parse().ok());
+        let running = Running::start(command.envs(environment.iter().copied()));
+        let listening =
+            || Some(running.said().split_once("listening on http://")?.1.split_once("/mcp\n")?.0.parse().ok());
         eventually("it listens", || listening().is_some());
-        let address = listening().flatten().unwrap_or_else(|| panic!("where does it listen? {}", said()));
+        let address = listening().flatten().unwrap_or_else(|| panic!("where does it listen? {}", running.said()));
         let variable = environment.iter().find(|(name, _)| *name == "TOOLCRIB_TOKEN").map(|(_, token)| (*token).into());
         let kept = || std::fs::read_to_string(program.path("state/toolcrib/serve.token")).ok();
         let token = variable.or_else(kept).map(|token: String| token.trim_end().to_owned());
-        Self { child, address, token, program: program.clone(), errors }
-    }
-
-    /// What it has said to people.
-    pub(crate) fn said(&self) -> String {
-        std::fs::read_to_string(&self.errors).unwrap_or_default()
+        Self { running, address, token, program: program.clone() }
     }
 
     /// Opens a connection.
-    pub(crate) fn connect(&self) -> Connection {
+    pub fn connect(&self) -> Connection {
         Connection::open(self.address)
     }
 
     /// Sends a request on a connection of its own, and waits for the answer.
-    pub(crate) fn answer(&self, request: &Request) -> Reply {
+    pub fn answer(&self, request: &Request) -> Reply {
         let mut connection = self.connect();
         connection.send(&request.bytes());
         connection.reply().unwrap_or_else(|| panic!("no answer to {request:?}: {}", self.said()))
     }
 
     /// A request with what every client sends.
-    pub(crate) fn request(&self, method: &str, path: &str) -> Request {
+    pub fn request(&self, method: &str, path: &str) -> Request {
         let request = Request { line: format!("{method} {path} HTTP/1.1"), headers: Vec::new(), body: String::new() };
         let request = request.with("Host", &format!("localhost:{}", self.address.port()));
         let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
@@ -96,14 +102,14 @@ impl Server {
     }
 
     /// A message, with the headers of every message.
-    pub(crate) fn post(&self, body: &Value) -> Request {
+    pub fn post(&self, body: &Value) -> Request {
         let request = self.request("POST", "/mcp").with("Content-Type", "application/json");
         let request = request.with("Accept", "application/json, text/event-stream");
         Request { body: body.to_string(), ..request }
     }
 
     /// A request of the newer era, with the headers that belong to it.
-    pub(crate) fn modern(&self, method: &str, mut params: Value) -> Request {
+    pub fn modern(&self, method: &str, mut params: Value) -> Request {
         params["_meta"] = meta(MODERN);
         let name = params["name"].as_str().map(str::to_owned);
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
@@ -112,17 +118,17 @@ impl Server {
     }
 
     /// A call of the newer era.
-    pub(crate) fn call(&self, tool: &str, arguments: Value) -> Request {
+    pub fn call(&self, tool: &str, arguments: Value) -> Request {
         self.modern("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
     /// Begins a session of the older era; returns its id.
-    pub(crate) fn session(&self) -> String {
+    pub fn session(&self) -> String {
         self.session_of(&json!({}))
     }
 
     /// The same for a client with these capabilities.
-    pub(crate) fn session_of(&self, capabilities: &Value) -> String {
+    pub fn session_of(&self, capabilities: &Value) -> String {
         let client = json!({ "name": "client", "version": "1" });
         let params = json!({ "protocolVersion": LEGACY, "capabilities": capabilities, "clientInfo": client });
         let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
@@ -135,88 +141,77 @@ impl Server {
     }
 
     /// A message within a session.
-    pub(crate) fn of_session(&self, session: &str, body: &Value) -> Request {
+    pub fn of_session(&self, session: &str, body: &Value) -> Request {
         self.post(body).with("Mcp-Session-Id", session).with("MCP-Protocol-Version", LEGACY)
     }
 
     /// Fails when it does not answer a good request.
-    pub(crate) fn assert_healthy(&self) {
+    pub fn assert_healthy(&self) {
         let reply = self.answer(&self.call("time", json!({})));
         assert_eq!((reply.status, &reply.message()["result"]["isError"]), (200, &json!(false)), "{reply:?}");
-    }
-
-    /// Waits for its end, which has to come by itself.
-    pub(crate) fn ended(&mut self, limit: Duration) -> Option<ExitStatus> {
-        let begin = Instant::now();
-        loop {
-            let status = self.child.try_wait().expect("a child");
-            if status.is_some() || begin.elapsed() > limit {
-                return status;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.running.kill();
     }
 }
 
 /// What a request of the newer era says of its client.
-pub(crate) fn meta(version: &str) -> Value {
+pub fn meta(version: &str) -> Value {
     json!({ format!("{META}protocolVersion"): version, format!("{META}clientCapabilities"): {} })
 }
 
 /// A request, header by header.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub struct Request {
     line: String,
     headers: Vec<(String, String)>,
-    pub(crate) body: String,
+    /// What follows the headers.
+    pub body: String,
 }
 
 impl Request {
     /// The same for another path.
-    pub(crate) fn to(mut self, path: &str) -> Self {
+    pub fn to(mut self, path: &str) -> Self {
         let method = self.line.split(' ').next().expect("a method");
         self.line = format!("{method} {path} HTTP/1.1");
         self
     }
 
     /// The same with another body.
-    pub(crate) fn saying(mut self, body: &str) -> Self {
+    pub fn saying(mut self, body: &str) -> Self {
         body.clone_into(&mut self.body);
         self
     }
 
     /// The same message under another id.
-    pub(crate) fn numbered(self, id: usize) -> Self {
+    pub fn numbered(self, id: usize) -> Self {
         let mut message: Value = serde_json::from_str(&self.body).expect("a message");
         message["id"] = id.into();
         self.saying(&message.to_string())
     }
 
     /// Adds a header, also when there is one of this name.
-    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+    pub fn with(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    pub(crate) fn without(mut self, name: &str) -> Self {
+    /// The same without the headers of a name.
+    pub fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
         self
     }
 
     /// Puts a header in the place of those of its name.
-    pub(crate) fn set(self, name: &str, value: &str) -> Self {
+    pub fn set(self, name: &str, value: &str) -> Self {
         self.without(name).with(name, value)
     }
 
     /// The request with its length.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         let length = self.body.len();
         let mut bytes = self.clone().with("Content-Length", &length.to_string()).head();
         bytes.extend_from_slice(self.body.as_bytes());
@@ -224,7 +219,7 @@ impl Request {
     }
 
     /// The request without its body, of whose length nothing is said.
-    pub(crate) fn head(&self) -> Vec<u8> {
+    pub fn head(&self) -> Vec<u8> {
         let headers = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
         format!("{}\r\n{}\r\n", self.line, headers.collect::<String>()).into_bytes()
     }
@@ -232,20 +227,22 @@ impl Request {
 
 /// An answer.
 #[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) status: u16,
+pub struct Reply {
+    /// The status.
+    pub status: u16,
     headers: Vec<(String, String)>,
-    pub(crate) body: String,
+    /// What follows the headers.
+    pub body: String,
 }
 
 impl Reply {
     /// The value of a header, by its name in lower case.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
     }
 
     /// The headers whose names begin so, by their names.
-    pub(crate) fn headers(&self, beginning: &str) -> Vec<(&str, &str)> {
+    pub fn headers(&self, beginning: &str) -> Vec<(&str, &str)> {
         let headers = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let mut headers: Vec<_> = headers.filter(|(name, _)| name.starts_with(beginning)).collect();
         headers.sort_unstable();
@@ -253,7 +250,7 @@ impl Reply {
     }
 
     /// The messages in the body: the body, or those of its events.
-    pub(crate) fn messages(&self) -> Vec<Value> {
+    pub fn messages(&self) -> Vec<Value> {
         let is_stream = self.header("content-type") == Some("text/event-stream");
         let texts: Vec<&str> = if is_stream { data(&self.body).collect() } else { vec![self.body.as_str()] };
         let parse = |text| serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"));
@@ -261,12 +258,12 @@ impl Reply {
     }
 
     /// The message in the body, of several the last.
-    pub(crate) fn message(&self) -> Value {
+    pub fn message(&self) -> Value {
         self.messages().pop().unwrap_or_else(|| panic!("no message: {self:?}"))
     }
 
     /// The code of the error in the body, if there is one.
-    pub(crate) fn code(&self) -> Option<i64> {
+    pub fn code(&self) -> Option<i64> {
         serde_json::from_str::<Value>(&self.body).ok()?["error"]["code"].as_i64()
     }
 }
@@ -278,26 +275,28 @@ fn data(stream: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A connection, on which a server may answer, or hang up.
-pub(crate) struct Connection(BufReader<TcpStream>);
+pub struct Connection(BufReader<TcpStream>);
 
 impl Connection {
-    pub(crate) fn open(address: SocketAddr) -> Self {
+    /// Opens one.
+    pub fn open(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
         Self(BufReader::new(stream))
     }
 
     /// Sends bytes. A server that has hung up is seen by what it answers.
-    pub(crate) fn send(&mut self, bytes: &[u8]) {
+    pub fn send(&mut self, bytes: &[u8]) {
         let _ = self.try_send(bytes);
     }
 
-    pub(crate) fn try_send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// The same, and whether they could be sent.
+    pub fn try_send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.0.get_mut().write_all(bytes)
     }
 
     /// The next answer; none when the server has hung up.
-    pub(crate) fn reply(&mut self) -> Option<Reply> {
+    pub fn reply(&mut self) -> Option<Reply> {
         let mut reply = self.begun()?;
         let length = reply.header("content-length").map(|length| length.parse().expect("a length"));
         let mut body = Vec::new();
@@ -318,7 +317,7 @@ impl Connection {
     }
 
     /// The head of the next answer.
-    pub(crate) fn begun(&mut self) -> Option<Reply> {
+    pub fn begun(&mut self) -> Option<Reply> {
         let status = self.line()?.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
         let mut headers = Vec::new();
         while let Some((name, value)) = self.line()?.split_once(": ") {
@@ -328,7 +327,7 @@ impl Connection {
     }
 
     /// The next part of a stream; none at its end, or when the server has hung up.
-    pub(crate) fn chunk(&mut self) -> Option<Vec<u8>> {
+    pub fn chunk(&mut self) -> Option<Vec<u8>> {
         let length = usize::from_str_radix(&self.line()?, 16).expect("a length");
         let mut chunk = vec![0; length + 2];
         self.0.read_exact(&mut chunk).ok()?;
@@ -337,7 +336,7 @@ impl Connection {
     }
 
     /// The next message of a stream, of whose events each is a part of its own; none at its end.
-    pub(crate) fn event(&mut self) -> Option<Value> {
+    pub fn event(&mut self) -> Option<Value> {
         loop {
             let event = String::from_utf8(self.chunk()?).expect("text");
             if let Some(data) = data(&event).next() {
@@ -347,7 +346,7 @@ impl Connection {
     }
 
     /// Waits until the server hangs up; returns what it has said before.
-    pub(crate) fn rest(&mut self) -> String {
+    pub fn rest(&mut self) -> String {
         let mut rest = Vec::new();
         let _ = self.0.read_to_end(&mut rest);
         String::from_utf8_lossy(&rest).into_owned()
