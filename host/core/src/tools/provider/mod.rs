@@ -1,7 +1,7 @@
-//! Where tools come from: a [`Provider`] shows a manifest, and makes its plugin ready when one of its tools is first needed.
+//! Where tools come from: a `Provider` shows a manifest, and makes its plugin ready when one of its tools is first needed.
 //!
 //! A component is the one kind that there is. Another kind, such as a declared program, a component of somebody else's world or a server
-//! that speaks MCP, is one more file here and one more variant of [`Code`]; policy and audit see manifests, and need no change.
+//! that speaks MCP, is one more file here and one more variant of `Code`; policy and audit see manifests, and need no change.
 
 mod component;
 
