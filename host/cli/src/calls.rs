@@ -19,9 +19,11 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use toolcrib::Host;
 use toolcrib::call::running::RunningCall;
+use toolcrib::dirs::Dirs;
 use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::{Failure, Kind, duration};
 use toolcrib::text::id::random_id;
+use toolcrib::text::sanitize;
 
 /// Most single calls are over by then.
 const SOON: Duration = Duration::from_millis(200);
@@ -68,57 +70,58 @@ struct Program {
 }
 
 /// Lets other programs of this user ask for the calls of this one, while it lives.
-pub(super) struct Announced {
-    task: JoinHandle<()>,
-    directory: Arc<OwnDir>,
-    socket: String,
+pub(super) struct Announced(JoinHandle<()>);
+
+/// Where a program listens; gone with it.
+struct Socket {
+    listener: UnixListener,
+    directory: OwnDir,
+    name: String,
 }
 
 /// Has the calls of this program listed by `toolcrib calls`. Where that cannot be, they run all the same.
 pub(super) fn announce(setup: &Setup) -> Option<Announced> {
-    Announced::new(setup, |place, name, host| {
-        let listener = UnixListener::bind(place.reach(&name)).ok()?;
-        Some(tokio::spawn(serve(listener, host)))
-    })
+    let socket = Socket::open(&setup.dirs).ok()?;
+    Some(Announced(tokio::spawn(serve(socket, setup.host.clone()))))
 }
 
-/// The same for a program that may end at once: what ends sooner has no socket, and pays nothing for it.
-pub(super) fn announce_later(setup: &Setup) -> Option<Announced> {
-    Announced::new(setup, |place, name, host| {
-        Some(tokio::spawn(async move {
-            tokio::time::sleep(SOON).await;
-            if let Ok(listener) = UnixListener::bind(place.reach(&name)) {
-                serve(listener, host).await;
-            }
-        }))
-    })
+/// The same for a program that may end at once: one that ends sooner never opens a socket.
+pub(super) fn announce_later(setup: &Setup) -> Announced {
+    let (dirs, host) = (setup.dirs.clone(), setup.host.clone());
+    Announced(tokio::spawn(async move {
+        tokio::time::sleep(SOON).await;
+        if let Ok(socket) = Socket::open(&dirs) {
+            serve(socket, host).await;
+        }
+    }))
 }
 
-impl Announced {
-    fn new(
-        setup: &Setup,
-        listen: impl FnOnce(Arc<OwnDir>, String, Arc<Host>) -> Option<JoinHandle<()>>,
-    ) -> Option<Self> {
-        let state = OwnDir::open(&setup.dirs.state);
-        let directory = Arc::new(state.and_then(|state| state.below("calls")).ok()?);
-        let socket = format!("{}-{}", std::process::id(), random_id());
-        let task = listen(directory.clone(), socket.clone(), setup.host.clone())?;
-        Some(Self { task, directory, socket })
+impl Socket {
+    fn open(dirs: &Dirs) -> io::Result<Self> {
+        let directory = OwnDir::open(&dirs.state)?.below("calls")?;
+        let name = format!("{}-{}", std::process::id(), random_id());
+        let listener = UnixListener::bind(directory.reach(&name))?;
+        Ok(Self { listener, directory, name })
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = self.directory.remove(OsStr::new(&self.name));
     }
 }
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        self.task.abort();
-        let _ = self.directory.remove(OsStr::new(&self.socket));
+        self.0.abort();
     }
 }
 
-async fn serve(listener: UnixListener, host: Arc<Host>) {
+async fn serve(socket: Socket, host: Arc<Host>) {
     let room = Arc::new(Semaphore::new(ASKING));
     loop {
         let Ok(place) = room.clone().acquire_owned().await else { return };
-        match listener.accept().await {
+        match socket.listener.accept().await {
             Ok((stream, _)) => {
                 let host = host.clone();
                 tokio::spawn(async move {
@@ -200,8 +203,13 @@ async fn cancel(directory: &OwnDir, id: &str, found: &[(u32, String, RunningCall
     }
     let program = Program { process: *process, socket: socket.clone() };
     match ask(directory, &program, &Asked::Cancel(call.id.clone())).await {
-        Some(Answer::Cancelled(true)) => super::print(&format!("`{}` is being cancelled\n", call.tool)),
-        _ => Err(Failure::new(Kind::Unavailable, format!("the call `{id}` has ended already"))),
+        Some(Answer::Cancelled(true)) => {
+            // Any program of this user could have answered.
+            super::print(&format!("`{}` is being cancelled\n", sanitize::line(&call.tool)))
+        }
+        Some(Answer::Cancelled(false) | Answer::Calls(_)) | None => {
+            Err(Failure::new(Kind::Unavailable, format!("the call `{id}` has ended already")))
+        }
     }
 }
 
