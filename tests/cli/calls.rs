@@ -71,6 +71,6 @@ fn sockets_that_do_not_answer_hold_nobody_up() {
     let silent = UnixListener::bind(place.join("1-silent")).expect("a socket");
     std::fs::write(place.join("2-file"), "").expect("a file");
     assert_eq!(listed(&program), [] as [Value; 0]);
-    assert_eq!(sockets(), 1, "what nobody listens on is removed, and what somebody does stays");
+    assert_eq!(sockets(), 1, "a dead socket is removed, a live one stays");
     drop(silent);
 }

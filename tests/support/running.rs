@@ -83,7 +83,7 @@ impl Running {
         self.next("line")
     }
 
-    /// The same, and whoever waits in vain is told for what.
+    /// The same; a failure to get a line says what was waited for.
     pub(crate) fn next(&mut self, what: &str) -> Value {
         let line =
             self.try_line(what).unwrap_or_else(|| panic!("no {what}, its output is at its end: {}", self.said()));

@@ -1,4 +1,4 @@
-//! Arguments of `run_shell`, and what the tools that change something are told.
+//! Arguments of `run_shell`, and the declaration that tools which change something take.
 
 use serde_json::{Value, json};
 

@@ -59,7 +59,7 @@ pub struct Effects {
 
 /// A list of definitions.
 pub struct Definitions {
-    /// The list, as the API accepts it; `None` where a request must omit it because there is no tool.
+    /// The list, as the API accepts it; `None` if there are no tools: a request must then omit it.
     pub json: Option<Value>,
     /// What the list does not say as the tools do, a line each.
     pub report: Vec<String>,

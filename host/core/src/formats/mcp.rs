@@ -1,4 +1,4 @@
-//! The Model Context Protocol: `tools/list` and `tools/call`, with JSON-RPC around them or without.
+//! The Model Context Protocol: `tools/list` and `tools/call`, with or without a JSON-RPC message around them.
 
 use super::results::ToolResult;
 use super::{Declared, Shape, ToolCall};

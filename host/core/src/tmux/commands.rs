@@ -1,4 +1,4 @@
-//! What tmux is told: every command, put together by the builders of `tmux_interface`.
+//! Every command that is sent to tmux, put together by the builders of `tmux_interface`.
 //!
 //! They give words and start nothing: `client.rs` writes a command as a line of control mode, and a backend starts the processes. What the
 //! builders lack goes in as raw arguments, here as well: `--` before what is typed, and `send-keys -X`, as `SendKeys` has `-X` and `-R` under

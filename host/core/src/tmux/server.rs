@@ -24,7 +24,7 @@ pub(super) const FIELD: char = '|';
 
 /// Makes directory, server and session, as far as they are not there. Arguments: directory, session, owner, the workspace's default session,
 /// where its shells begin, shell, most sessions of the workspace, where panes lead elsewhere the command line for that, or nothing; the file
-/// of what shells read once, and its text; `make` where a session that is not there is to be made; what tmux is told to make one, and what to
+/// of what shells read once, and its text; `make` if a missing session may be made; the tmux words that make one, and those that
 /// mark it, as words that are quoted for this shell. The environment and the program are known here alone, and stand behind these.
 ///
 /// A session is known by its marks, as people rename them. Its environment is this host's own, not that of whoever started the server: the

@@ -309,7 +309,7 @@ pub(super) async fn write<W: Way>(remote: &Remote<W>, path: &WritePath, content:
     check(&shown, status)
 }
 
-/// Returns the closed place that has a file under another name; none when it has no other, or there is no file.
+/// Returns the closed path that is the same file under another name; none if there is no such path or no such file.
 async fn holding<W: Way>(
     remote: &Remote<W>,
     path: &Path,
