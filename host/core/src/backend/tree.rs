@@ -99,8 +99,15 @@ pub(super) fn leader(call: &str) -> Option<u32> {
     all().into_iter().find(leads).map(|stat| stat.pid)
 }
 
-/// Living processes that belong to the leader: below it, in its group or session, or marked. The leader itself is not among them.
-fn members(leader: u32, call: &str) -> Vec<u32> {
+/// The processes of one leader at one look, without the leader itself.
+struct Members {
+    living: Vec<u32>,
+    /// Ended and not reaped.
+    ended: HashSet<u32>,
+}
+
+/// What belongs to the leader: below it, in its group or session, or marked.
+fn members(leader: u32, call: &str) -> Members {
     let all = all();
     let parents: HashMap<u32, u32> = all.iter().map(|stat| (stat.pid, stat.parent)).collect();
     let is_below = |mut pid: u32| {
@@ -115,8 +122,9 @@ fn members(leader: u32, call: &str) -> Vec<u32> {
     let belongs = |stat: &&Stat| {
         stat.group == leader || stat.session == leader || is_below(stat.pid) || mark(stat.pid).as_deref() == Some(call)
     };
-    let living = all.iter().filter(|stat| !stat.ended && stat.pid != leader);
-    living.filter(belongs).map(|stat| stat.pid).collect()
+    let others = all.iter().filter(|stat| stat.pid != leader).filter(belongs);
+    let (ended, living): (Vec<&Stat>, Vec<&Stat>) = others.partition(|stat| stat.ended);
+    Members { living: living.iter().map(|stat| stat.pid).collect(), ended: ended.iter().map(|stat| stat.pid).collect() }
 }
 
 fn signal(pid: u32, signal: Signal) {
@@ -133,8 +141,8 @@ fn signal(pid: u32, signal: Signal) {
 pub(super) async fn end(leader: u32, call: &str) -> (HashSet<u32>, usize) {
     let deadline = Instant::now() + END;
     signal(leader, Signal::STOP);
-    let mut ended = signal_members(leader, call, Signal::TERM);
-    wait(COURTESY, || members(leader, call).is_empty()).await;
+    let mut ended: HashSet<u32> = signal_members(leader, call, Signal::TERM).living.into_iter().collect();
+    wait(COURTESY, || members(leader, call).living.is_empty()).await;
     end_members(leader, call, deadline, &mut ended).await;
     // TERM first: it is pending when the leader goes on, and acts before the leader can start anything.
     signal(leader, Signal::TERM);
@@ -146,24 +154,32 @@ pub(super) async fn end(leader: u32, call: &str) -> (HashSet<u32>, usize) {
     (ended, left)
 }
 
-fn signal_members(leader: u32, call: &str, with: Signal) -> HashSet<u32> {
+fn signal_members(leader: u32, call: &str, with: Signal) -> Members {
     let members = members(leader, call);
-    for pid in &members {
+    for pid in &members.living {
         signal(*pid, with);
     }
-    members.into_iter().collect()
+    members
 }
 
+/// Returns how many are left, at least one where something still starts others.
 async fn end_members(leader: u32, call: &str, deadline: Instant, ended: &mut HashSet<u32>) -> usize {
-    // A look misses what forks and ends faster than it reads, so only two in a row tell that nothing is left.
-    let mut found_none = false;
+    // A look misses what forks and ends faster than it reads. But whatever ends below a stopped leader stays there unreaped, so nothing runs
+    // any more only when a look finds none alive, and none that ended by itself since the last. (A leader that ignores SIGCHLD keeps none.)
+    let mut before: Option<HashSet<u32>> = None;
     loop {
-        let left = signal_members(leader, call, Signal::KILL);
-        if left.is_empty() && found_none || Instant::now() > deadline {
-            return left.len();
+        let now = signal_members(leader, call, Signal::KILL);
+        if let Some(before) = before {
+            let is_quiet = now.ended.iter().all(|pid| before.contains(pid) || ended.contains(pid));
+            if now.living.is_empty() && is_quiet {
+                return 0;
+            }
+            if Instant::now() > deadline {
+                return now.living.len().max(1);
+            }
         }
-        found_none = left.is_empty();
-        ended.extend(left);
+        ended.extend(now.living);
+        before = Some(now.ended);
         tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
@@ -178,7 +194,7 @@ async fn wait(at_most: Duration, is_done: impl Fn() -> bool) {
 /// One pass without waiting, for a process that is dropped while it runs. The leader is reaped like an adopted process.
 pub(super) fn end_at_once(leader: u32, call: &str) {
     signal(leader, Signal::STOP);
-    let ended = signal_members(leader, call, Signal::KILL);
+    let ended: HashSet<u32> = signal_members(leader, call, Signal::KILL).living.into_iter().collect();
     signal(leader, Signal::KILL);
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         let call = call.to_owned();
