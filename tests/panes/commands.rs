@@ -1,6 +1,6 @@
 //! What a command in a pane answers: its exact output and status, whatever it prints and whatever came before.
 
-use crate::crib::Crib;
+use crate::crib::{Crib, until_it_sleeps};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -277,9 +277,8 @@ fn a_dispatched_command_is_looked_at_later() {
 fn a_cancelled_command_is_interrupted() {
     let mut crib = Crib::new();
     assert_eq!(crib.run("kept=here").0, 0);
-    let id = crib.send("run_shell", command("echo begun >begun.txt; sleep 20; echo never"));
-    toolcrib_tests::eventually("the command began", || crib.program.path("work/begun.txt").exists());
-    std::thread::sleep(Duration::from_millis(200));
+    let id = crib.send("run_shell", command("sleep 20; echo never"));
+    until_it_sleeps(&crib.program);
     let begin = Instant::now();
     crib.cancel(id);
     let answer = crib.answer();

@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 use toolcrib_tests::shell::command;
-use toolcrib_tests::{Client, Program};
+use toolcrib_tests::{Client, Program, eventually};
 
 /// The program while it serves.
 pub(crate) struct Crib {
@@ -21,6 +21,12 @@ pub(crate) fn serve(program: &Program, settings: &[&str]) -> Client {
     let set = settings.iter().flat_map(|setting| ["--set", setting]);
     let arguments: Vec<&str> = ["--yes"].into_iter().chain(set).chain(["run"]).collect();
     program.client(&arguments)
+}
+
+/// Waits until `sleep` has the terminal of the shared pane.
+pub(crate) fn until_it_sleeps(program: &Program) {
+    let front = || program.tmux(&["display-message", "-p", "-t", SHARED, "#{pane_current_command}"]);
+    eventually("it sleeps", || front() == "sleep\n");
 }
 
 impl Deref for Crib {

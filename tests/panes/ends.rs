@@ -1,6 +1,6 @@
 //! Ends of commands that no mark tells: whatever a command, a signal or a person did, the pane takes the next command.
 
-use crate::crib::{Crib, SHARED};
+use crate::crib::{Crib, SHARED, until_it_sleeps};
 use crate::shells::{SHELLS, crib_started, crib_with};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -13,12 +13,6 @@ fn assert_free(crib: &mut Crib, what: &str) {
     let id = crib.send("run_shell", arguments);
     let answer = crib.answer_to(id);
     assert_eq!(answer["result"]["stdout"], "free\n", "{what}: {answer}");
-}
-
-/// Waits until `sleep` has the pane's terminal.
-fn until_it_sleeps(crib: &Crib) {
-    let front = || crib.program.tmux(&["display-message", "-p", "-t", SHARED, "#{pane_current_command}"]);
-    eventually("it sleeps", || front() == "sleep\n");
 }
 
 #[test]
@@ -55,7 +49,7 @@ fn traps_of_the_user_stay_and_an_interrupt_ends_the_whole_command() {
         assert_eq!(crib.run("trap - INT").0, 0);
         let id = crib.send("run_shell", command("f() { echo >begun.txt; sleep 5; }; f; echo after >after.txt"));
         eventually("the command began", || crib.program.path("work/begun.txt").exists());
-        until_it_sleeps(&crib);
+        until_it_sleeps(&crib.program);
         crib.cancel(id);
         assert_eq!(crib.answer()["error"]["kind"], "cancelled", "{shell}");
         assert_free(&mut crib, shell);
@@ -93,7 +87,7 @@ fn a_shell_whose_hooks_cannot_be_changed_runs_a_command_once_and_comes_back() {
         let id = crib.send("run_shell", command("echo >begun.txt; sleep 20"));
         eventually("the command began", || crib.program.path("work/begun.txt").exists());
         // Somebody at the pane ends it, and no hook tells.
-        until_it_sleeps(&crib);
+        until_it_sleeps(&crib.program);
         let _ = crib.program.tmux(&["send-keys", "-t", SHARED, "C-c"]);
         let begin = Instant::now();
         let answer = crib.answer();
@@ -128,7 +122,7 @@ fn a_holder_that_is_gone_does_not_hold_a_pane_whose_shell_waits() {
     for shell in SHELLS {
         let Some(mut crib) = crib_with(shell) else { continue };
         let _ = crib.send("run_shell", command("echo >begun.txt; sleep 20"));
-        until_it_sleeps(&crib);
+        until_it_sleeps(&crib.program);
         crib.kill();
         let _ = crib.program.tmux(&["send-keys", "-t", SHARED, "C-c"]);
         let mut crib = crib.again();
@@ -218,7 +212,7 @@ fn a_command_that_outlasted_its_wait_and_told_no_end_frees_the_pane() {
     let Some(mut crib) = crib_started("bash", "readonly PROMPT_COMMAND\n") else { return };
     assert_eq!(crib.run("true").0, 0);
     assert_eq!(crib.within("sleep 20", "500ms")["error"]["kind"], "timed_out");
-    until_it_sleeps(&crib);
+    until_it_sleeps(&crib.program);
     let _ = crib.program.tmux(&["send-keys", "-t", SHARED, "C-c"]);
     std::thread::sleep(Duration::from_secs(2));
     assert_free(&mut crib, "after C-c");

@@ -1,6 +1,6 @@
 //! Several hosts of one home, one after the other and at the same time: one pane, one command in it at a time.
 
-use crate::crib::serve;
+use crate::crib::{serve, until_it_sleeps};
 use serde_json::json;
 use toolcrib_tests::shell::waiting;
 use toolcrib_tests::{Client, Program, eventually};
@@ -13,7 +13,7 @@ fn occupy(program: &Program, host: &mut Client, text: &str) -> u64 {
     eventually("the command holds the pane", || {
         program.tmux(&["show-options", "-pqv", "-t", PANE, "@toolcrib_holder"]).contains(text)
     });
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    until_it_sleeps(program);
     id
 }
 

@@ -1,11 +1,10 @@
 //! The same commands in every shell that a pane can have.
 
-use crate::crib::Crib;
+use crate::crib::{Crib, until_it_sleeps};
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use toolcrib_tests::shell::{command, waiting};
-use toolcrib_tests::{Program, eventually, note_skip, skip};
+use toolcrib_tests::{Program, note_skip, skip};
 
 /// The shells that panes can have.
 pub(crate) const SHELLS: [&str; 4] = ["bash", "zsh", "dash", "ash"];
@@ -65,9 +64,8 @@ fn assert_works(mut crib: Crib) {
 }
 
 fn assert_heeds_cancellation(crib: &mut Crib) {
-    let id = crib.send("run_shell", command("echo begun >begun.txt; sleep 5"));
-    eventually("the command began", || crib.program.path("work/begun.txt").exists());
-    std::thread::sleep(Duration::from_millis(200));
+    let id = crib.send("run_shell", command("sleep 5"));
+    until_it_sleeps(&crib.program);
     crib.cancel(id);
     let answer = crib.answer();
     assert_eq!((&answer["id"], &answer["error"]["kind"]), (&json!(id), &json!("cancelled")), "{answer}");
