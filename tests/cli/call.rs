@@ -1,9 +1,9 @@
 //! `toolcrib call`: one call, its envelope on stdout, its kind as exit code.
 
-use crate::process::{NO_QUESTION, code, stderr, stdout, succeeded};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use toolcrib_tests::Program;
+use toolcrib_tests::outcome::{NO_QUESTION, code, stderr, stdout, succeeded};
 use toolcrib_tests::shell::harmless;
 
 /// Calls `run_shell` without a question.

@@ -1,9 +1,9 @@
 //! `toolcrib calls`: what runs in other programs of this user, and an end to it.
 
-use crate::process::{NO_QUESTION, code, ended, stderr};
 use serde_json::{Value, json};
 use std::os::unix::net::UnixListener;
 use toolcrib_tests::client::request;
+use toolcrib_tests::outcome::{NO_QUESTION, code, ended, stderr};
 use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{Program, Running, eventually};
 

@@ -1,9 +1,9 @@
 //! Completions in the shells themselves, at a terminal, and the manual page.
 #![expect(clippy::disallowed_methods, reason = "shells and groff are what is asked")]
 
-use crate::process::{code, install, stderr, succeeded};
 use std::io::Write;
 use std::process::{Command, Stdio};
+use toolcrib_tests::outcome::{code, install, stderr, succeeded};
 use toolcrib_tests::{Program, Terminal, eventually, skip};
 
 /// How each shell starts without settings of its own, and takes the script.

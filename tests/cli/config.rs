@@ -1,8 +1,8 @@
 //! `toolcrib config show`, and settings that cannot be: where each value comes from, and where each fault is.
 
-use crate::process::{code, stderr, stdout, succeeded};
 use std::process::{Output, Stdio};
 use toolcrib_tests::Program;
+use toolcrib_tests::outcome::{code, stderr, stdout, succeeded};
 
 const USER: &str = "config/toolcrib/toolcrib.toml";
 const PROJECT: &str = "work/toolcrib.toml";

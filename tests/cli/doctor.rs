@@ -1,7 +1,7 @@
 //! `toolcrib doctor`: what this installation has, and what it lacks.
 
-use crate::process::{code, install, stdout, succeeded};
 use toolcrib_tests::Program;
+use toolcrib_tests::outcome::{code, install, stdout, succeeded};
 
 /// The lines of the report, each as verdict, subject and finding.
 fn report(text: &str) -> Vec<(&str, &str, &str)> {

@@ -8,7 +8,6 @@ mod doctor;
 mod documents;
 mod plugin;
 mod policy;
-mod process;
 mod program;
 mod prompt;
 mod run;

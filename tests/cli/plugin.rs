@@ -1,8 +1,8 @@
 //! `toolcrib plugin`: looking at components, and allowing one by its bytes.
 
-use crate::process::{change, code, install, json_of, stderr, stdout, succeeded};
 use serde_json::{Value, json};
 use std::fs;
+use toolcrib_tests::outcome::{change, code, install, json_of, stderr, stdout, succeeded};
 use toolcrib_tests::{Program, guest};
 
 const SETTINGS: &str = "config/toolcrib/toolcrib.toml";
@@ -352,10 +352,14 @@ fn what_came_with_toolcrib_is_neither_removed_nor_denied_but_switched_off() {
     let tools = succeeded(&program.run(&["tools"]));
     assert!(tools.contains("read_file") && !tools.contains("time "), "{tools}");
     assert!(succeeded(&program.run(&["plugin", "list"])).contains("switched off"));
-    let (code, envelope) = program.call(&["time"]);
-    assert_eq!((code, &envelope["error"]["kind"]), (5, &json!("denied")));
-    assert_eq!(envelope["error"]["message"], "plugin `time` is switched off by `plugin.time.enabled = false`");
-    assert_eq!(envelope["error"]["hint"], "set `enabled = true` under [plugin.time], or remove the line");
+    for call in [&["time"][..], &["time", "timezone=UTC"]] {
+        let (code, envelope) = program.call(call);
+        assert_eq!((code, &envelope["error"]["kind"]), (5, &json!("denied")));
+        assert_eq!(envelope["error"]["message"], "plugin `time` is switched off by `plugin.time.enabled = false`");
+        assert_eq!(envelope["error"]["hint"], "set `enabled = true` under [plugin.time], or remove the line");
+    }
+    let output = program.run(&["tools", "time"]);
+    assert_eq!((code(&output), stderr(&output).contains("is switched off by")), (5, true), "{}", stderr(&output));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `toolcrib policy explain`: what a call may do, and which line decides.
 
-use crate::process::{code, install, json_of, stderr, stdout, succeeded};
 use serde_json::{Value, json};
 use toolcrib_tests::Program;
+use toolcrib_tests::outcome::{code, install, json_of, stderr, stdout, succeeded};
 use toolcrib_tests::shell::{declared, harmless};
 
 const SETTINGS: &str = "config/toolcrib/toolcrib.toml";
@@ -137,7 +137,7 @@ fn other_bytes_are_explained_by_the_digest_that_does_not_fit() {
     let program = Program::new();
     let file = install(&program, "word_count");
     succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
-    crate::process::change(&file);
+    toolcrib_tests::outcome::change(&file);
     let clause = explain(&program, &[], "word_count").remove(0);
     assert!(clause[2].ends_with("but these are not the bytes that were allowed"), "{clause:?}");
     assert_eq!(clause[3], format!("plugin.word_count.sha256 ({})", line(&program, "sha256")));

@@ -1,10 +1,10 @@
 //! What every program does: say its version, help, complete, and mind its own pipes and homes.
 #![expect(clippy::disallowed_methods, reason = "a pipe that breaks is made by a shell")]
 
-use crate::process::{code, json_of, stderr, stdout, succeeded};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
+use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
 const SUBCOMMANDS: [&[&str]; 20] = [
     &[],

@@ -437,7 +437,7 @@ fn a_plugin_of_others_is_named_as_such() {
         skip!("tmux is not installed");
     }
     let terminal = Terminal::idle(Program::new());
-    crate::process::install(&terminal.program, "shell_echo");
+    toolcrib_tests::outcome::install(&terminal.program, "shell_echo");
     terminal.run("$toolcrib plugin allow shell_echo --shell > allowed\n$toolcrib call shell_echo text=hello > out");
     let screen = terminal.asked(1);
     assert!(screen.contains("a third-party plugin wants to run on local, declared low risk\n"), "{screen}");
@@ -455,9 +455,9 @@ fn other_bytes_are_allowed_what_the_ones_before_were_by_an_answer_to_what_is_sho
     }
     for (answer, expected) in [("y", 0), ("n", 2)] {
         let terminal = Terminal::idle(Program::new());
-        let file = crate::process::install(&terminal.program, "word_count");
-        crate::process::succeeded(&terminal.program.run(&["plugin", "allow", &file, "--read", "."]));
-        crate::process::change(&file);
+        let file = toolcrib_tests::outcome::install(&terminal.program, "word_count");
+        toolcrib_tests::outcome::succeeded(&terminal.program.run(&["plugin", "allow", &file, "--read", "."]));
+        toolcrib_tests::outcome::change(&file);
         terminal.run("$toolcrib plugin allow word_count > allowed");
         eventually("the question is asked", || terminal.screen().contains("Keep what was allowed?"));
         let screen = terminal.screen();
@@ -476,9 +476,9 @@ fn what_was_typed_before_a_plugin_is_asked_about_does_not_answer() {
         skip!("tmux is not installed");
     }
     let terminal = Terminal::idle(Program::new());
-    let file = crate::process::install(&terminal.program, "word_count");
-    crate::process::succeeded(&terminal.program.run(&["plugin", "allow", &file, "--read", "."]));
-    crate::process::change(&file);
+    let file = toolcrib_tests::outcome::install(&terminal.program, "word_count");
+    toolcrib_tests::outcome::succeeded(&terminal.program.run(&["plugin", "allow", &file, "--read", "."]));
+    toolcrib_tests::outcome::change(&file);
     assert!(Command::new("mkfifo").arg(terminal.program.path("work/gate")).status().unwrap().success());
     terminal.run("echo closed; cat gate > /dev/null; $toolcrib plugin allow word_count > allowed");
     terminal.shows("closed");

@@ -1,9 +1,9 @@
 //! `toolcrib run`: a line in, a line out, for programs.
 
-use crate::process::{NO_QUESTION, answers, code, ended, stderr};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use toolcrib_tests::client::{cancel, request};
+use toolcrib_tests::outcome::{NO_QUESTION, answers, code, ended, stderr};
 use toolcrib_tests::processes::lives;
 use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{Program, Running, eventually};

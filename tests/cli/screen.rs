@@ -1,8 +1,8 @@
 //! What people see: results as text, errors once, progress, tables that fit; and no control sequence but our own.
 
-use crate::process::{NO_QUESTION, code, install, json_of, stderr, stdout, succeeded};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use toolcrib_tests::outcome::{NO_QUESTION, code, install, json_of, stderr, stdout, succeeded};
 use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{Program, Terminal, eventually, skip};
 

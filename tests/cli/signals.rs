@@ -2,10 +2,10 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test starts a command for a watcher")]
 
-use crate::process::{NO_QUESTION, catches_signals, ended};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use toolcrib_tests::client::request;
+use toolcrib_tests::outcome::{NO_QUESTION, catches_signals, ended};
 use toolcrib_tests::processes::lives;
 use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{Program, Running, eventually, signal};

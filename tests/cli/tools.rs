@@ -1,9 +1,9 @@
 //! `toolcrib tools`: what there is.
 
-use crate::process::{code, install, json_of, stderr, stdout, succeeded};
 use serde_json::{Value, json};
 use toolcrib_tests::Program;
 use toolcrib_tests::forge::Forged;
+use toolcrib_tests::outcome::{code, install, json_of, stderr, stdout, succeeded};
 
 const BUILT_IN: [&str; 6] = ["fetch_url", "read_file", "run_shell", "time", "web_search", "write_file"];
 

@@ -1,7 +1,7 @@
 //! A project's own settings: they narrow, and widen only once the user has accepted their bytes.
 
-use crate::process::{code, stderr, stdout, succeeded};
 use toolcrib_tests::Program;
+use toolcrib_tests::outcome::{code, stderr, stdout, succeeded};
 use toolcrib_tests::shell::harmless;
 
 const PROJECT: &str = "work/toolcrib.toml";

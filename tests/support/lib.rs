@@ -8,6 +8,7 @@ pub mod forge;
 mod host;
 pub mod http;
 pub mod mcp;
+pub mod outcome;
 pub mod processes;
 mod program;
 mod running;
