@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use toolcrib::capability::{AllowOption, Capability};
 use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::{Failure, Kind};
+use toolcrib::policy::lock::Code;
 use toolcrib::text::names::is_name;
 use toolcrib::tools::manifest::Manifest;
 use toolcrib::tools::provider::{Component, Refused};
@@ -81,16 +82,21 @@ async fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
     let mut table = Table::new(&["plugin", "tools", "asks for", "origin", "sha256", "state"]);
     let mut plugins = Vec::new();
     let tools = &setup.context.tools;
-    let all = tools.plugins().map(|plugin| (plugin, true)).chain(tools.barred().map(|plugin| (plugin, false)));
-    for (plugin, is_enabled) in all {
-        let fault = match is_enabled {
-            true => setup.host.ready(plugin, &setup.context).await.err().map(|failure| failure.message),
-            false => None,
+    for plugin in tools.plugins().chain(tools.barred()) {
+        let barred = setup.host.policy().admit(plugin).err();
+        let fault = match &barred {
+            None => setup.host.ready(plugin, &setup.context).await.err().map(|failure| failure.message),
+            Some(_) => None,
         };
         let Manifest { id, tools, capabilities, .. } = &**plugin;
         let origin = if id.is_builtin() { "built in" } else { id.origin() };
-        let state = fault.as_deref().unwrap_or(if is_enabled { "loaded" } else { "switched off" });
-        table.row([plugin.name(), &tools.join(", "), &names(capabilities), origin, &plugin.sha256()[..12], state]);
+        let refused = barred.as_ref().and_then(|barred| barred.code);
+        let state = match (&fault, refused) {
+            (Some(fault), _) => fault.clone(),
+            (None, Some(code)) => format!("refused: {code}"),
+            (None, None) => if barred.is_some() { "switched off" } else { "loaded" }.to_owned(),
+        };
+        table.row([plugin.name(), &tools.join(", "), &names(capabilities), origin, &plugin.sha256()[..12], &state]);
         plugins.push(json!({
             "name": plugin.name(),
             "builtin": id.is_builtin(),
@@ -98,7 +104,8 @@ async fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
             "sha256": plugin.sha256(),
             "tools": tools,
             "capabilities": capabilities,
-            "enabled": is_enabled,
+            "enabled": barred.is_none(),
+            "refused": refused.map(Code::name),
             "fault": fault,
         }));
     }
@@ -166,6 +173,7 @@ fn listed<'a>(texts: impl Iterator<Item = &'a str>, between: &str) -> String {
 fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
     let component = open(setup, file)?;
     let plugin = component.manifest();
+    setup.host.policy().check_locks(plugin)?;
     let place = setup.dirs.plugins().join(format!("{}.wasm", plugin.name()));
     if let Some(reason) = setup.context.tools.conflict(plugin, Some(&place.display().to_string())) {
         return Err(usage(format!("`{}` cannot be added: {reason}", plugin.name())).hint("rename your file"));

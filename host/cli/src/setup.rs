@@ -87,6 +87,7 @@ impl Setup {
             return Err(usage(format!("`{}` is not a directory", missing.display()))
                 .hint("give `--plugins` a directory of .wasm files"));
         }
+        notices.extend(unread_directories(&host, &plugins));
         let plugins = host.plugin_source(BUILTINS, plugins);
         let tools = plugins.load();
         let mistyped = strays(&settings, &tools).into_iter().filter(Stray::is_mistyped);
@@ -272,6 +273,18 @@ pub(super) fn plugin_directories(global: &Global, dirs: &Dirs, notices: &mut Vec
         notices.push(format!("your own plugins are ignored: {}", told(error)));
     }
     own.into_iter().chain(global.plugins.iter().cloned()).collect()
+}
+
+/// Says which directories that hold something are not read, as the policy names others.
+fn unread_directories(host: &Host, users: &[PathBuf]) -> Vec<String> {
+    let (read, Some(place)) = host.policy().plugin_directories(users.to_vec()) else { return Vec::new() };
+    let holds_something = |directory: &&PathBuf| std::fs::read_dir(directory).is_ok_and(|mut all| all.next().is_some());
+    let unread = users.iter().filter(|directory| !read.contains(directory)).filter(holds_something);
+    unread
+        .map(|directory| {
+            format!("`{}` is not read: the policy names the directories of plugins ({place})", directory.display())
+        })
+        .collect()
 }
 
 /// This user's directories.

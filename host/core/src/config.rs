@@ -7,6 +7,7 @@ mod allowlist;
 mod hosts;
 mod layers;
 mod narrow;
+mod policy_file;
 mod read;
 mod remedy;
 pub mod requests;
@@ -16,6 +17,8 @@ mod variables;
 pub use allowlist::Allowlist;
 pub use hosts::{HostList, HostPattern};
 pub use layers::{Origins, PolicySource, Settings, Sources};
+pub use policy_file::Lock;
+pub(crate) use policy_file::{LockMode, Pin};
 pub use read::project_sha256;
 pub use read::{ConfigError, Origin, Place};
 pub(crate) use remedy::{Needed, Remedies};
@@ -23,6 +26,8 @@ pub use shell::PluginShell;
 pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed};
 
 pub(crate) use narrow::Bound;
+#[cfg(test)]
+pub(crate) use narrow::section_keys;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -573,8 +578,13 @@ fn prefixes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Str
 
 fn digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
+    sha256_hex(&text).map(|_| Some(text)).ok_or_else(|| D::Error::custom("must be 64 hex digits"))
+}
+
+/// Returns a SHA-256 digest in lower case, if the text is one in hex.
+fn sha256_hex(text: &str) -> Option<String> {
     let is_digest = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if is_digest { Ok(Some(text)) } else { Err(D::Error::custom("must be 64 hex digits")) }
+    is_digest.then(|| text.to_lowercase())
 }
 
 #[cfg(test)]

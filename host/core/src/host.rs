@@ -22,7 +22,8 @@ use crate::sandbox::{CodeCache, Compiler, Sandbox};
 use crate::tools::definition::Tool;
 use crate::tools::listing::{Offered, can_type, missing};
 use crate::tools::manifest::Manifest;
-use crate::tools::provider::Ready;
+use crate::tools::provider::{Component, Ready};
+use crate::tools::registry::Registry;
 use crate::tools::source::{Builtin, PluginSource};
 use futures_util::future::join_all;
 use std::path::PathBuf;
@@ -128,16 +129,28 @@ impl Host {
         })
     }
 
-    /// Loads a plugin and learns its tools, the first time. What was allowed under the same bytes, but said something else of its tools, is
-    /// refused.
+    /// Loads an admitted plugin and learns its tools, the first time. What was allowed under the same bytes, but said something else of its
+    /// tools, is refused.
     pub async fn ready<'c>(&self, plugin: &Arc<Manifest>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
+        self.policy.admit(plugin)?;
         let ready = self.loaded(plugin, context).await?;
         self.policy.admit_definitions(plugin, ready.definitions())?;
         Ok(ready)
     }
 
-    /// As [`Self::ready`], whatever it says of its tools.
-    pub async fn loaded<'c>(&self, plugin: &Arc<Manifest>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
+    /// Asks a component that nobody has to have admitted for the digest of its definitions. It gets no rights for that.
+    ///
+    /// # Errors
+    ///
+    /// As a call of its tools, where it cannot be loaded.
+    pub async fn definitions_of(&self, component: Component, context: &CallContext) -> Result<String, Failure> {
+        let alone = context.clone().tools(Arc::new(Registry::of(component)));
+        let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
+        Ok(self.loaded(plugin, &alone).await?.definitions().to_owned())
+    }
+
+    /// Loads a plugin of the context's registry, whatever it says of its tools.
+    async fn loaded<'c>(&self, plugin: &Arc<Manifest>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
         let limits = &self.policy.config().limits;
         let scope = || Scope::for_definitions(limits, context.backend.clone(), self.egress.clone());
         context.tools.ready(plugin, &self.sandbox, scope, &*context.events).await
@@ -203,9 +216,10 @@ impl Host {
     }
 
     /// Where plugins come from: those that came with the program, and every `.wasm` of the directories, as far as this host's policy admits
-    /// them.
+    /// them. A policy may name other directories.
     #[must_use]
     pub fn plugin_source(&self, builtins: &'static [Builtin], directories: Vec<PathBuf>) -> PluginSource {
+        let (directories, _) = self.policy.plugin_directories(directories);
         PluginSource::new(builtins, directories, self.policy.clone())
     }
 }

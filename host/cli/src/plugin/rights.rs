@@ -16,7 +16,6 @@ use toolcrib::text::names::is_name;
 use toolcrib::text::sanitize;
 use toolcrib::tools::manifest::Manifest;
 use toolcrib::tools::provider::Component;
-use toolcrib::tools::registry::Registry;
 
 #[derive(clap::Args)]
 pub(in super::super) struct Allow {
@@ -61,6 +60,7 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
         ))
         .hint("rename your file"));
     }
+    setup.host.policy().check_locks(&plugin)?;
     let (name, sha256) = (plugin.name().to_owned(), plugin.sha256().to_owned());
     let mut file = SettingsFile::open(setup)?;
     let earlier = file.section(&name)?;
@@ -80,7 +80,7 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
     }
     let section = PluginSection {
         sha256: Some(sha256),
-        definitions: Some(definitions(setup, component).await?),
+        definitions: Some(setup.host.definitions_of(component, &setup.context).await?),
         ..arguments.added_to(kept)?
     };
     let shown = file.write(&name, &section)?;
@@ -121,13 +121,6 @@ fn find(setup: &Setup, named: &Path) -> Result<Component, Failure> {
     let mut plugins = tools.plugins().chain(tools.barred());
     let loaded = plugins.find(|plugin| Some(plugin.name()) == name && !plugin.id.is_builtin());
     open(setup, loaded.map_or(named, |plugin| Path::new(plugin.id.origin())))
-}
-
-/// The digest of what the component says about its tools. It is asked without any rights.
-async fn definitions(setup: &Setup, component: Component) -> Result<String, Failure> {
-    let alone = setup.context.clone().tools(Arc::new(Registry::of(component)));
-    let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
-    Ok(setup.host.loaded(plugin, &alone).await?.definitions().to_owned())
 }
 
 fn has_rights(section: &PluginSection) -> bool {

@@ -1,6 +1,7 @@
 //! What capabilities there are. Whatever depends on the kind matches on [`Capability`] without a catch-all arm, so that a new one does not
-//! compile before all its parts exist: its grant (`policy/mod.rs`), its refusal (`Grants::refusal`), its clauses (`policy/explain.rs`), its
-//! effects (`formats/definitions.rs`), where it can be used (`tools/listing.rs`), and how it is allowed (`Capability::options`).
+//! compile before all its parts exist: its settings (`Capability::section`, `Policy::switch`), its grant (`policy/mod.rs`), its refusal
+//! (`Grants::refusal`), its clauses (`policy/explain.rs`), its effects (`formats/definitions.rs`), where it can be used (`tools/listing.rs`),
+//! and how it is allowed (`Capability::options`).
 
 /// A WIT interface through which a plugin reaches the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,6 +31,15 @@ pub struct AllowOption {
     pub option: &'static str,
 }
 
+/// What a plugin's section says of a capability: keys below `[plugin.NAME]`.
+#[derive(Clone, Copy, Debug)]
+pub struct SectionKeys {
+    /// Each gives some of it.
+    pub grants: &'static [&'static str],
+    /// Each only narrows what the others give.
+    pub narrows: &'static [&'static str],
+}
+
 impl serde::Serialize for Capability {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
@@ -57,6 +67,30 @@ impl Capability {
     #[must_use]
     pub fn of_interface(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|capability| capability.name() == name)
+    }
+
+    /// The capability whose grant decides on it: typing into a pane is running a command.
+    #[must_use]
+    pub const fn decided_with(self) -> Self {
+        match self {
+            Self::Shell | Self::Panes | Self::PaneSessions => Self::Shell,
+            Self::Files => Self::Files,
+            Self::Http => Self::Http,
+            Self::Events => Self::Events,
+        }
+    }
+
+    /// The keys of a plugin's section that are about it.
+    #[must_use]
+    pub const fn section(self) -> SectionKeys {
+        match self {
+            Self::Shell | Self::Panes | Self::PaneSessions => SectionKeys { grants: &["shell"], narrows: &[] },
+            Self::Files => SectionKeys { grants: &["files.read", "files.write"], narrows: &[] },
+            Self::Http => {
+                SectionKeys { grants: &["http.hosts"], narrows: &["http.methods", "http.paths", "http.base"] }
+            }
+            Self::Events => SectionKeys { grants: &[], narrows: &[] },
+        }
     }
 
     /// What lets a plugin use it.
@@ -95,6 +129,16 @@ mod tests {
             let text = std::fs::read_to_string(wit.join(format!("{name}.wit"))).expect("a file of its name");
             assert!(text.contains(&format!("interface {name} {{")), "{name}");
         }
+    }
+
+    #[test]
+    fn every_key_of_a_plugins_section_is_about_a_capability_or_the_plugin_itself() {
+        let about_the_plugin = ["sha256", "definitions", "enabled"];
+        let of_capabilities = Capability::ALL.map(Capability::section);
+        let of_capabilities = of_capabilities.iter().flat_map(|keys| keys.grants.iter().chain(keys.narrows));
+        let told: BTreeSet<&str> = of_capabilities.copied().chain(about_the_plugin).collect();
+        let known: BTreeSet<&str> = crate::config::section_keys().collect();
+        assert_eq!(told, known);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! `read.rs` reads them, `narrow.rs` says what narrowing is; where files lie and what is trusted is the caller's.
 
 use super::narrow::{RULES, Rule};
+use super::policy_file::{Lock, PolicyFile};
 use super::read::{Author, ConfigError, Leaf, Origin, Reader, defaults, get, put, read_text};
 use super::remedy::Over;
 use super::{Bounds, Config};
@@ -53,6 +54,8 @@ pub struct Settings {
     pub config: Config,
     /// Where each of them comes from.
     pub origins: Origins,
+    /// The locks of the policy files, in their order: a plugin needs the word of every one.
+    pub locks: Vec<Lock>,
     /// What the user should know: values that were ignored or dropped, and why.
     pub notices: Vec<String>,
 }
@@ -96,10 +99,13 @@ impl Settings {
         }
         draft.replace(plain.environment(&sources.environment)?);
         draft.replace(plain.set(&sources.set)?);
+        let mut locks = Vec::new();
         for policy in &sources.policies {
-            draft.narrow_by_policy(Reader { is_policy: true, ..plain }.file(&policy.path, policy.required)?);
+            let file = PolicyFile::read(policy, &Reader { is_policy: true, ..plain })?;
+            draft.narrow_by_policy(file.narrows);
+            locks.extend(file.lock);
         }
-        Ok(draft.finish())
+        Ok(draft.finish(locks))
     }
 
     /// Returns the effective configuration as TOML, in the order of `default.toml`; with `origin` each line says
@@ -266,9 +272,10 @@ impl Draft {
         self.origins.0.retain(|key, _| section_of(key) != section);
     }
 
-    fn finish(self) -> Settings {
+    fn finish(self, locks: Vec<Lock>) -> Settings {
         let config = Config::deserialize(Value::Table(self.values)).expect("every value was checked when it was read");
-        Settings { config: Config { bounds: self.bounds, ..config }, origins: self.origins, notices: self.notices }
+        let config = Config { bounds: self.bounds, ..config };
+        Settings { config, origins: self.origins, locks, notices: self.notices }
     }
 }
 

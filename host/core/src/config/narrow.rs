@@ -170,6 +170,12 @@ pub(super) fn rule_of(key: &str) -> Option<Rule> {
     RULES.iter().find(|(pattern, _)| covers(pattern, key) && segments(pattern) == segments(key)).map(|row| row.1)
 }
 
+/// The keys of a plugin's section.
+#[cfg(test)]
+pub(crate) fn section_keys() -> impl Iterator<Item = &'static str> {
+    RULES.iter().filter_map(|(key, _)| key.strip_prefix("plugin.*."))
+}
+
 /// Returns whether settings lie below a dotted key.
 pub(super) fn is_section(key: &str) -> bool {
     RULES.iter().any(|(pattern, _)| covers(pattern, key) && segments(pattern) > segments(key))

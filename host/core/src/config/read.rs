@@ -94,6 +94,34 @@ pub(super) struct Reader<'a> {
     pub(super) defaults: &'a Table,
 }
 
+/// A file of TOML whose values know their places.
+pub(super) struct Document<'t> {
+    path: &'t Path,
+    text: &'t str,
+    table: DeTable<'t>,
+}
+
+impl<'t> Document<'t> {
+    pub(super) fn parse(path: &'t Path, text: &'t str) -> Result<Self, ConfigError> {
+        let table = DeTable::parse(text).map_err(|error| {
+            let span = error.span().unwrap_or_default();
+            let message = syntax(error.message(), text.get(span.clone()).unwrap_or_default());
+            invalid_at(Place::at(path, text, span.start), message)
+        })?;
+        Ok(Self { path, text, table: table.into_inner() })
+    }
+
+    /// Takes out what lies below a key of the top, with the place where it begins.
+    pub(super) fn take(&mut self, key: &str) -> Option<(usize, Spanned<DeValue<'t>>)> {
+        let offset = self.table.get_key_value(key)?.0.span().start;
+        Some((offset, self.table.remove(key)?))
+    }
+
+    pub(super) fn place(&self, offset: usize) -> Place {
+        Place::at(self.path, self.text, offset)
+    }
+}
+
 /// Returns the defaults, as a layer to begin with.
 pub(super) fn defaults() -> Table {
     toml::from_str(DEFAULT_TOML).expect("default.toml is TOML")
@@ -108,19 +136,20 @@ impl Reader<'_> {
 
     /// Reads the text of a file that was read already.
     pub(super) fn text(&self, path: &Path, text: &str) -> Result<Vec<Leaf>, ConfigError> {
-        let place = |offset| Origin::File(Place::at(path, text, offset));
-        let document = DeTable::parse(text).map_err(|error| {
-            let span = error.span().unwrap_or_default();
-            invalid(place(span.start), syntax(error.message(), text.get(span).unwrap_or_default()))
-        })?;
+        self.leaves(&Document::parse(path, text)?)
+    }
+
+    /// Reads every value of a document as a setting.
+    pub(super) fn leaves(&self, document: &Document<'_>) -> Result<Vec<Leaf>, ConfigError> {
+        let origin = |offset| Origin::File(document.place(offset));
         let mut found = Vec::new();
-        collect("", document.get_ref(), &mut found);
+        collect("", &document.table, &mut found);
         found.sort_by_key(|(offset, ..)| *offset);
         let mut leaves = Vec::new();
         for (offset, key, value) in found {
             let value = Value::deserialize(ValueDeserializer::from(value.clone()));
-            let value = value.map_err(|error| invalid(place(offset), format!("`{key}`: {}", error.message())))?;
-            leaves.push(self.leaf(key, value, place(offset))?);
+            let value = value.map_err(|error| invalid(origin(offset), format!("`{key}`: {}", error.message())))?;
+            leaves.push(self.leaf(key, value, origin(offset))?);
         }
         Ok(leaves)
     }
@@ -261,6 +290,11 @@ impl fmt::Display for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         write!(formatter, "{}:{}", self.path.display(), self.line)
     }
+}
+
+/// Says what is wrong at a place of a file.
+pub(super) fn invalid_at(place: Place, message: String) -> ConfigError {
+    invalid(Origin::File(place), message)
 }
 
 fn invalid(origin: Origin, message: String) -> ConfigError {

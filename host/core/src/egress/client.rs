@@ -128,7 +128,7 @@ async fn trusted(ca_file: Option<PathBuf>) -> Result<ClientConfig, Failure> {
         if let Some(file) = ca_file {
             add(&mut roots, &file)?;
         }
-        Ok(roots)
+        Ok::<_, Failure>(roots)
     });
     let roots = read.await.map_err(|error| Failure::new(Kind::Internal, error.to_string()))??;
     let provider = Arc::new(rustls::crypto::ring::default_provider());

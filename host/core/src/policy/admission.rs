@@ -1,9 +1,12 @@
 //! Whether a plugin may be there at all. Asked before it takes a name, again when it has said what it offers, and at every call.
 
 use super::Policy;
-use crate::config::Needed;
+use super::lock::{Code, LockRefusal, directories};
+use crate::config::{Needed, Place};
 use crate::envelope::{Failure, Kind};
 use crate::tools::manifest::Manifest;
+use serde_json::json;
+use std::path::PathBuf;
 
 /// That a plugin may be there. Made only here, and the only thing that grants are made of.
 pub struct Admission<'m>(&'m Manifest);
@@ -16,30 +19,76 @@ impl Admission<'_> {
     }
 }
 
+/// That a plugin may not be there, and by which line.
+#[derive(Debug)]
+pub struct Barred {
+    /// Why a lock refuses it; none where it was switched off.
+    pub code: Option<Code>,
+    /// The setting that decides.
+    pub key: String,
+    /// Where it is, if a lock refuses it.
+    pub place: Option<Place>,
+    /// What a call of its tools answers.
+    pub failure: Failure,
+}
+
+impl Barred {
+    fn by_lock(plugin: &Manifest, refusal: LockRefusal<'_>) -> Self {
+        let LockRefusal { code, reason, key, place, message } = refusal;
+        let decides = format!("the operator's policy decides this: `{key}` in {place}");
+        let hint = message.map_or(decides.clone(), |message| format!("{message} ({decides})"));
+        let failure = Failure::denied(format!("plugin `{}` was refused: it {reason}", plugin.name()));
+        let failure = failure.hint(hint).data(json!({ "code": code.name() }));
+        Self { code: Some(code), key, place: Some(place.clone()), failure }
+    }
+}
+
+impl From<Barred> for Failure {
+    fn from(barred: Barred) -> Self {
+        barred.failure
+    }
+}
+
 impl Policy {
-    /// Admits a plugin, unless it was switched off.
+    /// Admits a plugin, unless a lock refuses it or it was switched off.
     ///
     /// # Errors
     ///
-    /// `denied`, with the line to change.
-    pub fn admit<'m>(&self, plugin: &'m Manifest) -> Result<Admission<'m>, Failure> {
+    /// `denied`, with the line that decides.
+    pub fn admit<'m>(&self, plugin: &'m Manifest) -> Result<Admission<'m>, Barred> {
+        self.check_locks(plugin)?;
         let name = plugin.name();
         if self.config.is_enabled(name) {
             return Ok(Admission(plugin));
         }
         let key = format!("plugin.{name}.enabled");
         let line = format!("set `enabled = true` under [plugin.{name}], or remove the line");
-        Err(Failure::denied(format!("plugin `{name}` is switched off by `{key} = false`"))
-            .hint(self.config.remedies().hint(&key, &Needed::On, line)))
+        let failure = Failure::denied(format!("plugin `{name}` is switched off by `{key} = false`"))
+            .hint(self.config.remedies().hint(&key, &Needed::On, line));
+        Err(Barred { code: None, key, place: None, failure })
     }
 
-    /// Admits what a plugin says of its tools: bytes that were allowed may say nothing else than they did then. `definitions` is the digest
-    /// of what it says now.
+    /// Says whether every lock lets a plugin be there; whoever installs or allows one asks before anything is written.
     ///
     /// # Errors
     ///
-    /// `unavailable`, with what to look at.
+    /// `denied`, with the line of the policy.
+    pub fn check_locks(&self, plugin: &Manifest) -> Result<(), Barred> {
+        let mut refusals = self.locks.iter().filter_map(|lock| lock.decide(plugin).err());
+        refusals.next().map_or(Ok(()), |refusal| Err(Barred::by_lock(plugin, refusal)))
+    }
+
+    /// Admits what a plugin says of its tools: bytes that were vetted or allowed may say nothing else than they did then. `definitions` is
+    /// the digest of what it says now.
+    ///
+    /// # Errors
+    ///
+    /// `denied` by a lock; `unavailable` else, with what to look at.
     pub fn admit_definitions(&self, plugin: &Manifest, definitions: &str) -> Result<(), Failure> {
+        let mut refusals = self.locks.iter().filter_map(|lock| lock.decide_definitions(plugin, definitions).err());
+        if let Some(refusal) = refusals.next() {
+            return Err(Barred::by_lock(plugin, refusal).into());
+        }
         let pinned = self.config.pinned_definitions(plugin.name(), plugin.sha256());
         if pinned.is_none_or(|pinned| pinned.eq_ignore_ascii_case(definitions)) {
             return Ok(());
@@ -48,5 +97,11 @@ impl Policy {
         let message = format!("plugin `{name}` was refused: its tool definitions have changed since it was allowed");
         Err(Failure::new(Kind::Unavailable, message)
             .hint(format!("look at it with `toolcrib plugin inspect {file}`, then `toolcrib plugin allow {file}`")))
+    }
+
+    /// The directories that plugins are read from, of those that the user names; with the line of the policy, where one decides.
+    #[must_use]
+    pub fn plugin_directories(&self, users: Vec<PathBuf>) -> (Vec<PathBuf>, Option<&Place>) {
+        directories(&self.locks, users)
     }
 }

@@ -1,10 +1,12 @@
 //! `toolcrib policy explain`: what a call of a tool may do, and which line decides, in the words of the grants themselves.
 
-use super::files::CREDENTIALS;
-use super::http::{HttpGrant, switch};
+use super::admission::Barred;
+use super::files::{CREDENTIALS, FilesGrant};
+use super::http::{HttpGrant, is_search};
 use super::{Grants, Policy};
 use crate::capability::Capability;
 use crate::config::{Allowlist, FilesConfirm, HostList, Origin, Settings};
+use crate::envelope::Failure;
 use crate::tools::manifest::Manifest;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -35,9 +37,9 @@ impl Policy {
     pub fn explain(&self, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
         let grants = match self.admit(plugin) {
             Ok(admission) => self.grants_for(&admission),
-            Err(refusal) => {
-                let decided_by = decided(settings, &format!("plugin.{}.enabled", plugin.name()));
-                return vec![Clause { subject: "calls", verdict: "denied", detail: refusal.message, decided_by }];
+            Err(Barred { key, place, failure, .. }) => {
+                let decided_by = place.map_or_else(|| decided(settings, &key), |place| format!("{key} ({place})"));
+                return vec![Clause { subject: "calls", verdict: "denied", detail: failure.message, decided_by }];
             }
         };
         let mut clauses = Vec::new();
@@ -46,7 +48,10 @@ impl Policy {
                 Capability::Shell | Capability::Panes | Capability::PaneSessions => {
                     clauses.extend(self.explain_shell(&grants, plugin, settings))
                 }
-                Capability::Files => clauses.extend(explain_files(&grants, plugin, settings)),
+                Capability::Files => match grants.files() {
+                    Ok(grant) => clauses.extend(explain_files(grant, plugin, settings)),
+                    Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
+                },
                 Capability::Http => clauses.extend(self.explain_http(&grants, plugin, settings)),
                 Capability::Events => clauses.push(Clause {
                     subject: "events",
@@ -63,12 +68,34 @@ impl Policy {
         clauses
     }
 
+    /// A refusal, with the setting that decides: the switch or the line of the section that is not at its default, or the section's digest.
+    fn explain_refusal(
+        &self,
+        capability: Capability,
+        refusal: Failure,
+        plugin: &Manifest,
+        settings: &Settings,
+    ) -> Clause {
+        let own = |key: &str| format!("plugin.{}.{key}", plugin.name());
+        let off = self.switch(capability, plugin).filter(|(_, is_on)| !is_on);
+        let mut keys: Vec<String> = off.map(|(key, _)| key.to_owned()).into_iter().collect();
+        // A line about the bytes that were allowed does not decide on others.
+        if !self.has_other_bytes(plugin) {
+            keys.extend(capability.section().grants.iter().map(|key| own(key)));
+        }
+        keys.push(own("sha256"));
+        let is_set = |key: &&String| settings.origins.get(key).is_some_and(|origin| *origin != Origin::Default);
+        let decided_by = match keys.iter().find(is_set) {
+            Some(key) => decided(settings, key),
+            None => format!("no [plugin.{}] section", plugin.name()),
+        };
+        Clause { subject: capability.name(), verdict: "denied", detail: refusal.message, decided_by }
+    }
+
     fn explain_shell(&self, grants: &Grants, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
         let own = format!("plugin.{}.shell", plugin.name());
         let grant = match grants.shell() {
-            Err(refusal) => {
-                return vec![refused("shell", refusal.message, plugin, settings, &["tools.shell_enabled", &own])];
-            }
+            Err(refusal) => return vec![self.explain_refusal(Capability::Shell, refusal, plugin, settings)],
             Ok(grant) => grant,
         };
         let granted = if settings.origins.get(&own).is_some() { decided(settings, &own) } else { "built in".into() };
@@ -102,9 +129,8 @@ impl Policy {
     }
 
     fn explain_http(&self, grants: &Grants, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
-        let (on, hosts) = (format!("tools.{}", switch(plugin)), format!("plugin.{}.http.hosts", plugin.name()));
         match grants.http() {
-            Err(refusal) => vec![refused("http", refusal.message, plugin, settings, &[&on, &hosts])],
+            Err(refusal) => vec![self.explain_refusal(Capability::Http, refusal, plugin, settings)],
             Ok(grant) => {
                 let mut clauses = explain_requests(grant, plugin, settings);
                 clauses.extend(self.explain_targets(settings));
@@ -146,8 +172,7 @@ fn explain_requests(grant: &HttpGrant, plugin: &Manifest, settings: &Settings) -
         let key = format!("plugin.{}.http.{name}", plugin.name());
         if settings.origins.get(&key).is_some() { decided(settings, &key) } else { "built in".into() }
     };
-    let is_search = switch(plugin) == "search_enabled";
-    let hosts = if is_search { decided(settings, "tools.search_endpoint") } else { own("hosts") };
+    let hosts = if is_search(plugin) { decided(settings, "tools.search_endpoint") } else { own("hosts") };
     let (verdict, asked) = if grant.confirms() {
         ("asks", "a person is shown every request first")
     } else {
@@ -161,15 +186,9 @@ fn explain_requests(grant: &HttpGrant, plugin: &Manifest, settings: &Settings) -
     ]
 }
 
-fn explain_files(grants: &Grants, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
+fn explain_files(grant: &FilesGrant, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
     let own = |verb: &str| format!("plugin.{}.files.{verb}", plugin.name());
     let (read, write) = (own("read"), own("write"));
-    let grant = match grants.files() {
-        Err(refusal) => {
-            return vec![refused("files", refusal.message, plugin, settings, &["tools.files_enabled", &read, &write])];
-        }
-        Ok(grant) => grant,
-    };
     let clause = |subject, lists: &[Allowlist], key: &str, otherwise: String| {
         let is_denied = lists.contains(&Allowlist::NOTHING);
         let section = format!("plugin.{}.sha256", plugin.name());
@@ -214,19 +233,6 @@ fn explain_asked(confirms: FilesConfirm, settings: &Settings) -> Clause {
     };
     let decided_by = decided(settings, "tools.files_confirm");
     Clause { subject: "files.write", verdict, detail: detail.into(), decided_by }
-}
-
-/// A refusal, with the setting that decides: the first of `keys` that is set to something else than its default, or the section's digest.
-fn refused(subject: &'static str, detail: String, plugin: &Manifest, settings: &Settings, keys: &[&str]) -> Clause {
-    let section = format!("plugin.{}.sha256", plugin.name());
-    let is_set = |key: &&str| settings.origins.get(key).is_some_and(|origin| *origin != Origin::Default);
-    let is_other = detail.contains("not the bytes");
-    let decided_by =
-        match keys.iter().copied().find(|key| !is_other && is_set(key)).or(Some(section.as_str()).filter(is_set)) {
-            Some(key) => decided(settings, key),
-            None => format!("no [plugin.{}] section", plugin.name()),
-        };
-    Clause { subject, verdict: "denied", detail, decided_by }
 }
 
 fn decided(settings: &Settings, key: &str) -> String {

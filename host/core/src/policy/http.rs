@@ -81,12 +81,8 @@ impl ApprovedRoute {
     }
 }
 
-/// The key under `[tools]` that switches the plugin's requests.
-pub(super) fn switch(plugin: &Manifest) -> &'static str {
-    if is_search(plugin) { "search_enabled" } else { "fetch_enabled" }
-}
-
-fn is_search(plugin: &Manifest) -> bool {
+/// Whether a plugin's requests are those of `web_search`, which has settings of its own.
+pub(super) fn is_search(plugin: &Manifest) -> bool {
     plugin.id.is_builtin() && plugin.name() == SEARCH
 }
 

@@ -8,12 +8,13 @@ pub mod command;
 pub mod explain;
 pub mod files;
 pub mod http;
+pub mod lock;
 pub mod rights;
 pub mod shell;
 pub(crate) mod typing;
 
 use crate::capability::Capability;
-use crate::config::{Allowlist, Config, Needed, Settings};
+use crate::config::{Allowlist, Config, Lock, Needed, Settings};
 use crate::dirs::Dirs;
 use crate::envelope::Failure;
 use crate::tools::manifest::Manifest;
@@ -31,6 +32,7 @@ use std::time::Duration;
 /// The settings of this host, ready to decide.
 pub struct Policy {
     config: Config,
+    locks: Vec<Lock>,
     denylist: Arc<Denylist>,
     protected: Arc<Protected>,
     /// The same for another place, by names.
@@ -115,7 +117,8 @@ impl Policy {
         let config = settings.config.clone();
         let denylist = Arc::new(Denylist::parse(&config.tools.shell_denylist)?.of(config.remedies()));
         let (protected, elsewhere) = (Protected::new(dirs, policies), Protected::elsewhere());
-        Ok(Self { config, denylist, protected: Arc::new(protected), elsewhere: Arc::new(elsewhere) })
+        let locks = settings.locks.clone();
+        Ok(Self { config, locks, denylist, protected: Arc::new(protected), elsewhere: Arc::new(elsewhere) })
     }
 
     /// The settings that decide.
@@ -133,7 +136,8 @@ impl Policy {
     /// Returns what a plugin may do, for listings; one that is not admitted may do nothing.
     #[must_use]
     pub fn grants_of(&self, plugin: &Manifest) -> Grants {
-        self.admit(plugin).map_or_else(|refusal| Grants::refused(&refusal), |admission| self.grants_for(&admission))
+        self.admit(plugin)
+            .map_or_else(|barred| Grants::refused(&barred.failure), |admission| self.grants_for(&admission))
     }
 
     /// Returns what an admitted plugin may do. For what it does not import it has no grant: it cannot ask for it.
@@ -143,12 +147,13 @@ impl Policy {
         let rights = self.config.plugin_rights(plugin.name(), plugin.sha256(), plugin.id.is_builtin());
         let mut grants = Grants::none();
         for capability in plugin.capabilities.iter().copied() {
+            let is_on = self.switched_on(capability, plugin);
             match capability {
                 Capability::Shell | Capability::Panes | Capability::PaneSessions => {
-                    grants.shell = self.shell_grant(plugin, &rights);
+                    grants.shell = is_on.and_then(|()| self.shell_grant(plugin, &rights));
                 }
-                Capability::Files => grants.files = self.files_grant(plugin, &rights),
-                Capability::Http => grants.http = self.http_grant(plugin, rights.http.clone()),
+                Capability::Files => grants.files = is_on.and_then(|()| self.files_grant(plugin, &rights)),
+                Capability::Http => grants.http = is_on.and_then(|()| self.http_grant(plugin, rights.http.clone())),
                 // Caps bind it, no grant.
                 Capability::Events => {}
             }
@@ -157,12 +162,9 @@ impl Policy {
     }
 
     fn shell_grant(&self, plugin: &Manifest, rights: &PluginRights) -> Result<ShellGrant, Failure> {
-        if !self.config.tools.shell_enabled {
-            return Err(self.switched_off("shell", "shell_enabled"));
-        }
         if !rights.shell {
             let option = if plugin.capabilities.contains(&Capability::Shell) { "--shell" } else { "--pane" };
-            return Err(self.not_granted(plugin, "shell", &[("shell", Needed::On)], "shell = true", option));
+            return Err(self.not_granted(plugin, Capability::Shell, "shell = true", option));
         }
         Ok(ShellGrant {
             plugin: plugin.id.label(),
@@ -176,9 +178,6 @@ impl Policy {
     }
 
     fn files_grant(&self, plugin: &Manifest, rights: &PluginRights) -> Result<FilesGrant, Failure> {
-        if !self.config.tools.files_enabled {
-            return Err(self.switched_off("files", "files_enabled"));
-        }
         let is_nothing = |lists: &[Allowlist]| lists.contains(&Allowlist::NOTHING);
         if is_nothing(&rights.read) && is_nothing(&rights.write) {
             let (verb, option) = match plugin.calls(Capability::Files, "read") {
@@ -186,57 +185,51 @@ impl Policy {
                 false => ("write", "--write DIR"),
             };
             let line = format!("files.{verb} = [\"/a/directory\"]");
-            let keys = [("files.read", Needed::Any), ("files.write", Needed::Any)];
-            return Err(self.not_granted(plugin, "files", &keys, &line, option));
+            return Err(self.not_granted(plugin, Capability::Files, &line, option));
         }
         Ok(FilesGrant::new(plugin, rights, &self.config, self.protected.clone(), self.elsewhere.clone()))
     }
 
     fn http_grant(&self, plugin: &Manifest, rights: Option<HttpRights>) -> Result<HttpGrant, Failure> {
-        let tools = &self.config.tools;
-        let key = http::switch(plugin);
-        let is_on = if key == "search_enabled" { tools.search_enabled } else { tools.fetch_enabled };
-        if !is_on {
-            return Err(self.switched_off("http", key));
-        }
-        match rights {
-            Some(rights) => Ok(HttpGrant::new(plugin, rights, &self.config)),
-            None => {
-                let (keys, line) = ([("http.hosts", Needed::Any)], "http.hosts = [\"api.example.com\"]");
-                Err(self.not_granted(plugin, "http", &keys, line, "--host HOST"))
-            }
-        }
+        let rights = rights.ok_or_else(|| {
+            self.not_granted(plugin, Capability::Http, "http.hosts = [\"api.example.com\"]", "--host HOST")
+        })?;
+        Ok(HttpGrant::new(plugin, rights, &self.config))
     }
 
-    /// Says why a plugin has no right to a capability, and what would give it: a line that sets one of `keys`, or an option of `allow`.
-    fn not_granted(
-        &self,
-        plugin: &Manifest,
-        capability: &str,
-        keys: &[(&str, Needed<'_>)],
-        line: &str,
-        option: &str,
-    ) -> Failure {
+    /// Says why a plugin has no right to a capability, and what would give it: a line of its section, or an option of `allow`.
+    fn not_granted(&self, plugin: &Manifest, capability: Capability, line: &str, option: &str) -> Failure {
         let (name, file) = (plugin.name(), plugin.id.origin());
-        let digest = self.config.plugin.get(name).and_then(|section| section.sha256.as_deref());
-        let (why, hint) = match digest {
-            _ if plugin.id.is_builtin() => {
-                ("which its section takes away", format!("remove the key from [plugin.{name}], or write `{line}`"))
-            }
-            Some(digest) if !digest.eq_ignore_ascii_case(plugin.sha256()) => (
+        let (why, hint) = if plugin.id.is_builtin() {
+            ("which its section takes away", format!("remove the key from [plugin.{name}], or write `{line}`"))
+        } else if self.has_other_bytes(plugin) {
+            (
                 "but these are not the bytes that were allowed",
                 format!(
                     "look at it with `toolcrib plugin inspect {file}`, then allow it: `toolcrib plugin allow {file} {option}`"
                 ),
-            ),
-            Some(_) => ("which the policy does not grant", format!("add `{line}` under [plugin.{name}]")),
-            None => ("which the policy does not grant", format!("allow it: `toolcrib plugin allow {file} {option}`")),
+            )
+        } else if self.allowed_digest(name).is_some() {
+            ("which the policy does not grant", format!("add `{line}` under [plugin.{name}]"))
+        } else {
+            ("which the policy does not grant", format!("allow it: `toolcrib plugin allow {file} {option}`"))
         };
         let remedies = self.config.remedies();
         let hint = remedies.hint(&format!("plugin.{name}.sha256"), &Needed::Entry(plugin.sha256()), hint);
-        let hint =
-            keys.iter().fold(hint, |hint, (key, wanted)| remedies.hint(&format!("plugin.{name}.{key}"), wanted, hint));
-        Failure::denied(format!("`{name}` needs `{capability}`, {why}")).hint(hint)
+        let wanted = if capability == Capability::Shell { Needed::On } else { Needed::Any };
+        let keys = capability.section().grants.iter().map(|key| format!("plugin.{name}.{key}"));
+        let hint = keys.fold(hint, |hint, key| remedies.hint(&key, &wanted, hint));
+        Failure::denied(format!("`{name}` needs `{}`, {why}", capability.name())).hint(hint)
+    }
+
+    fn allowed_digest(&self, name: &str) -> Option<&str> {
+        self.config.plugin.get(name)?.sha256.as_deref()
+    }
+
+    /// Whether its section is about other bytes than these.
+    fn has_other_bytes(&self, plugin: &Manifest) -> bool {
+        let digest = self.allowed_digest(plugin.name());
+        digest.is_some_and(|digest| !digest.eq_ignore_ascii_case(plugin.sha256()))
     }
 
     /// The refusal for a plugin that may run commands but not use panes.
@@ -246,10 +239,31 @@ impl Policy {
             .hint(self.config.remedies().hint(&format!("plugin.{name}.shell"), &Needed::Panes, line))
     }
 
-    fn switched_off(&self, capability: &str, key: &str) -> Failure {
-        let line =
-            format!("set `{key} = true` under [tools]; `toolcrib config show --origin` says where it was switched off");
-        Failure::denied(format!("`{capability}` is switched off by `tools.{key} = false`"))
-            .hint(self.config.remedies().hint(&format!("tools.{key}"), &Needed::On, line))
+    /// The key of `[tools]` that switches a capability for every plugin, and what it says; none where there is no such switch.
+    fn switch(&self, capability: Capability, plugin: &Manifest) -> Option<(&'static str, bool)> {
+        let tools = &self.config.tools;
+        match capability {
+            Capability::Shell | Capability::Panes | Capability::PaneSessions => {
+                Some(("tools.shell_enabled", tools.shell_enabled))
+            }
+            Capability::Files => Some(("tools.files_enabled", tools.files_enabled)),
+            Capability::Http if http::is_search(plugin) => Some(("tools.search_enabled", tools.search_enabled)),
+            Capability::Http => Some(("tools.fetch_enabled", tools.fetch_enabled)),
+            Capability::Events => None,
+        }
+    }
+
+    fn switched_on(&self, capability: Capability, plugin: &Manifest) -> Result<(), Failure> {
+        let Some((key, false)) = self.switch(capability, plugin) else { return Ok(()) };
+        let name = capability.decided_with().name();
+        let line = format!(
+            "set `{} = true` under [tools]; `toolcrib config show --origin` says where it was switched off",
+            key.trim_start_matches("tools.")
+        );
+        Err(Failure::denied(format!("`{name}` is switched off by `{key} = false`")).hint(self.config.remedies().hint(
+            key,
+            &Needed::On,
+            line,
+        )))
     }
 }

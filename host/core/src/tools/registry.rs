@@ -180,8 +180,7 @@ impl Registry {
     }
 
     /// One component by itself, whether policy would admit it or not.
-    #[must_use]
-    pub fn of(component: Component) -> Self {
+    pub(crate) fn of(component: Component) -> Self {
         let mut registry = Self::default();
         registry.take(Ok(Box::new(component)), &[]);
         registry

@@ -1,0 +1,231 @@
+//! A policy file, which is not a settings file: it narrows settings, key by key, and may hold a lock, which is a whole of its own.
+//!
+//! What it narrows is laid over the settings (`layers.rs`). Locks are never mixed: each stands beside those of other files, and
+//! `policy/lock.rs` asks every one. What a lock holds is read by serde, so it may have tables and lists of tables.
+
+use super::layers::PolicySource;
+use super::narrow::is_plugin_name;
+use super::read::{Author, ConfigError, Document, Leaf, Place, Reader, invalid_at, read_text};
+use super::sha256_hex;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use toml::Spanned;
+use toml::de::ValueDeserializer;
+
+/// The section of a policy file that settings do not have.
+const LOCK: &str = "lock";
+
+/// What one policy file says.
+#[derive(Default)]
+pub(super) struct PolicyFile {
+    /// What it narrows.
+    pub(super) narrows: Vec<Leaf>,
+    /// Which plugins may be there at all.
+    pub(super) lock: Option<Lock>,
+}
+
+/// `[lock]`: which plugins may be there at all.
+#[derive(Clone, Debug)]
+pub struct Lock {
+    /// The line of `plugins`.
+    pub(crate) place: Place,
+    /// Whether plugins that did not come with the program have to be named.
+    pub(crate) plugins: LockMode,
+    /// The plugins that came with the program and may be used; all of them where there is no list.
+    pub(crate) builtin: Option<Vec<String>>,
+    /// The directories that plugins are read from, in place of the user's.
+    pub(crate) directories: Option<Vec<PathBuf>>,
+    /// What to do about a refusal, in the operator's words.
+    pub(crate) message: Option<String>,
+    /// The plugins that may be there, by name.
+    pub(crate) pins: BTreeMap<String, Pin>,
+}
+
+/// What a plugin that did not come with the program has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LockMode {
+    /// Anything: this lock speaks of others only.
+    Off,
+    /// One of those that the lock names, in the very bytes.
+    Pins,
+}
+
+/// A plugin that may be there.
+#[derive(Clone, Debug)]
+pub(crate) struct Pin {
+    /// The line of its digest.
+    pub(crate) place: Place,
+    /// Digest of its bytes, in lower-case hex.
+    pub(crate) sha256: String,
+    /// Digest of what it says of its tools, in lower-case hex; anything where there is none.
+    pub(crate) definitions: Option<String>,
+}
+
+/// `[lock]` as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LockTable {
+    plugins: Spanned<LockMode>,
+    builtin: Option<Vec<Spanned<String>>>,
+    directories: Option<Vec<Spanned<PathBuf>>>,
+    message: Option<String>,
+    #[serde(default)]
+    plugin: BTreeMap<Spanned<String>, PinTable>,
+}
+
+/// `[lock.plugin.NAME]` as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PinTable {
+    sha256: Spanned<String>,
+    definitions_sha256: Option<Spanned<String>>,
+}
+
+impl PolicyFile {
+    /// Reads a policy; one that says nothing where there is no file that has to be.
+    pub(super) fn read(source: &PolicySource, reader: &Reader<'_>) -> Result<Self, ConfigError> {
+        let text = read_text(&source.path, source.required, Author::OursAlone)?;
+        let Some(text) = text else { return Ok(Self::default()) };
+        let mut document = Document::parse(&source.path, &text)?;
+        let lock = document.take(LOCK).map(|(offset, value)| {
+            let table = LockTable::deserialize(ValueDeserializer::from(value));
+            let table = table.map_err(|error| {
+                let offset = error.span().map_or(offset, |span| span.start);
+                invalid_at(document.place(offset), format!("`{LOCK}`: {}", error.message()))
+            })?;
+            table.checked(&document)
+        });
+        Ok(Self { lock: lock.transpose()?, narrows: reader.leaves(&document)? })
+    }
+}
+
+impl LockTable {
+    fn checked(self, document: &Document<'_>) -> Result<Lock, ConfigError> {
+        let fault = |at: usize, message: String| Err(invalid_at(document.place(at), message));
+        let names = self.builtin.iter().flatten().chain(self.plugin.keys());
+        if let Some(name) = names.clone().find(|name| !is_plugin_name(name.get_ref())) {
+            let shown = name.get_ref().escape_debug();
+            return fault(
+                name.span().start,
+                format!("`{shown}` is not a valid plugin name: use 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`"),
+            );
+        }
+        let mut directories = self.directories.iter().flatten();
+        if let Some(directory) = directories.find(|directory| !directory.get_ref().is_absolute()) {
+            let shown = directory.get_ref().display().to_string();
+            return fault(
+                directory.span().start,
+                format!("`{}` is not absolute: write the whole path, without `~` or variables", shown.escape_debug()),
+            );
+        }
+        if *self.plugins.get_ref() == LockMode::Off
+            && let Some(name) = self.plugin.keys().next()
+        {
+            let message = "plugins are named here, and `plugins = \"off\"` looks at none: write `plugins = \"pins\"`";
+            return fault(name.span().start, message.into());
+        }
+        let digest = |text: Spanned<String>| {
+            let span = text.span();
+            sha256_hex(text.get_ref())
+                .ok_or_else(|| invalid_at(document.place(span.start), "a digest is 64 hex digits".to_owned()))
+        };
+        let pin = |(name, table): (Spanned<String>, PinTable)| {
+            let place = document.place(table.sha256.span().start);
+            let definitions = table.definitions_sha256.map(digest).transpose()?;
+            Ok((name.into_inner(), Pin { place, sha256: digest(table.sha256)?, definitions }))
+        };
+        Ok(Lock {
+            place: document.place(self.plugins.span().start),
+            plugins: self.plugins.into_inner(),
+            builtin: self.builtin.map(inner),
+            directories: self.directories.map(inner),
+            message: self.message,
+            pins: self.plugin.into_iter().map(pin).collect::<Result<_, ConfigError>>()?,
+        })
+    }
+}
+
+fn inner<T>(list: Vec<Spanned<T>>) -> Vec<T> {
+    list.into_iter().map(Spanned::into_inner).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Settings, Sources};
+    use super::*;
+    use std::path::Path;
+
+    const DIGEST: &str = "9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C";
+
+    fn locks(files: &[&str]) -> Result<Vec<Lock>, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let source = |(number, text): (usize, &&str)| {
+            let path = directory.path().join(format!("{number}.toml"));
+            std::fs::write(&path, text.replace("DIGEST", DIGEST)).unwrap();
+            PolicySource { path, required: true }
+        };
+        let policies = files.iter().enumerate().map(source).collect();
+        let settings = Settings::load(&Sources { home: "/home/u".into(), policies, ..Sources::default() });
+        let shorten = |error: ConfigError| error.to_string().replace(&format!("{}/", directory.path().display()), "");
+        settings.map(|settings| settings.locks).map_err(shorten)
+    }
+
+    #[test]
+    fn a_lock_is_read_beside_what_narrows() {
+        let text = "[tools]\nshell_enabled = false\n[lock]\nplugins = \"pins\"\nbuiltin = [\"time\"]\n\
+                    directories = [\"/opt/plugins\"]\nmessage = \"ask\"\n[lock.plugin.word_count]\nsha256 = \"DIGEST\"\n";
+        let locks = locks(&[text, "[tools]\nshell_confirm = true\n", "lock.plugins = 'off'"]).unwrap();
+        assert_eq!(locks.len(), 2);
+        let Lock { place, plugins, builtin, directories, message, pins } = &locks[0];
+        assert_eq!((place.line, *plugins, message.as_deref()), (4, LockMode::Pins, Some("ask")));
+        assert_eq!(builtin.as_deref(), Some(&["time".to_owned()][..]));
+        assert_eq!(directories.as_deref(), Some(&[PathBuf::from("/opt/plugins")][..]));
+        let pin = &pins["word_count"];
+        assert_eq!((pin.sha256.as_str(), pin.place.line), (DIGEST.to_lowercase().as_str(), 9));
+        assert_eq!((locks[1].plugins, locks[1].builtin.as_ref()), (LockMode::Off, None));
+    }
+
+    #[test]
+    fn what_a_lock_cannot_mean_is_named_with_its_place() {
+        for (text, expected) in [
+            ("[lock]\n", "0.toml:1:1: `lock`: missing field `plugins`"),
+            ("lock = 1", "0.toml:1:8: `lock`: "),
+            ("[[lock]]\n", "0.toml:1:1: `lock`: "),
+            ("[lock]\nplugins = 'signd'", "0.toml:2:11: `lock`: unknown variant `signd`"),
+            ("[lock]\nplugins = 'pins'\nkeys = 1", "0.toml:3:1: `lock`: unknown field `keys`"),
+            ("[lock]\nplugins = 'pins'\nbuiltin = ['a b']", "0.toml:3:12: `a b` is not a valid plugin name"),
+            ("[lock]\nplugins = 'pins'\ndirectories = ['~/p']", "0.toml:3:16: `~/p` is not absolute"),
+            ("[lock]\nplugins = 'pins'\n[lock.plugin.x]\n", "0.toml:3:1: `lock`: missing field `sha256`"),
+            ("[lock]\nplugins = 'pins'\n[lock.plugin.x]\nsha256 = '9f'", "0.toml:4:10: a digest is 64 hex digits"),
+            ("[lock]\nplugins = 'pins'\n[lock.plugin.'a b']\nsha256 = 'DIGEST'", "0.toml:3:14: `a b` is not a valid"),
+            ("[lock]\nplugins = 'off'\n[lock.plugin.x]\nsha256 = 'DIGEST'", "0.toml:3:14: plugins are named here"),
+            (
+                "[lock]\nplugins = 'pins'\n[lock.plugin.x]\nsha256 = 'DIGEST'\nshell = true",
+                "0.toml:5:1: `lock`: unknown",
+            ),
+        ] {
+            let error = locks(&[text]).err().unwrap_or_else(|| panic!("accepted: {text}"));
+            assert!(error.starts_with(expected), "{text}: {error}");
+        }
+    }
+
+    /// Only a policy file has a lock: elsewhere it is an unknown key, and nothing starts.
+    #[test]
+    fn no_settings_file_has_a_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("toolcrib.toml");
+        std::fs::write(&file, "[lock]\nplugins = \"off\"\n").unwrap();
+        let load = |sources: Sources| Settings::load(&Sources { home: "/home/u".into(), ..sources });
+        let given = |file: &Path| Some(file.to_owned());
+        for sources in [
+            Sources { user: given(&file), ..Sources::default() },
+            Sources { project: given(&file), ..Sources::default() },
+            Sources { set: vec!["lock.plugins=off".into()], ..Sources::default() },
+        ] {
+            let error = load(sources).err().expect("a lock is not a setting").to_string();
+            assert!(error.contains("is not a setting"), "{error}");
+        }
+    }
+}

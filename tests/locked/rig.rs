@@ -1,0 +1,75 @@
+//! A machine whose operator has a policy, and a user on it.
+
+use serde_json::Value;
+use std::process::Output;
+use toolcrib_tests::outcome::{json_of, succeeded};
+use toolcrib_tests::{Program, digest, guest};
+
+/// What the operator tells whoever is refused.
+pub(crate) const MESSAGE: &str = "Ask tools@example.example to have a plugin vetted.";
+
+/// A user's program under the operator's policies.
+pub(crate) struct Locked {
+    pub(crate) program: Program,
+    policies: Vec<String>,
+}
+
+impl Locked {
+    /// A machine with these policies; `MESSAGE` in a text stands for the operator's words, `WORD_COUNT` for the digest of that guest.
+    pub(crate) fn by(texts: &[&str]) -> Self {
+        let mut locked = Self { program: Program::new(), policies: Vec::new() };
+        for text in texts {
+            let name = format!("policy{}.toml", locked.policies.len());
+            locked.program.write(&name, text.replace("MESSAGE", MESSAGE).replace("WORD_COUNT", &digest("word_count")));
+            locked.policies.push(locked.program.path(&name).display().to_string());
+        }
+        locked
+    }
+
+    /// The arguments that put these policies in force, before others.
+    pub(crate) fn under<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
+        self.policies.iter().flat_map(|policy| ["--policy", policy]).chain(arguments.iter().copied()).collect()
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.program.run(&self.under(arguments))
+    }
+
+    /// Calls a tool; returns exit code and envelope.
+    pub(crate) fn call(&self, arguments: &[&str]) -> (i32, Value) {
+        self.program.write("work/a.txt", "two words");
+        self.program.call(&self.under(arguments))
+    }
+
+    /// The names of the tools that the user sees.
+    pub(crate) fn tools(&self) -> Vec<String> {
+        let tools = json_of(&self.run(&["tools", "--json"]));
+        let name = |tool: &Value| tool["name"].as_str().expect("a tool has a name").to_owned();
+        tools.as_array().expect("a list of tools").iter().map(name).collect()
+    }
+
+    /// The line `file:line` of the first policy.
+    pub(crate) fn line(&self, number: usize) -> String {
+        format!("{}:{number}", self.policies[0])
+    }
+
+    /// Puts `word_count` into the user's directory under a file's name, and allows it as far as the user can without the policies.
+    pub(crate) fn installed(&self, name: &str, bytes: &[u8]) -> String {
+        let file = format!("data/toolcrib/plugins/{name}.wasm");
+        self.program.write(&file, bytes);
+        let path = self.program.path(&file).display().to_string();
+        succeeded(&self.program.run(&["plugin", "allow", &path, "--read", "."]));
+        path
+    }
+}
+
+/// The guest that most cases are about.
+pub(crate) fn word_count() -> Vec<u8> {
+    std::fs::read(guest("word_count")).expect("a guest that was built")
+}
+
+/// The same component with a custom section more, which changes nothing but its bytes.
+pub(crate) fn with_a_section_more(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.extend([0, 5, 4, b'm', b'o', b'r', b'e']);
+    bytes
+}
