@@ -1,6 +1,8 @@
 //! Locked deployments: the operator's policy names the plugins that may be there, and nothing that a user, a project or a model does adds one.
 
+mod check;
 mod directories;
 mod pins;
 mod rig;
 mod roads;
+mod roots;

@@ -165,7 +165,7 @@ impl TestHost {
     pub fn policy(mut self, text: &str) -> Self {
         let path = self.directory.path().join(format!("policy{}.toml", self.sources.policies.len()));
         std::fs::write(&path, text).expect("a policy");
-        self.sources.policies.push(PolicySource { path, required: true });
+        self.sources.policies.push(PolicySource::named(path));
         self
     }
 

@@ -26,7 +26,14 @@ use toolcrib::workspace::Workspace;
 use toolcrib_builtins::BUILTINS;
 
 /// The operator's policy of this machine.
-const SYSTEM_POLICY: &str = "/etc/toolcrib/policy.toml";
+pub(super) const SYSTEM_POLICY: &str = "/etc/toolcrib/policy.toml";
+/// Whether this program does nothing without the operator's policy: for builds of locked deployments, which set `TOOLCRIB_POLICY=required`.
+/// Who can hide a file from a program, in a mount namespace of their own, cannot hide it from this one.
+const POLICY_REQUIRED: bool = match option_env!("TOOLCRIB_POLICY") {
+    None => false,
+    Some(text) if matches!(text.as_bytes(), b"required") => true,
+    Some(_) => panic!("TOOLCRIB_POLICY has to be `required`, or not set"),
+};
 /// A project's settings, in the directory where Toolcrib is started or above it.
 pub(super) const PROJECT_SETTINGS: &str = "toolcrib.toml";
 
@@ -318,8 +325,8 @@ pub(super) fn sources(global: &Global, dirs: &Dirs) -> Result<Sources, Failure> 
     let here = working_directory()?;
     let project = project_settings(&here, &dirs.home, &here.join(&user));
     let project_sha256 = project.as_ref().and_then(|project| super::trust::accepted(project, dirs));
-    let system = PolicySource { path: SYSTEM_POLICY.into(), required: false };
-    let added = global.policy.iter().map(|path| PolicySource { path: path.clone(), required: true });
+    let system = PolicySource { path: SYSTEM_POLICY.into(), required: POLICY_REQUIRED, of_root: true };
+    let added = global.policy.iter().cloned().map(PolicySource::named);
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };

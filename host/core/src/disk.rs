@@ -45,6 +45,17 @@ pub enum Foreign {
         /// The user id.
         owner: u32,
     },
+    /// It is not root's, and has to be.
+    #[error("`{}` belongs to uid {owner}, not to root", .path.display())]
+    NotRoots {
+        /// What it is.
+        path: PathBuf,
+        /// The user id.
+        owner: u32,
+    },
+    /// It is a link, on the way to what root alone may have put there.
+    #[error("`{}` is a link, which is not followed here", .0.display())]
+    LinkOnTheWay(PathBuf),
     /// Others can write it.
     #[error("`{}` can be written by others (mode {mode:04o})", .path.display())]
     Writable {
@@ -91,6 +102,8 @@ impl Foreign {
                     shown(path)
                 )
             }
+            Self::NotRoots { path, .. } => format!("chown root {}", shown(path)),
+            Self::LinkOnTheWay(path) => format!("put what {} leads to in its place", shown(path)),
             Self::Writable { path, .. } => format!("chmod go-w {}", shown(path)),
             Self::Open { path, .. } => format!("chmod go-rwx {}", shown(path)),
             Self::Link(path) | Self::Linked(path) | Self::Kind { path, .. } => {
@@ -326,6 +339,51 @@ pub(crate) fn check_obeyed(file: &File, path: &Path) -> io::Result<()> {
         check_owner(&found, path)?;
     }
     Ok(check_mode(&found, path, OTHERS_WRITE)?)
+}
+
+/// Opens a file that nobody but root can have put where it is: each directory on the way and the file belong to root, nobody else may write
+/// them, and none is a link. What is returned is what was checked. (An ACL that lets somebody write shows in the bits of the group.)
+///
+/// # Errors
+///
+/// [`Foreign`] in what the error holds, or what the system says; either names the path.
+pub(crate) fn open_of_root(path: &Path) -> io::Result<File> {
+    let way = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // A FIFO in the file's place must not keep us waiting.
+    let last = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let mut parts = path.components().peekable();
+    let mut so_far = PathBuf::from(
+        parts
+            .next()
+            .filter(|part| part.as_os_str() == "/")
+            .ok_or_else(|| {
+                io::Error::new(io::ErrorKind::InvalidInput, format!("`{}` is not absolute", path.display()))
+            })?
+            .as_os_str(),
+    );
+    let mut opened = rustix::fs::open(&so_far, way, Mode::empty())?;
+    check_root(&opened, &so_far)?;
+    while let Some(part) = parts.next() {
+        so_far.push(part);
+        let flags = if parts.peek().is_some() { way } else { last };
+        opened = rustix::fs::openat(&opened, part.as_os_str(), flags, Mode::empty()).map_err(|error| {
+            if is_link(opened.as_fd(), part.as_os_str()) {
+                Foreign::LinkOnTheWay(so_far.clone()).into()
+            } else {
+                named(&so_far, error)
+            }
+        })?;
+        check_root(&opened, &so_far)?;
+    }
+    Ok(File::from(opened))
+}
+
+fn check_root(opened: &OwnedFd, path: &Path) -> io::Result<()> {
+    let found = rustix::fs::fstat(opened)?;
+    match found.st_uid {
+        ROOT => Ok(check_mode(&found, path, OTHERS_WRITE)?),
+        owner => Err(Foreign::NotRoots { path: path.to_owned(), owner }.into()),
+    }
 }
 
 fn check_owner(found: &Stat, path: &Path) -> Result<(), Foreign> {

@@ -45,6 +45,16 @@ pub struct PolicySource {
     pub path: PathBuf,
     /// Whether it has to exist.
     pub required: bool,
+    /// Whether it is the machine's: then nobody but root can have put it there, or nothing starts.
+    pub of_root: bool,
+}
+
+impl PolicySource {
+    /// A file that whoever starts the program names.
+    #[must_use]
+    pub fn named(path: PathBuf) -> Self {
+        Self { path, required: true, of_root: false }
+    }
 }
 
 /// The effective configuration and how it came about.
@@ -395,7 +405,7 @@ mod tests {
 
         fn policy(mut self, text: &str) -> Self {
             let path = self.file(&format!("policy{}.toml", self.sources.policies.len()), text);
-            self.sources.policies.push(PolicySource { path, required: true });
+            self.sources.policies.push(PolicySource::named(path));
             self
         }
 

@@ -86,7 +86,8 @@ struct PinTable {
 impl PolicyFile {
     /// Reads a policy; one that says nothing where there is no file that has to be.
     pub(super) fn read(source: &PolicySource, reader: &Reader<'_>) -> Result<Self, ConfigError> {
-        let text = read_text(&source.path, source.required, Author::OursAlone)?;
+        let author = if source.of_root { Author::Root } else { Author::OursAlone };
+        let text = read_text(&source.path, source.required, author)?;
         let Some(text) = text else { return Ok(Self::default()) };
         let mut document = Document::parse(&source.path, &text)?;
         let lock = document.take(LOCK).map(|(offset, value)| {
@@ -164,7 +165,7 @@ mod tests {
         let source = |(number, text): (usize, &&str)| {
             let path = directory.path().join(format!("{number}.toml"));
             std::fs::write(&path, text.replace("DIGEST", DIGEST)).unwrap();
-            PolicySource { path, required: true }
+            PolicySource::named(path)
         };
         let policies = files.iter().enumerate().map(source).collect();
         let settings = Settings::load(&Sources { home: "/home/u".into(), policies, ..Sources::default() });

@@ -6,7 +6,7 @@ use super::allowlist::locate;
 use super::narrow::{RULES, Rule, is_plugin_name, is_section, nearest, rule_of};
 use super::requests::prefix;
 use super::{Config, DEFAULT_TOML, HostPattern};
-use crate::disk::{check_obeyed, told};
+use crate::disk::{Foreign, check_obeyed, open_of_root, told};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -304,6 +304,8 @@ fn invalid(origin: Origin, message: String) -> ConfigError {
 /// Who may have written a file.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Author {
+    /// Root alone, and nobody else could have written the way to it.
+    Root,
     /// This user or root: the file decides.
     OursAlone,
     /// Anybody: the file is a project's, and only narrows until the user has accepted its bytes.
@@ -316,15 +318,28 @@ pub fn project_sha256(path: &Path) -> Result<String, ConfigError> {
     Ok(hex::encode(Sha256::digest(text.unwrap_or_default())))
 }
 
+/// Returns whether nothing is there, and nothing was meant to be: a link that leads nowhere stands for a file.
+fn is_absent(path: &Path) -> bool {
+    let is_missing = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    is_missing && !path.ancestors().any(Path::is_symlink)
+}
+
 pub(super) fn read_text(path: &Path, required: bool, author: Author) -> Result<Option<String>, ConfigError> {
     let unreadable = |reason| ConfigError::Unreadable { path: path.to_owned(), reason };
-    // A FIFO in the file's place must not keep us waiting.
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = match File::options().read(true).custom_flags(flags).open(path) {
-        // A dangling link is a file that was meant to be read.
-        Err(error) if error.kind() == ErrorKind::NotFound && !required && !path.is_symlink() => return Ok(None),
-        opened => opened.map_err(unreadable)?,
+    if !required && is_absent(path) {
+        return Ok(None);
+    }
+    let opened = match author {
+        Author::Root => open_of_root(path),
+        // A FIFO in the file's place must not keep us waiting.
+        Author::OursAlone | Author::Anybody => {
+            File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
+        }
     };
+    let file = opened.map_err(|error| match Foreign::of(&error) {
+        Some(_) => ConfigError::NotObeyed(told(&error)),
+        None => unreadable(error),
+    })?;
     let metadata = file.metadata().map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(unreadable(io::Error::other("not a regular file")));

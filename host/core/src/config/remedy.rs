@@ -142,7 +142,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("policy.toml");
         std::fs::write(&path, policy).unwrap();
-        let policies = vec![PolicySource { path, required: true }];
+        let policies = vec![PolicySource::named(path)];
         let settings = Settings::load(&Sources { home: "/home/u".into(), policies, ..Sources::default() }).unwrap();
         let hint = settings.config.remedies().hint(key, wanted, LINE);
         hint.replace(&format!("{}/", directory.path().display()), "")

@@ -2,7 +2,7 @@
 
 use super::Policy;
 use super::lock::{Code, LockRefusal, directories};
-use crate::config::{Needed, Place};
+use crate::config::{Lock, Needed, Place};
 use crate::envelope::{Failure, Kind};
 use crate::tools::manifest::Manifest;
 use serde_json::json;
@@ -97,6 +97,12 @@ impl Policy {
         let message = format!("plugin `{name}` was refused: its tool definitions have changed since it was allowed");
         Err(Failure::new(Kind::Unavailable, message)
             .hint(format!("look at it with `toolcrib plugin inspect {file}`, then `toolcrib plugin allow {file}`")))
+    }
+
+    /// The locks in force.
+    #[must_use]
+    pub fn locks(&self) -> &[Lock] {
+        &self.locks
     }
 
     /// The directories that plugins are read from, of those that the user names; with the line of the policy, where one decides.

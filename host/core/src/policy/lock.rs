@@ -5,7 +5,7 @@
 use crate::config::{Lock, LockMode, Pin, Place};
 use crate::tools::manifest::Manifest;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why a lock refuses a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,32 @@ impl fmt::Display for Code {
 }
 
 impl Lock {
+    /// The line where it begins, and what it demands, in words.
+    #[must_use]
+    pub fn described(&self) -> (String, String) {
+        let names = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let plugins = match self.plugins {
+            LockMode::Off => "plugins: any".to_owned(),
+            LockMode::Pins => format!("plugins: {} by their bytes", self.pins.len()),
+        };
+        let builtin = self.builtin.as_ref().map_or_else(|| "all".to_owned(), |list| names(list));
+        let directories = self.directories.iter().flatten().map(|directory| directory.display().to_string());
+        let directories: Vec<String> = directories.collect();
+        let directories = self.directories.as_ref().map(|_| format!("; directories: {}", names(&directories)));
+        (self.place.to_string(), format!("{plugins}; built in: {builtin}{}", directories.unwrap_or_default()))
+    }
+
+    /// The file that it is in.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.place.path
+    }
+
+    /// The names of the plugins that it vets.
+    pub fn vetted(&self) -> impl Iterator<Item = &str> {
+        self.pins.keys().map(String::as_str)
+    }
+
     /// Decides on a plugin before it takes a name: in the order of the table that `host/docs/policy.md` has.
     pub(super) fn decide(&self, plugin: &Manifest) -> Result<(), LockRefusal<'_>> {
         if plugin.id.is_builtin() {
