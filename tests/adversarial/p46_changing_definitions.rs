@@ -47,7 +47,7 @@ fn a_plugin_that_shows_one_tool_and_defines_another_is_refused() {
     let mut siege = Preparation::new().component("turncoat", &plugin).begin();
     for _ in 0..2 {
         let failure = siege.failure("innocent", json!({}));
-        let reason = r#"its definitions name the tools ["turncoat"], its `toolcrib:tools` section ["innocent"]"#;
+        let reason = r#"its definitions name the tools ["turncoat"], and the plugin shows ["innocent"]"#;
         assert_eq!(failure, format!("unavailable: plugin `turncoat` was refused: {reason}"));
         assert!(siege.failure("turncoat", json!({})).starts_with("unknown_tool: "));
     }

@@ -5,6 +5,7 @@
 
 use super::screen::{Table, print_json};
 use super::setup::{Setup, dirs, usage};
+use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::ffi::{OsStr, OsString};
@@ -151,9 +152,11 @@ pub(super) async fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let dirs = dirs()?;
     let unusable = |error: io::Error| Failure::new(Kind::Unavailable, told(&error));
     let directory = OwnDir::open(&dirs.state).and_then(|state| state.below("calls")).map_err(unusable)?;
+    let programs = programs(&directory).map_err(unusable)?;
+    let answers = join_all(programs.iter().map(|program| ask(&directory, program, &Asked::List))).await;
     let mut found = Vec::new();
-    for program in programs(&directory).map_err(unusable)? {
-        if let Some(Answer::Calls(calls)) = ask(&directory, &program, &Asked::List).await {
+    for (program, answer) in programs.iter().zip(answers) {
+        if let Some(Answer::Calls(calls)) = answer {
             found.extend(calls.into_iter().map(|call| (program.process, program.socket.clone(), call)));
         }
     }

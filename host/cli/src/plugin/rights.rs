@@ -315,3 +315,27 @@ fn is_alike(one: &Value, other: &Value) -> bool {
     let read = |value: &Value| toml::from_str::<toml::Table>(&format!("x = {}", value.to_string().trim())).ok();
     read(one).is_some_and(|one| Some(one) == read(other))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args, Command};
+    use toolcrib::capability::Capability;
+
+    /// Hints print these options: each has to be one that `plugin allow` takes, and that gives a right.
+    #[test]
+    fn every_option_that_a_capability_names_is_one_of_allow() {
+        let allow = Allow::augment_args(Command::new("allow"));
+        for option in Capability::ALL.into_iter().flat_map(|capability| capability.options()) {
+            let words = option.option.split(' ').map(|word| match word {
+                "HOST" => "a.example.com",
+                "DIR" => "/a",
+                word => word,
+            });
+            let line = ["allow", "plugin"].into_iter().chain(words);
+            let matches = allow.clone().try_get_matches_from(line).unwrap_or_else(|error| panic!("{error}"));
+            let arguments = <Allow as clap::FromArgMatches>::from_arg_matches(&matches).unwrap();
+            assert!(arguments.names_a_right(), "{}", option.option);
+        }
+    }
+}

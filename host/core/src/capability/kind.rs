@@ -1,7 +1,9 @@
 //! What capabilities there are. Whatever depends on the kind matches on [`Capability`] without a catch-all arm, so that a new one does not
-//! compile before all its parts exist: its settings (`Capability::section`, `Policy::switch`), its grant (`policy/mod.rs`), its refusal
-//! (`Grants::refusal`), its clauses (`policy/explain.rs`), its effects (`formats/definitions.rs`), where it can be used (`tools/listing.rs`),
-//! and how it is allowed (`Capability::options`).
+//! compile before its parts exist: its settings (`Capability::section`, `Policy::switch`), its grant and its refusal (`policy/mod.rs`), its
+//! clauses (`policy/explain.rs`), its effects (`formats/definitions.rs`), and how it is allowed (`Capability::options`).
+//!
+//! What the compiler cannot see, tests do: that each has its interface in `wit/`, whose functions can refuse, its keys among the settings, a
+//! refusal for whoever was granted nothing, its option of `plugin allow`, its face in the SDK, and its rows in the documents.
 
 /// A WIT interface through which a plugin reaches the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -139,6 +141,32 @@ mod tests {
         let told: BTreeSet<&str> = of_capabilities.copied().chain(about_the_plugin).collect();
         let known: BTreeSet<&str> = crate::config::section_keys().collect();
         assert_eq!(told, known);
+    }
+
+    /// A function that needs a grant and cannot say `denied` would have to end the call instead.
+    #[test]
+    fn every_function_of_what_needs_a_grant_can_refuse_or_answers_nothing() {
+        let wit = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+        for capability in Capability::ALL.into_iter().filter(|capability| !capability.section().grants.is_empty()) {
+            let text = std::fs::read_to_string(wit.join(format!("{}.wit", capability.name()))).expect("its file");
+            let functions: Vec<&str> = text.lines().filter(|line| line.contains(": func(")).collect();
+            let refuses = |line: &&str| line.contains("-> result<") && line.ends_with(", failure>;");
+            assert!(functions.iter().any(refuses), "{capability:?}");
+            for function in functions.iter().filter(|line| line.contains(" -> ")) {
+                assert!(refuses(function), "{capability:?}: {function}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_capability_has_a_face_in_the_sdk_and_a_row_in_the_contract() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let contract = std::fs::read_to_string(root.join("wit/README.md")).expect("the contract's page");
+        for capability in Capability::ALL {
+            let name = capability.name();
+            assert!(contract.contains(&format!("[{name}.wit]({name}.wit)")), "{name}");
+            assert!(root.join(format!("sdk/src/{}.rs", name.replace('-', "_"))).exists(), "{name}");
+        }
     }
 
     #[test]

@@ -53,7 +53,7 @@ use Rule::{
 };
 
 /// Every setting; `*` stands for the name of a plugin.
-pub(super) const RULES: [(&str, Rule); 71] = [
+pub(super) const RULES: &[(&str, Rule)] = &[
     ("agent.name", Never),
     ("tools.shell_enabled", And),
     ("tools.shell_confirm", Or),

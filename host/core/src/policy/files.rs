@@ -16,7 +16,7 @@ pub(crate) use protected::Protected;
 use super::rights::PluginRights;
 use crate::backend::Facts;
 use crate::config::{Allowlist, Config, FilesConfirm, Needed, Remedies};
-use crate::envelope::Failure;
+use crate::envelope::{Failure, Kind};
 use crate::tools::manifest::Manifest;
 use protected::{KERNEL, TooMany};
 use std::borrow::Cow;
@@ -203,7 +203,7 @@ impl FilesGrant {
     ///
     /// `denied`, with the line that would allow it where one would.
     pub fn admit_read(&self, resolved: &Resolved) -> Result<ReadPath, Failure> {
-        self.rules(resolved).admit_read(resolved)
+        self.rules(resolved)?.admit_read(resolved)
     }
 
     /// Decides on writing, as far as nobody has to be asked.
@@ -212,11 +212,14 @@ impl FilesGrant {
     ///
     /// `denied`, with the line that would allow it where one would.
     pub fn admit_write(&self, resolved: &Resolved) -> Result<Wanted, Failure> {
-        self.rules(resolved).admit_write(resolved)
+        self.rules(resolved)?.admit_write(resolved)
     }
 
-    fn rules(&self, resolved: &Resolved) -> Cow<'_, Rules> {
-        resolved.there.as_ref().map_or(Cow::Borrowed(&self.here), |there| Cow::Owned(self.named.at(there)))
+    fn rules(&self, resolved: &Resolved) -> Result<Cow<'_, Rules>, Failure> {
+        Ok(match &resolved.there {
+            None => Cow::Borrowed(&self.here),
+            Some(there) => Cow::Owned(self.named.at(there)?),
+        })
     }
 }
 
@@ -253,13 +256,18 @@ impl Rules {
         }
     }
 
-    /// The rules at a place beyond this machine. A root of which that place says nothing stays closed.
-    fn at(&self, there: &There) -> Self {
+    /// The rules at a place beyond this machine; none where it did not say of every directory by which it is decided where that is.
+    fn at(&self, there: &There) -> Result<Self, Failure> {
         let roots: Vec<&PathBuf> = self.roots().collect();
-        let canonical: HashMap<&PathBuf, &PathBuf> = roots.iter().copied().zip(&there.canonical).collect();
-        let resolved = |path: &Path| canonical.get(&path.to_owned()).map_or_else(PathBuf::new, |path| (*path).clone());
+        if [&there.named, &there.canonical].iter().any(|said| said.len() != roots.len()) {
+            let message = "the place did not say where the directories are that decide on files";
+            return Err(Failure::new(Kind::Unavailable, message));
+        }
+        let canonical: HashMap<&Path, &PathBuf> =
+            roots.iter().map(|root| root.as_path()).zip(&there.canonical).collect();
+        let resolved = |path: &Path| canonical[path].clone();
         let protected = Arc::new(self.protected.at(there, &roots));
-        Self { protected, ..self.map(resolved) }
+        Ok(Self { protected, ..self.map(resolved) })
     }
 
     fn admit_read(&self, resolved: &Resolved) -> Result<ReadPath, Failure> {

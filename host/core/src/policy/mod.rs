@@ -267,3 +267,30 @@ impl Policy {
         )))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sources;
+    use crate::tools::manifest::{Origin, PluginId};
+
+    /// Whoever was granted nothing is refused everything that a section can grant, by a line or an option that would.
+    #[test]
+    fn a_plugin_without_a_section_is_refused_every_capability_that_needs_a_grant() {
+        let home = tempfile::tempdir().unwrap();
+        let dirs = Dirs::below(home.path());
+        let settings = Settings::load(&Sources { home: dirs.home.clone(), ..Sources::default() }).unwrap();
+        let policy = Policy::new(&settings, &dirs, &[]).unwrap();
+        for capability in Capability::ALL {
+            let id =
+                PluginId { name: "stranger".into(), sha256: "0".repeat(64), origin: Origin::File("s.wasm".into()) };
+            let manifest = Manifest::new(id, vec!["stranger".into()], vec![capability], Vec::new()).unwrap();
+            let needs_a_grant = !capability.section().grants.is_empty();
+            let refusal = policy.grants_of(&manifest).refusal(capability);
+            assert_eq!(refusal.is_some(), needs_a_grant, "{capability:?}");
+            assert_eq!(Grants::none().refusal(capability).is_some(), needs_a_grant, "{capability:?}");
+            let clause = policy.explain(&manifest, &settings).remove(0);
+            assert_eq!(clause.verdict, if needs_a_grant { "denied" } else { "allowed" }, "{capability:?}");
+        }
+    }
+}

@@ -65,7 +65,6 @@ impl TryFrom<tools::Definition> for Definition {
     type Error = String;
 
     fn try_from(said: tools::Definition) -> Result<Self, String> {
-        let clean = |text: String| sanitize::text(&text).into_owned();
         let schema = |text: &str, which| {
             serde_json::from_str(text).map_err(|error| format!("its {which} schema is not JSON: {error}"))
         };
@@ -73,20 +72,39 @@ impl TryFrom<tools::Definition> for Definition {
             input_schema: schema(&said.input_schema, "input")?,
             output_schema: said.output_schema.as_deref().map(|text| schema(text, "output")).transpose()?,
             name: said.name,
-            title: said.title.map(|title| sanitize::line(&title).into_owned()),
-            summary: clean(said.summary),
+            title: said.title,
+            summary: said.summary,
             guidance: Guidance {
-                when_to_use: clean(said.guidance.when_to_use),
-                when_not_to_use: clean(said.guidance.when_not_to_use),
-                disambiguation: clean(said.guidance.disambiguation),
-                examples: said.guidance.examples.into_iter().map(clean).collect(),
+                when_to_use: said.guidance.when_to_use,
+                when_not_to_use: said.guidance.when_not_to_use,
+                disambiguation: said.guidance.disambiguation,
+                examples: said.guidance.examples,
             },
-            usage: said.usage.map(clean),
+            usage: said.usage,
         })
     }
 }
 
 impl Definition {
+    /// The same without what a screen obeys or hides.
+    fn cleaned(self) -> Self {
+        let clean = |text: String| sanitize::text(&text).into_owned();
+        let Guidance { when_to_use, when_not_to_use, disambiguation, examples } = self.guidance;
+        let guidance = Guidance {
+            when_to_use: clean(when_to_use),
+            when_not_to_use: clean(when_not_to_use),
+            disambiguation: clean(disambiguation),
+            examples: examples.into_iter().map(clean).collect(),
+        };
+        Self {
+            title: self.title.map(|title| sanitize::line(&title).into_owned()),
+            summary: clean(self.summary),
+            guidance,
+            usage: self.usage.map(clean),
+            ..self
+        }
+    }
+
     /// The description that a model reads: summary, guidance under its four headings, usage.
     #[must_use]
     pub fn description(&self) -> String {
@@ -108,6 +126,7 @@ impl Definition {
 impl Tool {
     /// Checks a definition; an error is the reason to refuse the plugin.
     pub(crate) fn new(definition: Definition, plugin: Arc<Manifest>, limits: &Limits) -> Result<Self, String> {
+        let definition = definition.cleaned();
         let name = &definition.name;
         if let Some(title) = definition.title.as_ref().filter(|title| title.len() > TITLE_BYTES) {
             return Err(format!("the title of `{name}` is {} bytes, more than {TITLE_BYTES}", title.len()));

@@ -4,12 +4,17 @@
 //! (`provider/`).
 
 use crate::capability::Capability;
-use crate::text::names::folded;
+use crate::text::names::{folded, is_name};
+use crate::text::sanitize;
+use std::collections::BTreeSet;
+
+/// Tools of one plugin.
+pub(crate) const MOST_TOOLS: usize = 64;
 
 /// Who a plugin is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PluginId {
-    /// The name of its section in the settings: its file's name without `.wasm`.
+    /// The name of its section in the settings: its file's name without what says the kind of file.
     pub name: String,
     /// Digest of what it is made of, in hex: of a component, its bytes.
     pub sha256: String,
@@ -26,8 +31,9 @@ pub enum Origin {
     File(String),
 }
 
-/// What a plugin shows of itself.
+/// What a plugin shows of itself. Made only with names that can be names.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Manifest {
     /// Who it is.
     pub id: PluginId,
@@ -81,6 +87,30 @@ impl PluginId {
 }
 
 impl Manifest {
+    /// What a provider found, if its names can be names; an error is the reason to refuse the plugin.
+    pub(crate) fn new(
+        id: PluginId,
+        tools: Vec<String>,
+        capabilities: Vec<Capability>,
+        functions: Vec<(Capability, String)>,
+    ) -> Result<Self, String> {
+        check_name("plugin", &id.name)?;
+        if tools.is_empty() {
+            return Err("it names no tools".into());
+        }
+        if tools.len() > MOST_TOOLS {
+            return Err(format!("it names more than {MOST_TOOLS} tools"));
+        }
+        let mut names = BTreeSet::new();
+        for name in &tools {
+            check_name("tool", name)?;
+            if !names.insert(folded(name)) {
+                return Err(format!("it names the tool `{name}` twice, or two that read the same"));
+            }
+        }
+        Ok(Self { id, tools, capabilities, functions })
+    }
+
     /// The name that policy knows it by.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -98,4 +128,13 @@ impl Manifest {
     pub fn calls(&self, capability: Capability, function: &str) -> bool {
         self.functions.iter().any(|(called, name)| *called == capability && name == function)
     }
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), String> {
+    if is_name(name) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(80).collect();
+    let shown = sanitize::line(&shown);
+    Err(format!("`{shown}` is not a valid {what} name: use 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`"))
 }

@@ -82,7 +82,7 @@ impl Protected {
             roots.iter().map(|root| (*root).clone()).zip(places.iter().cloned()).collect()
         };
         let (named, resolved) = (found(&there.named), found(&there.canonical));
-        let place = |places: &HashMap<PathBuf, PathBuf>, root: &PathBuf| places.get(root).cloned().unwrap_or_default();
+        let place = |places: &HashMap<PathBuf, PathBuf>, root: &PathBuf| places[root].clone();
         let secrets = self.secrets.iter().flat_map(|secret| {
             let at = |places| Secret { root: place(places, &secret.root), what: secret.what };
             [at(&named), at(&resolved)]

@@ -7,15 +7,13 @@ use crate::config::Limits;
 use crate::envelope::Kind;
 use crate::event::{Compiling, EventSink};
 use crate::sandbox::{CompileError, Owner, Sandbox, Source};
-use crate::text::names::{folded, is_name};
 use crate::text::sanitize;
 use crate::tools::definition::Definition;
-use crate::tools::manifest::{Manifest, Origin, PluginId};
+use crate::tools::manifest::{MOST_TOOLS, Manifest, Origin, PluginId};
 use crate::tools::source::Builtin;
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -27,8 +25,6 @@ use wasmparser::{Encoding, Instance, Parser, Payload};
 const TOOLS_SECTION: &str = "toolcrib:tools";
 /// The first bytes of every WebAssembly file.
 const WASM_MAGIC: &[u8] = b"\0asm";
-/// Tools of one component.
-const MOST_TOOLS: usize = 64;
 /// Our package of capabilities, up to the interface's name.
 const OURS: &str = "toolcrib:plugin/";
 /// Packages of others of which at least something is linked. The linker checks each function; this gives the clear word before compiling.
@@ -67,29 +63,24 @@ impl Component {
         let bytes = read(path, limits).map_err(refuse)?;
         let shown = Shown::by(&bytes).map_err(refuse)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if !is_name(&name) {
-            return Err(refuse(format!(
-                "`{name}` is not a valid plugin name: use 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`"
-            )));
-        }
         let sha256 = hex::encode(Sha256::digest(&bytes));
-        Ok(Self::new(PluginId { name, sha256, origin: Origin::File(origin) }, bytes.into(), shown))
+        Self::new(PluginId { name, sha256, origin: Origin::File(origin.clone()) }, bytes.into(), shown).map_err(refuse)
     }
 
     /// Takes a component of this program, whose digest was made when it was built.
     pub(in crate::tools) fn builtin((name, sha256, bytes): Builtin) -> Result<Self, Refused> {
-        let shown = Shown::by(bytes).map_err(|reason| Refused { origin: name.into(), reason })?;
         let id = PluginId { name: name.into(), sha256: sha256.into(), origin: Origin::BuiltIn };
-        Ok(Self::new(id, bytes.into(), shown))
+        let component = Shown::by(bytes).and_then(|shown| Self::new(id, bytes.into(), shown));
+        component.map_err(|reason| Refused { origin: name.into(), reason })
     }
 
-    fn new(id: PluginId, bytes: Cow<'static, [u8]>, shown: Shown) -> Self {
+    fn new(id: PluginId, bytes: Cow<'static, [u8]>, shown: Shown) -> Result<Self, String> {
         let Shown { tools, imports, functions, core_instances } = shown;
         let capabilities = imports.iter().filter_map(|import| Capability::of_interface(interface(import)?)).collect();
         let called = |(interface, function): (String, _)| Some((Capability::of_interface(&interface)?, function));
         let functions = functions.into_iter().filter_map(called).collect();
-        let manifest = Arc::new(Manifest { id, tools, capabilities, functions });
-        Self { manifest, bytes, imports, core_instances }
+        let manifest = Arc::new(Manifest::new(id, tools, capabilities, functions)?);
+        Ok(Self { manifest, bytes, imports, core_instances })
     }
 
     /// Who it is, its tools, and what it asks for.
@@ -142,7 +133,16 @@ impl Provider for Component {
         let said = sandbox.definitions(&guest, scope).await.map_err(|failure| match failure.kind {
             Kind::Busy => LoadError::Busy(failure),
             Kind::TimedOut => LoadError::Passing(failure.message),
-            _ => LoadError::Broken(failure.message),
+            Kind::Internal
+            | Kind::Usage
+            | Kind::UnknownTool
+            | Kind::InvalidArguments
+            | Kind::Denied
+            | Kind::Limit
+            | Kind::Cancelled
+            | Kind::Unavailable
+            | Kind::OutcomeUnknown
+            | Kind::ExecutionFailed => LoadError::Broken(failure.message),
         })?;
         let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>()?;
         let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
@@ -195,31 +195,16 @@ impl Shown {
     fn by(bytes: &[u8]) -> Result<Self, String> {
         let mut shown = Self { tools: Vec::new(), imports: Vec::new(), functions: Vec::new(), core_instances: Some(0) };
         shown.look_into(bytes)?;
-        shown.check_names()?;
+        if shown.tools.is_empty() {
+            return Err(format!(
+                "it names no tools (no `{TOOLS_SECTION}` section): build it with toolcrib-sdk's `export!`"
+            ));
+        }
         if let Some(import) = shown.imports.iter().find(|import| !is_known(import)) {
             let import: String = sanitize::line(import).chars().take(200).collect();
             return Err(format!("it imports `{import}`, which this host does not know"));
         }
         Ok(shown)
-    }
-
-    fn check_names(&self) -> Result<(), String> {
-        if self.tools.is_empty() {
-            return Err(format!(
-                "it names no tools (no `{TOOLS_SECTION}` section): build it with toolcrib-sdk's `export!`"
-            ));
-        }
-        if self.tools.len() > MOST_TOOLS {
-            return Err(format!("it names more than {MOST_TOOLS} tools"));
-        }
-        let mut names = BTreeSet::new();
-        for name in &self.tools {
-            check_name(name)?;
-            if !names.insert(folded(name)) {
-                return Err(format!("it names the tool `{name}` twice, or two that read the same"));
-            }
-        }
-        Ok(())
     }
 
     fn look_into(&mut self, bytes: &[u8]) -> Result<(), String> {
@@ -267,18 +252,6 @@ impl Shown {
         }
         Ok(())
     }
-}
-
-/// Whether a tool can have this name.
-fn check_name(name: &str) -> Result<(), String> {
-    if is_name(name) {
-        return Ok(());
-    }
-    let shown: String = name.chars().take(80).collect();
-    Err(format!(
-        "`{}` is not a valid tool name: use 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`",
-        sanitize::line(&shown)
-    ))
 }
 
 /// The name of an interface of ours: `files` of `toolcrib:plugin/files@0.1.0`.

@@ -1,7 +1,8 @@
 //! Where tools come from: a `Provider` shows a manifest, and makes its plugin ready when one of its tools is first needed.
 //!
 //! A component is the one kind that there is. Another kind, such as a declared program, a component of somebody else's world or a server
-//! that speaks MCP, is one more file here and one more variant of `Code`; policy and audit see manifests, and need no change.
+//! that speaks MCP, is one more file here, one more variant of `Code`, and its files in `source.rs`. Policy, registry, listings and audit see
+//! manifests, and need no change; `toolcrib plugin inspect|add|allow` open components only.
 
 mod component;
 
@@ -107,7 +108,7 @@ impl Ready {
         said.sort_unstable();
         shown.sort_unstable();
         if said != shown {
-            return Err(format!("its definitions name the tools {said:?}, its `toolcrib:tools` section {shown:?}"));
+            return Err(format!("its definitions name the tools {said:?}, and the plugin shows {shown:?}"));
         }
         let tool = |definition| Tool::new(definition, manifest.clone(), limits).map(Arc::new);
         let tools = definitions.into_iter().map(tool).collect::<Result<_, _>>()?;
