@@ -225,7 +225,7 @@ mod tests {
             Sources { project: given(&file), ..Sources::default() },
             Sources { set: vec!["lock.plugins=off".into()], ..Sources::default() },
         ] {
-            let error = load(sources).err().expect("a lock is not a setting").to_string();
+            let error = load(sources).expect_err("a lock is not a setting").to_string();
             assert!(error.contains("is not a setting"), "{error}");
         }
     }

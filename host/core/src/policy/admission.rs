@@ -24,12 +24,19 @@ impl Admission<'_> {
 pub struct Barred {
     /// Why a lock refuses it; none where it was switched off.
     pub code: Option<Code>,
-    /// The setting that decides.
-    pub key: String,
-    /// Where it is, if a lock refuses it.
-    pub place: Option<Place>,
+    /// What decides.
+    pub decider: Box<Decider>,
     /// What a call of its tools answers.
     pub failure: Failure,
+}
+
+/// The line by which a plugin may not be there.
+#[derive(Debug)]
+pub struct Decider {
+    /// The setting.
+    pub key: String,
+    /// Where it is, if a lock refuses the plugin.
+    pub place: Option<Place>,
 }
 
 impl Barred {
@@ -39,7 +46,7 @@ impl Barred {
         let hint = message.map_or(decides.clone(), |message| format!("{message} ({decides})"));
         let failure = Failure::denied(format!("plugin `{}` was refused: it {reason}", plugin.name()));
         let failure = failure.hint(hint).data(json!({ "code": code.name() }));
-        Self { code: Some(code), key, place: Some(place.clone()), failure }
+        Self { code: Some(code), decider: Box::new(Decider { key, place: Some(place.clone()) }), failure }
     }
 }
 
@@ -65,7 +72,7 @@ impl Policy {
         let line = format!("set `enabled = true` under [plugin.{name}], or remove the line");
         let failure = Failure::denied(format!("plugin `{name}` is switched off by `{key} = false`"))
             .hint(self.config.remedies().hint(&key, &Needed::On, line));
-        Err(Barred { code: None, key, place: None, failure })
+        Err(Barred { code: None, decider: Box::new(Decider { key, place: None }), failure })
     }
 
     /// Says whether every lock lets a plugin be there; whoever installs or allows one asks before anything is written.

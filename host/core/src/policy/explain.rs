@@ -1,6 +1,6 @@
 //! `toolcrib policy explain`: what a call of a tool may do, and which line decides, in the words of the grants themselves.
 
-use super::admission::Barred;
+use super::admission::{Barred, Decider};
 use super::files::{CREDENTIALS, FilesGrant};
 use super::http::{HttpGrant, is_search};
 use super::{Grants, Policy};
@@ -37,8 +37,12 @@ impl Policy {
     pub fn explain(&self, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
         let grants = match self.admit(plugin) {
             Ok(admission) => self.grants_for(&admission),
-            Err(Barred { key, place, failure, .. }) => {
-                let decided_by = place.map_or_else(|| decided(settings, &key), |place| format!("{key} ({place})"));
+            Err(Barred { decider, failure, .. }) => {
+                let Decider { key, place } = &*decider;
+                let decided_by = match place {
+                    Some(place) => format!("{key} ({place})"),
+                    None => decided(settings, key),
+                };
                 return vec![Clause { subject: "calls", verdict: "denied", detail: failure.message, decided_by }];
             }
         };
