@@ -2,6 +2,7 @@
 //! Outcome: the next command runs alone; the line never runs, and what stood there is told.
 //! Switched off: the emptying of the line (`tmux/line.rs`): the command was appended, and the file that the line makes was there.
 
+use rustix::fs::{Mode, OFlags};
 use serde_json::json;
 use toolcrib_tests::shell::command;
 use toolcrib_tests::{Preparation, Program, eventually};
@@ -22,6 +23,7 @@ fn a_begun_line_never_runs_with_the_next_command() {
         // A search shows that it has begun, and until then C-c would take its key away, not end it.
         let sign = if keys.contains(&"C-r") { "-i-search)" } else { "" };
         eventually("it stands there", || shown().contains("touch ran") && shown().contains(sign));
+        eventually("the shell has read every key", || unread(&siege.program) == 0);
         let answer = siege.call("run_shell", command("echo alone"));
         assert_eq!(answer["result"]["stdout"], "alone\n", "{keys:?}: {answer}");
         assert!(!siege.program.path("work/ran").exists(), "{keys:?}: the line ran");
@@ -33,6 +35,14 @@ fn a_begun_line_never_runs_with_the_next_command() {
         assert_eq!(siege.call("run_shell", command("clear"))["result"]["exit_code"], json!(0));
     }
     siege.lift();
+}
+
+/// Bytes that the pane's terminal has and its shell has not read: a signal would throw them away.
+fn unread(program: &Program) -> u64 {
+    let terminal = program.tmux(&["display-message", "-p", "-t", PANE, "#{pane_tty}"]);
+    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let terminal = rustix::fs::open(terminal.trim(), flags, Mode::empty()).expect("the pane's terminal");
+    rustix::io::ioctl_fionread(terminal).expect("the bytes of a terminal")
 }
 
 /// A process that makes one call is gone before it could see the prompt behind it.

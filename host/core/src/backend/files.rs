@@ -17,6 +17,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+/// How often a file that others replace meanwhile is opened anew.
+const OPENINGS: u32 = 10;
 /// Linux's bound for a path, in bytes.
 const PATH_BYTES: usize = 4096;
 
@@ -69,8 +71,7 @@ pub(super) fn read(path: &ReadPath, offset: u64, max_bytes: usize) -> Result<Fil
     let shown = path.shown();
     let fail = |error| failure(&shown, &error);
     let (directory, name) = open_parent(path.as_path()).map_err(fail)?;
-    let mut file = open_regular(&directory, name, OpenOptions::new().read(true), &shown)?;
-    let metadata = file.metadata().map_err(fail)?;
+    let (mut file, metadata) = open_regular(&directory, name, OpenOptions::new().read(true), &shown)?;
     path.check_identity(metadata.dev(), metadata.ino(), metadata.nlink())?;
     let mut bytes = Vec::new();
     if offset < metadata.len() {
@@ -91,10 +92,9 @@ pub(super) fn look(path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {
     };
     regular(&found, &shown)?;
     // It need not be readable to be replaced.
-    let Ok(file) = open_regular(&directory, name, OpenOptions::new().read(true), &shown) else {
+    let Ok((file, found)) = open_regular(&directory, name, OpenOptions::new().read(true), &shown) else {
         return Ok(Before::There { size: found.len(), content: None, stamp: stamp(&found) });
     };
-    let found = file.metadata().map_err(fail)?;
     let may_be_shown = path.may_be_shown(found.dev(), found.ino(), found.nlink()) && found.len() <= max_bytes as u64;
     let mut content = Vec::new();
     if may_be_shown {
@@ -121,7 +121,7 @@ pub(super) fn write(path: &WritePath, content: &[u8]) -> Result<(), Failure> {
     let (directory, name) = open_parent(path.as_path()).map_err(fail)?;
     // Renaming asks only the directory; a file that its owner made read-only stays as it is.
     let replaced = || match open_regular(&directory, name, OpenOptions::new().write(true), &shown) {
-        Ok(file) => Ok(Some(file.metadata().map_err(fail)?)),
+        Ok((_, found)) => Ok(Some(found)),
         Err(_) if directory.symlink_metadata(name).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) => {
             Ok(None)
         }
@@ -169,14 +169,31 @@ fn open_parent(path: &Path) -> io::Result<(Dir, &OsStr)> {
     Ok((directory, name))
 }
 
-fn open_regular(directory: &Dir, name: &OsStr, options: &mut OpenOptions, shown: &str) -> Result<File, Failure> {
-    // Opening a FIFO or a device does something to it, so its type is looked at before; that it may have changed since, after.
-    regular(&directory.symlink_metadata(name).map_err(|error| failure(shown, &error))?, shown)?;
+/// Opens a regular file, and looks at it by its name.
+///
+/// How many names a file has counts only together with one of them: of a link to a file elsewhere that is removed as soon as it was opened,
+/// the file itself says that it has one name, and that is the other.
+fn open_regular(
+    directory: &Dir,
+    name: &OsStr,
+    options: &mut OpenOptions,
+    shown: &str,
+) -> Result<(File, Metadata), Failure> {
+    let fail = |error| failure(shown, &error);
     // Opening a FIFO must not wait for its other end.
     options.follow(FollowSymlinks::No).custom_flags(libc::O_NONBLOCK);
-    let file = directory.open_with(name, options).map_err(|error| failure(shown, &error))?;
-    regular(&file.metadata().map_err(|error| failure(shown, &error))?, shown)?;
-    Ok(file)
+    for _ in 0..OPENINGS {
+        // Opening a FIFO or a device does something to it, so its type is looked at before; that it may have changed since, after.
+        regular(&directory.symlink_metadata(name).map_err(fail)?, shown)?;
+        let file = directory.open_with(name, options).map_err(fail)?;
+        let opened = file.metadata().map_err(fail)?;
+        let named = directory.symlink_metadata(name).map_err(fail)?;
+        regular(&named, shown)?;
+        if (opened.dev(), opened.ino()) == (named.dev(), named.ino()) {
+            return Ok((file, named));
+        }
+    }
+    Err(Failure::failed(format!("`{shown}` was replaced each time that it was opened")).hint("try again"))
 }
 
 fn regular(metadata: &Metadata, shown: &str) -> Result<(), Failure> {
