@@ -22,7 +22,7 @@ fn a_begun_line_never_runs_with_the_next_command() {
         let shown = || siege.program.tmux(&["capture-pane", "-p", "-t", PANE]);
         // A search shows that it has begun, and until then C-c would take its key away, not end it.
         let sign = if keys.contains(&"C-r") { "-i-search)" } else { "" };
-        eventually("it stands there", || shown().contains("touch ran") && shown().contains(sign));
+        eventually("the line is shown", || shown().contains("touch ran") && shown().contains(sign));
         eventually("the shell has read every key", || unread(&siege.program) == 0);
         let answer = siege.call("run_shell", command("echo alone"));
         assert_eq!(answer["result"]["stdout"], "alone\n", "{keys:?}: {answer}");

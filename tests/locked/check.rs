@@ -1,8 +1,8 @@
 //! `toolcrib policy check`: how far a machine is locked, and what the locks refuse of what is installed.
 
-use crate::rig::{Locked, with_a_section_more, word_count};
+use crate::rig::{Locked, word_count};
 use serde_json::{Value, json};
-use toolcrib_tests::outcome::{code, stdout};
+use toolcrib_tests::outcome::{code, stdout, with_a_section_more};
 
 fn check(locked: &Locked) -> (i32, Value) {
     let output = locked.run(&["policy", "check", "--json"]);

@@ -1,10 +1,10 @@
 //! `plugins = "pins"`: what the policy names by its bytes is there, and nothing else.
 
-use crate::rig::{Locked, MESSAGE, with_a_section_more, word_count};
+use crate::rig::{Locked, MESSAGE, word_count};
 use serde_json::json;
 use std::fs;
 use toolcrib_builtins::BUILTINS;
-use toolcrib_tests::outcome::{json_of, stderr, stdout, succeeded};
+use toolcrib_tests::outcome::{json_of, stderr, stdout, succeeded, with_a_section_more};
 
 const CALL: [&str; 2] = ["word_count", "path=a.txt"];
 const NONE: &str = "[lock]\nplugins = \"pins\"\nmessage = \"MESSAGE\"\n";

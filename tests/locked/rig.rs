@@ -67,9 +67,3 @@ impl Locked {
 pub(crate) fn word_count() -> Vec<u8> {
     std::fs::read(guest("word_count")).expect("a guest that was built")
 }
-
-/// The same component with a custom section more, which changes nothing but its bytes.
-pub(crate) fn with_a_section_more(mut bytes: Vec<u8>) -> Vec<u8> {
-    bytes.extend([0, 5, 4, b'm', b'o', b'r', b'e']);
-    bytes
-}

@@ -1,9 +1,9 @@
 //! Every road by which a user, a project or an environment could add a plugin to a locked machine, or drop the lock.
 
-use crate::rig::{Locked, with_a_section_more, word_count};
+use crate::rig::{Locked, word_count};
 use serde_json::json;
 use std::fs;
-use toolcrib_tests::outcome::{code, stderr};
+use toolcrib_tests::outcome::{code, stderr, with_a_section_more};
 
 const NONE: &str = "[lock]\nplugins = \"pins\"\n";
 const CALL: [&str; 2] = ["word_count", "path=a.txt"];

@@ -70,5 +70,12 @@ pub fn install(program: &Program, name: &str) -> String {
 /// The same plugin in other bytes: with a custom section that says nothing.
 pub fn change(file: &str) {
     let bytes = std::fs::read(file).expect("a plugin");
-    std::fs::write(file, [&bytes[..], &[0, 2, 1, b'x']].concat()).expect("a changed plugin");
+    std::fs::write(file, with_a_section_more(bytes)).expect("a changed plugin");
+}
+
+/// The same component with a custom section more, which changes nothing but its bytes.
+#[must_use]
+pub fn with_a_section_more(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.extend([0, 2, 1, b'x']);
+    bytes
 }

@@ -54,15 +54,14 @@ impl Level {
     fn of(setup: &Setup) -> Self {
         let locks = setup.host.policy().locks();
         let is_the_machines = |lock: &Lock| lock.file() == Path::new(SYSTEM_POLICY);
-        match locks {
-            [] => Self::Open("no policy has a lock: every plugin of a user is there"),
-            locks if !locks.iter().any(is_the_machines) => {
-                Self::Open("the lock is in a file of `--policy`, which whoever starts this program can leave out")
-            }
-            _ if rustix::process::geteuid().is_root() => {
-                Self::Open("this program runs as root, who can change the policy")
-            }
-            _ => Self::Locked,
+        if locks.is_empty() {
+            Self::Open("no policy has a lock: every plugin of a user is there")
+        } else if !locks.iter().any(is_the_machines) {
+            Self::Open("the lock is in a file of `--policy`, which whoever starts this program can leave out")
+        } else if rustix::process::geteuid().is_root() {
+            Self::Open("this program runs as root, who can change the policy")
+        } else {
+            Self::Locked
         }
     }
 

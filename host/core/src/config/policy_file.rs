@@ -84,7 +84,7 @@ struct PinTable {
 }
 
 impl PolicyFile {
-    /// Reads a policy; one that says nothing where there is no file that has to be.
+    /// Reads a policy file. One that is missing and not required is an empty policy.
     pub(super) fn read(source: &PolicySource, reader: &Reader<'_>) -> Result<Self, ConfigError> {
         let author = if source.of_root { Author::Root } else { Author::OursAlone };
         let text = read_text(&source.path, source.required, author)?;
