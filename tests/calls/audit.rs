@@ -135,8 +135,8 @@ async fn a_line_after_a_torn_one_begins_on_a_line_of_its_own() {
     host.result("time", json!({})).await;
     let after = std::fs::read_to_string(&trail).unwrap();
     let lines: Vec<&str> = after.lines().collect();
-    assert_eq!((lines.len(), lines[2]), (5, "{\"time\":\"2026-"));
-    assert!(lines[3..].iter().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{after}");
+    assert_eq!((lines.len(), lines[3]), (7, "{\"time\":\"2026-"));
+    assert!(lines[4..].iter().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{after}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,13 +17,15 @@ pub(crate) struct Locked {
 impl Locked {
     /// A machine with these policies; `MESSAGE` in a text stands for the operator's words, `WORD_COUNT` for the digest of that guest.
     pub(crate) fn by(texts: &[&str]) -> Self {
-        let mut locked = Self { program: Program::new(), policies: Vec::new() };
-        for text in texts {
-            let name = format!("policy{}.toml", locked.policies.len());
-            locked.program.write(&name, text.replace("MESSAGE", MESSAGE).replace("WORD_COUNT", &digest("word_count")));
-            locked.policies.push(locked.program.path(&name).display().to_string());
-        }
-        locked
+        texts.iter().fold(Self { program: Program::new(), policies: Vec::new() }, |locked, text| locked.and(text))
+    }
+
+    /// The same with one policy more.
+    pub(crate) fn and(mut self, text: &str) -> Self {
+        let name = format!("policy{}.toml", self.policies.len());
+        self.program.write(&name, text.replace("MESSAGE", MESSAGE).replace("WORD_COUNT", &digest("word_count")));
+        self.policies.push(self.program.path(&name).display().to_string());
+        self
     }
 
     /// The arguments that put these policies in force, before others.

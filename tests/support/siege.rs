@@ -187,7 +187,8 @@ impl Siege {
         let mut outcomes: HashMap<String, (u32, u32)> = HashMap::new();
         for line in trail.lines() {
             let line: Value = serde_json::from_str(line).expect("an audit line");
-            let counts = outcomes.entry(line["call"].to_string()).or_default();
+            let Some(call) = line.get("call") else { continue };
+            let counts = outcomes.entry(call.to_string()).or_default();
             if line["event"] == "accepted" { counts.0 += 1 } else { counts.1 += 1 }
         }
         assert!(outcomes.values().all(|counts| *counts == (1, 1)), "a call without exactly one outcome: {trail}");

@@ -140,6 +140,8 @@ fn settings(report: &mut Report, setup: &Setup) {
     for policy in setup.sources.policies.iter().filter(|policy| policy.path.exists()) {
         report.line(Verdict::Good, "policy", policy.path.display().to_string());
     }
+    let level = setup.host.policy().level();
+    report.line(Verdict::Good, "lock", format!("level {}: {}", level.number(), level.words()));
 }
 
 fn directories(report: &mut Report, setup: &Setup) {

@@ -1,6 +1,7 @@
 //! The command line: a door. Each subcommand is a file; results go to stdout, everything else to stderr.
 
 mod arguments;
+mod audit;
 mod call;
 mod calls;
 mod choice;
@@ -172,6 +173,9 @@ enum Command {
     /// Say what a call may do, and which line decides
     #[command(subcommand)]
     Policy(policy::Arguments),
+    /// Check or show the record of calls
+    #[command(subcommand)]
+    Audit(audit::Arguments),
     /// Show the effective settings
     #[command(subcommand)]
     Config(config::Arguments),
@@ -259,8 +263,9 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Panes(arguments) => panes::panes(global, &arguments).await,
         Command::Calls(arguments) => calls::run(&arguments).await,
         Command::Policy(arguments) => policy::run(global, &arguments).await,
+        Command::Audit(arguments) => audit::run(global, arguments).await,
         Command::Config(arguments) => config::run(global, &arguments),
-        Command::Trust(arguments) => trust::run(&arguments),
+        Command::Trust(arguments) => trust::run(global, &arguments),
         Command::Doctor(arguments) => doctor::run(global, &arguments).await,
         // Reached only when somebody types it: `main` answers before a runtime is made.
         Command::Compile { cpu_ms, memory_mib } => Ok(compile(cpu_ms, memory_mib)),

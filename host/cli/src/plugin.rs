@@ -190,6 +190,7 @@ fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
     if is_other || there.is_none() {
         // The same bytes that were inspected: the file may have changed since.
         directory.replace(&file, component.bytes()).map_err(unavailable)?;
+        record(setup, &format!("added {} {}", place.display(), plugin.sha256()));
     }
     let asked = asked_rights(plugin);
     let next = match asked.as_slice() {
@@ -216,8 +217,16 @@ fn remove(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
     let file = setup.dirs.plugins().join(format!("{name}.wasm"));
     let removed = own_directory(setup)?.remove(OsStr::new(&format!("{name}.wasm")));
     removed.map_err(|error| if error.kind() == io::ErrorKind::NotFound { missing() } else { unavailable(error) })?;
+    record(setup, &format!("removed {}", file.display()));
     let rights = rights::forget(setup, name)?;
     print(&format!("removed {}{}\n", file.display(), if rights { ", and its rights" } else { "" }))
+}
+
+/// Puts on record what a person has changed.
+fn record(setup: &Setup, what: &str) {
+    if let Some(missing) = setup.host.audit().changed(what) {
+        super::notice(&missing);
+    }
 }
 
 /// The user's own directory of plugins.

@@ -1,12 +1,11 @@
 //! `toolcrib policy`: what a call may do and which line decides, and whether the locks hold for what is installed.
 
 use super::screen::{BOLD, Page, Table};
-use super::setup::{SYSTEM_POLICY, Setup};
+use super::setup::Setup;
 use super::{Global, completions, print_json};
 use clap_complete::ArgValueCompleter;
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolcrib::config::Lock;
@@ -33,15 +32,6 @@ pub(super) enum Arguments {
     },
 }
 
-/// How far a machine is locked (host/docs/policy.md), and why no further.
-#[derive(Clone, Copy)]
-enum Level {
-    /// It is not: why.
-    Open(&'static str),
-    /// No flag, variable or file of the user, and no call of a tool, gets a plugin past the policy.
-    Locked,
-}
-
 pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
     let setup = Setup::new(global).await?;
     match arguments {
@@ -50,40 +40,9 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     }
 }
 
-impl Level {
-    fn of(setup: &Setup) -> Self {
-        let locks = setup.host.policy().locks();
-        let is_the_machines = |lock: &Lock| lock.file() == Path::new(SYSTEM_POLICY);
-        if locks.is_empty() {
-            Self::Open("no policy has a lock: every plugin of a user is there")
-        } else if !locks.iter().any(is_the_machines) {
-            Self::Open("the lock is in a file of `--policy`, which whoever starts this program can leave out")
-        } else if rustix::process::geteuid().is_root() {
-            Self::Open("this program runs as root, who can change the policy")
-        } else {
-            Self::Locked
-        }
-    }
-
-    fn number(self) -> u8 {
-        match self {
-            Self::Open(_) => 0,
-            Self::Locked => 1,
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Self::Open(why) => why,
-            Self::Locked => {
-                "no flag, variable or file of yours gets a plugin past the policy; commands of `run_shell` can still write this program's state"
-            }
-        }
-    }
-}
-
 async fn check(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
-    let (level, policy, tools) = (Level::of(setup), setup.host.policy(), &setup.context.tools);
+    let (policy, tools) = (setup.host.policy(), &setup.context.tools);
+    let level = policy.level();
     let mut refused: Vec<(&Arc<Manifest>, Failure)> = Vec::new();
     // Those that came with the program are named by the lock itself.
     for plugin in tools.plugins().chain(tools.barred()).filter(|plugin| !plugin.id.is_builtin()) {

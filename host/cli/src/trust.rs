@@ -1,11 +1,12 @@
 //! `toolcrib trust`: a project's settings may widen once the user has accepted exactly these bytes, in that directory.
 
-use super::print;
-use super::setup::{PROJECT_SETTINGS, dirs, project_settings, usage, working_directory};
+use super::setup::{PROJECT_SETTINGS, dirs, load, project_settings, sources, usage, working_directory};
+use super::{Global, notice, print};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use toolcrib::audit::Audit;
 use toolcrib::config::project_sha256;
 use toolcrib::dirs::Dirs;
 use toolcrib::disk::{OwnDir, told};
@@ -54,7 +55,7 @@ impl Trusted {
     }
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
     let (here, dirs) = (working_directory()?, dirs()?);
     let found = || project_settings(&here, &dirs.home, &dirs.settings()).unwrap_or_else(|| here.join(PROJECT_SETTINGS));
     let file = arguments.file.as_ref().map_or_else(found, |file| here.join(file));
@@ -80,7 +81,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     trusted.write(&state).map_err(cannot)?;
     let done =
         if arguments.revoke { "no longer trusted" } else { "trusted as it is now; a change takes the trust away" };
-    print(&format!("{} is {done}\n", sanitize::line(&shown.display().to_string())))
+    let shown = sanitize::line(&shown.display().to_string()).into_owned();
+    let settings = load(&sources(global, &dirs)?)?;
+    if let Some(missing) = Audit::of(&settings, &dirs).0.changed(&format!("{shown} is {done}")) {
+        notice(&missing);
+    }
+    print(&format!("{shown} is {done}\n"))
 }
 
 /// Returns the digest under which the user has accepted the settings of the directory that this file is in. Never of a link: its

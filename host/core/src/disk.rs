@@ -170,6 +170,26 @@ impl OwnDir {
         Ok(Self { directory, path })
     }
 
+    /// The directory of a file that a policy names, which is this user's or root's and has to exist, and the file's name in it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub(crate) fn of_file(file: &Path) -> io::Result<(Self, String)> {
+        let name = file.file_name().and_then(OsStr::to_str);
+        let (Some(above), Some(name)) = (file.parent(), name) else {
+            return Err(named(file, io::ErrorKind::InvalidInput));
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(above, flags, Mode::empty()).map_err(|error| named(above, error))?;
+        let found = rustix::fs::fstat(&directory).map_err(|error| named(above, error))?;
+        if found.st_uid != ROOT {
+            check_owner(&found, above)?;
+        }
+        check_mode(&found, above, OTHERS_WRITE)?;
+        Ok((Self { directory, path: above.to_owned() }, name.to_owned()))
+    }
+
     /// Where it was opened.
     pub fn path(&self) -> &Path {
         &self.path
@@ -197,6 +217,43 @@ impl OwnDir {
     /// As [`Self::open`].
     pub(crate) fn append(&self, name: &str) -> io::Result<File> {
         self.open_file(name.as_ref(), OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)
+    }
+
+    /// Opens a file of ours for reading and for writing over; it has to be there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`]; a file that is missing is `NotFound`.
+    pub(crate) fn update(&self, name: &str) -> io::Result<File> {
+        self.open_file(name.as_ref(), OFlags::RDWR)
+    }
+
+    /// Whether a name still leads to a file that was opened by it, which has to be as it had to be then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub(crate) fn still_has(&self, name: &str, file: &File) -> io::Result<bool> {
+        let path = || self.path.join(name);
+        let found = match rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(false),
+            found => found.map_err(|error| named(&path(), error))?,
+        };
+        let opened = rustix::fs::fstat(file)?;
+        if (found.st_dev, found.st_ino) != (opened.st_dev, opened.st_ino) {
+            return Ok(false);
+        }
+        check_own_file(&found, path).map(|()| true)
+    }
+
+    /// Gives a file another name, which must be free.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub(crate) fn rename(&self, name: &str, to: &str) -> io::Result<()> {
+        let renamed = rustix::fs::renameat_with(&self.directory, name, &self.directory, to, RenameFlags::NOREPLACE);
+        renamed.map_err(|error| named(&self.path.join(name), error))
     }
 
     /// Makes a file that is not there yet.
@@ -317,14 +374,24 @@ impl OwnDir {
                 }
             })?;
         let found = rustix::fs::fstat(&file).map_err(|error| named(&path, error))?;
-        if !FileType::from_raw_mode(found.st_mode).is_file() {
-            return Err(Foreign::Kind { path, wanted: "regular file" }.into());
-        }
-        check_owner(&found, &path)?;
-        check_mode(&found, &path, OTHERS)?;
-        // None: somebody removed or replaced it since it was opened.
-        if found.st_nlink > 1 { Err(Foreign::Linked(path).into()) } else { Ok(file.into()) }
+        check_own_file(&found, || path).map(|()| file.into())
     }
+}
+
+/// Checks that a file is regular, this user's alone, and has no second name.
+fn check_own_file(found: &Stat, path: impl FnOnce() -> PathBuf) -> io::Result<()> {
+    let is_file = FileType::from_raw_mode(found.st_mode).is_file();
+    // No name at all: somebody removed or replaced it since it was opened.
+    if is_file && found.st_uid == own_uid() && found.st_mode & OTHERS == 0 && found.st_nlink <= 1 {
+        return Ok(());
+    }
+    let path = path();
+    if !is_file {
+        return Err(Foreign::Kind { path, wanted: "regular file" }.into());
+    }
+    check_owner(found, &path)?;
+    check_mode(found, &path, OTHERS)?;
+    Err(Foreign::Linked(path).into())
 }
 
 /// Checks a file that decides what this program does, such as settings or a policy: this user's or root's, and written by nobody else. On

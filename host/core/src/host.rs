@@ -18,6 +18,7 @@ use crate::formats::Offer;
 use crate::kept_output::{KeptFile, OutputStore};
 use crate::policy::Policy;
 use crate::policy::approval::Approvals;
+use crate::policy::lock::Code;
 use crate::sandbox::{CodeCache, Compiler, Sandbox};
 use crate::tools::definition::Tool;
 use crate::tools::listing::{Offered, can_type, missing};
@@ -34,7 +35,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 pub struct Host {
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) policy: Arc<Policy>,
-    pub(crate) audit: Audit,
+    pub(crate) audit: Arc<Audit>,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
     pub(crate) permits: Semaphore,
@@ -64,7 +65,8 @@ impl Host {
             or_without("compiled code is not kept", error);
             CodeCache::none()
         });
-        let (audit, unaudited) = Audit::open(state(), settings.config.audit.required);
+        let (audit, unaudited) = Audit::of(settings, dirs);
+        let audit = Arc::new(audit);
         unaudited.into_iter().for_each(|error| or_without("nothing is audited", error));
         let (stream, total) = (limits.kept_stream_mib << 20, limits.kept_total_mib << 20);
         let output = state().and_then(|_| OutputStore::open(dirs.output(), stream, total)).unwrap_or_else(|error| {
@@ -86,13 +88,23 @@ impl Host {
 
     /// Takes a request to its envelope. Whatever happens on the way, there is exactly one outcome.
     pub async fn call(&self, request: Request, context: &CallContext) -> Envelope {
-        let call = Call::begin(self, &request, context);
+        let mut call = Call::begin(self, &request, context);
+        if let Some((code, refusal)) = self.locked_out(&request, context) {
+            call.is_refused_by_a_lock(code);
+            return call.finish(Err(refusal), None);
+        }
         let (unrecorded, outcome) = match self.audit.accepted(call.subject()) {
             // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.
             Ok(unrecorded) => (unrecorded, call.bounded(Box::pin(self.try_call(&request, context, &call))).await),
             Err(refused) => (None, Err(refused)),
         };
         call.finish(outcome, unrecorded)
+    }
+
+    /// The word of a lock against the plugin of a request.
+    fn locked_out(&self, request: &Request, context: &CallContext) -> Option<(Code, Failure)> {
+        let barred = self.policy.check_locks(context.tools.plugin_of(&request.tool).ok()?).err()?;
+        Some((barred.code?, barred.failure))
     }
 
     async fn try_call(&self, request: &Request, context: &CallContext, call: &Call<'_>) -> Result<Output, Failure> {
@@ -102,7 +114,7 @@ impl Host {
         call.know_plugin(plugin);
         let admission = self.policy.admit(plugin)?;
         let ready = self.loaded(plugin, context).await?;
-        self.policy.admit_definitions(plugin, ready.definitions())?;
+        self.admit_definitions(plugin, ready)?;
         let tool = ready.tool(&request.tool).expect("a ready plugin has the tools that it showed");
         let arguments = tool.validate(request.arguments.parse()?)?;
         let text = arguments.to_string();
@@ -134,8 +146,17 @@ impl Host {
     pub async fn ready<'c>(&self, plugin: &Arc<Manifest>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
         self.policy.admit(plugin)?;
         let ready = self.loaded(plugin, context).await?;
-        self.policy.admit_definitions(plugin, ready.definitions())?;
+        self.admit_definitions(plugin, ready)?;
         Ok(ready)
+    }
+
+    /// Admits what a loaded plugin says of its tools. Under a lock that is on record.
+    fn admit_definitions(&self, plugin: &Manifest, ready: &Ready) -> Result<(), Failure> {
+        self.policy.admit_definitions(plugin, ready.definitions())?;
+        if !self.policy.locks().is_empty() {
+            self.audit.admitted(plugin);
+        }
+        Ok(())
     }
 
     /// Asks a component that nobody has to have admitted for the digest of its definitions. It gets no rights for that.
@@ -209,6 +230,12 @@ impl Host {
         self.output.kept_by_name(name)
     }
 
+    /// The record of this host.
+    #[must_use]
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
     /// What decides in this host.
     #[must_use]
     pub fn policy(&self) -> &Policy {
@@ -220,6 +247,6 @@ impl Host {
     #[must_use]
     pub fn plugin_source(&self, builtins: &'static [Builtin], directories: Vec<PathBuf>) -> PluginSource {
         let (directories, _) = self.policy.plugin_directories(directories);
-        PluginSource::new(builtins, directories, self.policy.clone())
+        PluginSource::new(builtins, directories, self.policy.clone()).audited(self.audit.clone())
     }
 }

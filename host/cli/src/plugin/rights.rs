@@ -3,7 +3,7 @@
 use super::super::print;
 use super::super::setup::{Setup, usage, working_directory};
 use super::super::terminal::confirm;
-use super::{asked_rights, listed, open, refuse_builtin, unusable};
+use super::{asked_rights, listed, open, record, refuse_builtin, unusable};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -84,6 +84,7 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
         ..arguments.added_to(kept)?
     };
     let shown = file.write(&name, &section)?;
+    record(setup, &format!("allowed {name}: {}", shown.trim_end().replace('\n', "; ")));
     // A directory's name may hold characters that a screen obeys or hides: they are shown as code points.
     print(&sanitize::visible(&format!("{} now says:\n\n[plugin.{name}]\n{shown}", file.named.display())))
 }
@@ -101,6 +102,7 @@ pub(super) fn deny(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
         Some(_) => _ = file.write(name, &PluginSection { enabled: earlier.enabled, ..PluginSection::default() })?,
         None => file.remove(name)?,
     }
+    record(setup, &format!("denied {name}"));
     print(&format!("`{name}` has no rights now\n"))
 }
 

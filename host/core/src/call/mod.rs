@@ -16,6 +16,7 @@ use crate::capability::bindings::toolcrib::plugin::types;
 use crate::envelope::{Content, Envelope, Failure, Kind, Output};
 use crate::event::{Event, EventSink, NoEvents};
 use crate::policy::approval::{Approver, Nobody};
+use crate::policy::lock::Code;
 use crate::text::sanitize;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
@@ -198,6 +199,8 @@ pub(crate) struct Call<'h> {
     /// Digest of the plugin's component, once it is known.
     plugin: OnceLock<String>,
     begin: Instant,
+    /// Whether its outcome goes on record; what a lock refuses is only counted.
+    recorded: bool,
     finished: bool,
 }
 
@@ -220,7 +223,15 @@ impl<'h> Call<'h> {
         });
         let (scope, plugin) = (Arc::new(scope), OnceLock::new());
         let listed = host.calls.list(&scope);
-        Self { audit: &host.audit, scope, _listed: listed, plugin, begin: Instant::now(), finished: false }
+        Self {
+            audit: &host.audit,
+            scope,
+            _listed: listed,
+            plugin,
+            begin: Instant::now(),
+            recorded: true,
+            finished: false,
+        }
     }
 
     pub(crate) fn subject(&self) -> Subject<'_> {
@@ -231,6 +242,12 @@ impl<'h> Call<'h> {
             plugin_sha256: self.plugin.get().map(String::as_str),
             backend: self.scope.backend.name(),
         }
+    }
+
+    /// A lock refuses its plugin. That is on record once a minute, however often it is asked for.
+    pub(crate) fn is_refused_by_a_lock(&mut self, code: Code) {
+        self.recorded = false;
+        self.audit.refused_call(&self.scope.tool, code.name());
     }
 
     pub(crate) fn know_plugin(&self, plugin: &Manifest) {
@@ -280,7 +297,8 @@ impl<'h> Call<'h> {
     /// Returns what the result has to say where the audit trail lacks its outcome.
     fn close(&mut self, failure: Option<&Failure>) -> Option<String> {
         self.finished = true;
-        let told = self.audit.outcome(self.subject(), failure, self.begin.elapsed(), &self.scope.actions());
+        let outcome = || self.audit.outcome(self.subject(), failure, self.begin.elapsed(), &self.scope.actions());
+        let told = if self.recorded { outcome() } else { None };
         let outcome = failure.map_or("ok", |failure| failure.kind.name());
         // The outcome is decided; a sink that fails now must not cost the caller the answer.
         let _ = catch_unwind(AssertUnwindSafe(|| self.scope.emit(Event::Completed { outcome })));

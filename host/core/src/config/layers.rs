@@ -4,9 +4,11 @@
 
 use super::narrow::{RULES, Rule};
 use super::policy_file::{Lock, PolicyFile};
-use super::read::{Author, ConfigError, Leaf, Origin, Reader, defaults, get, put, read_text};
+use super::read::{Author, ConfigError, Leaf, Origin, Reader, defaults, get, invalid_at, put, read_text};
 use super::remedy::Over;
 use super::{Bounds, Config};
+use crate::audit::{PolicyDigest, TrailSettings};
+use crate::dirs::Dirs;
 use serde::Deserialize;
 use serde_json::{Map, json};
 use sha2::{Digest, Sha256};
@@ -66,6 +68,10 @@ pub struct Settings {
     pub origins: Origins,
     /// The locks of the policy files, in their order: a plugin needs the word of every one.
     pub locks: Vec<Lock>,
+    /// The policy files that were read.
+    pub policies: Vec<PolicyDigest>,
+    /// Where the audit trail is, and how it is kept.
+    pub trail: TrailSettings,
     /// What the user should know: values that were ignored or dropped, and why.
     pub notices: Vec<String>,
 }
@@ -109,13 +115,21 @@ impl Settings {
         }
         draft.replace(plain.environment(&sources.environment)?);
         draft.replace(plain.set(&sources.set)?);
-        let mut locks = Vec::new();
+        let (mut locks, mut policies) = (Vec::new(), Vec::new());
         for policy in &sources.policies {
             let file = PolicyFile::read(policy, &Reader { is_policy: true, ..plain })?;
             draft.narrow_by_policy(file.narrows);
             locks.extend(file.lock);
+            policies.extend(file.digest);
         }
-        Ok(draft.finish(locks))
+        let trail = trail(&locks)?;
+        Ok(draft.finish(locks, policies, trail))
+    }
+
+    /// Returns the file of the audit trail.
+    #[must_use]
+    pub fn trail_file(&self, dirs: &Dirs) -> PathBuf {
+        self.trail.file.clone().unwrap_or_else(|| dirs.audit())
     }
 
     /// Returns the effective configuration as TOML, in the order of `default.toml`; with `origin` each line says
@@ -282,10 +296,23 @@ impl Draft {
         self.origins.0.retain(|key, _| section_of(key) != section);
     }
 
-    fn finish(self, locks: Vec<Lock>) -> Settings {
+    fn finish(self, locks: Vec<Lock>, policies: Vec<PolicyDigest>, trail: TrailSettings) -> Settings {
         let config = Config::deserialize(Value::Table(self.values)).expect("every value was checked when it was read");
         let config = Config { bounds: self.bounds, ..config };
-        Settings { config, origins: self.origins, locks, notices: self.notices }
+        Settings { config, origins: self.origins, locks, policies, trail, notices: self.notices }
+    }
+}
+
+/// Where the trail is by these locks: two that both say so would each have the other's lines in another file.
+fn trail(locks: &[Lock]) -> Result<TrailSettings, ConfigError> {
+    let mut said = locks.iter().filter_map(|lock| lock.audit.as_ref());
+    let Some((first, trail)) = said.next() else { return Ok(TrailSettings::default()) };
+    match said.next() {
+        None => Ok(trail.clone()),
+        Some((other, _)) => {
+            let message = format!("`[lock.audit]` is in {first} already, and there is one audit trail");
+            Err(invalid_at(other.clone(), message))
+        }
     }
 }
 

@@ -4,12 +4,14 @@
 //! `policy/lock.rs` asks every one. What a lock holds is read by serde, so it may have tables and lists of tables.
 
 use super::layers::PolicySource;
-use super::narrow::is_plugin_name;
-use super::read::{Author, ConfigError, Document, Leaf, Place, Reader, invalid_at, read_text};
+use super::narrow::{Rule, is_plugin_name};
+use super::read::{Author, ConfigError, Document, Leaf, Origin, Place, Reader, invalid_at, read_text};
 use super::sha256_hex;
+use crate::audit::{Keeping, PolicyDigest, SyncAt, TrailSettings};
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use toml::Spanned;
 use toml::de::ValueDeserializer;
 
@@ -23,6 +25,8 @@ pub(super) struct PolicyFile {
     pub(super) narrows: Vec<Leaf>,
     /// Which plugins may be there at all.
     pub(super) lock: Option<Lock>,
+    /// Which bytes they were; none where there is no such file.
+    pub(super) digest: Option<PolicyDigest>,
 }
 
 /// `[lock]`: which plugins may be there at all.
@@ -30,6 +34,8 @@ pub(super) struct PolicyFile {
 pub struct Lock {
     /// The line of `plugins`.
     pub(crate) place: Place,
+    /// Whether it is in the machine's policy, which root alone can have written.
+    pub(crate) of_root: bool,
     /// Whether plugins that did not come with the program have to be named.
     pub(crate) plugins: LockMode,
     /// The plugins that came with the program and may be used; all of them where there is no list.
@@ -40,6 +46,8 @@ pub struct Lock {
     pub(crate) message: Option<String>,
     /// The plugins that may be there, by name.
     pub(crate) pins: BTreeMap<String, Pin>,
+    /// Where the audit trail is and how it is kept, with the line that begins to say so.
+    pub(crate) audit: Option<(Place, TrailSettings)>,
 }
 
 /// What a plugin that did not come with the program has to be.
@@ -73,6 +81,38 @@ struct LockTable {
     message: Option<String>,
     #[serde(default)]
     plugin: BTreeMap<Spanned<String>, PinTable>,
+    audit: Option<Spanned<AuditTable>>,
+}
+
+/// `[lock.audit]` as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AuditTable {
+    file: Option<Spanned<PathBuf>>,
+    required: Option<Spanned<bool>>,
+    seal: Option<SealBy>,
+    anchor: Option<Anchor>,
+    sync: Option<SyncAt>,
+    rotate_mib: Option<Spanned<u64>>,
+    keep: Option<Spanned<usize>>,
+}
+
+/// How the trail is sealed.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SealBy {
+    /// Where there is a key, it is used; none is needed.
+    None,
+    /// By keys that are forgotten as soon as they were used.
+    Ratchet,
+}
+
+/// Where the heads of seals also go.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Anchor {
+    /// The system's log.
+    Syslog,
 }
 
 /// `[lock.plugin.NAME]` as it is written.
@@ -90,20 +130,31 @@ impl PolicyFile {
         let text = read_text(&source.path, source.required, author)?;
         let Some(text) = text else { return Ok(Self::default()) };
         let mut document = Document::parse(&source.path, &text)?;
+        let digest = PolicyDigest { path: source.path.clone(), sha256: hex::encode(Sha256::digest(&text)) };
         let lock = document.take(LOCK).map(|(offset, value)| {
             let table = LockTable::deserialize(ValueDeserializer::from(value));
             let table = table.map_err(|error| {
                 let offset = error.span().map_or(offset, |span| span.start);
                 invalid_at(document.place(offset), format!("`{LOCK}`: {}", error.message()))
             })?;
-            table.checked(&document)
+            table.checked(&document, source.of_root)
         });
-        Ok(Self { lock: lock.transpose()?, narrows: reader.leaves(&document)? })
+        let (lock, required) = lock.transpose()?.unzip();
+        let mut narrows = reader.leaves(&document)?;
+        // The same setting under another name: whoever reads about locks finds all of the trail in one place.
+        narrows.extend(required.flatten().map(|place| Leaf {
+            key: "audit.required".into(),
+            rule: Rule::Or,
+            value: true.into(),
+            origin: Origin::File(place),
+        }));
+        Ok(Self { lock, narrows, digest: Some(digest) })
     }
 }
 
 impl LockTable {
-    fn checked(self, document: &Document<'_>) -> Result<Lock, ConfigError> {
+    /// Returns the lock, and the line by which no call runs without a record.
+    fn checked(self, document: &Document<'_>, of_root: bool) -> Result<(Lock, Option<Place>), ConfigError> {
         let fault = |at: usize, message: String| Err(invalid_at(document.place(at), message));
         let names = self.builtin.iter().flatten().chain(self.plugin.keys());
         if let Some(name) = names.clone().find(|name| !is_plugin_name(name.get_ref())) {
@@ -137,15 +188,56 @@ impl LockTable {
             let definitions = table.definitions_sha256.map(digest).transpose()?;
             Ok((name.into_inner(), Pin { place, sha256: digest(table.sha256)?, definitions }))
         };
-        Ok(Lock {
+        let required = self.audit.as_ref().and_then(|audit| audit.get_ref().required.as_ref());
+        let required = required.filter(|required| *required.get_ref());
+        let required = required.map(|required| document.place(required.span().start));
+        let audit = |audit: Spanned<AuditTable>| {
+            let place = document.place(audit.span().start);
+            Ok((place, audit.into_inner().checked(document)?))
+        };
+        let lock = Lock {
+            of_root,
+            audit: self.audit.map(audit).transpose()?,
             place: document.place(self.plugins.span().start),
             plugins: self.plugins.into_inner(),
             builtin: self.builtin.map(inner),
             directories: self.directories.map(inner),
             message: self.message,
             pins: self.plugin.into_iter().map(pin).collect::<Result<_, ConfigError>>()?,
-        })
+        };
+        Ok((lock, required))
     }
+}
+
+impl AuditTable {
+    fn checked(self, document: &Document<'_>) -> Result<TrailSettings, ConfigError> {
+        let fault = |at: usize, message: String| Err(invalid_at(document.place(at), message));
+        if let Some(file) = self.file.as_ref().filter(|file| !is_plain(file.get_ref())) {
+            let shown = file.get_ref().display().to_string();
+            let message = format!("`{}` is not a whole path: write it from `/` on, without `..`", shown.escape_debug());
+            return fault(file.span().start, message);
+        }
+        if let Some(mib) = self.rotate_mib.as_ref().filter(|mib| !(1..=1 << 20).contains(mib.get_ref())) {
+            return fault(mib.span().start, "`rotate_mib` is a number from 1 to 1048576".into());
+        }
+        if let Some(keep) = self.keep.as_ref().filter(|keep| !(1..=100_000).contains(keep.get_ref())) {
+            return fault(keep.span().start, "`keep` is a number from 1 to 100000".into());
+        }
+        let usual = Keeping::default();
+        let keeping = Keeping {
+            rotate_bytes: self.rotate_mib.map_or(usual.rotate_bytes, |mib| mib.into_inner() << 20),
+            keep: self.keep.map_or(usual.keep, Spanned::into_inner),
+            sync: self.sync.unwrap_or(usual.sync),
+            syslog: self.anchor == Some(Anchor::Syslog),
+        };
+        let sealed = self.seal == Some(SealBy::Ratchet);
+        Ok(TrailSettings { file: self.file.map(Spanned::into_inner), keeping, sealed })
+    }
+}
+
+/// A path from the root on that is written as it leads.
+fn is_plain(path: &Path) -> bool {
+    path.is_absolute() && path.file_name().is_some() && !path.components().any(|part| part == Component::ParentDir)
 }
 
 fn inner<T>(list: Vec<Spanned<T>>) -> Vec<T> {
@@ -156,7 +248,6 @@ fn inner<T>(list: Vec<Spanned<T>>) -> Vec<T> {
 mod tests {
     use super::super::{Settings, Sources};
     use super::*;
-    use std::path::Path;
 
     const DIGEST: &str = "9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C";
 
@@ -179,7 +270,7 @@ mod tests {
                     directories = [\"/opt/plugins\"]\nmessage = \"ask\"\n[lock.plugin.word_count]\nsha256 = \"DIGEST\"\n";
         let locks = locks(&[text, "[tools]\nshell_confirm = true\n", "lock.plugins = 'off'"]).unwrap();
         assert_eq!(locks.len(), 2);
-        let Lock { place, plugins, builtin, directories, message, pins } = &locks[0];
+        let Lock { place, plugins, builtin, directories, message, pins, .. } = &locks[0];
         assert_eq!((place.line, *plugins, message.as_deref()), (4, LockMode::Pins, Some("ask")));
         assert_eq!(builtin.as_deref(), Some(&["time".to_owned()][..]));
         assert_eq!(directories.as_deref(), Some(&[PathBuf::from("/opt/plugins")][..]));

@@ -8,6 +8,7 @@ pub mod command;
 pub mod explain;
 pub mod files;
 pub mod http;
+mod level;
 pub mod lock;
 pub mod rights;
 pub mod shell;
@@ -23,9 +24,10 @@ use approval::InAdvance;
 use command::Denylist;
 use files::{FilesGrant, Protected};
 use http::HttpGrant;
+pub use level::Level;
 use rights::{HttpRights, PluginRights};
 use shell::ShellGrant;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,9 +118,18 @@ impl Policy {
     pub fn new(settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<Self, Failure> {
         let config = settings.config.clone();
         let denylist = Arc::new(Denylist::parse(&config.tools.shell_denylist)?.of(config.remedies()));
-        let (protected, elsewhere) = (Protected::new(dirs, policies), Protected::elsewhere());
+        // Of a trail elsewhere the whole directory: rotated files and the key are beside it.
+        let trail = settings.trail.file.as_deref().and_then(Path::parent).map(Path::to_owned);
+        let policies: Vec<_> = policies.iter().cloned().chain(trail).collect();
+        let (protected, elsewhere) = (Protected::new(dirs, &policies), Protected::elsewhere());
         let locks = settings.locks.clone();
         Ok(Self { config, locks, denylist, protected: Arc::new(protected), elsewhere: Arc::new(elsewhere) })
+    }
+
+    /// How far the machine is locked for this process.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        Level::of(&self.locks, rustix::process::geteuid().as_raw())
     }
 
     /// The settings that decide.

@@ -3,6 +3,7 @@
 
 use super::provider::{Component, Provider, Refused};
 use super::registry::Registry;
+use crate::audit::Audit;
 use crate::policy::Policy;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,13 +17,21 @@ pub struct PluginSource {
     builtins: &'static [Builtin],
     directories: Vec<PathBuf>,
     policy: Arc<Policy>,
+    /// What is told of plugins that a lock refuses.
+    audit: Option<Arc<Audit>>,
 }
 
 impl PluginSource {
     /// The built-in components, and every `.wasm` of the directories, as far as `policy` admits them.
     #[must_use]
     pub fn new(builtins: &'static [Builtin], directories: Vec<PathBuf>, policy: Arc<Policy>) -> Self {
-        Self { builtins, directories, policy }
+        Self { builtins, directories, policy, audit: None }
+    }
+
+    /// The same, on record.
+    #[must_use]
+    pub(crate) fn audited(self, audit: Arc<Audit>) -> Self {
+        Self { audit: Some(audit), ..self }
     }
 
     /// The directories, in the order in which they are read.
@@ -34,14 +43,26 @@ impl PluginSource {
     /// Reads everything. What cannot be used is listed as refused.
     #[must_use]
     pub fn load(&self) -> Registry {
-        Registry::read(self.providers(), &self.policy, None)
+        let registry = Registry::read(self.providers(), &self.policy, None);
+        self.record(&registry);
+        registry
     }
 
     /// Reads everything anew; plugins whose bytes are the same stay compiled. Nothing if nothing has changed.
     #[must_use]
     pub fn reload(&self, before: &Registry) -> Option<Registry> {
         let anew = Registry::read(self.providers(), &self.policy, Some(before));
+        self.record(&anew);
         (!anew.is_same(before)).then_some(anew)
+    }
+
+    fn record(&self, registry: &Registry) {
+        let Some(audit) = &self.audit else { return };
+        for plugin in registry.barred() {
+            if let Err(barred) = self.policy.check_locks(plugin) {
+                audit.refused(plugin, &barred);
+            }
+        }
     }
 
     fn providers(&self) -> impl Iterator<Item = Result<Box<dyn Provider>, Refused>> {

@@ -1,0 +1,475 @@
+//! The file of the trail, which many processes write at once: a chain of lines, each with its number and the digest of the line before.
+//!
+//! `{"n":41,"prev":"5d0c…","event":"accepted",…}`: number, digest (SHA-256 of the line before, without its newline) and event stand first,
+//! so that whoever checks the chain needs no JSON. Numbers never begin anew, also across files: one that is full is renamed to
+//! `audit-000001.jsonl` and so on. What is found behind the last line of the chain, such as half a line of a process that was killed, is
+//! told by a line `torn`, with its length and digest, and the chain goes on from the last whole line.
+//!
+//! Whoever writes holds the lock of the file (flock) for that one write. A program that never gives it back holds nobody up.
+
+use super::seal::{Sealer, to_syslog};
+use crate::disk::OwnDir;
+use parking_lot::Mutex;
+use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::io::Errno;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long the lock is waited for. A line takes microseconds; a hundred processes that all write, milliseconds.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+/// How long nobody waits again, after somebody has waited in vain.
+const LOCK_PAUSE: Duration = Duration::from_secs(10);
+/// The first pause of whoever waits; each is twice the one before, up to a hundred times this.
+const LOCK_STEP: Duration = Duration::from_micros(50);
+/// How often a file that was rotated away meanwhile is opened again.
+const REOPENED: usize = 100;
+/// How far back the last line of the chain is looked for: what is longer than that is not of this program.
+pub(super) const LOOKED_BACK: u64 = 64 << 20;
+/// The first look back; nearly every line is shorter.
+const FIRST_LOOK: u64 = 8 << 10;
+/// The most that a line has.
+pub(super) const LINE_BYTES: usize = 64 << 10;
+/// More than what the chain adds to a line: number, digest, newline.
+const LINK_BYTES: usize = 128;
+/// What is reserved beyond what the calls that run may need.
+const RESERVE_BYTES: u64 = 1 << 20;
+
+/// The last line of a chain, or of its part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Its number; the first is 1.
+    pub n: u64,
+    /// Its SHA-256.
+    pub digest: [u8; 32],
+}
+
+impl Head {
+    /// The last line of a file of a chain; none where it has none.
+    ///
+    /// # Errors
+    ///
+    /// What the system says of the file.
+    pub fn of(file: &Path) -> io::Result<Option<Self>> {
+        Ok(Tail::of(&File::open(file)?)?.head)
+    }
+}
+
+/// Before the first line.
+pub(super) const NOTHING: Head = Head { n: 0, digest: [0; 32] };
+
+/// When lines are forced to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SyncAt {
+    /// Each line.
+    Line,
+    /// Each seal.
+    #[default]
+    Seal,
+    /// When the system thinks fit.
+    Never,
+}
+
+/// How a trail is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keeping {
+    /// A file that would get longer is renamed, and the next begun.
+    pub(crate) rotate_bytes: u64,
+    /// So many renamed files are kept.
+    pub(crate) keep: usize,
+    /// When lines are forced to the disk.
+    pub(crate) sync: SyncAt,
+    /// Whether the system's log gets the head of each seal.
+    pub(crate) syslog: bool,
+}
+
+impl Default for Keeping {
+    fn default() -> Self {
+        Self { rotate_bytes: 256 << 20, keep: 32, sync: SyncAt::Seal, syslog: false }
+    }
+}
+
+/// A trail that can be written.
+pub(super) struct Chain {
+    directory: OwnDir,
+    name: String,
+    keeping: Keeping,
+    writer: Mutex<Writer>,
+}
+
+/// What this process knows of the file since its last line.
+#[derive(Default)]
+struct Writer {
+    file: Option<Arc<File>>,
+    /// The last line that this process has seen or written.
+    head: Option<Head>,
+    /// The length of the file after it; another length means that others have written.
+    length: u64,
+    /// Up to where space is reserved.
+    reserved: u64,
+    sealer: Option<Sealer>,
+    /// Nobody waits for the lock before this.
+    no_wait_until: Option<Instant>,
+}
+
+/// How a file ends.
+pub(super) struct Tail {
+    /// Its last line that belongs to a chain.
+    pub(super) head: Option<Head>,
+    /// What stands behind that.
+    piece: Option<Piece>,
+}
+
+/// Bytes that belong to no chain.
+struct Piece {
+    bytes: u64,
+    sha256: [u8; 32],
+    has_end: bool,
+}
+
+/// The beginning of a line, as every reader of the chain needs it.
+pub(super) struct Link<'l> {
+    pub(super) n: u64,
+    pub(super) prev: [u8; 32],
+    /// What happened.
+    pub(super) event: &'l [u8],
+}
+
+/// The lock of a file, while this lives.
+struct Held(Arc<File>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&*self.0, FlockOperation::Unlock);
+    }
+}
+
+impl<'l> Link<'l> {
+    /// Reads the beginning of a line; none of what is no line of a chain.
+    pub(super) fn of(line: &'l [u8]) -> Option<Self> {
+        let rest = line.strip_prefix(br#"{"n":"#)?;
+        let digits = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+        let n = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
+        let rest = rest[digits..].strip_prefix(br#","prev":""#)?;
+        let (prev, rest) = rest.split_at_checked(64)?;
+        let event = rest.strip_prefix(br#"","event":""#)?;
+        let end = event.iter().position(|byte| *byte == b'"')?;
+        let mut digest = [0; 32];
+        hex::decode_to_slice(prev, &mut digest).ok()?;
+        line.ends_with(b"}").then_some(Self { n, prev: digest, event: &event[..end] })
+    }
+}
+
+impl Chain {
+    /// A trail in a directory of ours, which can be written now, and with `sealed` has a key.
+    pub(super) fn open(directory: OwnDir, name: &str, keeping: Keeping, sealed: bool) -> io::Result<Self> {
+        directory.append(name)?;
+        if sealed && Sealer::open(&directory, name)?.is_none() {
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "no key seals it yet: make one with `toolcrib audit init`",
+            ));
+        }
+        Ok(Self { directory, name: name.to_owned(), keeping, writer: Mutex::default() })
+    }
+
+    /// Adds lines, each a JSON object that begins with its event, in one write. With `reserve`, only where there is room for so many bytes
+    /// more.
+    pub(super) fn append(&self, lines: &[Vec<u8>], reserve: Option<u64>) -> io::Result<()> {
+        let mut writer = self.writer.lock();
+        let done = self.locked(&mut writer).and_then(|held| writer.append(self, held, lines, reserve));
+        if done.is_err() {
+            // What stands at the end now is looked up before the next line.
+            writer.length = u64::MAX;
+        }
+        done
+    }
+
+    /// Makes the key of the first epoch, which seals from here on.
+    pub(super) fn begin_seals(&self, key: &[u8; 32]) -> io::Result<()> {
+        let mut writer = self.writer.lock();
+        let held = self.locked(&mut writer)?;
+        let head = Tail::of(&held.0)?.head.unwrap_or(NOTHING);
+        Sealer::begin(&self.directory, &self.name, key, head.n)
+    }
+
+    /// Seals what stands there, where seals are kept.
+    pub(super) fn seal(&self) -> io::Result<()> {
+        let mut writer = self.writer.lock();
+        let held = self.locked(&mut writer)?;
+        let mut text = Vec::new();
+        let head = writer.head(self, &held, &mut text)?;
+        if text.is_empty() { writer.seal(self, &held, head, true) } else { Ok(()) }
+    }
+
+    /// Opens the file, unless it is the one that was opened before, and takes its lock.
+    fn locked(&self, writer: &mut Writer) -> io::Result<Held> {
+        for _ in 0..REOPENED {
+            let file = match &writer.file {
+                Some(file) => file.clone(),
+                None => writer.begin(self.directory.append(&self.name)?),
+            };
+            lock(&file, &mut writer.no_wait_until)?;
+            let held = Held(file);
+            if self.directory.still_has(&self.name, &held.0)? {
+                return Ok(held);
+            }
+            writer.file = None;
+        }
+        Err(io::Error::other("the audit trail is renamed again and again"))
+    }
+
+    /// Where the newest file that was rotated away ends.
+    fn last_rotated(&self) -> io::Result<Head> {
+        let Some(name) = rotated(&self.directory, &self.name)?.pop() else { return Ok(NOTHING) };
+        Ok(Tail::of(&self.directory.file(&name)?)?.head.unwrap_or(NOTHING))
+    }
+
+    /// Renames a full file, and begins the next; nothing where this user may not rename it.
+    fn rotate(&self, held: &Held, head: Head) -> io::Result<Option<(Held, Head)>> {
+        let mut names = rotated(&self.directory, &self.name)?;
+        let stem = stem(&self.name);
+        let last = names.last().and_then(|name| number(stem, name)).unwrap_or(0);
+        let to = format!("{stem}-{:06}.jsonl", last + 1);
+        if self.directory.rename(&self.name, &to).is_err() {
+            return Ok(None);
+        }
+        let mut text = Vec::new();
+        let entry = json!({ "event": "rotated", "time": now(), "to": to });
+        let head = link(head, entry.to_string().as_bytes(), &mut text);
+        write_once(&held.0, &text)?;
+        names.push(to);
+        for name in names.iter().take(names.len().saturating_sub(self.keeping.keep)) {
+            self.directory.remove(OsStr::new(name))?;
+        }
+        let next = Arc::new(self.directory.append(&self.name)?);
+        // Whoever else opened it first waits for whoever has its lock, as ever.
+        lock(&next, &mut None)?;
+        Ok(Some((Held(next), head)))
+    }
+}
+
+impl Writer {
+    fn begin(&mut self, file: File) -> Arc<File> {
+        let file = Arc::new(file);
+        (self.file, self.length, self.reserved) = (Some(file.clone()), u64::MAX, 0);
+        file
+    }
+
+    /// Returns the last line of the chain. Where there is something behind it, the line that tells so goes to `text`.
+    fn head(&mut self, chain: &Chain, held: &Held, text: &mut Vec<u8>) -> io::Result<Head> {
+        let length = held.0.metadata()?.len();
+        if let Some(head) = self.head.filter(|_| length == self.length) {
+            return Ok(head);
+        }
+        self.sealer = Sealer::open(&chain.directory, &chain.name)?;
+        let tail = Tail::of(&held.0)?;
+        let found = tail.head.map_or_else(|| chain.last_rotated(), Ok)?;
+        // Who cuts the file does not make us forget what stood there.
+        let head = self.head.filter(|known| known.n > found.n).unwrap_or(found);
+        self.length = length;
+        Ok(tail.piece.map_or(head, |piece| piece.tell(head, text)))
+    }
+
+    fn append(&mut self, chain: &Chain, mut held: Held, lines: &[Vec<u8>], reserve: Option<u64>) -> io::Result<()> {
+        let mut text = Vec::new();
+        let mut head = self.head(chain, &held, &mut text)?;
+        let bytes: usize = lines.iter().map(|line| line.len() + LINK_BYTES).sum();
+        let is_full = self.length > 0 && self.length + bytes as u64 > chain.keeping.rotate_bytes;
+        if is_full
+            && text.is_empty()
+            && let Some((next, last)) = chain.rotate(&held, head)?
+        {
+            (self.head, self.file) = (Some(last), Some(next.0.clone()));
+            (self.length, self.reserved) = (u64::MAX, 0);
+            held = next;
+            head = self.head(chain, &held, &mut text)?;
+        }
+        for line in lines {
+            head = link(head, line, &mut text);
+        }
+        let after = self.length + text.len() as u64;
+        if let Some(more) = reserve {
+            self.reserve(&held.0, after + more)?;
+        }
+        // To write the rest of a line would be a second write: the next line tells of what is torn.
+        if write_once(&held.0, &text)? != text.len() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        if chain.keeping.sync == SyncAt::Line {
+            held.0.sync_data()?;
+        }
+        (self.head, self.length) = (Some(head), after);
+        self.seal(chain, &held, head, false)
+    }
+
+    /// Keeps room for the file to grow up to `wanted`, where its file system can.
+    fn reserve(&mut self, file: &File, wanted: u64) -> io::Result<()> {
+        if wanted <= self.reserved {
+            return Ok(());
+        }
+        let (from, until) = (self.length, wanted + RESERVE_BYTES);
+        self.reserved = match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, from, until - from) {
+            Ok(()) => until,
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => u64::MAX,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(())
+    }
+
+    /// Seals the chain up to `head`, where that is due or `at_once`.
+    fn seal(&mut self, chain: &Chain, held: &Held, head: Head, at_once: bool) -> io::Result<()> {
+        let Some(sealer) = &mut self.sealer else { return Ok(()) };
+        let Some(seal) = sealer.seal(head, at_once)? else { return Ok(()) };
+        let anchored = chain.keeping.syslog.then(|| to_syslog(head).is_ok());
+        let mut text = Vec::new();
+        let sealed = link(head, &seal.line(&now(), anchored), &mut text);
+        if write_once(&held.0, &text)? != text.len() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        (self.head, self.length) = (Some(sealed), self.length + text.len() as u64);
+        // A crash between these two leaves an epoch with two seals, which is told; the other order would leave one without.
+        sealer.next(&seal, sealed.n)?;
+        if chain.keeping.sync != SyncAt::Never {
+            held.0.sync_data()?;
+        }
+        Ok(())
+    }
+}
+
+impl Tail {
+    /// Reads how a file ends.
+    pub(super) fn of(file: &File) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        let mut look = FIRST_LOOK;
+        loop {
+            let begin = length.saturating_sub(look);
+            let mut bytes = vec![0; usize::try_from(length - begin).unwrap_or(usize::MAX)];
+            file.read_exact_at(&mut bytes, begin)?;
+            if let Some(tail) = Self::within(&bytes, begin == 0) {
+                return Ok(tail);
+            }
+            if look >= LOOKED_BACK {
+                let message = format!(
+                    "its last {} MiB were not written by this program: move it away, and the next call begins another",
+                    LOOKED_BACK >> 20
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
+            look = (look * 8).min(LOOKED_BACK);
+        }
+    }
+
+    /// How these bytes end, if their last line of a chain is whole. `all`: they are the whole file.
+    fn within(bytes: &[u8], all: bool) -> Option<Self> {
+        let mut end = bytes.len();
+        while let Some(newline) = memchr::memrchr(b'\n', &bytes[..end]) {
+            let begin = memchr::memrchr(b'\n', &bytes[..newline]).map(|before| before + 1);
+            let line = &bytes[begin.or(all.then_some(0))?..newline];
+            if let Some(link) = Link::of(line) {
+                let head = Head { n: link.n, digest: Sha256::digest(line).into() };
+                return Some(Self { head: Some(head), piece: Piece::of(&bytes[newline + 1..]) });
+            }
+            end = newline;
+        }
+        all.then(|| Self { head: None, piece: Piece::of(bytes) })
+    }
+}
+
+impl Piece {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.strip_suffix(b"\n");
+        let content = end.unwrap_or(bytes);
+        let piece =
+            Self { bytes: content.len() as u64, sha256: Sha256::digest(content).into(), has_end: end.is_some() };
+        (!bytes.is_empty()).then_some(piece)
+    }
+
+    /// Adds the line that tells of this piece.
+    fn tell(&self, head: Head, text: &mut Vec<u8>) -> Head {
+        if !self.has_end {
+            text.push(b'\n');
+        }
+        let entry = json!({ "event": "torn", "time": now(), "bytes": self.bytes, "sha256": hex::encode(self.sha256) });
+        link(head, entry.to_string().as_bytes(), text)
+    }
+}
+
+/// Adds a line to the chain. `entry` is an object that begins with its event.
+fn link(head: Head, entry: &[u8], text: &mut Vec<u8>) -> Head {
+    debug_assert!(entry.starts_with(br#"{"event":""#), "readers look for the event first");
+    let (begin, n) = (text.len(), head.n + 1);
+    text.extend_from_slice(format!(r#"{{"n":{n},"prev":"{}","#, hex::encode(head.digest)).as_bytes());
+    text.extend_from_slice(&entry[1..]);
+    let digest = Sha256::digest(&text[begin..]).into();
+    text.push(b'\n');
+    Head { n, digest }
+}
+
+/// Now, as lines have it.
+pub(super) fn now() -> String {
+    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
+}
+
+/// The files that were rotated away from a trail of this name, the oldest first.
+pub(super) fn rotated(directory: &OwnDir, name: &str) -> io::Result<Vec<String>> {
+    let stem = stem(name);
+    let files = directory.files()?.into_iter().filter_map(|(name, _)| name.into_string().ok());
+    let mut names: Vec<(u64, String)> = files.filter_map(|name| Some((number(stem, &name)?, name))).collect();
+    names.sort();
+    Ok(names.into_iter().map(|(_, name)| name).collect())
+}
+
+/// `audit` of `audit.jsonl`.
+fn stem(name: &str) -> &str {
+    name.strip_suffix(".jsonl").unwrap_or(name)
+}
+
+/// 42 of `audit-000042.jsonl`.
+pub(super) fn number(stem: &str, name: &str) -> Option<u64> {
+    let digits = name.strip_prefix(stem)?.strip_prefix('-')?.strip_suffix(".jsonl")?;
+    (digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
+}
+
+/// Takes the lock of a file, if whoever has it gives it back in time.
+fn lock(file: &File, no_wait_until: &mut Option<Instant>) -> io::Result<()> {
+    let begin = Instant::now();
+    let waits = no_wait_until.is_none_or(|until| until <= begin);
+    let mut step = LOCK_STEP;
+    loop {
+        match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {
+                *no_wait_until = None;
+                return Ok(());
+            }
+            Err(Errno::INTR) => {}
+            Err(Errno::WOULDBLOCK) if waits && begin.elapsed() < LOCK_WAIT => {
+                sleep(step);
+                step = (step * 2).min(LOCK_STEP * 100);
+            }
+            Err(Errno::WOULDBLOCK) => {
+                *no_wait_until = Some(Instant::now() + LOCK_PAUSE);
+                let message = "another program holds the lock of the audit trail, and does not give it back";
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, message));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn write_once(mut file: &File, line: &[u8]) -> io::Result<usize> {
+    loop {
+        match file.write(line) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}

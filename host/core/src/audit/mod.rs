@@ -1,0 +1,436 @@
+//! The audit trail: who called what and what came of it, which plugins were admitted or refused, who changed what they may do.
+//!
+//! A call leaves a line when it is accepted and one with its outcome, also one that is dropped half-way (`call/`). Lines are a chain that shows
+//! what is changed afterwards: `chain.rs` writes it, `seal.rs` seals it, `verify.rs` checks it. Where a line cannot be written, the call is
+//! refused if settings require a record (`audit.required`); otherwise its result says that the line is missing.
+
+mod chain;
+mod seal;
+#[cfg(test)]
+mod tests;
+pub mod verify;
+
+pub use chain::Head;
+pub(crate) use chain::{Keeping, SyncAt};
+
+use crate::call::Principal;
+use crate::capability::Capability;
+use crate::config::Settings;
+use crate::dirs::Dirs;
+use crate::disk::{OwnDir, told};
+use crate::envelope::{Failure, Kind};
+use crate::policy::Level;
+use crate::policy::admission::Barred;
+use crate::policy::approval::Declaration;
+use crate::text::sanitize;
+use crate::tools::manifest::{Manifest, PluginId};
+use chain::{Chain, LINE_BYTES, now};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::json;
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Its file, in the state directory.
+pub(crate) const TRAIL: &str = "audit.jsonl";
+/// Characters that a line keeps of what an action was, and of any other text.
+const WHAT_CHARS: usize = 4096;
+const TEXT_CHARS: usize = 1024;
+/// Actions that a line lists one by one; the others are only counted.
+const ACTIONS_TOLD: usize = 100;
+/// What one call that runs may need for its outcome.
+const CALL_RESERVE: u64 = LINE_BYTES as u64;
+/// A tool that was refused is told again after so long, with how often it was asked for: a model that asks on fills no disk.
+const REFUSAL_PAUSE: Duration = Duration::from_secs(60);
+/// So many refused tools are remembered for that.
+const REFUSALS: usize = 1024;
+
+/// The trail of a host.
+pub struct Audit {
+    place: Place,
+    /// A call that is not recorded is refused.
+    required: bool,
+    /// The first line of this process, while it is not written.
+    opening: Mutex<Option<Vec<u8>>>,
+    /// Calls that have no outcome yet.
+    running: AtomicU64,
+    refusals: Mutex<HashMap<String, Refusals>>,
+    /// The plugins that were told of, admitted or refused.
+    told: Mutex<HashSet<PluginId>>,
+}
+
+/// Where the trail is.
+enum Place {
+    Chain(Box<Chain>),
+    /// Nowhere, for this reason; the host said so when it started.
+    Nowhere(String),
+}
+
+/// How often a tool that is refused was asked for since the last line about it.
+struct Refusals {
+    code: String,
+    told: Instant,
+    untold: u64,
+}
+
+/// Where the trail of a host is, and how it is kept.
+#[derive(Clone, Debug, Default)]
+pub struct TrailSettings {
+    /// Its file, if it is not the one in the state directory.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) keeping: Keeping,
+    /// Whether there has to be a key that seals it.
+    pub(crate) sealed: bool,
+}
+
+/// What the first line of a process says of it.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Opening<'o> {
+    /// How far the machine is locked.
+    level: u8,
+    /// The policy files in force, with the digests of their bytes.
+    policies: &'o [PolicyDigest],
+}
+
+/// A policy file, and the digest of its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PolicyDigest {
+    /// Where it is.
+    pub path: PathBuf,
+    /// SHA-256 in hex.
+    pub sha256: String,
+}
+
+/// One thing that a call did or was refused.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Action {
+    /// What was used.
+    pub(crate) capability: Capability,
+    /// What exactly: a command, a path.
+    pub(crate) what: String,
+    /// What the model declared, where the capability asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) declaration: Option<Declaration>,
+    /// Who or what decided, and how.
+    pub(crate) decision: String,
+}
+
+/// What a call did, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Actions {
+    told: Vec<Action>,
+    more: u64,
+}
+
+impl Actions {
+    /// Takes an action, its texts cleaned and cut.
+    pub(crate) fn push(&mut self, action: Action) {
+        if self.told.len() == ACTIONS_TOLD {
+            self.more += 1;
+            return;
+        }
+        self.told.push(Action {
+            capability: action.capability,
+            what: cut(&sanitize::visible(&action.what), WHAT_CHARS),
+            declaration: action.declaration.map(|said| Declaration { why: line(&said.why), ..said }),
+            decision: line(&action.decision),
+        });
+    }
+}
+
+fn line(text: &str) -> String {
+    cut(&sanitize::line(text), TEXT_CHARS)
+}
+
+fn cut(text: &str, chars: usize) -> String {
+    text.chars().take(chars).collect()
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Whom a line speaks of.
+#[derive(Clone, Copy, Serialize)]
+pub(crate) struct Subject<'s> {
+    pub(crate) call: &'s str,
+    pub(crate) principal: &'s Principal,
+    pub(crate) tool: &'s str,
+    /// Digest of the component; absent for a tool that does not exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plugin_sha256: Option<&'s str>,
+    pub(crate) backend: &'s str,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Entry<'e> {
+    Accepted,
+    Outcome {
+        outcome: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+        duration_ms: u128,
+        #[serde(skip_serializing_if = "<[Action]>::is_empty")]
+        actions: &'e [Action],
+        #[serde(skip_serializing_if = "is_zero")]
+        more_actions: u64,
+    },
+}
+
+#[derive(Serialize)]
+struct Line<'l> {
+    // First: whoever reads the chain looks for the event there.
+    #[serde(flatten)]
+    entry: Entry<'l>,
+    time: String,
+    #[serde(flatten)]
+    subject: Subject<'l>,
+}
+
+/// Something that is no call.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum Event<'e> {
+    /// A plugin was loaded.
+    Admitted { plugin: &'e str, plugin_sha256: &'e str, origin: &'e str },
+    /// A plugin was refused by a lock.
+    Refused { plugin: &'e str, plugin_sha256: &'e str, origin: &'e str, code: &'e str, place: &'e str },
+    /// A tool of such a plugin was called; so often since the last such line.
+    RefusedCalls { tool: &'e str, code: &'e str, calls: u64 },
+    /// A person changed what plugins or projects may do, or what is installed.
+    Changed { what: &'e str },
+}
+
+impl Audit {
+    /// The trail that settings speak of. Where it cannot be kept, the host goes on without, unless it is required; also returns why.
+    #[must_use]
+    pub fn of(settings: &Settings, dirs: &Dirs) -> (Self, Option<io::Error>) {
+        let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw()).number();
+        let opening = Opening { level, policies: &settings.policies };
+        Self::open(OwnDir::open(&dirs.state), &settings.trail, settings.config.audit.required, &opening)
+    }
+
+    fn open(
+        state: io::Result<OwnDir>,
+        settings: &TrailSettings,
+        required: bool,
+        opening: &Opening<'_>,
+    ) -> (Self, Option<io::Error>) {
+        let keeping = settings.keeping;
+        let chain = match &settings.file {
+            None => state.map(|state| (state, TRAIL.to_owned())),
+            Some(file) => OwnDir::of_file(file),
+        };
+        let chain = chain.and_then(|(directory, name)| Chain::open(directory, &name, keeping, settings.sealed));
+        let (place, error) = match chain {
+            Ok(chain) => (Place::Chain(Box::new(chain)), None),
+            Err(error) => (Place::Nowhere(told(&error)), Some(error)),
+        };
+        let program = env!("CARGO_PKG_VERSION");
+        let mut line = json!({ "event": "opened", "time": now(), "program": program, "pid": std::process::id() });
+        let said = serde_json::to_value(opening).expect("an audit line is plain data");
+        let fields = line.as_object_mut().expect("an object");
+        fields.extend(said.as_object().cloned().unwrap_or_default());
+        let opening = Mutex::new(Some(line.to_string().into_bytes()));
+        (
+            Self {
+                place,
+                required,
+                opening,
+                running: AtomicU64::new(0),
+                refusals: Mutex::default(),
+                told: Mutex::default(),
+            },
+            error,
+        )
+    }
+
+    /// Records that a call begins. Returns what its result has to say if it is not on record.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` when a record is required and cannot be made: nothing may happen then.
+    pub(crate) fn accepted(&self, subject: Subject<'_>) -> Result<Option<String>, Failure> {
+        let running = self.running.fetch_add(1, Ordering::Relaxed) + 1;
+        let reason = match &self.place {
+            Place::Chain(chain) => {
+                let reserve = self.required.then_some(running * CALL_RESERVE);
+                match self.append(chain, Line { entry: Entry::Accepted, time: now(), subject }.text(), reserve) {
+                    Ok(()) => return Ok(None),
+                    Err(error) => told(&error),
+                }
+            }
+            Place::Nowhere(_) if !self.required => return Ok(None),
+            Place::Nowhere(reason) => reason.clone(),
+        };
+        if !self.required {
+            return Ok(Some(format!("this call is not in the audit trail: {reason}")));
+        }
+        let message = format!("no call runs without a line in the audit trail (`audit.required`): {reason}");
+        Err(Failure::new(Kind::Unavailable, message)
+            .hint("make room for the trail and let this user write it, then try again"))
+    }
+
+    /// Records how a call ended. Returns what its result has to say if that is not on record.
+    pub(crate) fn outcome(
+        &self,
+        subject: Subject<'_>,
+        failure: Option<&Failure>,
+        spent: Duration,
+        actions: &Actions,
+    ) -> Option<String> {
+        self.running.fetch_sub(1, Ordering::Relaxed);
+        let Place::Chain(chain) = &self.place else { return None };
+        let outcome = failure.map_or("ok", |failure| failure.kind.name());
+        let message = failure.map(|failure| line(&failure.message));
+        let duration_ms = spent.as_millis();
+        let text = |told: usize| {
+            let (actions, more_actions) = (&actions.told[..told], actions.more + (actions.told.len() - told) as u64);
+            let message = message.clone();
+            Line {
+                entry: Entry::Outcome { outcome, message, duration_ms, actions, more_actions },
+                time: now(),
+                subject,
+            }
+            .text()
+        };
+        let mut told_actions = actions.told.len();
+        let mut line = text(told_actions);
+        while line.len() > LINE_BYTES && told_actions > 0 {
+            told_actions /= 2;
+            line = text(told_actions);
+        }
+        let error = self.append(chain, line, None).err()?;
+        Some(format!("the outcome of this call is not in the audit trail: {}", told(&error)))
+    }
+
+    /// Records something that is no call. Returns what has to be said if it is not on record.
+    pub(crate) fn record(&self, event: Event<'_>) -> Option<String> {
+        let Place::Chain(chain) = &self.place else { return None };
+        let mut line = serde_json::to_value(event).expect("an audit line is plain data");
+        let fields = line.as_object_mut().expect("an object");
+        for text in fields.values_mut() {
+            if let serde_json::Value::String(text) = text {
+                *text = self::line(text);
+            }
+        }
+        fields.insert("time".into(), now().into());
+        let error = self.append(chain, line.to_string().into_bytes(), None).err()?;
+        Some(format!("this is not in the audit trail: {}", told(&error)))
+    }
+
+    /// Records that a tool was called whose plugin is refused: at once, then at most once a minute.
+    pub(crate) fn refused_call(&self, tool: &str, code: &str) {
+        let mut refusals = self.refusals.lock();
+        let calls = match refusals.get_mut(tool) {
+            Some(known) if known.told.elapsed() < REFUSAL_PAUSE => {
+                known.untold += 1;
+                return;
+            }
+            Some(known) => {
+                known.told = Instant::now();
+                std::mem::take(&mut known.untold) + 1
+            }
+            None => {
+                if refusals.len() < REFUSALS {
+                    refusals
+                        .insert(tool.to_owned(), Refusals { code: code.to_owned(), told: Instant::now(), untold: 0 });
+                }
+                1
+            }
+        };
+        drop(refusals);
+        self.record(Event::RefusedCalls { tool, code, calls });
+    }
+
+    /// Records that a person changed what plugins or projects may do, or what is installed. Returns what has to be said if it is not on record.
+    pub fn changed(&self, what: &str) -> Option<String> {
+        self.record(Event::Changed { what })
+    }
+
+    /// Records that a plugin was loaded under a lock, the first time.
+    pub(crate) fn admitted(&self, plugin: &Manifest) {
+        let (id, sha256) = (&plugin.id, plugin.sha256());
+        if self.is_news(id) {
+            self.record(Event::Admitted { plugin: plugin.name(), plugin_sha256: sha256, origin: id.origin() });
+        }
+    }
+
+    /// Records that a lock refuses a plugin, the first time.
+    pub(crate) fn refused(&self, plugin: &Manifest, barred: &Barred) {
+        let (Some(code), Some(place)) = (barred.code, &barred.decider.place) else { return };
+        if self.is_news(&plugin.id) {
+            let (plugin, plugin_sha256, origin) = (plugin.name(), plugin.sha256(), plugin.id.origin());
+            let (code, place) = (code.name(), &*place.to_string());
+            self.record(Event::Refused { plugin, plugin_sha256, origin, code, place });
+        }
+    }
+
+    /// Whether nothing was told of a plugin yet. Asked at each call of one.
+    fn is_news(&self, plugin: &PluginId) -> bool {
+        let mut told = self.told.lock();
+        !told.contains(plugin) && told.insert(plugin.clone())
+    }
+
+    /// Makes the key that seals the trail from here on; returns it, which is the only copy.
+    ///
+    /// # Errors
+    ///
+    /// Why there can be none: the trail cannot be written, or has a key.
+    pub fn begin_seals(settings: &Settings, dirs: &Dirs) -> io::Result<[u8; 32]> {
+        let unsealed = TrailSettings { sealed: false, ..settings.trail.clone() };
+        let (audit, error) = Self::of(&Settings { trail: unsealed, ..settings.clone() }, dirs);
+        error.map_or(Ok(()), Err)?;
+        let Place::Chain(chain) = &audit.place else { return Err(io::ErrorKind::NotFound.into()) };
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(io::Error::other)?;
+        chain.begin_seals(&key)?;
+        // Also told to those that write now: whoever sees a new line looks for the key.
+        let line = json!({ "event": "sealing", "time": now() });
+        audit.append(chain, line.to_string().into_bytes(), None)?;
+        Ok(key)
+    }
+
+    /// Adds a line, the first of this process after the one that says who writes.
+    fn append(&self, chain: &Chain, line: Vec<u8>, reserve: Option<u64>) -> io::Result<()> {
+        let mut opening = self.opening.lock();
+        match opening.as_ref() {
+            None => {
+                drop(opening);
+                chain.append(&[line], reserve)
+            }
+            Some(first) => {
+                chain.append(&[first.clone(), line], reserve)?;
+                *opening = None;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for Audit {
+    /// The last line of a process that wrote any; nobody is left who could be told that it is missing.
+    fn drop(&mut self) {
+        if let Place::Chain(chain) = &self.place
+            && self.opening.get_mut().is_none()
+        {
+            let untold: Vec<_> = self.refusals.get_mut().drain().filter(|(_, known)| known.untold > 0).collect();
+            for (tool, known) in untold {
+                self.record(Event::RefusedCalls { tool: &tool, code: &known.code, calls: known.untold });
+            }
+            let line = json!({ "event": "closed", "time": now(), "pid": std::process::id() });
+            let closed = chain.append(&[line.to_string().into_bytes()], None);
+            let _ = closed.and_then(|()| chain.seal());
+        }
+    }
+}
+
+impl Line<'_> {
+    fn text(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("an audit line is plain data")
+    }
+}

@@ -1,0 +1,345 @@
+//! What becomes of a chain that is written by many, cut, changed, torn, rotated and sealed.
+
+use super::chain::{Chain, Head, Keeping};
+use super::verify::{Fault, Known, Whole, files, verify};
+use super::{Audit, Opening, Subject, TRAIL, TrailSettings};
+use crate::disk::OwnDir;
+use proptest::prelude::*;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+struct Trail {
+    directory: tempfile::TempDir,
+    keeping: Keeping,
+}
+
+impl Trail {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().expect("a directory"), keeping: Keeping::default() }
+    }
+
+    /// One of `lines` lines.
+    fn of(lines: usize) -> Self {
+        let trail = Self::new();
+        trail.add(lines);
+        trail
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("state/audit.jsonl")
+    }
+
+    /// As another process opens it.
+    fn chain(&self) -> Chain {
+        let directory = OwnDir::open(&self.directory.path().join("state")).expect("a directory of ours");
+        Chain::open(directory, "audit.jsonl", self.keeping, false).expect("a trail")
+    }
+
+    fn add(&self, lines: usize) {
+        let chain = self.chain();
+        (0..lines).for_each(|_| chain.append(&[line()], None).expect("written"));
+    }
+
+    fn lines(&self) -> Vec<String> {
+        std::fs::read_to_string(self.path()).expect("a trail").lines().map(str::to_owned).collect()
+    }
+
+    fn write(&self, lines: &[String]) {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        std::fs::write(self.path(), text).expect("written");
+    }
+
+    fn append(&self, bytes: &[u8]) {
+        File::options().append(true).open(self.path()).and_then(|mut file| file.write_all(bytes)).expect("written");
+    }
+
+    fn check(&self, known: Known) -> Result<Whole, Fault> {
+        verify(&files(&self.path()).expect("files"), known)
+    }
+
+    fn whole(&self) -> Whole {
+        self.check(Known::default()).unwrap_or_else(|fault| panic!("{fault}"))
+    }
+
+    /// The line that does not hold, and why.
+    fn broken(&self, known: Known) -> (u64, String) {
+        match self.check(known) {
+            Err(Fault::Broken { line, reason, .. }) => (line, reason),
+            other => panic!("not broken: {other:?}"),
+        }
+    }
+}
+
+/// A line that no other is like.
+fn line() -> Vec<u8> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    format!(r#"{{"event":"accepted","tool":"time{}"}}"#, NUMBER.fetch_add(1, Ordering::Relaxed)).into_bytes()
+}
+
+fn head(trail: &Trail) -> Head {
+    Head::of(&trail.path()).expect("readable").expect("a line")
+}
+
+#[test]
+fn lines_of_many_writers_are_one_chain() {
+    let trail = Trail::new();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| trail.add(200));
+        }
+    });
+    assert_eq!((trail.whole().head.n, trail.lines().len()), (1600, 1600));
+}
+
+/// L-41: each kind of tampering is found, at its first line.
+#[test]
+fn the_first_line_that_was_changed_is_named() {
+    let whole = Trail::of(10).lines();
+    let foreign = Trail::new();
+    foreign.chain().append(&[br#"{"event":"accepted","tool":"other"}"#.to_vec()], None).expect("written");
+    type Tamper<'t> = (&'t str, Box<dyn Fn(&mut Vec<String>) + 't>, u64);
+    let tampers: [Tamper<'_>; 7] = [
+        ("edited", Box::new(|lines| lines[4] = lines[4].replace("time", "none")), 6),
+        ("removed", Box::new(|lines| _ = lines.remove(4)), 5),
+        ("swapped", Box::new(|lines| lines.swap(4, 5)), 5),
+        ("inserted", Box::new(|lines| lines.insert(4, lines[3].clone())), 5),
+        ("another host's", Box::new(|lines| lines[0] = foreign.lines().remove(0)), 2),
+        ("no line of ours", Box::new(|lines| lines.insert(4, "{}".into())), 5),
+        ("renumbered", Box::new(|lines| lines[4] = lines[4].replace("\"n\":5", "\"n\":50")), 5),
+    ];
+    for (what, tamper, expected) in tampers {
+        let (trail, mut lines) = (Trail::of(1), whole.clone());
+        tamper(&mut lines);
+        trail.write(&lines);
+        assert_eq!(trail.broken(Known::default()).0, expected, "{what}");
+    }
+}
+
+/// L-42: a trail without its end is a good trail, unless somebody knows more of it.
+#[test]
+fn a_cut_end_shows_against_what_was_noted() {
+    let trail = Trail::of(10);
+    let (noted, lines) = (head(&trail), trail.lines());
+    assert!(trail.check(Known { since: Some(noted), ..Known::default() }).is_ok());
+    trail.write(&lines[..7]);
+    assert_eq!(trail.whole().head.n, 7);
+    assert!(matches!(trail.check(Known { since: Some(noted), ..Known::default() }), Err(Fault::Cut(_))));
+    // What is written after the cut cannot fill the hole.
+    trail.add(3);
+    assert!(trail.broken(Known { since: Some(noted), ..Known::default() }).1.contains("another than the one"));
+}
+
+#[test]
+fn who_writes_while_the_trail_is_cut_does_not_forget_what_stood_there() {
+    let trail = Trail::new();
+    let chain = trail.chain();
+    (0..10).for_each(|_| chain.append(&[line()], None).expect("written"));
+    trail.write(&trail.lines()[..7]);
+    chain.append(&[line()], None).expect("written");
+    let (line, reason) = trail.broken(Known::default());
+    assert_eq!((line, reason.as_str()), (8, "line 11 stands where line 8 should: 3 lines are missing"));
+}
+
+/// L-45: half a line, as a process leaves it that was killed, is told of, and the chain goes on.
+#[test]
+fn half_a_line_is_told_of() {
+    for piece in [&b"{\"n\":3,\"prev"[..], b"x", b"not ours\n", b"two\nlines\n", b"\n", "\u{2028}\"\\".as_bytes()] {
+        let trail = Trail::of(2);
+        trail.append(piece);
+        trail.add(2);
+        let whole = trail.whole();
+        assert_eq!((whole.head.n, whole.torn), (5, 1), "{piece:?}");
+    }
+    let trail = Trail::of(2);
+    trail.append(b"{\"n\":3");
+    assert_eq!((trail.whole().head.n, trail.whole().unfinished), (2, 6));
+}
+
+#[test]
+fn a_line_that_tells_of_other_bytes_holds_nothing_together() {
+    let trail = Trail::of(2);
+    trail.append(b"half");
+    trail.add(1);
+    let text = std::fs::read_to_string(trail.path()).expect("a trail");
+    std::fs::write(trail.path(), text.replacen("half", "calf", 1)).expect("written");
+    assert_eq!(trail.broken(Known::default()).0, 3);
+}
+
+#[test]
+fn more_than_this_program_writes_is_not_searched() {
+    let trail = Trail::of(2);
+    let file = File::options().write(true).open(trail.path()).expect("a trail");
+    file.set_len(65 << 20).expect("a long file");
+    let error = trail.chain().append(&[line()], None).expect_err("64 MiB without a line");
+    assert!(error.to_string().contains("move it away"), "{error}");
+}
+
+/// Each file goes on from the one before; L-43: a hole between two is named, and only the oldest may be gone.
+#[test]
+fn full_files_are_renamed_and_the_chain_goes_on() {
+    let mut trail = Trail::new();
+    trail.keeping = Keeping { rotate_bytes: 2000, keep: 3, ..Keeping::default() };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| trail.add(20));
+        }
+    });
+    let whole = trail.whole();
+    assert!(whole.files == 4 && whole.first > 1, "{whole:?}");
+    let found = files(&trail.path()).expect("files");
+    assert!(found[0].file_name().is_some_and(|name| name.to_str().is_some_and(|name| name.starts_with("audit-0000"))));
+    std::fs::remove_file(&found[1]).expect("removed");
+    assert!(trail.broken(Known::default()).1.contains("lines are missing"));
+    std::fs::remove_file(&found[0]).expect("removed");
+    trail.whole();
+}
+
+#[test]
+fn a_new_file_goes_on_where_the_last_one_ended() {
+    let mut trail = Trail::new();
+    trail.keeping = Keeping { rotate_bytes: 1000, ..Keeping::default() };
+    trail.add(20);
+    let before = trail.whole();
+    std::fs::remove_file(trail.path()).expect("removed");
+    trail.add(1);
+    assert!(trail.whole().head.n <= before.head.n, "it goes on from the newest file that is left");
+}
+
+const KEY: [u8; 32] = [7; 32];
+
+/// A trail with seals at lines 1001 and so on, and the lines as they were.
+fn sealed() -> (Trail, Known) {
+    let trail = Trail::new();
+    trail.chain().begin_seals(&KEY).expect("a key");
+    trail.add(2500);
+    (trail, Known { key: Some(KEY), since: None })
+}
+
+#[test]
+fn seals_hold_with_the_first_key_alone() {
+    let (trail, known) = sealed();
+    let whole = trail.check(known).expect("whole");
+    assert_eq!((whole.seals, whole.last_seal.expect("a seal").0), (2, 2002));
+    let (_, reason) = trail.broken(Known { key: Some([8; 32]), since: None });
+    assert!(reason.contains("another key"), "{reason}");
+}
+
+/// Who can write everything, the key in use too, forges what comes after the last seal and nothing before it.
+#[test]
+fn what_was_sealed_cannot_be_written_anew() {
+    let (trail, known) = sealed();
+    let lines = trail.lines();
+    let forged = Trail::new();
+    let chain = forged.chain();
+    for line in &lines {
+        let (_, rest) = line.split_once(",\"event\"").expect("a line");
+        let rest = format!("{{\"event\"{}", rest.replace("tool\":\"time", "tool\":\"none"));
+        chain.append(&[rest.into_bytes()], None).expect("written");
+    }
+    assert_eq!(forged.whole().head.n, 2502, "without the key it is a good chain");
+    assert_eq!(forged.broken(known).0, 1001);
+    let used = std::fs::read_to_string(trail.path().with_file_name("audit.jsonl.key")).expect("a key");
+    assert!(!used.contains(&hex::encode(KEY)), "the first key is gone");
+}
+
+#[test]
+fn a_seal_that_is_missing_shows() {
+    let (trail, known) = sealed();
+    let lines = trail.lines();
+    // Cut before the first seal, then written on: the next seal is of the second epoch.
+    trail.write(&lines[..900]);
+    trail.add(2000);
+    assert!(trail.broken(known).1.contains("should"));
+}
+
+#[test]
+fn a_seal_that_stands_twice_is_told() {
+    let trail = Trail::new();
+    let chain = trail.chain();
+    chain.begin_seals(&KEY).expect("a key");
+    let key = trail.path().with_file_name("audit.jsonl.key");
+    let before = std::fs::read(&key).expect("a key");
+    chain.append(&[line()], None).expect("written");
+    chain.seal().expect("sealed");
+    // Killed before the key was written.
+    std::fs::write(&key, before).expect("written");
+    trail.add(1);
+    trail.chain().seal().expect("sealed");
+    let whole = trail.check(Known { key: Some(KEY), since: None }).expect("whole");
+    assert_eq!((whole.seals, whole.doubled), (2, 1));
+}
+
+/// A program that never gives the lock back holds nobody up.
+#[test]
+fn a_lock_that_is_kept_is_not_waited_for() {
+    let trail = Trail::of(1);
+    let holder = File::open(trail.path()).expect("a trail");
+    rustix::fs::flock(&holder, rustix::fs::FlockOperation::LockExclusive).expect("a lock");
+    let (chain, begin) = (trail.chain(), Instant::now());
+    for _ in 0..100 {
+        let error = chain.append(&[line()], None).expect_err("it is locked");
+        assert!(error.to_string().contains("holds the lock"), "{error}");
+    }
+    assert!(begin.elapsed() < Duration::from_secs(60), "only the first waits");
+    drop(holder);
+    trail.add(1);
+    assert_eq!(trail.whole().head.n, 2);
+}
+
+#[test]
+fn a_process_that_adds_bytes_without_end_holds_no_call_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("state");
+    let (audit, _) = Audit::open(OwnDir::open(&path), &TrailSettings::default(), true, &Opening::default());
+    let mut trail = File::options().append(true).open(path.join(TRAIL)).expect("a trail");
+    let (sender, done) = std::sync::mpsc::channel();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                trail.write_all(b"x").expect("a byte");
+            }
+        });
+        scope.spawn(move || {
+            let subject =
+                Subject { call: "1", principal: &"cli".into(), tool: "time", plugin_sha256: None, backend: "local" };
+            let recorded = (0..100).all(|_| audit.accepted(subject).is_ok());
+            let _ = sender.send(recorded);
+        });
+        let recorded = done.recv_timeout(Duration::from_secs(10));
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(recorded, Ok(true));
+    });
+}
+
+fn read_all(directory: &Path) -> Result<Whole, Fault> {
+    verify(&[directory.join("a"), directory.join("b")], Known { key: Some(KEY), since: None })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("TOOLCRIB_LONG").is_some() { 20_000 } else { 200 }))]
+
+    /// Whatever stands in the files, checking ends, and ends well.
+    #[test]
+    fn any_bytes_can_be_checked(one: Vec<u8>, other: Vec<u8>, cuts in prop::collection::vec(0usize..4000, 0..6)) {
+        let trail = Trail::of(12);
+        let mut bytes = std::fs::read(trail.path()).expect("a trail");
+        for cut in cuts {
+            let at = cut % bytes.len();
+            bytes.splice(at..at, one.iter().copied().take(8));
+            let length = bytes.len();
+            bytes[cut.wrapping_mul(7) % length] ^= 0x11;
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("a"), &bytes).expect("written");
+        std::fs::write(directory.path().join("b"), &other).expect("written");
+        let _ = read_all(directory.path());
+        // Whoever writes on has a chain again, from the last line that is one.
+        std::fs::write(trail.path(), &bytes).expect("written");
+        trail.add(1);
+        prop_assert!(head(&trail).n >= 1);
+    }
+}
