@@ -99,7 +99,8 @@ fn a_trail_of_the_policy_is_where_the_policy_says() {
 /// L-46: a trail that cannot be kept refuses every call, before anything happens, if the policy says so.
 #[test]
 fn without_a_record_that_is_required_nothing_happens() {
-    let spoils: [(&str, fn(&Path)); 4] = [
+    type Spoil = (&'static str, fn(&Path));
+    let spoils: [Spoil; 4] = [
         ("its directory is gone", |log| fs::remove_dir_all(log).expect("removed")),
         ("a directory is in its place", |log| fs::create_dir(log.join("audit.jsonl")).expect("a directory")),
         ("a link is in its place", |log| {
