@@ -3,7 +3,9 @@
 mod audit;
 mod check;
 mod directories;
+mod machine;
 mod pins;
 mod rig;
 mod roads;
 mod roots;
+mod signed;

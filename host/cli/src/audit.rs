@@ -314,7 +314,7 @@ fn head(text: &str) -> Result<Head, String> {
     read().ok_or_else(|| "write a line as `audit show --head` prints it: its number, `:`, 64 hex digits".into())
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; write a time such as 90m or 24h"))
 }
 

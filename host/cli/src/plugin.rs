@@ -3,6 +3,7 @@
 //! What a plugin may do is written by `plugin/rights.rs`.
 
 mod rights;
+mod vet;
 
 use super::screen::{BOLD, Page, Table};
 use super::setup::{Setup, usage};
@@ -60,11 +61,32 @@ pub(super) enum Arguments {
         /// The plugin
         name: String,
     },
+    /// Write what you found in reviewing a component, for you and others to sign
+    Vet(vet::Vet),
+    /// Sign a statement, list or revocation, as `minisign -S` does
+    Sign(vet::Sign),
+    /// Write the list of a deployment: all components of a directory with their statements
+    Lock(vet::Lock),
+    /// Say whether the policies in force admit a component, and by whose word
+    Verify {
+        /// The component
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCode, Failure> {
+    if let Arguments::Sign(arguments) = &arguments {
+        return vet::sign(arguments);
+    }
     let setup = Setup::new(global).await?;
     match arguments {
+        Arguments::Vet(arguments) => vet::vet(&setup, &arguments).await,
+        Arguments::Sign(arguments) => vet::sign(&arguments),
+        Arguments::Lock(arguments) => vet::lock(&setup, &arguments),
+        Arguments::Verify { file, json } => vet::verify(&setup, &file, json).await,
         Arguments::List { json } => {
             // Loads them all at once; the result of each is looked up below.
             setup.host.offered(&setup.context).await;
@@ -135,7 +157,7 @@ fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failur
         page.add(&format!("sha256: {}", id.sha256)).end(2);
         page.add(&format!("tools: {}", tools.join(", "))).end(2);
         page.add(&format!("asks for: {}", names(capabilities))).end(2);
-        page.add(&format!("imports: {}", component.imports().join(", "))).end(2).end(0);
+        page.add(&format!("imports: {}", component.manifest().imports.join(", "))).end(2).end(0);
         page.print()?;
         return super::policy::table(&explained).print();
     }
@@ -144,7 +166,7 @@ fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failur
         "sha256": id.sha256,
         "tools": tools,
         "capabilities": capabilities,
-        "imports": component.imports(),
+        "imports": component.manifest().imports,
         "may": explained.iter().map(toolcrib::policy::explain::Clause::to_json).collect::<Vec<_>>(),
     }))
 }

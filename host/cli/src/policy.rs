@@ -5,12 +5,11 @@ use super::setup::Setup;
 use super::{Global, completions, print_json};
 use clap_complete::ArgValueCompleter;
 use serde_json::json;
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
-use toolcrib::config::Lock;
 use toolcrib::envelope::Failure;
 use toolcrib::policy::explain::Clause;
+use toolcrib::policy::lock::{Code, Step};
 use toolcrib::tools::manifest::Manifest;
 
 #[derive(clap::Subcommand)]
@@ -20,6 +19,9 @@ pub(super) enum Arguments {
         /// Name of the tool
         #[arg(add = ArgValueCompleter::new(completions::tools))]
         tool: String,
+        /// Say what each lock looks at in its plugin, and where one refuses it
+        #[arg(long)]
+        why_not: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -35,7 +37,8 @@ pub(super) enum Arguments {
 pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
     let setup = Setup::new(global).await?;
     match arguments {
-        Arguments::Explain { tool, json } => explain(&setup, tool, *json),
+        Arguments::Explain { tool, why_not: true, json } => why_not(&setup, tool, *json).await,
+        Arguments::Explain { tool, why_not: false, json } => explain(&setup, tool, *json),
         Arguments::Check { json } => check(&setup, *json).await,
     }
 }
@@ -50,32 +53,39 @@ async fn check(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
         // What is switched off, or broken, is no lock's doing.
         refused.extend(failure.filter(|failure| code(failure).is_some()).map(|failure| (plugin, failure)));
     }
-    let is_there = |name: &&str| tools.plugins().chain(tools.barred()).any(|plugin| plugin.name() == *name);
-    let missing: BTreeSet<&str> = policy.locks().iter().flat_map(Lock::vetted).filter(|name| !is_there(name)).collect();
-    let exit = if refused.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let is_there = |name: &str| tools.plugins().chain(tools.barred()).any(|plugin| plugin.name() == name);
+    let vetted = policy.vetted();
+    let missing: Vec<(&str, bool)> =
+        vetted.iter().map(|(name, required)| (name.as_str(), *required)).filter(|(name, _)| !is_there(name)).collect();
+    let is_good = refused.is_empty() && !missing.iter().any(|(_, required)| *required);
+    let exit = if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     if as_json {
-        let locks = policy.locks().iter().map(Lock::described);
         let row = |(plugin, failure): &(&Arc<Manifest>, Failure)| json!({ "name": plugin.name(), "origin": plugin.id.origin(), "sha256": plugin.sha256(), "code": code(failure), "reason": failure.message });
         print_json(&json!({
             "level": level.number(),
             "why": level.words(),
-            "locks": locks.map(|(place, what)| json!({ "place": place, "what": what })).collect::<Vec<_>>(),
+            "locks": policy.locks().map(|(place, what)| json!({ "place": place, "what": what })).collect::<Vec<_>>(),
             "refused": refused.iter().map(row).collect::<Vec<_>>(),
-            "missing": missing,
+            "missing": missing.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         }))?;
         return Ok(exit);
     }
     let mut page = Page::default();
     page.add_in(BOLD, &format!("level {}", level.number())).add(&format!(": {}", level.words())).end(2);
-    for (place, what) in policy.locks().iter().map(Lock::described) {
+    for (place, what) in policy.locks() {
         page.add(&format!("{place}: {what}")).end(2);
     }
     for (plugin, failure) in &refused {
         let code = code(failure).unwrap_or_default();
         page.add(&format!("{}: {code}: {}", plugin.id.origin(), failure.message)).end(2);
     }
-    for name in missing {
-        page.add(&format!("{name}: vetted, and in no directory of plugins")).end(2);
+    for (name, required) in missing {
+        let what = if required {
+            "required, and in no directory of plugins"
+        } else {
+            "vetted, and in no directory of plugins"
+        };
+        page.add(&format!("{name}: {what}")).end(2);
     }
     page.print()?;
     Ok(exit)
@@ -97,6 +107,65 @@ fn explain(setup: &Setup, tool: &str, json: bool) -> Result<ExitCode, Failure> {
     page.add_in(BOLD, tool).add(&format!(", of plugin {}", plugin.id.label())).end(0);
     page.print()?;
     table(&clauses).print()
+}
+
+/// What each lock looks at in turn. Names of plugins count as well as those of tools: one that is refused has no tool.
+async fn why_not(setup: &Setup, name: &str, json: bool) -> Result<ExitCode, Failure> {
+    let tools = &setup.context.tools;
+    let plugin = match tools.plugins().chain(tools.barred()).find(|plugin| plugin.name() == name) {
+        Some(plugin) => plugin,
+        None => tools.plugin_of(name)?,
+    };
+    let policy = setup.host.policy();
+    let refusal = setup.host.ready(plugin, &setup.context).await.err().filter(|failure| code(failure).is_some());
+    let is_about_definitions = refusal.as_ref().and_then(code) == Some(Code::DefinitionsChanged.name());
+    let mut locks = policy.steps(plugin);
+    for (_, steps) in &mut locks {
+        // Known only once the plugin was asked.
+        if let Some((step, _)) = steps.last_mut().filter(|(step, _)| is_about_definitions && *step == Step::Good) {
+            *step = Step::Refuses;
+        }
+    }
+    let exit = if refusal.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    if json {
+        let step = |(step, what): &(Step, &str)| json!({ "step": what, "verdict": word(*step) });
+        let lock = |(place, steps): &(String, Vec<(Step, &str)>)| json!({ "lock": place, "steps": steps.iter().map(step).collect::<Vec<_>>() });
+        print_json(&json!({
+            "name": plugin.name(),
+            "sha256": plugin.sha256(),
+            "origin": plugin.id.origin(),
+            "locks": locks.iter().map(lock).collect::<Vec<_>>(),
+            "code": refusal.as_ref().and_then(code),
+            "reason": refusal.as_ref().map(|failure| &failure.message),
+        }))?;
+        return Ok(exit);
+    }
+    let mut page = Page::default();
+    page.add_in(BOLD, plugin.name()).add(&format!(" {}, {}", &plugin.sha256()[..12], plugin.id.origin())).end(2);
+    for (place, steps) in &locks {
+        page.add(place).end(2);
+        for (step, what) in steps {
+            page.add(&format!("  {}  {what}", word(*step))).end(6);
+        }
+    }
+    match &refusal {
+        None => page.add("no lock refuses it").end(2),
+        Some(failure) => {
+            page.add(&failure.message).end(2);
+            page.add(failure.hint.as_deref().unwrap_or_default()).end(2)
+        }
+    };
+    page.print()?;
+    Ok(exit)
+}
+
+/// How a step went, as wide as the others.
+fn word(step: Step) -> &'static str {
+    match step {
+        Step::Good => "ok",
+        Step::Refuses => "!!",
+        Step::NotReached => "--",
+    }
 }
 
 /// One row a clause.

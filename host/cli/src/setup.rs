@@ -62,8 +62,31 @@ impl Setup {
     }
 
     /// As [`Self::new`], for as many calls at a time as the settings say.
+    ///
+    /// # Errors
+    ///
+    /// Also where a plugin is missing or refused that a lock requires.
     pub(super) async fn serving(global: &Global) -> Result<Self, Failure> {
-        Self::with(global, |_| {}).await.map(Self::noticed)
+        let setup = Self::with(global, |_| {}).await.map(Self::noticed)?;
+        setup.check_required()?;
+        Ok(setup)
+    }
+
+    fn check_required(&self) -> Result<(), Failure> {
+        let (policy, tools) = (self.host.policy(), &self.context.tools);
+        for name in policy.vetted().into_iter().filter(|(_, required)| *required).map(|(name, _)| name) {
+            if tools.plugins().any(|plugin| plugin.name() == name) {
+                continue;
+            }
+            let refused = tools.barred().find(|plugin| plugin.name() == name);
+            let refused = refused.and_then(|plugin| policy.check_locks(plugin).err());
+            return Err(refused.map(|barred| barred.failure).unwrap_or_else(|| {
+                let message = format!("plugin `{name}` is required by the operator's list, and is in no directory");
+                Failure::new(Kind::Unavailable, message)
+                    .hint("`toolcrib policy check` says where plugins are looked for")
+            }));
+        }
+        Ok(())
     }
 
     fn noticed(self) -> Self {

@@ -13,6 +13,7 @@ mod remedy;
 pub mod requests;
 mod shell;
 mod variables;
+mod vetting;
 
 pub use allowlist::Allowlist;
 pub use hosts::{HostList, HostPattern};
@@ -24,6 +25,7 @@ pub use read::{ConfigError, Origin, Place};
 pub(crate) use remedy::{Needed, Remedies};
 pub use shell::PluginShell;
 pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed};
+pub(crate) use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seconds};
 
 pub(crate) use narrow::Bound;
 #[cfg(test)]

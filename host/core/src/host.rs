@@ -9,7 +9,7 @@ use crate::call::scope::Scope;
 use crate::call::session::CallKey;
 use crate::call::{Call, CallContext, Request, check_failure, check_length, check_output};
 use crate::capability::Capability;
-use crate::config::Settings;
+use crate::config::{DAY, Settings};
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::egress::Egress;
@@ -28,8 +28,15 @@ use crate::tools::registry::Registry;
 use crate::tools::source::{Builtin, PluginSource};
 use futures_util::future::join_all;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// Days from now at which a plugin has to say the same as today: another day, another year, after 2038.
+const OTHER_TIMES: [u64; 3] = [1, 400, 5000];
+/// How often a call that runs looks whether its plugin was taken back.
+const REVOKED_LOOK: Duration = Duration::from_secs(1);
 
 /// Everything that calls share.
 pub struct Host {
@@ -59,6 +66,7 @@ impl Host {
         let limits = &settings.config.limits;
         let mut notices = settings.notices.clone();
         let policy = Arc::new(Policy::new(settings, dirs, policies)?);
+        notices.extend(policy.notice().map(str::to_owned));
         let mut or_without = |what: &str, error: std::io::Error| notices.push(format!("{what}: {}", told(&error)));
         let state = || OwnDir::open(&dirs.state);
         let cache = state().and_then(|state| CodeCache::open(&state)).unwrap_or_else(|error| {
@@ -95,7 +103,7 @@ impl Host {
         }
         let (unrecorded, outcome) = match self.audit.accepted(call.subject()) {
             // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.
-            Ok(unrecorded) => (unrecorded, call.bounded(Box::pin(self.try_call(&request, context, &call))).await),
+            Ok(unrecorded) => (unrecorded, call.bounded(Box::pin(self.unless_revoked(&request, context, &call))).await),
             Err(refused) => (None, Err(refused)),
         };
         call.finish(outcome, unrecorded)
@@ -105,6 +113,38 @@ impl Host {
     fn locked_out(&self, request: &Request, context: &CallContext) -> Option<(Code, Failure)> {
         let barred = self.policy.check_locks(context.tools.plugin_of(&request.tool).ok()?).err()?;
         Some((barred.code?, barred.failure))
+    }
+
+    /// Runs a call. If its plugin is taken back while it runs, the call is cancelled, and answers that it was refused.
+    async fn unless_revoked(
+        &self,
+        request: &Request,
+        context: &CallContext,
+        call: &Call<'_>,
+    ) -> Result<Output, Failure> {
+        let mut work = pin!(self.try_call(request, context, call));
+        if !self.policy.has_lists() {
+            return work.await;
+        }
+        tokio::select! {
+            biased;
+            outcome = &mut work => return outcome,
+            () = self.revoked(request, context) => call.scope.cancel.cancel(),
+        }
+        match (work.await, self.locked_out(request, context)) {
+            (Err(failure), Some((_, refusal))) if failure.kind == Kind::Cancelled => Err(refusal),
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Returns once the plugin of a request was taken back.
+    async fn revoked(&self, request: &Request, context: &CallContext) {
+        loop {
+            tokio::time::sleep(REVOKED_LOOK).await;
+            if context.tools.plugin_of(&request.tool).is_ok_and(|plugin| self.policy.has_revoked(plugin)) {
+                return;
+            }
+        }
     }
 
     async fn try_call(&self, request: &Request, context: &CallContext, call: &Call<'_>) -> Result<Output, Failure> {
@@ -153,7 +193,7 @@ impl Host {
     /// Admits what a loaded plugin says of its tools. Under a lock that is on record.
     fn admit_definitions(&self, plugin: &Manifest, ready: &Ready) -> Result<(), Failure> {
         self.policy.admit_definitions(plugin, ready.definitions())?;
-        if !self.policy.locks().is_empty() {
+        if self.policy.is_locked() {
             self.audit.admitted(plugin);
         }
         Ok(())
@@ -168,6 +208,28 @@ impl Host {
         let alone = context.clone().tools(Arc::new(Registry::of(component)));
         let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
         Ok(self.loaded(plugin, &alone).await?.definitions().to_owned())
+    }
+
+    /// As [`Self::definitions_of`], asked anew at other times and with other random numbers.
+    ///
+    /// # Errors
+    ///
+    /// As there; `denied` where it does not always say the same.
+    pub async fn same_definitions_of(&self, component: Component, context: &CallContext) -> Result<String, Failure> {
+        let alone = context.clone().tools(Arc::new(Registry::of(component)));
+        let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
+        let ready = self.loaded(plugin, &alone).await?;
+        for days in OTHER_TIMES {
+            let scope =
+                Scope::for_definitions(&self.policy.config().limits, alone.backend.clone(), self.egress.clone());
+            let scope = scope.ahead(Duration::from_secs(days * DAY));
+            if ready.code().definitions(&self.sandbox, scope).await? != ready.definitions() {
+                let message = format!("plugin `{}` does not always say the same of its tools", plugin.name());
+                return Err(Failure::denied(message)
+                    .hint("it may ask the clock or random numbers: such a plugin cannot be vetted"));
+            }
+        }
+        Ok(ready.definitions().to_owned())
     }
 
     /// Loads a plugin of the context's registry, whatever it says of its tools.

@@ -37,6 +37,8 @@ pub(crate) struct Scope {
     pub(crate) limits: Limits,
     pub(crate) remedies: Remedies,
     pub(crate) clock: Clock,
+    /// How far the guest's clock is ahead of this machine's.
+    pub(crate) ahead: Duration,
     events: Arc<dyn EventSink>,
     guest_events: GuestEvents,
     actions: Mutex<Actions>,
@@ -79,6 +81,7 @@ impl Scope {
             limits: parts.limits,
             remedies: parts.remedies,
             clock: Clock::start(),
+            ahead: Duration::ZERO,
             events: parts.events,
             actions: Mutex::default(),
             touched_state: AtomicBool::new(false),
@@ -103,6 +106,11 @@ impl Scope {
             limits: limits.clone(),
             remedies: Remedies::default(),
         })
+    }
+
+    /// The same at another time, for the guest.
+    pub(crate) fn ahead(self, ahead: Duration) -> Self {
+        Self { ahead, ..self }
     }
 
     /// Emits an event of the host's own.

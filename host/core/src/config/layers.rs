@@ -6,7 +6,8 @@ use super::narrow::{RULES, Rule};
 use super::policy_file::{Lock, PolicyFile};
 use super::read::{Author, ConfigError, Leaf, Origin, Reader, defaults, get, invalid_at, put, read_text};
 use super::remedy::Over;
-use super::{Bounds, Config};
+use super::vetting::Ceiling;
+use super::{Bounds, Config, PluginSection};
 use crate::audit::{PolicyDigest, TrailSettings};
 use crate::dirs::Dirs;
 use serde::Deserialize;
@@ -85,6 +86,13 @@ impl Origins {
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Origin> {
         self.0.get(key)
+    }
+
+    /// The same, but for the keys that others have.
+    pub(crate) fn with(&self, others: &Self) -> Self {
+        let mut all = self.clone();
+        all.0.extend(others.0.clone());
+        all
     }
 
     /// Returns every dotted key that has an origin, in order.
@@ -239,8 +247,7 @@ impl Draft {
             if leaf.rule == Rule::Digest {
                 self.demand(leaf);
             } else {
-                let narrowed = leaf.narrowing(get(&self.values, &leaf.key));
-                self.narrow(leaf, narrowed);
+                self.narrow_to(leaf);
             }
         }
     }
@@ -252,6 +259,12 @@ impl Draft {
             let (key, value, place) = (key.clone(), value.clone(), place.clone());
             self.bounds.remedies.add(Over { key, rule: *rule, value, place, is_policy });
         }
+    }
+
+    /// Narrows a value by what a leaf says of it.
+    fn narrow_to(&mut self, leaf: Leaf) {
+        let narrowed = leaf.narrowing(get(&self.values, &leaf.key));
+        self.narrow(leaf, narrowed);
     }
 
     /// Puts `narrowed` in the place of a value; without it, no layer has granted what the leaf caps.
@@ -300,6 +313,53 @@ impl Draft {
         let config = Config::deserialize(Value::Table(self.values)).expect("every value was checked when it was read");
         let config = Config { bounds: self.bounds, ..config };
         Settings { config, origins: self.origins, locks, policies, trail, notices: self.notices }
+    }
+}
+
+impl Config {
+    /// The settings as locks leave them to one plugin, and where what they changed comes from. With `vetted`, that is what it gets, and its
+    /// section only narrows; `ceilings` narrow further.
+    pub(crate) fn under_locks(
+        &self,
+        name: &str,
+        sha256: &str,
+        vetted: Option<&Ceiling>,
+        ceilings: &[&Ceiling],
+    ) -> (Self, Origins) {
+        let section = self.plugin.get(name).cloned().unwrap_or_default();
+        let own = Table::try_from(&section).expect("a section came from TOML");
+        let values = Table::from_iter([("plugin".into(), Table::from_iter([(name.into(), own.into())]).into())]);
+        let (origins, notices) = (Origins::default(), Vec::new());
+        let mut draft = Draft { values, origins, bounds: self.bounds.clone(), notices };
+        if let Some(vetted) = vetted {
+            let is_about_it = section.sha256.as_ref().is_none_or(|digest| digest.eq_ignore_ascii_case(sha256));
+            let before = std::mem::take(&mut draft.values);
+            put(&mut draft.values, &format!("plugin.{name}.sha256"), sha256.into());
+            if let Some(enabled) = section.enabled {
+                put(&mut draft.values, &format!("plugin.{name}.enabled"), enabled.into());
+            }
+            let leaves: Vec<Leaf> = vetted.leaves(name).collect();
+            let narrowing: Vec<Leaf> = leaves
+                .iter()
+                .filter(|_| is_about_it)
+                .filter_map(|leaf| {
+                    let value = get(&before, &leaf.key)?.clone();
+                    Some(Leaf { key: leaf.key.clone(), rule: leaf.rule, value, origin: Origin::Set })
+                })
+                .collect();
+            draft.replace(leaves);
+            draft.bounds.lists.extend(self.bounds.lists.clone());
+            narrowing.into_iter().for_each(|leaf| draft.narrow_to(leaf));
+            // Where a section narrowed is known to the settings themselves.
+            draft.origins.0.retain(|_, origin| *origin != Origin::Set);
+        }
+        for ceiling in ceilings {
+            ceiling.leaves(name).for_each(|leaf| draft.narrow_to(leaf));
+        }
+        let section = get(&draft.values, &format!("plugin.{name}")).cloned();
+        let section = section.map(|section| PluginSection::deserialize(section).expect("every value was checked"));
+        let plugin = BTreeMap::from_iter([(name.to_owned(), section.unwrap_or_default())]);
+        (Self { plugin, bounds: draft.bounds, ..self.clone() }, draft.origins)
     }
 }
 

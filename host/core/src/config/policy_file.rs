@@ -7,16 +7,19 @@ use super::layers::PolicySource;
 use super::narrow::{Rule, is_plugin_name};
 use super::read::{Author, ConfigError, Document, Leaf, Origin, Place, Reader, invalid_at, read_text};
 use super::sha256_hex;
+use super::vetting::{Ceiling, ClockTable, GrantBy, KeyTable, Revoked, RevokedTable, Signed, SignedKeys, Threshold};
 use crate::audit::{Keeping, PolicyDigest, SyncAt, TrailSettings};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
-use toml::Spanned;
 use toml::de::ValueDeserializer;
+use toml::{Spanned, Table, Value};
 
 /// The section of a policy file that settings do not have.
 const LOCK: &str = "lock";
+/// Another: whether commands have to be confined.
+const CONFINE: &str = "confine";
 
 /// What one policy file says.
 #[derive(Default)]
@@ -46,6 +49,14 @@ pub struct Lock {
     pub(crate) message: Option<String>,
     /// The plugins that may be there, by name.
     pub(crate) pins: BTreeMap<String, Pin>,
+    /// The list of what was vetted, and whose signatures count.
+    pub(crate) signed: Option<Signed>,
+    /// What was taken back.
+    pub(crate) revoked: Revoked,
+    /// Where the rights of a vetted plugin come from.
+    pub(crate) grant: GrantBy,
+    /// The most that any plugin gets that did not come with the program.
+    pub(crate) ceiling: Option<Ceiling>,
     /// Where the audit trail is and how it is kept, with the line that begins to say so.
     pub(crate) audit: Option<(Place, TrailSettings)>,
 }
@@ -58,6 +69,8 @@ pub(crate) enum LockMode {
     Off,
     /// One of those that the lock names, in the very bytes.
     Pins,
+    /// One of those that reviewers have vetted, in the very bytes.
+    Signed,
 }
 
 /// A plugin that may be there.
@@ -69,6 +82,8 @@ pub(crate) struct Pin {
     pub(crate) sha256: String,
     /// Digest of what it says of its tools, in lower-case hex; anything where there is none.
     pub(crate) definitions: Option<String>,
+    /// The most that it gets.
+    pub(crate) ceiling: Option<Ceiling>,
 }
 
 /// `[lock]` as it is written.
@@ -81,7 +96,34 @@ struct LockTable {
     message: Option<String>,
     #[serde(default)]
     plugin: BTreeMap<Spanned<String>, PinTable>,
+    list: Option<Spanned<PathBuf>>,
+    list_name: Option<Spanned<String>>,
+    min_sequence: Option<Spanned<u64>>,
+    criteria: Option<Spanned<Vec<String>>>,
+    threshold: Option<Spanned<Threshold>>,
+    #[serde(default)]
+    keys: BTreeMap<Spanned<String>, KeyTable>,
+    clock: Option<ClockTable>,
+    revoked: Option<RevokedTable>,
+    #[serde(default)]
+    grant: GrantBy,
+    ceiling: Option<Spanned<Table>>,
+    require_confinement: Option<Spanned<bool>>,
     audit: Option<Spanned<AuditTable>>,
+}
+
+/// `[confine]` as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfineTable {
+    mode: Spanned<ConfineMode>,
+}
+
+/// Whether commands have to be confined by the system. Nothing confines them yet, so this refuses them all.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ConfineMode {
+    Required,
 }
 
 /// `[lock.audit]` as it is written.
@@ -121,6 +163,16 @@ enum Anchor {
 struct PinTable {
     sha256: Spanned<String>,
     definitions_sha256: Option<Spanned<String>>,
+    shell: Option<Value>,
+    files: Option<Value>,
+    http: Option<Value>,
+}
+
+/// What a lock says besides which plugins may be there: the lines by which a record is required, and confinement.
+#[derive(Default)]
+struct Demands {
+    audit: Option<Place>,
+    confinement: Option<Place>,
 }
 
 impl PolicyFile {
@@ -137,24 +189,39 @@ impl PolicyFile {
                 let offset = error.span().map_or(offset, |span| span.start);
                 invalid_at(document.place(offset), format!("`{LOCK}`: {}", error.message()))
             })?;
-            table.checked(&document, source.of_root)
+            table.checked(&document, reader, source.of_root)
         });
-        let (lock, required) = lock.transpose()?.unzip();
+        let (lock, demands) = lock.transpose()?.unzip();
+        let mut demands = demands.unwrap_or_default();
+        if let Some((offset, value)) = document.take(CONFINE) {
+            let table = ConfineTable::deserialize(ValueDeserializer::from(value));
+            let table = table.map_err(|error| {
+                let offset = error.span().map_or(offset, |span| span.start);
+                invalid_at(document.place(offset), format!("`{CONFINE}`: {}", error.message()))
+            })?;
+            demands.confinement = Some(document.place(table.mode.span().start));
+        }
         let mut narrows = reader.leaves(&document)?;
+        let demand = |key: &str, rule, value: bool, place| {
+            let origin = Origin::File(place);
+            Leaf { key: key.into(), rule, value: value.into(), origin }
+        };
         // The same setting under another name: whoever reads about locks finds all of the trail in one place.
-        narrows.extend(required.flatten().map(|place| Leaf {
-            key: "audit.required".into(),
-            rule: Rule::Or,
-            value: true.into(),
-            origin: Origin::File(place),
-        }));
+        narrows.extend(demands.audit.map(|place| demand("audit.required", Rule::Or, true, place)));
+        // Nothing confines commands yet: where they have to be confined, none runs.
+        narrows.extend(demands.confinement.map(|place| demand("tools.shell_enabled", Rule::And, false, place)));
         Ok(Self { lock, narrows, digest: Some(digest) })
     }
 }
 
 impl LockTable {
-    /// Returns the lock, and the line by which no call runs without a record.
-    fn checked(self, document: &Document<'_>, of_root: bool) -> Result<(Lock, Option<Place>), ConfigError> {
+    /// Returns the lock, and what else it demands.
+    fn checked(
+        self,
+        document: &Document<'_>,
+        reader: &Reader<'_>,
+        of_root: bool,
+    ) -> Result<(Lock, Demands), ConfigError> {
         let fault = |at: usize, message: String| Err(invalid_at(document.place(at), message));
         let names = self.builtin.iter().flatten().chain(self.plugin.keys());
         if let Some(name) = names.clone().find(|name| !is_plugin_name(name.get_ref())) {
@@ -172,11 +239,19 @@ impl LockTable {
                 format!("`{}` is not absolute: write the whole path, without `~` or variables", shown.escape_debug()),
             );
         }
-        if *self.plugins.get_ref() == LockMode::Off
-            && let Some(name) = self.plugin.keys().next()
-        {
-            let message = "plugins are named here, and `plugins = \"off\"` looks at none: write `plugins = \"pins\"`";
-            return fault(name.span().start, message.into());
+        if let Some(name) = self.plugin.keys().next() {
+            match self.plugins.get_ref() {
+                LockMode::Pins => {}
+                LockMode::Off => {
+                    let message =
+                        "plugins are named here, and `plugins = \"off\"` looks at none: write `plugins = \"pins\"`";
+                    return fault(name.span().start, message.into());
+                }
+                LockMode::Signed => {
+                    let message = "with `plugins = \"signed\"` the list names the plugins, not the policy";
+                    return fault(name.span().start, message.into());
+                }
+            }
         }
         let digest = |text: Spanned<String>| {
             let span = text.span();
@@ -186,8 +261,29 @@ impl LockTable {
         let pin = |(name, table): (Spanned<String>, PinTable)| {
             let place = document.place(table.sha256.span().start);
             let definitions = table.definitions_sha256.map(digest).transpose()?;
-            Ok((name.into_inner(), Pin { place, sha256: digest(table.sha256)?, definitions }))
+            let rights = [("shell", table.shell), ("files", table.files), ("http", table.http)];
+            let rights: Table =
+                rights.into_iter().filter_map(|(right, value)| Some((right.to_owned(), value?))).collect();
+            let ceiling = (!rights.is_empty()).then(|| Ceiling::read(&rights, &place, reader)).transpose()?;
+            Ok((name.into_inner(), Pin { place, sha256: digest(table.sha256)?, definitions, ceiling }))
         };
+        let signed = SignedKeys {
+            list: self.list,
+            list_name: self.list_name,
+            min_sequence: self.min_sequence,
+            criteria: self.criteria,
+            threshold: self.threshold,
+            keys: self.keys,
+            clock: self.clock,
+        };
+        let signed = Signed::checked(signed, &self.plugins, document)?;
+        let revoked = self.revoked.map(|table| Revoked::checked(table, document)).transpose()?.unwrap_or_default();
+        let ceiling = |table: Spanned<Table>| {
+            let place = document.place(table.span().start);
+            Ceiling::read(table.get_ref(), &place, reader)
+        };
+        let confinement = self.require_confinement.filter(|required| *required.get_ref());
+        let confinement = confinement.map(|required| document.place(required.span().start));
         let required = self.audit.as_ref().and_then(|audit| audit.get_ref().required.as_ref());
         let required = required.filter(|required| *required.get_ref());
         let required = required.map(|required| document.place(required.span().start));
@@ -197,6 +293,10 @@ impl LockTable {
         };
         let lock = Lock {
             of_root,
+            signed,
+            revoked,
+            grant: self.grant,
+            ceiling: self.ceiling.map(ceiling).transpose()?,
             audit: self.audit.map(audit).transpose()?,
             place: document.place(self.plugins.span().start),
             plugins: self.plugins.into_inner(),
@@ -205,7 +305,7 @@ impl LockTable {
             message: self.message,
             pins: self.plugin.into_iter().map(pin).collect::<Result<_, ConfigError>>()?,
         };
-        Ok((lock, required))
+        Ok((lock, Demands { audit: required, confinement }))
     }
 }
 
@@ -236,7 +336,7 @@ impl AuditTable {
 }
 
 /// A path from the root on that is written as it leads.
-fn is_plain(path: &Path) -> bool {
+pub(super) fn is_plain(path: &Path) -> bool {
     path.is_absolute() && path.file_name().is_some() && !path.components().any(|part| part == Component::ParentDir)
 }
 

@@ -184,7 +184,7 @@ impl Reader<'_> {
         arguments.iter().map(leaf).collect()
     }
 
-    fn leaf(&self, key: String, value: Value, origin: Origin) -> Result<Leaf, ConfigError> {
+    pub(super) fn leaf(&self, key: String, value: Value, origin: Origin) -> Result<Leaf, ConfigError> {
         let Some(rule) = rule_of(&key) else { return Err(invalid(origin, unknown(&key))) };
         if self.is_policy && rule == Rule::Never {
             return Err(invalid(origin, format!("`{key}` cannot be set by policy")));

@@ -1,21 +1,28 @@
 //! Whether a plugin may be there at all. Asked before it takes a name, again when it has said what it offers, and at every call.
 
 use super::Policy;
-use super::lock::{Code, LockRefusal, directories};
-use crate::config::{Lock, Needed, Place};
+use super::lock::{Code, Enforced, LockRefusal, Step, directories};
+use super::vetting::Vetted;
+use crate::config::{Needed, Place};
 use crate::envelope::{Failure, Kind};
 use crate::tools::manifest::Manifest;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// That a plugin may be there. Made only here, and the only thing that grants are made of.
-pub struct Admission<'m>(&'m Manifest);
+pub struct Admission<'m> {
+    plugin: &'m Manifest,
+    /// What each lock knows it was vetted as, in the order of the locks.
+    pub(super) vetted: Vec<Option<Arc<Vetted>>>,
+}
 
 impl Admission<'_> {
     /// Who was admitted.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
-        self.0
+        self.plugin
     }
 }
 
@@ -63,10 +70,10 @@ impl Policy {
     ///
     /// `denied`, with the line that decides.
     pub fn admit<'m>(&self, plugin: &'m Manifest) -> Result<Admission<'m>, Barred> {
-        self.check_locks(plugin)?;
+        let vetted = self.check_locks(plugin)?;
         let name = plugin.name();
         if self.config.is_enabled(name) {
-            return Ok(Admission(plugin));
+            return Ok(Admission { plugin, vetted });
         }
         let key = format!("plugin.{name}.enabled");
         let line = format!("set `enabled = true` under [plugin.{name}], or remove the line");
@@ -75,14 +82,26 @@ impl Policy {
         Err(Barred { code: None, decider: Box::new(Decider { key, place: None }), failure })
     }
 
-    /// Says whether every lock lets a plugin be there; whoever installs or allows one asks before anything is written.
+    /// Says whether every lock lets a plugin be there, and what it was vetted as; whoever installs or allows one asks before anything is written.
     ///
     /// # Errors
     ///
     /// `denied`, with the line of the policy.
-    pub fn check_locks(&self, plugin: &Manifest) -> Result<(), Barred> {
-        let mut refusals = self.locks.iter().filter_map(|lock| lock.decide(plugin).err());
-        refusals.next().map_or(Ok(()), |refusal| Err(Barred::by_lock(plugin, refusal)))
+    pub fn check_locks(&self, plugin: &Manifest) -> Result<Vec<Option<Arc<Vetted>>>, Barred> {
+        let decided = self.locks.iter().map(|lock| lock.decide(plugin));
+        decided.collect::<Result<_, _>>().map_err(|refusal| Barred::by_lock(plugin, refusal))
+    }
+
+    /// Whether a lock has taken a plugin back that it admitted before.
+    #[must_use]
+    pub fn has_revoked(&self, plugin: &Manifest) -> bool {
+        self.locks.iter().any(|lock| lock.has_revoked(plugin))
+    }
+
+    /// Whether what a lock admits can change while this program runs.
+    #[must_use]
+    pub fn has_lists(&self) -> bool {
+        self.locks.iter().any(|lock| lock.lock.signed.is_some())
     }
 
     /// Admits what a plugin says of its tools: bytes that were vetted or allowed may say nothing else than they did then. `definitions` is
@@ -106,10 +125,31 @@ impl Policy {
             .hint(format!("look at it with `toolcrib plugin inspect {file}`, then `toolcrib plugin allow {file}`")))
     }
 
-    /// The locks in force.
+    /// Whether any lock is in force.
     #[must_use]
-    pub fn locks(&self) -> &[Lock] {
-        &self.locks
+    pub fn is_locked(&self) -> bool {
+        !self.locks.is_empty()
+    }
+
+    /// The locks in force: the line where each begins, and what it demands.
+    pub fn locks(&self) -> impl Iterator<Item = (String, String)> {
+        self.locks.iter().map(Enforced::described)
+    }
+
+    /// What each lock looks at in a plugin in turn, with the line where the lock begins.
+    #[must_use]
+    pub fn steps(&self, plugin: &Manifest) -> Vec<(String, Vec<(Step, &'static str)>)> {
+        self.locks.iter().map(|lock| (lock.lock.place.to_string(), lock.steps(plugin))).collect()
+    }
+
+    /// The names of the plugins that locks vet, and whether each has to be there.
+    #[must_use]
+    pub fn vetted(&self) -> BTreeMap<String, bool> {
+        let mut vetted = BTreeMap::new();
+        for (name, required) in self.locks.iter().flat_map(Enforced::vetted) {
+            *vetted.entry(name).or_default() |= required;
+        }
+        vetted
     }
 
     /// The directories that plugins are read from, of those that the user names; with the line of the policy, where one decides.

@@ -35,8 +35,8 @@ impl Policy {
     /// Explains what `plugin` may do: one clause per capability that it imports, and what else binds it.
     #[must_use]
     pub fn explain(&self, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
-        let grants = match self.admit(plugin) {
-            Ok(admission) => self.grants_for(&admission),
+        let (grants, origins) = match self.admit(plugin) {
+            Ok(admission) => (self.grants_for(&admission), self.rights(&admission).origins),
             Err(Barred { decider, failure, .. }) => {
                 let Decider { key, place } = &*decider;
                 let decided_by = match place {
@@ -46,6 +46,7 @@ impl Policy {
                 return vec![Clause { subject: "calls", verdict: "denied", detail: failure.message, decided_by }];
             }
         };
+        let settings = &Settings { origins: settings.origins.with(&origins), ..settings.clone() };
         let mut clauses = Vec::new();
         for capability in plugin.capabilities.iter().copied() {
             match capability {

@@ -2,10 +2,13 @@
 //!
 //! Each lock decides by itself, on what it was shown (a manifest, or the digest of definitions), and a plugin needs the word of every one.
 
-use crate::config::{Lock, LockMode, Pin, Place};
+use super::vetting::marks::Marks;
+use super::vetting::{Refused, Vetted, Vetting};
+use crate::config::{Ceiling, GrantBy, Lock, LockMode, Pin, Place, Role, Signed};
 use crate::tools::manifest::Manifest;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Why a lock refuses a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +23,49 @@ pub enum Code {
     Renamed,
     /// It says something else of its tools than what was vetted.
     DefinitionsChanged,
+    /// It was taken back.
+    Revoked,
+    /// The list cannot be read.
+    ListInvalid,
+    /// Too few keys have signed the list, or it is another one.
+    ListUnsigned,
+    /// The list is older than one before.
+    RolledBack,
+    /// Two lists have one number.
+    Forked,
+    /// The clock is before what was signed.
+    Clock,
+    /// The list has ended.
+    ListExpired,
+    /// There is no statement, or another than the list names.
+    StatementChanged,
+    /// The statement cannot be read.
+    StatementInvalid,
+    /// Too few keys have signed the statement.
+    TooFewSignatures,
+    /// The statement is about something else.
+    StatementMismatch,
+    /// The statement has ended.
+    Expired,
+    /// It was not reviewed for all that the policy asks.
+    Criteria,
+}
+
+/// How a step of a decision went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It holds.
+    Good,
+    /// It refuses the plugin.
+    Refuses,
+    /// One before it did.
+    NotReached,
+}
+
+/// A lock in force, with what it knows of lists and statements.
+pub(super) struct Enforced {
+    pub(super) lock: Lock,
+    vetting: Option<Vetting>,
 }
 
 /// The word of a lock against a plugin.
@@ -45,6 +91,19 @@ impl Code {
             Self::OtherBytes => "other_bytes",
             Self::Renamed => "renamed",
             Self::DefinitionsChanged => "definitions_changed",
+            Self::Revoked => "revoked",
+            Self::ListInvalid => "list_invalid",
+            Self::ListUnsigned => "list_unsigned",
+            Self::RolledBack => "rolled_back",
+            Self::Forked => "forked",
+            Self::Clock => "clock",
+            Self::ListExpired => "list_expired",
+            Self::StatementChanged => "statement_changed",
+            Self::StatementInvalid => "statement_invalid",
+            Self::TooFewSignatures => "too_few_signatures",
+            Self::StatementMismatch => "statement_mismatch",
+            Self::Expired => "expired",
+            Self::Criteria => "criteria",
         }
     }
 }
@@ -55,14 +114,160 @@ impl fmt::Display for Code {
     }
 }
 
+impl Enforced {
+    pub(super) fn new(lock: Lock, marks: &Arc<Marks>) -> Self {
+        let vetting = lock.signed.as_ref().map(|_| Vetting::new(marks.clone()));
+        Self { lock, vetting }
+    }
+
+    /// What decides where lists and statements do.
+    fn signed(&self) -> Option<(&Signed, &Vetting)> {
+        Some((self.lock.signed.as_ref()?, self.vetting.as_ref()?))
+    }
+
+    /// The line where it begins, and what it demands, in words.
+    pub(super) fn described(&self) -> (String, String) {
+        let (place, what) = self.lock.described();
+        let list = self.signed().map(|(signed, vetting)| match vetting.described(&self.lock, signed) {
+            Ok(list) => format!("; {list}"),
+            Err(refused) => format!("; {}: {}", refused.code, refused.reason),
+        });
+        (place, what + &list.unwrap_or_default())
+    }
+
+    /// The names of the plugins that it vets, and whether each has to be there.
+    pub(super) fn vetted(&self) -> Vec<(String, bool)> {
+        let pins = self.lock.pins.keys().map(|name| (name.clone(), false));
+        let listed = self.signed().map(|(signed, vetting)| vetting.listed(&self.lock, signed));
+        pins.chain(listed.unwrap_or_default()).collect()
+    }
+
+    /// Decides on a plugin before it takes a name: in the order of the table that `host/docs/locked.md` has. Returns what it was vetted as,
+    /// where a statement says so.
+    pub(super) fn decide(&self, plugin: &Manifest) -> Result<Option<Arc<Vetted>>, LockRefusal<'_>> {
+        let lock = &self.lock;
+        if plugin.id.is_builtin() {
+            return lock.decide_builtin(plugin).map(|()| None);
+        }
+        if lock.revoked.plugins.contains(plugin.sha256()) {
+            return Err(lock.refusal(Code::Revoked, "was revoked by the policy".into(), "lock.revoked"));
+        }
+        match lock.plugins {
+            LockMode::Off => Ok(None),
+            LockMode::Pins => lock.pinned(plugin).map(|()| None),
+            LockMode::Signed => {
+                let (signed, vetting) = self.signed().expect("`signed` has what it needs");
+                vetting.decide(lock, signed, plugin).map(Some).map_err(|Refused { code, reason }| LockRefusal {
+                    code,
+                    reason,
+                    key: "lock.list".into(),
+                    place: &signed.place,
+                    message: lock.message.as_deref(),
+                })
+            }
+        }
+    }
+
+    /// Decides on what an admitted plugin says of its tools.
+    pub(super) fn decide_definitions(&self, plugin: &Manifest, definitions: &str) -> Result<(), LockRefusal<'_>> {
+        let vetted = match self.signed() {
+            Some((signed, vetting)) if !plugin.id.is_builtin() => vetting.decide(&self.lock, signed, plugin).ok(),
+            _ => None,
+        };
+        match vetted {
+            None => self.lock.decide_definitions(plugin, definitions),
+            Some(vetted) if vetted.statement.said.definitions_sha256.eq_ignore_ascii_case(definitions) => Ok(()),
+            Some(_) => {
+                let reason = "says something else of its tools than what was vetted".to_owned();
+                Err(self.lock.refusal(Code::DefinitionsChanged, reason, "lock.list"))
+            }
+        }
+    }
+
+    /// Whether a plugin was taken back since it was admitted.
+    pub(super) fn has_revoked(&self, plugin: &Manifest) -> bool {
+        self.decide(plugin).is_err_and(|refusal| refusal.code == Code::Revoked)
+    }
+
+    /// What the lock looks at in turn, and up to where that went well.
+    pub(super) fn steps(&self, plugin: &Manifest) -> Vec<(Step, &'static str)> {
+        let steps: &[(&str, &[Code])] = match (plugin.id.is_builtin(), self.lock.plugins) {
+            (true, _) => &[("came with the program, and may be used", &[Code::BuiltinOff])],
+            (false, LockMode::Off) => &[("not revoked", &[Code::Revoked])],
+            (false, LockMode::Pins) => &[
+                ("not revoked", &[Code::Revoked]),
+                ("named with these bytes", &[Code::NotVetted, Code::OtherBytes, Code::Renamed]),
+                ("says of its tools what was vetted", &[Code::DefinitionsChanged]),
+            ],
+            (false, LockMode::Signed) => &[
+                ("not revoked", &[Code::Revoked]),
+                ("list signed", &[Code::ListInvalid, Code::ListUnsigned]),
+                ("list no older than one before", &[Code::RolledBack, Code::Forked]),
+                ("clock", &[Code::Clock]),
+                ("list in force", &[Code::ListExpired]),
+                ("listed with these bytes", &[Code::NotVetted, Code::OtherBytes, Code::Renamed]),
+                ("statement signed", &[Code::StatementChanged, Code::TooFewSignatures, Code::StatementInvalid]),
+                ("statement about this plugin", &[Code::StatementMismatch]),
+                ("statement in force", &[Code::Expired]),
+                ("reviewed for what the policy asks", &[Code::Criteria]),
+                ("says of its tools what was vetted", &[Code::DefinitionsChanged]),
+            ],
+        };
+        let refused = self.decide(plugin).err().map(|refusal| refusal.code);
+        let at = refused.and_then(|code| steps.iter().position(|(_, codes)| codes.contains(&code)));
+        let step = |(number, (what, _)): (usize, &(&'static str, &[Code]))| {
+            let step = match at {
+                Some(at) if number == at => Step::Refuses,
+                Some(at) if number > at => Step::NotReached,
+                _ => Step::Good,
+            };
+            (step, *what)
+        };
+        steps.iter().enumerate().map(step).collect()
+    }
+
+    /// Whether the rights of a plugin depend on this lock.
+    pub(super) fn binds(&self, plugin: &Manifest, is_vetted: bool) -> bool {
+        let is_others = !plugin.id.is_builtin();
+        let has_pin = || self.lock.pins.get(plugin.name()).is_some_and(|pin| pin.ceiling.is_some());
+        is_others && (is_vetted || self.lock.ceiling.is_some() || self.lock.grant == GrantBy::Vetted || has_pin())
+    }
+
+    /// What the plugin gets, and at most gets, by this lock: what it was vetted with, and what the lock gives anybody.
+    pub(super) fn ceilings<'l>(
+        &'l self,
+        plugin: &Manifest,
+        vetted: Option<&'l Vetted>,
+        nothing: &'l Ceiling,
+    ) -> (Option<&'l Ceiling>, Vec<&'l Ceiling>) {
+        let pin = || self.lock.pins.get(plugin.name()).and_then(|pin| pin.ceiling.as_ref());
+        let own = vetted.map(|vetted| &vetted.statement.ceiling).or_else(pin);
+        let gets = match self.lock.grant {
+            GrantBy::User => None,
+            GrantBy::Vetted => Some(own.unwrap_or(nothing)),
+        };
+        (gets, own.into_iter().chain(&self.lock.ceiling).collect())
+    }
+}
+
 impl Lock {
     /// The line where it begins, and what it demands, in words.
-    #[must_use]
-    pub fn described(&self) -> (String, String) {
+    fn described(&self) -> (String, String) {
         let names = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         let plugins = match self.plugins {
             LockMode::Off => "plugins: any".to_owned(),
             LockMode::Pins => format!("plugins: {} by their bytes", self.pins.len()),
+            LockMode::Signed => match &self.signed {
+                None => "plugins: none".to_owned(),
+                Some(Signed { vet, lists, keys, .. }) => {
+                    let of = |role| {
+                        let keys = keys.iter().filter(|(_, key)| key.roles.contains(&role));
+                        names(&keys.map(|(name, _)| name.clone()).collect::<Vec<_>>())
+                    };
+                    let (reviewers, listers) = (of(Role::Vet), of(Role::List));
+                    format!("plugins: vetted by {vet} of {reviewers}, listed by {lists} of {listers}")
+                }
+            },
         };
         let builtin = self.builtin.as_ref().map_or_else(|| "all".to_owned(), |list| names(list));
         let directories = self.directories.iter().flatten().map(|directory| directory.display().to_string());
@@ -71,28 +276,10 @@ impl Lock {
         (self.place.to_string(), format!("{plugins}; built in: {builtin}{}", directories.unwrap_or_default()))
     }
 
-    /// The file that it is in.
-    #[must_use]
-    pub fn file(&self) -> &Path {
-        &self.place.path
-    }
-
-    /// The names of the plugins that it vets.
-    pub fn vetted(&self) -> impl Iterator<Item = &str> {
-        self.pins.keys().map(String::as_str)
-    }
-
-    /// Decides on a plugin before it takes a name: in the order of the table that `host/docs/policy.md` has.
-    pub(super) fn decide(&self, plugin: &Manifest) -> Result<(), LockRefusal<'_>> {
-        if plugin.id.is_builtin() {
-            let is_off = self.builtin.as_ref().is_some_and(|list| !list.iter().any(|name| name == plugin.name()));
-            let reason = || "is not among the built-in plugins that the policy lists".to_owned();
-            return if is_off { Err(self.refusal(Code::BuiltinOff, reason(), "lock.builtin")) } else { Ok(()) };
-        }
-        match self.plugins {
-            LockMode::Off => Ok(()),
-            LockMode::Pins => self.pinned(plugin),
-        }
+    fn decide_builtin(&self, plugin: &Manifest) -> Result<(), LockRefusal<'_>> {
+        let is_off = self.builtin.as_ref().is_some_and(|list| !list.iter().any(|name| name == plugin.name()));
+        let reason = || "is not among the built-in plugins that the policy lists".to_owned();
+        if is_off { Err(self.refusal(Code::BuiltinOff, reason(), "lock.builtin")) } else { Ok(()) }
     }
 
     fn pinned(&self, plugin: &Manifest) -> Result<(), LockRefusal<'_>> {
@@ -113,7 +300,7 @@ impl Lock {
     }
 
     /// Decides on what an admitted plugin says of its tools.
-    pub(super) fn decide_definitions(&self, plugin: &Manifest, definitions: &str) -> Result<(), LockRefusal<'_>> {
+    fn decide_definitions(&self, plugin: &Manifest, definitions: &str) -> Result<(), LockRefusal<'_>> {
         let pin = self.pins.get(plugin.name()).filter(|_| !plugin.id.is_builtin());
         let Some((pin, vetted)) = pin.and_then(|pin| Some((pin, pin.definitions.as_ref()?))) else { return Ok(()) };
         if vetted.eq_ignore_ascii_case(definitions) {
@@ -134,8 +321,9 @@ impl Lock {
 }
 
 /// The directories that plugins are read from: the user's, or those that every lock with a list has, and the lines that decide.
-pub(super) fn directories(locks: &[Lock], users: Vec<PathBuf>) -> (Vec<PathBuf>, Option<&Place>) {
-    let mut lists = locks.iter().filter_map(|lock| Some((lock.directories.as_ref()?, &lock.place)));
+pub(super) fn directories(locks: &[Enforced], users: Vec<PathBuf>) -> (Vec<PathBuf>, Option<&Place>) {
+    let locks = locks.iter().map(|enforced| &enforced.lock);
+    let mut lists = locks.filter_map(|lock| Some((lock.directories.as_ref()?, &lock.place)));
     let Some((first, place)) = lists.next() else { return (users, None) };
     let rest: Vec<_> = lists.collect();
     let is_everywhere = |directory: &&PathBuf| rest.iter().all(|(list, _)| list.contains(directory));

@@ -13,32 +13,65 @@ pub mod lock;
 pub mod rights;
 pub mod shell;
 pub(crate) mod typing;
+pub mod vetting;
 
 use crate::capability::Capability;
-use crate::config::{Allowlist, Config, Lock, Needed, Settings};
+use crate::config::{Allowlist, Ceiling, Config, Needed, Origins, Settings};
 use crate::dirs::Dirs;
+use crate::disk::OwnDir;
 use crate::envelope::Failure;
-use crate::tools::manifest::Manifest;
+use crate::tools::manifest::{Manifest, PluginId};
 use admission::Admission;
 use approval::InAdvance;
 use command::Denylist;
 use files::{FilesGrant, Protected};
 use http::HttpGrant;
 pub use level::Level;
+use lock::Enforced;
+use parking_lot::Mutex;
 use rights::{HttpRights, PluginRights};
 use shell::ShellGrant;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use vetting::Vetted;
+use vetting::marks::Marks;
 
 /// The settings of this host, ready to decide.
 pub struct Policy {
     config: Config,
-    locks: Vec<Lock>,
+    locks: Vec<Enforced>,
+    level: Level,
+    /// What whoever starts this should know.
+    notice: Option<String>,
+    /// The rights of plugins that locks bind, as they were vetted then.
+    bound: Mutex<HashMap<PluginId, Bound>>,
     denylist: Arc<Denylist>,
     protected: Arc<Protected>,
     /// The same for another place, by names.
     elsewhere: Arc<Protected>,
+}
+
+/// The rights of a plugin under locks.
+#[derive(Clone)]
+struct Bound {
+    vetted: Vec<Option<Arc<Vetted>>>,
+    rights: Arc<PluginRights>,
+    /// Where what locks changed comes from.
+    origins: Arc<Origins>,
+}
+
+impl Bound {
+    /// Whether it is of these very statements.
+    fn is_of(&self, vetted: &[Option<Arc<Vetted>>]) -> bool {
+        let is_same = |one: &Option<Arc<Vetted>>, other: &Option<Arc<Vetted>>| match (one, other) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        self.vetted.len() == vetted.len() && self.vetted.iter().zip(vetted).all(|(one, other)| is_same(one, other))
+    }
 }
 
 /// What one plugin may do. A capability that is refused knows why.
@@ -116,20 +149,32 @@ impl Policy {
     ///
     /// When a pattern of the denylist cannot be enforced.
     pub fn new(settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<Self, Failure> {
+        // Only where lists can be rolled back: without one nothing is written for this.
+        let state = || settings.locks.iter().any(|lock| lock.signed.is_some()).then(|| OwnDir::open(&dirs.state));
+        let (marks, notice) = Marks::open(state());
+        let marks = &Arc::new(marks);
         let config = settings.config.clone();
         let denylist = Arc::new(Denylist::parse(&config.tools.shell_denylist)?.of(config.remedies()));
-        // Of a trail elsewhere the whole directory: rotated files and the key are beside it.
-        let trail = settings.trail.file.as_deref().and_then(Path::parent).map(Path::to_owned);
-        let policies: Vec<_> = policies.iter().cloned().chain(trail).collect();
+        // Of a trail elsewhere the whole directory: rotated files and the key are beside it. Likewise of a list, with its signatures.
+        let lists = settings.locks.iter().filter_map(|lock| Some(lock.signed.as_ref()?.list.as_path()));
+        let own = settings.trail.file.as_deref().into_iter().chain(lists).filter_map(Path::parent);
+        let policies: Vec<_> = policies.iter().cloned().chain(own.map(Path::to_owned)).collect();
         let (protected, elsewhere) = (Protected::new(dirs, &policies), Protected::elsewhere());
-        let locks = settings.locks.clone();
-        Ok(Self { config, locks, denylist, protected: Arc::new(protected), elsewhere: Arc::new(elsewhere) })
+        let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw());
+        let locks = settings.locks.iter().map(|lock| Enforced::new(lock.clone(), marks)).collect();
+        let (protected, elsewhere) = (Arc::new(protected), Arc::new(elsewhere));
+        Ok(Self { config, locks, level, notice, bound: Mutex::default(), denylist, protected, elsewhere })
+    }
+
+    /// What whoever starts this should know.
+    pub(crate) fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
     }
 
     /// How far the machine is locked for this process.
     #[must_use]
     pub fn level(&self) -> Level {
-        Level::of(&self.locks, rustix::process::geteuid().as_raw())
+        self.level
     }
 
     /// The settings that decide.
@@ -155,7 +200,7 @@ impl Policy {
     #[must_use]
     pub fn grants_for(&self, admission: &Admission<'_>) -> Grants {
         let plugin = admission.manifest();
-        let rights = self.config.plugin_rights(plugin.name(), plugin.sha256(), plugin.id.is_builtin());
+        let rights = self.rights(admission).rights;
         let mut grants = Grants::none();
         for capability in plugin.capabilities.iter().copied() {
             let is_on = self.switched_on(capability, plugin);
@@ -170,6 +215,35 @@ impl Policy {
             }
         }
         grants
+    }
+
+    /// The rights of an admitted plugin: what settings give it, within what locks leave it.
+    fn rights(&self, admission: &Admission<'_>) -> Bound {
+        let plugin = admission.manifest();
+        let rights = |config: &Config| config.plugin_rights(plugin.name(), plugin.sha256(), plugin.id.is_builtin());
+        let is_bound =
+            self.locks.iter().zip(&admission.vetted).any(|(lock, vetted)| lock.binds(plugin, vetted.is_some()));
+        if !is_bound {
+            return Bound { vetted: Vec::new(), rights: Arc::new(rights(&self.config)), origins: Arc::default() };
+        }
+        let mut all = self.bound.lock();
+        if let Some(bound) = all.get(&plugin.id).filter(|bound| bound.is_of(&admission.vetted)) {
+            return bound.clone();
+        }
+        let nothing = Ceiling::nothing(&self.locks[0].lock.place);
+        let (mut gets, mut at_most) = (None, Vec::new());
+        for (lock, vetted) in self.locks.iter().zip(&admission.vetted) {
+            let (given, ceilings) = lock.ceilings(plugin, vetted.as_deref(), &nothing);
+            // What the second lock gives is no more than what it leaves.
+            at_most.extend(given.filter(|_| gets.is_some()));
+            gets = gets.or(given);
+            at_most.extend(ceilings);
+        }
+        let (config, origins) = self.config.under_locks(plugin.name(), plugin.sha256(), gets, &at_most);
+        let vetted = admission.vetted.clone();
+        let bound = Bound { vetted, rights: Arc::new(rights(&config)), origins: Arc::new(origins) };
+        all.insert(plugin.id.clone(), bound.clone());
+        bound
     }
 
     fn shell_grant(&self, plugin: &Manifest, rights: &PluginRights) -> Result<ShellGrant, Failure> {

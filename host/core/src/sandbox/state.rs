@@ -37,7 +37,9 @@ impl State {
         let printed = Arc::<Mutex<Tail>>::default();
         let stream = || Printed { scope: scope.clone(), tail: printed.clone() };
         wasi.stdout(stream()).stderr(stream());
-        wasi.wall_clock(CoarseWall).monotonic_clock(CoarseMonotonic(Instant::now())).max_random_size(RANDOM_BYTES);
+        wasi.wall_clock(CoarseWall { ahead: scope.ahead })
+            .monotonic_clock(CoarseMonotonic(Instant::now()))
+            .max_random_size(RANDOM_BYTES);
         Self { table, meter, grants, scope, printed, wasi: wasi.build() }
     }
 
@@ -54,7 +56,10 @@ impl WasiView for State {
     }
 }
 
-struct CoarseWall;
+/// `ahead` of this machine's, where somebody wants to know whether a plugin says the same at another time.
+struct CoarseWall {
+    ahead: Duration,
+}
 
 impl HostWallClock for CoarseWall {
     fn resolution(&self) -> Duration {
@@ -62,7 +67,7 @@ impl HostWallClock for CoarseWall {
     }
 
     fn now(&self) -> Duration {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + self.ahead;
         Duration::new(now.as_secs(), now.subsec_millis() * 1_000_000)
     }
 }

@@ -43,6 +43,10 @@ pub struct Manifest {
     pub capabilities: Vec<Capability>,
     /// The functions of these capabilities that its code calls.
     pub functions: Vec<(Capability, String)>,
+    /// Everything that it imports, by the full names.
+    pub imports: Vec<String>,
+    /// The length of what it is made of, in bytes.
+    pub size: u64,
 }
 
 impl PluginId {
@@ -108,7 +112,7 @@ impl Manifest {
                 return Err(format!("it names the tool `{name}` twice, or two that read the same"));
             }
         }
-        Ok(Self { id, tools, capabilities, functions })
+        Ok(Self { id, tools, capabilities, functions, imports: Vec::new(), size: 0 })
     }
 
     /// The name that policy knows it by.

@@ -12,9 +12,11 @@ use crate::envelope::{Failure, Kind};
 use crate::policy::approval::{ActionKind, By, Landing, Question};
 use crate::text::sanitize;
 use sha2::{Digest, Sha256};
-use similar::TextDiff;
+use similar::algorithms::{Capture, Replace, myers};
+use similar::group_diff_ops;
+use similar::udiff::UnifiedHunkHeader;
 use std::fmt::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What is compared of a file at most; as much as `write_file` takes.
 const COMPARED_BYTES: usize = 4 << 20;
@@ -120,9 +122,23 @@ fn changes(before: &Before, after: &[u8]) -> String {
     }
 }
 
+/// The lines that differ, as a unified diff. (One algorithm is named: a choice among all of them is code for each.)
 fn diff(old: &str, new: &str) -> String {
-    let diff = TextDiff::configure().timeout(COMPARED_FOR).diff_lines(old, new);
-    diff.unified_diff().context_radius(CONTEXT).to_string()
+    let old: Vec<&str> = old.split_inclusive('\n').collect();
+    let new: Vec<&str> = new.split_inclusive('\n').collect();
+    let mut ops = Replace::new(Capture::new());
+    let deadline = Instant::now() + COMPARED_FOR;
+    let Ok(()) = myers::diff_deadline(&mut ops, &*old, 0..old.len(), &*new, 0..new.len(), Some(deadline));
+    let mut shown = String::new();
+    for hunk in group_diff_ops(ops.into_inner().into_ops(), CONTEXT) {
+        let _ = writeln!(shown, "{}", UnifiedHunkHeader::new(&hunk));
+        for change in hunk.iter().flat_map(|op| op.iter_changes(&*old, &*new)) {
+            let line = change.value();
+            let end = if line.ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
+            let _ = write!(shown, "{}{line}{end}", change.tag());
+        }
+    }
+    shown
 }
 
 fn text(content: &[u8]) -> Option<&str> {

@@ -37,7 +37,6 @@ const NO_CAPABILITY: [&str; 2] = ["types", "tools"];
 pub struct Component {
     manifest: Arc<Manifest>,
     bytes: Cow<'static, [u8]>,
-    imports: Vec<String>,
     /// Core instances that it makes, if its bytes show that: where components within it do the same, their number is not known.
     core_instances: Option<u64>,
 }
@@ -79,20 +78,15 @@ impl Component {
         let capabilities = imports.iter().filter_map(|import| Capability::of_interface(interface(import)?)).collect();
         let called = |(interface, function): (String, _)| Some((Capability::of_interface(&interface)?, function));
         let functions = functions.into_iter().filter_map(called).collect();
-        let manifest = Arc::new(Manifest::new(id, tools, capabilities, functions)?);
-        Ok(Self { manifest, bytes, imports, core_instances })
+        let manifest = Manifest::new(id, tools, capabilities, functions)?;
+        let manifest = Arc::new(Manifest { imports, size: bytes.len() as u64, ..manifest });
+        Ok(Self { manifest, bytes, core_instances })
     }
 
     /// Who it is, its tools, and what it asks for.
     #[must_use]
     pub fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
-    }
-
-    /// Everything that it imports, by the full names.
-    #[must_use]
-    pub fn imports(&self) -> &[String] {
-        &self.imports
     }
 
     /// Its bytes.

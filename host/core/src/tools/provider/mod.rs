@@ -12,7 +12,7 @@ use crate::call::scope::Scope;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::capability::bindings::toolcrib::plugin::types;
 use crate::config::Limits;
-use crate::envelope::Failure;
+use crate::envelope::{Failure, Kind};
 use crate::event::EventSink;
 use crate::policy::Grants;
 use crate::sandbox::{Guest, Sandbox};
@@ -94,6 +94,25 @@ impl Code {
     }
 }
 
+impl Code {
+    /// Asks once more what it offers, in an instance of its own. Returns the digest of that.
+    pub(crate) async fn definitions(&self, sandbox: &Sandbox, scope: Scope) -> Result<String, Failure> {
+        match self {
+            Self::Component(guest) => {
+                let said = sandbox.definitions(guest, scope).await?;
+                let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>();
+                let definitions = definitions.map_err(|reason| Failure::new(Kind::Unavailable, reason))?;
+                Ok(digest(&serde_json::to_vec(&definitions).expect("definitions are plain data")))
+            }
+        }
+    }
+}
+
+/// The digest by which definitions are known.
+fn digest(json: &[u8]) -> String {
+    hex::encode(Sha256::digest(json))
+}
+
 impl Ready {
     /// Checks what a plugin said of itself, also against the names that its manifest shows. `json` is what it said, word for word.
     fn new(
@@ -112,7 +131,7 @@ impl Ready {
         }
         let tool = |definition| Tool::new(definition, manifest.clone(), limits).map(Arc::new);
         let tools = definitions.into_iter().map(tool).collect::<Result<_, _>>()?;
-        Ok(Self { code, tools, definitions: hex::encode(Sha256::digest(json)) })
+        Ok(Self { code, tools, definitions: digest(json) })
     }
 
     /// Digest of what it said of its tools, in hex.

@@ -1,0 +1,382 @@
+//! What a lock says of those who vet plugins: keys, how many of them must agree, what they have taken back, and what a plugin gets at most.
+
+use super::narrow::{Rule, rule_of};
+use super::policy_file::LockMode;
+use super::read::{ConfigError, Document, Leaf, Origin, Place, Reader, defaults, invalid_at};
+use super::sha256_hex;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use minisign_verify::PublicKey;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use toml::value::Datetime;
+use toml::{Spanned, Table, Value};
+
+/// A day, in seconds.
+pub(crate) const DAY: u64 = 24 * 60 * 60;
+/// Keys of one lock; each is tried on each signature.
+const MOST_KEYS: usize = 32;
+/// The bytes of a public key as minisign writes it: algorithm, number, key.
+const KEY_BYTES: usize = 2 + 8 + 32;
+
+/// `plugins = "signed"`: a list that enough keys have signed names the plugins, and a statement for each says what it was vetted as.
+#[derive(Clone, Debug)]
+pub(crate) struct Signed {
+    /// The list's file, and the line that names it.
+    pub(crate) list: PathBuf,
+    pub(crate) place: Place,
+    /// The name that the list must have.
+    pub(crate) name: String,
+    /// No list older than this counts.
+    pub(crate) min_sequence: u64,
+    /// What every statement must have found.
+    pub(crate) criteria: Vec<String>,
+    pub(crate) keys: BTreeMap<String, Key>,
+    /// How many distinct keys must have signed a statement, and a list.
+    pub(crate) vet: usize,
+    pub(crate) lists: usize,
+    /// How far a clock may be behind what was signed, in seconds.
+    pub(crate) skew: u64,
+    /// For how many seconds a list goes on after its end.
+    pub(crate) grace: u64,
+}
+
+/// What the operator has taken back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Revoked {
+    /// Digests of components, in lower-case hex.
+    pub(crate) plugins: BTreeSet<String>,
+    /// Numbers of keys, as minisign shows them.
+    pub(crate) keys: BTreeSet<String>,
+    /// What a key signed before this time still counts, by the key's name.
+    pub(crate) signed_before: BTreeMap<String, u64>,
+}
+
+/// The key of a reviewer.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    pub(crate) public: PublicKey,
+    /// What makes it distinct, whatever it is called.
+    pub(crate) bytes: [u8; 32],
+    /// As minisign shows it.
+    pub(crate) number: String,
+    pub(crate) roles: BTreeSet<Role>,
+    /// The last second in which what it signs is good.
+    pub(crate) not_after: Option<u64>,
+}
+
+/// What a key may sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Role {
+    /// Statements about plugins.
+    Vet,
+    /// Lists of plugins.
+    List,
+    /// What takes back.
+    Revoke,
+    /// The policy itself.
+    Policy,
+}
+
+/// Where the rights of a vetted plugin come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum GrantBy {
+    /// From `[plugin.NAME]` of the user's settings, within what the policy leaves.
+    #[default]
+    User,
+    /// From what it was vetted with; the user's settings can only narrow that.
+    Vetted,
+}
+
+/// The most that a plugin gets: for each key of a section, what it is bound to. What is not named is not given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ceiling(Vec<(&'static str, Value, Origin)>);
+
+/// What `[lock]` has for signatures, as it is written.
+#[derive(Default)]
+pub(super) struct SignedKeys {
+    pub(super) list: Option<Spanned<PathBuf>>,
+    pub(super) list_name: Option<Spanned<String>>,
+    pub(super) min_sequence: Option<Spanned<u64>>,
+    pub(super) criteria: Option<Spanned<Vec<String>>>,
+    pub(super) threshold: Option<Spanned<Threshold>>,
+    pub(super) keys: BTreeMap<Spanned<String>, KeyTable>,
+    pub(super) clock: Option<ClockTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Threshold {
+    vet: Spanned<usize>,
+    list: Spanned<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeyTable {
+    minisign: Spanned<String>,
+    roles: BTreeSet<Role>,
+    not_after: Option<Spanned<Datetime>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ClockTable {
+    skew_s: Option<u32>,
+    grace_days: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RevokedTable {
+    #[serde(default)]
+    plugins: Vec<Spanned<String>>,
+    #[serde(default)]
+    keys: Vec<Spanned<String>>,
+    #[serde(default)]
+    signed_before: BTreeMap<Spanned<String>, Spanned<Datetime>>,
+}
+
+/// A right of a plugin's section that a ceiling bounds, and what it says where it is not named.
+const RIGHTS: [(&str, Option<Nothing>); 6] = [
+    ("shell", Some(Nothing::Off)),
+    ("files.read", Some(Nothing::Empty)),
+    ("files.write", Some(Nothing::Empty)),
+    ("http.hosts", Some(Nothing::Empty)),
+    // These only narrow what a host of the list may be asked.
+    ("http.methods", None),
+    ("http.paths", None),
+];
+
+#[derive(Clone, Copy)]
+enum Nothing {
+    Off,
+    Empty,
+}
+
+impl Signed {
+    /// Reads what mode `signed` needs; in another mode none of it may stand there.
+    pub(super) fn checked(
+        keys: SignedKeys,
+        mode: &Spanned<LockMode>,
+        document: &Document<'_>,
+    ) -> Result<Option<Self>, ConfigError> {
+        let fault = |at: usize, message: String| invalid_at(document.place(at), message);
+        let SignedKeys { list, list_name, min_sequence, criteria, threshold, keys, clock } = keys;
+        if *mode.get_ref() != LockMode::Signed {
+            let places = [
+                list.as_ref().map(Spanned::span),
+                list_name.as_ref().map(Spanned::span),
+                min_sequence.as_ref().map(Spanned::span),
+                criteria.as_ref().map(Spanned::span),
+                threshold.as_ref().map(Spanned::span),
+                keys.keys().next().map(Spanned::span),
+            ];
+            let message = "this is for lists that were signed: write `plugins = \"signed\"`, or take it out";
+            return match places.into_iter().flatten().next() {
+                Some(span) => Err(fault(span.start, message.into())),
+                None => Ok(None),
+            };
+        }
+        let missing = |what: &str| fault(mode.span().start, format!("`plugins = \"signed\"` needs `{what}`"));
+        let (list, name) = (list.ok_or_else(|| missing("list"))?, list_name.ok_or_else(|| missing("list_name"))?);
+        let threshold = threshold.ok_or_else(|| missing("threshold"))?.into_inner();
+        if !super::policy_file::is_plain(list.get_ref()) {
+            let shown = list.get_ref().display().to_string();
+            let message = format!("`{}` is not a whole path: write it from `/` on, without `..`", shown.escape_debug());
+            return Err(fault(list.span().start, message));
+        }
+        if keys.len() > MOST_KEYS {
+            return Err(missing(&format!("at most {MOST_KEYS} keys")));
+        }
+        let mut read: BTreeMap<String, Key> = BTreeMap::new();
+        for (name, table) in keys {
+            let at = table.minisign.span().start;
+            let key = Key::read(table, document)?;
+            if let Some((other, _)) = read.iter().find(|(_, other)| other.bytes == key.bytes) {
+                return Err(fault(at, format!("this is the key of `{other}` too: a person has one name")));
+            }
+            read.insert(name.into_inner(), key);
+        }
+        for (needed, role) in [(&threshold.vet, Role::Vet), (&threshold.list, Role::List)] {
+            let there = read.values().filter(|key| key.roles.contains(&role)).count();
+            if !(1..=there).contains(needed.get_ref()) {
+                let message = format!("{there} keys have this role: the number is from 1 to that");
+                return Err(fault(needed.span().start, message));
+            }
+        }
+        let (skew, grace) = clock.map_or((None, None), |clock| (clock.skew_s, clock.grace_days));
+        Ok(Some(Self {
+            place: document.place(list.span().start),
+            list: list.into_inner(),
+            name: name.into_inner(),
+            min_sequence: min_sequence.map_or(0, Spanned::into_inner),
+            criteria: criteria.map(Spanned::into_inner).unwrap_or_default(),
+            keys: read,
+            vet: threshold.vet.into_inner(),
+            lists: threshold.list.into_inner(),
+            skew: skew.map_or(300, u64::from),
+            grace: grace.map_or(0, u64::from) * DAY,
+        }))
+    }
+}
+
+impl Key {
+    fn read(table: KeyTable, document: &Document<'_>) -> Result<Self, ConfigError> {
+        let at = table.minisign.span().start;
+        let text = table.minisign.into_inner();
+        let not_a_key = || {
+            let message = "this is no public key of minisign: write the second line of its `.pub` file";
+            invalid_at(document.place(at), message.into())
+        };
+        let public = PublicKey::from_base64(&text).map_err(|_| not_a_key())?;
+        let decoded = STANDARD.decode(&text).map_err(|_| not_a_key())?;
+        let decoded: [u8; KEY_BYTES] = decoded.try_into().map_err(|_| not_a_key())?;
+        let number = decoded[2..10].try_into().map(u64::from_le_bytes).expect("eight bytes");
+        let bytes = decoded[10..].try_into().expect("32 bytes");
+        let not_after = table.not_after.map(|date| at_second(&date, document)).transpose()?;
+        Ok(Self { public, bytes, number: format!("{number:016X}"), roles: table.roles, not_after })
+    }
+}
+
+impl Revoked {
+    pub(super) fn checked(table: RevokedTable, document: &Document<'_>) -> Result<Self, ConfigError> {
+        let digest = |text: Spanned<String>| {
+            let refusal = || invalid_at(document.place(text.span().start), "a digest is 64 hex digits".into());
+            sha256_hex(text.get_ref()).ok_or_else(refusal)
+        };
+        let number = |text: Spanned<String>| {
+            let is_number = text.get_ref().len() == 16 && text.get_ref().bytes().all(|byte| byte.is_ascii_hexdigit());
+            let refusal = || {
+                let message =
+                    "a key is named by its number, 16 hex digits: they stand in the first line of its `.pub` file";
+                invalid_at(document.place(text.span().start), message.into())
+            };
+            if is_number { Ok(text.get_ref().to_uppercase()) } else { Err(refusal()) }
+        };
+        let before =
+            |(name, date): (Spanned<String>, Spanned<Datetime>)| Ok((name.into_inner(), at_second(&date, document)?));
+        Ok(Self {
+            plugins: table.plugins.into_iter().map(digest).collect::<Result<_, _>>()?,
+            keys: table.keys.into_iter().map(number).collect::<Result<_, _>>()?,
+            signed_before: table.signed_before.into_iter().map(before).collect::<Result<_, ConfigError>>()?,
+        })
+    }
+}
+
+impl Ceiling {
+    /// Reads the rights in a table, as `[plugin.NAME]` writes them.
+    pub(super) fn read(rights: &Table, place: &Place, reader: &Reader<'_>) -> Result<Self, ConfigError> {
+        let mut found = Vec::new();
+        let origin = Origin::File(place.clone());
+        flatten("", rights, &mut found);
+        let mut ceiling = Vec::new();
+        for (key, value) in found {
+            if texts(&value).any(|text| text.starts_with('~')) {
+                return Err(invalid_at(place.clone(), format!("`{key}`: write whole paths, without `~`")));
+            }
+            let Some((right, _)) = RIGHTS.iter().find(|(right, _)| *right == key) else {
+                let known: Vec<_> = RIGHTS.iter().map(|(right, _)| *right).collect();
+                let message = format!("`{}` is no right: they are {}", key.escape_debug(), known.join(", "));
+                return Err(invalid_at(place.clone(), message));
+            };
+            let leaf = reader.leaf(format!("plugin.x.{key}"), value, origin.clone())?;
+            ceiling.push((*right, leaf.value, leaf.origin));
+        }
+        let mut ceiling = Self(ceiling);
+        ceiling.complete(&origin);
+        Ok(ceiling)
+    }
+
+    /// Reads the rights of a document that is no policy, whose paths are all whole.
+    pub(crate) fn alone(rights: &Table, path: &Path) -> Result<Self, String> {
+        let place = Place { path: path.to_owned(), line: 1, column: 1 };
+        let reader = Reader { home: Path::new("/"), start: None, is_policy: true, defaults: &defaults() };
+        Self::read(rights, &place, &reader).map_err(|error| error.to_string())
+    }
+
+    /// Nothing at all, by a line of a policy.
+    pub(crate) fn nothing(place: &Place) -> Self {
+        let mut ceiling = Self::default();
+        ceiling.complete(&Origin::File(place.clone()));
+        ceiling
+    }
+
+    /// What it gives and another does not, in words.
+    pub(crate) fn beyond(&self, other: &Self) -> Vec<String> {
+        let mut beyond = Vec::new();
+        for (right, value, _) in &self.0 {
+            let before = other.0.iter().find(|(named, ..)| named == right).map(|(_, value, _)| value);
+            match (value, before) {
+                (Value::Array(entries), Some(Value::Array(before))) => {
+                    let added = entries.iter().filter(|entry| !before.contains(entry));
+                    beyond.extend(added.map(|entry| format!("{right} {entry}")));
+                }
+                // Without a list of them, all methods and paths are meant.
+                (_, before) if before != Some(value) && *value != Value::Boolean(false) => {
+                    beyond.push(format!("{right} {value}"));
+                }
+                _ => {}
+            }
+        }
+        let unbound = |right: &&str| !self.0.iter().any(|(named, ..)| named == right);
+        let lost = other.0.iter().map(|(right, ..)| *right).filter(|right| unbound(right));
+        beyond.extend(lost.map(|right| format!("{right}: any")));
+        beyond
+    }
+
+    /// Adds what it does not name: that is not given.
+    fn complete(&mut self, origin: &Origin) {
+        for (right, nothing) in RIGHTS {
+            if let Some(nothing) = nothing.filter(|_| !self.0.iter().any(|(named, ..)| *named == right)) {
+                let value = match nothing {
+                    Nothing::Off => Value::Boolean(false),
+                    Nothing::Empty => Value::Array(Vec::new()),
+                };
+                self.0.push((right, value, origin.clone()));
+            }
+        }
+    }
+
+    /// What it says of a plugin, as a layer of settings does.
+    pub(super) fn leaves(&self, name: &str) -> impl Iterator<Item = Leaf> {
+        self.0.iter().map(move |(right, value, origin)| {
+            let key = format!("plugin.{name}.{right}");
+            let rule: Rule = rule_of(&key).expect("a right is a setting");
+            Leaf { key, rule, value: value.clone(), origin: origin.clone() }
+        })
+    }
+}
+
+fn texts(value: &Value) -> impl Iterator<Item = &str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// The dotted keys of a table. A table that is a right itself, as `shell` can be, stays whole.
+fn flatten(above: &str, table: &Table, found: &mut Vec<(String, Value)>) {
+    for (name, value) in table {
+        let key = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
+        match value {
+            Value::Table(below) if !RIGHTS.iter().any(|(right, _)| *right == key) => flatten(&key, below, found),
+            value => found.push((key, value.clone())),
+        }
+    }
+}
+
+fn at_second(date: &Spanned<Datetime>, document: &Document<'_>) -> Result<u64, ConfigError> {
+    seconds(date.get_ref()).map_err(|message| invalid_at(document.place(date.span().start), message))
+}
+
+/// A time of a document as seconds since 1970, or the beginning of a day.
+pub(crate) fn seconds(date: &Datetime) -> Result<u64, String> {
+    let text = match (date.date, date.time, date.offset) {
+        (Some(_), None, None) => format!("{date}T00:00:00Z"),
+        (Some(_), Some(_), Some(_)) => date.to_string(),
+        _ => return Err(format!("`{date}` is no moment: write 2026-11-22 or 2026-11-22T08:00:00Z")),
+    };
+    let time = humantime::parse_rfc3339(&text).map_err(|_| format!("`{date}` is not in UTC: write it with `Z`"))?;
+    Ok(time.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+}

@@ -1,0 +1,173 @@
+//! What a machine has seen: the newest time, and the newest list of each name. A clock that is set back, and a list that was replaced, meet
+//! it here. Without a network this is all that there is to go by; `min_sequence` of the policy is what only the operator moves.
+
+use super::Refused;
+use crate::config::{DAY, Signed};
+use crate::disk::OwnDir;
+use crate::policy::lock::Code;
+use hmac::{Hmac, KeyInit, Mac};
+use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Their file, and the key of its MAC, in the state directory.
+const MARKS: &str = "marks.toml";
+const KEY: &str = "marks.key";
+/// The newest time is written anew when it has grown by so many seconds.
+const STEP: u64 = 60;
+
+/// The marks of this machine, and a clock that does not go back.
+pub(crate) struct Marks {
+    place: Option<(OwnDir, [u8; 32])>,
+    seen: Mutex<Seen>,
+    /// The clock when this program started, and the time since the machine did.
+    start: (u64, u64),
+}
+
+/// What was seen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Seen {
+    /// The newest time, in seconds since 1970; and the clock when it was written.
+    newest: u64,
+    clock: u64,
+    /// By name and keys of a list: its newest sequence and digest.
+    #[serde(default)]
+    lists: BTreeMap<String, SeenList>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SeenList {
+    sequence: u64,
+    sha256: String,
+}
+
+/// Their file: what was seen as text, and its MAC.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sealed {
+    mac: String,
+    seen: String,
+}
+
+impl Marks {
+    /// The marks in a state directory, or of this program alone. What cannot be read or was changed is as if there were none; returns then why.
+    pub(crate) fn open(state: Option<io::Result<OwnDir>>) -> (Self, Option<String>) {
+        let mut told = None;
+        let opened = state.map(|state| state.and_then(|state| key(&state).map(|key| (state, key))));
+        let (place, seen) = match opened.transpose() {
+            Ok(None) => (None, Seen::default()),
+            Err(error) => {
+                told = Some(format!("what was seen of lists is not kept: {}", crate::disk::told(&error)));
+                (None, Seen::default())
+            }
+            Ok(Some((state, key))) => {
+                let seen = read(&state, &key).unwrap_or_else(|reason| {
+                    told = Some(reason);
+                    Some(Seen::default())
+                });
+                (Some((state, key)), seen.unwrap_or_default())
+            }
+        };
+        (Self { place, seen: Mutex::new(seen), start: (wall(), since_boot()) }, told)
+    }
+
+    /// Seconds since 1970: never before what was seen, and as far on as the machine has run, whatever becomes of its clock.
+    pub(crate) fn now(&self) -> u64 {
+        let (wall_then, boot_then) = self.start;
+        let ran = wall_then + since_boot().saturating_sub(boot_then);
+        wall().max(ran).max(self.seen.lock().newest)
+    }
+
+    /// Raises the newest time: by as much as the clock went on, and at most a day at once, so that one wrong year does not stay.
+    pub(crate) fn raise(&self) {
+        let wall = wall();
+        let mut seen = self.seen.lock();
+        if wall.abs_diff(seen.clock) < STEP {
+            return;
+        }
+        let went_on = wall.saturating_sub(seen.clock).min(DAY);
+        // The first time there is nothing to go on from.
+        let newest = if seen.clock == 0 { wall } else { (seen.newest + went_on).min(wall.max(seen.newest)) };
+        (seen.newest, seen.clock) = (newest, wall);
+        self.write(&seen);
+    }
+
+    /// Takes a list that was seen, or says why it is older than one before.
+    pub(super) fn take(&self, signed: &Signed, sequence: u64, bytes: &[u8]) -> Result<(), Refused> {
+        let (name, sha256) = (name(signed), hex::encode(Sha256::digest(bytes)));
+        let mut seen = self.seen.lock();
+        match seen.lists.get(&name) {
+            Some(known) if known.sequence > sequence => Err(Refused::new(
+                Code::RolledBack,
+                format!("the list is number {sequence}, and number {} was in force here", known.sequence),
+            )),
+            Some(known) if known.sequence == sequence && known.sha256 != sha256 => Err(Refused::new(
+                Code::Forked,
+                format!("two lists are number {sequence}: {} and {sha256}", known.sha256),
+            )),
+            Some(known) if known.sequence == sequence => Ok(()),
+            _ => {
+                seen.lists.insert(name, SeenList { sequence, sha256 });
+                self.write(&seen);
+                Ok(())
+            }
+        }
+    }
+
+    /// A mark that cannot be written is made again by the next program; nothing is refused for it.
+    fn write(&self, seen: &Seen) {
+        let Some((state, key)) = &self.place else { return };
+        let seen = toml::to_string(seen).expect("marks are TOML");
+        let sealed = Sealed { mac: hex::encode(mac(key, &seen).finalize().into_bytes()), seen };
+        let _ = state.replace(MARKS, toml::to_string(&sealed).expect("text is TOML").as_bytes());
+    }
+}
+
+/// A list is known by its name for the keys that sign it: what a stolen key has signed is forgotten with the key.
+fn name(signed: &Signed) -> String {
+    let mut keys: Vec<_> = signed.keys.values().filter(|key| key.roles.contains(&super::Role::List)).collect();
+    keys.sort_by_key(|key| key.bytes);
+    let digest = keys.into_iter().fold(Sha256::new(), |digest, key| digest.chain_update(key.bytes));
+    format!("{} {}", signed.name, hex::encode(&digest.finalize()[..8]))
+}
+
+fn read(state: &OwnDir, key: &[u8; 32]) -> Result<Option<Seen>, String> {
+    let bytes = state.read(MARKS).map_err(|error| crate::disk::told(&error))?;
+    let Some(bytes) = bytes else { return Ok(None) };
+    let changed = || format!("{} was changed by something else: what it says of lists that were seen is lost", MARKS);
+    let sealed: Sealed = toml::from_slice(&bytes).map_err(|_| changed())?;
+    let digest = hex::decode(&sealed.mac).map_err(|_| changed())?;
+    mac(key, &sealed.seen).verify_slice(&digest).map_err(|_| changed())?;
+    toml::from_str(&sealed.seen).map(Some).map_err(|_| changed())
+}
+
+fn mac(key: &[u8; 32], text: &str) -> Hmac<Sha256> {
+    Hmac::<Sha256>::new_from_slice(key).expect("a MAC key may have any length").chain_update(text)
+}
+
+fn key(state: &OwnDir) -> io::Result<[u8; 32]> {
+    if let Some(key) = state.read(KEY)?
+        && let Ok(key) = key.try_into()
+    {
+        return Ok(key);
+    }
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(io::Error::other)?;
+    state.make(KEY, &key)?;
+    state.read(KEY)?.and_then(|key| key.try_into().ok()).ok_or_else(|| io::Error::other("its key cannot be read"))
+}
+
+fn wall() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Goes on while the machine sleeps, and nobody sets it.
+fn since_boot() -> u64 {
+    u64::try_from(clock_gettime(ClockId::Boottime).tv_sec).unwrap_or(0)
+}

@@ -1,0 +1,367 @@
+//! `plugins = "signed"`: whether reviewers have vetted a plugin, by a list and statements that they have signed.
+//!
+//! Checked in the order of the table in `host/docs/locked.md`. What holds is remembered until the files change, which is looked at once a
+//! second; times are compared at every call.
+
+pub mod documents;
+pub(crate) mod marks;
+mod signatures;
+
+use super::lock::Code;
+use crate::config::{Lock, Role, Signed};
+use crate::disk::open_of_root;
+use crate::tools::manifest::{Manifest, Origin, PluginId};
+use documents::{LIST_BYTES, List, ListedPlugin, Presence, Revocation, STATEMENT_BYTES, Statement};
+use marks::Marks;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+use signatures::{Signatures, named, read_file, read_opened};
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often files are looked at for changes.
+const LOOK: Duration = Duration::from_secs(1);
+/// Revocations of one lock.
+const MOST_REVOCATIONS: usize = 10_000;
+/// The ends of the names of files.
+const STATEMENT_END: &str = "vet.toml";
+const REVOCATION_END: &str = ".revoke.toml";
+
+/// Why a plugin is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) code: Code,
+    /// With the plugin, or the list, as its subject.
+    pub(crate) reason: String,
+}
+
+/// A plugin that was vetted, as it is now.
+#[derive(Debug)]
+pub struct Vetted {
+    /// What it was vetted as.
+    pub statement: Statement,
+    /// The keys that signed the statement, by their names.
+    pub signers: BTreeSet<String>,
+    /// The last second in which the list counts.
+    list_until: u64,
+}
+
+/// What a lock knows of lists and statements.
+pub(crate) struct Vetting {
+    marks: Arc<Marks>,
+    state: Mutex<State>,
+}
+
+struct State {
+    looked: Option<Instant>,
+    prints: Vec<Print>,
+    list: Result<Arc<KnownList>, Refused>,
+    revocations: Vec<Revocation>,
+    vetted: HashMap<PluginId, Arc<Vetted>>,
+}
+
+/// A list that counts, but for its end.
+struct KnownList {
+    list: List,
+    signers: BTreeSet<String>,
+}
+
+/// What a file looked like: another that looks the same is the same.
+#[derive(Clone, PartialEq, Eq)]
+struct Print(PathBuf, Option<(u64, u64, i64, i64, u64)>);
+
+impl Refused {
+    pub(crate) fn new(code: Code, reason: String) -> Self {
+        Self { code, reason }
+    }
+}
+
+impl Vetting {
+    pub(crate) fn new(marks: Arc<Marks>) -> Self {
+        let nothing = Refused::new(Code::ListInvalid, "the list was not read".into());
+        let state = State {
+            looked: None,
+            prints: Vec::new(),
+            list: Err(nothing),
+            revocations: Vec::new(),
+            vetted: HashMap::new(),
+        };
+        Self { marks, state: Mutex::new(state) }
+    }
+
+    /// Decides on a plugin that did not come with the program.
+    pub(crate) fn decide(&self, lock: &Lock, signed: &Signed, plugin: &Manifest) -> Result<Arc<Vetted>, Refused> {
+        let mut state = self.state.lock();
+        self.look(&mut state, lock, signed);
+        let now = self.marks.now();
+        if let Some(vetted) = state.vetted.get(&plugin.id) {
+            return vetted.clone().counts(signed, now);
+        }
+        if state.revocations.iter().any(|revocation| revocation.sha256.as_deref() == Some(plugin.sha256())) {
+            return Err(Refused::new(Code::Revoked, "was revoked by its reviewers".into()));
+        }
+        let known = state.list.clone()?;
+        let list = &known.list;
+        let late =
+            |by: u64| Refused::new(Code::Clock, format!("this machine's clock is {by} s behind what was signed"));
+        if now + signed.skew < list.issued {
+            return Err(late(list.issued - now));
+        }
+        let list_until = list.valid_until + signed.grace;
+        if now > list_until {
+            return Err(list_expired(list));
+        }
+        let entry = entry_for(list, plugin)?;
+        let (statement, signers) = self.statement(lock, signed, plugin, entry)?;
+        let vetted = Arc::new(Vetted { statement, signers, list_until });
+        vetted.is_about(plugin)?;
+        let said = &vetted.statement.said;
+        let is_taken_back = |revocation: &Revocation| {
+            revocation.name.as_ref().is_some_and(|(name, up_to)| *name == said.name && said.sequence <= *up_to)
+        };
+        if state.revocations.iter().any(is_taken_back) {
+            return Err(Refused::new(Code::Revoked, "was revoked by its reviewers".into()));
+        }
+        let lacking: Vec<&str> =
+            signed.criteria.iter().filter(|one| !said.criteria.contains(one)).map(String::as_str).collect();
+        let vetted = vetted.counts(signed, now)?;
+        if !lacking.is_empty() {
+            let reason = format!("was not reviewed for what the policy asks: {}", lacking.join(", "));
+            return Err(Refused::new(Code::Criteria, reason));
+        }
+        state.vetted.insert(plugin.id.clone(), vetted.clone());
+        Ok(vetted)
+    }
+
+    /// The list in force, in words, or why there is none.
+    pub(crate) fn described(&self, lock: &Lock, signed: &Signed) -> Result<String, Refused> {
+        let mut state = self.state.lock();
+        self.look(&mut state, lock, signed);
+        let known = state.list.clone()?;
+        let KnownList { list, signers } = &*known;
+        let until = date(list.valid_until);
+        let signers = signers.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let now = self.marks.now();
+        if now > list.valid_until + signed.grace {
+            return Err(list_expired(list));
+        }
+        let days = list.valid_until.saturating_sub(now) / crate::config::DAY;
+        Ok(format!(
+            "list {} {}: {} plugins, signed by {signers}, valid until {until} ({days} days)",
+            list.name,
+            list.sequence,
+            list.plugins.len()
+        ))
+    }
+
+    /// The names that the list has, and whether each has to be there.
+    pub(crate) fn listed(&self, lock: &Lock, signed: &Signed) -> Vec<(String, bool)> {
+        let mut state = self.state.lock();
+        self.look(&mut state, lock, signed);
+        let Ok(known) = &state.list else { return Vec::new() };
+        known.list.plugins.iter().map(|(name, entry)| (name.clone(), entry.mode == Presence::Required)).collect()
+    }
+
+    /// Reads list and revocations anew where they have changed.
+    fn look(&self, state: &mut State, lock: &Lock, signed: &Signed) {
+        if state.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
+            return;
+        }
+        state.looked = Some(Instant::now());
+        self.marks.raise();
+        let directory = signed.list.parent().unwrap_or(Path::new("/"));
+        let mut revocations = named(directory, REVOCATION_END);
+        revocations.truncate(MOST_REVOCATIONS);
+        let watched = [signed.list.as_path(), directory].into_iter().chain(revocations.iter().map(PathBuf::as_path));
+        let prints: Vec<Print> = watched.map(Print::of).collect();
+        if prints == state.prints {
+            return;
+        }
+        state.prints = prints;
+        state.vetted.clear();
+        state.list = self.list(lock, signed).map(Arc::new);
+        state.revocations = revocations.iter().filter_map(|path| revocation(path, lock, signed)).collect();
+    }
+
+    fn list(&self, lock: &Lock, signed: &Signed) -> Result<KnownList, Refused> {
+        let path = &signed.list;
+        let invalid = |reason: String| {
+            Refused::new(Code::ListInvalid, format!("the list {} cannot be used: {reason}", path.display()))
+        };
+        let bytes = read_named(path, lock.of_root, LIST_BYTES).map_err(|error| invalid(error.to_string()))?;
+        let signatures = Signatures::beside(path);
+        let signers = |issued| signatures.signers(&bytes, signed, &lock.revoked, Role::List, issued);
+        let enough = |issued| {
+            let signers = signers(issued);
+            if signers.names.len() >= signed.lists {
+                return Ok(signers.names);
+            }
+            let (found, told) = (signers.names.len(), explained(&signers.told));
+            let reason = format!("the list {} has {found} of {} signatures{told}", path.display(), signed.lists);
+            Err(Refused::new(Code::ListUnsigned, reason))
+        };
+        enough(None)?;
+        let list = List::read(&bytes, path).map_err(invalid)?;
+        let signers = enough(Some(list.issued))?;
+        if list.name != signed.name {
+            let (found, wanted) = (list.name.escape_debug(), signed.name.escape_debug());
+            return Err(Refused::new(Code::ListUnsigned, format!("the list is of `{found}`, not of `{wanted}`")));
+        }
+        if list.sequence < signed.min_sequence {
+            let reason =
+                format!("the list is number {}, and the policy wants {} at least", list.sequence, signed.min_sequence);
+            return Err(Refused::new(Code::RolledBack, reason));
+        }
+        self.marks.take(signed, list.sequence, &bytes)?;
+        Ok(KnownList { list, signers })
+    }
+
+    /// The statement that the list has for a plugin: beside the plugin, or beside the list.
+    fn statement(
+        &self,
+        lock: &Lock,
+        signed: &Signed,
+        plugin: &Manifest,
+        entry: &ListedPlugin,
+    ) -> Result<(Statement, BTreeSet<String>), Refused> {
+        let name = format!("{}.{STATEMENT_END}", plugin.name());
+        let beside = match &plugin.id.origin {
+            Origin::File(file) => Path::new(file).parent().map(|directory| directory.join(&name)),
+            Origin::BuiltIn => None,
+        };
+        let places = beside.into_iter().chain(signed.list.parent().map(|directory| directory.join(&name)));
+        let mut found_other = false;
+        for path in places {
+            let Ok(bytes) = read_file(&path, STATEMENT_BYTES) else { continue };
+            if hex::encode(Sha256::digest(&bytes)) != entry.statement {
+                found_other = true;
+                continue;
+            }
+            let signatures = Signatures::beside(&path);
+            let enough = |issued| {
+                let signers = signatures.signers(&bytes, signed, &lock.revoked, Role::Vet, issued);
+                if signers.names.len() >= signed.vet {
+                    return Ok(signers.names);
+                }
+                let (found, told) = (signers.names.len(), explained(&signers.told));
+                let reason = format!("has {found} of {} signatures of reviewers{told}", signed.vet);
+                Err(Refused::new(Code::TooFewSignatures, reason))
+            };
+            enough(None)?;
+            let statement = Statement::read(&bytes, &path).map_err(|reason| {
+                Refused::new(Code::StatementInvalid, format!("has a statement that cannot be used: {reason}"))
+            })?;
+            let signers = enough(Some(statement.issued))?;
+            return Ok((statement, signers));
+        }
+        let reason = if found_other {
+            format!("has another statement than the list names, {}", &entry.statement.get(..12).unwrap_or_default())
+        } else {
+            format!("has no statement: `{name}` is neither beside it nor beside the list")
+        };
+        Err(Refused::new(Code::StatementChanged, reason))
+    }
+}
+
+impl Vetted {
+    /// Until when the statement counts.
+    #[must_use]
+    pub fn expires(&self) -> String {
+        date(self.statement.expires)
+    }
+
+    /// Whether it still counts.
+    fn counts(self: Arc<Self>, signed: &Signed, now: u64) -> Result<Arc<Self>, Refused> {
+        let expires = self.statement.expires;
+        if now > self.list_until {
+            let until = date(self.list_until - signed.grace);
+            return Err(Refused::new(Code::ListExpired, format!("was vetted by a list that was valid until {until}")));
+        }
+        if now > expires {
+            return Err(Refused::new(Code::Expired, format!("was vetted until {}", date(expires))));
+        }
+        Ok(self)
+    }
+
+    /// Whether the statement is about this plugin: what it shows of itself is what the reviewers saw.
+    fn is_about(&self, plugin: &Manifest) -> Result<(), Refused> {
+        let said = &self.statement.said;
+        let set = |list: &[String]| list.iter().cloned().collect::<BTreeSet<_>>();
+        let differs = [
+            ("name", said.name != plugin.name()),
+            ("sha256", !said.sha256.eq_ignore_ascii_case(plugin.sha256())),
+            ("size", said.size != plugin.size),
+            ("imports", set(&said.imports) != set(&plugin.imports)),
+            ("tools", set(&said.tools) != set(&plugin.tools)),
+        ];
+        let differing: Vec<&str> = differs.iter().filter(|(_, differs)| *differs).map(|(what, _)| *what).collect();
+        if differing.is_empty() {
+            return Ok(());
+        }
+        let reason = format!("is not what its statement says: {} differ", differing.join(", "));
+        Err(Refused::new(Code::StatementMismatch, reason))
+    }
+}
+
+impl Print {
+    fn of(path: &Path) -> Self {
+        let found = path.metadata().ok();
+        let print = found.map(|found| (found.dev(), found.ino(), found.ctime(), found.ctime_nsec(), found.size()));
+        Self(path.to_owned(), print)
+    }
+}
+
+/// Name and digest of a plugin stand together in the list.
+fn entry_for<'l>(list: &'l List, plugin: &Manifest) -> Result<&'l ListedPlugin, Refused> {
+    let is_it = |entry: &ListedPlugin| entry.sha256 == plugin.sha256();
+    match list.plugins.get(plugin.name()) {
+        Some(entry) if is_it(entry) => Ok(entry),
+        Some(entry) => {
+            let listed = entry.sha256.get(..12).unwrap_or_default();
+            Err(Refused::new(Code::OtherBytes, format!("has other bytes than those that were vetted, {listed}")))
+        }
+        None => Err(match list.plugins.values().find(|entry| is_it(entry)) {
+            Some(entry) => Refused::new(Code::Renamed, format!("was vetted under another name, `{}`", entry.name)),
+            None => Refused::new(Code::NotVetted, "was not vetted".into()),
+        }),
+    }
+}
+
+fn list_expired(list: &List) -> Refused {
+    let (name, until) = (&list.name, date(list.valid_until));
+    Refused::new(
+        Code::ListExpired,
+        format!("was vetted by the list {name} {}, which was valid until {until}", list.sequence),
+    )
+}
+
+/// A revocation that one key with that role has signed; others are passed over: they could only take away.
+fn revocation(path: &Path, lock: &Lock, signed: &Signed) -> Option<Revocation> {
+    let bytes = read_file(path, STATEMENT_BYTES).ok()?;
+    let signatures = Signatures::beside(path);
+    let signers = |issued| signatures.signers(&bytes, signed, &lock.revoked, Role::Revoke, issued).names;
+    if signers(None).is_empty() {
+        return None;
+    }
+    let revocation = Revocation::read(&bytes, path).ok()?;
+    (!signers(Some(revocation.issued)).is_empty()).then_some(revocation)
+}
+
+/// Reads a file that a policy names: of the machine's policy, one that root alone can have put there.
+fn read_named(path: &Path, of_root: bool, most: u64) -> io::Result<Vec<u8>> {
+    if of_root { read_opened(open_of_root(path)?, most) } else { read_file(path, most) }
+}
+
+fn explained(told: &[String]) -> String {
+    if told.is_empty() { String::new() } else { format!(" ({})", told.join("; ")) }
+}
+
+/// A second as a date.
+fn date(second: u64) -> String {
+    let time = std::time::UNIX_EPOCH + Duration::from_secs(second);
+    humantime::format_rfc3339_seconds(time).to_string()
+}
