@@ -3,6 +3,8 @@
 //! `cargo bench -p toolcrib-tests` prints a table; `tests/bench/run` builds what it needs first; `tests/bench/run panes` times a part. What happens inside a call is `cargo bench`.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts what it compares with")]
 
+mod locked;
+
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -34,6 +36,8 @@ fn main() {
         ("mcp", mcp),
         ("waiting-calls", waiting_calls),
         ("idle", idle),
+        ("trail", locked::trail),
+        ("lock", locked::lock),
     ];
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     parts.retain(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name));

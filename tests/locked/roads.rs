@@ -1,9 +1,12 @@
 //! Every road by which a user, a project or an environment could add a plugin to a locked machine, or drop the lock.
 
+#![expect(clippy::disallowed_methods, reason = "the program runs as a copy of its own")]
+
 use crate::rig::{Locked, word_count};
 use serde_json::json;
 use std::fs;
-use toolcrib_tests::outcome::{code, stderr, with_a_section_more};
+use toolcrib_tests::outcome::{code, stderr, stdout, with_a_section_more};
+use toolcrib_tests::{Client, Running};
 
 const NONE: &str = "[lock]\nplugins = \"pins\"\n";
 const CALL: [&str; 2] = ["word_count", "path=a.txt"];
@@ -62,4 +65,129 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
     assert_eq!(locked.call(&CALL).0, 0);
     fs::write(file, with_a_section_more(word_count())).unwrap();
     assert_eq!(locked.call(&CALL).1["error"]["data"]["code"], "other_bytes");
+}
+
+/// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
+const OPTIONS: [(&str, Option<&str>); 34] = [
+    ("--config", Some("user.toml")),
+    ("--policy", Some("open.toml")),
+    ("--plugins", Some("plugins")),
+    ("--set", Some("plugin.word_count.shell=true")),
+    ("--tmux", None),
+    ("--no-tmux", None),
+    ("--own-pane", None),
+    ("--container", Some("none")),
+    ("--engine", Some("docker")),
+    ("--ssh", Some("none@127.0.0.1:1")),
+    ("--panes", Some("there")),
+    ("--yes", None),
+    ("--help", None),
+    ("--version", None),
+    ("--json", None),
+    ("--raw", Some("words")),
+    ("--from", Some("anthropic")),
+    ("--events", None),
+    ("--format", Some("mcp")),
+    ("--strict", Some("on")),
+    ("--http", Some("0")),
+    ("--token-file", Some("token")),
+    ("--no-auth", None),
+    ("--allow-host", Some("example.com")),
+    ("--allow-origin", Some("https://example.com")),
+    ("--replace", None),
+    ("--read", Some("/")),
+    ("--write", Some("/")),
+    ("--host", Some("example.com")),
+    ("--shell", None),
+    ("--pane", None),
+    ("--keep", None),
+    ("--method", Some("GET")),
+    ("--path", Some("/")),
+];
+
+/// A client that asks for the tools, and calls one that it should not have.
+const ASK: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"word_count","arguments":{"path":"a.txt"}}}"#,
+    "\n",
+);
+
+/// L-52: no option of any command gets a plugin past the lock, alone or beside another.
+#[test]
+fn no_option_of_the_command_line_opens_a_lock() {
+    let locked = Locked::by(&[NONE]);
+    let file = locked.installed("word_count", &word_count());
+    locked.program.write("work/open.toml", "[lock]\nplugins = \"off\"\n");
+    locked.program.write("work/user.toml", "[plugin.word_count]\nenabled = true\n");
+    locked.program.write("work/plugins/word_count.wasm", word_count());
+    locked.program.write("work/token", "0123456789abcdef0123456789abcdef");
+    let commands: [&[&str]; 6] = [
+        &["call", "word_count", "path=a.txt"],
+        &["tools"],
+        &["run"],
+        &["serve"],
+        &["plugin", "allow", &file],
+        &["plugin", "add", &file],
+    ];
+    for command in commands {
+        let verbs: Vec<&str> =
+            command.iter().copied().take_while(|word| word.chars().all(|c| c.is_ascii_lowercase())).collect();
+        let help = stdout(&locked.program.run(&[&verbs[..], &["--help"]].concat()));
+        let named = help.split_whitespace().filter_map(|word| {
+            let name = word.trim_start_matches('[').split(['=', '[', ',', ']', '`', ':', '.', ';', ')']).next()?;
+            name.strip_prefix("--").filter(|rest| !rest.is_empty()).map(|_| name)
+        });
+        for name in named.collect::<std::collections::BTreeSet<_>>() {
+            let Some((_, value)) = OPTIONS.iter().find(|(option, _)| *option == name) else {
+                panic!("`{name}` of `{}` is a new option: does it open a lock?", verbs.join(" "));
+            };
+            let text = value.map(|value| format!("{name}={value}")).unwrap_or_else(|| name.to_owned());
+            let arguments = locked.under(&[command, &[text.as_str()]].concat());
+            let input = "{\"id\":1,\"tool\":\"word_count\",\"arguments\":{\"path\":\"a.txt\"}}\n";
+            // Served over HTTP it would not end; that door shows the same tools.
+            if name == "--http" {
+                continue;
+            }
+            let said = stdout(&locked.program.run_with(&arguments, if command == ["serve"] { ASK } else { input }));
+            if command == ["serve"] && name == "--no-tmux" {
+                assert!(said.contains("run_shell") && said.contains("not_vetted"), "it lists and refuses: {said}");
+            }
+            assert!(!said.contains("\"words\":2"), "{arguments:?}: {said}");
+            assert!(!said.contains("now says") && !said.starts_with("added"), "{arguments:?}: {said}");
+            if command == ["tools"] || command == ["serve"] {
+                assert!(!said.contains("\"name\":\"word_count\""), "{arguments:?}: {said}");
+                assert!(!said.lines().any(|line| line.starts_with("word_count ")), "{arguments:?}: {said}");
+            }
+        }
+    }
+}
+
+/// L-49: another program in the place of the host's own file compiles nothing.
+#[test]
+fn a_program_that_takes_the_hosts_place_compiles_nothing() {
+    let policy = format!("{NONE}[lock.plugin.word_count]\nsha256 = \"WORD_COUNT\"\n");
+    let locked = Locked::by(&[&policy]);
+    locked.installed("word_count", &word_count());
+    // What was compiled when it was allowed is gone.
+    fs::remove_dir_all(locked.program.path("state/toolcrib/code")).expect("compiled code");
+    locked.program.write("work/a.txt", "two words");
+    let (own, mark) = (locked.program.path("own"), locked.program.path("mark"));
+    fs::copy(toolcrib_tests::Program::file(), &own).expect("copied");
+    let base = locked.program.command(&locked.under(&["--no-tmux", "run"]));
+    let mut command = std::process::Command::new(&own);
+    command.args(base.get_args()).env_clear().current_dir(locked.program.path("work"));
+    command.envs(base.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut client = Client::of(Running::start(&mut command));
+    assert!(client.call("time", json!({}))["error"].is_null());
+    fs::remove_file(&own).expect("removed");
+    locked.program.write("own", format!("#!/bin/sh\ntouch {mark:?}\n"));
+    fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    let answer = client.call("word_count", json!({ "path": "a.txt" }));
+    assert_eq!(answer["result"]["words"], 2, "{answer}");
+    assert!(!mark.exists(), "the other program was started");
 }

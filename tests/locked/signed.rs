@@ -98,6 +98,17 @@ impl Deployment {
         self.list(&[]);
     }
 
+    /// The same by a clock that is set so (`faketime -f`).
+    fn outcome_at(&self, clock: &str) -> String {
+        self.locked.program.write("work/a.txt", "two words");
+        let base = self.locked.program.command(&self.locked.under(&["call", "word_count", "path=a.txt"]));
+        let mut command = Command::new("faketime");
+        command.args(["-f", clock]).arg(base.get_program()).args(base.get_args()).env_clear();
+        command.envs(base.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = command.current_dir(self.path("work")).output().expect("faketime");
+        outcome_of(&serde_json::from_slice(&output.stdout).expect("an envelope"))
+    }
+
     /// What a call of `word_count` answers: its code where it is refused, `ok` or the kind of its failure else.
     pub(crate) fn outcome(&self) -> String {
         let (_, envelope) = self.locked.call(&["word_count", "path=a.txt"]);
@@ -536,4 +547,40 @@ fn what_changes_takes_effect_without_a_new_start() {
     deployment.sign("plugins/word_count.revoke.toml", &["alice"]);
     let client = std::cell::RefCell::new(client);
     eventually("it is revoked", || outcome_of(&client.borrow_mut().call("word_count", call.clone())) == "revoked");
+}
+
+/// L-20 and L-21: a clock that is set back gains nothing, one that is far ahead does not stay, and one before what was signed is told.
+#[test]
+fn a_clock_that_is_set_decides_nothing() {
+    let deployment = deployment!("grant = \"vetted\"");
+    if !Command::new("faketime").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        skip!("there is no faketime");
+    }
+    let until = |seconds: u64| {
+        let end = std::time::SystemTime::now() + std::time::Duration::from_secs(seconds);
+        let since = end.duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
+        let date = Command::new("date").args(["-u", "-d", &format!("@{since}"), "+%Y-%m-%dT%H:%M:%SZ"]).output();
+        let date = stdout(&date.expect("date")).trim().to_owned();
+        let text = fs::read_to_string(deployment.path("plugins/vetted.toml")).expect("a list");
+        let line = text.lines().find(|line| line.starts_with("valid_until")).expect("its end").to_owned();
+        deployment.change("plugins/vetted.toml", &line, &format!("valid_until = {date}"));
+        let number = text.lines().find_map(|line| line.strip_prefix("sequence = ")).expect("a number").to_owned();
+        let next = number.parse::<u64>().expect("a number") + 1;
+        deployment.change("plugins/vetted.toml", &format!("sequence = {number}"), &format!("sequence = {next}"));
+        deployment.sign("plugins/vetted.toml", &["alice"]);
+    };
+    // A clock far ahead refuses what has ended by then, and the mark goes on by a day at most.
+    assert_eq!(deployment.outcome(), "ok");
+    assert_eq!(deployment.outcome_at("+26000d"), "list_expired");
+    assert_eq!(deployment.outcome(), "ok", "a wrong year does not stay");
+    // What has ended stays so when the clock goes back, below what was seen.
+    until(48 * 3600);
+    assert_eq!(deployment.outcome_at("+36h"), "ok");
+    assert_eq!(deployment.outcome_at("+60h"), "list_expired");
+    until(3600);
+    assert_eq!(deployment.outcome(), "list_expired", "the mark is more than an hour ahead by now");
+    assert_eq!(deployment.outcome_at("-10d"), "list_expired");
+    // Without marks, the list itself says how late it is at least.
+    fs::remove_file(deployment.path("state/toolcrib/marks.toml")).expect("marks");
+    assert_eq!(deployment.outcome_at("-3000d"), "clock");
 }

@@ -108,8 +108,8 @@ impl Setup {
         let here = working_directory()?;
         let own = policies.iter().chain(&sources.user).chain(&global.plugins).map(|path| here.join(path));
         let protected = own.chain(Path::new(SYSTEM_POLICY).parent().map(Path::to_owned));
-        let program = std::env::current_exe()
-            .map_err(|error| Failure::new(Kind::Internal, format!("this program has no file: {error}")))?;
+        // Not by the path of its file: what stands there by then may be another program, and what compiles is believed.
+        let program = PathBuf::from("/proc/self/exe");
         let (host, mut notices) =
             Host::new(&settings, &dirs, &protected.collect::<Vec<_>>(), Compiler::Child(program))?;
         let plugins = plugin_directories(global, &dirs, &mut notices);

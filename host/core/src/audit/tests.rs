@@ -320,7 +320,11 @@ fn read_all(directory: &Path) -> Result<Whole, Fault> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("TOOLCRIB_LONG").is_some() { 20_000 } else { 200 }))]
+    #![proptest_config(ProptestConfig {
+        cases: if std::env::var_os("TOOLCRIB_LONG").is_some() { 20_000 } else { 200 },
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Whatever stands in the files, checking ends, and ends well.
     #[test]

@@ -386,7 +386,27 @@ mod tests {
             ("lock = 1", "0.toml:1:8: `lock`: "),
             ("[[lock]]\n", "0.toml:1:1: `lock`: "),
             ("[lock]\nplugins = 'signd'", "0.toml:2:11: `lock`: unknown variant `signd`"),
-            ("[lock]\nplugins = 'pins'\nkeys = 1", "0.toml:3:1: `lock`: unknown field `keys`"),
+            ("[lock]\nplugins = 'pins'\nkey = 1", "0.toml:3:1: `lock`: unknown field `key`"),
+            ("[lock]\nplugins = 'pins'\nlist = '/l'", "0.toml:3:8: this is for lists that were signed"),
+            ("[lock]\nplugins = 'signed'", "0.toml:2:11: `plugins = \"signed\"` needs `list`"),
+            (
+                "[lock]\nplugins = 'signed'\nlist = 'l'\nlist_name = 'n'\nthreshold = { vet = 1, list = 1 }",
+                "0.toml:3:8: `l` is not a whole path",
+            ),
+            (
+                "[lock]\nplugins = 'signed'\nlist = '/l'\nlist_name = 'n'\nthreshold = { vet = 1, list = 1 }",
+                "0.toml:5:21: 0 keys have this role",
+            ),
+            (
+                "[lock]\nplugins = 'signed'\nlist = '/l'\nlist_name = 'n'\nthreshold = { vet = 1, list = 1 }\n\
+                 keys.a = { minisign = 'RW', roles = ['vet'] }",
+                "0.toml:6:23: this is no public key of minisign",
+            ),
+            ("[lock]\nplugins = 'off'\nceiling = { exec = true }", "0.toml:3:11: `exec` is no right"),
+            ("[lock]\nplugins = 'off'\nrevoked = { keys = ['1'] }", "0.toml:3:21: a key is named by its number"),
+            ("[lock]\nplugins = 'off'\naudit = { file = 'a' }", "0.toml:3:18: `a` is not a whole path"),
+            ("[lock]\nplugins = 'off'\naudit = { keep = 0 }", "0.toml:3:18: `keep` is a number from 1"),
+            ("[confine]\nmode = 'auto'", "0.toml:2:8: `confine`: unknown variant `auto`"),
             ("[lock]\nplugins = 'pins'\nbuiltin = ['a b']", "0.toml:3:12: `a b` is not a valid plugin name"),
             ("[lock]\nplugins = 'pins'\ndirectories = ['~/p']", "0.toml:3:16: `~/p` is not absolute"),
             ("[lock]\nplugins = 'pins'\n[lock.plugin.x]\n", "0.toml:3:1: `lock`: missing field `sha256`"),
@@ -394,13 +414,41 @@ mod tests {
             ("[lock]\nplugins = 'pins'\n[lock.plugin.'a b']\nsha256 = 'DIGEST'", "0.toml:3:14: `a b` is not a valid"),
             ("[lock]\nplugins = 'off'\n[lock.plugin.x]\nsha256 = 'DIGEST'", "0.toml:3:14: plugins are named here"),
             (
-                "[lock]\nplugins = 'pins'\n[lock.plugin.x]\nsha256 = 'DIGEST'\nshell = true",
+                "[lock]\nplugins = 'pins'\n[lock.plugin.x]\nsha256 = 'DIGEST'\nexec = true",
                 "0.toml:5:1: `lock`: unknown",
             ),
         ] {
             let error = locks(&[text]).err().unwrap_or_else(|| panic!("accepted: {text}"));
             assert!(error.starts_with(expected), "{text}: {error}");
         }
+    }
+
+    /// Until something confines commands, where they have to be confined none runs; a trail that is required is required.
+    #[test]
+    fn what_a_policy_demands_narrows_the_settings() {
+        let directory = tempfile::tempdir().unwrap();
+        for (text, shell, required) in [
+            ("[confine]\nmode = 'required'", false, false),
+            ("[lock]\nplugins = 'off'\nrequire_confinement = true", false, false),
+            ("[lock]\nplugins = 'off'\nrequire_confinement = false", true, false),
+            ("[lock]\nplugins = 'off'\naudit = { required = true }", true, true),
+        ] {
+            let path = directory.path().join("policy.toml");
+            std::fs::write(&path, text).unwrap();
+            let policies = vec![PolicySource::named(path)];
+            let set = vec!["tools.shell_enabled=true".to_owned(), "audit.required=false".to_owned()];
+            let sources = Sources { home: "/home/u".into(), policies, set, ..Sources::default() };
+            let config = Settings::load(&sources).unwrap().config;
+            assert_eq!((config.tools.shell_enabled, config.audit.required), (shell, required), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_policy_says_where_the_trail_is() {
+        let text = "lock = { plugins = 'off', audit = { keep = 3 } }";
+        assert!(locks(&[text, "lock.plugins = 'off'"]).is_ok());
+        let error = locks(&[text, text]).err().unwrap();
+        assert!(error.starts_with("1.toml:1:35: `[lock.audit]` is in 0.toml:1 already"), "{error}");
     }
 
     /// Only a policy file has a lock: elsewhere it is an unknown key, and nothing starts.

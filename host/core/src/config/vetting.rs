@@ -380,3 +380,78 @@ pub(crate) fn seconds(date: &Datetime) -> Result<u64, String> {
     let time = humantime::parse_rfc3339(&text).map_err(|_| format!("`{date}` is not in UTC: write it with `Z`"))?;
     Ok(time.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Allowlist, Settings, Sources};
+    use super::*;
+    use proptest::prelude::*;
+
+    const PLACES: [&str; 5] = ["/", "/a", "/a/b", "/c", "/a/bc"];
+
+    fn ceiling(shell: bool, read: &[usize]) -> Ceiling {
+        let read: Vec<Value> = read.iter().map(|at| PLACES[*at].into()).collect();
+        let rights = Table::from_iter([
+            ("shell".to_owned(), Value::Boolean(shell)),
+            ("files".to_owned(), Table::from_iter([("read".to_owned(), Value::Array(read))]).into()),
+        ]);
+        Ceiling::alone(&rights, Path::new("/s.toml")).expect("rights")
+    }
+
+    /// What is open to a plugin: whether commands, and which places.
+    fn open(settings: &Settings, vetted: Option<&Ceiling>, ceilings: &[&Ceiling]) -> (bool, Vec<bool>) {
+        let sha256 = "0".repeat(64);
+        let (config, _) = settings.config.under_locks("x", &sha256, vetted, ceilings);
+        let rights = config.plugin_rights("x", &sha256, false);
+        let lets = |list: &Allowlist, place: &str| match list {
+            Allowlist::Any => true,
+            Allowlist::Only(directories) => directories.iter().any(|directory| Path::new(place).starts_with(directory)),
+        };
+        let reads = |place: &&str| rights.read.iter().all(|list| lets(list, place));
+        (rights.shell, PLACES.iter().map(reads).collect())
+    }
+
+    fn settings(sections: &[(bool, bool, Vec<usize>)]) -> Settings {
+        let directory = tempfile::tempdir().expect("a directory");
+        let write = |(number, (is_about_it, shell, read)): (usize, &(bool, bool, Vec<usize>))| {
+            let digest = if *is_about_it { "0" } else { "1" }.repeat(64);
+            let read: Vec<String> = read.iter().map(|at| format!("{:?}", PLACES[*at])).collect();
+            let text =
+                format!("[plugin.x]\nsha256 = \"{digest}\"\nshell = {shell}\nfiles.read = [{}]\n", read.join(", "));
+            let path = directory.path().join(format!("{number}.toml"));
+            std::fs::write(&path, text).expect("settings");
+            path
+        };
+        let mut files: Vec<PathBuf> = sections.iter().enumerate().map(write).collect();
+        let (user, project) = (files.pop(), files.pop());
+        Settings::load(&Sources { home: "/home/u".into(), user, project, ..Sources::default() }).expect("settings")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// L-52: whatever a user and a project say, a plugin gets no more than with none of it, nor than any ceiling gives.
+        #[test]
+        fn nobody_widens_what_was_vetted(
+            shells in any::<[bool; 2]>(),
+            reads in any::<[prop::sample::Index; 4]>(),
+            sections in prop::collection::vec((any::<bool>(), any::<bool>(), prop::collection::vec(0usize..5, 0..3)), 0..3),
+        ) {
+            let at = |index: &prop::sample::Index| index.index(PLACES.len());
+            let vetted = ceiling(shells[0], &[at(&reads[0]), at(&reads[1])]);
+            let most = ceiling(shells[1], &[at(&reads[2]), at(&reads[3])]);
+            let (alone, said) = (settings(&[]), settings(&sections));
+            let is_within = |(shell, places): &(bool, Vec<bool>), (most_shell, most_places): &(bool, Vec<bool>)| {
+                (!shell || *most_shell) && places.iter().zip(most_places).all(|(open, most)| !open || *most)
+            };
+            let with_user = open(&said, Some(&vetted), &[&vetted, &most]);
+            prop_assert!(is_within(&with_user, &open(&alone, Some(&vetted), &[&vetted, &most])));
+            prop_assert!(is_within(&with_user, &open(&alone, Some(&most), &[])));
+            // Where users grant, ceilings bind them.
+            let granted = open(&said, None, &[&vetted, &most]);
+            prop_assert!(is_within(&granted, &open(&said, None, &[])));
+            prop_assert!(is_within(&granted, &open(&alone, Some(&most), &[])));
+            prop_assert!(is_within(&granted, &open(&alone, Some(&vetted), &[])));
+        }
+    }
+}

@@ -258,3 +258,62 @@ fn read<T: for<'de> Deserialize<'de>>(bytes: &[u8], path: &Path) -> Result<T, St
         format!("{name}:{line}: {}", error.message())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const GOOD: [&str; 3] = [
+        "toolcrib = \"vet/1\"\nname = \"a\"\nversion = \"1\"\nsequence = 1\nsha256 = \"00\"\nsize = 1\nimports = []\ntools = [\"a\"]\n\
+         definitions_sha256 = \"00\"\ncriteria = []\nissued = 2026-01-01T00:00:00Z\nexpires = 2027-01-01\n[ceiling]\nshell = true\nfiles.read = [\"/a\"]\n",
+        "toolcrib = \"list/1\"\nname = \"a\"\nsequence = 1\nissued = 2026-01-01\nvalid_until = 2027-01-01\n[[plugin]]\nname = \"a\"\n\
+         sha256 = \"00\"\nstatement = \"00\"\nmode = \"required\"\n",
+        "toolcrib = \"revoke/1\"\nname = \"a\"\nup_to = 3\nissued = 2026-01-01\n",
+    ];
+
+    #[test]
+    fn each_kind_is_read_as_itself() {
+        let kinds = GOOD.map(|text| Document::read(text.as_bytes(), Path::new("d.toml")).expect("readable").name());
+        assert_eq!(kinds, ["vet/1", "list/1", "revoke/1"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let change = |number: usize, from: &str, to: &str| {
+            let text = GOOD[number].replacen(from, to, 1);
+            Document::read(text.as_bytes(), Path::new("d.toml")).err().unwrap_or_else(|| panic!("accepted: {text}"))
+        };
+        assert!(change(0, "size = 1", "size = 1\nother = 2").starts_with("d.toml:7: unknown field `other`"));
+        assert!(change(0, "vet/1", "vet/2").contains("none of vet/1"));
+        assert!(change(0, "shell = true", "network = true").contains("`network` is no right"));
+        assert!(change(0, "\"/a\"", "\"~/a\"").contains("without `~`"));
+        assert!(change(0, "00:00:00Z", "00:00:00+02:00").contains("write it with `Z`"));
+        assert!(change(0, "2026-01-01T00:00:00Z", "00:00:00").contains("is no moment"));
+        assert!(
+            change(1, "[[plugin]]", "[[plugin]]\nname = \"a\"\nsha256 = \"1\"\nstatement = \"2\"\n[[plugin]]")
+                .contains("twice")
+        );
+        assert!(change(2, "up_to = 3\n", "").contains("belong together"));
+        assert!(change(2, "name = \"a\"\nup_to = 3\n", "").contains("takes nothing back"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: if std::env::var_os("TOOLCRIB_LONG").is_some() { 200_000 } else { 2000 },
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        /// Whatever is read, it is read to an end.
+        #[test]
+        fn any_bytes_are_read_to_an_end(which in 0usize..3, edits in prop::collection::vec((any::<u16>(), any::<u8>(), any::<bool>()), 0..8)) {
+            let mut bytes = GOOD[which].as_bytes().to_vec();
+            for (at, byte, inserts) in edits {
+                let at = usize::from(at) % bytes.len();
+                if inserts { bytes.insert(at, byte) } else { bytes[at] = byte }
+            }
+            let _ = Document::read(&bytes, Path::new("d.toml"));
+        }
+    }
+}

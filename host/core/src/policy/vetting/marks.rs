@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,12 +20,26 @@ const KEY: &str = "marks.key";
 /// The newest time is written anew when it has grown by so many seconds.
 const STEP: u64 = 60;
 
+/// Signatures that were checked before, by key, bytes and signature; their file.
+const CHECKED: &str = "signatures.checked";
+/// So many are kept; beyond that all are checked anew.
+const MOST_CHECKED: usize = 20_000;
+
 /// The marks of this machine, and a clock that does not go back.
 pub(crate) struct Marks {
     place: Option<(OwnDir, [u8; 32])>,
     seen: Mutex<Seen>,
+    checked: Mutex<Checked>,
     /// The clock when this program started, and the time since the machine did.
     start: (u64, u64),
+}
+
+/// Signatures that hold.
+#[derive(Default)]
+struct Checked {
+    good: BTreeSet<[u8; 32]>,
+    /// Some are not in the file yet.
+    is_new: bool,
 }
 
 /// What was seen.
@@ -74,7 +88,25 @@ impl Marks {
                 (Some((state, key)), seen.unwrap_or_default())
             }
         };
-        (Self { place, seen: Mutex::new(seen), start: (wall(), since_boot()) }, told)
+        let good = place.as_ref().and_then(|(state, key)| read_checked(state, key)).unwrap_or_default();
+        let checked = Mutex::new(Checked { good, is_new: false });
+        (Self { place, seen: Mutex::new(seen), checked, start: (wall(), since_boot()) }, told)
+    }
+
+    /// Whether a signature holds, which is checked once: `name` is made of the key, the bytes and the signature.
+    pub(super) fn know(&self, name: [u8; 32], check: impl FnOnce() -> bool) -> bool {
+        let mut checked = self.checked.lock();
+        if checked.good.contains(&name) {
+            return true;
+        }
+        let holds = check();
+        if holds {
+            if checked.good.len() >= MOST_CHECKED {
+                checked.good.clear();
+            }
+            checked.is_new |= checked.good.insert(name);
+        }
+        holds
     }
 
     /// Seconds since 1970: never before what was seen, and as far on as the machine has run, whatever becomes of its clock.
@@ -129,6 +161,28 @@ impl Marks {
     }
 }
 
+impl Drop for Marks {
+    /// Signatures that were checked are not checked again by the next program.
+    fn drop(&mut self) {
+        let Checked { good, is_new } = self.checked.get_mut();
+        if let (Some((state, key)), true) = (&self.place, *is_new) {
+            let mut bytes: Vec<u8> = good.iter().flatten().copied().collect();
+            let sum = mac_of(key, &[CHECKED.as_bytes(), &bytes]);
+            bytes.extend_from_slice(&sum.finalize().into_bytes());
+            let _ = state.replace(CHECKED, &bytes);
+        }
+    }
+}
+
+/// The signatures that were checked before; none where the file was changed.
+fn read_checked(state: &OwnDir, key: &[u8; 32]) -> Option<BTreeSet<[u8; 32]>> {
+    let bytes = state.read(CHECKED).ok()??;
+    let (names, sum) = bytes.split_at_checked(bytes.len().checked_sub(32)?)?;
+    mac_of(key, &[CHECKED.as_bytes(), names]).verify_slice(sum).ok()?;
+    let (names, _) = names.as_chunks::<32>();
+    Some(names.iter().copied().collect())
+}
+
 /// A list is known by its name for the keys that sign it: what a stolen key has signed is forgotten with the key.
 fn name(signed: &Signed) -> String {
     let mut keys: Vec<_> = signed.keys.values().filter(|key| key.roles.contains(&super::Role::List)).collect();
@@ -148,7 +202,12 @@ fn read(state: &OwnDir, key: &[u8; 32]) -> Result<Option<Seen>, String> {
 }
 
 fn mac(key: &[u8; 32], text: &str) -> Hmac<Sha256> {
-    Hmac::<Sha256>::new_from_slice(key).expect("a MAC key may have any length").chain_update(text)
+    mac_of(key, &[MARKS.as_bytes(), text.as_bytes()])
+}
+
+fn mac_of(key: &[u8; 32], parts: &[&[u8]]) -> Hmac<Sha256> {
+    let mac = Hmac::<Sha256>::new_from_slice(key).expect("a MAC key may have any length");
+    parts.iter().fold(mac, |mac, part| mac.chain_update(part))
 }
 
 fn key(state: &OwnDir) -> io::Result<[u8; 32]> {

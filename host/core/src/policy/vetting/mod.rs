@@ -15,7 +15,7 @@ use documents::{LIST_BYTES, List, ListedPlugin, Presence, Revocation, STATEMENT_
 use marks::Marks;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use signatures::{Signatures, named, read_file, read_opened};
+use signatures::{Names, Signatures, read_file, read_opened};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -62,6 +62,7 @@ struct State {
     list: Result<Arc<KnownList>, Refused>,
     revocations: Vec<Revocation>,
     vetted: HashMap<PluginId, Arc<Vetted>>,
+    names: Names,
 }
 
 /// A list that counts, but for its end.
@@ -89,6 +90,7 @@ impl Vetting {
             list: Err(nothing),
             revocations: Vec::new(),
             vetted: HashMap::new(),
+            names: Names::default(),
         };
         Self { marks, state: Mutex::new(state) }
     }
@@ -116,7 +118,7 @@ impl Vetting {
             return Err(list_expired(list));
         }
         let entry = entry_for(list, plugin)?;
-        let (statement, signers) = self.statement(lock, signed, plugin, entry)?;
+        let (statement, signers) = self.statement(lock, signed, plugin, entry, &mut state.names)?;
         let vetted = Arc::new(Vetted { statement, signers, list_until });
         vetted.is_about(plugin)?;
         let said = &vetted.statement.said;
@@ -174,7 +176,8 @@ impl Vetting {
         state.looked = Some(Instant::now());
         self.marks.raise();
         let directory = signed.list.parent().unwrap_or(Path::new("/"));
-        let mut revocations = named(directory, REVOCATION_END);
+        state.names.forget();
+        let mut revocations = state.names.ending(directory, REVOCATION_END);
         revocations.truncate(MOST_REVOCATIONS);
         let watched = [signed.list.as_path(), directory].into_iter().chain(revocations.iter().map(PathBuf::as_path));
         let prints: Vec<Print> = watched.map(Print::of).collect();
@@ -183,18 +186,19 @@ impl Vetting {
         }
         state.prints = prints;
         state.vetted.clear();
-        state.list = self.list(lock, signed).map(Arc::new);
-        state.revocations = revocations.iter().filter_map(|path| revocation(path, lock, signed)).collect();
+        let names = &mut state.names;
+        state.list = self.list(lock, signed, names).map(Arc::new);
+        state.revocations = revocations.iter().filter_map(|path| self.revocation(path, lock, signed, names)).collect();
     }
 
-    fn list(&self, lock: &Lock, signed: &Signed) -> Result<KnownList, Refused> {
+    fn list(&self, lock: &Lock, signed: &Signed, names: &mut Names) -> Result<KnownList, Refused> {
         let path = &signed.list;
         let invalid = |reason: String| {
             Refused::new(Code::ListInvalid, format!("the list {} cannot be used: {reason}", path.display()))
         };
         let bytes = read_named(path, lock.of_root, LIST_BYTES).map_err(|error| invalid(error.to_string()))?;
-        let signatures = Signatures::beside(path);
-        let signers = |issued| signatures.signers(&bytes, signed, &lock.revoked, Role::List, issued);
+        let signatures = Signatures::beside(path, names);
+        let signers = |issued| signatures.signers(&bytes, signed, &lock.revoked, Role::List, issued, &self.marks);
         let enough = |issued| {
             let signers = signers(issued);
             if signers.names.len() >= signed.lists {
@@ -220,6 +224,19 @@ impl Vetting {
         Ok(KnownList { list, signers })
     }
 
+    /// A revocation that one key with that role has signed; others are passed over: they could only take away.
+    fn revocation(&self, path: &Path, lock: &Lock, signed: &Signed, names: &mut Names) -> Option<Revocation> {
+        let bytes = read_file(path, STATEMENT_BYTES).ok()?;
+        let signatures = Signatures::beside(path, names);
+        let signers =
+            |issued| signatures.signers(&bytes, signed, &lock.revoked, Role::Revoke, issued, &self.marks).names;
+        if signers(None).is_empty() {
+            return None;
+        }
+        let revocation = Revocation::read(&bytes, path).ok()?;
+        (!signers(Some(revocation.issued)).is_empty()).then_some(revocation)
+    }
+
     /// The statement that the list has for a plugin: beside the plugin, or beside the list.
     fn statement(
         &self,
@@ -227,6 +244,7 @@ impl Vetting {
         signed: &Signed,
         plugin: &Manifest,
         entry: &ListedPlugin,
+        names: &mut Names,
     ) -> Result<(Statement, BTreeSet<String>), Refused> {
         let name = format!("{}.{STATEMENT_END}", plugin.name());
         let beside = match &plugin.id.origin {
@@ -241,9 +259,9 @@ impl Vetting {
                 found_other = true;
                 continue;
             }
-            let signatures = Signatures::beside(&path);
+            let signatures = Signatures::beside(&path, names);
             let enough = |issued| {
-                let signers = signatures.signers(&bytes, signed, &lock.revoked, Role::Vet, issued);
+                let signers = signatures.signers(&bytes, signed, &lock.revoked, Role::Vet, issued, &self.marks);
                 if signers.names.len() >= signed.vet {
                     return Ok(signers.names);
                 }
@@ -337,18 +355,6 @@ fn list_expired(list: &List) -> Refused {
         Code::ListExpired,
         format!("was vetted by the list {name} {}, which was valid until {until}", list.sequence),
     )
-}
-
-/// A revocation that one key with that role has signed; others are passed over: they could only take away.
-fn revocation(path: &Path, lock: &Lock, signed: &Signed) -> Option<Revocation> {
-    let bytes = read_file(path, STATEMENT_BYTES).ok()?;
-    let signatures = Signatures::beside(path);
-    let signers = |issued| signatures.signers(&bytes, signed, &lock.revoked, Role::Revoke, issued).names;
-    if signers(None).is_empty() {
-        return None;
-    }
-    let revocation = Revocation::read(&bytes, path).ok()?;
-    (!signers(Some(revocation.issued)).is_empty()).then_some(revocation)
 }
 
 /// Reads a file that a policy names: of the machine's policy, one that root alone can have put there.

@@ -3,9 +3,11 @@
 //! Keys are counted, not files and not names: one key is one reviewer, however often it has signed. The comment of a signature decides
 //! nothing.
 
+use super::marks::Marks;
 use crate::config::{Key, Revoked, Role, Signed};
 use minisign_verify::Signature;
-use std::collections::BTreeSet;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -17,9 +19,14 @@ const SIGNATURE_BYTES: u64 = 4 << 10;
 /// Names of a directory that are looked at: a directory of more is no place for what was signed.
 const MOST_NAMES: usize = 100_000;
 
+/// The names in a directory, read once for all files that are looked for in it.
+#[derive(Default)]
+pub(super) struct Names(HashMap<PathBuf, Vec<String>>);
+
 /// The signatures beside a file.
 pub(super) struct Signatures {
-    found: Vec<(String, Signature)>,
+    /// By the name of the file: what it says, and the digest of its bytes.
+    found: Vec<(String, Signature, [u8; 32])>,
     /// What was passed over, and why.
     passed_over: Vec<String>,
 }
@@ -34,21 +41,22 @@ pub(super) struct Signers {
 
 impl Signatures {
     /// Reads `FILE.minisig` and `FILE.ANYTHING.minisig`.
-    pub(super) fn beside(file: &Path) -> Self {
+    pub(super) fn beside(file: &Path, names: &mut Names) -> Self {
         let mut signatures = Self { found: Vec::new(), passed_over: Vec::new() };
         let (Some(directory), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
             return signatures;
         };
-        let entries = std::fs::read_dir(directory).into_iter().flatten().take(MOST_NAMES).flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let is_of_it = |other: &String| {
+        let is_of_it = |other: &&String| {
             other
                 .strip_prefix(name)
                 .and_then(|rest| rest.strip_suffix(".minisig"))
                 .is_some_and(|between| between.is_empty() || between.starts_with('.'))
         };
-        let mut names: Vec<String> = names.filter(is_of_it).collect();
-        names.sort();
+        // In order: those that begin with the file's name stand together.
+        let all = names.of(directory);
+        let from = all.partition_point(|other| other.as_str() < name);
+        let begins = all[from..].iter().take_while(|other| other.starts_with(name));
+        let names: Vec<String> = begins.filter(is_of_it).cloned().collect();
         let more = names.len().saturating_sub(MOST);
         if more > 0 {
             signatures.passed_over.push(format!("{more} more signatures: {MOST} are looked at"));
@@ -56,8 +64,12 @@ impl Signatures {
         for name in names.into_iter().take(MOST) {
             let read = read_file(&directory.join(&name), SIGNATURE_BYTES).map_err(|error| error.to_string());
             let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned()));
-            match text.and_then(|text| Signature::decode(&text).map_err(|error| error.to_string())) {
-                Ok(signature) => signatures.found.push((name, signature)),
+            let read = |text: String| {
+                let signature = Signature::decode(&text).map_err(|error| error.to_string())?;
+                Ok((signature, Sha256::digest(&text).into()))
+            };
+            match text.and_then(read) {
+                Ok((signature, digest)) => signatures.found.push((name, signature, digest)),
                 Err(reason) => signatures.passed_over.push(format!("{name}: {reason}")),
             }
         }
@@ -72,11 +84,16 @@ impl Signatures {
         revoked: &Revoked,
         role: Role,
         issued: Option<u64>,
+        marks: &Marks,
     ) -> Signers {
+        let of_bytes = Sha256::digest(bytes);
         let mut signers = Signers { names: BTreeSet::new(), told: self.passed_over.clone() };
-        for (file, signature) in &self.found {
-            // Old signatures, over the bytes themselves, are not taken.
-            let makes = |(_, key): &(&String, &Key)| key.public.verify(bytes, signature, false).is_ok();
+        for (file, signature, digest) in &self.found {
+            let makes = |(_, key): &(&String, &Key)| {
+                let name = Sha256::new().chain_update(key.bytes).chain_update(of_bytes).chain_update(digest).finalize();
+                // Old signatures, over the bytes themselves, are not taken.
+                marks.know(name.into(), || key.public.verify(bytes, signature, false).is_ok())
+            };
             let Some((name, key)) = signed.keys.iter().find(makes) else {
                 signers.told.push(format!("{file}: no key of the policy made it, or it is of the old form"));
                 continue;
@@ -87,6 +104,28 @@ impl Signatures {
             }
         }
         signers
+    }
+}
+
+impl Names {
+    /// In order.
+    fn of(&mut self, directory: &Path) -> &[String] {
+        self.0.entry(directory.to_owned()).or_insert_with(|| {
+            let entries = std::fs::read_dir(directory).into_iter().flatten().take(MOST_NAMES).flatten();
+            let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+            names.sort();
+            names
+        })
+    }
+
+    /// The files of a directory whose names end so, in order.
+    pub(super) fn ending(&mut self, directory: &Path, end: &str) -> Vec<PathBuf> {
+        self.of(directory).iter().filter(|name| name.ends_with(end)).map(|name| directory.join(name)).collect()
+    }
+
+    /// Forgets what it read: files may have come.
+    pub(super) fn forget(&mut self) {
+        self.0.clear();
     }
 }
 
@@ -128,14 +167,4 @@ pub(super) fn read_opened(file: File, most: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other(format!("it is longer than {} KiB", most >> 10)));
     }
     Ok(bytes)
-}
-
-/// The files of a directory whose names end so, in order.
-pub(super) fn named(directory: &Path, end: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().take(MOST_NAMES).flatten();
-    let paths = entries.map(|entry| entry.path());
-    let is_one = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(end));
-    let mut paths: Vec<PathBuf> = paths.filter(is_one).collect();
-    paths.sort();
-    paths
 }
