@@ -2,13 +2,14 @@
 //! Outcome: the next command runs alone; the line never runs, and what stood there is told.
 //! Switched off: the emptying of the line (`tmux/line.rs`): the command was appended, and the file that the line makes was there.
 
-use rustix::fs::{Mode, OFlags};
 use serde_json::json;
 use toolcrib_tests::shell::command;
 use toolcrib_tests::{Preparation, Program, eventually};
 
 /// The only pane of a new server.
 const PANE: &str = "%0";
+/// What somebody began to type.
+const LINE: &str = "true; touch ran #";
 
 #[test]
 fn a_begun_line_never_runs_with_the_next_command() {
@@ -16,14 +17,18 @@ fn a_begun_line_never_runs_with_the_next_command() {
     for keys in [&[][..], &["C-a"], &["Escape"], &["M-1"], &["C-x"], &["C-q"], &["C-r"]] {
         let record = || siege.program.tmux(&["show-options", "-pqv", "-t", PANE, "@toolcrib_prompt"]);
         eventually("the prompt is settled", || !record().trim().is_empty());
-        for key in ["true; touch ran #"].iter().chain(keys) {
+        let before = bytes_read(&siege.program);
+        for key in [LINE].iter().chain(keys) {
             let _ = siege.program.tmux(&["send-keys", "-t", PANE, key]);
         }
+        // Alt is one key more.
+        let typed = LINE.len() + keys.iter().map(|key| if key.starts_with("M-") { 2 } else { 1 }).sum::<usize>();
         let shown = || siege.program.tmux(&["capture-pane", "-p", "-t", PANE]);
         // A search shows that it has begun, and until then C-c would take its key away, not end it.
         let sign = if keys.contains(&"C-r") { "-i-search)" } else { "" };
         eventually("the line is shown", || shown().contains("touch ran") && shown().contains(sign));
-        eventually("the shell has read every key", || unread(&siege.program) == 0);
+        // A signal would throw away what it has not read.
+        eventually("the shell has read every key", || bytes_read(&siege.program) >= before + typed as u64);
         let answer = siege.call("run_shell", command("echo alone"));
         assert_eq!(answer["result"]["stdout"], "alone\n", "{keys:?}: {answer}");
         assert!(!siege.program.path("work/ran").exists(), "{keys:?}: the line ran");
@@ -37,12 +42,12 @@ fn a_begun_line_never_runs_with_the_next_command() {
     siege.lift();
 }
 
-/// Bytes that the pane's terminal has and its shell has not read: a signal would throw them away.
-fn unread(program: &Program) -> u64 {
-    let terminal = program.tmux(&["display-message", "-p", "-t", PANE, "#{pane_tty}"]);
-    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
-    let terminal = rustix::fs::open(terminal.trim(), flags, Mode::empty()).expect("the pane's terminal");
-    rustix::io::ioctl_fionread(terminal).expect("the bytes of a terminal")
+/// Bytes that the pane's shell has read since it started.
+fn bytes_read(program: &Program) -> u64 {
+    let shell = program.tmux(&["display-message", "-p", "-t", PANE, "#{pane_pid}"]);
+    let counts = std::fs::read_to_string(format!("/proc/{}/io", shell.trim())).expect("a shell in the pane");
+    let read = counts.lines().find_map(|line| line.strip_prefix("rchar: ")).expect("a count");
+    read.parse().expect("a number")
 }
 
 /// A process that makes one call is gone before it could see the prompt behind it.
@@ -54,7 +59,7 @@ fn a_begun_line_never_runs_with_the_command_of_another_process() {
     for keys in [&[][..], &["C-a"], &["Escape"]] {
         let shown = || program.tmux(&["capture-pane", "-p", "-t", PANE]);
         eventually("the prompt is there", || shown().trim_end().ends_with(['#', '$']));
-        for key in ["true; touch ran #"].iter().chain(keys) {
+        for key in [LINE].iter().chain(keys) {
             let _ = program.tmux(&["send-keys", "-t", PANE, key]);
         }
         eventually("it stands there", || shown().trim_end().contains("touch ran"));

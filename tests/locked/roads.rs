@@ -6,7 +6,7 @@ use crate::rig::{Locked, word_count};
 use serde_json::json;
 use std::fs;
 use toolcrib_tests::outcome::{code, stderr, stdout, with_a_section_more};
-use toolcrib_tests::{Client, Running};
+use toolcrib_tests::{Client, Running, eventually};
 
 const NONE: &str = "[lock]\nplugins = \"pins\"\n";
 const CALL: [&str; 2] = ["word_count", "path=a.txt"];
@@ -190,4 +190,26 @@ fn a_program_that_takes_the_hosts_place_compiles_nothing() {
     let answer = client.call("word_count", json!({ "path": "a.txt" }));
     assert_eq!(answer["result"]["words"], 2, "{answer}");
     assert!(!mark.exists(), "the other program was started");
+}
+
+/// A policy that was changed takes effect at the next call: what was read before is not obeyed any more, whatever stands there now.
+#[test]
+fn a_policy_that_changes_stops_a_program_that_read_another() {
+    let locked = Locked::by(&["[lock]\nplugins = \"off\"\n"]);
+    let policy = locked.program.path("policy0.toml");
+    let before = fs::read_to_string(&policy).unwrap();
+    let mut client = locked.program.client(&locked.under(&["run"]));
+    assert!(client.call("time", json!({}))["error"].is_null());
+    let client = std::cell::RefCell::new(client);
+    let kind = || client.borrow_mut().call("time", json!({}))["error"]["kind"].clone();
+    for changed in ["[lock]\nplugins = \"pins\"\nbuiltin = []\n", "not a policy", ""] {
+        fs::write(&policy, changed).unwrap();
+        eventually("it has changed", || kind() == "unavailable");
+        fs::write(&policy, &before).unwrap();
+        eventually("it is as it was", || kind().is_null());
+    }
+    fs::remove_file(&policy).unwrap();
+    eventually("it is gone", || kind() == "unavailable");
+    let trail = fs::read_to_string(locked.program.path("state/toolcrib/audit.jsonl")).unwrap();
+    assert_eq!(trail.matches("\"event\":\"policy_changed\"").count(), 1, "{trail}");
 }

@@ -5,7 +5,7 @@
 //! used. Where things lie is `dirs.rs`.
 
 use crate::text::id::random_id;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use rustix::path::Arg;
 use std::ffi::{OsStr, OsString};
@@ -244,6 +244,11 @@ impl OwnDir {
             return Ok(false);
         }
         check_own_file(&found, path).map(|()| true)
+    }
+
+    /// Whether this user may make and rename files in it: of a directory of root's that holds a file of this user's, not.
+    pub(crate) fn is_writable(&self) -> bool {
+        rustix::fs::accessat(&self.directory, ".", Access::WRITE_OK, AtFlags::EACCESS).is_ok()
     }
 
     /// Gives a file another name, which must be free.

@@ -96,10 +96,14 @@ impl Host {
 
     /// Takes a request to its envelope. Whatever happens on the way, there is exactly one outcome.
     pub async fn call(&self, request: Request, context: &CallContext) -> Envelope {
-        let mut call = Call::begin(self, &request, context);
+        let call = Call::begin(self, &request, context);
         if let Some((code, refusal)) = self.locked_out(&request, context) {
-            call.is_refused_by_a_lock(code);
-            return call.finish(Err(refusal), None);
+            self.audit.refused_call(&call.scope.tool, code.name());
+            return call.refuse(refusal);
+        }
+        if let Some((path, refusal)) = self.policy.changed() {
+            self.audit.policy_changed(&path);
+            return call.refuse(refusal);
         }
         let (unrecorded, outcome) = match self.audit.accepted(call.subject()) {
             // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.

@@ -233,25 +233,28 @@ impl Chain {
         Ok(Tail::of(&self.directory.file(&name)?)?.head.unwrap_or(NOTHING))
     }
 
-    /// Renames a full file, and begins the next; nothing where this user may not rename it.
+    /// Ends a full file, renames it, and begins the next; nothing where this user may not rename it.
     fn rotate(&self, held: &Held, head: Head) -> io::Result<Option<(Held, Head)>> {
+        if !self.directory.is_writable() {
+            return Ok(None);
+        }
         let mut names = rotated(&self.directory, &self.name)?;
         let stem = stem(&self.name);
         let last = names.last().and_then(|name| number(stem, name)).unwrap_or(0);
         let to = format!("{stem}-{:06}.jsonl", last + 1);
-        if self.directory.rename(&self.name, &to).is_err() {
-            return Ok(None);
-        }
+        // Its last line first: whoever makes the next file goes on from what the renamed one ends with.
         let mut text = Vec::new();
         let entry = json!({ "event": "rotated", "time": now(), "to": to });
         let head = link(head, entry.to_string().as_bytes(), &mut text);
-        write_once(&held.0, &text)?;
+        if write_once(&held.0, &text)? != text.len() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.directory.rename(&self.name, &to)?;
         names.push(to);
         for name in names.iter().take(names.len().saturating_sub(self.keeping.keep)) {
             self.directory.remove(OsStr::new(name))?;
         }
         let next = Arc::new(self.directory.append(&self.name)?);
-        // Whoever else opened it first waits for whoever has its lock, as ever.
         lock(&next, &mut None)?;
         Ok(Some((Held(next), head)))
     }
@@ -273,8 +276,8 @@ impl Writer {
         self.sealer = Sealer::open(&chain.directory, &chain.name)?;
         let tail = Tail::of(&held.0)?;
         let found = tail.head.map_or_else(|| chain.last_rotated(), Ok)?;
-        // Who cuts the file does not make us forget what stood there.
-        let head = self.head.filter(|known| known.n > found.n).unwrap_or(found);
+        // Who cuts the file, or changes its last line, does not make us forget what stood there.
+        let head = self.head.filter(|known| known.n >= found.n).unwrap_or(found);
         self.length = length;
         Ok(tail.piece.map_or(head, |piece| piece.tell(head, text)))
     }

@@ -30,8 +30,8 @@ use serde::Serialize;
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Its file, in the state directory.
@@ -60,6 +60,7 @@ pub struct Audit {
     refusals: Mutex<HashMap<String, Refusals>>,
     /// The plugins that were told of, admitted or refused.
     told: Mutex<HashSet<PluginId>>,
+    has_told_of_policy: AtomicBool,
 }
 
 /// Where the trail is.
@@ -92,7 +93,7 @@ struct Opening<'o> {
     /// How far the machine is locked.
     level: u8,
     /// The policy files in force, with the digests of their bytes.
-    policies: &'o [PolicyDigest],
+    policies: Vec<&'o PolicyDigest>,
 }
 
 /// A policy file, and the digest of its bytes.
@@ -100,8 +101,9 @@ struct Opening<'o> {
 pub struct PolicyDigest {
     /// Where it is.
     pub path: PathBuf,
-    /// SHA-256 in hex.
-    pub sha256: String,
+    /// SHA-256 in hex; none where there was no such file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// One thing that a call did or was refused.
@@ -201,6 +203,8 @@ pub(crate) enum Event<'e> {
     Refused { plugin: &'e str, plugin_sha256: &'e str, origin: &'e str, code: &'e str, place: &'e str },
     /// A tool of such a plugin was called; so often since the last such line.
     RefusedCalls { tool: &'e str, code: &'e str, calls: u64 },
+    /// A policy file is not what it was when this program started: no call is accepted.
+    PolicyChanged { path: &'e str },
     /// A person changed what plugins or projects may do, or what is installed.
     Changed { what: &'e str },
 }
@@ -210,7 +214,8 @@ impl Audit {
     #[must_use]
     pub fn of(settings: &Settings, dirs: &Dirs) -> (Self, Option<io::Error>) {
         let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw()).number();
-        let opening = Opening { level, policies: &settings.policies };
+        let policies = settings.policies.iter().filter(|policy| policy.sha256.is_some()).collect();
+        let opening = Opening { level, policies };
         Self::open(OwnDir::open(&dirs.state), &settings.trail, settings.config.audit.required, &opening)
     }
 
@@ -244,6 +249,7 @@ impl Audit {
                 running: AtomicU64::new(0),
                 refusals: Mutex::default(),
                 told: Mutex::default(),
+                has_told_of_policy: AtomicBool::new(false),
             },
             error,
         )
@@ -350,6 +356,13 @@ impl Audit {
     /// Records that a person changed what plugins or projects may do, or what is installed. Returns what has to be said if it is not on record.
     pub fn changed(&self, what: &str) -> Option<String> {
         self.record(Event::Changed { what })
+    }
+
+    /// Records that a policy file has changed, the first time.
+    pub(crate) fn policy_changed(&self, path: &Path) {
+        if !self.has_told_of_policy.swap(true, Ordering::Relaxed) {
+            self.record(Event::PolicyChanged { path: &path.display().to_string() });
+        }
     }
 
     /// Records that a plugin was loaded under a lock, the first time.

@@ -143,6 +143,18 @@ fn who_writes_while_the_trail_is_cut_does_not_forget_what_stood_there() {
     assert_eq!((line, reason.as_str()), (8, "line 11 stands where line 8 should: 3 lines are missing"));
 }
 
+#[test]
+fn who_writes_while_the_last_line_is_changed_goes_on_from_what_stood_there() {
+    let trail = Trail::new();
+    let chain = trail.chain();
+    (0..3).for_each(|_| chain.append(&[line()], None).expect("written"));
+    let mut lines = trail.lines();
+    lines[2] = lines[2].replace("accepted", "changed!!!");
+    trail.write(&lines);
+    chain.append(&[line()], None).expect("written");
+    assert_eq!(trail.broken(Known::default()).0, 4);
+}
+
 /// L-45: half a line, as a process leaves it that was killed, is told of, and the chain goes on.
 #[test]
 fn half_a_line_is_told_of() {

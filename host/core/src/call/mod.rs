@@ -16,7 +16,6 @@ use crate::capability::bindings::toolcrib::plugin::types;
 use crate::envelope::{Content, Envelope, Failure, Kind, Output};
 use crate::event::{Event, EventSink, NoEvents};
 use crate::policy::approval::{Approver, Nobody};
-use crate::policy::lock::Code;
 use crate::text::sanitize;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
@@ -244,10 +243,10 @@ impl<'h> Call<'h> {
         }
     }
 
-    /// A lock refuses its plugin. That is on record once a minute, however often it is asked for.
-    pub(crate) fn is_refused_by_a_lock(&mut self, code: Code) {
+    /// Answers what was refused before it was accepted: it has no line of its own in the audit trail, however often it is asked for.
+    pub(crate) fn refuse(mut self, refusal: Failure) -> Envelope {
         self.recorded = false;
-        self.audit.refused_call(&self.scope.tool, code.name());
+        self.finish(Err(refusal), None)
     }
 
     pub(crate) fn know_plugin(&self, plugin: &Manifest) {

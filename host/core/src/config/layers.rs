@@ -69,7 +69,7 @@ pub struct Settings {
     pub origins: Origins,
     /// The locks of the policy files, in their order: a plugin needs the word of every one.
     pub locks: Vec<Lock>,
-    /// The policy files that were read.
+    /// The policy files, those that are not there too.
     pub policies: Vec<PolicyDigest>,
     /// Where the audit trail is, and how it is kept.
     pub trail: TrailSettings,
@@ -128,7 +128,7 @@ impl Settings {
             let file = PolicyFile::read(policy, &Reader { is_policy: true, ..plain })?;
             draft.narrow_by_policy(file.narrows);
             locks.extend(file.lock);
-            policies.extend(file.digest);
+            policies.push(PolicyDigest { path: policy.path.clone(), sha256: file.sha256 });
         }
         let trail = trail(&locks)?;
         Ok(draft.finish(locks, policies, trail))

@@ -8,7 +8,7 @@ use super::narrow::{Rule, is_plugin_name};
 use super::read::{Author, ConfigError, Document, Leaf, Origin, Place, Reader, invalid_at, read_text};
 use super::sha256_hex;
 use super::vetting::{Ceiling, ClockTable, GrantBy, KeyTable, Revoked, RevokedTable, Signed, SignedKeys, Threshold};
-use crate::audit::{Keeping, PolicyDigest, SyncAt, TrailSettings};
+use crate::audit::{Keeping, SyncAt, TrailSettings};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -28,8 +28,8 @@ pub(super) struct PolicyFile {
     pub(super) narrows: Vec<Leaf>,
     /// Which plugins may be there at all.
     pub(super) lock: Option<Lock>,
-    /// Which bytes they were; none where there is no such file.
-    pub(super) digest: Option<PolicyDigest>,
+    /// The digest of its bytes; none where there is no such file.
+    pub(super) sha256: Option<String>,
 }
 
 /// `[lock]`: which plugins may be there at all.
@@ -182,7 +182,7 @@ impl PolicyFile {
         let text = read_text(&source.path, source.required, author)?;
         let Some(text) = text else { return Ok(Self::default()) };
         let mut document = Document::parse(&source.path, &text)?;
-        let digest = PolicyDigest { path: source.path.clone(), sha256: hex::encode(Sha256::digest(&text)) };
+        let sha256 = Some(hex::encode(Sha256::digest(&text)));
         let lock = document.take(LOCK).map(|(offset, value)| {
             let table = LockTable::deserialize(ValueDeserializer::from(value));
             let table = table.map_err(|error| {
@@ -210,7 +210,7 @@ impl PolicyFile {
         narrows.extend(demands.audit.map(|place| demand("audit.required", Rule::Or, true, place)));
         // Nothing confines commands yet: where they have to be confined, none runs.
         narrows.extend(demands.confinement.map(|place| demand("tools.shell_enabled", Rule::And, false, place)));
-        Ok(Self { lock, narrows, digest: Some(digest) })
+        Ok(Self { lock, narrows, sha256 })
     }
 }
 

@@ -14,6 +14,7 @@ pub mod rights;
 pub mod shell;
 pub(crate) mod typing;
 pub mod vetting;
+mod watch;
 
 use crate::capability::Capability;
 use crate::config::{Allowlist, Ceiling, Config, Needed, Origins, Settings};
@@ -37,12 +38,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use vetting::Vetted;
 use vetting::marks::Marks;
+use watch::PolicyWatch;
 
 /// The settings of this host, ready to decide.
 pub struct Policy {
     config: Config,
     locks: Vec<Enforced>,
     level: Level,
+    watch: PolicyWatch,
     /// What whoever starts this should know.
     notice: Option<String>,
     /// The rights of plugins that locks bind, as they were vetted then.
@@ -163,12 +166,20 @@ impl Policy {
         let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw());
         let locks = settings.locks.iter().map(|lock| Enforced::new(lock.clone(), marks)).collect();
         let (protected, elsewhere) = (Arc::new(protected), Arc::new(elsewhere));
-        Ok(Self { config, locks, level, notice, bound: Mutex::default(), denylist, protected, elsewhere })
+        let watch = PolicyWatch::new(settings.policies.clone());
+        Ok(Self { config, locks, level, watch, notice, bound: Mutex::default(), denylist, protected, elsewhere })
     }
 
     /// What whoever starts this should know.
     pub(crate) fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
+    }
+
+    /// The first policy file that is not as it was read, and what a call answers then.
+    pub(crate) fn changed(&self) -> Option<(PathBuf, Failure)> {
+        let path = self.watch.changed()?;
+        let refusal = PolicyWatch::refusal(&path);
+        Some((path, refusal))
     }
 
     /// How far the machine is locked for this process.
