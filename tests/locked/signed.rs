@@ -584,3 +584,57 @@ fn a_clock_that_is_set_decides_nothing() {
     fs::remove_file(deployment.path("state/toolcrib/marks.toml")).expect("marks");
     assert_eq!(deployment.outcome_at("-3000d"), "clock");
 }
+
+/// A signature that is written over in its place, and a revocation by name of a version that the list has replaced, count too; one that
+/// cannot be read refuses everything.
+#[test]
+fn what_takes_back_is_not_missed() {
+    let deployment = deployment!("grant = \"vetted\"");
+    let name = "plugins/word_count.revoke.toml";
+    let revocation = "toolcrib = \"revoke/1\"\nname = \"word_count\"\nup_to = 1\nissued = 2026-01-01T00:00:00Z\n";
+    deployment.locked.program.write("work/a.txt", "two words");
+    let client = deployment.locked.program.client(&deployment.locked.under(&["run"]));
+    let client = std::cell::RefCell::new(client);
+    let outcome = || outcome_of(&client.borrow_mut().call("word_count", json!({ "path": "a.txt" })));
+    assert_eq!(outcome(), "ok");
+    fs::write(deployment.path(name), revocation).expect("written");
+    minisign_sign(deployment.locked.program.root(), name, "bob", &format!("{name}.minisig"));
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!(outcome(), "ok", "bob takes nothing back");
+    // The same file, by alice; and the plugin of which it speaks is in no list any more.
+    deployment.vet(
+        "word_count",
+        &["--read", "/", "--from", &deployment.path("plugins/word_count.vet.toml").display().to_string()],
+    );
+    deployment.sign("plugins/word_count.vet.toml", &["alice", "bob"]);
+    deployment.list(&[]);
+    let kept = fs::read(deployment.path(&format!("{name}.minisig"))).expect("a signature");
+    minisign_sign(deployment.locked.program.root(), name, "alice", "alice.minisig");
+    let signature = fs::read(deployment.path("alice.minisig")).expect("a signature");
+    assert_ne!(kept, signature);
+    fs::write(deployment.path(&format!("{name}.minisig")), signature).expect("written over");
+    eventually("it is revoked", || outcome() == "revoked");
+    // Another program knows of no earlier admission: to it the second statement is good.
+    assert_eq!(deployment.outcome(), "ok");
+    fs::remove_file(deployment.path(name)).expect("removed");
+    fs::create_dir(deployment.path(name)).expect("a directory in its place");
+    assert_eq!(deployment.outcome(), "list_invalid");
+}
+
+/// A list that admits more shows the agent more, without a new start.
+#[test]
+fn a_new_list_brings_its_plugins() {
+    let deployment = deployment!("grant = \"vetted\"");
+    let wasm = deployment.path("plugins/shell_echo.wasm");
+    fs::copy(guest("shell_echo"), &wasm).expect("copied");
+    let mut command = deployment.locked.program.command(&deployment.locked.under(&["serve"]));
+    let home = std::sync::Arc::new(toolcrib_tests::Program::new());
+    let mut agent = toolcrib_tests::mcp::Client::start(&mut command, home, toolcrib_tests::mcp::ERAS[0], json!({}));
+    agent.shake_hands();
+    assert!(!agent.tools().contains(&"shell_echo".to_owned()));
+    deployment.vet("shell_echo", &["--shell"]);
+    deployment.sign("plugins/shell_echo.vet.toml", &["alice", "bob"]);
+    deployment.list(&[]);
+    let agent = std::cell::RefCell::new(agent);
+    eventually("it is there", || agent.borrow_mut().tools().contains(&"shell_echo".to_owned()));
+}

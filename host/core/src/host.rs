@@ -115,7 +115,9 @@ impl Host {
 
     /// The word of a lock against the plugin of a request.
     fn locked_out(&self, request: &Request, context: &CallContext) -> Option<(Code, Failure)> {
-        let barred = self.policy.check_locks(context.tools.plugin_of(&request.tool).ok()?).err()?;
+        let plugin = context.tools.plugin_of(&request.tool).ok()?;
+        let barred = self.policy.check_locks(plugin).err()?;
+        self.audit.refused(plugin, &barred);
         Some((barred.code?, barred.failure))
     }
 

@@ -339,11 +339,10 @@ impl Writer {
             return Err(io::ErrorKind::StorageFull.into());
         }
         (self.head, self.length) = (Some(sealed), self.length + text.len() as u64);
+        // The seal has to be on the disk before its key is gone, whatever else is forced there.
+        held.0.sync_data()?;
         // A crash between these two leaves an epoch with two seals, which is told; the other order would leave one without.
         sealer.next(&seal, sealed.n)?;
-        if chain.keeping.sync != SyncAt::Never {
-            held.0.sync_data()?;
-        }
         Ok(())
     }
 }
@@ -459,7 +458,9 @@ fn lock(file: &File, no_wait_until: &mut Option<Instant>) -> io::Result<()> {
                 step = (step * 2).min(LOCK_STEP * 100);
             }
             Err(Errno::WOULDBLOCK) => {
-                *no_wait_until = Some(Instant::now() + LOCK_PAUSE);
+                if waits {
+                    *no_wait_until = Some(Instant::now() + LOCK_PAUSE);
+                }
                 let message = "another program holds the lock of the audit trail, and does not give it back";
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, message));
             }

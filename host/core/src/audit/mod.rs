@@ -28,7 +28,7 @@ use chain::{Chain, LINE_BYTES, now};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::json;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,6 +45,8 @@ const ACTIONS_TOLD: usize = 100;
 const CALL_RESERVE: u64 = LINE_BYTES as u64;
 /// A tool that was refused is told again after so long, with how often it was asked for: a model that asks on fills no disk.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(60);
+/// What is told of a plugin that no lock refuses.
+const ADMITTED: &str = "admitted";
 /// So many refused tools are remembered for that.
 const REFUSALS: usize = 1024;
 
@@ -58,8 +60,8 @@ pub struct Audit {
     /// Calls that have no outcome yet.
     running: AtomicU64,
     refusals: Mutex<HashMap<String, Refusals>>,
-    /// The plugins that were told of, admitted or refused.
-    told: Mutex<HashSet<PluginId>>,
+    /// What was told last of each plugin: that it was admitted, or the code of its refusal.
+    told: Mutex<HashMap<PluginId, &'static str>>,
     has_told_of_policy: AtomicBool,
 }
 
@@ -365,28 +367,28 @@ impl Audit {
         }
     }
 
-    /// Records that a plugin was loaded under a lock, the first time.
+    /// Records that a plugin was loaded under a lock, unless that was told last.
     pub(crate) fn admitted(&self, plugin: &Manifest) {
-        let (id, sha256) = (&plugin.id, plugin.sha256());
-        if self.is_news(id) {
+        if self.is_news(&plugin.id, ADMITTED) {
+            let (id, sha256) = (&plugin.id, plugin.sha256());
             self.record(Event::Admitted { plugin: plugin.name(), plugin_sha256: sha256, origin: id.origin() });
         }
     }
 
-    /// Records that a lock refuses a plugin, the first time.
+    /// Records that a lock refuses a plugin, unless that was told last.
     pub(crate) fn refused(&self, plugin: &Manifest, barred: &Barred) {
         let (Some(code), Some(place)) = (barred.code, &barred.decider.place) else { return };
-        if self.is_news(&plugin.id) {
+        if self.is_news(&plugin.id, code.name()) {
             let (plugin, plugin_sha256, origin) = (plugin.name(), plugin.sha256(), plugin.id.origin());
             let (code, place) = (code.name(), &*place.to_string());
             self.record(Event::Refused { plugin, plugin_sha256, origin, code, place });
         }
     }
 
-    /// Whether nothing was told of a plugin yet. Asked at each call of one.
-    fn is_news(&self, plugin: &PluginId) -> bool {
+    /// Whether something else was told of a plugin last. Asked at each call of one.
+    fn is_news(&self, plugin: &PluginId, verdict: &'static str) -> bool {
         let mut told = self.told.lock();
-        !told.contains(plugin) && told.insert(plugin.clone())
+        told.get(plugin) != Some(&verdict) && told.insert(plugin.clone(), verdict) != Some(verdict)
     }
 
     /// Makes the key that seals the trail from here on; returns it, which is the only copy.

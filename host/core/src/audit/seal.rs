@@ -16,7 +16,7 @@ use std::os::unix::net::UnixDatagram;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A seal after so many lines, or after so much time when a line is written.
-const LINES: u64 = 1000;
+pub(super) const LINES: u64 = 1000;
 const SECONDS: u64 = 15 * 60;
 /// Where the system's log listens.
 const SYSLOG: &str = "/dev/log";

@@ -225,7 +225,9 @@ const KEY: [u8; 32] = [7; 32];
 /// A trail with seals at lines 1001 and so on, and the lines as they were.
 fn sealed() -> (Trail, Known) {
     let trail = Trail::new();
-    trail.chain().begin_seals(&KEY).expect("a key");
+    let chain = trail.chain();
+    chain.begin_seals(&KEY).expect("a key");
+    chain.append(&[br#"{"event":"sealing"}"#.to_vec()], None).expect("written");
     trail.add(2500);
     (trail, Known { key: Some(KEY), since: None })
 }
@@ -235,6 +237,14 @@ fn seals_hold_with_the_first_key_alone() {
     let (trail, known) = sealed();
     let whole = trail.check(known).expect("whole");
     assert_eq!((whole.seals, whole.last_seal.expect("a seal").0), (2, 2002));
+    // All seals taken out, and the chain made anew without them.
+    let stripped = Trail::new();
+    let chain = stripped.chain();
+    chain.append(&[br#"{"event":"sealing"}"#.to_vec()], None).expect("written");
+    stripped.add(100);
+    assert!(matches!(stripped.check(known), Err(Fault::Cut(_))));
+    stripped.add(1200);
+    assert!(stripped.broken(known).1.contains("a seal is missing"));
     let (_, reason) = trail.broken(Known { key: Some([8; 32]), since: None });
     assert!(reason.contains("another key"), "{reason}");
 }
@@ -251,7 +261,7 @@ fn what_was_sealed_cannot_be_written_anew() {
         let rest = format!("{{\"event\"{}", rest.replace("tool\":\"time", "tool\":\"none"));
         chain.append(&[rest.into_bytes()], None).expect("written");
     }
-    assert_eq!(forged.whole().head.n, 2502, "without the key it is a good chain");
+    assert_eq!(forged.whole().head.n, 2503, "without the key it is a good chain");
     assert_eq!(forged.broken(known).0, 1001);
     let used = std::fs::read_to_string(trail.path().with_file_name("audit.jsonl.key")).expect("a key");
     assert!(!used.contains(&hex::encode(KEY)), "the first key is gone");

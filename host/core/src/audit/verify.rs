@@ -4,7 +4,7 @@
 //! elsewhere, by seals of bound time, the system's log, or a head that an auditor wrote down.
 
 use super::chain::{Head, LOOKED_BACK, Link, NOTHING, rotated};
-use super::seal::EpochKey;
+use super::seal::{EpochKey, LINES};
 use crate::disk::OwnDir;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// The most that a line is read of: what is longer is none of ours.
 const LINE_BYTES: u64 = 1 << 20;
+/// Lines that may stand without a seal where there is a key: as many as are sealed at once, and what was written in the same moment.
+const UNSEALED: u64 = LINES + 200;
 /// Epochs that the first seal may lie behind the first key: as many as a century of quarters of an hour.
 const EPOCHS: u64 = 4_000_000;
 
@@ -110,6 +112,8 @@ struct Check {
     /// The key of the epoch that the next seal should have; the one before, which a doubled seal has.
     key: Option<(EpochKey, Option<EpochKey>)>,
     has_seen_since: bool,
+    /// The line since which seals stand close enough: the last seal, or where sealing began. None before that.
+    sealed_from: Option<u64>,
     /// Lines of no chain, which a line `torn` has to tell of.
     pending: Option<Pending>,
 }
@@ -143,7 +147,7 @@ impl Check {
         let whole =
             Whole { files: 0, first: 0, head: NOTHING, seals: 0, last_seal: None, torn: 0, doubled: 0, unfinished: 0 };
         let key = known.key.map(|key| (EpochKey::first(key), None));
-        Self { known, head: NOTHING, whole, key, has_seen_since: false, pending: None }
+        Self { known, head: NOTHING, whole, key, has_seen_since: false, sealed_from: None, pending: None }
     }
 
     fn file(&mut self, path: &Path, file: File) -> Result<(), Fault> {
@@ -207,8 +211,17 @@ impl Check {
             return Err(format!("line {} does not go on from the line before: one of them was changed", link.n));
         }
         self.told(line, &link)?;
-        if link.event == b"seal" {
-            self.sealed(line)?;
+        match link.event {
+            b"seal" => self.sealed(line)?,
+            // From here on; where older files are gone, it was in one of them.
+            b"sealing" if self.sealed_from.is_none() => self.sealed_from = Some(link.n),
+            _ => {}
+        }
+        if is_first && link.n > 1 {
+            self.sealed_from = Some(link.n);
+        }
+        if self.key.is_some() && self.sealed_from.is_some_and(|from| link.n > from + UNSEALED) {
+            return Err(format!("a seal is missing: none stands in the {UNSEALED} lines before this"));
         }
         self.head = Head { n: link.n, digest: Sha256::digest(line).into() };
         if let Some(since) = self.known.since.filter(|since| since.n == self.head.n) {
@@ -262,6 +275,7 @@ impl Check {
             }
         }
         self.whole.seals += 1;
+        self.sealed_from = Some(self.head.n + 1);
         self.whole.last_seal = Some((self.head.n + 1, seal.time));
         Ok(())
     }
@@ -273,6 +287,9 @@ impl Check {
                 return Err(Fault::Broken { path, line: pending.line, reason: pending.reason });
             }
             self.whole.unfinished = pending.bytes;
+        }
+        if self.key.is_some() && self.whole.seals == 0 {
+            return Err(Fault::Cut("a key was given, and no seal stands in the trail".into()));
         }
         if let Some(since) = self.known.since.filter(|_| !self.has_seen_since) {
             let Head { n, .. } = self.head;

@@ -338,15 +338,14 @@ impl Config {
             if let Some(enabled) = section.enabled {
                 put(&mut draft.values, &format!("plugin.{name}.enabled"), enabled.into());
             }
+            // What a section says of commands may be a policy's word, and that counts for any bytes; to narrow is never too much.
+            let counts = |rule| is_about_it || rule == Rule::Shell;
+            let own = Ceiling::keys(name).filter(|(_, rule)| counts(*rule)).filter_map(|(key, rule)| {
+                let value = get(&before, &key)?.clone();
+                Some(Leaf { key, rule, value, origin: Origin::Set })
+            });
+            let narrowing: Vec<Leaf> = own.collect();
             let leaves: Vec<Leaf> = vetted.leaves(name).collect();
-            let narrowing: Vec<Leaf> = leaves
-                .iter()
-                .filter(|_| is_about_it)
-                .filter_map(|leaf| {
-                    let value = get(&before, &leaf.key)?.clone();
-                    Some(Leaf { key: leaf.key.clone(), rule: leaf.rule, value, origin: Origin::Set })
-                })
-                .collect();
             draft.replace(leaves);
             draft.bounds.lists.extend(self.bounds.lists.clone());
             narrowing.into_iter().for_each(|leaf| draft.narrow_to(leaf));

@@ -277,7 +277,11 @@ impl LockTable {
             clock: self.clock,
         };
         let signed = Signed::checked(signed, &self.plugins, document)?;
-        let revoked = self.revoked.map(|table| Revoked::checked(table, document)).transpose()?.unwrap_or_default();
+        let revoked = self
+            .revoked
+            .map(|table| Revoked::checked(table, signed.as_ref(), document))
+            .transpose()?
+            .unwrap_or_default();
         let ceiling = |table: Spanned<Table>| {
             let place = document.place(table.span().start);
             Ceiling::read(table.get_ref(), &place, reader)

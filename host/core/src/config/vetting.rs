@@ -243,7 +243,16 @@ impl Key {
 }
 
 impl Revoked {
-    pub(super) fn checked(table: RevokedTable, document: &Document<'_>) -> Result<Self, ConfigError> {
+    pub(super) fn checked(
+        table: RevokedTable,
+        signed: Option<&Signed>,
+        document: &Document<'_>,
+    ) -> Result<Self, ConfigError> {
+        let is_known = |name: &String| signed.is_some_and(|signed| signed.keys.contains_key(name));
+        if let Some(name) = table.signed_before.keys().find(|name| !is_known(name.get_ref())) {
+            let message = format!("`{}` is no key of this lock", name.get_ref().escape_debug());
+            return Err(invalid_at(document.place(name.span().start), message));
+        }
         let digest = |text: Spanned<String>| {
             let refusal = || invalid_at(document.place(text.span().start), "a digest is 64 hex digits".into());
             sha256_hex(text.get_ref()).ok_or_else(refusal)
@@ -341,11 +350,20 @@ impl Ceiling {
         }
     }
 
+    /// The keys of all rights in a plugin's section, with their rules.
+    pub(super) fn keys(name: &str) -> impl Iterator<Item = (String, Rule)> {
+        RIGHTS.iter().map(move |(right, _)| {
+            let key = format!("plugin.{name}.{right}");
+            let rule = rule_of(&key).expect("a right is a setting");
+            (key, rule)
+        })
+    }
+
     /// What it says of a plugin, as a layer of settings does.
     pub(super) fn leaves(&self, name: &str) -> impl Iterator<Item = Leaf> {
         self.0.iter().map(move |(right, value, origin)| {
             let key = format!("plugin.{name}.{right}");
-            let rule: Rule = rule_of(&key).expect("a right is a setting");
+            let rule = rule_of(&key).expect("a right is a setting");
             Leaf { key, rule, value: value.clone(), origin: origin.clone() }
         })
     }
@@ -409,6 +427,31 @@ mod tests {
         };
         let reads = |place: &&str| rights.read.iter().all(|list| lets(list, place));
         (rights.shell, PLACES.iter().map(reads).collect())
+    }
+
+    /// A policy that takes commands away counts for a vetted plugin, whatever bytes the user's section is about.
+    #[test]
+    fn what_a_policy_takes_away_is_not_given_back() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let write = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).expect("a file");
+            path
+        };
+        let policy = write("policy.toml", "[plugin.x]\nshell = false\nfiles.read = [\"/a\"]\n");
+        for digest in ["0", "1"] {
+            let user =
+                format!("[plugin.x]\nsha256 = \"{}\"\nshell = true\nhttp.paths = [\"/v1\"]\n", digest.repeat(64));
+            let sources = Sources {
+                home: "/home/u".into(),
+                user: Some(write("user.toml", &user)),
+                policies: vec![super::super::PolicySource::named(policy.clone())],
+                ..Sources::default()
+            };
+            let settings = Settings::load(&sources).expect("settings");
+            let vetted = ceiling(true, &[0]);
+            assert_eq!(open(&settings, Some(&vetted), &[]), (false, vec![false, true, true, false, true]), "{digest}");
+        }
     }
 
     fn settings(sections: &[(bool, bool, Vec<usize>)]) -> Settings {

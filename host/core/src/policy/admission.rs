@@ -8,7 +8,7 @@ use crate::envelope::{Failure, Kind};
 use crate::tools::manifest::Manifest;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// That a plugin may be there. Made only here, and the only thing that grants are made of.
@@ -123,6 +123,16 @@ impl Policy {
         let message = format!("plugin `{name}` was refused: its tool definitions have changed since it was allowed");
         Err(Failure::new(Kind::Unavailable, message)
             .hint(format!("look at it with `toolcrib plugin inspect {file}`, then `toolcrib plugin allow {file}`")))
+    }
+
+    /// The directories of lists: with what changes there, other plugins may be admitted.
+    pub(crate) fn list_directories(&self) -> impl Iterator<Item = &Path> {
+        self.locks.iter().filter_map(Enforced::list_directory)
+    }
+
+    /// Has lists looked at before the next decision.
+    pub(crate) fn look_anew(&self) {
+        self.locks.iter().for_each(Enforced::look_anew);
     }
 
     /// Whether any lock is in force.

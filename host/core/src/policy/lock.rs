@@ -7,7 +7,7 @@ use super::vetting::{Refused, Vetted, Vetting};
 use crate::config::{Ceiling, GrantBy, Lock, LockMode, Pin, Place, Role, Signed};
 use crate::tools::manifest::Manifest;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Why a lock refuses a plugin.
@@ -135,6 +135,16 @@ impl Enforced {
         (place, what + &list.unwrap_or_default())
     }
 
+    /// The directory of its list, whose files decide.
+    pub(super) fn list_directory(&self) -> Option<&Path> {
+        self.lock.signed.as_ref()?.list.parent()
+    }
+
+    /// Has lists looked at before the next decision.
+    pub(super) fn look_anew(&self) {
+        self.vetting.iter().for_each(Vetting::look_anew);
+    }
+
     /// The names of the plugins that it vets, and whether each has to be there.
     pub(super) fn vetted(&self) -> Vec<(String, bool)> {
         let pins = self.lock.pins.keys().map(|name| (name.clone(), false));
@@ -170,11 +180,7 @@ impl Enforced {
 
     /// Decides on what an admitted plugin says of its tools.
     pub(super) fn decide_definitions(&self, plugin: &Manifest, definitions: &str) -> Result<(), LockRefusal<'_>> {
-        let vetted = match self.signed() {
-            Some((signed, vetting)) if !plugin.id.is_builtin() => vetting.decide(&self.lock, signed, plugin).ok(),
-            _ => None,
-        };
-        match vetted {
+        match self.decide(plugin)? {
             None => self.lock.decide_definitions(plugin, definitions),
             Some(vetted) if vetted.statement.said.definitions_sha256.eq_ignore_ascii_case(definitions) => Ok(()),
             Some(_) => {

@@ -209,7 +209,11 @@ impl Registry {
         events: &dyn EventSink,
     ) -> Result<&Ready, Failure> {
         let is_it = |entry: &&Arc<Entry>| Arc::ptr_eq(entry.manifest(), plugin);
-        let entry = self.entries.iter().find(is_it).expect("an admitted plugin of this registry");
+        let entry = self.entries.iter().find(is_it).ok_or_else(|| {
+            let message =
+                format!("plugin `{}` was admitted only after this program had looked for plugins", plugin.name());
+            Failure::new(Kind::Unavailable, message).hint("start it again")
+        })?;
         entry.ready(sandbox, scope, events).await
     }
 

@@ -40,6 +40,11 @@ impl PluginSource {
         &self.directories
     }
 
+    /// Other directories whose files decide which plugins are there.
+    pub fn deciding_directories(&self) -> impl Iterator<Item = &Path> {
+        self.policy.list_directories()
+    }
+
     /// Reads everything. What cannot be used is listed as refused.
     #[must_use]
     pub fn load(&self) -> Registry {
@@ -51,6 +56,7 @@ impl PluginSource {
     /// Reads everything anew; plugins whose bytes are the same stay compiled. Nothing if nothing has changed.
     #[must_use]
     pub fn reload(&self, before: &Registry) -> Option<Registry> {
+        self.policy.look_anew();
         let anew = Registry::read(self.providers(), &self.policy, Some(before));
         self.record(&anew);
         (!anew.is_same(before)).then_some(anew)

@@ -79,6 +79,9 @@ impl Watched {
             let _ = OwnDir::open(directory);
             failed.extend(self.watcher.watch(directory, RecursiveMode::NonRecursive).err());
         }
+        for directory in self.source.deciding_directories() {
+            failed.extend(self.watcher.watch(directory, RecursiveMode::NonRecursive).err());
+        }
         failed.iter().map(unwatched).collect()
     }
 }

@@ -20,26 +20,17 @@ const KEY: &str = "marks.key";
 /// The newest time is written anew when it has grown by so many seconds.
 const STEP: u64 = 60;
 
-/// Signatures that were checked before, by key, bytes and signature; their file.
-const CHECKED: &str = "signatures.checked";
-/// So many are kept; beyond that all are checked anew.
+/// Signatures that hold, of which so many are remembered; beyond that all are checked anew. Not on disk: what a user can write would say
+/// that somebody has signed.
 const MOST_CHECKED: usize = 20_000;
 
 /// The marks of this machine, and a clock that does not go back.
 pub(crate) struct Marks {
     place: Option<(OwnDir, [u8; 32])>,
     seen: Mutex<Seen>,
-    checked: Mutex<Checked>,
+    checked: Mutex<BTreeSet<[u8; 32]>>,
     /// The clock when this program started, and the time since the machine did.
     start: (u64, u64),
-}
-
-/// Signatures that hold.
-#[derive(Default)]
-struct Checked {
-    good: BTreeSet<[u8; 32]>,
-    /// Some are not in the file yet.
-    is_new: bool,
 }
 
 /// What was seen.
@@ -88,23 +79,21 @@ impl Marks {
                 (Some((state, key)), seen.unwrap_or_default())
             }
         };
-        let good = place.as_ref().and_then(|(state, key)| read_checked(state, key)).unwrap_or_default();
-        let checked = Mutex::new(Checked { good, is_new: false });
-        (Self { place, seen: Mutex::new(seen), checked, start: (wall(), since_boot()) }, told)
+        (Self { place, seen: Mutex::new(seen), checked: Mutex::default(), start: (wall(), since_boot()) }, told)
     }
 
     /// Whether a signature holds, which is checked once: `name` is made of the key, the bytes and the signature.
     pub(super) fn know(&self, name: [u8; 32], check: impl FnOnce() -> bool) -> bool {
         let mut checked = self.checked.lock();
-        if checked.good.contains(&name) {
+        if checked.contains(&name) {
             return true;
         }
         let holds = check();
         if holds {
-            if checked.good.len() >= MOST_CHECKED {
-                checked.good.clear();
+            if checked.len() >= MOST_CHECKED {
+                checked.clear();
             }
-            checked.is_new |= checked.good.insert(name);
+            checked.insert(name);
         }
         holds
     }
@@ -120,20 +109,22 @@ impl Marks {
     pub(crate) fn raise(&self) {
         let wall = wall();
         let mut seen = self.seen.lock();
-        if wall.abs_diff(seen.clock) < STEP {
+        // The first time there is nothing to go on from: what was signed says how late it is at least.
+        if wall.abs_diff(seen.clock) < STEP || seen.newest == 0 {
             return;
         }
         let went_on = wall.saturating_sub(seen.clock).min(DAY);
-        // The first time there is nothing to go on from.
-        let newest = if seen.clock == 0 { wall } else { (seen.newest + went_on).min(wall.max(seen.newest)) };
-        (seen.newest, seen.clock) = (newest, wall);
-        self.write(&seen);
+        seen.newest = (seen.newest + went_on).min(wall.max(seen.newest));
+        seen.clock = wall;
+        self.write(&mut seen);
     }
 
     /// Takes a list that was seen, or says why it is older than one before.
-    pub(super) fn take(&self, signed: &Signed, sequence: u64, bytes: &[u8]) -> Result<(), Refused> {
+    pub(super) fn take(&self, signed: &Signed, sequence: u64, issued: u64, bytes: &[u8]) -> Result<(), Refused> {
         let (name, sha256) = (name(signed), hex::encode(Sha256::digest(bytes)));
         let mut seen = self.seen.lock();
+        // Other programs may have seen more since.
+        self.merge(&mut seen);
         match seen.lists.get(&name) {
             Some(known) if known.sequence > sequence => Err(Refused::new(
                 Code::RolledBack,
@@ -143,44 +134,44 @@ impl Marks {
                 Code::Forked,
                 format!("two lists are number {sequence}: {} and {sha256}", known.sha256),
             )),
-            Some(known) if known.sequence == sequence => Ok(()),
-            _ => {
-                seen.lists.insert(name, SeenList { sequence, sha256 });
-                self.write(&seen);
+            known => {
+                let is_new = known.is_none_or(|known| known.sequence < sequence);
+                let (wall, is_late) = (wall(), seen.newest < issued);
+                if is_late {
+                    // Signed, and so no clock of this machine alone: it is at least so late, and the clock counts from here on.
+                    (seen.newest, seen.clock) = (issued.min(wall.max(seen.newest)), wall);
+                }
+                if is_new || is_late {
+                    seen.lists.insert(name, SeenList { sequence, sha256 });
+                    self.write(&mut seen);
+                }
                 Ok(())
             }
         }
     }
 
+    /// Takes over what other programs have seen since.
+    fn merge(&self, seen: &mut Seen) {
+        let Some((state, key)) = &self.place else { return };
+        let Ok(Some(other)) = read(state, key) else { return };
+        if other.newest > seen.newest {
+            (seen.newest, seen.clock) = (other.newest, other.clock);
+        }
+        for (name, list) in other.lists {
+            if seen.lists.get(&name).is_none_or(|known| known.sequence < list.sequence) {
+                seen.lists.insert(name, list);
+            }
+        }
+    }
+
     /// A mark that cannot be written is made again by the next program; nothing is refused for it.
-    fn write(&self, seen: &Seen) {
+    fn write(&self, seen: &mut Seen) {
+        self.merge(seen);
         let Some((state, key)) = &self.place else { return };
         let seen = toml::to_string(seen).expect("marks are TOML");
         let sealed = Sealed { mac: hex::encode(mac(key, &seen).finalize().into_bytes()), seen };
         let _ = state.replace(MARKS, toml::to_string(&sealed).expect("text is TOML").as_bytes());
     }
-}
-
-impl Drop for Marks {
-    /// Signatures that were checked are not checked again by the next program.
-    fn drop(&mut self) {
-        let Checked { good, is_new } = self.checked.get_mut();
-        if let (Some((state, key)), true) = (&self.place, *is_new) {
-            let mut bytes: Vec<u8> = good.iter().flatten().copied().collect();
-            let sum = mac_of(key, &[CHECKED.as_bytes(), &bytes]);
-            bytes.extend_from_slice(&sum.finalize().into_bytes());
-            let _ = state.replace(CHECKED, &bytes);
-        }
-    }
-}
-
-/// The signatures that were checked before; none where the file was changed.
-fn read_checked(state: &OwnDir, key: &[u8; 32]) -> Option<BTreeSet<[u8; 32]>> {
-    let bytes = state.read(CHECKED).ok()??;
-    let (names, sum) = bytes.split_at_checked(bytes.len().checked_sub(32)?)?;
-    mac_of(key, &[CHECKED.as_bytes(), names]).verify_slice(sum).ok()?;
-    let (names, _) = names.as_chunks::<32>();
-    Some(names.iter().copied().collect())
 }
 
 /// A list is known by its name for the keys that sign it: what a stolen key has signed is forgotten with the key.
@@ -202,12 +193,7 @@ fn read(state: &OwnDir, key: &[u8; 32]) -> Result<Option<Seen>, String> {
 }
 
 fn mac(key: &[u8; 32], text: &str) -> Hmac<Sha256> {
-    mac_of(key, &[MARKS.as_bytes(), text.as_bytes()])
-}
-
-fn mac_of(key: &[u8; 32], parts: &[&[u8]]) -> Hmac<Sha256> {
-    let mac = Hmac::<Sha256>::new_from_slice(key).expect("a MAC key may have any length");
-    parts.iter().fold(mac, |mac, part| mac.chain_update(part))
+    Hmac::<Sha256>::new_from_slice(key).expect("a MAC key may have any length").chain_update(text)
 }
 
 fn key(state: &OwnDir) -> io::Result<[u8; 32]> {

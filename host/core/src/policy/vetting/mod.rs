@@ -62,6 +62,8 @@ struct State {
     list: Result<Arc<KnownList>, Refused>,
     revocations: Vec<Revocation>,
     vetted: HashMap<PluginId, Arc<Vetted>>,
+    /// The names and sequences of statements by which plugins were ever admitted: a new list does not hide what takes those back.
+    admitted: HashMap<PluginId, (String, u64)>,
     names: Names,
 }
 
@@ -90,6 +92,7 @@ impl Vetting {
             list: Err(nothing),
             revocations: Vec::new(),
             vetted: HashMap::new(),
+            admitted: HashMap::new(),
             names: Names::default(),
         };
         Self { marks, state: Mutex::new(state) }
@@ -103,7 +106,7 @@ impl Vetting {
         if let Some(vetted) = state.vetted.get(&plugin.id) {
             return vetted.clone().counts(signed, now);
         }
-        if state.revocations.iter().any(|revocation| revocation.sha256.as_deref() == Some(plugin.sha256())) {
+        if state.has_taken_back(plugin.sha256(), state.admitted.get(&plugin.id)) {
             return Err(Refused::new(Code::Revoked, "was revoked by its reviewers".into()));
         }
         let known = state.list.clone()?;
@@ -122,10 +125,8 @@ impl Vetting {
         let vetted = Arc::new(Vetted { statement, signers, list_until });
         vetted.is_about(plugin)?;
         let said = &vetted.statement.said;
-        let is_taken_back = |revocation: &Revocation| {
-            revocation.name.as_ref().is_some_and(|(name, up_to)| *name == said.name && said.sequence <= *up_to)
-        };
-        if state.revocations.iter().any(is_taken_back) {
+        let stated = (said.name.clone(), said.sequence);
+        if state.has_taken_back(plugin.sha256(), Some(&stated)) {
             return Err(Refused::new(Code::Revoked, "was revoked by its reviewers".into()));
         }
         let lacking: Vec<&str> =
@@ -135,8 +136,14 @@ impl Vetting {
             let reason = format!("was not reviewed for what the policy asks: {}", lacking.join(", "));
             return Err(Refused::new(Code::Criteria, reason));
         }
+        state.admitted.insert(plugin.id.clone(), stated);
         state.vetted.insert(plugin.id.clone(), vetted.clone());
         Ok(vetted)
+    }
+
+    /// Has the files looked at before the next decision.
+    pub(crate) fn look_anew(&self) {
+        self.state.lock().looked = None;
     }
 
     /// The list in force, in words, or why there is none.
@@ -179,7 +186,11 @@ impl Vetting {
         state.names.forget();
         let mut revocations = state.names.ending(directory, REVOCATION_END);
         revocations.truncate(MOST_REVOCATIONS);
-        let watched = [signed.list.as_path(), directory].into_iter().chain(revocations.iter().map(PathBuf::as_path));
+        // Also what is written over in its place, which no directory shows.
+        let signatures: Vec<PathBuf> =
+            revocations.iter().chain([&signed.list]).flat_map(|file| state.names.signatures(file)).collect();
+        let watched = [signed.list.as_path(), directory].into_iter();
+        let watched = watched.chain(revocations.iter().chain(&signatures).map(PathBuf::as_path));
         let prints: Vec<Print> = watched.map(Print::of).collect();
         if prints == state.prints {
             return;
@@ -188,7 +199,21 @@ impl Vetting {
         state.vetted.clear();
         let names = &mut state.names;
         state.list = self.list(lock, signed, names).map(Arc::new);
-        state.revocations = revocations.iter().filter_map(|path| self.revocation(path, lock, signed, names)).collect();
+        state.revocations.clear();
+        for path in revocations {
+            match self.revocation(&path, lock, signed, names) {
+                Ok(revocation) => state.revocations.extend(revocation),
+                // What may take something back, and cannot be read, is not passed over.
+                Err(error) => {
+                    let reason = format!("the revocation {} cannot be read: {error}", path.display());
+                    state.list = Err(Refused::new(Code::ListInvalid, reason));
+                }
+            }
+        }
+        if state.list.is_err() {
+            // A file may be half written yet.
+            state.prints.clear();
+        }
     }
 
     fn list(&self, lock: &Lock, signed: &Signed, names: &mut Names) -> Result<KnownList, Refused> {
@@ -220,21 +245,27 @@ impl Vetting {
                 format!("the list is number {}, and the policy wants {} at least", list.sequence, signed.min_sequence);
             return Err(Refused::new(Code::RolledBack, reason));
         }
-        self.marks.take(signed, list.sequence, &bytes)?;
+        self.marks.take(signed, list.sequence, list.issued, &bytes)?;
         Ok(KnownList { list, signers })
     }
 
     /// A revocation that one key with that role has signed; others are passed over: they could only take away.
-    fn revocation(&self, path: &Path, lock: &Lock, signed: &Signed, names: &mut Names) -> Option<Revocation> {
-        let bytes = read_file(path, STATEMENT_BYTES).ok()?;
+    fn revocation(
+        &self,
+        path: &Path,
+        lock: &Lock,
+        signed: &Signed,
+        names: &mut Names,
+    ) -> io::Result<Option<Revocation>> {
+        let bytes = read_file(path, STATEMENT_BYTES)?;
         let signatures = Signatures::beside(path, names);
         let signers =
             |issued| signatures.signers(&bytes, signed, &lock.revoked, Role::Revoke, issued, &self.marks).names;
         if signers(None).is_empty() {
-            return None;
+            return Ok(None);
         }
-        let revocation = Revocation::read(&bytes, path).ok()?;
-        (!signers(Some(revocation.issued)).is_empty()).then_some(revocation)
+        let revocation = Revocation::read(&bytes, path).map_err(io::Error::other)?;
+        Ok((!signers(Some(revocation.issued)).is_empty()).then_some(revocation))
     }
 
     /// The statement that the list has for a plugin: beside the plugin, or beside the list.
@@ -252,7 +283,7 @@ impl Vetting {
             Origin::BuiltIn => None,
         };
         let places = beside.into_iter().chain(signed.list.parent().map(|directory| directory.join(&name)));
-        let mut found_other = false;
+        let (mut found_other, mut refused) = (false, None);
         for path in places {
             let Ok(bytes) = read_file(&path, STATEMENT_BYTES) else { continue };
             if hex::encode(Sha256::digest(&bytes)) != entry.statement {
@@ -269,12 +300,19 @@ impl Vetting {
                 let reason = format!("has {found} of {} signatures of reviewers{told}", signed.vet);
                 Err(Refused::new(Code::TooFewSignatures, reason))
             };
-            enough(None)?;
+            // The other place may have the signatures that this one lacks.
+            if let Err(reason) = enough(None) {
+                refused.get_or_insert(reason);
+                continue;
+            }
             let statement = Statement::read(&bytes, &path).map_err(|reason| {
                 Refused::new(Code::StatementInvalid, format!("has a statement that cannot be used: {reason}"))
             })?;
             let signers = enough(Some(statement.issued))?;
             return Ok((statement, signers));
+        }
+        if let Some(refused) = refused {
+            return Err(refused);
         }
         let reason = if found_other {
             format!("has another statement than the list names, {}", &entry.statement.get(..12).unwrap_or_default())
@@ -282,6 +320,17 @@ impl Vetting {
             format!("has no statement: `{name}` is neither beside it nor beside the list")
         };
         Err(Refused::new(Code::StatementChanged, reason))
+    }
+}
+
+impl State {
+    /// Whether these bytes, or the statement of this name and sequence, were taken back.
+    fn has_taken_back(&self, sha256: &str, stated: Option<&(String, u64)>) -> bool {
+        self.revocations.iter().any(|Revocation { sha256: bytes, name, .. }| {
+            let by_name =
+                || name.as_ref().zip(stated).is_some_and(|(taken, stated)| taken.0 == stated.0 && stated.1 <= taken.1);
+            bytes.as_deref() == Some(sha256) || by_name()
+        })
     }
 }
 

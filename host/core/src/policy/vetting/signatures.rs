@@ -46,17 +46,7 @@ impl Signatures {
         let (Some(directory), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
             return signatures;
         };
-        let is_of_it = |other: &&String| {
-            other
-                .strip_prefix(name)
-                .and_then(|rest| rest.strip_suffix(".minisig"))
-                .is_some_and(|between| between.is_empty() || between.starts_with('.'))
-        };
-        // In order: those that begin with the file's name stand together.
-        let all = names.of(directory);
-        let from = all.partition_point(|other| other.as_str() < name);
-        let begins = all[from..].iter().take_while(|other| other.starts_with(name));
-        let names: Vec<String> = begins.filter(is_of_it).cloned().collect();
+        let names = names.signatures_of(directory, name);
         let more = names.len().saturating_sub(MOST);
         if more > 0 {
             signatures.passed_over.push(format!("{more} more signatures: {MOST} are looked at"));
@@ -121,6 +111,28 @@ impl Names {
     /// The files of a directory whose names end so, in order.
     pub(super) fn ending(&mut self, directory: &Path, end: &str) -> Vec<PathBuf> {
         self.of(directory).iter().filter(|name| name.ends_with(end)).map(|name| directory.join(name)).collect()
+    }
+
+    /// The names of the signatures beside a file.
+    fn signatures_of(&mut self, directory: &Path, name: &str) -> Vec<String> {
+        let is_of_it = |other: &&String| {
+            other
+                .strip_prefix(name)
+                .and_then(|rest| rest.strip_suffix(".minisig"))
+                .is_some_and(|between| between.is_empty() || between.starts_with('.'))
+        };
+        // In order: those that begin with the file's name stand together.
+        let all = self.of(directory);
+        let from = all.partition_point(|other| other.as_str() < name);
+        all[from..].iter().take_while(|other| other.starts_with(name)).filter(is_of_it).cloned().collect()
+    }
+
+    /// The signatures beside a file.
+    pub(super) fn signatures(&mut self, file: &Path) -> Vec<PathBuf> {
+        let (Some(directory), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
+            return Vec::new();
+        };
+        self.signatures_of(directory, name).into_iter().take(MOST).map(|name| directory.join(name)).collect()
     }
 
     /// Forgets what it read: files may have come.
