@@ -157,9 +157,43 @@ pub(super) async fn end(leader: u32, call: &str) -> (HashSet<u32>, usize) {
 fn signal_members(leader: u32, call: &str, with: Signal) -> Members {
     let members = members(leader, call);
     for pid in &members.living {
-        signal(*pid, with);
+        signal_member(*pid, leader, call, with);
     }
     members
+}
+
+/// Signals what a look found, if it belongs to the leader still. A look takes long enough for a process to end and its number, or its
+/// parent's, to be another's: among thousands of short processes a stranger seemed to be below the leader.
+fn signal_member(pid: u32, leader: u32, call: &str, with: Signal) {
+    let Some(raw) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
+    let Ok(process) = rustix::process::pidfd_open(raw, PidfdFlags::empty()) else { return };
+    // Read after it was opened: as long as the signal finds somebody, it is who was read about.
+    let belongs = |found: Stat| {
+        found.group == leader
+            || found.session == leader
+            || is_below_now(pid, found.parent, leader)
+            || mark(pid).as_deref() == Some(call)
+    };
+    if stat(pid).is_some_and(belongs) {
+        let _ = rustix::process::pidfd_send_signal(&process, with);
+    }
+}
+
+/// Whether a process is below the leader at this moment: each step up is looked at from both of its ends.
+fn is_below_now(mut pid: u32, mut parent: u32, leader: u32) -> bool {
+    loop {
+        if parent == leader {
+            return true;
+        }
+        let Some(above) = stat(parent).filter(|above| above.parent != 0) else { return false };
+        match stat(pid) {
+            // Its parent was that very process when it was read: a number that is another's by then is no parent of it.
+            Some(found) if found.parent == parent => (pid, parent) = (parent, above.parent),
+            // Its parent has ended: it has another, which is the leader if that is above.
+            Some(found) if found.parent == leader => return true,
+            _ => return false,
+        }
+    }
 }
 
 /// Returns how many are left, at least one where something still starts others.
