@@ -48,6 +48,8 @@ async fn a_cancelled_command_is_gone_with_all_it_started_within_two_seconds() {
 async fn a_cancelled_command_says_what_it_had_printed() {
     let host = Arc::new(small_host());
     let running = begun(&host).await;
+    let has_printed = || host.events().iter().any(|event| matches!(event, Event::Stdout { .. }));
+    eventually("what it printed is read", has_printed);
     host.cancel.cancel();
     let data = failure(running.await.unwrap()).data.map(|data| *data);
     assert_eq!(data.map(|data| data["stdout"].clone()), Some(json!("begun\n")));

@@ -407,7 +407,7 @@ mod tests {
                 "0.toml:6:23: this is no public key of minisign",
             ),
             ("[lock]\nplugins = 'off'\nceiling = { exec = true }", "0.toml:3:11: `exec` is no right"),
-            ("[lock]\nplugins = 'off'\nrevoked = { keys = ['1'] }", "0.toml:3:21: a key is named by its number"),
+            ("[lock]\nplugins = 'off'\nrevoked = { keys = ['k'] }", "0.toml:3:21: a key is named by its number"),
             ("[lock]\nplugins = 'off'\naudit = { file = 'a' }", "0.toml:3:18: `a` is not a whole path"),
             ("[lock]\nplugins = 'off'\naudit = { keep = 0 }", "0.toml:3:18: `keep` is a number from 1"),
             ("[confine]\nmode = 'auto'", "0.toml:2:8: `confine`: unknown variant `auto`"),
@@ -445,6 +445,16 @@ mod tests {
             let config = Settings::load(&sources).unwrap().config;
             assert_eq!((config.tools.shell_enabled, config.audit.required), (shell, required), "{text}");
         }
+    }
+
+    #[test]
+    fn a_key_is_known_with_and_without_its_leading_zeros() {
+        let read =
+            |number: &str| locks(&[&format!("lock = {{ plugins = 'off', revoked = {{ keys = ['{number}'] }} }}")]);
+        for number in ["012345abcdef6789", "12345ABCDEF6789"] {
+            assert!(read(number).unwrap()[0].revoked.keys.contains("012345ABCDEF6789"), "{number}");
+        }
+        assert!(read("00123456789abcdef").is_err());
     }
 
     #[test]

@@ -258,13 +258,14 @@ impl Revoked {
             sha256_hex(text.get_ref()).ok_or_else(refusal)
         };
         let number = |text: Spanned<String>| {
-            let is_number = text.get_ref().len() == 16 && text.get_ref().bytes().all(|byte| byte.is_ascii_hexdigit());
+            // minisign leaves leading zeros away.
+            let is_short = (1..=16).contains(&text.get_ref().len());
+            let is_number = is_short && text.get_ref().bytes().all(|byte| byte.is_ascii_hexdigit());
             let refusal = || {
-                let message =
-                    "a key is named by its number, 16 hex digits: they stand in the first line of its `.pub` file";
+                let message = "a key is named by its number, up to 16 hex digits: they stand in the first line of its `.pub` file";
                 invalid_at(document.place(text.span().start), message.into())
             };
-            if is_number { Ok(text.get_ref().to_uppercase()) } else { Err(refusal()) }
+            if is_number { Ok(format!("{:0>16}", text.get_ref().to_uppercase())) } else { Err(refusal()) }
         };
         let before =
             |(name, date): (Spanned<String>, Spanned<Datetime>)| Ok((name.into_inner(), at_second(&date, document)?));
