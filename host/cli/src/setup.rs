@@ -108,7 +108,7 @@ impl Setup {
         let here = working_directory()?;
         let own = policies.iter().chain(&sources.user).chain(&global.plugins).map(|path| here.join(path));
         let protected = own.chain(Path::new(SYSTEM_POLICY).parent().map(Path::to_owned));
-        // Not by the path of its file: what stands there by then may be another program, and what compiles is believed.
+        // Not by the path of its file: another program may be at that path by then, and the output of this one is trusted.
         let program = PathBuf::from("/proc/self/exe");
         let (host, mut notices) =
             Host::new(&settings, &dirs, &protected.collect::<Vec<_>>(), Compiler::Child(program))?;

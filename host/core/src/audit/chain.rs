@@ -201,7 +201,7 @@ impl Chain {
         Sealer::begin(&self.directory, &self.name, key, head.n)
     }
 
-    /// Seals what stands there, where seals are kept.
+    /// Seals the trail as it is now, if it has a key.
     pub(super) fn seal(&self) -> io::Result<()> {
         let mut writer = self.writer.lock();
         let held = self.locked(&mut writer)?;
@@ -341,7 +341,7 @@ impl Writer {
         (self.head, self.length) = (Some(sealed), self.length + text.len() as u64);
         // The seal has to be on the disk before its key is gone, whatever else is forced there.
         held.0.sync_data()?;
-        // A crash between these two leaves an epoch with two seals, which is told; the other order would leave one without.
+        // A crash between these two leaves two seals of one epoch, which `verify` reports; the other order would leave an epoch without a seal.
         sealer.next(&seal, sealed.n)?;
         Ok(())
     }

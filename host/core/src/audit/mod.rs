@@ -43,9 +43,9 @@ const TEXT_CHARS: usize = 1024;
 const ACTIONS_TOLD: usize = 100;
 /// What one call that runs may need for its outcome.
 const CALL_RESERVE: u64 = LINE_BYTES as u64;
-/// A tool that was refused is told again after so long, with how often it was asked for: a model that asks on fills no disk.
+/// Calls of a refused tool get at most one line in this time, with their number: a model that repeats them does not fill the disk.
 const REFUSAL_PAUSE: Duration = Duration::from_secs(60);
-/// What is told of a plugin that no lock refuses.
+/// What is recorded of a plugin that no lock refuses.
 const ADMITTED: &str = "admitted";
 /// So many refused tools are remembered for that.
 const REFUSALS: usize = 1024;

@@ -155,7 +155,7 @@ fn who_writes_while_the_last_line_is_changed_goes_on_from_what_stood_there() {
     assert_eq!(trail.broken(Known::default()).0, 4);
 }
 
-/// L-45: half a line, as a process leaves it that was killed, is told of, and the chain goes on.
+/// L-45: half a line, as a killed process leaves it, is recorded by a line `torn`, and the chain goes on.
 #[test]
 fn half_a_line_is_told_of() {
     for piece in [&b"{\"n\":3,\"prev"[..], b"x", b"not ours\n", b"two\nlines\n", b"\n", "\u{2028}\"\\".as_bytes()] {

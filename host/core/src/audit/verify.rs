@@ -123,7 +123,7 @@ struct Pending {
     reason: String,
     bytes: u64,
     hash: Sha256,
-    /// Whether its last line has an end, which is none of what is told of it.
+    /// Whether its last line ends with a newline, which is not part of what a line `torn` counts.
     has_end: bool,
 }
 

@@ -258,7 +258,7 @@ impl Revoked {
             sha256_hex(text.get_ref()).ok_or_else(refusal)
         };
         let number = |text: Spanned<String>| {
-            // minisign leaves leading zeros away.
+            // minisign prints no leading zeros.
             let is_short = (1..=16).contains(&text.get_ref().len());
             let is_number = is_short && text.get_ref().bytes().all(|byte| byte.is_ascii_hexdigit());
             let refusal = || {

@@ -1,5 +1,6 @@
 //! Whether the policy files are still what this program has read: with others, or with one that is there now, nothing goes on as before.
 
+use super::vetting::read_file;
 use crate::audit::PolicyDigest;
 use crate::envelope::{Failure, Kind};
 use parking_lot::Mutex;
@@ -10,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// How often they are looked at.
 const LOOK: Duration = Duration::from_secs(1);
+/// More than a policy may have, in bytes: what is longer is another.
+const LONGEST: u64 = 4 << 20;
 
 /// The policy files of a program.
 pub(super) struct PolicyWatch {
@@ -48,9 +51,7 @@ impl PolicyWatch {
 
 /// The digest of a file; none where there is none. What cannot be read is another.
 fn digest(path: &Path) -> Result<Option<String>, ErrorKind> {
-    match std::fs::metadata(path)
-        .and_then(|found| if found.is_file() { std::fs::read(path) } else { Err(ErrorKind::Other.into()) })
-    {
+    match read_file(path, LONGEST) {
         Ok(bytes) => Ok(Some(hex::encode(Sha256::digest(bytes)))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.kind()),

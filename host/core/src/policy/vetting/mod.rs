@@ -15,7 +15,8 @@ use documents::{LIST_BYTES, List, ListedPlugin, Presence, Revocation, STATEMENT_
 use marks::Marks;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use signatures::{Names, Signatures, read_file, read_opened};
+pub(super) use signatures::read_file;
+use signatures::{Names, Signatures, read_opened};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::unix::fs::MetadataExt;

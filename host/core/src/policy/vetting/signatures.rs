@@ -161,7 +161,7 @@ fn counts(name: &str, key: &Key, revoked: &Revoked, role: Role, issued: Option<u
 }
 
 /// Reads a whole regular file of at most `most` bytes.
-pub(super) fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+pub(in crate::policy) fn read_file(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     // A FIFO in its place must not keep us waiting.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     read_opened(file, most)
