@@ -1,8 +1,9 @@
 //! Containers: what becomes of a call when its container stops, pauses, restarts or goes, and which container a name means.
 
-use crate::rig::{Rig, all, assert_interrupt_ends_all, call, each, run, start, to_end};
+use crate::rig::{Rig, all, assert_interrupt_ends_all, assert_interrupt_ends_all_by, call, each, run, start, to_end};
 use crate::targets::{Act, Container, Engine, need_podman, need_targets};
 use serde_json::{Value, json};
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use toolcrib_tests::envelope::{kept, notices, said};
@@ -261,7 +262,7 @@ fn what_the_engine_says_is_handed_on() {
     let program = Program::new();
     program
         .write("bin/docker", "#!/bin/sh\necho 'Cannot connect to the Docker daemon at unix:///nowhere' >&2\nexit 1\n");
-    std::fs::set_permissions(program.path("bin/docker"), PermissionsExt::from_mode(0o755)).expect("a program");
+    std::fs::set_permissions(program.path("bin/docker"), Permissions::from_mode(0o755)).expect("a program");
     let mut called = program.command(&[
         "--yes",
         "--container",
@@ -293,6 +294,18 @@ fn an_interrupted_program_leaves_nothing_running_in_podman() {
     assert_interrupt_ends_all(&container.flags());
 }
 
+/// A command may run there long before its engine says so here.
+#[test]
+fn an_interrupted_program_ends_a_command_that_it_has_not_heard_of_yet() {
+    need_targets!();
+    let (container, program) = (Container::new(Engine::Docker, "busybox"), Program::new());
+    // The real engine, whose words arrive late.
+    program.write("bin/docker", "#!/bin/bash\nset -o pipefail\nPATH=${PATH#*:} docker \"$@\" | (sleep 1; exec cat)\n");
+    std::fs::set_permissions(program.path("bin/docker"), Permissions::from_mode(0o755)).expect("our own file");
+    let path = format!("{}:{}", program.path("bin").display(), std::env::var("PATH").expect("a PATH"));
+    assert_interrupt_ends_all_by(&program, &container.flags(), &[("PATH", &path)]);
+}
+
 /// Living processes of a container. Its first one waits for nobody, so what has ended is listed on.
 fn others(container: &Container) -> usize {
     let states = container.exec("cat /proc/[0-9]*/stat 2>/dev/null | sed 's/.*) //' | grep -vc '^Z'");
@@ -311,6 +324,19 @@ fn nothing_of_ours_stays_in_a_container() {
     assert!(rig.end(Duration::from_secs(10)).is_some_and(|status| status.success()));
     eventually("all helpers have ended", || others(&container) <= before);
     assert_eq!(container.exec("find /tmp /root /var /dev/shm -mindepth 1"), "/tmp/file");
+}
+
+/// What podman runs beside a command must see to its end: killed, it leaves a session behind, and a process that nobody reaps, because of
+/// which the container cannot be removed.
+#[test]
+fn podman_keeps_nothing_of_a_command_that_has_ended() {
+    need_podman!();
+    let container = Container::new(Engine::Podman, "debian");
+    let sessions = || Engine::Podman.done(&["container", "inspect", "--format", "{{len .ExecIDs}}", &container.name]);
+    let mut rig = Rig::new(&container.flags(), false);
+    rig.output("true");
+    rig.within("sleep 50", "300ms");
+    eventually("podman knows of no session", || sessions() == "0");
 }
 
 /// C-10: memory stays bounded, and so does what is kept.

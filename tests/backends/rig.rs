@@ -105,9 +105,15 @@ pub(crate) fn call(program: &Program, flags: &[String], text: &str) -> (i32, Str
 
 /// Makes one call that SIGTERM cancels, and expects that nothing of its command is left.
 pub(crate) fn assert_interrupt_ends_all(flags: &[String]) {
-    let (program, seconds) = (Program::new(), unique_seconds());
+    assert_interrupt_ends_all_by(&Program::new(), flags, &[]);
+}
+
+/// The same with variables of the program's own.
+pub(crate) fn assert_interrupt_ends_all_by(program: &Program, flags: &[String], environment: &[(&str, &str)]) {
+    let seconds = unique_seconds();
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let mut called = program.start(&[&["--yes"], &flags[..], &["call", "run_shell", "-"]].concat());
+    let arguments = [&["--yes"], &flags[..], &["call", "run_shell", "-"]].concat();
+    let mut called = Running::start(program.command(&arguments).envs(environment.iter().copied()));
     let text = format!("(setsid sleep {seconds} &); env sleep {seconds} & env sleep {seconds}");
     called.write(command(&text).to_string());
     called.close();

@@ -72,7 +72,8 @@ impl Backend for Local {
             Some(call) => watcher::watched(call, start, |process| process.leader),
             None => start(),
         };
-        let process = started.map_err(|error| start_failure(&spec.argv[0], &error))?;
+        let mut process = started.map_err(|error| start_failure(&spec.argv[0], &error))?;
+        process.alone = spec.call.is_none();
         Ok(Box::new(process))
     }
 
@@ -252,7 +253,8 @@ impl Drop for LocalProcess {
     fn drop(&mut self) {
         match self.exited {
             Some(_) => {}
-            // A client of a server: killed at once, it would leave what it started at the other side.
+            // A client of a server: killed at once, it would leave what it started at the other side; and a container's engine has a
+            // process below it that must reap what ends there.
             None if self.alone => tree::end_alone(self.leader),
             None => tree::end_at_once(self.leader, &self.call),
         }

@@ -39,7 +39,8 @@ pub trait Backend: Send + Sync {
     /// What approvals, audit lines and messages call it.
     fn name(&self) -> &str;
 
-    /// Starts a process with closed standard input, an environment built from nothing, and no controlling terminal.
+    /// Starts a process with closed standard input, an environment built from nothing, and no controlling terminal. Whether it runs is for
+    /// [`Process::begun`] to say.
     async fn start(&self, process: ProcessSpec) -> Result<Box<dyn Process>, Failure>;
 
     /// Starts a process with an open standard input, which lives on beside the calls: a client of a server.
@@ -64,7 +65,8 @@ pub trait Backend: Send + Sync {
     /// Runs a short script of ours in `/bin/sh`; it does no harm when it is run twice. Returns status and standard output.
     async fn run_script(&self, text: &str, arguments: &[OsString]) -> Result<(i32, Vec<u8>), Failure> {
         let argv = ["/bin/sh", "-c", text, "sh"].map(OsString::from).into_iter().chain(arguments.iter().cloned());
-        let process = self.start(ProcessSpec { argv: argv.collect(), environment: Vec::new(), call: None }).await?;
+        let mut process = self.start(ProcessSpec { argv: argv.collect(), environment: Vec::new(), call: None }).await?;
+        process.begun().await?;
         let Finished { status, stdout, .. } = finish(process)
             .await
             .map_err(|error| Failure::new(Kind::Unavailable, format!("{}: {error}", self.name())))?;
@@ -180,6 +182,11 @@ impl ProcessSpec {
 /// A running process.
 #[async_trait]
 pub trait Process: Send {
+    /// Returns when the process is known to run; fails when it was not started, or when that cannot be known. Comes first.
+    async fn begun(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Returns the next thing that happens; `Exited` comes last, after all output that the process itself wrote.
     async fn next(&mut self) -> io::Result<ProcessEvent>;
 

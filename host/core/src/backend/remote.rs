@@ -27,6 +27,8 @@ use tokio::sync::{Mutex, OnceCell};
 
 /// How long a script of ours may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a command that is to end may take to begin.
+const BEGIN: Duration = Duration::from_secs(5);
 /// Statuses by which shells and engines report that they executed nothing.
 const NOT_EXECUTABLE: i32 = 126;
 const NOT_FOUND: i32 = 127;
@@ -251,7 +253,7 @@ fn sh(text: &str, arguments: Vec<OsString>) -> Vec<OsString> {
     ["/bin/sh", "-c", text, "sh"].map(OsString::from).into_iter().chain(arguments).collect()
 }
 
-/// Starts a program; returns when it has begun.
+/// Starts a program; it may not have begun yet.
 async fn framed<W: Way>(
     way: Arc<W>,
     argv: Vec<OsString>,
@@ -264,7 +266,7 @@ async fn framed<W: Way>(
     let process = way.start(Script { text: FRAMED, arguments }).await?;
     let scanner = || Scanner::new(&nonce, Breaks::Kept);
     let (stdout, stderr) = (scanner(), scanner());
-    let mut framed = Framed {
+    Ok(Framed {
         way,
         process: Some(process),
         stdout,
@@ -274,8 +276,7 @@ async fn framed<W: Way>(
         next: VecDeque::new(),
         may_leave,
         call,
-    };
-    framed.begun().await.map(|()| framed)
+    })
 }
 
 async fn script<W: Way>(
@@ -286,7 +287,8 @@ async fn script<W: Way>(
 ) -> Result<(i32, Vec<u8>), Failure> {
     let name = way.name().to_owned();
     let work = async {
-        let process = framed(way, sh(text, arguments), None, shell).await?;
+        let mut process = framed(way, sh(text, arguments), None, shell).await?;
+        process.begun().await?;
         let finished = finish(Box::new(process)).await.map_err(|_| unknown(&name))?;
         Ok((finished.status, finished.stdout))
     };
@@ -420,22 +422,6 @@ fn may_leave(argv: &[OsString]) -> bool {
 }
 
 impl<W: Way> Framed<W> {
-    /// Waits until the program has begun, or has certainly not.
-    async fn begun(&mut self) -> Result<(), Failure> {
-        while self.stdout.state() == State::Before {
-            let status = match self.advance().await {
-                Ok(None) => continue,
-                Ok(Some(status)) => Some(status),
-                Err(_) => None,
-            };
-            self.process = None;
-            let is_told_by_status = self.said.is_empty() && matches!(status, Some(NOT_EXECUTABLE | NOT_FOUND));
-            let said = String::from_utf8_lossy(if is_told_by_status { &self.greeted } else { &self.said });
-            return Err(self.way.refusal(&said, status).unwrap_or_else(|| unknown(self.way.name())));
-        }
-        Ok(())
-    }
-
     /// Reads what comes next. Returns a status when the connection has ended.
     async fn advance(&mut self) -> io::Result<Option<i32>> {
         let Some(process) = &mut self.process else { return Ok(Some(-1)) };
@@ -462,6 +448,21 @@ impl<W: Way> Framed<W> {
 
 #[async_trait]
 impl<W: Way> Process for Framed<W> {
+    async fn begun(&mut self) -> Result<(), Failure> {
+        while self.stdout.state() == State::Before {
+            let status = match self.advance().await {
+                Ok(None) => continue,
+                Ok(Some(status)) => Some(status),
+                Err(_) => None,
+            };
+            self.process = None;
+            let is_told_by_status = self.said.is_empty() && matches!(status, Some(NOT_EXECUTABLE | NOT_FOUND));
+            let said = String::from_utf8_lossy(if is_told_by_status { &self.greeted } else { &self.said });
+            return Err(self.way.refusal(&said, status).unwrap_or_else(|| unknown(self.way.name())));
+        }
+        Ok(())
+    }
+
     async fn next(&mut self) -> io::Result<ProcessEvent> {
         loop {
             if let Some(event) = self.next.pop_front() {
@@ -483,11 +484,17 @@ impl<W: Way> Process for Framed<W> {
     }
 
     async fn end(&mut self) -> Option<usize> {
-        let call = self.call.take();
-        let Some(call) = call.filter(|_| self.process.is_some()) else { return Some(0) };
+        let Some(call) = self.call.take().filter(|_| self.process.is_some()) else { return Some(0) };
+        // What has not begun would begin after the look for its processes.
+        let begun = tokio::time::timeout(BEGIN, self.begun()).await;
+        if let Ok(Err(failure)) = &begun
+            && failure.kind != Kind::OutcomeUnknown
+        {
+            return Some(0);
+        }
         let left = end(self.way.clone(), call).await;
         self.process = None;
-        left
+        left.filter(|_| matches!(begun, Ok(Ok(()))))
     }
 
     /// Asking takes another round trip, so it is done only for commands that may have left something.

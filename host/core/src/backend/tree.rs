@@ -234,7 +234,13 @@ pub(super) fn end_at_once(leader: u32, call: &str) {
         let call = call.to_owned();
         runtime.spawn(async move {
             reap(leader, leader, call).await;
-            bury(&ended);
+            // What was killed takes a moment to end, and is ours to reap only once its parent is gone too. Unreaped, a process that entered
+            // a container keeps that from ending.
+            wait(END, || {
+                bury(&ended);
+                ended.iter().all(|pid| stat(*pid).is_none())
+            })
+            .await;
         });
     }
 }
@@ -269,9 +275,8 @@ impl Drop for Living {
 
 /// Reaps the children that a leader's death made ours; those that others reap are not ours to wait for.
 pub(super) fn bury(ended: &HashSet<u32>) {
-    for pid in ended {
-        reap_now(*pid);
-    }
+    // A number can be a new leader's by now.
+    known(|known| ended.difference(known).for_each(|pid| reap_now(*pid)));
 }
 
 fn reap_now(pid: u32) {

@@ -202,6 +202,10 @@ async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<sh
     };
     let mut stdout = Stream::new("stdout", plan, scope);
     let mut stderr = Stream::new("stderr", plan, scope);
+    tokio::select! {
+        begun = process.begun() => begun?,
+        () = scope.cancel.cancelled() => return Err(ended(Failure::cancelled(), &mut *process, stdout, stderr).await),
+    }
     let followed = follow(&mut *process, plan.wait, &mut stdout, &mut stderr, scope).await;
     let end = match followed {
         Ok(end) => end,

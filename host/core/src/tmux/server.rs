@@ -291,7 +291,8 @@ impl Tmux {
 
 /// Runs a program of tmux's, or a script of ours about it, to its end: status, standard output and error.
 pub(crate) async fn run_to_end(backend: &dyn Backend, argv: Vec<OsString>) -> Result<(i32, String, String), Failure> {
-    let process = backend.start(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
+    let mut process = backend.start(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
+    process.begun().await?;
     let no_answer = |what: String| Failure::new(Kind::Unavailable, format!("tmux {what}"));
     let Finished { status, stdout, stderr } = tokio::time::timeout(PATIENCE, finish(process))
         .await
