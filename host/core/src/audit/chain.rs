@@ -233,10 +233,10 @@ impl Chain {
         Ok(Tail::of(&self.directory.file(&name)?)?.head.unwrap_or(NOTHING))
     }
 
-    /// Ends a full file, renames it, and begins the next; nothing where this user may not rename it.
-    fn rotate(&self, held: &Held, head: Head) -> io::Result<Option<(Held, Head)>> {
+    /// Ends a full file and renames it; returns its last line, or nothing where this user may not rename it.
+    fn rotate(&self, held: Held, head: Head) -> io::Result<Result<Head, Held>> {
         if !self.directory.is_writable() {
-            return Ok(None);
+            return Ok(Err(held));
         }
         let mut names = rotated(&self.directory, &self.name)?;
         let stem = stem(&self.name);
@@ -252,11 +252,13 @@ impl Chain {
         self.directory.rename(&self.name, &to)?;
         names.push(to);
         for name in names.iter().take(names.len().saturating_sub(self.keeping.keep)) {
-            self.directory.remove(OsStr::new(name))?;
+            match self.directory.remove(OsStr::new(name)) {
+                // Whoever filled the next file meanwhile removes old ones, too.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                done => done?,
+            }
         }
-        let next = Arc::new(self.directory.append(&self.name)?);
-        lock(&next, &mut None)?;
-        Ok(Some((Held(next), head)))
+        Ok(Ok(head))
     }
 }
 
@@ -287,13 +289,15 @@ impl Writer {
         let mut head = self.head(chain, &held, &mut text)?;
         let bytes: usize = lines.iter().map(|line| line.len() + LINK_BYTES).sum();
         let is_full = self.length > 0 && self.length + bytes as u64 > chain.keeping.rotate_bytes;
-        if is_full
-            && text.is_empty()
-            && let Some((next, last)) = chain.rotate(&held, head)?
-        {
-            (self.head, self.file) = (Some(last), Some(next.0.clone()));
-            (self.length, self.reserved) = (u64::MAX, 0);
-            held = next;
+        if is_full && text.is_empty() {
+            held = match chain.rotate(held, head)? {
+                Ok(last) => {
+                    (self.head, self.file) = (Some(last), None);
+                    // Others may have filled and renamed the next file, too, before its lock is ours.
+                    chain.locked(self)?
+                }
+                Err(held) => held,
+            };
             head = self.head(chain, &held, &mut text)?;
         }
         for line in lines {
