@@ -1,6 +1,7 @@
 //! Locked deployments: the operator's policy names the plugins that may be there, and nothing that a user, a project or a model does adds one.
 
 mod audit;
+mod changes;
 mod check;
 mod directories;
 mod machine;

@@ -192,7 +192,7 @@ fn a_program_that_takes_the_hosts_place_compiles_nothing() {
     assert!(!mark.exists(), "the other program was started");
 }
 
-/// A policy that was changed takes effect at the next call: what was read before is not obeyed any more, whatever stands there now.
+/// What others than root can write may have been changed by a command of the program itself: it stops, whatever stands there now.
 #[test]
 fn a_policy_that_changes_stops_a_program_that_read_another() {
     let locked = Locked::by(&["[lock]\nplugins = \"off\"\n"]);
@@ -210,6 +210,4 @@ fn a_policy_that_changes_stops_a_program_that_read_another() {
     }
     fs::remove_file(&policy).unwrap();
     eventually("it is gone", || kind() == "unavailable");
-    let trail = fs::read_to_string(locked.program.path("state/toolcrib/audit.jsonl")).unwrap();
-    assert_eq!(trail.matches("\"event\":\"policy_changed\"").count(), 1, "{trail}");
 }

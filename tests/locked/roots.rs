@@ -22,6 +22,13 @@ fn tools(prepare: &str) -> Option<Output> {
 }
 
 fn below_an_etc(program: &Program, prepare: &str, line: &[&str]) -> Option<Output> {
+    let output = command_below_an_etc(program, prepare, line).output().expect("`timeout` is installed");
+    let is_run = ![Some(98), Some(99)].contains(&output.status.code()) && !stderr(&output).contains("unshare");
+    is_run.then_some(output)
+}
+
+/// A line that runs where `prepare` made the machine's policy.
+pub(crate) fn command_below_an_etc(program: &Program, prepare: &str, line: &[&str]) -> Command {
     let namespaces = if rustix::process::getuid().is_root() { "-m" } else { "-rm" };
     let base = program.command(&[]);
     let mut command = Command::new("timeout");
@@ -30,9 +37,7 @@ fn below_an_etc(program: &Program, prepare: &str, line: &[&str]) -> Option<Outpu
         .envs(base.get_envs().filter_map(|(name, value)| Some((name, value?))))
         .env("PREPARE", prepare)
         .env("WORK", program.path("work"));
-    let output = command.output().expect("`timeout` is installed");
-    let is_run = ![Some(98), Some(99)].contains(&output.status.code()) && !stderr(&output).contains("unshare");
-    is_run.then_some(output)
+    command
 }
 
 const LOCK: &str = "printf '[lock]\\nplugins = \"pins\"\\nbuiltin = [\"time\"]\\n' > policy.toml";

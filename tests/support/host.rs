@@ -14,8 +14,8 @@ use toolcrib::config::{PolicySource, Settings, Sources};
 use toolcrib::dirs::Dirs;
 use toolcrib::envelope::{Envelope, Failure};
 use toolcrib::event::{Event, EventSink};
-use toolcrib::policy::Policy;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
+use toolcrib::policy::in_force::InForce;
 use toolcrib::sandbox::Compiler;
 use toolcrib::tools::provider::Component;
 use toolcrib::tools::source::{Builtin, PluginSource};
@@ -44,7 +44,7 @@ pub fn digest(name: &str) -> String {
 pub fn plugin_source(builtins: &'static [Builtin], directories: &[&Path], set: &[&str]) -> PluginSource {
     let set = set.iter().map(ToString::to_string).collect();
     let settings = Settings::load(&Sources { home: "/".into(), set, ..Sources::default() }).expect("settings");
-    let policy = Policy::new(&settings, &Dirs::below(Path::new("/")), &[]);
+    let policy = InForce::new(&settings, &Dirs::below(Path::new("/")), &[]);
     let policy = policy.map_err(|failure| failure.message).expect("settings that can be enforced");
     PluginSource::new(builtins, directories.iter().map(|path| path.to_path_buf()).collect(), Arc::new(policy))
 }

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib::policy::Policy;
+use toolcrib::policy::in_force::InForce;
 use toolcrib::tools::source::PluginSource;
 use toolcrib_builtins::BUILTINS;
 
@@ -53,7 +53,7 @@ fn names() -> Result<Vec<String>, Failure> {
     let (global, dirs) = (typed(), dirs()?);
     let settings = load(&sources(&global, &dirs)?)?;
     let plugins = plugin_directories(&global, &dirs, &mut Vec::new());
-    let policy = Arc::new(Policy::new(&settings, &dirs, &[])?);
+    let policy = Arc::new(InForce::new(&settings, &dirs, &[])?);
     let tools = PluginSource::new(BUILTINS, plugins, policy).load();
     Ok(tools.plugins().flat_map(|plugin| plugin.tools.clone()).collect())
 }

@@ -58,7 +58,7 @@ impl Setup {
     /// As [`Self::new`], for a caller that shows the notices itself.
     pub(super) async fn quiet(global: &Global) -> Result<Self, Failure> {
         // Room for a thousand calls is a thousand guarded stacks, which costs a process some milliseconds at its start.
-        Self::with(global, |settings| settings.config.limits.concurrent_calls = 1).await
+        Self::with(global, &["limits.concurrent_calls=1"]).await
     }
 
     /// As [`Self::new`], for as many calls at a time as the settings say.
@@ -67,7 +67,7 @@ impl Setup {
     ///
     /// Also where a plugin is missing or refused that a lock requires.
     pub(super) async fn serving(global: &Global) -> Result<Self, Failure> {
-        let setup = Self::with(global, |_| {}).await.map(Self::noticed)?;
+        let setup = Self::with(global, &[]).await.map(Self::noticed)?;
         setup.check_required()?;
         Ok(setup)
     }
@@ -94,16 +94,18 @@ impl Setup {
         self
     }
 
-    async fn with(global: &Global, adapt: impl FnOnce(&mut Settings)) -> Result<Self, Failure> {
+    async fn with(global: &Global, set: &[&str]) -> Result<Self, Failure> {
         let dirs = dirs()?;
         let sources = sources(global, &dirs)?;
-        let mut settings = load(&sources)?;
+        let set = sources.set.iter().cloned().chain(set.iter().map(ToString::to_string)).collect();
+        let mut of_this = Sources { set, ..sources.clone() };
+        let mut settings = load(&of_this)?;
         let elsewhere = elsewhere(global, &settings, &dirs)?;
         if elsewhere.is_some() {
             // `~` in paths of settings is the home there, which is known when somebody has to know.
-            settings = load(&Sources { home: HOME_THERE.into(), ..sources.clone() })?;
+            of_this.home = HOME_THERE.into();
+            settings = load(&of_this)?;
         }
-        adapt(&mut settings);
         let policies: Vec<PathBuf> = sources.policies.iter().map(|policy| policy.path.clone()).collect();
         let here = working_directory()?;
         let own = policies.iter().chain(&sources.user).chain(&global.plugins).map(|path| here.join(path));
@@ -281,7 +283,7 @@ fn own_pane(backend: &Arc<dyn Backend>, is_here: bool) -> Result<Panes, Failure>
 
 fn approver(global: &Global, host: &Host, progress: Arc<Progress>, local: Arc<dyn Backend>) -> Arc<dyn Approver> {
     if global.yes {
-        return Arc::new(host.policy().always_yes());
+        return Arc::new(host.always_yes());
     }
     Arc::new(Outside { approver: Arc::new(StillTerminal::new(progress)), local })
 }
@@ -307,7 +309,8 @@ pub(super) fn plugin_directories(global: &Global, dirs: &Dirs, notices: &mut Vec
 
 /// Says which directories that hold something are not read, as the policy names others.
 fn unread_directories(host: &Host, users: &[PathBuf]) -> Vec<String> {
-    let (read, Some(place)) = host.policy().plugin_directories(users.to_vec()) else { return Vec::new() };
+    let policy = host.policy();
+    let (read, Some(place)) = policy.plugin_directories(users.to_vec()) else { return Vec::new() };
     let holds_something = |directory: &&PathBuf| std::fs::read_dir(directory).is_ok_and(|mut all| all.next().is_some());
     let unread = users.iter().filter(|directory| !read.contains(directory)).filter(holds_something);
     unread

@@ -139,6 +139,16 @@ impl Failure {
         self.data = Some(Box::new(data));
         self
     }
+
+    /// The same, knowing also what another failure knew.
+    #[must_use]
+    pub(crate) fn also(mut self, others: Option<Box<Value>>) -> Self {
+        match (self.data.as_deref_mut().and_then(Value::as_object_mut), others.as_deref().and_then(Value::as_object)) {
+            (Some(own), Some(others)) => own.extend(others.clone()),
+            _ => self.data = self.data.or(others),
+        }
+        self
+    }
 }
 
 /// What a tool gave back.

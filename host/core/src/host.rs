@@ -17,7 +17,8 @@ use crate::envelope::{Envelope, Failure, Kind, Output};
 use crate::formats::Offer;
 use crate::kept_output::{KeptFile, OutputStore};
 use crate::policy::Policy;
-use crate::policy::approval::Approvals;
+use crate::policy::approval::{Approvals, InAdvance};
+use crate::policy::in_force::InForce;
 use crate::policy::lock::Code;
 use crate::sandbox::{CodeCache, Compiler, Sandbox};
 use crate::tools::definition::Tool;
@@ -27,8 +28,8 @@ use crate::tools::provider::{Component, Ready};
 use crate::tools::registry::Registry;
 use crate::tools::source::{Builtin, PluginSource};
 use futures_util::future::join_all;
+use std::future::pending;
 use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -41,7 +42,7 @@ const REVOKED_LOOK: Duration = Duration::from_secs(1);
 /// Everything that calls share.
 pub struct Host {
     pub(crate) sandbox: Arc<Sandbox>,
-    pub(crate) policy: Arc<Policy>,
+    pub(crate) policy: Arc<InForce>,
     pub(crate) audit: Arc<Audit>,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
@@ -65,8 +66,8 @@ impl Host {
     ) -> Result<(Self, Vec<String>), Failure> {
         let limits = &settings.config.limits;
         let mut notices = settings.notices.clone();
-        let policy = Arc::new(Policy::new(settings, dirs, policies)?);
-        notices.extend(policy.notice().map(str::to_owned));
+        let policy = InForce::new(settings, dirs, policies)?;
+        notices.extend(policy.policy().notice().map(str::to_owned));
         let mut or_without = |what: &str, error: std::io::Error| notices.push(format!("{what}: {}", told(&error)));
         let state = || OwnDir::open(&dirs.state);
         let cache = state().and_then(|state| CodeCache::open(&state)).unwrap_or_else(|error| {
@@ -75,6 +76,7 @@ impl Host {
         });
         let (audit, unaudited) = Audit::of(settings, dirs);
         let audit = Arc::new(audit);
+        let policy = Arc::new(policy.audited(audit.clone()));
         unaudited.into_iter().for_each(|error| or_without("nothing is audited", error));
         let (stream, total) = (limits.kept_stream_mib << 20, limits.kept_total_mib << 20);
         let output = state().and_then(|_| OutputStore::open(dirs.output(), stream, total)).unwrap_or_else(|error| {
@@ -96,78 +98,74 @@ impl Host {
 
     /// Takes a request to its envelope. Whatever happens on the way, there is exactly one outcome.
     pub async fn call(&self, request: Request, context: &CallContext) -> Envelope {
+        let obeyed = self.policy.obeyed();
         let call = Call::begin(self, &request, context);
-        if let Some((code, refusal)) = self.locked_out(&request, context) {
+        let policy = match obeyed {
+            Ok(policy) => policy,
+            Err(refusal) => return call.refuse(refusal),
+        };
+        if let Some((code, refusal)) = self.locked_out(&policy, &request, context) {
             self.audit.refused_call(&call.scope.tool, code.name());
-            return call.refuse(refusal);
-        }
-        if let Some((path, refusal)) = self.policy.changed() {
-            self.audit.policy_changed(&path);
             return call.refuse(refusal);
         }
         let (unrecorded, outcome) = match self.audit.accepted(call.subject()) {
             // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.
-            Ok(unrecorded) => (unrecorded, call.bounded(Box::pin(self.unless_revoked(&request, context, &call))).await),
+            Ok(unrecorded) => {
+                let work = Box::pin(self.try_call(&policy, &request, context, &call));
+                let revoked =
+                    async { if policy.is_locked() { self.revoked(&request, context).await } else { pending().await } };
+                (unrecorded, call.bounded(work, revoked).await)
+            }
             Err(refused) => (None, Err(refused)),
         };
         call.finish(outcome, unrecorded)
     }
 
     /// The word of a lock against the plugin of a request.
-    fn locked_out(&self, request: &Request, context: &CallContext) -> Option<(Code, Failure)> {
+    fn locked_out(&self, policy: &Policy, request: &Request, context: &CallContext) -> Option<(Code, Failure)> {
         let plugin = context.tools.plugin_of(&request.tool).ok()?;
-        let barred = self.policy.check_locks(plugin).err()?;
+        let barred = policy.check_locks(plugin).err()?;
         self.audit.refused(plugin, &barred);
         Some((barred.code?, barred.failure))
     }
 
-    /// Runs a call. If its plugin is taken back while it runs, the call is cancelled, and answers that it was refused.
-    async fn unless_revoked(
-        &self,
-        request: &Request,
-        context: &CallContext,
-        call: &Call<'_>,
-    ) -> Result<Output, Failure> {
-        let mut work = pin!(self.try_call(request, context, call));
-        if !self.policy.has_lists() {
-            return work.await;
-        }
-        tokio::select! {
-            biased;
-            outcome = &mut work => return outcome,
-            () = self.revoked(request, context) => call.scope.cancel.cancel(),
-        }
-        match (work.await, self.locked_out(request, context)) {
-            (Err(failure), Some((_, refusal))) if failure.kind == Kind::Cancelled => Err(refusal),
-            (outcome, _) => outcome,
-        }
-    }
-
-    /// Returns once the plugin of a request was taken back.
-    async fn revoked(&self, request: &Request, context: &CallContext) {
+    /// Returns the refusal once the plugin of a request was taken back.
+    async fn revoked(&self, request: &Request, context: &CallContext) -> Failure {
         loop {
             tokio::time::sleep(REVOKED_LOOK).await;
-            if context.tools.plugin_of(&request.tool).is_ok_and(|plugin| self.policy.has_revoked(plugin)) {
-                return;
+            // A policy that cannot be obeyed takes nothing back.
+            let (Ok(policy), Ok(plugin)) = (self.policy.obeyed(), context.tools.plugin_of(&request.tool)) else {
+                continue;
+            };
+            if policy.has_revoked(plugin)
+                && let Some((_, refusal)) = self.locked_out(&policy, request, context)
+            {
+                return refusal;
             }
         }
     }
 
-    async fn try_call(&self, request: &Request, context: &CallContext, call: &Call<'_>) -> Result<Output, Failure> {
+    async fn try_call(
+        &self,
+        policy: &Policy,
+        request: &Request,
+        context: &CallContext,
+        call: &Call<'_>,
+    ) -> Result<Output, Failure> {
         self.rates.check(&context.principal)?;
-        let _permit = self.permit()?;
+        let _permit = self.permit(policy)?;
         let plugin = context.tools.plugin_of(&request.tool)?;
         call.know_plugin(plugin);
-        let admission = self.policy.admit(plugin)?;
+        let admission = policy.admit(plugin)?;
         let ready = self.loaded(plugin, context).await?;
-        self.admit_definitions(plugin, ready)?;
+        self.admit_definitions(policy, plugin, ready)?;
         let tool = ready.tool(&request.tool).expect("a ready plugin has the tools that it showed");
         let arguments = tool.validate(request.arguments.parse()?)?;
         let text = arguments.to_string();
         check_length(&text)?;
         let key = CallKey::new(&context.principal, &request.tool, &arguments);
         context.session.check_repeats(&key)?;
-        let (grants, scope) = (self.policy.grants_for(&admission), &call.scope);
+        let (grants, scope) = (policy.grants_for(&admission), &call.scope);
         let answer = ready.code().call(&self.sandbox, &request.tool, &text, grants, scope.clone()).await;
         let outcome = match answer {
             Ok(Ok(output)) => check_output(output, tool, scope),
@@ -178,8 +176,8 @@ impl Host {
         outcome
     }
 
-    fn permit(&self) -> Result<SemaphorePermit<'_>, Failure> {
-        let config = self.policy.config();
+    fn permit(&self, policy: &Policy) -> Result<SemaphorePermit<'_>, Failure> {
+        let config = policy.config();
         let most = config.limits.concurrent_calls;
         self.permits.try_acquire().map_err(|_| {
             let hint = config.remedies().raise("limits.concurrent_calls", most, "try again when some have ended");
@@ -190,16 +188,17 @@ impl Host {
     /// Loads an admitted plugin and learns its tools, the first time. What was allowed under the same bytes, but said something else of its
     /// tools, is refused.
     pub async fn ready<'c>(&self, plugin: &Arc<Manifest>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
-        self.policy.admit(plugin)?;
+        let policy = self.policy();
+        policy.admit(plugin)?;
         let ready = self.loaded(plugin, context).await?;
-        self.admit_definitions(plugin, ready)?;
+        self.admit_definitions(&policy, plugin, ready)?;
         Ok(ready)
     }
 
     /// Admits what a loaded plugin says of its tools. Under a lock that is on record.
-    fn admit_definitions(&self, plugin: &Manifest, ready: &Ready) -> Result<(), Failure> {
-        self.policy.admit_definitions(plugin, ready.definitions())?;
-        if self.policy.is_locked() {
+    fn admit_definitions(&self, policy: &Policy, plugin: &Manifest, ready: &Ready) -> Result<(), Failure> {
+        policy.admit_definitions(plugin, ready.definitions())?;
+        if policy.is_locked() {
             self.audit.admitted(plugin);
         }
         Ok(())
@@ -227,7 +226,7 @@ impl Host {
         let ready = self.loaded(plugin, &alone).await?;
         for days in OTHER_TIMES {
             let scope =
-                Scope::for_definitions(&self.policy.config().limits, alone.backend.clone(), self.egress.clone());
+                Scope::for_definitions(&self.policy().config().limits, alone.backend.clone(), self.egress.clone());
             let scope = scope.ahead(Duration::from_secs(days * DAY));
             if ready.code().definitions(&self.sandbox, scope).await? != ready.definitions() {
                 let message = format!("plugin `{}` does not always say the same of its tools", plugin.name());
@@ -240,8 +239,8 @@ impl Host {
 
     /// Loads a plugin of the context's registry, whatever it says of its tools.
     async fn loaded<'c>(&self, plugin: &Arc<Manifest>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
-        let limits = &self.policy.config().limits;
-        let scope = || Scope::for_definitions(limits, context.backend.clone(), self.egress.clone());
+        let policy = self.policy();
+        let scope = || Scope::for_definitions(&policy.config().limits, context.backend.clone(), self.egress.clone());
         context.tools.ready(plugin, &self.sandbox, scope, &*context.events).await
     }
 
@@ -267,13 +266,13 @@ impl Host {
 
     /// The first reason why a call of the tool would be denied.
     pub fn denial(&self, tool: &Tool) -> Option<Failure> {
-        let grants = self.policy.grants_of(tool.plugin());
+        let grants = self.policy().grants_of(tool.plugin());
         tool.plugin().capabilities.iter().find_map(|capability| grants.refusal(*capability))
     }
 
     /// The tool as a list of definitions has it.
     pub fn offer<'t>(&self, tool: &'t Tool) -> Offer<'t> {
-        Offer::new(tool, &self.policy.grants_of(tool.plugin()))
+        Offer::new(tool, &self.policy().grants_of(tool.plugin()))
     }
 
     /// The calls that run, the oldest first.
@@ -304,17 +303,22 @@ impl Host {
         &self.audit
     }
 
-    /// What decides in this host.
+    /// What decides in this host, as it was last read.
     #[must_use]
-    pub fn policy(&self) -> &Policy {
-        &self.policy
+    pub fn policy(&self) -> Arc<Policy> {
+        self.policy.policy()
+    }
+
+    /// The approver of `--yes`.
+    #[must_use]
+    pub fn always_yes(&self) -> InAdvance {
+        self.policy.always_yes()
     }
 
     /// Where plugins come from: those that came with the program, and every `.wasm` of the directories, as far as this host's policy admits
     /// them. A policy may name other directories.
     #[must_use]
     pub fn plugin_source(&self, builtins: &'static [Builtin], directories: Vec<PathBuf>) -> PluginSource {
-        let (directories, _) = self.policy.plugin_directories(directories);
         PluginSource::new(builtins, directories, self.policy.clone()).audited(self.audit.clone())
     }
 }

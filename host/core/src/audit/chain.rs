@@ -79,7 +79,7 @@ pub(crate) enum SyncAt {
 }
 
 /// How a trail is kept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keeping {
     /// A file that would get longer is renamed, and the next begun.
     pub(crate) rotate_bytes: u64,

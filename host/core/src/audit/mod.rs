@@ -30,8 +30,8 @@ use serde::Serialize;
 use serde_json::json;
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Its file, in the state directory.
@@ -62,7 +62,6 @@ pub struct Audit {
     refusals: Mutex<HashMap<String, Refusals>>,
     /// What was told last of each plugin: that it was admitted, or the code of its refusal.
     told: Mutex<HashMap<PluginId, &'static str>>,
-    has_told_of_policy: AtomicBool,
 }
 
 /// Where the trail is.
@@ -80,7 +79,7 @@ struct Refusals {
 }
 
 /// Where the trail of a host is, and how it is kept.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrailSettings {
     /// Its file, if it is not the one in the state directory.
     pub(crate) file: Option<PathBuf>,
@@ -205,8 +204,15 @@ pub(crate) enum Event<'e> {
     Refused { plugin: &'e str, plugin_sha256: &'e str, origin: &'e str, code: &'e str, place: &'e str },
     /// A tool of such a plugin was called; so often since the last such line.
     RefusedCalls { tool: &'e str, code: &'e str, calls: u64 },
-    /// A policy file is not what it was when this program started: no call is accepted.
-    PolicyChanged { path: &'e str },
+    /// A policy file has changed, and is obeyed from now on; or it is not, and no call is accepted.
+    PolicyChanged {
+        path: &'e str,
+        /// What it is now; none where there is no such file.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sha256: Option<&'e str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        not_obeyed: Option<&'e str>,
+    },
     /// A person changed what plugins or projects may do, or what is installed.
     Changed { what: &'e str },
 }
@@ -251,7 +257,6 @@ impl Audit {
                 running: AtomicU64::new(0),
                 refusals: Mutex::default(),
                 told: Mutex::default(),
-                has_told_of_policy: AtomicBool::new(false),
             },
             error,
         )
@@ -360,11 +365,11 @@ impl Audit {
         self.record(Event::Changed { what })
     }
 
-    /// Records that a policy file has changed, the first time.
-    pub(crate) fn policy_changed(&self, path: &Path) {
-        if !self.has_told_of_policy.swap(true, Ordering::Relaxed) {
-            self.record(Event::PolicyChanged { path: &path.display().to_string() });
-        }
+    /// Records that a policy file has changed, and why that is not obeyed, if it is not.
+    pub(crate) fn policy_changed(&self, file: &PolicyDigest, not_obeyed: Option<&str>) {
+        let (path, sha256) = (&*file.path.display().to_string(), file.sha256.as_deref());
+        let not_obeyed = not_obeyed.map(|why| sanitize::line(why).chars().take(TEXT_CHARS).collect::<String>());
+        self.record(Event::PolicyChanged { path, sha256, not_obeyed: not_obeyed.as_deref() });
     }
 
     /// Records that a plugin was loaded under a lock, unless that was told last.

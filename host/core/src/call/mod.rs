@@ -205,6 +205,7 @@ pub(crate) struct Call<'h> {
 
 impl<'h> Call<'h> {
     pub(crate) fn begin(host: &'h Host, request: &Request, context: &CallContext) -> Self {
+        let policy = host.policy();
         let scope = Scope::new(ScopeParts {
             principal: context.principal.clone(),
             tool: sanitize::line(&request.tool).chars().take(64).collect(),
@@ -217,8 +218,8 @@ impl<'h> Call<'h> {
             approvals: host.approvals.clone(),
             output: host.output.clone(),
             egress: host.egress.clone(),
-            limits: host.policy.config().limits.clone(),
-            remedies: host.policy.config().remedies(),
+            limits: policy.config().limits.clone(),
+            remedies: policy.config().remedies(),
         });
         let (scope, plugin) = (Arc::new(scope), OnceLock::new());
         let listed = host.calls.list(&scope);
@@ -253,8 +254,13 @@ impl<'h> Call<'h> {
         let _ = self.plugin.set(plugin.sha256().to_owned());
     }
 
-    /// Runs the work within the call's time. At its end, or when the caller cancels, the work is asked to stop, then dropped.
-    pub(crate) async fn bounded(&self, work: impl Future<Output = Result<Output, Failure>>) -> Result<Output, Failure> {
+    /// Runs the work within the call's time. At its end, when the caller cancels, or once it is `revoked`, the work is asked to stop, then
+    /// dropped.
+    pub(crate) async fn bounded(
+        &self,
+        work: impl Future<Output = Result<Output, Failure>>,
+        revoked: impl Future<Output = Failure>,
+    ) -> Result<Output, Failure> {
         let limits = &self.scope.limits;
         if self.scope.cancel.is_cancelled() {
             return Err(Failure::cancelled());
@@ -267,6 +273,7 @@ impl<'h> Call<'h> {
             outcome = &mut work => return outcome,
             () = self.scope.cancel.cancelled() => Failure::cancelled(),
             () = self.scope.clock.spent(Duration::from_millis(limits.call_ms)) => timed_out(&self.scope),
+            refusal = revoked => refusal,
         };
         // A command has to be ended, and takes its time; a guest that computes or sleeps has nothing to wind down.
         let grace = if self.scope.clock.is_waiting() { Duration::from_millis(limits.grace_ms) } else { GUEST_GRACE };
@@ -274,7 +281,7 @@ impl<'h> Call<'h> {
         match tokio::time::timeout(grace, work).await {
             // It came to its own end after all, or says what it had done by then.
             Ok(Ok(output)) => Ok(output),
-            Ok(Err(failure)) if failure.kind == Kind::Cancelled => Err(Failure { data: failure.data, ..stopped }),
+            Ok(Err(failure)) if failure.kind == Kind::Cancelled => Err(stopped.also(failure.data)),
             Ok(Err(failure)) => Err(failure),
             Err(_) => Err(stopped),
         }

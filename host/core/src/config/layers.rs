@@ -75,6 +75,8 @@ pub struct Settings {
     pub trail: TrailSettings,
     /// What the user should know: values that were ignored or dropped, and why.
     pub notices: Vec<String>,
+    /// What they were read from.
+    pub(crate) sources: Sources,
 }
 
 /// The origin of every value by dotted key, also of caps on what no layer grants.
@@ -131,7 +133,7 @@ impl Settings {
             policies.push(PolicyDigest { path: policy.path.clone(), sha256: file.sha256 });
         }
         let trail = trail(&locks)?;
-        Ok(draft.finish(locks, policies, trail))
+        Ok(draft.finish(sources.clone(), locks, policies, trail))
     }
 
     /// Returns the file of the audit trail.
@@ -163,6 +165,18 @@ impl Settings {
             text.push('\n');
         }
         text
+    }
+
+    /// Returns what a host sets up when it is made, and would have to set up anew for other settings: the first key that differs.
+    #[must_use]
+    pub(crate) fn set_up_with(&self, other: &Self) -> Option<&'static str> {
+        let table = |settings: &Self| Table::try_from(&settings.config).expect("settings came from TOML");
+        let (own, others) = (table(self), table(other));
+        // These are asked at each decision.
+        let is_asked = |key: &str| key.contains('*') || key.starts_with("tools.") || key == "approval.allow_yes";
+        let mut keys = RULES.iter().map(|row| row.0).filter(|key| !is_asked(key));
+        let differs = |key: &&str| get(&own, key) != get(&others, key);
+        keys.find(differs).or_else(|| (self.trail != other.trail).then_some("lock.audit"))
     }
 
     /// Returns what [`Self::render`] says, for programs: by dotted key the value, or the cap on what no layer grants, and the origin.
@@ -309,10 +323,10 @@ impl Draft {
         self.origins.0.retain(|key, _| section_of(key) != section);
     }
 
-    fn finish(self, locks: Vec<Lock>, policies: Vec<PolicyDigest>, trail: TrailSettings) -> Settings {
+    fn finish(self, sources: Sources, locks: Vec<Lock>, policies: Vec<PolicyDigest>, trail: TrailSettings) -> Settings {
         let config = Config::deserialize(Value::Table(self.values)).expect("every value was checked when it was read");
         let config = Config { bounds: self.bounds, ..config };
-        Settings { config, origins: self.origins, locks, policies, trail, notices: self.notices }
+        Settings { config, origins: self.origins, locks, policies, trail, notices: self.notices, sources }
     }
 }
 

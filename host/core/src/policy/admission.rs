@@ -98,12 +98,6 @@ impl Policy {
         self.locks.iter().any(|lock| lock.has_revoked(plugin))
     }
 
-    /// Whether what a lock admits can change while this program runs.
-    #[must_use]
-    pub fn has_lists(&self) -> bool {
-        self.locks.iter().any(|lock| lock.lock.signed.is_some())
-    }
-
     /// Admits what a plugin says of its tools: bytes that were vetted or allowed may say nothing else than they did then. `definitions` is
     /// the digest of what it says now.
     ///

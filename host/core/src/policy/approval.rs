@@ -12,10 +12,12 @@ pub use words::{Foreign, Mark};
 pub(crate) use question::Site;
 pub(super) use question::{By, Consent, Question};
 
+use super::in_force::InForce;
 use crate::call::scope::Scope;
 use crate::config::{FilesConfirm, Needed};
 use async_trait::async_trait;
 use serde::Serialize;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What kind of action a person is asked about.
@@ -187,15 +189,21 @@ impl Approver for Away {
     }
 }
 
-/// Answers before anybody asks: `--yes`. Made only by the policy, which may forbid it.
-pub struct InAdvance {
-    pub(super) is_allowed: bool,
+/// Answers before anybody asks: `--yes`. It says yes to everything, or no where the policy in force forbids that.
+pub struct InAdvance(Arc<InForce>);
+
+impl InForce {
+    /// The approver of `--yes`.
+    #[must_use]
+    pub fn always_yes(self: &Arc<Self>) -> InAdvance {
+        InAdvance(self.clone())
+    }
 }
 
 #[async_trait]
 impl Approver for InAdvance {
     async fn ask(&self, _: &ApprovalRequest) -> Answer {
-        if self.is_allowed {
+        if self.0.policy().config().approval.allow_yes {
             return Answer::Yes;
         }
         Answer::Nobody {

@@ -115,8 +115,8 @@ impl fmt::Display for Code {
 }
 
 impl Enforced {
-    pub(super) fn new(lock: Lock, marks: &Arc<Marks>) -> Self {
-        let vetting = lock.signed.as_ref().map(|_| Vetting::new(marks.clone()));
+    pub(super) fn new(lock: Lock, marks: Option<&Arc<Marks>>) -> Self {
+        let vetting = marks.filter(|_| lock.signed.is_some()).map(|marks| Vetting::new(marks.clone()));
         Self { lock, vetting }
     }
 

@@ -8,13 +8,13 @@ pub mod command;
 pub mod explain;
 pub mod files;
 pub mod http;
+pub mod in_force;
 mod level;
 pub mod lock;
 pub mod rights;
 pub mod shell;
 pub(crate) mod typing;
 pub mod vetting;
-mod watch;
 
 use crate::capability::Capability;
 use crate::config::{Allowlist, Ceiling, Config, Needed, Origins, Settings};
@@ -23,7 +23,6 @@ use crate::disk::OwnDir;
 use crate::envelope::Failure;
 use crate::tools::manifest::{Manifest, PluginId};
 use admission::Admission;
-use approval::InAdvance;
 use command::Denylist;
 use files::{FilesGrant, Protected};
 use http::HttpGrant;
@@ -38,14 +37,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use vetting::Vetted;
 use vetting::marks::Marks;
-use watch::PolicyWatch;
 
 /// The settings of this host, ready to decide.
 pub struct Policy {
     config: Config,
     locks: Vec<Enforced>,
     level: Level,
-    watch: PolicyWatch,
+    /// What was seen of lists; none where no lock has one.
+    marks: Option<Arc<Marks>>,
     /// What whoever starts this should know.
     notice: Option<String>,
     /// The rights of plugins that locks bind, as they were vetted then.
@@ -152,10 +151,29 @@ impl Policy {
     ///
     /// When a pattern of the denylist cannot be enforced.
     pub fn new(settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<Self, Failure> {
+        Self::with(None, settings, dirs, policies)
+    }
+
+    /// The policy of other settings, which remembers what this one has seen.
+    pub(crate) fn anew(&self, settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<Self, Failure> {
+        Self::with(self.marks.clone(), settings, dirs, policies)
+    }
+
+    fn with(
+        marks: Option<Arc<Marks>>,
+        settings: &Settings,
+        dirs: &Dirs,
+        policies: &[PathBuf],
+    ) -> Result<Self, Failure> {
         // Only where lists can be rolled back: without one nothing is written for this.
-        let state = || settings.locks.iter().any(|lock| lock.signed.is_some()).then(|| OwnDir::open(&dirs.state));
-        let (marks, notice) = Marks::open(state());
-        let marks = &Arc::new(marks);
+        let has_lists = settings.locks.iter().any(|lock| lock.signed.is_some());
+        let mut notice = None;
+        let open = || {
+            let (marks, told) = Marks::open(OwnDir::open(&dirs.state));
+            notice = told;
+            Arc::new(marks)
+        };
+        let marks = has_lists.then(|| marks.unwrap_or_else(open));
         let config = settings.config.clone();
         let denylist = Arc::new(Denylist::parse(&config.tools.shell_denylist)?.of(config.remedies()));
         // Of a trail elsewhere the whole directory: rotated files and the key are beside it. Likewise of a list, with its signatures.
@@ -164,22 +182,14 @@ impl Policy {
         let policies: Vec<_> = policies.iter().cloned().chain(own.map(Path::to_owned)).collect();
         let (protected, elsewhere) = (Protected::new(dirs, &policies), Protected::elsewhere());
         let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw());
-        let locks = settings.locks.iter().map(|lock| Enforced::new(lock.clone(), marks)).collect();
+        let locks = settings.locks.iter().map(|lock| Enforced::new(lock.clone(), marks.as_ref())).collect();
         let (protected, elsewhere) = (Arc::new(protected), Arc::new(elsewhere));
-        let watch = PolicyWatch::new(settings.policies.clone());
-        Ok(Self { config, locks, level, watch, notice, bound: Mutex::default(), denylist, protected, elsewhere })
+        Ok(Self { config, locks, level, marks, notice, bound: Mutex::default(), denylist, protected, elsewhere })
     }
 
     /// What whoever starts this should know.
     pub(crate) fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
-    }
-
-    /// The first policy file that is not as it was read, and what a call answers then.
-    pub(crate) fn changed(&self) -> Option<(PathBuf, Failure)> {
-        let path = self.watch.changed()?;
-        let refusal = PolicyWatch::refusal(&path);
-        Some((path, refusal))
     }
 
     /// How far the machine is locked for this process.
@@ -192,12 +202,6 @@ impl Policy {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
-    }
-
-    /// Returns the approver of `--yes`: it says yes to everything, or no where the settings forbid that.
-    #[must_use]
-    pub fn always_yes(&self) -> InAdvance {
-        InAdvance { is_allowed: self.config.approval.allow_yes }
     }
 
     /// Returns what a plugin may do, for listings; one that is not admitted may do nothing.

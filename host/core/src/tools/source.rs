@@ -4,9 +4,10 @@
 use super::provider::{Component, Provider, Refused};
 use super::registry::Registry;
 use crate::audit::Audit;
-use crate::policy::Policy;
+use crate::policy::in_force::InForce;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// A component that comes with the program: file name, sha256 in hex, bytes.
 pub type Builtin = (&'static str, &'static str, &'static [u8]);
@@ -15,16 +16,17 @@ pub type Builtin = (&'static str, &'static str, &'static [u8]);
 #[derive(Clone)]
 pub struct PluginSource {
     builtins: &'static [Builtin],
+    /// Those of the user: a policy may name others.
     directories: Vec<PathBuf>,
-    policy: Arc<Policy>,
+    policy: Arc<InForce>,
     /// What is told of plugins that a lock refuses.
     audit: Option<Arc<Audit>>,
 }
 
 impl PluginSource {
-    /// The built-in components, and every `.wasm` of the directories, as far as `policy` admits them.
+    /// The built-in components, and every `.wasm` of the directories, as far as `policy` admits them; it may name other directories.
     #[must_use]
-    pub fn new(builtins: &'static [Builtin], directories: Vec<PathBuf>, policy: Arc<Policy>) -> Self {
+    pub fn new(builtins: &'static [Builtin], directories: Vec<PathBuf>, policy: Arc<InForce>) -> Self {
         Self { builtins, directories, policy, audit: None }
     }
 
@@ -36,19 +38,26 @@ impl PluginSource {
 
     /// The directories, in the order in which they are read.
     #[must_use]
-    pub fn directories(&self) -> &[PathBuf] {
-        &self.directories
+    pub fn directories(&self) -> Vec<PathBuf> {
+        self.policy.policy().plugin_directories(self.directories.clone()).0
     }
 
     /// Other directories whose files decide which plugins are there.
-    pub fn deciding_directories(&self) -> impl Iterator<Item = &Path> {
-        self.policy.list_directories()
+    #[must_use]
+    pub fn deciding_directories(&self) -> Vec<PathBuf> {
+        self.policy.directories()
+    }
+
+    /// Told when another policy decides which plugins are there.
+    #[must_use]
+    pub fn policy_changes(&self) -> watch::Receiver<()> {
+        self.policy.changes()
     }
 
     /// Reads everything. What cannot be used is listed as refused.
     #[must_use]
     pub fn load(&self) -> Registry {
-        let registry = Registry::read(self.providers(), &self.policy, None);
+        let registry = Registry::read(self.providers(), &self.policy.policy(), None);
         self.record(&registry);
         registry
     }
@@ -57,15 +66,16 @@ impl PluginSource {
     #[must_use]
     pub fn reload(&self, before: &Registry) -> Option<Registry> {
         self.policy.look_anew();
-        let anew = Registry::read(self.providers(), &self.policy, Some(before));
+        let anew = Registry::read(self.providers(), &self.policy.policy(), Some(before));
         self.record(&anew);
         (!anew.is_same(before)).then_some(anew)
     }
 
     fn record(&self, registry: &Registry) {
         let Some(audit) = &self.audit else { return };
+        let policy = self.policy.policy();
         for plugin in registry.barred() {
-            if let Err(barred) = self.policy.check_locks(plugin) {
+            if let Err(barred) = policy.check_locks(plugin) {
                 audit.refused(plugin, &barred);
             }
         }
@@ -73,8 +83,9 @@ impl PluginSource {
 
     fn providers(&self) -> impl Iterator<Item = Result<Box<dyn Provider>, Refused>> {
         let builtins = self.builtins.iter().map(|builtin| Component::builtin(*builtin));
-        let files = self.directories.iter().flat_map(|directory| components_in(directory));
-        let components = builtins.chain(files.map(|file| Component::open(&file, &self.policy.config().limits)));
+        let policy = self.policy.policy();
+        let files = self.directories().into_iter().flat_map(|directory| components_in(&directory));
+        let components = builtins.chain(files.map(move |file| Component::open(&file, &policy.config().limits)));
         components.map(|component| component.map(|component| Box::new(component) as Box<dyn Provider>))
     }
 }

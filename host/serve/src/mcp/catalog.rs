@@ -76,11 +76,11 @@ impl Watched {
     fn watch(&mut self) -> Vec<String> {
         let mut failed = Vec::new();
         for directory in self.source.directories() {
-            let _ = OwnDir::open(directory);
-            failed.extend(self.watcher.watch(directory, RecursiveMode::NonRecursive).err());
+            let _ = OwnDir::open(&directory);
+            failed.extend(self.watcher.watch(&directory, RecursiveMode::NonRecursive).err());
         }
         for directory in self.source.deciding_directories() {
-            failed.extend(self.watcher.watch(directory, RecursiveMode::NonRecursive).err());
+            failed.extend(self.watcher.watch(&directory, RecursiveMode::NonRecursive).err());
         }
         failed.iter().map(unwatched).collect()
     }
@@ -92,8 +92,13 @@ async fn follow(
     mut watched: Watched,
     notices: Arc<Notices>,
 ) {
+    let mut policies = watched.source.policy_changes();
     // Ends when nobody uses the registry any more.
-    while let Some(Some(())) = tokio::select! { touch = touches.recv() => Some(touch), () = current.closed() => None } {
+    while tokio::select! {
+        touch = touches.recv() => touch.is_some(),
+        change = policies.changed() => change.is_ok(),
+        () = current.closed() => false,
+    } {
         let quiet = async { while let Ok(Some(())) = timeout(QUIET, touches.recv()).await {} };
         let _ = timeout(UNQUIET, quiet).await;
         notices.tell(watched.watch());

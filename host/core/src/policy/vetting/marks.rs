@@ -62,16 +62,14 @@ struct Sealed {
 
 impl Marks {
     /// The marks in a state directory, or of this program alone. What cannot be read or was changed is as if there were none; returns then why.
-    pub(crate) fn open(state: Option<io::Result<OwnDir>>) -> (Self, Option<String>) {
+    pub(crate) fn open(state: io::Result<OwnDir>) -> (Self, Option<String>) {
         let mut told = None;
-        let opened = state.map(|state| state.and_then(|state| key(&state).map(|key| (state, key))));
-        let (place, seen) = match opened.transpose() {
-            Ok(None) => (None, Seen::default()),
+        let (place, seen) = match state.and_then(|state| key(&state).map(|key| (state, key))) {
             Err(error) => {
                 told = Some(format!("what was seen of lists is not kept: {}", crate::disk::told(&error)));
                 (None, Seen::default())
             }
-            Ok(Some((state, key))) => {
+            Ok((state, key)) => {
                 let seen = read(&state, &key).unwrap_or_else(|reason| {
                     told = Some(reason);
                     Some(Seen::default())

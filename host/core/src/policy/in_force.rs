@@ -1,0 +1,173 @@
+//! The policy in force: the policy files, and all settings with them, are read anew once one of these files has changed.
+//!
+//! Who decides something holds the policy that it began with. What cannot be obeyed lets nothing begin, until it can: a change of what is set
+//! up only once, such as limits, needs a new start, and so does a file that root is not alone to write: it may be a command of this very
+//! program that changed it.
+
+use super::Policy;
+use super::vetting::read_file;
+use crate::audit::{Audit, PolicyDigest};
+use crate::config::Settings;
+use crate::dirs::Dirs;
+use crate::disk::open_of_root;
+use crate::envelope::{Failure, Kind};
+use parking_lot::{Mutex, RwLock};
+use sha2::{Digest, Sha256};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// More than a policy may have, in bytes: what is longer is another.
+const LONGEST: u64 = 4 << 20;
+
+/// The policy in force, which is another one when its files have changed.
+pub struct InForce {
+    policy: RwLock<Arc<Policy>>,
+    dirs: Dirs,
+    /// Further files that hold policy.
+    own: Vec<PathBuf>,
+    audit: Option<Arc<Audit>>,
+    state: Mutex<State>,
+    changes: watch::Sender<()>,
+}
+
+struct State {
+    looked: Instant,
+    settings: Settings,
+    /// What the files were when they were last read.
+    seen: Vec<Result<Option<String>, ErrorKind>>,
+    /// Why nothing may begin.
+    refusal: Option<Failure>,
+}
+
+impl InForce {
+    /// The policy of these settings; see [`Policy::new`].
+    ///
+    /// # Errors
+    ///
+    /// When a pattern of the denylist cannot be enforced.
+    pub fn new(settings: &Settings, dirs: &Dirs, own: &[PathBuf]) -> Result<Self, Failure> {
+        let policy = RwLock::new(Arc::new(Policy::new(settings, dirs, own)?));
+        let seen = settings.policies.iter().map(|file| Ok(file.sha256.clone())).collect();
+        let state = State { looked: Instant::now(), settings: settings.clone(), seen, refusal: None };
+        let (dirs, own, state) = (dirs.clone(), own.to_vec(), Mutex::new(state));
+        Ok(Self { policy, dirs, own, audit: None, state, changes: watch::channel(()).0 })
+    }
+
+    /// The same, with its changes on record.
+    pub(crate) fn audited(self, audit: Arc<Audit>) -> Self {
+        Self { audit: Some(audit), ..self }
+    }
+
+    /// The policy in force, as it was last read.
+    #[must_use]
+    pub fn policy(&self) -> Arc<Policy> {
+        self.policy.read().clone()
+    }
+
+    /// The policy in force. Its files are looked at for that, once a second.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` while what is there now cannot be obeyed.
+    pub fn obeyed(&self) -> Result<Arc<Policy>, Failure> {
+        let mut state = self.state.lock();
+        if state.looked.elapsed() >= LOOK {
+            self.look(&mut state);
+        }
+        state.refusal.clone().map_or_else(|| Ok(self.policy()), Err)
+    }
+
+    /// Looks at the files, and at those that the policy names, before the next decision.
+    pub(crate) fn look_anew(&self) {
+        self.look(&mut self.state.lock());
+        self.policy().look_anew();
+    }
+
+    /// Told when another policy is in force.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    /// The directories in which policy files are, and those of lists.
+    pub(crate) fn directories(&self) -> Vec<PathBuf> {
+        let policy = self.policy();
+        let files = &self.state.lock().settings.policies;
+        let directories = files.iter().filter_map(|file| file.path.parent()).chain(policy.list_directories());
+        directories.filter(|directory| directory.is_dir()).map(Path::to_owned).collect()
+    }
+
+    fn look(&self, state: &mut State) {
+        state.looked = Instant::now();
+        let now: Vec<_> = state.settings.policies.iter().map(|file| digest(&file.path)).collect();
+        // What could not be obeyed is tried again: the reason may be in another file.
+        if now == state.seen && state.refusal.is_none() {
+            return;
+        }
+        let of = |(file, now): (&PolicyDigest, &Result<Option<String>, ErrorKind>)| {
+            let sha256 = now.clone().unwrap_or_default();
+            (*now != Ok(file.sha256.clone())).then(|| PolicyDigest { path: file.path.clone(), sha256 })
+        };
+        let changed: Vec<PolicyDigest> = state.settings.policies.iter().zip(&now).filter_map(of).collect();
+        state.seen = now;
+        match self.anew(&state.settings, &changed) {
+            Ok((settings, policy)) => {
+                // Their digests are those of the bytes that were obeyed.
+                state.seen = settings.policies.iter().map(|file| Ok(file.sha256.clone())).collect();
+                state.settings = settings;
+                *self.policy.write() = Arc::new(policy);
+                let is_back = state.refusal.take().is_some() && changed.is_empty();
+                self.record(if is_back { &state.settings.policies } else { &changed }, None);
+                self.changes.send_replace(());
+            }
+            Err((why, hint)) => {
+                let files: Vec<String> = changed.iter().map(|file| file.path.display().to_string()).collect();
+                let message = format!("the policy was changed ({}) and is not obeyed yet: {why}", files.join(", "));
+                let refusal = Failure::new(Kind::Unavailable, message).hint(hint);
+                if state.refusal.as_ref().is_none_or(|before| before.message != refusal.message) {
+                    self.record(&changed, Some(&why));
+                }
+                state.refusal = Some(refusal);
+            }
+        }
+    }
+
+    /// Reads all settings, as at the start; or why they cannot be obeyed, and what to do about it.
+    fn anew(&self, before: &Settings, changed: &[PolicyDigest]) -> Result<(Settings, Policy), (String, String)> {
+        let start = || "start it again: it then obeys the policy as it is now".to_owned();
+        let is_roots = |file: &&PolicyDigest| {
+            let source = before.sources.policies.iter().find(|source| source.path == file.path);
+            source.is_some_and(|source| source.of_root) || open_of_root(&file.path).is_ok()
+        };
+        if let Some(file) = changed.iter().find(|file| !is_roots(file)) {
+            return Err((format!("others than root can write {}", file.path.display()), start()));
+        }
+        let mend = || "mend it: `toolcrib policy check` says what is wrong".to_owned();
+        let settings = Settings::load(&before.sources).map_err(|error| (error.to_string(), mend()))?;
+        if let Some(key) = before.set_up_with(&settings) {
+            return Err((format!("`{key}` is set up when the program starts"), start()));
+        }
+        let policy =
+            self.policy().anew(&settings, &self.dirs, &self.own).map_err(|failure| (failure.message, mend()))?;
+        Ok((settings, policy))
+    }
+
+    fn record(&self, changed: &[PolicyDigest], refused: Option<&str>) {
+        let Some(audit) = &self.audit else { return };
+        changed.iter().for_each(|file| audit.policy_changed(file, refused));
+    }
+}
+
+/// The digest of a file; none where there is none. What cannot be read is another.
+fn digest(path: &Path) -> Result<Option<String>, ErrorKind> {
+    match read_file(path, LONGEST) {
+        Ok(bytes) => Ok(Some(hex::encode(Sha256::digest(bytes)))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.kind()),
+    }
+}

@@ -1,0 +1,146 @@
+//! The machine's policy is changed while programs run that have read it.
+
+use crate::roots::command_below_an_etc;
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use toolcrib_tests::mcp::ERAS;
+use toolcrib_tests::shell::command;
+use toolcrib_tests::{Client, Program, Running, digest, eventually, guest, mcp, skip};
+
+const OPEN: &str = "[lock]\nplugins = \"off\"\n";
+const CLOSED: &str = "[lock]\nplugins = \"off\"\nbuiltin = [\"time\"]\n";
+
+/// A machine whose policy a test writes; none where nothing can be mounted.
+struct Machine {
+    program: Arc<Program>,
+}
+
+impl Machine {
+    fn new(policy: &str) -> Option<Self> {
+        let machine = Self { program: Arc::new(Program::new()) };
+        machine.write(policy);
+        let is_there = machine.command(&["policy", "check"]).output().is_ok_and(|output| output.status.success());
+        is_there.then_some(machine)
+    }
+
+    /// Puts another policy in the place of the one that is there, as root does it.
+    fn write(&self, policy: &str) {
+        self.program.write("etc/new", policy);
+        fs::rename(self.program.path("etc/new"), self.program.path("etc/policy.toml")).expect("renamed");
+    }
+
+    fn command(&self, arguments: &[&str]) -> std::process::Command {
+        let prepare = format!("mount --bind {:?} /etc/toolcrib && cd /etc/toolcrib", self.program.path("etc"));
+        let file = Program::file().display().to_string();
+        command_below_an_etc(&self.program, &prepare, &[&[&*file], arguments].concat())
+    }
+
+    /// What the trail has of changed policies: the reason why one was not obeyed, or nothing.
+    fn changes(&self) -> Vec<Option<String>> {
+        let trail = fs::read_to_string(self.program.path("state/toolcrib/audit.jsonl")).expect("a trail");
+        let lines = trail.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let changed = lines.filter(|line| line["event"] == "policy_changed" && line["sha256"].is_string());
+        changed.map(|line| line["not_obeyed"].as_str().map(str::to_owned)).collect()
+    }
+}
+
+macro_rules! machine {
+    ($policy:expr) => {
+        match Machine::new($policy) {
+            Some(machine) => machine,
+            None => skip!("no /etc of its own can be mounted"),
+        }
+    };
+}
+
+/// The next call is judged by the policy as it is then, and a call that runs ends as it began.
+#[test]
+fn a_policy_takes_effect_at_the_next_call() {
+    let machine = machine!(OPEN);
+    let mut client = Client::of(Running::start(&mut machine.command(&["--yes", "run", "--events"])));
+    let running = client.send("run_shell", command("echo begun; sleep 4; echo whole"));
+    client.until_printed(running, "begun");
+    machine.write(CLOSED);
+    let client = RefCell::new(client);
+    let refused = |client: &RefCell<Client>| {
+        let id = client.borrow_mut().send("run_shell", command("true"));
+        client.borrow_mut().answer_to(id)["error"].clone()
+    };
+    eventually("it is refused", || refused(&client)["data"]["code"] == "builtin_off");
+    assert_eq!(client.borrow_mut().answer_to(running)["result"]["stdout"], "begun\nwhole\n");
+    machine.write(OPEN);
+    eventually("it may run again", || refused(&client).is_null());
+    assert_eq!(machine.changes(), [None, None]);
+}
+
+/// What the policy takes back ends, also while it runs.
+#[test]
+fn a_policy_that_revokes_a_plugin_ends_its_calls() {
+    let machine = machine!(OPEN);
+    fs::create_dir_all(machine.program.path("data/toolcrib/plugins")).expect("made");
+    fs::copy(guest("hostile"), machine.program.path("data/toolcrib/plugins/hostile.wasm")).expect("copied");
+    let mut client = Client::of(Running::start(&mut machine.command(&["run"])));
+    assert!(client.call("hostile", json!({ "how": "say", "text": "a" }))["error"].is_null());
+    let begin = Instant::now();
+    let sleeping = client.send("hostile", json!({ "how": "sleep", "number": 25_000 }));
+    machine.write(&format!("{OPEN}[lock.revoked]\nplugins = [\"{}\"]\n", digest("hostile")));
+    let error = client.answer_to(sleeping)["error"].clone();
+    assert_eq!((&error["kind"], &error["data"]["code"]), (&json!("denied"), &json!("revoked")), "{error}");
+    assert!(begin.elapsed() < Duration::from_secs(20), "it ran to its end");
+}
+
+/// What cannot be obeyed lets no call begin, and says why, until it is mended.
+#[test]
+fn a_policy_that_cannot_be_obeyed_lets_nothing_begin() {
+    let machine = machine!(OPEN);
+    let client = RefCell::new(Client::of(Running::start(&mut machine.command(&["run"]))));
+    let error = || client.borrow_mut().call("time", json!({}))["error"].clone();
+    assert!(error().is_null());
+    for (policy, reason, hint) in [
+        ("[lock", "/etc/toolcrib/policy.toml:1:", "policy check"),
+        ("[lock]\nplugins = \"signed\"\n", "`list`", "policy check"),
+        ("[limits]\ncalls_per_minute = 7\n", "`limits.calls_per_minute` is set up when", "start it again"),
+        ("[lock]\nplugins = \"off\"\n[lock.audit]\nkeep = 3\n", "`lock.audit` is set up when", "start it again"),
+    ] {
+        machine.write(policy);
+        eventually("it is not obeyed", || error()["message"].as_str().is_some_and(|text| text.contains(reason)));
+        let refused = error();
+        assert_eq!(refused["kind"], "unavailable", "{refused}");
+        assert!(refused["hint"].as_str().is_some_and(|text| text.contains(hint)), "{refused}");
+    }
+    machine.write(OPEN);
+    eventually("it is obeyed", || error().is_null());
+    let changes = machine.changes();
+    assert_eq!(changes.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, true, false], "{changes:?}");
+}
+
+/// An agent over MCP sees other tools, without asking anew.
+#[test]
+fn an_agent_is_told_of_the_tools_that_a_policy_leaves() {
+    for era in ERAS {
+        let machine = machine!(OPEN);
+        let mut serve = machine.command(&["serve"]);
+        let mut agent = mcp::Client::start(&mut serve, machine.program.clone(), era, json!({}));
+        agent.shake_hands();
+        assert!(agent.tools().contains(&"run_shell".to_owned()));
+        machine.write(CLOSED);
+        let agent = RefCell::new(agent);
+        eventually("one is left", || agent.borrow_mut().tools() == ["time"]);
+        machine.write(OPEN);
+        eventually("all are back", || agent.borrow_mut().tools().contains(&"run_shell".to_owned()));
+    }
+}
+
+/// `--yes` says yes only as long as the policy lets it.
+#[test]
+fn a_policy_takes_back_what_was_said_in_advance() {
+    let machine = machine!("");
+    let client = RefCell::new(Client::of(Running::start(&mut machine.command(&["--yes", "run"]))));
+    let error = || client.borrow_mut().call("run_shell", command("true"))["error"].clone();
+    assert!(error().is_null());
+    machine.write("[approval]\nallow_yes = false\n");
+    eventually("nobody can be asked", || error()["message"].as_str().is_some_and(|text| text.contains("--yes")));
+}
