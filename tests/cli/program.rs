@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 20] = [
+const SUBCOMMANDS: [&[&str]; 33] = [
     &[],
     &["tools"],
     &["call"],
@@ -19,8 +19,21 @@ const SUBCOMMANDS: [&[&str]; 20] = [
     &["plugin", "remove"],
     &["plugin", "allow"],
     &["plugin", "deny"],
+    &["plugin", "vet"],
+    &["plugin", "sign"],
+    &["plugin", "lock"],
+    &["plugin", "verify"],
     &["policy"],
     &["policy", "explain"],
+    &["policy", "check"],
+    &["policy", "lock"],
+    &["policy", "install"],
+    &["audit"],
+    &["audit", "init"],
+    &["audit", "verify"],
+    &["audit", "show"],
+    &["audit", "tail"],
+    &["calls"],
     &["config"],
     &["config", "show"],
     &["trust"],

@@ -1,60 +1,16 @@
 //! The machine's policy is changed while programs run that have read it.
 
-use crate::roots::command_below_an_etc;
-use serde_json::{Value, json};
+use crate::rig::machine;
+use serde_json::json;
 use std::cell::RefCell;
 use std::fs;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolcrib_tests::mcp::ERAS;
 use toolcrib_tests::shell::command;
-use toolcrib_tests::{Client, Program, Running, digest, eventually, guest, mcp, skip};
+use toolcrib_tests::{Client, Running, digest, eventually, guest, mcp};
 
 const OPEN: &str = "[lock]\nplugins = \"off\"\n";
 const CLOSED: &str = "[lock]\nplugins = \"off\"\nbuiltin = [\"time\"]\n";
-
-/// A machine whose policy a test writes; none where nothing can be mounted.
-struct Machine {
-    program: Arc<Program>,
-}
-
-impl Machine {
-    fn new(policy: &str) -> Option<Self> {
-        let machine = Self { program: Arc::new(Program::new()) };
-        machine.write(policy);
-        let is_there = machine.command(&["policy", "check"]).output().is_ok_and(|output| output.status.success());
-        is_there.then_some(machine)
-    }
-
-    /// Puts another policy in the place of the one that is there, as root does it.
-    fn write(&self, policy: &str) {
-        self.program.write("etc/new", policy);
-        fs::rename(self.program.path("etc/new"), self.program.path("etc/policy.toml")).expect("renamed");
-    }
-
-    fn command(&self, arguments: &[&str]) -> std::process::Command {
-        let prepare = format!("mount --bind {:?} /etc/toolcrib && cd /etc/toolcrib", self.program.path("etc"));
-        let file = Program::file().display().to_string();
-        command_below_an_etc(&self.program, &prepare, &[&[&*file], arguments].concat())
-    }
-
-    /// What the trail has of changed policies: the reason why one was not obeyed, or nothing.
-    fn changes(&self) -> Vec<Option<String>> {
-        let trail = fs::read_to_string(self.program.path("state/toolcrib/audit.jsonl")).expect("a trail");
-        let lines = trail.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-        let changed = lines.filter(|line| line["event"] == "policy_changed" && line["sha256"].is_string());
-        changed.map(|line| line["not_obeyed"].as_str().map(str::to_owned)).collect()
-    }
-}
-
-macro_rules! machine {
-    ($policy:expr) => {
-        match Machine::new($policy) {
-            Some(machine) => machine,
-            None => skip!("no /etc of its own can be mounted"),
-        }
-    };
-}
 
 /// The next call is judged by the policy as it is then, and a call that runs ends as it began.
 #[test]

@@ -10,3 +10,4 @@ mod rig;
 mod roads;
 mod roots;
 mod signed;
+mod succession;

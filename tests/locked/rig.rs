@@ -1,7 +1,10 @@
 //! A machine whose operator has a policy, and a user on it.
 
+use crate::roots::command_below_an_etc;
 use serde_json::Value;
-use std::process::Output;
+use std::fs;
+use std::process::{Command, Output};
+use std::sync::Arc;
 use toolcrib_tests::outcome::{json_of, succeeded};
 use toolcrib_tests::{Program, digest, guest};
 
@@ -64,6 +67,51 @@ impl Locked {
         path
     }
 }
+
+/// A machine whose policy a test writes; none where nothing can be mounted.
+pub(crate) struct Machine {
+    pub(crate) program: Arc<Program>,
+}
+
+impl Machine {
+    pub(crate) fn new(policy: &str) -> Option<Self> {
+        let machine = Self { program: Arc::new(Program::new()) };
+        machine.write(policy);
+        // Where nothing can be mounted, nothing answers.
+        let is_there = machine.command(&["policy", "check"]).output().is_ok_and(|output| output.status.success());
+        is_there.then_some(machine)
+    }
+
+    /// Puts another policy in the place of the one that is there, as root does it.
+    pub(crate) fn write(&self, policy: &str) {
+        self.program.write("etc/new", policy);
+        fs::rename(self.program.path("etc/new"), self.program.path("etc/policy.toml")).expect("renamed");
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let prepare = format!("mount --bind {:?} /etc/toolcrib && cd /etc/toolcrib", self.program.path("etc"));
+        let file = Program::file().display().to_string();
+        command_below_an_etc(&self.program, &prepare, &[&[&*file], arguments].concat())
+    }
+
+    /// What the trail has of changed policies: the reason why one was not obeyed, or nothing.
+    pub(crate) fn changes(&self) -> Vec<Option<String>> {
+        let trail = fs::read_to_string(self.program.path("state/toolcrib/audit.jsonl")).expect("a trail");
+        let lines = trail.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let changed = lines.filter(|line| line["event"] == "policy_changed" && line["sha256"].is_string());
+        changed.map(|line| line["not_obeyed"].as_str().map(str::to_owned)).collect()
+    }
+}
+
+macro_rules! machine {
+    ($policy:expr) => {
+        match $crate::rig::Machine::new($policy) {
+            Some(machine) => machine,
+            None => toolcrib_tests::skip!("no /etc of its own can be mounted"),
+        }
+    };
+}
+pub(crate) use machine;
 
 /// The guest that most cases are about.
 pub(crate) fn word_count() -> Vec<u8> {

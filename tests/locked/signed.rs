@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use toolcrib_tests::outcome::{code, stderr, stdout, succeeded, with_a_section_more};
+use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded, with_a_section_more};
 use toolcrib_tests::{eventually, guest, skip};
 
 /// A deployment: its directory of plugins with statements, its list, and the keys of its reviewers.
@@ -125,7 +125,7 @@ pub(crate) fn outcome_of(envelope: &Value) -> String {
 }
 
 /// Makes the key of a reviewer with `minisign`, without a password; returns the public half.
-fn public_key(root: &Path, name: &str) -> Option<String> {
+pub(crate) fn public_key(root: &Path, name: &str) -> Option<String> {
     let made = Command::new("minisign")
         .current_dir(root)
         .args(["-G", "-W", "-f"])
@@ -139,7 +139,7 @@ fn public_key(root: &Path, name: &str) -> Option<String> {
     Some(text.lines().nth(1).expect("its second line").to_owned())
 }
 
-fn minisign_sign(root: &Path, name: &str, reviewer: &str, output: &str) {
+pub(crate) fn minisign_sign(root: &Path, name: &str, reviewer: &str, output: &str) {
     let signed = Command::new("minisign")
         .current_dir(root)
         .args(["-S", "-s", &format!("{reviewer}.key"), "-m", name, "-x", output])
@@ -167,6 +167,10 @@ fn what_two_reviewers_signed_and_the_list_names_is_called_with_the_rights_of_its
     assert!(told.contains("signed by alice, bob; expires "), "{told}");
     let checked = succeeded(&deployment.locked.run(&["policy", "check"]));
     assert!(checked.contains("list test 1: 1 plugins, signed by alice, valid until "), "{checked}");
+    let explained = json_of(&deployment.locked.run(&["policy", "explain", "word_count", "--json"]));
+    let lock = &explained["clauses"][0];
+    assert_eq!((&lock["subject"], &lock["verdict"]), (&json!("lock"), &json!("allowed")), "{explained}");
+    assert_eq!(lock["detail"], "vetted as 1 (sequence 1) by alice, bob", "{explained}");
 }
 
 /// Ours are checked by `minisign`, and count; a signature of ours is one of the same key.
@@ -493,6 +497,10 @@ fn a_review_of_what_got_wider_stops() {
     let output = deployment.locked.program.run(&vet);
     assert_eq!(code(&output), 5, "{}", stderr(&output));
     assert!(stdout(&output).contains("import + toolcrib:plugin/files@0.1.0  widens"), "{}", stdout(&output));
+    let output = deployment.locked.program.run(&[&vet[..], &["--json"]].concat());
+    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((code(&output), &told["written"]), (5, &Value::Null), "{told}");
+    assert_eq!(told["changes"][0], json!({ "what": "import + toolcrib:plugin/files@0.1.0", "widens": true }));
     succeeded(&deployment.locked.program.run(&[&vet[..], &["--widen"]].concat()));
     let text = fs::read_to_string(&old).expect("a statement");
     assert!(text.contains("sequence = 2") && text.contains("reviewed_from = 1") && text.contains("--widen"), "{text}");

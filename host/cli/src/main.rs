@@ -57,7 +57,7 @@ const LAST_THREADS: Duration = Duration::from_millis(100);
 const INTERRUPTED: u8 = 130;
 
 // Options that may appear before or after any subcommand, and add up. No doc comment: clap would show it as every subcommand's own.
-#[derive(Args, Default)]
+#[derive(Args, Clone, Default)]
 struct Global {
     /// Settings file to use instead of the user's own
     #[arg(long, value_name = "FILE")]
@@ -161,7 +161,7 @@ enum Command {
     Run(run::Arguments),
     /// Serve the tools to an agent that speaks MCP, over stdin and stdout or over HTTP
     Serve(serve::Arguments),
-    /// List, inspect or allow plugins
+    /// List, inspect, allow or vet plugins
     #[command(subcommand)]
     Plugin(plugin::Arguments),
     /// Join a managed tmux session, and see what the agent does
@@ -170,7 +170,7 @@ enum Command {
     Panes(panes::Panes),
     /// List the calls that run in your other Toolcrib programs, or end one
     Calls(calls::Arguments),
-    /// Say what a call may do, and which line decides
+    /// Say what a call may do and which line decides, and check or change the policy of this machine
     #[command(subcommand)]
     Policy(policy::Arguments),
     /// Check or show the record of calls

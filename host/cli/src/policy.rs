@@ -1,10 +1,12 @@
-//! `toolcrib policy`: what a call may do and which line decides, and whether the locks hold for what is installed.
+//! `toolcrib policy`: what a call may do and which line decides, whether the locks hold for what is installed, and another policy.
+
+mod install;
 
 use super::screen::{BOLD, Page, Table};
 use super::setup::Setup;
 use super::{Global, completions, print_json};
 use clap_complete::ArgValueCompleter;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolcrib::envelope::Failure;
@@ -32,42 +34,83 @@ pub(super) enum Arguments {
         #[arg(long)]
         json: bool,
     },
+    /// Say what a policy would refuse here, and with --yes make it the machine's, as root
+    Lock(install::Arguments),
+    /// Replace the machine's policy by one that its `policy` keys have signed, and those of the new one too, as root
+    Install(install::Arguments),
 }
 
 pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let setup = Setup::new(global).await?;
+    let setup = || Setup::new(global);
     match arguments {
-        Arguments::Explain { tool, why_not: true, json } => why_not(&setup, tool, *json).await,
-        Arguments::Explain { tool, why_not: false, json } => explain(&setup, tool, *json),
-        Arguments::Check { json } => check(&setup, *json).await,
+        Arguments::Explain { tool, why_not: true, json } => why_not(&setup().await?, tool, *json).await,
+        Arguments::Explain { tool, why_not: false, json } => explain(&setup().await?, tool, *json),
+        Arguments::Check { json } => check(&setup().await?, *json).await,
+        Arguments::Lock(arguments) => install::lock(global, arguments).await,
+        Arguments::Install(arguments) => install::install(arguments),
+    }
+}
+
+/// What the locks in force leave of what is installed.
+struct Checked {
+    refused: Vec<(Arc<Manifest>, Failure)>,
+    /// Plugins that were vetted and are not there, and whether they have to be.
+    missing: Vec<(String, bool)>,
+}
+
+impl Checked {
+    async fn of(setup: &Setup) -> Self {
+        let tools = &setup.context.tools;
+        let mut refused = Vec::new();
+        // Those that came with the program are named by the lock itself.
+        for plugin in tools.plugins().chain(tools.barred()).filter(|plugin| !plugin.id.is_builtin()) {
+            let failure = setup.host.ready(plugin, &setup.context).await.err();
+            // What is switched off, or broken, is no lock's doing.
+            refused.extend(failure.filter(|failure| code(failure).is_some()).map(|failure| (plugin.clone(), failure)));
+        }
+        let is_there = |name: &str| tools.plugins().chain(tools.barred()).any(|plugin| plugin.name() == name);
+        let missing = setup.host.policy().vetted().into_iter().filter(|(name, _)| !is_there(name)).collect();
+        Self { refused, missing }
+    }
+
+    fn is_good(&self) -> bool {
+        self.refused.is_empty() && !self.missing.iter().any(|(_, required)| *required)
+    }
+
+    fn to_json(&self) -> Value {
+        let row = |(plugin, failure): &(Arc<Manifest>, Failure)| json!({ "name": plugin.name(), "origin": plugin.id.origin(), "sha256": plugin.sha256(), "code": code(failure), "reason": failure.message });
+        json!({
+            "refused": self.refused.iter().map(row).collect::<Vec<_>>(),
+            "missing": self.missing.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        })
+    }
+
+    fn show(&self, page: &mut Page) {
+        for (plugin, failure) in &self.refused {
+            let code = code(failure).unwrap_or_default();
+            page.add(&format!("{}: {code}: {}", plugin.id.origin(), failure.message)).end(2);
+        }
+        for (name, required) in &self.missing {
+            let what = if *required {
+                "required, and in no directory of plugins"
+            } else {
+                "vetted, and in no directory of plugins"
+            };
+            page.add(&format!("{name}: {what}")).end(2);
+        }
     }
 }
 
 async fn check(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
-    let (policy, tools) = (setup.host.policy(), &setup.context.tools);
+    let (policy, checked) = (setup.host.policy(), Checked::of(setup).await);
     let level = policy.level();
-    let mut refused: Vec<(&Arc<Manifest>, Failure)> = Vec::new();
-    // Those that came with the program are named by the lock itself.
-    for plugin in tools.plugins().chain(tools.barred()).filter(|plugin| !plugin.id.is_builtin()) {
-        let failure = setup.host.ready(plugin, &setup.context).await.err();
-        // What is switched off, or broken, is no lock's doing.
-        refused.extend(failure.filter(|failure| code(failure).is_some()).map(|failure| (plugin, failure)));
-    }
-    let is_there = |name: &str| tools.plugins().chain(tools.barred()).any(|plugin| plugin.name() == name);
-    let vetted = policy.vetted();
-    let missing: Vec<(&str, bool)> =
-        vetted.iter().map(|(name, required)| (name.as_str(), *required)).filter(|(name, _)| !is_there(name)).collect();
-    let is_good = refused.is_empty() && !missing.iter().any(|(_, required)| *required);
-    let exit = if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let exit = if checked.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     if as_json {
-        let row = |(plugin, failure): &(&Arc<Manifest>, Failure)| json!({ "name": plugin.name(), "origin": plugin.id.origin(), "sha256": plugin.sha256(), "code": code(failure), "reason": failure.message });
-        print_json(&json!({
-            "level": level.number(),
-            "why": level.words(),
-            "locks": policy.locks().map(|(place, what)| json!({ "place": place, "what": what })).collect::<Vec<_>>(),
-            "refused": refused.iter().map(row).collect::<Vec<_>>(),
-            "missing": missing.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-        }))?;
+        let mut all = checked.to_json();
+        all["level"] = level.number().into();
+        all["why"] = level.words().into();
+        all["locks"] = policy.locks().map(|(place, what)| json!({ "place": place, "what": what })).collect();
+        print_json(&all)?;
         return Ok(exit);
     }
     let mut page = Page::default();
@@ -75,18 +118,7 @@ async fn check(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
     for (place, what) in policy.locks() {
         page.add(&format!("{place}: {what}")).end(2);
     }
-    for (plugin, failure) in &refused {
-        let code = code(failure).unwrap_or_default();
-        page.add(&format!("{}: {code}: {}", plugin.id.origin(), failure.message)).end(2);
-    }
-    for (name, required) in missing {
-        let what = if required {
-            "required, and in no directory of plugins"
-        } else {
-            "vetted, and in no directory of plugins"
-        };
-        page.add(&format!("{name}: {what}")).end(2);
-    }
+    checked.show(&mut page);
     page.print()?;
     Ok(exit)
 }

@@ -1,7 +1,9 @@
 //! Where Toolcrib keeps things, by the XDG rules. What is Toolcrib's own there is opened by `disk.rs`.
 
 use crate::backend::Environment;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The directories of one user, and the environment.
@@ -71,15 +73,26 @@ impl Dirs {
 
 /// Replaces a file of the user's own, such as settings, whole or not at all; one that was there keeps its mode.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let directory = path.parent().expect("a file has a directory");
-    let mut builder = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(directory)?;
     let before = std::fs::metadata(path).map(|metadata| metadata.permissions());
     // Temporary files of this library are made with mode 0600.
+    put(path, bytes, 0o700, before.ok())
+}
+
+/// Replaces a file that everybody may read, such as a policy of the machine, whole or not at all.
+pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    put(path, bytes, 0o755, Some(Permissions::from_mode(0o644)))
+}
+
+fn put(path: &Path, bytes: &[u8], directories: u32, permissions: Option<Permissions>) -> io::Result<()> {
+    let directory = path.parent().expect("a file has a directory");
+    std::fs::DirBuilder::new().mode(directories).recursive(true).create(directory)?;
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     file.write_all(bytes)?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions)?;
+    }
     file.as_file().sync_data()?;
     file.persist(path)?;
-    before.map_or(Ok(()), |permissions| std::fs::set_permissions(path, permissions))
+    // Its name is to outlast a crash, too.
+    File::open(directory)?.sync_data()
 }

@@ -57,6 +57,9 @@ pub(in super::super) struct Vet {
     /// Where to write the statement; default: NAME.vet.toml beside the component
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -69,6 +72,9 @@ pub(in super::super) struct Sign {
     /// Write FILE.NAME.minisig, so that several can sign; default: FILE.minisig
     #[arg(long = "as", value_name = "NAME")]
     name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -87,13 +93,15 @@ pub(in super::super) struct Lock {
     /// A plugin without which nothing is served (repeatable)
     #[arg(long, value_name = "PLUGIN")]
     require: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) async fn vet(setup: &Setup, arguments: &Vet) -> Result<ExitCode, Failure> {
     let component = open(setup, &arguments.file)?;
     let plugin = component.manifest().clone();
     let definitions = setup.host.same_definitions_of(component, &setup.context).await?;
-    print("definitions asked 4 times, at other times and with other random numbers: the same\n")?;
     let before = arguments.from.as_deref().map(read_statement).transpose()?;
     let name = format!("{}.vet.toml", plugin.name());
     let output = arguments.output.clone().unwrap_or_else(|| arguments.file.with_file_name(name));
@@ -101,15 +109,35 @@ pub(super) async fn vet(setup: &Setup, arguments: &Vet) -> Result<ExitCode, Fail
     // What is written is read as a host will read it.
     let statement = Statement::read(text.as_bytes(), &output)
         .map_err(|reason| usage(format!("this statement could not be used: {reason}")))?;
-    if let Some(before) = &before {
-        let (told, widens) = changes(before, &statement);
-        print(&told)?;
-        if widens && !arguments.widen {
-            return Err(Failure::denied("not written: it would import, offer or may do more than the version before")
-                .hint("look at the lines marked `widens`, then repeat with `--widen`"));
-        }
+    let changes = before.as_ref().map(|before| changes(before, &statement));
+    let widens = changes.iter().flatten().any(|change| change.widens);
+    let is_written = !widens || arguments.widen;
+    let refusal = || {
+        Failure::denied("not written: it would import, offer or may do more than the version before")
+            .hint("look at the lines marked `widens`, then repeat with `--widen`")
+    };
+    if is_written {
+        write(&output, &text)?;
     }
-    write(&output, &text)?;
+    if arguments.json {
+        let change = |change: &Change| json!({ "what": change.what, "widens": change.widens });
+        print_json(&json!({
+            "name": plugin.name(),
+            "sequence": statement.said.sequence,
+            "changes": changes.map(|changes| changes.iter().map(change).collect::<Vec<_>>()),
+            "written": is_written.then_some(&output),
+        }))?;
+        return if is_written { Ok(ExitCode::SUCCESS) } else { Err(refusal()) };
+    }
+    print("definitions asked 4 times, at other times and with other random numbers: the same\n")?;
+    if let (Some(before), Some(changes)) = (&before, &changes) {
+        let line = |change: &Change| format!("  {}{}\n", change.what, if change.widens { "  widens" } else { "" });
+        let lines: String = changes.iter().map(line).collect();
+        print(&format!("against sequence {} ({}):\n{lines}", before.said.sequence, before.said.version))?;
+    }
+    if !is_written {
+        return Err(refusal());
+    }
     print(&format!("wrote {}; sign it with `toolcrib plugin sign` or `minisign -S`\n", output.display()))
 }
 
@@ -163,11 +191,16 @@ impl Vet {
     }
 }
 
-/// What changed since the version before, and whether the plugin gets more by it.
-fn changes(before: &Statement, now: &Statement) -> (String, bool) {
+/// What changed since the version before.
+struct Change {
+    what: String,
+    /// Whether the plugin gets more by it.
+    widens: bool,
+}
+
+fn changes(before: &Statement, now: &Statement) -> Vec<Change> {
     let (old, new) = (&before.said, &now.said);
-    let mut text = format!("against sequence {} ({}):\n", old.sequence, old.version);
-    let mut widens = false;
+    let mut changes = Vec::new();
     let rows = [
         ("import", &old.imports, &new.imports, true),
         ("tool", &old.tools, &new.tools, true),
@@ -176,21 +209,19 @@ fn changes(before: &Statement, now: &Statement) -> (String, bool) {
     for (what, old, new, widening) in rows {
         let (old, new): (BTreeSet<_>, BTreeSet<_>) = (old.iter().collect(), new.iter().collect());
         for added in new.difference(&old) {
-            text += &format!("  {what} + {added}{}\n", if widening { "  widens" } else { "" });
-            widens |= widening;
+            changes.push(Change { what: format!("{what} + {added}"), widens: widening });
         }
         for gone in old.difference(&new) {
-            text += &format!("  {what} - {gone}\n");
+            changes.push(Change { what: format!("{what} - {gone}"), widens: false });
         }
     }
     for right in now.wider_than(before) {
-        text += &format!("  right + {right}  widens\n");
-        widens = true;
+        changes.push(Change { what: format!("right + {right}"), widens: true });
     }
     if old.definitions_sha256 != new.definitions_sha256 {
-        text += "  what it says of its tools is not the same\n";
+        changes.push(Change { what: "what it says of its tools is not the same".into(), widens: false });
     }
-    (text, widens)
+    changes
 }
 
 pub(super) fn sign(arguments: &Sign) -> Result<ExitCode, Failure> {
@@ -209,6 +240,9 @@ pub(super) fn sign(arguments: &Sign) -> Result<ExitCode, Failure> {
     };
     let output = arguments.file.with_file_name(name);
     write(&output, &signature.into_string())?;
+    if arguments.json {
+        return print_json(&json!({ "kind": kind.name(), "written": output }));
+    }
     print(&format!("wrote {}\n", output.display()))
 }
 
@@ -272,6 +306,12 @@ pub(super) fn lock(setup: &Setup, arguments: &Lock) -> Result<ExitCode, Failure>
         document.insert("plugin", Item::ArrayOfTables(plugins));
     }
     write(&arguments.output, &document.to_string())?;
+    if arguments.json {
+        let (name, plugins) = (&arguments.name, &names);
+        return print_json(
+            &json!({ "list": name, "sequence": previous + 1, "plugins": plugins, "written": arguments.output }),
+        );
+    }
     let listed = names.into_iter().collect::<Vec<_>>().join(", ");
     print(&format!("wrote {}: list {} {}: {listed}\n", arguments.output.display(), arguments.name, previous + 1))
 }

@@ -5,7 +5,7 @@
 
 use super::layers::PolicySource;
 use super::narrow::{Rule, is_plugin_name};
-use super::read::{Author, ConfigError, Document, Leaf, Origin, Place, Reader, invalid_at, read_text};
+use super::read::{Author, ConfigError, Document, Leaf, Origin, Place, Reader, defaults, invalid_at, read_text};
 use super::sha256_hex;
 use super::vetting::{Ceiling, ClockTable, GrantBy, KeyTable, Revoked, RevokedTable, Signed, SignedKeys, Threshold};
 use crate::audit::{Keeping, SyncAt, TrailSettings};
@@ -110,6 +110,7 @@ struct LockTable {
     ceiling: Option<Spanned<Table>>,
     require_confinement: Option<Spanned<bool>>,
     audit: Option<Spanned<AuditTable>>,
+    sequence: Option<Spanned<u64>>,
 }
 
 /// `[confine]` as it is written.
@@ -180,16 +181,19 @@ impl PolicyFile {
     pub(super) fn read(source: &PolicySource, reader: &Reader<'_>) -> Result<Self, ConfigError> {
         let author = if source.of_root { Author::Root } else { Author::OursAlone };
         let text = read_text(&source.path, source.required, author)?;
-        let Some(text) = text else { return Ok(Self::default()) };
-        let mut document = Document::parse(&source.path, &text)?;
-        let sha256 = Some(hex::encode(Sha256::digest(&text)));
+        text.map_or_else(|| Ok(Self::default()), |text| Self::of_text(&source.path, &text, source.of_root, reader))
+    }
+
+    fn of_text(path: &Path, text: &str, of_root: bool, reader: &Reader<'_>) -> Result<Self, ConfigError> {
+        let mut document = Document::parse(path, text)?;
+        let sha256 = Some(hex::encode(Sha256::digest(text)));
         let lock = document.take(LOCK).map(|(offset, value)| {
             let table = LockTable::deserialize(ValueDeserializer::from(value));
             let table = table.map_err(|error| {
                 let offset = error.span().map_or(offset, |span| span.start);
                 invalid_at(document.place(offset), format!("`{LOCK}`: {}", error.message()))
             })?;
-            table.checked(&document, reader, source.of_root)
+            table.checked(&document, reader, of_root)
         });
         let (lock, demands) = lock.transpose()?.unzip();
         let mut demands = demands.unwrap_or_default();
@@ -211,6 +215,20 @@ impl PolicyFile {
         // Nothing confines commands yet: where they have to be confined, none runs.
         narrows.extend(demands.confinement.map(|place| demand("tools.shell_enabled", Rule::And, false, place)));
         Ok(Self { lock, narrows, sha256 })
+    }
+}
+
+impl Lock {
+    /// The lock of a policy's text, which is whole; none where it has none.
+    pub(crate) fn of_text(path: &Path, text: &str) -> Result<Option<Self>, ConfigError> {
+        let reader = Reader { home: Path::new("/"), start: None, is_policy: true, defaults: &defaults() };
+        PolicyFile::of_text(path, text, false, &reader).map(|file| file.lock)
+    }
+
+    /// The lock of the machine's policy; none where there is no such file.
+    pub(crate) fn of_root(path: &Path) -> Result<Option<Self>, ConfigError> {
+        let text = read_text(path, false, Author::Root)?;
+        text.map_or(Ok(None), |text| Self::of_text(path, &text))
     }
 }
 
@@ -275,6 +293,7 @@ impl LockTable {
             threshold: self.threshold,
             keys: self.keys,
             clock: self.clock,
+            sequence: self.sequence,
         };
         let signed = Signed::checked(signed, &self.plugins, document)?;
         let revoked = self

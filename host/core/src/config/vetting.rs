@@ -36,6 +36,10 @@ pub(crate) struct Signed {
     /// How many distinct keys must have signed a statement, and a list.
     pub(crate) vet: usize,
     pub(crate) lists: usize,
+    /// How many must have signed the policy that takes the place of this one; none where only root's hand replaces it.
+    pub(crate) policies: Option<usize>,
+    /// The number of this policy: one that takes its place has a higher one.
+    pub(crate) sequence: u64,
     /// How far a clock may be behind what was signed, in seconds.
     pub(crate) skew: u64,
     /// For how many seconds a list goes on after its end.
@@ -105,6 +109,7 @@ pub(super) struct SignedKeys {
     pub(super) threshold: Option<Spanned<Threshold>>,
     pub(super) keys: BTreeMap<Spanned<String>, KeyTable>,
     pub(super) clock: Option<ClockTable>,
+    pub(super) sequence: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize)]
@@ -112,6 +117,7 @@ pub(super) struct SignedKeys {
 pub(super) struct Threshold {
     vet: Spanned<usize>,
     list: Spanned<usize>,
+    policy: Option<Spanned<usize>>,
 }
 
 #[derive(Deserialize)]
@@ -165,7 +171,7 @@ impl Signed {
         document: &Document<'_>,
     ) -> Result<Option<Self>, ConfigError> {
         let fault = |at: usize, message: String| invalid_at(document.place(at), message);
-        let SignedKeys { list, list_name, min_sequence, criteria, threshold, keys, clock } = keys;
+        let SignedKeys { list, list_name, min_sequence, criteria, threshold, keys, clock, sequence } = keys;
         if *mode.get_ref() != LockMode::Signed {
             let places = [
                 list.as_ref().map(Spanned::span),
@@ -174,6 +180,7 @@ impl Signed {
                 criteria.as_ref().map(Spanned::span),
                 threshold.as_ref().map(Spanned::span),
                 keys.keys().next().map(Spanned::span),
+                sequence.as_ref().map(Spanned::span),
             ];
             let message = "this is for lists that were signed: write `plugins = \"signed\"`, or take it out";
             return match places.into_iter().flatten().next() {
@@ -201,7 +208,9 @@ impl Signed {
             }
             read.insert(name.into_inner(), key);
         }
-        for (needed, role) in [(&threshold.vet, Role::Vet), (&threshold.list, Role::List)] {
+        let needed = [(Some(&threshold.vet), Role::Vet), (Some(&threshold.list), Role::List)];
+        let needed = needed.into_iter().chain([(threshold.policy.as_ref(), Role::Policy)]);
+        for (needed, role) in needed.filter_map(|(needed, role)| Some((needed?, role))) {
             let there = read.values().filter(|key| key.roles.contains(&role)).count();
             if !(1..=there).contains(needed.get_ref()) {
                 let message = format!("{there} keys have this role: the number is from 1 to that");
@@ -218,6 +227,8 @@ impl Signed {
             keys: read,
             vet: threshold.vet.into_inner(),
             lists: threshold.list.into_inner(),
+            policies: threshold.policy.map(Spanned::into_inner),
+            sequence: sequence.map_or(0, Spanned::into_inner),
             skew: skew.map_or(300, u64::from),
             grace: grace.map_or(0, u64::from) * DAY,
         }))

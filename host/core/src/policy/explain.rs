@@ -1,15 +1,18 @@
 //! `toolcrib policy explain`: what a call of a tool may do, and which line decides, in the words of the grants themselves.
 
-use super::admission::{Barred, Decider};
+use super::admission::{Admission, Barred, Decider};
 use super::files::{CREDENTIALS, FilesGrant};
 use super::http::{HttpGrant, is_search};
+use super::lock::Enforced;
+use super::vetting::Vetted;
 use super::{Grants, Policy};
 use crate::capability::Capability;
-use crate::config::{Allowlist, FilesConfirm, HostList, Origin, Settings};
+use crate::config::{Allowlist, FilesConfirm, HostList, LockMode, Origin, Settings};
 use crate::envelope::Failure;
 use crate::tools::manifest::Manifest;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// One line of the answer.
 pub struct Clause {
@@ -35,8 +38,10 @@ impl Policy {
     /// Explains what `plugin` may do: one clause per capability that it imports, and what else binds it.
     #[must_use]
     pub fn explain(&self, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
-        let (grants, origins) = match self.admit(plugin) {
-            Ok(admission) => (self.grants_for(&admission), self.rights(&admission).origins),
+        let (grants, origins, locks) = match self.admit(plugin) {
+            Ok(admission) => {
+                (self.grants_for(&admission), self.rights(&admission).origins, self.explain_locks(&admission))
+            }
             Err(Barred { decider, failure, .. }) => {
                 let Decider { key, place } = &*decider;
                 let decided_by = match place {
@@ -70,7 +75,26 @@ impl Policy {
             let detail = "only computes; it imports no capability".into();
             clauses.push(Clause { subject: "nothing", verdict: "allowed", detail, decided_by: "its imports".into() });
         }
-        clauses
+        locks.into_iter().chain(clauses).collect()
+    }
+
+    /// Why each lock lets the plugin be there.
+    fn explain_locks(&self, admission: &Admission<'_>) -> Vec<Clause> {
+        let admitted = self.locks.iter().zip(&admission.vetted);
+        let clause = |(lock, vetted): (&Enforced, &Option<Arc<Vetted>>)| {
+            let detail = match vetted {
+                Some(vetted) => {
+                    let (said, signers) = (&vetted.statement.said, vetted.signers.iter().map(String::as_str));
+                    let signers = signers.collect::<Vec<_>>().join(", ");
+                    format!("vetted as {} (sequence {}) by {signers}", said.version, said.sequence)
+                }
+                None if admission.manifest().id.is_builtin() => "came with the program, and may be used".into(),
+                None if lock.lock.plugins == LockMode::Pins => "named with these bytes".into(),
+                None => "any plugin may be there".into(),
+            };
+            Clause { subject: "lock", verdict: "allowed", detail, decided_by: lock.lock.place.to_string() }
+        };
+        admitted.map(clause).collect()
     }
 
     /// A refusal, with the setting that decides: the switch or the line of the section that is not at its default, or the section's digest.

@@ -1,6 +1,6 @@
 //! What reviewers sign: statements about plugins, lists of plugins, and what takes back. Read only once enough signatures hold.
 
-use crate::config::{Ceiling, seconds};
+use crate::config::{Ceiling, Lock, seconds};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -137,6 +137,8 @@ pub enum Document {
     List(u64),
     /// What takes back.
     Revocation,
+    /// A policy, which is to take the place of another.
+    Policy,
 }
 
 impl Document {
@@ -148,10 +150,15 @@ impl Document {
     pub fn read(bytes: &[u8], path: &Path) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct AnyKind {
-            toolcrib: String,
+            toolcrib: Option<String>,
+            lock: Option<toml::Table>,
         }
         let kind: AnyKind = read(bytes, path)?;
-        match kind.toolcrib.as_str() {
+        if let (None, Some(_)) = (&kind.toolcrib, kind.lock) {
+            let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+            return Lock::of_text(path, text).map(|_| Self::Policy).map_err(|error| error.to_string());
+        }
+        match kind.toolcrib.unwrap_or_default().as_str() {
             STATEMENT => Statement::read(bytes, path).map(|statement| Self::Statement(Box::new(statement))),
             LIST => List::read(bytes, path).map(|list| Self::List(list.sequence)),
             REVOCATION => Revocation::read(bytes, path).map(|_| Self::Revocation),
@@ -169,6 +176,7 @@ impl Document {
             Self::Statement(_) => STATEMENT,
             Self::List(_) => LIST,
             Self::Revocation => REVOCATION,
+            Self::Policy => "policy",
         }
     }
 

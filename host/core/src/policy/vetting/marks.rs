@@ -80,6 +80,11 @@ impl Marks {
         (Self { place, seen: Mutex::new(seen), checked: Mutex::default(), start: (wall(), since_boot()) }, told)
     }
 
+    /// Those of this program alone, which keeps nothing.
+    pub(super) fn of_this_program() -> Self {
+        Self { place: None, seen: Mutex::default(), checked: Mutex::default(), start: (wall(), since_boot()) }
+    }
+
     /// Whether a signature holds, which is checked once: `name` is made of the key, the bytes and the signature.
     pub(super) fn know(&self, name: [u8; 32], check: impl FnOnce() -> bool) -> bool {
         let mut checked = self.checked.lock();

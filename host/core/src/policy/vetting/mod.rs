@@ -6,6 +6,7 @@
 pub mod documents;
 pub(crate) mod marks;
 mod signatures;
+pub mod succession;
 
 use super::lock::Code;
 use crate::config::{Lock, Role, Signed};

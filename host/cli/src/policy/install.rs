@@ -1,0 +1,89 @@
+//! `toolcrib policy lock` and `install`: another policy for the machine, by root's hand or by the keys that the present one names.
+
+use super::super::screen::Page;
+use super::super::setup::{SYSTEM_POLICY, Setup};
+use super::super::{Global, print, print_json};
+use super::Checked;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use toolcrib::dirs::publish;
+use toolcrib::envelope::{Failure, Kind};
+use toolcrib::policy::vetting::documents::Document;
+use toolcrib::policy::vetting::succession::{Successor, read_policy, successor, wants_signatures};
+
+#[derive(clap::Args)]
+pub(in super::super) struct Arguments {
+    /// The policy
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Says what a policy would refuse; with `--yes` it becomes the machine's.
+pub(super) async fn lock(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let installed = Path::new(SYSTEM_POLICY);
+    if wants_signatures(installed)? {
+        let message = format!("{SYSTEM_POLICY} names keys that have to sign what takes its place");
+        return Err(Failure::denied(message)
+            .hint(format!("have it signed, then `toolcrib policy install {}`", arguments.file.display())));
+    }
+    let text = read_policy(&arguments.file)?;
+    let mut under = global.clone();
+    under.policy.push(arguments.file.clone());
+    let setup = Setup::quiet(&under).await?;
+    let checked = Checked::of(&setup).await;
+    if global.yes {
+        // What was looked at is what is written.
+        let digest = Some(Document::sha256(text.as_bytes()));
+        if setup.settings.policies.last().is_none_or(|policy| policy.sha256 != digest) {
+            return Err(cannot(&arguments.file, &"it was changed meanwhile: look at it again"));
+        }
+        put(installed, &text)?;
+    }
+    if arguments.json {
+        let mut all = checked.to_json();
+        all["installed"] = global.yes.into();
+        return print_json(&all);
+    }
+    let mut page = Page::default();
+    checked.show(&mut page);
+    if checked.is_good() {
+        page.add("it refuses no plugin that is installed for you").end(2);
+    }
+    match global.yes {
+        true => page.add(&format!("wrote {SYSTEM_POLICY}")).end(2),
+        false => page.add("nothing was written: with `--yes` this becomes the machine's policy").end(2),
+    };
+    page.print()
+}
+
+/// Installs a policy that both the installed one's keys and its own have signed.
+pub(super) fn install(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let installed = Path::new(SYSTEM_POLICY);
+    let Successor { text, sequence, signers: (old, own) } = successor(installed, &arguments.file)?;
+    put(installed, &text)?;
+    if arguments.json {
+        return print_json(
+            &json!({ "installed": true, "sequence": sequence, "signed_by": { "installed": old, "own": own } }),
+        );
+    }
+    let names = |names: std::collections::BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
+    print(&format!(
+        "wrote {SYSTEM_POLICY}: number {sequence}, signed by {} of the policy before, and by {} of its own\n",
+        names(old),
+        names(own)
+    ))
+}
+
+fn put(installed: &Path, text: &str) -> Result<(), Failure> {
+    publish(installed, text.as_bytes()).map_err(|error| match error.kind() {
+        std::io::ErrorKind::PermissionDenied => cannot(installed, &error).hint("run this as root"),
+        _ => cannot(installed, &error),
+    })
+}
+
+fn cannot(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Kind::Unavailable, format!("`{}`: {error}", path.display()))
+}
