@@ -457,11 +457,19 @@ fn rights_are_what_was_vetted_and_no_more() {
     deployment.list(&[]);
     deployment.locked.program.write("config/toolcrib/toolcrib.toml", "[plugin.word_count]\nfiles.read = [\"/\"]\n");
     assert_eq!(deployment.outcome(), "denied");
+    let hint = |deployment: &Deployment| {
+        deployment.locked.call(&["word_count", "path=a.txt"]).1["error"]["hint"].as_str().expect("a hint").to_owned()
+    };
+    let decides = "the operator's policy decides this: `plugin.word_count.files.read` in ";
+    let told = hint(&deployment);
+    assert!(told.starts_with(decides) && told.contains("word_count.vet.toml:"), "{told}");
     // And a ceiling of the lock binds what users allow.
     let deployment = deployment!("ceiling = { files.read = [\"/nowhere\"] }");
     let file = deployment.path("plugins/word_count.wasm").display().to_string();
     succeeded(&deployment.locked.run(&["plugin", "allow", &file, "--read", "."]));
     assert_eq!(deployment.outcome(), "denied");
+    let told = hint(&deployment);
+    assert!(told.starts_with(decides) && told.contains("policy0.toml:"), "{told}");
 }
 
 #[test]

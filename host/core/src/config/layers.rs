@@ -367,7 +367,10 @@ impl Config {
             draft.origins.0.retain(|_, origin| *origin != Origin::Set);
         }
         for ceiling in ceilings {
-            ceiling.leaves(name).for_each(|leaf| draft.narrow_to(leaf));
+            ceiling.leaves(name).for_each(|leaf| {
+                draft.note(&leaf, true);
+                draft.narrow_to(leaf);
+            });
         }
         let section = get(&draft.values, &format!("plugin.{name}")).cloned();
         let section = section.map(|section| PluginSection::deserialize(section).expect("every value was checked"));

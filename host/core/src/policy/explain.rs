@@ -280,6 +280,7 @@ fn places(lists: &[Allowlist]) -> String {
             Allowlist::Only(paths) => Some(shown(paths)),
         })
         .collect();
+    let named = distinct(named);
     if named.is_empty() {
         "everything that is not protected".into()
     } else {
@@ -292,13 +293,24 @@ fn reached(lists: &[HostList]) -> String {
         HostList::Any => None,
         HostList::Only(entries) => Some(listed(entries, "no host")),
     });
-    let named: Vec<String> = named.collect();
+    let named = distinct(named.collect());
     if named.is_empty() { "every host".into() } else { named.join(", of these only ") }
 }
 
 fn below(lists: &[Vec<String>]) -> String {
-    let named: Vec<String> = lists.iter().map(|prefixes| listed(prefixes, "none")).collect();
+    let named = distinct(lists.iter().map(|prefixes| listed(prefixes, "none")).collect());
     if named.is_empty() { "every path".into() } else { format!("paths below {}", named.join(", and also below ")) }
+}
+
+/// Several locks may say the same.
+fn distinct(lists: Vec<String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for list in lists {
+        if !all.contains(&list) {
+            all.push(list);
+        }
+    }
+    all
 }
 
 fn listed(entries: &[impl ToString], none: &str) -> String {

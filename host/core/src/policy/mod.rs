@@ -29,7 +29,7 @@ use http::HttpGrant;
 pub use level::Level;
 use lock::Enforced;
 use parking_lot::Mutex;
-use rights::{HttpRights, PluginRights};
+use rights::PluginRights;
 use shell::ShellGrant;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ use vetting::marks::Marks;
 
 /// The settings of this host, ready to decide.
 pub struct Policy {
-    config: Config,
+    config: Arc<Config>,
     locks: Vec<Enforced>,
     level: Level,
     /// What was seen of lists; none where no lock has one.
@@ -60,6 +60,8 @@ pub struct Policy {
 struct Bound {
     vetted: Vec<Option<Arc<Vetted>>>,
     rights: Arc<PluginRights>,
+    /// The settings within these locks, whose hints name their lines.
+    config: Arc<Config>,
     /// Where what locks changed comes from.
     origins: Arc<Origins>,
 }
@@ -174,7 +176,7 @@ impl Policy {
             Arc::new(marks)
         };
         let marks = has_lists.then(|| marks.unwrap_or_else(open));
-        let config = settings.config.clone();
+        let config = Arc::new(settings.config.clone());
         let denylist = Arc::new(Denylist::parse(&config.tools.shell_denylist)?.of(config.remedies()));
         // Of a trail elsewhere the whole directory: rotated files and the key are beside it. Likewise of a list, with its signatures.
         let lists = settings.locks.iter().filter_map(|lock| Some(lock.signed.as_ref()?.list.as_path()));
@@ -215,16 +217,16 @@ impl Policy {
     #[must_use]
     pub fn grants_for(&self, admission: &Admission<'_>) -> Grants {
         let plugin = admission.manifest();
-        let rights = self.rights(admission).rights;
+        let bound = self.rights(admission);
         let mut grants = Grants::none();
         for capability in plugin.capabilities.iter().copied() {
             let is_on = self.switched_on(capability, plugin);
             match capability {
                 Capability::Shell | Capability::Panes | Capability::PaneSessions => {
-                    grants.shell = is_on.and_then(|()| self.shell_grant(plugin, &rights));
+                    grants.shell = is_on.and_then(|()| self.shell_grant(plugin, &bound));
                 }
-                Capability::Files => grants.files = is_on.and_then(|()| self.files_grant(plugin, &rights)),
-                Capability::Http => grants.http = is_on.and_then(|()| self.http_grant(plugin, rights.http.clone())),
+                Capability::Files => grants.files = is_on.and_then(|()| self.files_grant(plugin, &bound)),
+                Capability::Http => grants.http = is_on.and_then(|()| self.http_grant(plugin, &bound)),
                 // Caps bind it, no grant.
                 Capability::Events => {}
             }
@@ -239,7 +241,8 @@ impl Policy {
         let is_bound =
             self.locks.iter().zip(&admission.vetted).any(|(lock, vetted)| lock.binds(plugin, vetted.is_some()));
         if !is_bound {
-            return Bound { vetted: Vec::new(), rights: Arc::new(rights(&self.config)), origins: Arc::default() };
+            let (vetted, config) = (Vec::new(), self.config.clone());
+            return Bound { vetted, rights: Arc::new(rights(&config)), config, origins: Arc::default() };
         }
         let mut all = self.bound.lock();
         if let Some(bound) = all.get(&plugin.id).filter(|bound| bound.is_of(&admission.vetted)) {
@@ -256,15 +259,17 @@ impl Policy {
         }
         let (config, origins) = self.config.under_locks(plugin.name(), plugin.sha256(), gets, &at_most);
         let vetted = admission.vetted.clone();
-        let bound = Bound { vetted, rights: Arc::new(rights(&config)), origins: Arc::new(origins) };
+        let (rights, origins) = (Arc::new(rights(&config)), Arc::new(origins));
+        let bound = Bound { vetted, rights, config: Arc::new(config), origins };
         all.insert(plugin.id.clone(), bound.clone());
         bound
     }
 
-    fn shell_grant(&self, plugin: &Manifest, rights: &PluginRights) -> Result<ShellGrant, Failure> {
+    fn shell_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<ShellGrant, Failure> {
+        let rights = &bound.rights;
         if !rights.shell {
             let option = if plugin.capabilities.contains(&Capability::Shell) { "--shell" } else { "--pane" };
-            return Err(self.not_granted(plugin, Capability::Shell, "shell = true", option));
+            return Err(self.not_granted(plugin, bound, Capability::Shell, "shell = true", option));
         }
         Ok(ShellGrant {
             plugin: plugin.id.label(),
@@ -273,11 +278,12 @@ impl Policy {
             approval_timeout: Duration::from_millis(self.config.approval.timeout_ms),
             denylist: self.denylist.clone(),
             environment: self.config.tools.shell_env.clone(),
-            pane: if rights.pane { Ok(()) } else { Err(self.no_panes(plugin.name())) },
+            pane: if rights.pane { Ok(()) } else { Err(no_panes(plugin.name(), &bound.config)) },
         })
     }
 
-    fn files_grant(&self, plugin: &Manifest, rights: &PluginRights) -> Result<FilesGrant, Failure> {
+    fn files_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<FilesGrant, Failure> {
+        let rights = &bound.rights;
         let is_nothing = |lists: &[Allowlist]| lists.contains(&Allowlist::NOTHING);
         if is_nothing(&rights.read) && is_nothing(&rights.write) {
             let (verb, option) = match plugin.calls(Capability::Files, "read") {
@@ -285,20 +291,27 @@ impl Policy {
                 false => ("write", "--write DIR"),
             };
             let line = format!("files.{verb} = [\"/a/directory\"]");
-            return Err(self.not_granted(plugin, Capability::Files, &line, option));
+            return Err(self.not_granted(plugin, bound, Capability::Files, &line, option));
         }
-        Ok(FilesGrant::new(plugin, rights, &self.config, self.protected.clone(), self.elsewhere.clone()))
+        Ok(FilesGrant::new(plugin, rights, &bound.config, self.protected.clone(), self.elsewhere.clone()))
     }
 
-    fn http_grant(&self, plugin: &Manifest, rights: Option<HttpRights>) -> Result<HttpGrant, Failure> {
-        let rights = rights.ok_or_else(|| {
-            self.not_granted(plugin, Capability::Http, "http.hosts = [\"api.example.com\"]", "--host HOST")
+    fn http_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<HttpGrant, Failure> {
+        let rights = bound.rights.http.clone().ok_or_else(|| {
+            self.not_granted(plugin, bound, Capability::Http, "http.hosts = [\"api.example.com\"]", "--host HOST")
         })?;
-        Ok(HttpGrant::new(plugin, rights, &self.config))
+        Ok(HttpGrant::new(plugin, rights, &bound.config))
     }
 
     /// Says why a plugin has no right to a capability, and what would give it: a line of its section, or an option of `allow`.
-    fn not_granted(&self, plugin: &Manifest, capability: Capability, line: &str, option: &str) -> Failure {
+    fn not_granted(
+        &self,
+        plugin: &Manifest,
+        bound: &Bound,
+        capability: Capability,
+        line: &str,
+        option: &str,
+    ) -> Failure {
         let (name, file) = (plugin.name(), plugin.id.origin());
         let (why, hint) = if plugin.id.is_builtin() {
             ("which its section takes away", format!("remove the key from [plugin.{name}], or write `{line}`"))
@@ -314,11 +327,12 @@ impl Policy {
         } else {
             ("which the policy does not grant", format!("allow it: `toolcrib plugin allow {file} {option}`"))
         };
-        let remedies = self.config.remedies();
+        let remedies = bound.config.remedies();
         let hint = remedies.hint(&format!("plugin.{name}.sha256"), &Needed::Entry(plugin.sha256()), hint);
         let wanted = if capability == Capability::Shell { Needed::On } else { Needed::Any };
         let keys = capability.section().grants.iter().map(|key| format!("plugin.{name}.{key}"));
-        let hint = keys.fold(hint, |hint, key| remedies.hint(&key, &wanted, hint));
+        // The first that decides is named.
+        let hint = keys.rev().fold(hint, |hint, key| remedies.hint(&key, &wanted, hint));
         Failure::denied(format!("`{name}` needs `{}`, {why}", capability.name())).hint(hint)
     }
 
@@ -330,13 +344,6 @@ impl Policy {
     fn has_other_bytes(&self, plugin: &Manifest) -> bool {
         let digest = self.allowed_digest(plugin.name());
         digest.is_some_and(|digest| !digest.eq_ignore_ascii_case(plugin.sha256()))
-    }
-
-    /// The refusal for a plugin that may run commands but not use panes.
-    fn no_panes(&self, name: &str) -> Failure {
-        let line = format!("write `shell.pane = true` instead of `shell` under [plugin.{name}]");
-        Failure::denied(format!("`{name}` may run commands in processes of their own, but not use panes"))
-            .hint(self.config.remedies().hint(&format!("plugin.{name}.shell"), &Needed::Panes, line))
     }
 
     /// The key of `[tools]` that switches a capability for every plugin, and what it says; none where there is no such switch.
@@ -366,6 +373,13 @@ impl Policy {
             line,
         )))
     }
+}
+
+/// The refusal for a plugin that may run commands but not use panes.
+fn no_panes(name: &str, config: &Config) -> Failure {
+    let line = format!("write `shell.pane = true` instead of `shell` under [plugin.{name}]");
+    Failure::denied(format!("`{name}` may run commands in processes of their own, but not use panes"))
+        .hint(config.remedies().hint(&format!("plugin.{name}.shell"), &Needed::Panes, line))
 }
 
 #[cfg(test)]
