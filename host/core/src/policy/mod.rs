@@ -17,7 +17,7 @@ pub(crate) mod typing;
 pub mod vetting;
 
 use crate::capability::Capability;
-use crate::config::{Allowlist, Ceiling, Config, Needed, Origins, Settings};
+use crate::config::{Allowlist, Ceiling, Config, Needed, Origin, Origins, Settings};
 use crate::dirs::Dirs;
 use crate::disk::OwnDir;
 use crate::envelope::Failure;
@@ -333,6 +333,12 @@ impl Policy {
         let keys = capability.section().grants.iter().map(|key| format!("plugin.{name}.{key}"));
         // The first that decides is named.
         let hint = keys.rev().fold(hint, |hint, key| remedies.hint(&key, &wanted, hint));
+        // What locks leave of lists that each give something may be nothing.
+        let key = format!("plugin.{name}.{}", line.split(' ').next().unwrap_or_default());
+        let hint = match bound.origins.get(&key) {
+            Some(Origin::Narrowed(place)) => format!("the operator's policy decides this: `{key}` in {place}"),
+            _ => hint,
+        };
         Failure::denied(format!("`{name}` needs `{}`, {why}", capability.name())).hint(hint)
     }
 
@@ -386,7 +392,8 @@ fn no_panes(name: &str, config: &Config) -> Failure {
 mod tests {
     use super::*;
     use crate::config::Sources;
-    use crate::tools::manifest::{Origin, PluginId};
+    use crate::tools::manifest;
+    use crate::tools::manifest::PluginId;
 
     /// Whoever was granted nothing is refused everything that a section can grant, by a line or an option that would.
     #[test]
@@ -396,8 +403,11 @@ mod tests {
         let settings = Settings::load(&Sources { home: dirs.home.clone(), ..Sources::default() }).unwrap();
         let policy = Policy::new(&settings, &dirs, &[]).unwrap();
         for capability in Capability::ALL {
-            let id =
-                PluginId { name: "stranger".into(), sha256: "0".repeat(64), origin: Origin::File("s.wasm".into()) };
+            let id = PluginId {
+                name: "stranger".into(),
+                sha256: "0".repeat(64),
+                origin: manifest::Origin::File("s.wasm".into()),
+            };
             let manifest = Manifest::new(id, vec!["stranger".into()], vec![capability], Vec::new()).unwrap();
             let needs_a_grant = !capability.section().grants.is_empty();
             let refusal = policy.grants_of(&manifest).refusal(capability);
