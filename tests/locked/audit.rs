@@ -38,13 +38,15 @@ fn elsewhere(more: &str) -> (Locked, PathBuf) {
 #[test]
 fn each_program_says_first_what_it_obeys() {
     let locked = Locked::by(&[PINS]);
-    locked.call(&["time"]);
+    locked.call(&["--yes", "--set", "agent.name=anna", "time"]);
     let lines = lines(&locked);
     let (first, last) = (&lines[0], &lines[lines.len() - 1]);
     assert_eq!((&first["event"], &first["level"], &last["event"]), (&json!("opened"), &json!(0), &json!("closed")));
     let policy = &first["policies"][0];
     let sha256 = project_sha256(Path::new(policy["path"].as_str().expect("a path"))).expect("a policy");
     assert_eq!(policy["sha256"], sha256);
+    let named = format!("--policy {}", policy["path"].as_str().expect("a path"));
+    assert_eq!(first["flags"], json!(["--yes", named, "--set agent.name=anna"]));
     assert_eq!(of(&lines, "admitted")[0]["plugin"], "time");
 }
 

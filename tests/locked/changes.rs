@@ -4,8 +4,10 @@ use crate::rig::machine;
 use serde_json::json;
 use std::cell::RefCell;
 use std::fs;
+use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 use toolcrib_tests::mcp::ERAS;
+use toolcrib_tests::outcome::{code, stdout, succeeded};
 use toolcrib_tests::shell::command;
 use toolcrib_tests::{Client, Running, digest, eventually, guest, mcp};
 
@@ -88,6 +90,38 @@ fn an_agent_is_told_of_the_tools_that_a_policy_leaves() {
         machine.write(OPEN);
         eventually("all are back", || agent.borrow_mut().tools().contains(&"run_shell".to_owned()));
     }
+}
+
+/// L-42: the system's log has the head of each seal, by which a trail that was cut shows.
+#[test]
+fn the_systems_log_knows_how_the_trail_stood() {
+    let trail = "[lock.audit]\nseal = \"ratchet\"\nanchor = \"syslog\"\n";
+    let machine = machine!(OPEN);
+    machine.write(&format!("{OPEN}{trail}"));
+    let log = UnixDatagram::bind(machine.program.path("log")).expect("a socket");
+    log.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    // A /dev of its own, where the log's socket is the test's.
+    let dev = format!(
+        "d=$(mktemp -d) && mount -t tmpfs tmpfs $d && for n in null zero random urandom log; do touch $d/$n; done && \
+         for n in null zero random urandom; do mount --bind /dev/$n $d/$n; done && \
+         mount --bind {:?} $d/log && mount --move $d /dev",
+        machine.program.path("log")
+    );
+    let run = |arguments: &[&str]| machine.command_after(&dev, arguments).output().expect("`timeout` is installed");
+    let key = stdout(&run(&["audit", "init"]));
+    succeeded(&run(&["call", "time"]));
+    let mut told = [0; 256];
+    let length = log.recv(&mut told).expect("the log was told");
+    let told = String::from_utf8_lossy(&told[..length]).into_owned();
+    let (n, head) = told.split_once("audit line ").and_then(|(_, rest)| rest.split_once(" sha256 ")).expect("a head");
+    // Whoever cuts the trail back to a line before that is found out.
+    let file = machine.program.path("state/toolcrib/audit.jsonl");
+    let lines: Vec<String> = fs::read_to_string(&file).expect("a trail").lines().map(str::to_owned).collect();
+    let since = format!("{n}:{head}");
+    succeeded(&run(&["audit", "verify", "--since", &since]));
+    let cut = usize::try_from(n.parse::<u64>().expect("a number")).expect("it fits") - 1;
+    fs::write(&file, lines[..cut].iter().map(|line| format!("{line}\n")).collect::<String>()).expect("written");
+    assert_eq!(code(&run(&["audit", "verify", "--since", &since])), 1, "{key}");
 }
 
 /// `--yes` says yes only as long as the policy lets it.

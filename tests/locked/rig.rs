@@ -89,7 +89,13 @@ impl Machine {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let prepare = format!("mount --bind {:?} /etc/toolcrib && cd /etc/toolcrib", self.program.path("etc"));
+        self.command_after("true", arguments)
+    }
+
+    /// A line that runs after `prepare` has changed more of the machine.
+    pub(crate) fn command_after(&self, prepare: &str, arguments: &[&str]) -> Command {
+        let prepare =
+            format!("mount --bind {:?} /etc/toolcrib && cd /etc/toolcrib && {prepare}", self.program.path("etc"));
         let file = Program::file().display().to_string();
         command_below_an_etc(&self.program, &prepare, &[&[&*file], arguments].concat())
     }

@@ -5,7 +5,7 @@
 use crate::rig::{Locked, word_count};
 use serde_json::json;
 use std::fs;
-use toolcrib_tests::outcome::{code, stderr, stdout, with_a_section_more};
+use toolcrib_tests::outcome::{code, stderr, stdout, succeeded, with_a_section_more};
 use toolcrib_tests::{Client, Running, eventually};
 
 const NONE: &str = "[lock]\nplugins = \"pins\"\n";
@@ -190,6 +190,31 @@ fn a_program_that_takes_the_hosts_place_compiles_nothing() {
     let answer = client.call("word_count", json!({ "path": "a.txt" }));
     assert_eq!(answer["result"]["words"], 2, "{answer}");
     assert!(!mark.exists(), "the other program was started");
+}
+
+/// L-35: a project that its user trusts gives what the lock leaves, and no more.
+#[test]
+fn a_trusted_project_stays_within_the_ceiling() {
+    let pinned = "[lock]\nplugins = \"pins\"\n[lock.ceiling]\nfiles.read = [\"/nowhere\"]\n[lock.plugin.word_count]\nsha256 = \"WORD_COUNT\"\n";
+    let project = |locked: &Locked| {
+        let digest = toolcrib_tests::digest("word_count");
+        let text = format!("[plugin.word_count]\nsha256 = \"{digest}\"\nshell = true\nfiles.read = [\".\", \"/\"]\n");
+        locked.program.write("work/toolcrib.toml", text);
+        succeeded(&locked.run(&["trust"]));
+    };
+    let file = |locked: &Locked| locked.program.write("data/toolcrib/plugins/word_count.wasm", word_count());
+    // Without the lock, that project's word is enough.
+    let open = Locked::by(&["[lock]\nplugins = \"off\"\n"]);
+    file(&open);
+    project(&open);
+    assert_eq!(open.call(&CALL).0, 0);
+    let locked = Locked::by(&[pinned]);
+    file(&locked);
+    project(&locked);
+    let (code, envelope) = locked.call(&CALL);
+    assert_eq!((code, &envelope["error"]["kind"]), (5, &json!("denied")), "{envelope}");
+    let hint = envelope["error"]["hint"].as_str().expect("a hint");
+    assert!(hint.contains("the operator's policy decides this"), "{hint}");
 }
 
 /// What others than root can write may have been changed by a command of the program itself: it stops, whatever stands there now.

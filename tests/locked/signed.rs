@@ -637,6 +637,29 @@ fn what_takes_back_is_not_missed() {
     assert_eq!(deployment.outcome(), "list_invalid");
 }
 
+/// Two weeks before its end, once a day, people are told.
+#[test]
+fn what_ends_soon_is_told_once_a_day() {
+    let deployment = deployment!("grant = \"vetted\"");
+    let told = || {
+        let output = deployment.locked.run(&["call", "time"]);
+        stderr(&output).lines().filter(|line| line.contains("ends on")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(told(), Vec::<String>::new(), "30 days are no hurry");
+    deployment.list(&["--valid", "9d"]);
+    let first = told();
+    assert!(first.len() == 1 && first[0].contains("list test 2 ends on 20"), "{first:?}");
+    assert_eq!(told(), Vec::<String>::new(), "it was told today");
+    // As on the next day; and a statement.
+    fs::remove_file(deployment.path("state/toolcrib/marks.toml")).expect("marks");
+    let text = fs::read_to_string(deployment.path("plugins/word_count.vet.toml")).expect("a statement");
+    let line = text.lines().find(|line| line.starts_with("expires")).expect("its end").to_owned();
+    let end = Command::new("date").args(["-u", "-d", "+5 days", "+%Y-%m-%dT%H:%M:%SZ"]).output().expect("date");
+    deployment.restate(&line, &format!("expires = {}", stdout(&end).trim()));
+    let again = told();
+    assert!(again.len() == 1 && again[0].contains("the statement about plugin `word_count` ends on 20"), "{again:?}");
+}
+
 /// A list that admits more shows the agent more, without a new start.
 #[test]
 fn a_new_list_brings_its_plugins() {

@@ -122,6 +122,7 @@ impl Setup {
         notices.extend(unread_directories(&host, &plugins));
         let plugins = host.plugin_source(BUILTINS, plugins);
         let tools = plugins.load();
+        notices.extend(host.policy().ending(tools.plugins()));
         let mistyped = strays(&settings, &tools).into_iter().filter(Stray::is_mistyped);
         notices.extend(mistyped.map(|stray| stray.to_string()));
         let is_here = elsewhere.is_none();
@@ -365,7 +366,36 @@ pub(super) fn sources(global: &Global, dirs: &Dirs) -> Result<Sources, Failure> 
         policies: [system].into_iter().chain(added).collect(),
         environment: std::env::vars_os().filter_map(text).collect(),
         set: global.set.clone(),
+        flags: flags(global),
     })
+}
+
+/// The options that every command has, as they were given.
+fn flags(global: &Global) -> Vec<String> {
+    let Global { config, policy, plugins, set, tmux, no_tmux, own_pane, container, engine, ssh, panes, yes } = global;
+    let files = |name: &str, files: &[PathBuf]| {
+        files.iter().map(|file| format!("--{name} {}", file.display())).collect::<Vec<_>>()
+    };
+    let text = |name: &str, text: &Option<String>| text.as_ref().map(|text| format!("--{name}={text}"));
+    let switch = |name: &str, is_on: bool| is_on.then(|| format!("--{name}"));
+    let panes = panes.map(|at| match at {
+        PanesAt::There => "--panes there".to_owned(),
+        PanesAt::Host => "--panes host".to_owned(),
+    });
+    let many = [files("policy", policy), files("plugins", plugins)].concat();
+    let many = many.into_iter().chain(set.iter().map(|set| format!("--set {set}")));
+    let one = [
+        config.as_ref().map(|file| format!("--config {}", file.display())),
+        text("tmux", tmux),
+        switch("no-tmux", *no_tmux),
+        switch("own-pane", *own_pane),
+        text("container", container),
+        engine.map(|engine| format!("--engine {}", engine.program())),
+        text("ssh", ssh),
+        panes,
+        switch("yes", *yes),
+    ];
+    one.into_iter().flatten().chain(many).collect()
 }
 
 /// Reads all layers of settings.

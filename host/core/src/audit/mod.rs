@@ -39,6 +39,9 @@ pub(crate) const TRAIL: &str = "audit.jsonl";
 /// Characters that a line keeps of what an action was, and of any other text.
 const WHAT_CHARS: usize = 4096;
 const TEXT_CHARS: usize = 1024;
+/// Flags that the first line lists, and characters of each.
+const FLAGS_TOLD: usize = 64;
+const FLAG_CHARS: usize = 256;
 /// Actions that a line lists one by one; the others are only counted.
 const ACTIONS_TOLD: usize = 100;
 /// What one call that runs may need for its outcome.
@@ -95,6 +98,9 @@ struct Opening<'o> {
     level: u8,
     /// The policy files in force, with the digests of their bytes.
     policies: Vec<&'o PolicyDigest>,
+    /// What the command line says of the host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    flags: Vec<String>,
 }
 
 /// A policy file, and the digest of its bytes.
@@ -223,7 +229,9 @@ impl Audit {
     pub fn of(settings: &Settings, dirs: &Dirs) -> (Self, Option<io::Error>) {
         let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw()).number();
         let policies = settings.policies.iter().filter(|policy| policy.sha256.is_some()).collect();
-        let opening = Opening { level, policies };
+        let clean = |flag: &String| sanitize::line(flag).chars().take(FLAG_CHARS).collect();
+        let flags = settings.sources.flags.iter().take(FLAGS_TOLD).map(clean).collect();
+        let opening = Opening { level, policies, flags };
         Self::open(OwnDir::open(&dirs.state), &settings.trail, settings.config.audit.required, &opening)
     }
 

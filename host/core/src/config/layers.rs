@@ -39,6 +39,8 @@ pub struct Sources {
     pub environment: Vec<(String, String)>,
     /// The arguments of `--set`, each `key=value`.
     pub set: Vec<String>,
+    /// What the command line says besides, for the record.
+    pub flags: Vec<String>,
 }
 
 /// A policy file.

@@ -2,14 +2,17 @@
 
 use super::Policy;
 use super::lock::{Code, Enforced, LockRefusal, Step, directories};
-use super::vetting::Vetted;
-use crate::config::{Needed, Place};
+use super::vetting::{Vetted, date};
+use crate::config::{DAY, Needed, Place};
 use crate::envelope::{Failure, Kind};
 use crate::tools::manifest::Manifest;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// How long before its end people are told of a list or statement, in seconds.
+const SOON: u64 = 14 * DAY;
 
 /// That a plugin may be there. Made only here, and the only thing that grants are made of.
 pub struct Admission<'m> {
@@ -117,6 +120,24 @@ impl Policy {
         let message = format!("plugin `{name}` was refused: its tool definitions have changed since it was allowed");
         Err(Failure::new(Kind::Unavailable, message)
             .hint(format!("look at it with `toolcrib plugin inspect {file}`, then `toolcrib plugin allow {file}`")))
+    }
+
+    /// What people vetted that ends soon, of these plugins and of the lists: the first time on a day that anybody asks.
+    #[must_use]
+    pub fn ending<'m>(&self, plugins: impl Iterator<Item = &'m Arc<Manifest>>) -> Vec<String> {
+        let Some(marks) = &self.marks else { return Vec::new() };
+        let now = marks.now();
+        let statements = plugins.filter_map(|plugin| {
+            let vetted = self.check_locks(plugin).ok()?.into_iter().flatten();
+            let first = vetted.map(|vetted| vetted.statement.expires).min()?;
+            Some((first, format!("the statement about plugin `{}`", plugin.name())))
+        });
+        let ends = self.locks.iter().filter_map(Enforced::list_end).chain(statements);
+        let soon: Vec<_> = ends.filter(|(end, _)| (now..now + SOON).contains(end)).collect();
+        if soon.is_empty() || !marks.is_first_of_day() {
+            return Vec::new();
+        }
+        soon.iter().map(|(end, what)| format!("{what} ends on {}: have it vetted again before", date(*end))).collect()
     }
 
     /// The directories of lists: with what changes there, other plugins may be admitted.

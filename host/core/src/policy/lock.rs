@@ -140,6 +140,11 @@ impl Enforced {
         self.lock.signed.as_ref()?.list.parent()
     }
 
+    /// When its list ends, in seconds since 1970, and what it is called.
+    pub(super) fn list_end(&self) -> Option<(u64, String)> {
+        self.signed().and_then(|(signed, vetting)| vetting.list_end(&self.lock, signed))
+    }
+
     /// Has lists looked at before the next decision.
     pub(super) fn look_anew(&self) {
         self.vetting.iter().for_each(Vetting::look_anew);

@@ -40,6 +40,9 @@ struct Seen {
     /// The newest time, in seconds since 1970; and the clock when it was written.
     newest: u64,
     clock: u64,
+    /// The day on which somebody was last told of what ends soon, in days since 1970.
+    #[serde(default)]
+    told: u64,
     /// By name and keys of a list: its newest sequence and digest.
     #[serde(default)]
     lists: BTreeMap<String, SeenList>,
@@ -122,6 +125,19 @@ impl Marks {
         self.write(&mut seen);
     }
 
+    /// Whether nobody has asked this on this day before.
+    pub(crate) fn is_first_of_day(&self) -> bool {
+        let today = self.now() / DAY;
+        let mut seen = self.seen.lock();
+        self.merge(&mut seen);
+        let is_first = seen.told < today;
+        if is_first {
+            seen.told = today;
+            self.write(&mut seen);
+        }
+        is_first
+    }
+
     /// Takes a list that was seen, or says why it is older than one before.
     pub(super) fn take(&self, signed: &Signed, sequence: u64, issued: u64, bytes: &[u8]) -> Result<(), Refused> {
         let (name, sha256) = (name(signed), hex::encode(Sha256::digest(bytes)));
@@ -160,6 +176,7 @@ impl Marks {
         if other.newest > seen.newest {
             (seen.newest, seen.clock) = (other.newest, other.clock);
         }
+        seen.told = seen.told.max(other.told);
         for (name, list) in other.lists {
             if seen.lists.get(&name).is_none_or(|known| known.sequence < list.sequence) {
                 seen.lists.insert(name, list);

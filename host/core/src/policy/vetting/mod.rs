@@ -169,6 +169,14 @@ impl Vetting {
         ))
     }
 
+    /// When the list ends, in seconds since 1970, and what it is called.
+    pub(crate) fn list_end(&self, lock: &Lock, signed: &Signed) -> Option<(u64, String)> {
+        let mut state = self.state.lock();
+        self.look(&mut state, lock, signed);
+        let list = &state.list.as_ref().ok()?.list;
+        Some((list.valid_until, format!("list {} {}", list.name, list.sequence)))
+    }
+
     /// The names that the list has, and whether each has to be there.
     pub(crate) fn listed(&self, lock: &Lock, signed: &Signed) -> Vec<(String, bool)> {
         let mut state = self.state.lock();
@@ -418,7 +426,7 @@ fn explained(told: &[String]) -> String {
 }
 
 /// A second as a date.
-fn date(second: u64) -> String {
+pub(super) fn date(second: u64) -> String {
     let time = std::time::UNIX_EPOCH + Duration::from_secs(second);
     humantime::format_rfc3339_seconds(time).to_string()
 }
