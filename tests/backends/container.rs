@@ -300,7 +300,7 @@ fn an_interrupted_program_ends_a_command_that_it_has_not_heard_of_yet() {
     need_targets!();
     let (container, program) = (Container::new(Engine::Docker, "busybox"), Program::new());
     // The real engine, whose words arrive late.
-    program.write("bin/docker", "#!/bin/bash\nset -o pipefail\nPATH=${PATH#*:} docker \"$@\" | (sleep 1; exec cat)\n");
+    program.write("bin/docker", "#!/bin/bash\nset -o pipefail\nPATH=${PATH#*:} docker \"$@\" | (sleep 3; exec cat)\n");
     std::fs::set_permissions(program.path("bin/docker"), Permissions::from_mode(0o755)).expect("our own file");
     let path = format!("{}:{}", program.path("bin").display(), std::env::var("PATH").expect("a PATH"));
     assert_interrupt_ends_all_by(&program, &container.flags(), &[("PATH", &path)]);

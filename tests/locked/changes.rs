@@ -44,6 +44,8 @@ fn a_policy_that_revokes_a_plugin_ends_its_calls() {
     assert!(client.call("hostile", json!({ "how": "say", "text": "a" }))["error"].is_null());
     let begin = Instant::now();
     let sleeping = client.send("hostile", json!({ "how": "sleep", "number": 25_000 }));
+    let trail = || fs::read_to_string(machine.program.path("state/toolcrib/audit.jsonl")).expect("a trail");
+    eventually("it runs", || trail().matches("\"event\":\"accepted\"").count() == 2);
     machine.write(&format!("{OPEN}[lock.revoked]\nplugins = [\"{}\"]\n", digest("hostile")));
     let error = client.answer_to(sleeping)["error"].clone();
     assert_eq!((&error["kind"], &error["data"]["code"]), (&json!("denied"), &json!("revoked")), "{error}");

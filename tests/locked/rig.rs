@@ -1,6 +1,6 @@
 //! A machine whose operator has a policy, and a user on it.
 
-use crate::roots::command_below_an_etc;
+use crate::roots::{command_below_an_etc, is_mounted};
 use serde_json::Value;
 use std::fs;
 use std::process::{Command, Output};
@@ -78,8 +78,8 @@ impl Machine {
         let machine = Self { program: Arc::new(Program::new()) };
         machine.write(policy);
         // Where nothing can be mounted, nothing answers.
-        let is_there = machine.command(&["policy", "check"]).output().is_ok_and(|output| output.status.success());
-        is_there.then_some(machine)
+        let check = machine.command(&["policy", "check"]).output().expect("`timeout` is installed");
+        is_mounted(&check).then_some(machine)
     }
 
     /// Puts another policy in the place of the one that is there, as root does it.

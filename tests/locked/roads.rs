@@ -235,4 +235,7 @@ fn a_policy_that_changes_stops_a_program_that_read_another() {
     }
     fs::remove_file(&policy).unwrap();
     eventually("it is gone", || kind() == "unavailable");
+    let trail = fs::read_to_string(locked.program.path("state/toolcrib/audit.jsonl")).unwrap();
+    let refused = trail.lines().filter(|line| line.contains("policy_changed") && line.contains("not_obeyed")).count();
+    assert_eq!(refused, 4, "{trail}");
 }

@@ -23,8 +23,12 @@ fn tools(prepare: &str) -> Option<Output> {
 
 fn below_an_etc(program: &Program, prepare: &str, line: &[&str]) -> Option<Output> {
     let output = command_below_an_etc(program, prepare, line).output().expect("`timeout` is installed");
-    let is_run = ![Some(98), Some(99)].contains(&output.status.code()) && !stderr(&output).contains("unshare");
-    is_run.then_some(output)
+    is_mounted(&output).then_some(output)
+}
+
+/// Whether a line came to run below its `/etc`.
+pub(crate) fn is_mounted(output: &Output) -> bool {
+    ![Some(98), Some(99)].contains(&output.status.code()) && !stderr(output).contains("unshare")
 }
 
 /// A line that runs where `prepare` made the machine's policy.

@@ -74,8 +74,12 @@ impl Deployment {
 
     /// Writes the next list of all that is there, and has alice sign it.
     pub(crate) fn list(&self, options: &[&str]) {
+        self.list_for("30d", options);
+    }
+
+    fn list_for(&self, valid: &str, options: &[&str]) {
         let (directory, list) = (self.path("plugins").display().to_string(), self.list_path());
-        let arguments = ["plugin", "lock", &directory, "-o", &list, "--name", "test", "--valid", "30d"];
+        let arguments = ["plugin", "lock", &directory, "-o", &list, "--name", "test", "--valid", valid];
         succeeded(&self.locked.program.run(&[&arguments[..], options].concat()));
         self.sign("plugins/vetted.toml", &["alice"]);
     }
@@ -646,7 +650,7 @@ fn what_ends_soon_is_told_once_a_day() {
         stderr(&output).lines().filter(|line| line.contains("ends on")).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(told(), Vec::<String>::new(), "30 days are no hurry");
-    deployment.list(&["--valid", "9d"]);
+    deployment.list_for("9d", &[]);
     let first = told();
     assert!(first.len() == 1 && first[0].contains("list test 2 ends on 20"), "{first:?}");
     assert_eq!(told(), Vec::<String>::new(), "it was told today");

@@ -57,7 +57,7 @@ const LAST_THREADS: Duration = Duration::from_millis(100);
 const INTERRUPTED: u8 = 130;
 
 // Options that may appear before or after any subcommand, and add up. No doc comment: clap would show it as every subcommand's own.
-#[derive(Args, Clone, Default)]
+#[derive(Args, Default)]
 struct Global {
     /// Settings file to use instead of the user's own
     #[arg(long, value_name = "FILE")]
@@ -229,6 +229,7 @@ fn main() -> ExitCode {
         // Outside of a call only a signal cancels.
         if failure.kind == Kind::Cancelled { ExitCode::from(INTERRUPTED) } else { code }
     });
+    runtime.block_on(toolcrib::backend::ended());
     // Dropping the tasks ends the tmux clients that they follow. A thread may still wait for a prompt or a file; nothing depends
     // on it.
     runtime.shutdown_timeout(LAST_THREADS);

@@ -57,8 +57,16 @@ impl Setup {
 
     /// As [`Self::new`], for a caller that shows the notices itself.
     pub(super) async fn quiet(global: &Global) -> Result<Self, Failure> {
-        // Room for a thousand calls is a thousand guarded stacks, which costs a process some milliseconds at its start.
-        Self::with(global, &["limits.concurrent_calls=1"]).await
+        Self::with(global, one_call).await
+    }
+
+    /// As [`Self::quiet`], by a policy in the place of the machine's.
+    pub(super) async fn judged_by(global: &Global, policy: &Path) -> Result<Self, Failure> {
+        let instead = |sources: &mut Sources| {
+            one_call(sources);
+            sources.policies[0] = PolicySource::named(policy.to_owned());
+        };
+        Self::with(global, instead).await
     }
 
     /// As [`Self::new`], for as many calls at a time as the settings say.
@@ -67,7 +75,7 @@ impl Setup {
     ///
     /// Also where a plugin is missing or refused that a lock requires.
     pub(super) async fn serving(global: &Global) -> Result<Self, Failure> {
-        let setup = Self::with(global, &[]).await.map(Self::noticed)?;
+        let setup = Self::with(global, |_| {}).await.map(Self::noticed)?;
         setup.check_required()?;
         Ok(setup)
     }
@@ -90,15 +98,16 @@ impl Setup {
     }
 
     fn noticed(self) -> Self {
-        self.notices.iter().for_each(|text| notice(text));
+        let ending = self.host.policy().ending(self.context.tools.plugins());
+        self.notices.iter().chain(&ending).for_each(|text| notice(text));
         self
     }
 
-    async fn with(global: &Global, set: &[&str]) -> Result<Self, Failure> {
+    async fn with(global: &Global, adapt: impl FnOnce(&mut Sources)) -> Result<Self, Failure> {
         let dirs = dirs()?;
         let sources = sources(global, &dirs)?;
-        let set = sources.set.iter().cloned().chain(set.iter().map(ToString::to_string)).collect();
-        let mut of_this = Sources { set, ..sources.clone() };
+        let mut of_this = sources.clone();
+        adapt(&mut of_this);
         let mut settings = load(&of_this)?;
         let elsewhere = elsewhere(global, &settings, &dirs)?;
         if elsewhere.is_some() {
@@ -122,7 +131,6 @@ impl Setup {
         notices.extend(unread_directories(&host, &plugins));
         let plugins = host.plugin_source(BUILTINS, plugins);
         let tools = plugins.load();
-        notices.extend(host.policy().ending(tools.plugins()));
         let mistyped = strays(&settings, &tools).into_iter().filter(Stray::is_mistyped);
         notices.extend(mistyped.map(|stray| stray.to_string()));
         let is_here = elsewhere.is_none();
@@ -149,6 +157,11 @@ impl Setup {
             .events(progress);
         Ok(Self { dirs, settings, sources, plugins, host: Arc::new(host), context, notices })
     }
+}
+
+/// Room for a thousand calls is a thousand guarded stacks, which costs a process some milliseconds at its start.
+fn one_call(sources: &mut Sources) {
+    sources.set.push("limits.concurrent_calls=1".into());
 }
 
 impl Drop for Setup {

@@ -85,7 +85,11 @@ pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 fn put(path: &Path, bytes: &[u8], directories: u32, permissions: Option<Permissions>) -> io::Result<()> {
     let directory = path.parent().expect("a file has a directory");
-    std::fs::DirBuilder::new().mode(directories).recursive(true).create(directory)?;
+    if !directory.is_dir() {
+        std::fs::DirBuilder::new().mode(directories).recursive(true).create(directory)?;
+        // Whatever this process's mask is.
+        std::fs::set_permissions(directory, Permissions::from_mode(directories))?;
+    }
     let mut file = tempfile::NamedTempFile::new_in(directory)?;
     file.write_all(bytes)?;
     if let Some(permissions) = permissions {

@@ -140,11 +140,13 @@ impl Failure {
         self
     }
 
-    /// The same, knowing also what another failure knew.
+    /// The same, knowing also what another failure knew, beside its own.
     #[must_use]
     pub(crate) fn also(mut self, others: Option<Box<Value>>) -> Self {
         match (self.data.as_deref_mut().and_then(Value::as_object_mut), others.as_deref().and_then(Value::as_object)) {
-            (Some(own), Some(others)) => own.extend(others.clone()),
+            (Some(own), Some(others)) => {
+                others.iter().for_each(|(key, value)| _ = own.entry(key.clone()).or_insert_with(|| value.clone()));
+            }
             _ => self.data = self.data.or(others),
         }
         self

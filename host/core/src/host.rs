@@ -28,7 +28,6 @@ use crate::tools::provider::{Component, Ready};
 use crate::tools::registry::Registry;
 use crate::tools::source::{Builtin, PluginSource};
 use futures_util::future::join_all;
-use std::future::pending;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,9 +111,7 @@ impl Host {
             // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.
             Ok(unrecorded) => {
                 let work = Box::pin(self.try_call(&policy, &request, context, &call));
-                let revoked =
-                    async { if policy.is_locked() { self.revoked(&request, context).await } else { pending().await } };
-                (unrecorded, call.bounded(work, revoked).await)
+                (unrecorded, call.bounded(work, self.revoked(&request, context)).await)
             }
             Err(refused) => (None, Err(refused)),
         };
@@ -133,10 +130,9 @@ impl Host {
     async fn revoked(&self, request: &Request, context: &CallContext) -> Failure {
         loop {
             tokio::time::sleep(REVOKED_LOOK).await;
-            // A policy that cannot be obeyed takes nothing back.
-            let (Ok(policy), Ok(plugin)) = (self.policy.obeyed(), context.tools.plugin_of(&request.tool)) else {
-                continue;
-            };
+            // While another cannot be obeyed, the lists of the one before take back what they do.
+            let policy = self.policy.obeyed().unwrap_or_else(|_| self.policy());
+            let Ok(plugin) = context.tools.plugin_of(&request.tool) else { continue };
             if policy.has_revoked(plugin)
                 && let Some((_, refusal)) = self.locked_out(&policy, request, context)
             {

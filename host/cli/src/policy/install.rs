@@ -30,14 +30,12 @@ pub(super) async fn lock(global: &Global, arguments: &Arguments) -> Result<ExitC
             .hint(format!("have it signed, then `toolcrib policy install {}`", arguments.file.display())));
     }
     let text = read_policy(&arguments.file)?;
-    let mut under = global.clone();
-    under.policy.push(arguments.file.clone());
-    let setup = Setup::quiet(&under).await?;
+    let setup = Setup::judged_by(global, &arguments.file).await?;
     let checked = Checked::of(&setup).await;
     if global.yes {
         // What was looked at is what is written.
         let digest = Some(Document::sha256(text.as_bytes()));
-        if setup.settings.policies.last().is_none_or(|policy| policy.sha256 != digest) {
+        if setup.settings.policies.first().is_none_or(|policy| policy.sha256 != digest) {
             return Err(cannot(&arguments.file, &"it was changed meanwhile: look at it again"));
         }
         put(installed, &text)?;

@@ -179,6 +179,11 @@ impl ProcessSpec {
     }
 }
 
+/// Returns when the commands that were given up have ended, as far as that takes a bearable time: a program that ends waits for that.
+pub async fn ended() {
+    remote::ended().await;
+}
+
 /// A running process.
 #[async_trait]
 pub trait Process: Send {

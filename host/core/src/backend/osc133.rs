@@ -3,6 +3,7 @@
 //! They are those of OSC 133, which terminals swallow, and carry a random nonce: what a log or a remote prints cannot end a command.
 
 /// Finds what a command printed in a stream: the bytes between the marks, and the status.
+#[derive(Clone)]
 pub(crate) struct Scanner {
     begin: Vec<u8>,
     end: Vec<u8>,

@@ -20,10 +20,11 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{Mutex, OnceCell};
+use tokio_util::task::TaskTracker;
 
 /// How long a script of ours may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -422,6 +423,19 @@ fn may_leave(argv: &[OsString]) -> bool {
 }
 
 impl<W: Way> Framed<W> {
+    /// Ends all processes of the call there; returns how many are left, none where that is not known.
+    async fn end_call(&mut self, call: String) -> Option<usize> {
+        // What has not begun would begin after the look for its processes.
+        let begun = tokio::time::timeout(BEGIN, self.begun()).await;
+        if let Ok(Err(failure)) = &begun
+            && failure.kind != Kind::OutcomeUnknown
+        {
+            return Some(0);
+        }
+        let left = end(self.way.clone(), call).await;
+        left.filter(|_| matches!(begun, Ok(Ok(()))))
+    }
+
     /// Reads what comes next. Returns a status when the connection has ended.
     async fn advance(&mut self) -> io::Result<Option<i32>> {
         let Some(process) = &mut self.process else { return Ok(Some(-1)) };
@@ -484,17 +498,11 @@ impl<W: Way> Process for Framed<W> {
     }
 
     async fn end(&mut self) -> Option<usize> {
-        let Some(call) = self.call.take().filter(|_| self.process.is_some()) else { return Some(0) };
-        // What has not begun would begin after the look for its processes.
-        let begun = tokio::time::timeout(BEGIN, self.begun()).await;
-        if let Ok(Err(failure)) = &begun
-            && failure.kind != Kind::OutcomeUnknown
-        {
-            return Some(0);
-        }
-        let left = end(self.way.clone(), call).await;
-        self.process = None;
-        left.filter(|_| matches!(begun, Ok(Ok(()))))
+        let Some(call) = self.call.clone().filter(|_| self.process.is_some()) else { return Some(0) };
+        let left = self.end_call(call).await;
+        // Until here whoever drops this leaves the rest to `drop`.
+        (self.call, self.process) = (None, None);
+        left
     }
 
     /// Asking takes another round trip, so it is done only for commands that may have left something.
@@ -507,12 +515,27 @@ impl<W: Way> Process for Framed<W> {
 
 impl<W: Way> Drop for Framed<W> {
     fn drop(&mut self) {
-        if let Some(call) = self.call.take().filter(|_| self.process.is_some())
+        if let Some(call) = self.call.take()
+            && let Some(process) = self.process.take()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            runtime.spawn(end(self.way.clone(), call));
+            let (stdout, stderr) = (self.stdout.clone(), self.stderr.clone());
+            let (said, greeted) = (std::mem::take(&mut self.said), std::mem::take(&mut self.greeted));
+            let (way, next) = (self.way.clone(), VecDeque::new());
+            let (process, may_leave) = (Some(process), self.may_leave);
+            let mut rest = Self { way, process, stdout, stderr, said, greeted, next, call: None, may_leave };
+            ENDS.spawn_on(async move { rest.end_call(call).await }, &runtime);
         }
     }
+}
+
+/// Commands that nobody waits for any more, and that are being ended.
+static ENDS: LazyLock<TaskTracker> = LazyLock::new(TaskTracker::new);
+
+/// Returns when all commands that were given up beyond this machine have ended, as far as that takes a bearable time.
+pub(crate) async fn ended() {
+    ENDS.close();
+    let _ = tokio::time::timeout(BEGIN * 2, ENDS.wait()).await;
 }
 
 /// Ends all processes of a call there; returns how many are left.

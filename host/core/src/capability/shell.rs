@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use in_pane::Target;
 use serde_json::{Value, json};
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use stream::Stream;
 use wasmtime::component::Resource;
 
@@ -202,11 +202,19 @@ async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<sh
     };
     let mut stdout = Stream::new("stdout", plan, scope);
     let mut stderr = Stream::new("stderr", plan, scope);
-    tokio::select! {
-        begun = process.begun() => begun?,
-        () = scope.cancel.cancelled() => return Err(ended(Failure::cancelled(), &mut *process, stdout, stderr).await),
-    }
-    let followed = follow(&mut *process, plan.wait, &mut stdout, &mut stderr, scope).await;
+    let start = Instant::now();
+    let stopped = tokio::select! {
+        biased;
+        () = scope.cancel.cancelled() => Some(End::Cancelled),
+        () = tokio::time::sleep(plan.wait) => Some(End::TimedOut),
+        failure = scope.backend.lost() => Some(End::Lost(failure)),
+        begun = process.begun() => begun.map(|()| None)?,
+    };
+    let wait = plan.wait.saturating_sub(start.elapsed());
+    let followed = match stopped {
+        Some(end) => Ok(end),
+        None => follow(&mut *process, wait, &mut stdout, &mut stderr, scope).await,
+    };
     let end = match followed {
         Ok(end) => end,
         Err(error) => return Err(lost(&error).data(printed(stdout.finish().await, stderr.finish().await))),

@@ -15,6 +15,7 @@ use serde_json::{Map, json};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use toml::{Table, Value};
 
 /// Notices about one project's file; a hostile one could ask for more.
@@ -79,6 +80,8 @@ pub struct Settings {
     pub notices: Vec<String>,
     /// What they were read from.
     pub(crate) sources: Sources,
+    /// What they were below the policies.
+    pub(crate) below: Arc<Draft>,
 }
 
 /// The origin of every value by dotted key, also of caps on what no layer grants.
@@ -127,15 +130,27 @@ impl Settings {
         }
         draft.replace(plain.environment(&sources.environment)?);
         draft.replace(plain.set(&sources.set)?);
+        Self::under_policies(sources.clone(), Arc::new(draft))
+    }
+
+    /// The same below the policies, which are read anew.
+    pub(crate) fn anew(&self) -> Result<Self, ConfigError> {
+        Self::under_policies(self.sources.clone(), self.below.clone())
+    }
+
+    fn under_policies(sources: Sources, below: Arc<Draft>) -> Result<Self, ConfigError> {
+        let defaults = defaults();
+        let reader = Reader { home: &sources.home, start: None, is_policy: true, defaults: &defaults };
+        let mut draft = (*below).clone();
         let (mut locks, mut policies) = (Vec::new(), Vec::new());
         for policy in &sources.policies {
-            let file = PolicyFile::read(policy, &Reader { is_policy: true, ..plain })?;
+            let file = PolicyFile::read(policy, &reader)?;
             draft.narrow_by_policy(file.narrows);
             locks.extend(file.lock);
             policies.push(PolicyDigest { path: policy.path.clone(), sha256: file.sha256 });
         }
         let trail = trail(&locks)?;
-        Ok(draft.finish(sources.clone(), locks, policies, trail))
+        Ok(draft.finish(sources, below, locks, policies, trail))
     }
 
     /// Returns the file of the audit trail.
@@ -178,7 +193,13 @@ impl Settings {
         let is_asked = |key: &str| key.contains('*') || key.starts_with("tools.") || key == "approval.allow_yes";
         let mut keys = RULES.iter().map(|row| row.0).filter(|key| !is_asked(key));
         let differs = |key: &&str| get(&own, key) != get(&others, key);
-        keys.find(differs).or_else(|| (self.trail != other.trail).then_some("lock.audit"))
+        let first = keys.find(differs).or_else(|| (self.trail != other.trail).then_some("lock.audit"));
+        first.or_else(|| {
+            // A lock that says nothing of them leaves the user's.
+            let listed =
+                |settings: &Self| settings.locks.iter().filter_map(|lock| lock.directories.clone()).collect::<Vec<_>>();
+            (listed(self) != listed(other)).then_some("lock.directories")
+        })
     }
 
     /// Returns what [`Self::render`] says, for programs: by dotted key the value, or the cap on what no layer grants, and the origin.
@@ -208,7 +229,8 @@ impl Settings {
 }
 
 /// The layers so far.
-struct Draft {
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
     values: Table,
     origins: Origins,
     bounds: Bounds,
@@ -325,10 +347,17 @@ impl Draft {
         self.origins.0.retain(|key, _| section_of(key) != section);
     }
 
-    fn finish(self, sources: Sources, locks: Vec<Lock>, policies: Vec<PolicyDigest>, trail: TrailSettings) -> Settings {
+    fn finish(
+        self,
+        sources: Sources,
+        below: Arc<Self>,
+        locks: Vec<Lock>,
+        policies: Vec<PolicyDigest>,
+        trail: TrailSettings,
+    ) -> Settings {
         let config = Config::deserialize(Value::Table(self.values)).expect("every value was checked when it was read");
         let config = Config { bounds: self.bounds, ..config };
-        Settings { config, origins: self.origins, locks, policies, trail, notices: self.notices, sources }
+        Settings { config, origins: self.origins, locks, policies, trail, notices: self.notices, sources, below }
     }
 }
 

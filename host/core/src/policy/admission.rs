@@ -133,7 +133,7 @@ impl Policy {
             Some((first, format!("the statement about plugin `{}`", plugin.name())))
         });
         let ends = self.locks.iter().filter_map(Enforced::list_end).chain(statements);
-        let soon: Vec<_> = ends.filter(|(end, _)| (now..now + SOON).contains(end)).collect();
+        let soon: Vec<_> = ends.filter(|(end, _)| *end < now + SOON).collect();
         if soon.is_empty() || !marks.is_first_of_day() {
             return Vec::new();
         }

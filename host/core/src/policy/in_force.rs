@@ -1,4 +1,4 @@
-//! The policy in force: the policy files, and all settings with them, are read anew once one of these files has changed.
+//! The policy in force: the policy files are read anew once one of them has changed, over the settings as they were at the start.
 //!
 //! Who decides something holds the policy that it began with. What cannot be obeyed lets nothing begin, until it can: a change of what is set
 //! up only once, such as limits, needs a new start, and so does a file that root is not alone to write: it may be a command of this very
@@ -9,7 +9,7 @@ use super::vetting::read_file;
 use crate::audit::{Audit, PolicyDigest};
 use crate::config::Settings;
 use crate::dirs::Dirs;
-use crate::disk::open_of_root;
+use crate::disk::{open_of_root, told};
 use crate::envelope::{Failure, Kind};
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
@@ -38,8 +38,9 @@ pub struct InForce {
 struct State {
     looked: Instant,
     settings: Settings,
-    /// What the files were when they were last read.
+    /// What the files were when they were last looked at, and since when.
     seen: Vec<Result<Option<String>, ErrorKind>>,
+    since: Instant,
     /// Why nothing may begin.
     refusal: Option<Failure>,
 }
@@ -53,7 +54,8 @@ impl InForce {
     pub fn new(settings: &Settings, dirs: &Dirs, own: &[PathBuf]) -> Result<Self, Failure> {
         let policy = RwLock::new(Arc::new(Policy::new(settings, dirs, own)?));
         let seen = settings.policies.iter().map(|file| Ok(file.sha256.clone())).collect();
-        let state = State { looked: Instant::now(), settings: settings.clone(), seen, refusal: None };
+        let now = Instant::now();
+        let state = State { looked: now, settings: settings.clone(), seen, since: now, refusal: None };
         let (dirs, own, state) = (dirs.clone(), own.to_vec(), Mutex::new(state));
         Ok(Self { policy, dirs, own, audit: None, state, changes: watch::channel(()).0 })
     }
@@ -105,62 +107,85 @@ impl InForce {
     fn look(&self, state: &mut State) {
         state.looked = Instant::now();
         let now: Vec<_> = state.settings.policies.iter().map(|file| digest(&file.path)).collect();
+        let is_news = now != state.seen;
         // What could not be obeyed is tried again: the reason may be in another file.
-        if now == state.seen && state.refusal.is_none() {
+        if !is_news && state.refusal.is_none() {
             return;
         }
-        let of = |(file, now): (&PolicyDigest, &Result<Option<String>, ErrorKind>)| {
-            let sha256 = now.clone().unwrap_or_default();
-            (*now != Ok(file.sha256.clone())).then(|| PolicyDigest { path: file.path.clone(), sha256 })
-        };
-        let changed: Vec<PolicyDigest> = state.settings.policies.iter().zip(&now).filter_map(of).collect();
-        state.seen = now;
-        match self.anew(&state.settings, &changed) {
-            Ok((settings, policy)) => {
-                // Their digests are those of the bytes that were obeyed.
-                state.seen = settings.policies.iter().map(|file| Ok(file.sha256.clone())).collect();
+        if is_news {
+            (state.seen, state.since) = (now, Instant::now());
+        }
+        match self.anew(state) {
+            Ok((settings, policy, changed)) => {
+                let was_refused = state.refusal.take().is_some();
+                if let Some(policy) = policy {
+                    *self.policy.write() = Arc::new(policy);
+                    self.record(&changed, None);
+                } else if was_refused {
+                    self.record(&settings.policies, None);
+                }
                 state.settings = settings;
-                *self.policy.write() = Arc::new(policy);
-                let is_back = state.refusal.take().is_some() && changed.is_empty();
-                self.record(if is_back { &state.settings.policies } else { &changed }, None);
                 self.changes.send_replace(());
             }
             Err((why, hint)) => {
-                let files: Vec<String> = changed.iter().map(|file| file.path.display().to_string()).collect();
-                let message = format!("the policy was changed ({}) and is not obeyed yet: {why}", files.join(", "));
+                let message = format!("the policy was changed, and is not obeyed yet: {why}");
                 let refusal = Failure::new(Kind::Unavailable, message).hint(hint);
-                if state.refusal.as_ref().is_none_or(|before| before.message != refusal.message) {
-                    self.record(&changed, Some(&why));
+                if is_news || state.refusal.as_ref().is_none_or(|before| before.message != refusal.message) {
+                    self.record(&different(&state.settings.policies, &state.seen), Some(&why));
                 }
                 state.refusal = Some(refusal);
             }
         }
     }
 
-    /// Reads all settings, as at the start; or why they cannot be obeyed, and what to do about it.
-    fn anew(&self, before: &Settings, changed: &[PolicyDigest]) -> Result<(Settings, Policy), (String, String)> {
-        let start = || "start it again: it then obeys the policy as it is now".to_owned();
-        let is_roots = |file: &&PolicyDigest| {
-            let source = before.sources.policies.iter().find(|source| source.path == file.path);
-            source.is_some_and(|source| source.of_root) || open_of_root(&file.path).is_ok()
-        };
-        if let Some(file) = changed.iter().find(|file| !is_roots(file)) {
-            return Err((format!("others than root can write {}", file.path.display()), start()));
-        }
+    /// Reads the policy files; returns what they say, the policy if that is another than before, and the files that changed. Or why they
+    /// cannot be obeyed, and what to do about it.
+    fn anew(&self, state: &State) -> Result<(Settings, Option<Policy>, Vec<PolicyDigest>), (String, String)> {
         let mend = || "mend it: `toolcrib policy check` says what is wrong".to_owned();
-        let settings = Settings::load(&before.sources).map_err(|error| (error.to_string(), mend()))?;
+        let start = || "start it again: it then obeys the policy as it is now".to_owned();
+        let before = &state.settings;
+        let settings = before.anew().map_err(|error| (error.to_string(), mend()))?;
+        // By the bytes that would be obeyed: others may have been there a moment before.
+        let read: Vec<_> = settings.policies.iter().map(|file| Ok(file.sha256.clone())).collect();
+        let changed = different(&before.policies, &read);
+        if changed.is_empty() {
+            return Ok((settings, None, changed));
+        }
+        for file in &changed {
+            let source = before.sources.policies.iter().find(|source| source.path == file.path);
+            if !source.is_some_and(|source| source.of_root)
+                && let Err(error) = open_of_root(&file.path)
+            {
+                let why = format!("{}, so a command of this program may have changed it", told(&error));
+                return Err((why, start()));
+            }
+        }
         if let Some(key) = before.set_up_with(&settings) {
             return Err((format!("`{key}` is set up when the program starts"), start()));
         }
+        // A file that is written in its place is empty for a moment.
+        let is_open = settings.locks.len() < before.locks.len();
+        if is_open && (state.since.elapsed() < LOOK || read != state.seen) {
+            return Err(("a lock is gone from it".into(), "try again in some seconds, if that is meant".into()));
+        }
         let policy =
             self.policy().anew(&settings, &self.dirs, &self.own).map_err(|failure| (failure.message, mend()))?;
-        Ok((settings, policy))
+        Ok((settings, Some(policy), changed))
     }
 
     fn record(&self, changed: &[PolicyDigest], refused: Option<&str>) {
         let Some(audit) = &self.audit else { return };
         changed.iter().for_each(|file| audit.policy_changed(file, refused));
     }
+}
+
+/// The files whose digest is another.
+fn different(files: &[PolicyDigest], now: &[Result<Option<String>, ErrorKind>]) -> Vec<PolicyDigest> {
+    let other = |(file, now): (&PolicyDigest, &Result<Option<String>, ErrorKind>)| {
+        let sha256 = now.clone().unwrap_or_default();
+        (*now != Ok(file.sha256.clone())).then(|| PolicyDigest { path: file.path.clone(), sha256 })
+    };
+    files.iter().zip(now).filter_map(other).collect()
 }
 
 /// The digest of a file; none where there is none. What cannot be read is another.

@@ -5,12 +5,13 @@ use super::Refused;
 use crate::config::{DAY, Signed};
 use crate::disk::OwnDir;
 use crate::policy::lock::Code;
+use crate::tools::manifest::PluginId;
 use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -29,6 +30,9 @@ pub(crate) struct Marks {
     place: Option<(OwnDir, [u8; 32])>,
     seen: Mutex<Seen>,
     checked: Mutex<BTreeSet<[u8; 32]>>,
+    /// The names and sequences of statements by which plugins were ever admitted: a new list, or policy, does not hide what takes those
+    /// back.
+    pub(super) admitted: Mutex<HashMap<PluginId, (String, u64)>>,
     /// The clock when this program started, and the time since the machine did.
     start: (u64, u64),
 }
@@ -80,12 +84,27 @@ impl Marks {
                 (Some((state, key)), seen.unwrap_or_default())
             }
         };
-        (Self { place, seen: Mutex::new(seen), checked: Mutex::default(), start: (wall(), since_boot()) }, told)
+        (
+            Self {
+                place,
+                seen: Mutex::new(seen),
+                checked: Mutex::default(),
+                admitted: Mutex::default(),
+                start: (wall(), since_boot()),
+            },
+            told,
+        )
     }
 
     /// Those of this program alone, which keeps nothing.
     pub(super) fn of_this_program() -> Self {
-        Self { place: None, seen: Mutex::default(), checked: Mutex::default(), start: (wall(), since_boot()) }
+        Self {
+            place: None,
+            seen: Mutex::default(),
+            checked: Mutex::default(),
+            admitted: Mutex::default(),
+            start: (wall(), since_boot()),
+        }
     }
 
     /// Whether a signature holds, which is checked once: `name` is made of the key, the bytes and the signature.
@@ -129,8 +148,12 @@ impl Marks {
     pub(crate) fn is_first_of_day(&self) -> bool {
         let today = self.now() / DAY;
         let mut seen = self.seen.lock();
-        self.merge(&mut seen);
-        let is_first = seen.told < today;
+        if let Some((state, key)) = &self.place
+            && let Ok(Some(other)) = read(state, key)
+        {
+            seen.told = other.told;
+        }
+        let is_first = seen.told != today;
         if is_first {
             seen.told = today;
             self.write(&mut seen);
@@ -176,7 +199,6 @@ impl Marks {
         if other.newest > seen.newest {
             (seen.newest, seen.clock) = (other.newest, other.clock);
         }
-        seen.told = seen.told.max(other.told);
         for (name, list) in other.lists {
             if seen.lists.get(&name).is_none_or(|known| known.sequence < list.sequence) {
                 seen.lists.insert(name, list);

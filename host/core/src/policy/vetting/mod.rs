@@ -64,8 +64,6 @@ struct State {
     list: Result<Arc<KnownList>, Refused>,
     revocations: Vec<Revocation>,
     vetted: HashMap<PluginId, Arc<Vetted>>,
-    /// The names and sequences of statements by which plugins were ever admitted: a new list does not hide what takes those back.
-    admitted: HashMap<PluginId, (String, u64)>,
     names: Names,
 }
 
@@ -94,7 +92,6 @@ impl Vetting {
             list: Err(nothing),
             revocations: Vec::new(),
             vetted: HashMap::new(),
-            admitted: HashMap::new(),
             names: Names::default(),
         };
         Self { marks, state: Mutex::new(state) }
@@ -108,7 +105,7 @@ impl Vetting {
         if let Some(vetted) = state.vetted.get(&plugin.id) {
             return vetted.clone().counts(signed, now);
         }
-        if state.has_taken_back(plugin.sha256(), state.admitted.get(&plugin.id)) {
+        if state.has_taken_back(plugin.sha256(), self.marks.admitted.lock().get(&plugin.id)) {
             return Err(Refused::new(Code::Revoked, "was revoked by its reviewers".into()));
         }
         let known = state.list.clone()?;
@@ -138,7 +135,7 @@ impl Vetting {
             let reason = format!("was not reviewed for what the policy asks: {}", lacking.join(", "));
             return Err(Refused::new(Code::Criteria, reason));
         }
-        state.admitted.insert(plugin.id.clone(), stated);
+        self.marks.admitted.lock().insert(plugin.id.clone(), stated);
         state.vetted.insert(plugin.id.clone(), vetted.clone());
         Ok(vetted)
     }
