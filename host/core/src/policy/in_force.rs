@@ -45,6 +45,20 @@ struct State {
     refusal: Option<Failure>,
 }
 
+/// What the policy files say now.
+struct Anew {
+    settings: Settings,
+    /// None where it is what they said before.
+    policy: Option<Policy>,
+    changed: Vec<PolicyDigest>,
+}
+
+/// Why what they say cannot be obeyed, and what to do about it.
+struct NotObeyed {
+    why: String,
+    hint: String,
+}
+
 impl InForce {
     /// The policy of these settings; see [`Policy::new`].
     ///
@@ -116,7 +130,7 @@ impl InForce {
             (state.seen, state.since) = (now, Instant::now());
         }
         match self.anew(state) {
-            Ok((settings, policy, changed)) => {
+            Ok(Anew { settings, policy, changed }) => {
                 let was_refused = state.refusal.take().is_some();
                 if let Some(policy) = policy {
                     *self.policy.write() = Arc::new(policy);
@@ -127,7 +141,7 @@ impl InForce {
                 state.settings = settings;
                 self.changes.send_replace(());
             }
-            Err((why, hint)) => {
+            Err(NotObeyed { why, hint }) => {
                 let message = format!("the policy was changed, and is not obeyed yet: {why}");
                 let refusal = Failure::new(Kind::Unavailable, message).hint(hint);
                 if is_news || state.refusal.as_ref().is_none_or(|before| before.message != refusal.message) {
@@ -138,18 +152,17 @@ impl InForce {
         }
     }
 
-    /// Reads the policy files; returns what they say, the policy if that is another than before, and the files that changed. Or why they
-    /// cannot be obeyed, and what to do about it.
-    fn anew(&self, state: &State) -> Result<(Settings, Option<Policy>, Vec<PolicyDigest>), (String, String)> {
+    /// Reads the policy files.
+    fn anew(&self, state: &State) -> Result<Anew, NotObeyed> {
         let mend = || "mend it: `toolcrib policy check` says what is wrong".to_owned();
         let start = || "start it again: it then obeys the policy as it is now".to_owned();
         let before = &state.settings;
-        let settings = before.anew().map_err(|error| (error.to_string(), mend()))?;
+        let settings = before.anew().map_err(|error| NotObeyed { why: error.to_string(), hint: mend() })?;
         // By the bytes that would be obeyed: others may have been there a moment before.
         let read: Vec<_> = settings.policies.iter().map(|file| Ok(file.sha256.clone())).collect();
         let changed = different(&before.policies, &read);
         if changed.is_empty() {
-            return Ok((settings, None, changed));
+            return Ok(Anew { settings, policy: None, changed });
         }
         for file in &changed {
             let source = before.sources.policies.iter().find(|source| source.path == file.path);
@@ -157,20 +170,24 @@ impl InForce {
                 && let Err(error) = open_of_root(&file.path)
             {
                 let why = format!("{}, so a command of this program may have changed it", told(&error));
-                return Err((why, start()));
+                return Err(NotObeyed { why, hint: start() });
             }
         }
         if let Some(key) = before.set_up_with(&settings) {
-            return Err((format!("`{key}` is set up when the program starts"), start()));
+            let why = format!("`{key}` is set up when the program starts");
+            return Err(NotObeyed { why, hint: start() });
         }
         // A file that is written in its place is empty for a moment.
         let is_open = settings.locks.len() < before.locks.len();
         if is_open && (state.since.elapsed() < LOOK || read != state.seen) {
-            return Err(("a lock is gone from it".into(), "try again in some seconds, if that is meant".into()));
+            let hint = "try again in some seconds, if that is meant".into();
+            return Err(NotObeyed { why: "a lock is gone from it".into(), hint });
         }
-        let policy =
-            self.policy().anew(&settings, &self.dirs, &self.own).map_err(|failure| (failure.message, mend()))?;
-        Ok((settings, Some(policy), changed))
+        let policy = self
+            .policy()
+            .anew(&settings, &self.dirs, &self.own)
+            .map_err(|failure| NotObeyed { why: failure.message, hint: mend() })?;
+        Ok(Anew { settings, policy: Some(policy), changed })
     }
 
     fn record(&self, changed: &[PolicyDigest], refused: Option<&str>) {
