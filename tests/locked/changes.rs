@@ -77,6 +77,28 @@ fn a_policy_that_cannot_be_obeyed_lets_nothing_begin() {
     assert_eq!(changes.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, true, false], "{changes:?}");
 }
 
+/// A file that is written in its place is empty for a moment: nothing is open meanwhile. A lock that stays away is gone.
+#[test]
+fn a_lock_that_is_gone_for_a_moment_opens_nothing() {
+    let machine = machine!(CLOSED);
+    let client = RefCell::new(Client::of(Running::start(&mut machine.command(&["--yes", "run"]))));
+    let error = || {
+        let error = client.borrow_mut().call("run_shell", command("true"))["error"].clone();
+        error["data"]["code"].as_str().or(error["kind"].as_str()).unwrap_or("none").to_owned()
+    };
+    assert_eq!(error(), "builtin_off");
+    machine.write("");
+    let seen = RefCell::new(vec!["builtin_off".to_owned()]);
+    eventually("the lock is gone", || {
+        let (now, mut seen) = (error(), seen.borrow_mut());
+        if seen.last() != Some(&now) {
+            seen.push(now.clone());
+        }
+        now == "none"
+    });
+    assert_eq!(seen.into_inner(), ["builtin_off", "unavailable", "none"]);
+}
+
 /// An agent over MCP sees other tools, without asking anew.
 #[test]
 fn an_agent_is_told_of_the_tools_that_a_policy_leaves() {
