@@ -484,6 +484,19 @@ fn criteria_of_the_policy_have_to_be_met() {
     assert_eq!(deployment.outcome(), "ok");
 }
 
+/// What is signed may be named without a directory.
+#[test]
+fn a_file_of_the_working_directory_is_signed_there() {
+    let deployment = deployment!("");
+    let revocation =
+        format!("toolcrib = \"revoke/1\"\nsha256 = \"{}\"\nissued = 2026-01-01T00:00:00Z\n", "a".repeat(64));
+    deployment.locked.program.write("work/a.revoke.toml", revocation);
+    let key = deployment.path("alice.key").display().to_string();
+    let told = json_of(&deployment.locked.program.run(&["plugin", "sign", "a.revoke.toml", "--key", &key, "--json"]));
+    assert_eq!(told, json!({ "kind": "revoke/1", "written": "a.revoke.toml.minisig" }));
+    assert!(deployment.path("work/a.revoke.toml.minisig").exists());
+}
+
 /// L-08: what a new build can do more stops the review.
 #[test]
 fn a_review_of_what_got_wider_stops() {

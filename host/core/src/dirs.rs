@@ -84,7 +84,8 @@ pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn put(path: &Path, bytes: &[u8], directories: u32, permissions: Option<Permissions>) -> io::Result<()> {
-    let directory = path.parent().expect("a file has a directory");
+    // A name alone has an empty one.
+    let directory = path.parent().filter(|parent| *parent != "").unwrap_or(Path::new("."));
     if !directory.is_dir() {
         std::fs::DirBuilder::new().mode(directories).recursive(true).create(directory)?;
         // Whatever this process's mask is.

@@ -256,7 +256,7 @@ fn secret(path: &Path) -> Result<SecretKey, Failure> {
         return SecretKey::from_bytes(&bytes).map_err(|_| not_a_key());
     }
     let key = SecretKeyBox::from_string(&text).and_then(|key| key.into_secret_key(None));
-    key.map_err(|error| cannot(path, &error))
+    key.map_err(|error| cannot(path, &error).hint("the password of a key is asked for at a terminal"))
 }
 
 pub(super) fn lock(setup: &Setup, arguments: &Lock) -> Result<ExitCode, Failure> {
