@@ -217,7 +217,8 @@ fn a_trusted_project_stays_within_the_ceiling() {
     assert!(hint.contains("the operator's policy decides this"), "{hint}");
 }
 
-/// What others than root can write may have been changed by a command of the program itself: it stops, whatever stands there now.
+/// A policy that other users than root can write may have been changed by a command of this program: it accepts no call, whatever the file
+/// says now.
 #[test]
 fn a_policy_that_changes_stops_a_program_that_read_another() {
     let locked = Locked::by(&["[lock]\nplugins = \"off\"\n"]);

@@ -654,7 +654,7 @@ fn what_takes_back_is_not_missed() {
     assert_eq!(deployment.outcome(), "list_invalid");
 }
 
-/// Two weeks before its end, once a day, people are told.
+/// A list or statement that ends within 14 days gets one notice a day.
 #[test]
 fn what_ends_soon_is_told_once_a_day() {
     let deployment = deployment!("grant = \"vetted\"");

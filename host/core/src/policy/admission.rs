@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How long before its end people are told of a list or statement, in seconds.
+/// A list or statement that ends within this time, in seconds, gets a notice.
 const SOON: u64 = 14 * DAY;
 
 /// That a plugin may be there. Made only here, and the only thing that grants are made of.
