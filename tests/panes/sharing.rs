@@ -99,3 +99,17 @@ fn a_holder_that_is_gone_with_its_command_is_taken_over_from() {
     let answer = host.within("echo taken", "5s");
     assert_eq!(answer["result"]["stdout"], "taken\n", "{answer}");
 }
+
+#[test]
+fn what_a_program_puts_in_the_holders_place_holds_nothing() {
+    let program = Program::with_panes();
+    let mut host = serve(&program, &[]);
+    assert_eq!(host.within("true", "10s")["result"]["exit_code"], 0);
+    for odd in ["x", "42", "42 0g", "42 0a'; kill-server; '", "#(kill-server) 0a", "42 0a\nmore", "#{pid} 0a rm"] {
+        let _ = program.tmux(&["set-option", "-p", "-t", PANE, "@toolcrib_holder", odd]);
+        let answer = host.within("echo free", "5s");
+        assert_eq!(answer["result"]["stdout"], "free\n", "{odd}: {answer}");
+        let left = program.tmux(&["show-options", "-pqv", "-t", PANE, "@toolcrib_holder"]);
+        assert!(!left.contains(odd), "{left}");
+    }
+}

@@ -14,6 +14,9 @@ pub(super) const HOLDER: &str = "@toolcrib_holder";
 /// The option of a pane that keeps its shell's process.
 pub(super) const PROCESS: &str = "@toolcrib_process";
 
+/// What [`parse_sign`] takes for a sign, as a regular expression over what the option keeps.
+const SIGN: &str = "^[0-9]* [0-9a-f]*( |$)";
+
 /// The sign of a call on a pane, taken off when it is dropped.
 pub(super) struct Hold {
     pub(super) session: std::sync::Arc<Session>,
@@ -86,13 +89,14 @@ fn parse_sign(sign: &str) -> Option<(&str, &str)> {
     is_sign.then_some((client, nonce))
 }
 
-/// Takes a holder's sign off a pane, if it is still there; anything else is removed whatever it is.
+/// Takes a holder's sign off a pane, if it is still there; of what is no sign, anything that is none by then. Between the look and this,
+/// another client may have become the holder.
 fn free(number: u32, sign: &str) -> Command {
-    let free = commands::unset(number, HOLDER);
-    match parse_sign(sign) {
-        Some(_) => commands::when(number, &format!("#{{m:{sign}*,#{{{HOLDER}}}}}"), &free),
-        None => free,
-    }
+    let is_there = match parse_sign(sign) {
+        Some(_) => format!("#{{m:{sign}*,#{{{HOLDER}}}}}"),
+        None => format!("#{{?#{{m/r:{SIGN},#{{{HOLDER}}}}},,1}}"),
+    };
+    commands::when(number, &is_there, &commands::unset(number, HOLDER))
 }
 
 /// The beginning of a command, by which others learn what holds a pane.
@@ -111,7 +115,8 @@ mod tests {
         assert_eq!(free(3, "42 0af9"), commands::when(3, "#{m:42 0af9*,#{@toolcrib_holder}}", &unset));
         for odd in ["", "42", "42 x", "4x 0a", "42 0a'; touch owned; '", "42 #(touch owned)", "#(x) 0a"] {
             assert_eq!(parse_sign(odd), None, "{odd}");
-            assert_eq!(free(3, odd), unset, "{odd}");
+            let is_no_sign = "#{?#{m/r:^[0-9]* [0-9a-f]*( |$),#{@toolcrib_holder}},,1}";
+            assert_eq!(free(3, odd), commands::when(3, is_no_sign, &unset), "{odd}");
         }
     }
 }
