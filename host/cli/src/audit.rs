@@ -60,6 +60,12 @@ pub(super) enum Arguments {
         #[arg(long)]
         json: bool,
     },
+    /// End the file of the audit trail, however long it is, and begin the next; for root where root has frozen it with `chattr +a`
+    Rotate {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Make the key that seals the audit trail from here on, and print it once: keep it where this machine cannot read it
     Init {
         /// Print JSON
@@ -77,6 +83,18 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
         Arguments::Show { head: true, json, .. } => show_head(&trail, json),
         Arguments::Show { refused, since, json, .. } => show(&trail, refused, since, json),
         Arguments::Tail { lines, follow, json } => tail(&trail, lines, follow, json).await,
+        Arguments::Rotate { json } => {
+            let ended = Audit::rotate(&settings, &dirs).map_err(|error| match error.kind() {
+                io::ErrorKind::PermissionDenied => cannot(&trail, &error).hint("run this as root"),
+                _ => cannot(&trail, &error),
+            })?;
+            let ended = trail.with_file_name(ended);
+            if json {
+                return print_json(&json!({ "trail": trail, "ended": ended }));
+            }
+            let shown = |path: &Path| sanitize::line(&path.display().to_string()).into_owned();
+            print(&format!("{} is {} now, and the chain goes on in a new file\n", shown(&trail), shown(&ended)))
+        }
         Arguments::Init { json } => {
             let key = Audit::begin_seals(&settings, &dirs).map_err(|error| cannot(&trail, &error))?;
             let key = hex::encode(key);

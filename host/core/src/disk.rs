@@ -5,7 +5,7 @@
 //! used. Where things lie is `dirs.rs`.
 
 use crate::text::id::random_id;
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;
 use rustix::path::Arg;
 use std::ffi::{OsStr, OsString};
@@ -29,6 +29,8 @@ const OTHERS: u32 = 0o077;
 pub struct OwnDir {
     directory: OwnedFd,
     path: PathBuf,
+    /// Whose the files in it are: this user's, except where root looks after another user's.
+    owner: u32,
 }
 
 /// Why something is not accepted as ours.
@@ -167,7 +169,7 @@ impl OwnDir {
         let found = rustix::fs::fstat(&directory).map_err(|error| named(&path, error))?;
         check_owner(&found, &path)?;
         check_mode(&found, &path, OTHERS_WRITE)?;
-        Ok(Self { directory, path })
+        Ok(Self { directory, path, owner: own_uid() })
     }
 
     /// The directory of a file that a policy names, which is this user's or root's and has to exist, and the file's name in it.
@@ -187,7 +189,21 @@ impl OwnDir {
             check_owner(&found, above)?;
         }
         check_mode(&found, above, OTHERS_WRITE)?;
-        Ok((Self { directory, path: above.to_owned() }, name.to_owned()))
+        Ok((Self { directory, path: above.to_owned(), owner: own_uid() }, name.to_owned()))
+    }
+
+    /// The same for root, where a file in a directory of root's belongs to another user: what is made in it is that user's, too.
+    ///
+    /// # Errors
+    ///
+    /// What the system says of the file.
+    pub(crate) fn for_owner_of(self, name: &str) -> io::Result<Self> {
+        if own_uid() != ROOT {
+            return Ok(self);
+        }
+        let found = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        let owner = found.map_err(|error| named(&self.path.join(name), error))?.st_uid;
+        Ok(Self { owner, ..self })
     }
 
     /// Where it was opened.
@@ -243,7 +259,7 @@ impl OwnDir {
         if (found.st_dev, found.st_ino) != (opened.st_dev, opened.st_ino) {
             return Ok(false);
         }
-        check_own_file(&found, path).map(|()| true)
+        check_own_file(&found, self.owner, path).map(|()| true)
     }
 
     /// Whether this user may make and rename files in it: of a directory of root's that holds a file of this user's, not.
@@ -259,6 +275,16 @@ impl OwnDir {
     pub(crate) fn rename(&self, name: &str, to: &str) -> io::Result<()> {
         let renamed = rustix::fs::renameat_with(&self.directory, name, &self.directory, to, RenameFlags::NOREPLACE);
         renamed.map_err(|error| named(&self.path.join(name), error))
+    }
+
+    /// Lets two files change names, at one blow.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub(crate) fn exchange(&self, name: &str, other: &str) -> io::Result<()> {
+        let exchanged = rustix::fs::renameat_with(&self.directory, name, &self.directory, other, RenameFlags::EXCHANGE);
+        exchanged.map_err(|error| named(&self.path.join(name), error))
     }
 
     /// Makes a file that is not there yet.
@@ -378,23 +404,28 @@ impl OwnDir {
                     error => named(&path, error),
                 }
             })?;
+        if flags.contains(OFlags::EXCL) && self.owner != own_uid() {
+            rustix::fs::fchown(&file, Some(Uid::from_raw(self.owner)), None)?;
+        }
         let found = rustix::fs::fstat(&file).map_err(|error| named(&path, error))?;
-        check_own_file(&found, || path).map(|()| file.into())
+        check_own_file(&found, self.owner, || path).map(|()| file.into())
     }
 }
 
-/// Checks that a file is regular, this user's alone, and has no second name.
-fn check_own_file(found: &Stat, path: impl FnOnce() -> PathBuf) -> io::Result<()> {
+/// Checks that a file is regular, its owner's alone, and has no second name.
+fn check_own_file(found: &Stat, owner: u32, path: impl FnOnce() -> PathBuf) -> io::Result<()> {
     let is_file = FileType::from_raw_mode(found.st_mode).is_file();
     // No name at all: somebody removed or replaced it since it was opened.
-    if is_file && found.st_uid == own_uid() && found.st_mode & OTHERS == 0 && found.st_nlink <= 1 {
+    if is_file && found.st_uid == owner && found.st_mode & OTHERS == 0 && found.st_nlink <= 1 {
         return Ok(());
     }
     let path = path();
     if !is_file {
         return Err(Foreign::Kind { path, wanted: "regular file" }.into());
     }
-    check_owner(found, &path)?;
+    if found.st_uid != owner {
+        return Err(Foreign::Owner { path, owner: found.st_uid }.into());
+    }
     check_mode(found, &path, OTHERS)?;
     Err(Foreign::Linked(path).into())
 }

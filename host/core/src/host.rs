@@ -2,7 +2,7 @@
 //!
 //! What becomes of one call on its way is `call/`. A home that cannot be written costs the caches and the trail, and says so.
 
-use crate::audit::Audit;
+use crate::audit::{Audit, SEAL_LOOK};
 use crate::call::rate_limit::Rates;
 use crate::call::running::{Calls, RunningCall};
 use crate::call::scope::Scope;
@@ -75,6 +75,7 @@ impl Host {
         });
         let (audit, unaudited) = Audit::of(settings, dirs);
         let audit = Arc::new(audit);
+        audit.keep_sealed(SEAL_LOOK);
         let policy = Arc::new(policy.audited(audit.clone()));
         unaudited.into_iter().for_each(|error| or_without("nothing is audited", error));
         let (stream, total) = (limits.kept_stream_mib << 20, limits.kept_total_mib << 20);

@@ -10,7 +10,7 @@
 use super::seal::{Sealer, to_syslog};
 use crate::disk::OwnDir;
 use parking_lot::Mutex;
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{FallocateFlags, FlockOperation, IFlags, ioctl_getflags, ioctl_setflags};
 use rustix::io::Errno;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -201,13 +201,42 @@ impl Chain {
         Sealer::begin(&self.directory, &self.name, key, head.n)
     }
 
-    /// Seals the trail as it is now, if it has a key.
-    pub(super) fn seal(&self) -> io::Result<()> {
+    /// Seals the trail as it is now, if it has a key, and a seal is due or wanted `at_once`.
+    pub(super) fn seal(&self, at_once: bool) -> io::Result<()> {
         let mut writer = self.writer.lock();
         let held = self.locked(&mut writer)?;
         let mut text = Vec::new();
         let head = writer.head(self, &held, &mut text)?;
-        if text.is_empty() { writer.seal(self, &held, head, true) } else { Ok(()) }
+        if text.is_empty() { writer.seal(self, &held, head, at_once) } else { Ok(()) }
+    }
+
+    /// Ends the file, full or not, and begins the next; returns the name that the old one got. Nobody sees a moment without the file: a
+    /// writer who may not make one here would take it for a trail that cannot be kept.
+    pub(super) fn rotate_now(&self) -> io::Result<String> {
+        let mut writer = self.writer.lock();
+        let held = self.locked(&mut writer)?;
+        let mut text = Vec::new();
+        let head = writer.head(self, &held, &mut text)?;
+        if head == NOTHING || writer.length == 0 {
+            return Err(io::Error::other("it has no line yet"));
+        }
+        let flags = ioctl_getflags(&*held.0).unwrap_or(IFlags::empty());
+        let is_frozen = flags.contains(IFlags::APPEND);
+        if is_frozen {
+            ioctl_setflags(&*held.0, flags - IFlags::APPEND)?;
+        }
+        let (_, to) = self.end_file(&held, head, text)?;
+        let next = self.directory.create(&to)?;
+        if let Err(error) = self.directory.exchange(&self.name, &to) {
+            let _ = self.directory.remove(OsStr::new(&to));
+            return Err(error);
+        }
+        if is_frozen {
+            [&*held.0, &next].into_iter().try_for_each(|file| ioctl_setflags(file, flags))?;
+        }
+        writer.file = None;
+        self.remove_old()?;
+        Ok(to)
     }
 
     /// Opens the file, unless it is the one that was opened before, and takes its lock.
@@ -235,31 +264,51 @@ impl Chain {
 
     /// Ends a full file and renames it; returns its last line, or nothing where this user may not rename it.
     fn rotate(&self, held: Held, head: Head) -> io::Result<Result<Head, Held>> {
-        if !self.directory.is_writable() {
+        if !self.directory.is_writable() || is_frozen(&held.0) {
             return Ok(Err(held));
         }
-        let mut names = rotated(&self.directory, &self.name)?;
+        let (head, to) = self.end_file(&held, head, Vec::new())?;
+        self.directory.rename(&self.name, &to)?;
+        self.remove_old()?;
+        Ok(Ok(head))
+    }
+
+    /// Writes a file's last line, after `text`; returns that and the name that the file gets. Before it is renamed: whoever makes the next
+    /// file goes on from what the renamed one ends with.
+    fn end_file(&self, held: &Held, head: Head, mut text: Vec<u8>) -> io::Result<(Head, String)> {
         let stem = stem(&self.name);
-        let last = names.last().and_then(|name| number(stem, name)).unwrap_or(0);
+        let last = rotated(&self.directory, &self.name)?.pop().and_then(|name| number(stem, &name)).unwrap_or(0);
         let to = format!("{stem}-{:06}.jsonl", last + 1);
-        // Its last line first: whoever makes the next file goes on from what the renamed one ends with.
-        let mut text = Vec::new();
         let entry = json!({ "event": "rotated", "time": now(), "to": to });
         let head = link(head, entry.to_string().as_bytes(), &mut text);
         if write_once(&held.0, &text)? != text.len() {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        self.directory.rename(&self.name, &to)?;
-        names.push(to);
+        Ok((head, to))
+    }
+
+    /// Removes the oldest files beyond those that are kept.
+    fn remove_old(&self) -> io::Result<()> {
+        let names = rotated(&self.directory, &self.name)?;
         for name in names.iter().take(names.len().saturating_sub(self.keeping.keep)) {
+            let file = self.directory.file(name);
+            // Where root has frozen it, only root can remove it.
+            if file.is_ok_and(|file| is_frozen(&file) && ioctl_setflags(&file, IFlags::empty()).is_err()) {
+                continue;
+            }
             match self.directory.remove(OsStr::new(name)) {
                 // Whoever filled the next file meanwhile removes old ones, too.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 done => done?,
             }
         }
-        Ok(Ok(head))
+        Ok(())
     }
+}
+
+/// Whether root has forbidden to change what stands in a file, and to rename it (`chattr +a`).
+fn is_frozen(file: &File) -> bool {
+    ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::APPEND))
 }
 
 impl Writer {

@@ -27,11 +27,15 @@ use crate::tools::manifest::{Manifest, PluginId};
 use chain::{Chain, LINE_BYTES, now};
 use parking_lot::Mutex;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Its file, in the state directory.
@@ -50,6 +54,8 @@ const CALL_RESERVE: u64 = LINE_BYTES as u64;
 const REFUSAL_PAUSE: Duration = Duration::from_secs(60);
 /// What is recorded of a plugin that no lock refuses.
 const ADMITTED: &str = "admitted";
+/// How often a process that writes no line looks whether a seal is due.
+pub(crate) const SEAL_LOOK: Duration = Duration::from_secs(60);
 /// So many refused tools are remembered for that.
 const REFUSALS: usize = 1024;
 
@@ -59,12 +65,41 @@ pub struct Audit {
     /// A call that is not recorded is refused.
     required: bool,
     /// The first line of this process, while it is not written.
-    opening: Mutex<Option<Vec<u8>>>,
+    opening: Mutex<Option<First>>,
     /// Calls that have no outcome yet.
     running: AtomicU64,
     refusals: Mutex<HashMap<String, Refusals>>,
     /// What was told last of each plugin: that it was admitted, or the code of its refusal.
     told: Mutex<HashMap<PluginId, &'static str>>,
+}
+
+/// The first line of a process.
+struct First {
+    line: Value,
+    /// SHA-256 of this program's file, while it is taken; for machines whose auditor asks which program wrote.
+    program: Option<JoinHandle<io::Result<String>>>,
+}
+
+impl First {
+    fn text(&mut self) -> Vec<u8> {
+        if let Some(program) = self.program.take() {
+            let digest = program.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+            self.line["program_sha256"] = digest.unwrap_or_else(|error| format!("not taken: {error}")).into();
+        }
+        self.line.to_string().into_bytes()
+    }
+}
+
+/// SHA-256 of the file that this process runs, also where another has its name by now.
+fn program_sha256() -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let (mut file, mut piece) = (File::open("/proc/self/exe")?, vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hex::encode(hash.finalize())),
+            read => hash.update(&piece[..read]),
+        }
+    }
 }
 
 /// Where the trail is.
@@ -232,7 +267,14 @@ impl Audit {
         let clean = |flag: &String| sanitize::line(flag).chars().take(FLAG_CHARS).collect();
         let flags = settings.sources.flags.iter().take(FLAGS_TOLD).map(clean).collect();
         let opening = Opening { level, policies, flags };
-        Self::open(OwnDir::open(&dirs.state), &settings.trail, settings.config.audit.required, &opening)
+        let opened = Self::open(OwnDir::open(&dirs.state), &settings.trail, settings.config.audit.required, &opening);
+        // 30 ms for 40 MB, which a start has time for while it does other things; only where somebody vetted what runs.
+        if !settings.locks.is_empty()
+            && let Some(first) = opened.0.opening.lock().as_mut()
+        {
+            first.program = std::thread::Builder::new().name("program digest".into()).spawn(program_sha256).ok();
+        }
+        opened
     }
 
     fn open(
@@ -256,7 +298,7 @@ impl Audit {
         let said = serde_json::to_value(opening).expect("an audit line is plain data");
         let fields = line.as_object_mut().expect("an object");
         fields.extend(said.as_object().cloned().unwrap_or_default());
-        let opening = Mutex::new(Some(line.to_string().into_bytes()));
+        let opening = Mutex::new(Some(First { line, program: None }));
         (
             Self {
                 place,
@@ -335,7 +377,7 @@ impl Audit {
         let mut line = serde_json::to_value(event).expect("an audit line is plain data");
         let fields = line.as_object_mut().expect("an object");
         for text in fields.values_mut() {
-            if let serde_json::Value::String(text) = text {
+            if let Value::String(text) = text {
                 *text = self::line(text);
             }
         }
@@ -423,16 +465,51 @@ impl Audit {
         Ok(key)
     }
 
+    /// Ends the file of the trail, full or not, and begins the next; returns the name that the old one got. Root does so where another user
+    /// writes into a directory of root's.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be done: the trail has no line yet, or is not this user's to rename.
+    pub fn rotate(settings: &Settings, dirs: &Dirs) -> io::Result<String> {
+        let (directory, name) = OwnDir::of_file(&settings.trail_file(dirs))?;
+        let chain = Chain::open(directory.for_owner_of(&name)?, &name, settings.trail.keeping, false)?;
+        chain.rotate_now()
+    }
+
+    /// Sees to it that what this process wrote is sealed when that is due, also while nothing is called, by a look each `look`.
+    pub(crate) fn keep_sealed(self: &Arc<Self>, look: Duration) {
+        let audit = Arc::downgrade(self);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(look).await;
+                let Some(audit) = audit.upgrade() else { return };
+                // It may wait for the lock of the file.
+                let _ = tokio::task::spawn_blocking(move || audit.seal_what_is_due()).await;
+            }
+        });
+    }
+
+    fn seal_what_is_due(&self) {
+        if let Place::Chain(chain) = &self.place
+            && self.opening.lock().is_none()
+        {
+            // One that fails is due at the next look, too, and at the next line, whose call says why.
+            let _ = chain.seal(false);
+        }
+    }
+
     /// Adds a line, the first of this process after the one that says who writes.
     fn append(&self, chain: &Chain, line: Vec<u8>, reserve: Option<u64>) -> io::Result<()> {
         let mut opening = self.opening.lock();
-        match opening.as_ref() {
+        match opening.as_mut() {
             None => {
                 drop(opening);
                 chain.append(&[line], reserve)
             }
             Some(first) => {
-                chain.append(&[first.clone(), line], reserve)?;
+                chain.append(&[first.text(), line], reserve)?;
                 *opening = None;
                 Ok(())
             }
@@ -452,7 +529,7 @@ impl Drop for Audit {
             }
             let line = json!({ "event": "closed", "time": now(), "pid": std::process::id() });
             let closed = chain.append(&[line.to_string().into_bytes()], None);
-            let _ = closed.and_then(|()| chain.seal());
+            let _ = closed.and_then(|()| chain.seal(true));
         }
     }
 }

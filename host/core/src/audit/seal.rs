@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixDatagram;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A seal after so many lines, or after so much time when a line is written.
+/// A seal after so many lines, or after so much time: of this process's clock, at its next line or its next look.
 pub(super) const LINES: u64 = 1000;
 const SECONDS: u64 = 15 * 60;
 /// Where the system's log listens.
