@@ -2,15 +2,14 @@
 
 use crate::rig::{Locked, word_count};
 use serde_json::{Value, json};
-use std::ffi::OsStr;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use toolcrib::config::project_sha256;
+use toolcrib::policy::vetting::documents::Document;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 use toolcrib_tests::shell::harmless;
-use toolcrib_tests::{Program, digest, eventually, is_long, skip};
+use toolcrib_tests::{Program, digest, eventually, is_long};
 
 const PINS: &str = "[lock]\nplugins = \"pins\"\n";
 const CALL: [&str; 2] = ["word_count", "path=a.txt"];
@@ -50,8 +49,8 @@ fn each_program_says_first_what_it_obeys() {
     let named = format!("--policy {}", policy["path"].as_str().expect("a path"));
     assert_eq!(first["flags"], json!(["--yes", named, "--set agent.name=anna"]));
     assert_eq!(of(&lines, "admitted")[0]["plugin"], "time");
-    let sum = stdout(&Command::new("sha256sum").arg(Program::file()).output().expect("coreutils are there"));
-    assert_eq!(first["program_sha256"].as_str(), sum.split(' ').next());
+    let program = fs::read(Program::file()).expect("the program");
+    assert_eq!(first["program_sha256"], Document::sha256(&program));
 }
 
 #[test]
@@ -224,63 +223,6 @@ fn a_trail_is_checked_shown_and_sealed_from_the_command_line() {
     fs::write(trail_of(&locked), half).expect("written");
     assert_eq!(code(&locked.run(&["audit", "verify"])), 0, "a cut trail is a good chain");
     assert_eq!(code(&locked.run(&["audit", "verify", "--since", &noted])), 1);
-}
-
-/// Root may freeze a trail that a user writes (`chattr +a`). Nobody but root then ends its file, and no call misses it meanwhile.
-#[test]
-fn a_frozen_trail_is_written_by_its_user_and_ended_by_root() {
-    if !rustix::process::getuid().is_root() {
-        skip!("only root can freeze a file");
-    }
-    let locked = Locked::by(&[]);
-    locked.program.write("log/.keep", "");
-    let trail = locked.program.path("log/audit.jsonl");
-    let locked = locked.and(&format!("{PINS}[lock.audit]\nfile = {trail:?}\nrequired = true\n"));
-    let (program, own) = (&locked.program, locked.program.path("toolcrib"));
-    fs::copy(Program::file(), &own).expect("a copy that any user can reach");
-    let as_root = |line: &[&str]| {
-        let done = Command::new(line[0]).args(&line[1..]).status().expect("it is installed");
-        done.success()
-    };
-    assert!(as_root(&["chown", "-R", "1000:1000", &program.path("").display().to_string()]));
-    fs::write(&trail, "").expect("made");
-    let file = trail.display().to_string();
-    assert!(as_root(&["chown", "1000:1000", &file]) && as_root(&["chmod", "600", &file]));
-    for roots in ["log", "policy0.toml"] {
-        assert!(as_root(&["chown", "root:root", &program.path(roots).display().to_string()]));
-    }
-    if !as_root(&["chattr", "+a", &file]) {
-        skip!("no file can be frozen here");
-    }
-    let user = |arguments: &[&str]| {
-        let own = own.display().to_string();
-        let mut line = vec!["--reuid=1000", "--regid=1000", "--clear-groups", &own];
-        line.extend(locked.under(arguments));
-        let envs: Vec<_> =
-            program.command(&[]).get_envs().map(|(n, v)| (n.to_owned(), v.map(OsStr::to_owned))).collect();
-        let mut command = Command::new("setpriv");
-        command.args(line).env_clear().current_dir(program.path("work"));
-        command.envs(envs.into_iter().filter_map(|(name, value)| Some((name, value?)))).output().expect("it runs")
-    };
-    for _ in 0..3 {
-        succeeded(&user(&["call", "time"]));
-    }
-    let refused = user(&["audit", "rotate"]);
-    assert!(stderr(&refused).contains("run this as root"), "{}", stderr(&refused));
-    // Root's own settings are not the user's.
-    let root = Program::new();
-    let ended = json_of(&root.run(&locked.under(&["audit", "rotate", "--json"])));
-    let frozen = |file: &Path| {
-        let listed = Command::new("lsattr").arg(file).output().expect("it is installed");
-        stdout(&listed).split_whitespace().next().is_some_and(|flags| flags.contains('a'))
-    };
-    let old = PathBuf::from(ended["ended"].as_str().expect("a file"));
-    assert!(frozen(&trail) && frozen(&old), "{ended}");
-    succeeded(&user(&["call", "time"]));
-    let report = json_of(&root.run(&locked.under(&["audit", "verify", "--json"])));
-    assert_eq!((&report["whole"], &report["files"]), (&json!(true), &json!(2)), "{report}");
-    // Or the test's directory could not be removed.
-    assert!(as_root(&["chattr", "-a", &file, &old.display().to_string()]));
 }
 
 /// Seals that a policy demands need a key: without it the trail cannot be kept as it says.

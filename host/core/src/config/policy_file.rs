@@ -372,6 +372,8 @@ mod tests {
     use super::super::{Settings, Sources};
     use super::*;
 
+    use proptest::prelude::*;
+
     const DIGEST: &str = "9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C9F2C";
 
     fn locks(files: &[&str]) -> Result<Vec<Lock>, String> {
@@ -402,6 +404,7 @@ mod tests {
         assert_eq!((locks[1].plugins, locks[1].builtin.as_ref()), (LockMode::Off, None));
     }
 
+    /// L-32 among them: paths mean themselves, and no file names another.
     #[test]
     fn what_a_lock_cannot_mean_is_named_with_its_place() {
         for (text, expected) in [
@@ -432,6 +435,11 @@ mod tests {
             ("[confine]\nmode = 'auto'", "0.toml:2:8: `confine`: unknown variant `auto`"),
             ("[lock]\nplugins = 'pins'\nbuiltin = ['a b']", "0.toml:3:12: `a b` is not a valid plugin name"),
             ("[lock]\nplugins = 'pins'\ndirectories = ['~/p']", "0.toml:3:16: `~/p` is not absolute"),
+            ("[lock]\nplugins = 'pins'\ndirectories = ['$HOME/p']", "0.toml:3:16: `$HOME/p` is not absolute"),
+            ("[lock]\nplugins = 'pins'\ndirectories = ['*']", "0.toml:3:16: `*` is not absolute"),
+            ("[lock]\nplugins = 'off'\naudit = { file = '/a/../b' }", "0.toml:3:18: `/a/../b` is not a whole path"),
+            ("[lock]\nplugins = 'off'\ninclude = '/etc/more.toml'", "0.toml:3:1: `lock`: unknown field `include`"),
+            ("include = '/etc/more.toml'", "0.toml:1:1: `include` is not a setting"),
             ("[lock]\nplugins = 'pins'\n[lock.plugin.x]\n", "0.toml:3:1: `lock`: missing field `sha256`"),
             ("[lock]\nplugins = 'pins'\n[lock.plugin.x]\nsha256 = '9f'", "0.toml:4:10: a digest is 64 hex digits"),
             ("[lock]\nplugins = 'pins'\n[lock.plugin.'a b']\nsha256 = 'DIGEST'", "0.toml:3:14: `a b` is not a valid"),
@@ -482,6 +490,69 @@ mod tests {
         assert!(locks(&[text, "lock.plugins = 'off'"]).is_ok());
         let error = locks(&[text, text]).err().unwrap();
         assert!(error.starts_with("1.toml:1:35: `[lock.audit]` is in 0.toml:1 already"), "{error}");
+    }
+
+    const MOST: usize = 256 << 10;
+
+    const GOOD: [&str; 3] = [
+        "[lock]\nplugins = 'pins'\nbuiltin = ['time']\ndirectories = ['/opt/p']\nmessage = 'ask'\n[lock.plugin.x]\nsha256 = 'DIGEST'\n\
+         [lock.ceiling]\nfiles.read = ['/srv']\nshell = false\n[lock.audit]\nfile = '/var/log/a.jsonl'\nrequired = true\nkeep = 3\n\
+         [confine]\nmode = 'required'\n",
+        "[lock]\nplugins = 'signed'\nlist = '/l'\nlist_name = 'n'\nthreshold = { vet = 1, list = 1 }\nmin_sequence = 3\n\
+         clock = { skew_s = 60, grace_days = 2 }\ncriteria = ['source-read']\n[lock.keys.a]\nminisign = 'RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3'\n\
+         roles = ['vet', 'list', 'revoke']\nnot_after = 2027-01-01\n[lock.revoked]\nkeys = ['012345ABCDEF6789']\n",
+        "[tools]\nshell_enabled = false\nfiles_read_paths = ['/a']\n[plugin.x]\nshell = false\nfiles.read = ['/srv']\n\
+         [limits]\ncalls_per_minute = 5\n",
+    ];
+
+    fn read(text: &str) -> Result<PolicyFile, ConfigError> {
+        let reader = Reader { home: Path::new("/"), start: None, is_policy: true, defaults: &defaults() };
+        PolicyFile::of_text(Path::new("/p.toml"), text, true, &reader)
+    }
+
+    /// What would take a reader's stack, or its time, is refused or read like any other.
+    #[test]
+    fn what_is_deep_or_long_is_read_to_an_end() {
+        let many = |text: &str| text.repeat(MOST / text.len());
+        for text in [
+            format!("a = {}", many("[")),
+            format!("a = {}", many("{a=")),
+            many("[a."),
+            many("a."),
+            many("[a]\n"),
+            format!("[lock]\nplugins = 'off'\nbuiltin = [{}]", "'a',".repeat(60_000)),
+            format!("a = \"\"\"{}", many("\n")),
+        ] {
+            let begin = std::time::Instant::now();
+            let _ = read(&text);
+            assert!(begin.elapsed().as_secs() < 20, "{}", &text[..20]);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: if std::env::var_os("TOOLCRIB_LONG").is_some() { 200_000 } else { 2000 },
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
+        /// Whatever is read, it is read to an end, and the file is named in what is wrong.
+        #[test]
+        fn any_policy_is_read_to_an_end(
+            which in 0usize..3,
+            edits in prop::collection::vec((any::<u16>(), any::<char>(), any::<bool>()), 0..8),
+        ) {
+            let mut text: Vec<char> = GOOD[which].replace("DIGEST", DIGEST).chars().collect();
+            let is_changed = !edits.is_empty();
+            for (at, letter, inserts) in edits {
+                let at = usize::from(at) % text.len();
+                if inserts { text.insert(at, letter) } else { text[at] = letter }
+            }
+            if let Err(error) = read(&text.into_iter().collect::<String>()) {
+                prop_assert!(is_changed, "{error}");
+                prop_assert!(error.to_string().starts_with("/p.toml:"), "{error}");
+            }
+        }
     }
 
     /// Only a policy file has a lock: elsewhere it is an unknown key, and nothing starts.

@@ -1,0 +1,97 @@
+//! What lies in the state directory of a locked machine, where a user's own commands can write: it is checked, never believed.
+
+use crate::rig::{Locked, word_count};
+use std::fs;
+use std::path::PathBuf;
+use toolcrib_tests::outcome::{code, stdout};
+use toolcrib_tests::shell::command;
+use toolcrib_tests::{digest, guest};
+
+const CALL: [&str; 2] = ["word_count", "path=a.txt"];
+
+/// A machine with two vetted plugins, each of which was called, and the files that were kept of them.
+fn warm() -> (Locked, Vec<(PathBuf, Vec<u8>)>) {
+    let pin = |name: &str| format!("[lock.plugin.{name}]\nsha256 = \"{}\"\n", digest(name));
+    let pins = [pin("word_count"), pin("hostile")].concat();
+    let locked = Locked::by(&[&format!("[lock]\nplugins = \"pins\"\nbuiltin = [\"run_shell\"]\n{pins}")]);
+    locked.installed("word_count", &word_count());
+    locked.installed("hostile", &fs::read(guest("hostile")).expect("a guest that was built"));
+    work(&locked);
+    let kept = fs::read_dir(locked.program.path("state/toolcrib/code")).expect("compiled code");
+    let of_one = |path: &PathBuf| {
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        ["word_count", "hostile"].iter().any(|plugin| name.starts_with(&digest(plugin)))
+    };
+    let kept = kept.map(|file| file.expect("an entry").path()).filter(of_one);
+    let kept: Vec<_> = kept.map(|path| (path.clone(), fs::read(path).expect("bytes"))).collect();
+    assert_eq!(kept.len(), 2);
+    (locked, kept)
+}
+
+/// Both plugins are themselves.
+fn work(locked: &Locked) {
+    let (_, counted) = locked.call(&CALL);
+    assert_eq!(counted["result"]["words"], 2, "{counted}");
+    let (_, said) = locked.call(&["hostile", "{\"how\":\"say\",\"text\":\"here\"}"]);
+    assert!(said["error"].is_null() && said.to_string().contains("here"), "{said}");
+}
+
+/// L-11 and L-12: definitions and compiled code that somebody changed are made anew from the bytes that were vetted.
+#[test]
+fn what_was_changed_in_the_cache_is_not_believed() {
+    let (locked, kept) = warm();
+    for (path, good) in &kept {
+        for at in [0, 40, good.len() / 2, good.len() - 1] {
+            let mut forged = good.clone();
+            forged[at] ^= 1;
+            fs::write(path, forged).expect("written");
+            work(&locked);
+            assert!(fs::read(path).expect("bytes") == *good, "byte {at} of {} is still changed", path.display());
+        }
+    }
+}
+
+/// L-13: what was kept of one plugin is not believed of another, and what a policy let in before is not in under the next.
+#[test]
+fn what_was_kept_of_another_plugin_or_policy_is_not_believed() {
+    let (locked, kept) = warm();
+    for (number, (path, _)) in kept.iter().enumerate() {
+        fs::write(path, &kept[(number + 1) % kept.len()].1).expect("written");
+    }
+    work(&locked);
+    let closed = locked.and("[lock]\nplugins = \"pins\"\n");
+    let (exit, envelope) = closed.call(&CALL);
+    assert_eq!((exit, envelope["error"]["data"]["code"].as_str()), (5, Some("not_vetted")), "{envelope}");
+}
+
+/// L-40: at level 1 a command can write the trail. It cannot make a good one of it that says something else: the lines themselves, and of
+/// what was cut off a head that was noted, tell.
+#[test]
+fn a_command_that_edits_the_trail_is_found_out() {
+    let (locked, _) = warm();
+    let key = stdout(&locked.run(&["audit", "init"])).lines().next().expect("a key").to_owned();
+    locked.program.write("key", key);
+    locked.call(&CALL);
+    let noted = stdout(&locked.run(&["audit", "show", "--head"])).trim().to_owned();
+    let trail = locked.program.path("state/toolcrib/audit.jsonl").display().to_string();
+    let key = locked.program.path("key").display().to_string();
+    let verify = |arguments: &[&str]| {
+        let output = locked.run(&[&["audit", "verify", "--json"], arguments].concat());
+        (code(&output), stdout(&output))
+    };
+    let run = |text: &str| {
+        let (exit, envelope) = locked.call(&["--yes", "run_shell", &command(text).to_string()]);
+        assert_eq!((exit, &envelope["result"]["exit_code"]), (0, &0.into()), "{envelope}");
+    };
+    assert_eq!(verify(&["--key", &key]).0, 0);
+    let whole = fs::read(&trail).expect("a trail");
+    run(&format!("sed -i s/word_count/word_cnut/ {trail}"));
+    let (exit, told) = verify(&[]);
+    assert!(exit == 1 && told.contains("one of them was changed"), "{told}");
+    fs::write(&trail, &whole).expect("written");
+    run(&format!("sed -i 4q {trail}"));
+    let (exit, told) = verify(&["--since", &noted]);
+    assert!(exit == 1, "{told}");
+    let (exit, told) = verify(&["--key", &key]);
+    assert!(exit == 1, "{told}");
+}
