@@ -1,12 +1,13 @@
 //! `toolcrib run`: a line in, a line out, for programs.
 
 use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use toolcrib_tests::client::{cancel, request};
 use toolcrib_tests::outcome::{NO_QUESTION, answers, code, ended, stderr};
 use toolcrib_tests::processes::lives;
 use toolcrib_tests::shell::harmless;
-use toolcrib_tests::{Program, Running, eventually};
+use toolcrib_tests::{Program, Running, eventually, guest};
 
 const MIB: usize = 1 << 20;
 
@@ -328,4 +329,17 @@ fn the_same_failing_line_is_run_twice_only() {
     }
     let again = messages.iter().filter(|message| message.starts_with("`read_file` was not run again: ")).count();
     assert_eq!(again, 7, "{messages:?}");
+}
+
+/// A new tool drops in while programs call.
+#[test]
+fn a_plugin_that_is_added_or_removed_is_there_or_not_at_the_next_call() {
+    let program = Program::new();
+    let client = RefCell::new(program.client(&["run"]));
+    let kind = || client.borrow_mut().call("word_count", json!({ "text": "two words" }))["error"]["kind"].clone();
+    assert_eq!(kind(), "unknown_tool");
+    program.write("data/toolcrib/plugins/word_count.wasm", std::fs::read(guest("word_count")).expect("a guest"));
+    eventually("it is there", || kind() != "unknown_tool");
+    std::fs::remove_file(program.path("data/toolcrib/plugins/word_count.wasm")).expect("removed");
+    eventually("it is gone", || kind() == "unknown_tool");
 }

@@ -34,6 +34,17 @@ fn a_policy_takes_effect_at_the_next_call() {
     assert_eq!(machine.changes(), [None, None]);
 }
 
+/// What was refused when a program started is there once a policy lets it be, for `run` as for servers.
+#[test]
+fn what_another_policy_admits_is_there_without_a_new_start() {
+    let machine = machine!(CLOSED);
+    let client = RefCell::new(Client::of(Running::start(&mut machine.command(&["--yes", "run"]))));
+    let answer = || client.borrow_mut().call("run_shell", command("echo here"));
+    assert_eq!(answer()["error"]["data"]["code"], "builtin_off");
+    machine.write(OPEN);
+    eventually("it may run", || answer()["result"]["stdout"] == "here\n");
+}
+
 /// What the policy takes back ends, also while it runs.
 #[test]
 fn a_policy_that_revokes_a_plugin_ends_its_calls() {

@@ -2,7 +2,7 @@
 
 use super::call::cancel_on_signal;
 use super::setup::Setup;
-use super::{Global, INTERRUPTED, calls};
+use super::{Global, INTERRUPTED, calls, notice};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use toolcrib::call::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, Arguments as CallArgument
 use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::event::{Event, EventSink, NoEvents};
 use toolcrib::tools::schema::depth;
+use toolcrib_serve::{Catalog, Notices};
 
 /// How long a line may be, in bytes.
 const LINE_BYTES: usize = ARGUMENTS_BYTES;
@@ -62,6 +63,8 @@ impl From<Failure> for Faulty {
 struct Door {
     host: Arc<Host>,
     context: CallContext,
+    /// Calls have the tools as they are when they begin.
+    catalog: Catalog,
     events: bool,
     lines: Sender<Value>,
     /// Calls in flight, by the text of their id.
@@ -76,7 +79,8 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     let cancel = context.cancel.clone();
     let (lines, waiting) = channel(LINES_WAITING);
     let writer = tokio::spawn(write_lines(waiting, cancel.clone()));
-    let door = Arc::new(Door { host, context, events: arguments.events, lines, running: Mutex::default() });
+    let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), Notices::new(notice));
+    let door = Arc::new(Door { host, context, catalog, events: arguments.events, lines, running: Mutex::default() });
     let calls = TaskTracker::new();
     let mut input = BufReader::new(tokio::io::stdin());
     while let Some(line) = tokio::select! { line = next_line(&mut input) => line, () = cancel.cancelled() => None } {
@@ -156,7 +160,7 @@ impl Door {
             } else {
                 Arc::new(NoEvents)
             };
-            let context = self.context.clone().cancel(cancel).events(events);
+            let context = self.context.clone().tools(self.catalog.current()).cancel(cancel).events(events);
             let envelope = self.host.call(request, &context).await;
             self.running().remove(&key);
             self.send(&id, &envelope).await;

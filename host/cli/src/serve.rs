@@ -14,7 +14,8 @@ use toolcrib::config::TOKEN_VARIABLE;
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib_serve::mcp::http::{self, Options};
 use toolcrib_serve::mcp::token::Token;
-use toolcrib_serve::mcp::{Catalog, Door, Notices, stdio};
+use toolcrib_serve::mcp::{Door, stdio};
+use toolcrib_serve::{Catalog, Notices};
 
 /// Where HTTP is served when only `--http` is said.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8722";

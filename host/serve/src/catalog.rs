@@ -1,6 +1,6 @@
 //! The current tools: read again when a plugin's file appears, changes or disappears. Calls in flight keep the tools they began with.
 
-use super::notices::Notices;
+use crate::notices::Notices;
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,12 +48,13 @@ impl Catalog {
     }
 
     /// Notices for the person who started the server.
-    pub(super) fn notices(&self) -> &Notices {
+    pub(crate) fn notices(&self) -> &Notices {
         &self.notices
     }
 
     /// The current registry.
-    pub(crate) fn current(&self) -> Arc<Registry> {
+    #[must_use]
+    pub fn current(&self) -> Arc<Registry> {
         self.current.borrow().clone()
     }
 

@@ -1,3 +1,8 @@
 //! Serving a host to agents: doors translate, they decide nothing.
 
+mod catalog;
 pub mod mcp;
+mod notices;
+
+pub use catalog::Catalog;
+pub use notices::Notices;

@@ -211,8 +211,8 @@ impl Registry {
         let is_it = |entry: &&Arc<Entry>| Arc::ptr_eq(entry.manifest(), plugin);
         let entry = self.entries.iter().find(is_it).ok_or_else(|| {
             let message =
-                format!("plugin `{}` was admitted only after this program had looked for plugins", plugin.name());
-            Failure::new(Kind::Unavailable, message).hint("start it again")
+                format!("plugin `{}` is admitted now, and was not when tools were last looked for", plugin.name());
+            Failure::new(Kind::Unavailable, message).hint("try again in a moment")
         })?;
         entry.ready(sandbox, scope, events).await
     }

@@ -5,11 +5,9 @@
 
 mod approval;
 mod call;
-mod catalog;
 mod hang_up;
 pub mod http;
 mod metered;
-mod notices;
 mod progress;
 mod resources;
 mod sessions;
@@ -17,9 +15,8 @@ pub mod stdio;
 pub mod token;
 mod tools;
 
+use crate::Catalog;
 use approval::Pending;
-pub use catalog::Catalog;
-pub use notices::Notices;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
