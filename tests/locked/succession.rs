@@ -101,6 +101,29 @@ fn a_policy_is_replaced_by_one_that_the_keys_of_both_have_signed() {
     assert_eq!(installed(&machine), next);
 }
 
+/// Of two that are installed at once, the second is judged against the first.
+#[test]
+fn two_policies_are_not_installed_past_each_other() {
+    let machine = machine!("");
+    let with = |number: u32| policy(&machine, &OLD, 1, &format!("sequence = {number}\n"));
+    let Some(old) = with(1) else { skip!("there is no minisign") };
+    machine.write(&old);
+    let (second, third) = (with(2).expect("a policy"), with(3).expect("a policy"));
+    succeeded(&offer(&machine, &second, &["anna"]));
+    machine.write(&old);
+    let directory = fs::File::open(machine.program.path("etc")).expect("a directory");
+    directory.lock().expect("nobody has it");
+    let output = std::thread::scope(|scope| {
+        let installs = scope.spawn(|| install(&machine));
+        // Long enough for it to come to its end, if it did not wait.
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        machine.write(&third);
+        directory.unlock().expect("it was ours");
+        installs.join().expect("it ends")
+    });
+    assert_eq!((code(&output), installed(&machine)), (5, third), "{}", stderr(&output));
+}
+
 /// A key's number, as minisign prints it.
 fn number(machine: &Machine, name: &str) -> String {
     let text = fs::read_to_string(machine.program.path(&format!("{name}.pub"))).expect("a public key");

@@ -421,6 +421,11 @@ pub(super) fn working_directory() -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::new(Kind::Unavailable, format!("the working directory is gone: {error}")))
 }
 
+/// What could not be done with a file, and why.
+pub(super) fn cannot(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Kind::Unavailable, format!("`{}`: {error}", path.display()))
+}
+
 /// An error in the command line or in the settings that it names.
 pub(super) fn usage(message: impl Into<String>) -> Failure {
     Failure::new(Kind::Usage, message)

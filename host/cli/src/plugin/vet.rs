@@ -1,7 +1,7 @@
 //! `toolcrib plugin vet`, `sign`, `lock` and `verify`: what reviewers write and sign, and whether it holds (host/docs/locked.md).
 
 use super::super::audit::duration;
-use super::super::setup::{Setup, usage};
+use super::super::setup::{Setup, cannot, usage};
 use super::super::{print, print_json};
 use super::open;
 use base64::Engine;
@@ -16,7 +16,7 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 use toml_edit::{Array, ArrayOfTables, Datetime, DocumentMut, Item, Table, value};
 use toolcrib::dirs::replace;
-use toolcrib::envelope::{Failure, Kind};
+use toolcrib::envelope::Failure;
 use toolcrib::policy::vetting::documents::{Document, Statement};
 use toolcrib::tools::manifest::Manifest;
 
@@ -382,8 +382,4 @@ fn number(number: u64) -> Result<i64, Failure> {
 fn date(time: SystemTime) -> Result<Item, Failure> {
     let text = humantime::format_rfc3339_seconds(time).to_string();
     Datetime::from_str(&text).map(value).map_err(|error| usage(format!("{text}: {error}")))
-}
-
-fn cannot(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Kind::Unavailable, format!("`{}`: {error}", path.display()))
 }

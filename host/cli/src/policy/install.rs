@@ -1,14 +1,15 @@
 //! `toolcrib policy lock` and `install`: another policy for the machine, by root's hand or by the keys that the present one names.
 
 use super::super::screen::Page;
-use super::super::setup::{SYSTEM_POLICY, Setup};
+use super::super::setup::{SYSTEM_POLICY, Setup, cannot};
 use super::super::{Global, print, print_json};
 use super::Checked;
 use serde_json::json;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use toolcrib::dirs::publish;
-use toolcrib::envelope::{Failure, Kind};
+use toolcrib::envelope::Failure;
 use toolcrib::policy::vetting::documents::Document;
 use toolcrib::policy::vetting::succession::{Successor, read_policy, successor, wants_signatures};
 
@@ -24,6 +25,7 @@ pub(in super::super) struct Arguments {
 /// Says what a policy would refuse; with `--yes` it becomes the machine's.
 pub(super) async fn lock(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
     let installed = Path::new(SYSTEM_POLICY);
+    let _alone = if global.yes { alone(installed)? } else { None };
     if wants_signatures(installed)? {
         let message = format!("{SYSTEM_POLICY} names keys that have to sign what takes its place");
         return Err(Failure::denied(message)
@@ -60,6 +62,7 @@ pub(super) async fn lock(global: &Global, arguments: &Arguments) -> Result<ExitC
 /// Installs a policy that both the installed one's keys and its own have signed.
 pub(super) fn install(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let installed = Path::new(SYSTEM_POLICY);
+    let _alone = alone(installed)?;
     let Successor { text, sequence, signers: (old, own) } = successor(installed, &arguments.file)?;
     put(installed, &text)?;
     if arguments.json {
@@ -75,13 +78,20 @@ pub(super) fn install(arguments: &Arguments) -> Result<ExitCode, Failure> {
     ))
 }
 
+/// Held while a policy is judged and written: of two at once, each would be judged against the one that both replace.
+fn alone(installed: &Path) -> Result<Option<File>, Failure> {
+    let directory = match installed.parent().map(File::open) {
+        Some(Ok(directory)) => directory,
+        // No policy is there either, and that is said better.
+        Some(Err(_)) | None => return Ok(None),
+    };
+    directory.lock().map_err(|error| cannot(installed, &error))?;
+    Ok(Some(directory))
+}
+
 fn put(installed: &Path, text: &str) -> Result<(), Failure> {
     publish(installed, text.as_bytes()).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => cannot(installed, &error).hint("run this as root"),
         _ => cannot(installed, &error),
     })
-}
-
-fn cannot(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(Kind::Unavailable, format!("`{}`: {error}", path.display()))
 }
