@@ -33,12 +33,12 @@ fn what_runs_is_what_was_judged_whoever_writes_the_file_meanwhile() {
     *other.last_mut().expect("bytes") ^= 1;
     let swapped = |file: &Path, round: usize| {
         let next = file.with_extension("next");
-        fs::write(&next, if round % 2 == 0 { &vetted } else { &more }).expect("written");
+        fs::write(&next, [&vetted, &more][round % 2]).expect("written");
         fs::rename(next, file).expect("renamed");
     };
     let written_over = |file: &Path, round: usize| {
         let mut file = fs::OpenOptions::new().write(true).open(file).expect("opened");
-        file.write_all(if round % 2 == 0 { &vetted } else { &other }).expect("written");
+        file.write_all([&vetted, &other][round % 2]).expect("written");
     };
     type Change<'c> = &'c (dyn Fn(&Path, usize) + Sync);
     for change in [&swapped as Change<'_>, &written_over] {

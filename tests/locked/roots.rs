@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use std::process::{Command, Output};
 use toolcrib_tests::outcome::{code, stderr, stdout};
-use toolcrib_tests::{Program, skip};
+use toolcrib_tests::{Program, is_long, skip};
 
 /// Mounts an empty `/etc`, runs `$PREPARE` in it, then the rest of the arguments.
 const STORY: &str = r#"
@@ -61,6 +61,24 @@ fn where_there_is_no_policy_nothing_is_locked() {
     for prepare in ["true", "rmdir /etc/toolcrib; cd /etc"] {
         let Some(output) = tools(prepare) else { skip!("no /etc of its own can be mounted") };
         assert!(stdout(&output).contains("run_shell"), "{}", stderr(&output));
+    }
+}
+
+/// L-30: a program that was built to want a policy (`tests/run --long` does, and names it) does nothing without one, and is any other with one.
+#[test]
+fn a_program_that_wants_a_policy_does_not_start_without() {
+    let Some(file) = std::env::var_os("TOOLCRIB_WANTS_POLICY") else {
+        assert!(!is_long(), "`tests/run --long` builds the program");
+        return;
+    };
+    let file = file.into_string().expect("a path");
+    for (prepare, expected) in [("true", 2), ("rmdir /etc/toolcrib; cd /etc", 2), (LOCK, 0)] {
+        let Some(output) = below_an_etc(&Program::new(), prepare, &[&file, "tools"]) else {
+            skip!("no /etc of its own can be mounted")
+        };
+        assert_eq!(code(&output), expected, "{prepare}: {}", stderr(&output));
+        let named = stderr(&output).contains("/etc/toolcrib/policy.toml");
+        assert_eq!((named, stdout(&output).contains("time")), (expected == 2, expected == 0), "{}", stderr(&output));
     }
 }
 
