@@ -636,7 +636,7 @@ mod tests {
 
     #[test]
     fn every_setting_is_documented_in_default_toml() {
-        for (key, _) in narrow::RULES {
+        for (key, ..) in narrow::RULES {
             let name = key.trim_start_matches("plugin.*.");
             let line = DEFAULT_TOML.lines().find(|line| line.starts_with(&format!("# {name} = ")));
             let is_documented = match key.contains('*') {

@@ -52,79 +52,90 @@ use Rule::{
     Shell, Stricter, Union,
 };
 
+/// When a setting is looked at: whether a policy that changes under a running program can change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// When a host is made, which would have to be made anew for another value.
+    AtStart,
+    /// At each decision.
+    EachTime,
+}
+
+use Taken::{AtStart, EachTime};
+
 /// Every setting; `*` stands for the name of a plugin.
-pub(super) const RULES: &[(&str, Rule)] = &[
-    ("agent.name", Never),
-    ("tools.shell_enabled", And),
-    ("tools.shell_confirm", Or),
-    ("tools.shell_denylist", Union),
-    ("tools.shell_env", Intersect),
-    ("tools.files_enabled", And),
-    ("tools.files_confirm", Stricter),
-    ("tools.files_read_paths", Paths),
-    ("tools.files_allowed_paths", Paths),
-    ("tools.fetch_enabled", And),
-    ("tools.fetch_confirm", Or),
-    ("tools.fetch_plain_http", And),
-    ("tools.fetch_allowed_domains", Domains),
-    ("tools.fetch_blocked_domains", Union),
-    ("tools.fetch_private_ranges", Ranges),
-    ("tools.fetch_ports", Intersect),
-    ("tools.search_enabled", And),
-    ("tools.search_endpoint", Never),
-    ("approval.allow_yes", And),
-    ("approval.timeout_ms", Min),
-    ("audit.required", Or),
-    ("backend.container", Never),
-    ("backend.engine", Never),
-    ("backend.socket", Never),
-    ("backend.ssh", Never),
-    ("ssh.config_file", Never),
-    ("tmux.enabled", AndByPolicy),
-    ("tmux.max_sessions", Min),
-    ("tmux.max_panes", Min),
-    ("tmux.default_shell", Never),
-    ("network.fetch_timeout_secs", Min),
-    ("network.dns_servers", Never),
-    ("network.ca_file", Never),
-    ("limits.guest_cpu_ms", Min),
-    ("limits.call_ms", Min),
-    ("limits.command_ms", Min),
-    ("limits.command_max_ms", Min),
-    ("limits.grace_ms", Min),
-    ("limits.memory_mib", Min),
-    ("limits.total_memory_mib", Min),
-    ("limits.table_elements", Min),
-    ("limits.tables", Min),
-    ("limits.memories", Min),
-    ("limits.instances", Min),
-    ("limits.host_call_kib", Min),
-    ("limits.call_kib", Min),
-    ("limits.result_kib", Min),
-    ("limits.handles", Min),
-    ("limits.host_calls", Min),
-    ("limits.events", Min),
-    ("limits.event_kib", Min),
-    ("limits.component_mib", Min),
-    ("limits.compile_ms", Min),
-    ("limits.compile_mib", Min),
-    ("limits.description_bytes", Min),
-    ("limits.schema_kib", Min),
-    ("limits.schema_depth", Min),
-    ("limits.concurrent_calls", Min),
-    ("limits.calls_per_minute", Min),
-    ("limits.kept_stream_mib", Min),
-    ("limits.kept_total_mib", Min),
-    ("plugin.*.sha256", Digest),
-    ("plugin.*.definitions", Never),
-    ("plugin.*.enabled", And),
-    ("plugin.*.shell", Shell),
-    ("plugin.*.files.read", Directories),
-    ("plugin.*.files.write", Directories),
-    ("plugin.*.http.hosts", Hosts),
-    ("plugin.*.http.methods", Methods),
-    ("plugin.*.http.paths", Prefixes),
-    ("plugin.*.http.base", Never),
+pub(super) const RULES: &[(&str, Rule, Taken)] = &[
+    ("agent.name", Never, AtStart),
+    ("tools.shell_enabled", And, EachTime),
+    ("tools.shell_confirm", Or, EachTime),
+    ("tools.shell_denylist", Union, EachTime),
+    ("tools.shell_env", Intersect, EachTime),
+    ("tools.files_enabled", And, EachTime),
+    ("tools.files_confirm", Stricter, EachTime),
+    ("tools.files_read_paths", Paths, EachTime),
+    ("tools.files_allowed_paths", Paths, EachTime),
+    ("tools.fetch_enabled", And, EachTime),
+    ("tools.fetch_confirm", Or, EachTime),
+    ("tools.fetch_plain_http", And, EachTime),
+    ("tools.fetch_allowed_domains", Domains, EachTime),
+    ("tools.fetch_blocked_domains", Union, EachTime),
+    ("tools.fetch_private_ranges", Ranges, EachTime),
+    ("tools.fetch_ports", Intersect, EachTime),
+    ("tools.search_enabled", And, EachTime),
+    ("tools.search_endpoint", Never, EachTime),
+    ("approval.allow_yes", And, EachTime),
+    ("approval.timeout_ms", Min, AtStart),
+    ("audit.required", Or, AtStart),
+    ("backend.container", Never, AtStart),
+    ("backend.engine", Never, AtStart),
+    ("backend.socket", Never, AtStart),
+    ("backend.ssh", Never, AtStart),
+    ("ssh.config_file", Never, AtStart),
+    ("tmux.enabled", AndByPolicy, AtStart),
+    ("tmux.max_sessions", Min, AtStart),
+    ("tmux.max_panes", Min, AtStart),
+    ("tmux.default_shell", Never, AtStart),
+    ("network.fetch_timeout_secs", Min, AtStart),
+    ("network.dns_servers", Never, AtStart),
+    ("network.ca_file", Never, AtStart),
+    ("limits.guest_cpu_ms", Min, AtStart),
+    ("limits.call_ms", Min, AtStart),
+    ("limits.command_ms", Min, AtStart),
+    ("limits.command_max_ms", Min, AtStart),
+    ("limits.grace_ms", Min, AtStart),
+    ("limits.memory_mib", Min, AtStart),
+    ("limits.total_memory_mib", Min, AtStart),
+    ("limits.table_elements", Min, AtStart),
+    ("limits.tables", Min, AtStart),
+    ("limits.memories", Min, AtStart),
+    ("limits.instances", Min, AtStart),
+    ("limits.host_call_kib", Min, AtStart),
+    ("limits.call_kib", Min, AtStart),
+    ("limits.result_kib", Min, AtStart),
+    ("limits.handles", Min, AtStart),
+    ("limits.host_calls", Min, AtStart),
+    ("limits.events", Min, AtStart),
+    ("limits.event_kib", Min, AtStart),
+    ("limits.component_mib", Min, AtStart),
+    ("limits.compile_ms", Min, AtStart),
+    ("limits.compile_mib", Min, AtStart),
+    ("limits.description_bytes", Min, AtStart),
+    ("limits.schema_kib", Min, AtStart),
+    ("limits.schema_depth", Min, AtStart),
+    ("limits.concurrent_calls", Min, AtStart),
+    ("limits.calls_per_minute", Min, AtStart),
+    ("limits.kept_stream_mib", Min, AtStart),
+    ("limits.kept_total_mib", Min, AtStart),
+    ("plugin.*.sha256", Digest, EachTime),
+    ("plugin.*.definitions", Never, EachTime),
+    ("plugin.*.enabled", And, EachTime),
+    ("plugin.*.shell", Shell, EachTime),
+    ("plugin.*.files.read", Directories, EachTime),
+    ("plugin.*.files.write", Directories, EachTime),
+    ("plugin.*.http.hosts", Hosts, EachTime),
+    ("plugin.*.http.methods", Methods, EachTime),
+    ("plugin.*.http.paths", Prefixes, EachTime),
+    ("plugin.*.http.base", Never, EachTime),
 ];
 
 /// A list that took part in narrowing.
@@ -167,18 +178,18 @@ impl Bound {
 
 /// Returns the rule of a dotted key, if there is such a setting.
 pub(super) fn rule_of(key: &str) -> Option<Rule> {
-    RULES.iter().find(|(pattern, _)| covers(pattern, key) && segments(pattern) == segments(key)).map(|row| row.1)
+    RULES.iter().find(|(pattern, ..)| covers(pattern, key) && segments(pattern) == segments(key)).map(|row| row.1)
 }
 
 /// The keys of a plugin's section.
 #[cfg(test)]
 pub(crate) fn section_keys() -> impl Iterator<Item = &'static str> {
-    RULES.iter().filter_map(|(key, _)| key.strip_prefix("plugin.*."))
+    RULES.iter().filter_map(|(key, ..)| key.strip_prefix("plugin.*."))
 }
 
 /// Returns whether settings lie below a dotted key.
 pub(super) fn is_section(key: &str) -> bool {
-    RULES.iter().any(|(pattern, _)| covers(pattern, key) && segments(pattern) > segments(key))
+    RULES.iter().any(|(pattern, ..)| covers(pattern, key) && segments(pattern) > segments(key))
 }
 
 /// Returns the setting whose key looks most like `key`. A key without a dot may also be a section's, or a setting's without its section.
@@ -361,7 +372,7 @@ mod tests {
 
     #[test]
     fn every_rule_is_of_a_setting_and_fits_its_type() {
-        for (key, rule) in RULES.iter().filter(|(key, _)| !key.contains('*')) {
+        for (key, rule, _) in RULES.iter().filter(|(key, ..)| !key.contains('*')) {
             let defaults = defaults();
             let value = get(&defaults, key).unwrap_or_else(|| panic!("`{key}` is not in default.toml"));
             let fits = match rule {
@@ -379,16 +390,16 @@ mod tests {
     #[test]
     fn rules_are_in_the_order_of_the_default_file() {
         let text = crate::config::DEFAULT_TOML;
-        let shared: Vec<_> = RULES.iter().filter(|(key, _)| !key.contains('*')).collect();
+        let shared: Vec<_> = RULES.iter().filter(|(key, ..)| !key.contains('*')).collect();
         let place = |key: &str| text.find(&format!("\n{} =", key.rsplit('.').next().unwrap()));
-        let places: Vec<_> = shared.iter().filter_map(|(key, _)| place(key)).collect();
+        let places: Vec<_> = shared.iter().filter_map(|(key, ..)| place(key)).collect();
         assert_eq!(places.len(), shared.len());
         assert!(places.is_sorted());
     }
 
     #[test]
     fn narrowing_by_itself_changes_nothing() {
-        for (key, rule) in RULES.iter().filter(|(key, _)| !key.contains('*')) {
+        for (key, rule, _) in RULES.iter().filter(|(key, ..)| !key.contains('*')) {
             let value = get(&defaults(), key).unwrap().clone();
             assert_eq!(rule.narrow(&value, &value), value, "`{key}`");
         }

@@ -157,11 +157,11 @@ impl Reader<'_> {
     /// Reads the variables that name a setting outside `[plugin]`.
     pub(super) fn environment(&self, variables: &[(String, String)]) -> Result<Vec<Leaf>, ConfigError> {
         let ours = variables.iter().filter(|(name, _)| name.starts_with(PREFIX));
-        let ours = ours.filter(|(name, _)| RULES.iter().any(|(key, _)| shares_section(name, key)));
+        let ours = ours.filter(|(name, _)| RULES.iter().any(|(key, ..)| shares_section(name, key)));
         let leaf = |(name, text): &(String, String)| {
             let origin = Origin::Environment(name.clone());
-            let named = RULES.iter().find(|(key, _)| variable(key) == *name);
-            let (key, _) = named.ok_or_else(|| invalid(origin.clone(), unknown_variable(name)))?;
+            let named = RULES.iter().find(|(key, ..)| variable(key) == *name);
+            let (key, ..) = named.ok_or_else(|| invalid(origin.clone(), unknown_variable(name)))?;
             self.leaf((*key).to_owned(), parsed(text), origin)
         };
         ours.map(leaf).collect()
