@@ -48,8 +48,6 @@ pub struct Vetted {
     pub statement: Statement,
     /// The keys that signed the statement, by their names.
     pub signers: BTreeSet<String>,
-    /// The last second in which the list counts.
-    list_until: u64,
 }
 
 /// What a lock knows of lists and statements.
@@ -103,25 +101,19 @@ impl Vetting {
         self.look(&mut state, lock, signed);
         let now = self.marks.now();
         if let Some(vetted) = state.vetted.get(&plugin.id) {
-            return vetted.clone().counts(signed, now);
+            // By the list in force still: another one, or a revocation, empties these.
+            state.list.as_ref().map_err(Clone::clone)?.counts(signed, now)?;
+            return vetted.clone().counts(now);
         }
         if state.has_taken_back(plugin.sha256(), self.marks.admitted.lock().get(&plugin.id)) {
             return Err(Refused::new(Code::Revoked, "was revoked by its reviewers".into()));
         }
         let known = state.list.clone()?;
         let list = &known.list;
-        let late =
-            |by: u64| Refused::new(Code::Clock, format!("this machine's clock is {by} s behind what was signed"));
-        if now + signed.skew < list.issued {
-            return Err(late(list.issued - now));
-        }
-        let list_until = list.valid_until + signed.grace;
-        if now > list_until {
-            return Err(list_expired(list));
-        }
+        known.counts(signed, now)?;
         let entry = entry_for(list, plugin)?;
         let (statement, signers) = self.statement(lock, signed, plugin, entry, &mut state.names)?;
-        let vetted = Arc::new(Vetted { statement, signers, list_until });
+        let vetted = Arc::new(Vetted { statement, signers });
         vetted.is_about(plugin)?;
         let said = &vetted.statement.said;
         let stated = (said.name.clone(), said.sequence);
@@ -130,7 +122,7 @@ impl Vetting {
         }
         let lacking: Vec<&str> =
             signed.criteria.iter().filter(|one| !said.criteria.contains(one)).map(String::as_str).collect();
-        let vetted = vetted.counts(signed, now)?;
+        let vetted = vetted.counts(now)?;
         if !lacking.is_empty() {
             let reason = format!("was not reviewed for what the policy asks: {}", lacking.join(", "));
             return Err(Refused::new(Code::Criteria, reason));
@@ -154,9 +146,7 @@ impl Vetting {
         let until = date(list.valid_until);
         let signers = signers.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let now = self.marks.now();
-        if now > list.valid_until + signed.grace {
-            return Err(list_expired(list));
-        }
+        known.counts(signed, now)?;
         let days = list.valid_until.saturating_sub(now) / crate::config::DAY;
         Ok(format!(
             "list {} {}: {} plugins, signed by {signers}, valid until {until} ({days} days)",
@@ -341,6 +331,23 @@ impl State {
     }
 }
 
+impl KnownList {
+    /// Whether it counts at this time: it was signed by then, and has not ended.
+    fn counts(&self, signed: &Signed, now: u64) -> Result<(), Refused> {
+        let List { name, sequence, issued, valid_until, .. } = &self.list;
+        if now + signed.skew < *issued {
+            let reason = format!("this machine's clock is {} s behind what was signed", issued - now);
+            return Err(Refused::new(Code::Clock, reason));
+        }
+        if now > valid_until + signed.grace {
+            let until = date(*valid_until);
+            let reason = format!("was vetted by the list {name} {sequence}, which was valid until {until}");
+            return Err(Refused::new(Code::ListExpired, reason));
+        }
+        Ok(())
+    }
+}
+
 impl Vetted {
     /// Until when the statement counts.
     #[must_use]
@@ -348,13 +355,9 @@ impl Vetted {
         date(self.statement.expires)
     }
 
-    /// Whether it still counts.
-    fn counts(self: Arc<Self>, signed: &Signed, now: u64) -> Result<Arc<Self>, Refused> {
+    /// Whether its statement has not ended.
+    fn counts(self: Arc<Self>, now: u64) -> Result<Arc<Self>, Refused> {
         let expires = self.statement.expires;
-        if now > self.list_until {
-            let until = date(self.list_until - signed.grace);
-            return Err(Refused::new(Code::ListExpired, format!("was vetted by a list that was valid until {until}")));
-        }
         if now > expires {
             return Err(Refused::new(Code::Expired, format!("was vetted until {}", date(expires))));
         }
@@ -403,14 +406,6 @@ fn entry_for<'l>(list: &'l List, plugin: &Manifest) -> Result<&'l ListedPlugin, 
             None => Refused::new(Code::NotVetted, "was not vetted".into()),
         }),
     }
-}
-
-fn list_expired(list: &List) -> Refused {
-    let (name, until) = (&list.name, date(list.valid_until));
-    Refused::new(
-        Code::ListExpired,
-        format!("was vetted by the list {name} {}, which was valid until {until}", list.sequence),
-    )
 }
 
 /// Reads a file that a policy names: of the machine's policy, one that root alone can have put there.
