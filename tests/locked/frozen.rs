@@ -19,7 +19,9 @@ fn a_frozen_trail_is_written_by_its_user_and_ended_by_root() {
     let locked = Locked::by(&[]);
     locked.program.write("log/.keep", "");
     let trail = locked.program.path("log/audit.jsonl");
-    let locked = locked.and(&format!("[lock]\nplugins = \"pins\"\n[lock.audit]\nfile = {trail:?}\nrequired = true\n"));
+    let locked = locked.and(&format!(
+        "[lock]\nplugins = \"pins\"\n[lock.audit]\nfile = {trail:?}\nrequired = true\nseal = \"ratchet\"\n"
+    ));
     let (program, own) = (&locked.program, locked.program.path("toolcrib"));
     fs::copy(Program::file(), &own).expect("a copy that any user can reach");
     let as_root = |line: &[&str]| {
@@ -46,13 +48,16 @@ fn a_frozen_trail_is_written_by_its_user_and_ended_by_root() {
         command.args(line).env_clear().current_dir(program.path("work"));
         command.envs(envs.into_iter().filter_map(|(name, value)| Some((name, value?)))).output().expect("it runs")
     };
+    // Root's own settings are not the user's.
+    let root = Program::new();
+    // Its key is root's to make, where the user may make no file, and the user's to use.
+    let key = stdout(&root.run(&locked.under(&["audit", "init"]))).lines().next().expect("a key").to_owned();
+    root.write("key", key);
     for _ in 0..3 {
         succeeded(&user(&["call", "time"]));
     }
     let refused = user(&["audit", "rotate"]);
     assert!(stderr(&refused).contains("run this as root"), "{}", stderr(&refused));
-    // Root's own settings are not the user's.
-    let root = Program::new();
     let ended = json_of(&root.run(&locked.under(&["audit", "rotate", "--json"])));
     let frozen = |file: &Path| {
         let listed = Command::new("lsattr").arg(file).output().expect("it is installed");
@@ -61,8 +66,15 @@ fn a_frozen_trail_is_written_by_its_user_and_ended_by_root() {
     let old = PathBuf::from(ended["ended"].as_str().expect("a file"));
     assert!(frozen(&trail) && frozen(&old), "{ended}");
     succeeded(&user(&["call", "time"]));
-    let report = json_of(&root.run(&locked.under(&["audit", "verify", "--json"])));
+    let report = json_of(&root.run(&locked.under(&[
+        "audit",
+        "verify",
+        "--key",
+        &root.path("key").display().to_string(),
+        "--json",
+    ])));
     assert_eq!((&report["whole"], &report["files"]), (&json!(true), &json!(2)), "{report}");
+    assert!(report["seals"].as_u64() >= Some(4), "{report}");
     // Or the test's directory could not be removed.
     assert!(as_root(&["chattr", "-a", &file, &old.display().to_string()]));
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use toolcrib_tests::forge::liar;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded, with_a_section_more};
 use toolcrib_tests::{eventually, guest, skip};
 
@@ -531,14 +532,19 @@ fn a_review_of_what_got_wider_stops() {
     assert!(text.contains("sequence = 2") && text.contains("reviewed_from = 1") && text.contains("--widen"), "{text}");
 }
 
-/// L-10: a plugin that says something else of its tools each time cannot be vetted.
+/// L-10: a plugin that says something else of its tools each time, or each day, cannot be vetted.
 #[test]
 fn a_plugin_that_changes_its_words_is_not_vetted() {
     let deployment = deployment!("");
-    deployment.put("liar", &fs::read(guest("liar")).expect("a guest"));
     let file = deployment.path("plugins/liar.wasm").display().to_string();
-    let output = deployment.locked.program.run(&["plugin", "vet", &file, "--version", "1", "--expires", "1d"]);
-    assert!(code(&output) != 0 && !deployment.path("plugins/liar.vet.toml").exists(), "{}", stderr(&output));
+    for (change, daily) in [(true, false), (false, true), (false, false)] {
+        let tools = json!([{ "name": "one", "summary": "Answer." }]);
+        deployment.put("liar", &liar(&json!({ "change": change, "daily": daily, "tools": tools }), &["one"]));
+        let output = deployment.locked.program.run(&["plugin", "vet", &file, "--version", "1", "--expires", "1d"]);
+        let (is_vetted, told) = (deployment.path("plugins/liar.vet.toml").exists(), stderr(&output));
+        assert_eq!((code(&output) == 0, is_vetted), (!change && !daily, !change && !daily), "{told}");
+        assert!(is_vetted || told.contains("does not always say the same"), "{told}");
+    }
 }
 
 /// L-50: without a plugin that the list requires, nothing is served.
@@ -618,8 +624,8 @@ fn a_clock_that_is_set_decides_nothing() {
     assert_eq!(deployment.outcome_at("-3000d"), "clock");
 }
 
-/// A signature that is written over in its place, and a revocation by name of a version that the list has replaced, count too; one that
-/// cannot be read refuses everything.
+/// A signature that is written over in its place counts; what was taken back by name stays so for who has admitted it, also when a new list
+/// has another statement; a revocation that cannot be read refuses everything.
 #[test]
 fn what_takes_back_is_not_missed() {
     let deployment = deployment!("grant = \"vetted\"");
@@ -634,21 +640,21 @@ fn what_takes_back_is_not_missed() {
     minisign_sign(deployment.locked.program.root(), name, "bob", &format!("{name}.minisig"));
     std::thread::sleep(std::time::Duration::from_millis(1500));
     assert_eq!(outcome(), "ok", "bob takes nothing back");
-    // The same file, by alice; and the plugin of which it speaks is in no list any more.
-    deployment.vet(
-        "word_count",
-        &["--read", "/", "--from", &deployment.path("plugins/word_count.vet.toml").display().to_string()],
-    );
-    deployment.sign("plugins/word_count.vet.toml", &["alice", "bob"]);
-    deployment.list(&[]);
+    // The same file, by alice: nothing else has changed since the program last looked.
     let kept = fs::read(deployment.path(&format!("{name}.minisig"))).expect("a signature");
     minisign_sign(deployment.locked.program.root(), name, "alice", "alice.minisig");
     let signature = fs::read(deployment.path("alice.minisig")).expect("a signature");
     assert_ne!(kept, signature);
     fs::write(deployment.path(&format!("{name}.minisig")), signature).expect("written over");
     eventually("it is revoked", || outcome() == "revoked");
+    let before = deployment.path("plugins/word_count.vet.toml").display().to_string();
+    deployment.vet("word_count", &["--read", "/", "--from", &before]);
+    deployment.sign("plugins/word_count.vet.toml", &["alice", "bob"]);
+    deployment.list(&[]);
     // Another program knows of no earlier admission: to it the second statement is good.
     assert_eq!(deployment.outcome(), "ok");
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert_eq!(outcome(), "revoked");
     fs::remove_file(deployment.path(name)).expect("removed");
     fs::create_dir(deployment.path(name)).expect("a directory in its place");
     assert_eq!(deployment.outcome(), "list_invalid");

@@ -192,7 +192,7 @@ impl OwnDir {
         Ok((Self { directory, path: above.to_owned(), owner: own_uid() }, name.to_owned()))
     }
 
-    /// The same for root, where a file in a directory of root's belongs to another user: what is made in it is that user's, too.
+    /// The same for root, where this file in a directory of root's belongs to another user: what is made in it is that user's, too.
     ///
     /// # Errors
     ///
@@ -201,9 +201,11 @@ impl OwnDir {
         if own_uid() != ROOT {
             return Ok(self);
         }
-        let found = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
-        let owner = found.map_err(|error| named(&self.path.join(name), error))?.st_uid;
-        Ok(Self { owner, ..self })
+        match rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => Ok(Self { owner: found.st_uid, ..self }),
+            Err(Errno::NOENT) => Ok(self),
+            Err(error) => Err(named(&self.path.join(name), error)),
+        }
     }
 
     /// Where it was opened.

@@ -267,7 +267,8 @@ impl Audit {
         let clean = |flag: &String| sanitize::line(flag).chars().take(FLAG_CHARS).collect();
         let flags = settings.sources.flags.iter().take(FLAGS_TOLD).map(clean).collect();
         let opening = Opening { level, policies, flags };
-        let opened = Self::open(OwnDir::open(&dirs.state), &settings.trail, settings.config.audit.required, &opening);
+        let place = place(&settings.trail, dirs);
+        let opened = Self::open(place, &settings.trail, settings.config.audit.required, &opening);
         // 30 ms for 40 MB, which a start has time for while it does other things; only where somebody vetted what runs.
         if !settings.locks.is_empty()
             && let Some(first) = opened.0.opening.lock().as_mut()
@@ -278,17 +279,13 @@ impl Audit {
     }
 
     fn open(
-        state: io::Result<OwnDir>,
+        place: io::Result<(OwnDir, String)>,
         settings: &TrailSettings,
         required: bool,
         opening: &Opening<'_>,
     ) -> (Self, Option<io::Error>) {
-        let keeping = settings.keeping;
-        let chain = match &settings.file {
-            None => state.map(|state| (state, TRAIL.to_owned())),
-            Some(file) => OwnDir::of_file(file),
-        };
-        let chain = chain.and_then(|(directory, name)| Chain::open(directory, &name, keeping, settings.sealed));
+        let chain =
+            place.and_then(|(directory, name)| Chain::open(directory, &name, settings.keeping, settings.sealed));
         let (place, error) = match chain {
             Ok(chain) => (Place::Chain(Box::new(chain)), None),
             Err(error) => (Place::Nowhere(told(&error)), Some(error)),
@@ -452,16 +449,13 @@ impl Audit {
     ///
     /// Why there can be none: the trail cannot be written, or has a key.
     pub fn begin_seals(settings: &Settings, dirs: &Dirs) -> io::Result<[u8; 32]> {
-        let unsealed = TrailSettings { sealed: false, ..settings.trail.clone() };
-        let (audit, error) = Self::of(&Settings { trail: unsealed, ..settings.clone() }, dirs);
-        error.map_or(Ok(()), Err)?;
-        let Place::Chain(chain) = &audit.place else { return Err(io::ErrorKind::NotFound.into()) };
+        let chain = looked_after(settings, dirs)?;
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(io::Error::other)?;
         chain.begin_seals(&key)?;
         // Also told to those that write now: whoever sees a new line looks for the key.
         let line = json!({ "event": "sealing", "time": now() });
-        audit.append(chain, line.to_string().into_bytes(), None)?;
+        chain.append(&[line.to_string().into_bytes()], None)?;
         Ok(key)
     }
 
@@ -472,9 +466,7 @@ impl Audit {
     ///
     /// Why it cannot be done: the trail has no line yet, or is not this user's to rename.
     pub fn rotate(settings: &Settings, dirs: &Dirs) -> io::Result<String> {
-        let (directory, name) = OwnDir::of_file(&settings.trail_file(dirs))?;
-        let chain = Chain::open(directory.for_owner_of(&name)?, &name, settings.trail.keeping, false)?;
-        chain.rotate_now()
+        looked_after(settings, dirs)?.rotate_now()
     }
 
     /// Sees to it that what this process wrote is sealed when that is due, also while nothing is called, by a look each `look`.
@@ -515,6 +507,20 @@ impl Audit {
             }
         }
     }
+}
+
+/// The directory of the trail, and its file there.
+fn place(settings: &TrailSettings, dirs: &Dirs) -> io::Result<(OwnDir, String)> {
+    match &settings.file {
+        None => Ok((OwnDir::open(&dirs.state)?, TRAIL.to_owned())),
+        Some(file) => OwnDir::of_file(file),
+    }
+}
+
+/// The trail for whoever looks after it: also root, for a user who writes it in a directory of root's.
+fn looked_after(settings: &Settings, dirs: &Dirs) -> io::Result<Chain> {
+    let (directory, name) = place(&settings.trail, dirs)?;
+    Chain::open(directory.for_owner_of(&name)?, &name, settings.trail.keeping, false)
 }
 
 impl Drop for Audit {

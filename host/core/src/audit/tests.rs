@@ -303,8 +303,8 @@ async fn what_was_written_is_sealed_in_time_also_while_nothing_is_called() {
     const LOOK: Duration = Duration::from_millis(5);
     let trail = Trail::new();
     trail.chain().begin_seals(&KEY).expect("a key");
-    let state = OwnDir::open(&trail.directory.path().join("state"));
-    let audit = Arc::new(Audit::open(state, &TrailSettings::default(), true, &Opening::default()).0);
+    let place = OwnDir::open(&trail.directory.path().join("state")).map(|state| (state, TRAIL.to_owned()));
+    let audit = Arc::new(Audit::open(place, &TrailSettings::default(), true, &Opening::default()).0);
     audit.keep_sealed(LOOK);
     // The last field of the key's file: when the last seal was made.
     let file = trail.path().with_file_name("audit.jsonl.key");
@@ -381,7 +381,8 @@ fn a_lock_that_is_kept_is_not_waited_for() {
 fn a_process_that_adds_bytes_without_end_holds_no_call_up() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("state");
-    let (audit, _) = Audit::open(OwnDir::open(&path), &TrailSettings::default(), true, &Opening::default());
+    let place = OwnDir::open(&path).map(|state| (state, TRAIL.to_owned()));
+    let (audit, _) = Audit::open(place, &TrailSettings::default(), true, &Opening::default());
     let mut trail = File::options().append(true).open(path.join(TRAIL)).expect("a trail");
     let (sender, done) = std::sync::mpsc::channel();
     let is_over = std::sync::atomic::AtomicBool::new(false);

@@ -31,6 +31,9 @@ struct Script {
     /// Says something else each time: names end with the clock's milliseconds.
     #[serde(default)]
     change: bool,
+    /// Says something else each day.
+    #[serde(default)]
+    daily: bool,
     tools: Vec<Said>,
 }
 
@@ -55,7 +58,7 @@ impl Guest for Liar {
             std::hint::black_box(0);
         }
         std::thread::sleep(std::time::Duration::from_millis(script.sleep_ms));
-        script.tools.into_iter().map(|said| define(said, script.change)).collect()
+        script.tools.into_iter().map(|said| define(said, script.change, script.daily)).collect()
     }
 
     fn call(name: String, _: String) -> Result<Output, Failure> {
@@ -63,9 +66,13 @@ impl Guest for Liar {
     }
 }
 
-fn define(said: Said, change: bool) -> Definition {
+fn define(said: Said, change: bool, daily: bool) -> Definition {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let summary = if change { format!("{} {}", said.summary, now.as_millis()) } else { said.summary };
+    let summary = match (change, daily) {
+        (true, _) => format!("{} {}", said.summary, now.as_millis()),
+        (false, true) => format!("{} {}", said.summary, now.as_secs() / (24 * 3600)),
+        (false, false) => said.summary,
+    };
     let text = || "x".to_owned();
     Definition {
         name: said.name,
