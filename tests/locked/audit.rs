@@ -58,6 +58,10 @@ fn what_is_refused_is_on_record_with_its_code_and_line() {
     let locked = Locked::by(&[PINS]);
     let file = locked.installed("word_count", &word_count());
     fs::remove_file(trail_of(&locked)).expect("a trail of what was allowed");
+    // Also by a program that only lists what is there.
+    locked.tools();
+    assert_eq!(of(&lines(&locked), "refused").len(), 1);
+    fs::remove_file(trail_of(&locked)).expect("a trail of the refusal");
     assert_eq!(locked.call(&CALL).0, 5);
     let lines = lines(&locked);
     let refused = of(&lines, "refused");
