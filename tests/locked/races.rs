@@ -16,11 +16,18 @@ fn rounds() -> usize {
 
 /// Has `change` done over and over, with a number that grows, while `look` runs.
 fn meanwhile(change: impl Fn(usize) + Sync, look: impl FnOnce()) {
+    struct Over<'o>(&'o AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| (0..).take_while(|_| !is_over.load(Ordering::Relaxed)).for_each(&change));
+        // Also when a look fails: the scope waits for the other thread.
+        let _over = Over(&is_over);
         look();
-        is_over.store(true, Ordering::Relaxed);
     });
 }
 

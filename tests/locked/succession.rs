@@ -111,17 +111,20 @@ fn two_policies_are_not_installed_past_each_other() {
     let (second, third) = (with(2).expect("a policy"), with(3).expect("a policy"));
     succeeded(&offer(&machine, &second, &["anna"]));
     machine.write(&old);
-    let directory = fs::File::open(machine.program.path("etc")).expect("a directory");
-    directory.lock().expect("nobody has it");
+    let lock =
+        fs::File::options().write(true).open(machine.program.path("etc/.policy.lock")).expect("a file of root's");
+    lock.lock().expect("nobody has it");
     let output = std::thread::scope(|scope| {
         let installs = scope.spawn(|| install(&machine));
         // Long enough for it to come to its end, if it did not wait.
         std::thread::sleep(std::time::Duration::from_millis(700));
         machine.write(&third);
-        directory.unlock().expect("it was ours");
+        lock.unlock().expect("it was ours");
         installs.join().expect("it ends")
     });
     assert_eq!((code(&output), installed(&machine)), (5, third), "{}", stderr(&output));
+    let mode = fs::metadata(machine.program.path("etc/.policy.lock")).expect("a lock").permissions().mode();
+    assert_eq!(mode & 0o7777, 0o600, "nobody else can keep it");
 }
 
 /// A key's number, as minisign prints it.

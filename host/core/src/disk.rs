@@ -228,13 +228,14 @@ impl OwnDir {
         self.open_file(name.as_ref(), OFlags::RDONLY)
     }
 
-    /// Opens a file of ours for appending, and for reading what it ends with; makes it if it is missing.
+    /// Opens a file of ours for appending, and for reading what it ends with; makes it if it is missing, unless it were another user's.
     ///
     /// # Errors
     ///
     /// As [`Self::open`].
     pub(crate) fn append(&self, name: &str) -> io::Result<File> {
-        self.open_file(name.as_ref(), OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)
+        let make = if self.is_of_this_user() { OFlags::CREATE } else { OFlags::empty() };
+        self.open_file(name.as_ref(), OFlags::RDWR | OFlags::APPEND | make)
     }
 
     /// Opens a file of ours for reading and for writing over; it has to be there.
@@ -262,6 +263,11 @@ impl OwnDir {
             return Ok(false);
         }
         check_own_file(&found, self.owner, path).map(|()| true)
+    }
+
+    /// Whether the files in it are this user's: not where root looks after another user's.
+    pub(crate) fn is_of_this_user(&self) -> bool {
+        self.owner == own_uid()
     }
 
     /// Whether this user may make and rename files in it: of a directory of root's that holds a file of this user's, not.
@@ -406,7 +412,7 @@ impl OwnDir {
                     error => named(&path, error),
                 }
             })?;
-        if flags.contains(OFlags::EXCL) && self.owner != own_uid() {
+        if flags.contains(OFlags::EXCL) && !self.is_of_this_user() {
             rustix::fs::fchown(&file, Some(Uid::from_raw(self.owner)), None)?;
         }
         let found = rustix::fs::fstat(&file).map_err(|error| named(&path, error))?;

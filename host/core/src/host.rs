@@ -76,7 +76,7 @@ impl Host {
         let (audit, unaudited) = Audit::of(settings, dirs);
         let audit = Arc::new(audit);
         audit.keep_sealed(SEAL_LOOK);
-        let policy = Arc::new(policy.audited(audit.clone()));
+        let policy = Arc::new(policy.audited(&audit));
         unaudited.into_iter().for_each(|error| or_without("nothing is audited", error));
         let (stream, total) = (limits.kept_stream_mib << 20, limits.kept_total_mib << 20);
         let output = state().and_then(|_| OutputStore::open(dirs.output(), stream, total)).unwrap_or_else(|error| {
@@ -316,6 +316,6 @@ impl Host {
     /// them. A policy may name other directories.
     #[must_use]
     pub fn plugin_source(&self, builtins: &'static [Builtin], directories: Vec<PathBuf>) -> PluginSource {
-        PluginSource::new(builtins, directories, self.policy.clone()).audited(self.audit.clone())
+        PluginSource::new(builtins, directories, self.policy.clone()).audited(&self.audit)
     }
 }

@@ -4,14 +4,22 @@ use super::super::screen::Page;
 use super::super::setup::{SYSTEM_POLICY, Setup, cannot};
 use super::super::{Global, print, print_json};
 use super::Checked;
+use rustix::fs::OFlags;
 use serde_json::json;
-use std::fs::File;
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 use toolcrib::dirs::publish;
 use toolcrib::envelope::Failure;
 use toolcrib::policy::vetting::documents::Document;
 use toolcrib::policy::vetting::succession::{Successor, read_policy, successor, wants_signatures};
+
+/// How long another program is waited for that writes the policy, and how often it is looked for.
+const OTHERS: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(clap::Args)]
 pub(in super::super) struct Arguments {
@@ -78,20 +86,35 @@ pub(super) fn install(arguments: &Arguments) -> Result<ExitCode, Failure> {
     ))
 }
 
-/// Held while a policy is judged and written: of two at once, each would be judged against the one that both replace.
+/// Held while a policy is judged and written: of two at once, each would be judged against the one that both replace. A file that is root's
+/// alone: the lock of one that others can open is anybody's to keep.
 fn alone(installed: &Path) -> Result<Option<File>, Failure> {
-    let directory = match installed.parent().map(File::open) {
-        Some(Ok(directory)) => directory,
-        // No policy is there either, and that is said better.
-        Some(Err(_)) | None => return Ok(None),
+    let path = installed.with_file_name(".policy.lock");
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let file = match options.open(&path) {
+        Ok(file) => file,
+        // Who cannot make it cannot write the policy either, and no directory has no policy: both are said better.
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotFound) => return Ok(None),
+        Err(error) => return Err(cannot(&path, &error)),
     };
-    directory.lock().map_err(|error| cannot(installed, &error))?;
-    Ok(Some(directory))
+    let begin = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Some(file)),
+            Err(TryLockError::WouldBlock) if begin.elapsed() < OTHERS => std::thread::sleep(LOOK),
+            Err(TryLockError::WouldBlock) => {
+                let message = "another `toolcrib policy` is at work here, and does not come to its end";
+                return Err(cannot(&path, &message));
+            }
+            Err(TryLockError::Error(error)) => return Err(cannot(&path, &error)),
+        }
+    }
 }
 
 fn put(installed: &Path, text: &str) -> Result<(), Failure> {
     publish(installed, text.as_bytes()).map_err(|error| match error.kind() {
-        std::io::ErrorKind::PermissionDenied => cannot(installed, &error).hint("run this as root"),
+        ErrorKind::PermissionDenied => cannot(installed, &error).hint("run this as root"),
         _ => cannot(installed, &error),
     })
 }

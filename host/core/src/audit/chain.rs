@@ -10,11 +10,10 @@
 use super::seal::{Sealer, to_syslog};
 use crate::disk::OwnDir;
 use parking_lot::Mutex;
-use rustix::fs::{FallocateFlags, FlockOperation, IFlags, ioctl_getflags, ioctl_setflags};
+use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -99,25 +98,27 @@ impl Default for Keeping {
 
 /// A trail that can be written.
 pub(super) struct Chain {
-    directory: OwnDir,
-    name: String,
-    keeping: Keeping,
+    pub(super) directory: OwnDir,
+    pub(super) name: String,
+    pub(super) keeping: Keeping,
     writer: Mutex<Writer>,
 }
 
 /// What this process knows of the file since its last line.
 #[derive(Default)]
-struct Writer {
+pub(super) struct Writer {
     file: Option<Arc<File>>,
     /// The last line that this process has seen or written.
     head: Option<Head>,
-    /// The length of the file after it; another length means that others have written.
-    length: u64,
+    /// The length of the file after it: another length means that others have written, none that it has to be looked up.
+    length: Option<u64>,
     /// Up to where space is reserved.
     reserved: u64,
     sealer: Option<Sealer>,
     /// Nobody waits for the lock before this.
     no_wait_until: Option<Instant>,
+    /// A look has failed to seal what is due: that is tried again after the next line, whose call says why.
+    sealing_failed: bool,
 }
 
 /// How a file ends.
@@ -144,7 +145,7 @@ pub(super) struct Link<'l> {
 }
 
 /// The lock of a file, while this lives.
-struct Held(Arc<File>);
+pub(super) struct Held(pub(super) Arc<File>);
 
 impl Drop for Held {
     fn drop(&mut self) {
@@ -184,195 +185,155 @@ impl Chain {
     /// Adds lines, each a JSON object that begins with its event, in one write. With `reserve`, only where there is room for so many bytes
     /// more.
     pub(super) fn append(&self, lines: &[Vec<u8>], reserve: Option<u64>) -> io::Result<()> {
-        let mut writer = self.writer.lock();
-        let done = self.locked(&mut writer).and_then(|held| writer.append(self, held, lines, reserve));
-        if done.is_err() {
-            // What stands at the end now is looked up before the next line.
-            writer.length = u64::MAX;
-        }
-        done
+        self.write(|writer| {
+            let held = self.locked(writer)?;
+            writer.append(self, held, lines, reserve)
+        })
     }
 
     /// Makes the key of the first epoch, which seals from here on.
     pub(super) fn begin_seals(&self, key: &[u8; 32]) -> io::Result<()> {
-        let mut writer = self.writer.lock();
-        let held = self.locked(&mut writer)?;
-        let head = Tail::of(&held.0)?.head.unwrap_or(NOTHING);
-        Sealer::begin(&self.directory, &self.name, key, head.n)
+        self.write(|writer| {
+            let held = self.locked(writer)?;
+            let head = Tail::of(&held.0)?.head.unwrap_or(NOTHING);
+            Sealer::begin(&self.directory, &self.name, key, head.n)
+        })
     }
 
-    /// Seals the trail as it is now, if it has a key, and a seal is due or wanted `at_once`.
-    pub(super) fn seal(&self, at_once: bool) -> io::Result<()> {
-        let mut writer = self.writer.lock();
-        let held = self.locked(&mut writer)?;
-        let mut text = Vec::new();
-        let head = writer.head(self, &held, &mut text)?;
-        if text.is_empty() { writer.seal(self, &held, head, at_once) } else { Ok(()) }
+    /// Seals the trail as it is now, if it has a key.
+    pub(super) fn seal(&self) -> io::Result<()> {
+        self.write(|writer| {
+            let held = self.locked(writer)?;
+            writer.seal_end(self, &held, true)
+        })
     }
 
-    /// Ends the file, full or not, and begins the next; returns the name that the old one got. Nobody sees a moment without the file: a
-    /// writer who may not make one here would take it for a trail that cannot be kept.
-    pub(super) fn rotate_now(&self) -> io::Result<String> {
+    /// Seals the trail if that is due and nobody else has its lock; else there is time.
+    pub(super) fn seal_if_due(&self) -> io::Result<()> {
+        self.write(|writer| {
+            if writer.sealing_failed {
+                return Ok(());
+            }
+            let Some(held) = self.locked_by(writer, |file, _| lock_now(file))? else { return Ok(()) };
+            let done = writer.seal_end(self, &held, false);
+            writer.sealing_failed = done.is_err();
+            done
+        })
+    }
+
+    /// Lets the writer work. When that fails, how the file ends is looked up before the next line.
+    pub(super) fn write<T>(&self, work: impl FnOnce(&mut Writer) -> io::Result<T>) -> io::Result<T> {
         let mut writer = self.writer.lock();
-        let held = self.locked(&mut writer)?;
-        let mut text = Vec::new();
-        let head = writer.head(self, &held, &mut text)?;
-        if head == NOTHING || writer.length == 0 {
-            return Err(io::Error::other("it has no line yet"));
+        let done = work(&mut writer);
+        if done.is_err() {
+            writer.length = None;
         }
-        let flags = ioctl_getflags(&*held.0).unwrap_or(IFlags::empty());
-        let is_frozen = flags.contains(IFlags::APPEND);
-        if is_frozen {
-            ioctl_setflags(&*held.0, flags - IFlags::APPEND)?;
-        }
-        let (_, to) = self.end_file(&held, head, text)?;
-        let next = self.directory.create(&to)?;
-        if let Err(error) = self.directory.exchange(&self.name, &to) {
-            let _ = self.directory.remove(OsStr::new(&to));
-            return Err(error);
-        }
-        if is_frozen {
-            [&*held.0, &next].into_iter().try_for_each(|file| ioctl_setflags(file, flags))?;
-        }
-        writer.file = None;
-        self.remove_old()?;
-        Ok(to)
+        done
     }
 
     /// Opens the file, unless it is the one that was opened before, and takes its lock.
-    fn locked(&self, writer: &mut Writer) -> io::Result<Held> {
+    pub(super) fn locked(&self, writer: &mut Writer) -> io::Result<Held> {
+        let held = self.locked_by(writer, |file, no_wait_until| lock(file, no_wait_until).map(|()| true))?;
+        held.ok_or_else(|| io::ErrorKind::WouldBlock.into())
+    }
+
+    /// The same by `take`, which says whether it got the lock.
+    fn locked_by(
+        &self,
+        writer: &mut Writer,
+        take: impl Fn(&File, &mut Option<Instant>) -> io::Result<bool>,
+    ) -> io::Result<Option<Held>> {
         for _ in 0..REOPENED {
             let file = match &writer.file {
                 Some(file) => file.clone(),
                 None => writer.begin(self.directory.append(&self.name)?),
             };
-            lock(&file, &mut writer.no_wait_until)?;
+            if !take(&file, &mut writer.no_wait_until)? {
+                return Ok(None);
+            }
             let held = Held(file);
             if self.directory.still_has(&self.name, &held.0)? {
-                return Ok(held);
+                return Ok(Some(held));
             }
             writer.file = None;
         }
         Err(io::Error::other("the audit trail is renamed again and again"))
     }
-
-    /// Where the newest file that was rotated away ends.
-    fn last_rotated(&self) -> io::Result<Head> {
-        let Some(name) = rotated(&self.directory, &self.name)?.pop() else { return Ok(NOTHING) };
-        Ok(Tail::of(&self.directory.file(&name)?)?.head.unwrap_or(NOTHING))
-    }
-
-    /// Ends a full file and renames it; returns its last line, or nothing where this user may not rename it.
-    fn rotate(&self, held: Held, head: Head) -> io::Result<Result<Head, Held>> {
-        if !self.directory.is_writable() || is_frozen(&held.0) {
-            return Ok(Err(held));
-        }
-        let (head, to) = self.end_file(&held, head, Vec::new())?;
-        self.directory.rename(&self.name, &to)?;
-        self.remove_old()?;
-        Ok(Ok(head))
-    }
-
-    /// Writes a file's last line, after `text`; returns that and the name that the file gets. Before it is renamed: whoever makes the next
-    /// file goes on from what the renamed one ends with.
-    fn end_file(&self, held: &Held, head: Head, mut text: Vec<u8>) -> io::Result<(Head, String)> {
-        let stem = stem(&self.name);
-        let last = rotated(&self.directory, &self.name)?.pop().and_then(|name| number(stem, &name)).unwrap_or(0);
-        let to = format!("{stem}-{:06}.jsonl", last + 1);
-        let entry = json!({ "event": "rotated", "time": now(), "to": to });
-        let head = link(head, entry.to_string().as_bytes(), &mut text);
-        if write_once(&held.0, &text)? != text.len() {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        Ok((head, to))
-    }
-
-    /// Removes the oldest files beyond those that are kept.
-    fn remove_old(&self) -> io::Result<()> {
-        let names = rotated(&self.directory, &self.name)?;
-        for name in names.iter().take(names.len().saturating_sub(self.keeping.keep)) {
-            let file = self.directory.file(name);
-            // Where root has frozen it, only root can remove it.
-            if file.is_ok_and(|file| is_frozen(&file) && ioctl_setflags(&file, IFlags::empty()).is_err()) {
-                continue;
-            }
-            match self.directory.remove(OsStr::new(name)) {
-                // Whoever filled the next file meanwhile removes old ones, too.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                done => done?,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Whether root has forbidden to change what stands in a file, and to rename it (`chattr +a`).
-fn is_frozen(file: &File) -> bool {
-    ioctl_getflags(file).is_ok_and(|flags| flags.contains(IFlags::APPEND))
 }
 
 impl Writer {
     fn begin(&mut self, file: File) -> Arc<File> {
         let file = Arc::new(file);
-        (self.file, self.length, self.reserved) = (Some(file.clone()), u64::MAX, 0);
+        (self.file, self.length, self.reserved) = (Some(file.clone()), None, 0);
         file
     }
 
-    /// Returns the last line of the chain. Where there is something behind it, the line that tells so goes to `text`.
-    fn head(&mut self, chain: &Chain, held: &Held, text: &mut Vec<u8>) -> io::Result<Head> {
+    /// Another file is the trail now, and goes on from this line.
+    pub(super) fn goes_on_from(&mut self, head: Head) {
+        (self.head, self.length, self.file) = (Some(head), None, None);
+    }
+
+    /// Returns the last line of the chain, and the length of the file. Where there is something behind that line, the line that tells so
+    /// goes to `text`.
+    pub(super) fn end(&mut self, chain: &Chain, held: &Held, text: &mut Vec<u8>) -> io::Result<(Head, u64)> {
         let length = held.0.metadata()?.len();
-        if let Some(head) = self.head.filter(|_| length == self.length) {
-            return Ok(head);
+        if let Some(head) = self.head.filter(|_| self.length == Some(length)) {
+            return Ok((head, length));
         }
+        self.length = None;
         self.sealer = Sealer::open(&chain.directory, &chain.name)?;
         let tail = Tail::of(&held.0)?;
         let found = tail.head.map_or_else(|| chain.last_rotated(), Ok)?;
         // Who cuts the file, or changes its last line, does not make us forget what stood there.
         let head = self.head.filter(|known| known.n >= found.n).unwrap_or(found);
-        self.length = length;
-        Ok(tail.piece.map_or(head, |piece| piece.tell(head, text)))
+        match tail.piece {
+            // It is not the end that the next line goes on from, until its own line is written.
+            Some(piece) => Ok((piece.tell(head, text), length)),
+            None => {
+                (self.head, self.length) = (Some(head), Some(length));
+                Ok((head, length))
+            }
+        }
     }
 
     fn append(&mut self, chain: &Chain, mut held: Held, lines: &[Vec<u8>], reserve: Option<u64>) -> io::Result<()> {
         let mut text = Vec::new();
-        let mut head = self.head(chain, &held, &mut text)?;
+        let (mut head, mut length) = self.end(chain, &held, &mut text)?;
         let bytes: usize = lines.iter().map(|line| line.len() + LINK_BYTES).sum();
-        let is_full = self.length > 0 && self.length + bytes as u64 > chain.keeping.rotate_bytes;
+        let is_full = length > 0 && length + bytes as u64 > chain.keeping.rotate_bytes;
         if is_full && text.is_empty() {
             held = match chain.rotate(held, head)? {
                 Ok(last) => {
-                    (self.head, self.file) = (Some(last), None);
+                    self.goes_on_from(last);
                     // Others may have filled and renamed the next file, too, before its lock is ours.
-                    chain.locked(self)?
+                    let held = chain.locked(self)?;
+                    (head, length) = self.end(chain, &held, &mut text)?;
+                    held
                 }
                 Err(held) => held,
             };
-            head = self.head(chain, &held, &mut text)?;
         }
         for line in lines {
             head = link(head, line, &mut text);
         }
-        let after = self.length + text.len() as u64;
+        let after = length + text.len() as u64;
         if let Some(more) = reserve {
-            self.reserve(&held.0, after + more)?;
+            self.reserve(&held.0, length, after + more)?;
         }
-        // To write the rest of a line would be a second write: the next line tells of what is torn.
-        if write_once(&held.0, &text)? != text.len() {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
+        write_whole(&held.0, &text)?;
         if chain.keeping.sync == SyncAt::Line {
             held.0.sync_data()?;
         }
-        (self.head, self.length) = (Some(head), after);
-        self.seal(chain, &held, head, false)
+        (self.head, self.length, self.sealing_failed) = (Some(head), Some(after), false);
+        self.seal(chain, &held, (head, after), false)
     }
 
-    /// Keeps room for the file to grow up to `wanted`, where its file system can.
-    fn reserve(&mut self, file: &File, wanted: u64) -> io::Result<()> {
+    /// Keeps room for the file to grow from its length up to `wanted`, where its file system can.
+    fn reserve(&mut self, file: &File, from: u64, wanted: u64) -> io::Result<()> {
         if wanted <= self.reserved {
             return Ok(());
         }
-        let (from, until) = (self.length, wanted + RESERVE_BYTES);
+        let until = wanted + RESERVE_BYTES;
         self.reserved = match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, from, until - from) {
             Ok(()) => until,
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => u64::MAX,
@@ -381,17 +342,22 @@ impl Writer {
         Ok(())
     }
 
+    /// Seals the chain as it ends now, where that is due or `at_once`. What is no line is told of by the next line, and sealed with it.
+    fn seal_end(&mut self, chain: &Chain, held: &Held, at_once: bool) -> io::Result<()> {
+        let mut text = Vec::new();
+        let end = self.end(chain, held, &mut text)?;
+        if text.is_empty() { self.seal(chain, held, end, at_once) } else { Ok(()) }
+    }
+
     /// Seals the chain up to `head`, where that is due or `at_once`.
-    fn seal(&mut self, chain: &Chain, held: &Held, head: Head, at_once: bool) -> io::Result<()> {
+    fn seal(&mut self, chain: &Chain, held: &Held, (head, length): (Head, u64), at_once: bool) -> io::Result<()> {
         let Some(sealer) = &mut self.sealer else { return Ok(()) };
         let Some(seal) = sealer.seal(head, at_once)? else { return Ok(()) };
         let anchored = chain.keeping.syslog.then(|| to_syslog(head).is_ok());
         let mut text = Vec::new();
         let sealed = link(head, &seal.line(&now(), anchored), &mut text);
-        if write_once(&held.0, &text)? != text.len() {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        (self.head, self.length) = (Some(sealed), self.length + text.len() as u64);
+        write_whole(&held.0, &text)?;
+        (self.head, self.length) = (Some(sealed), Some(length + text.len() as u64));
         // The seal has to be on the disk before its key is gone, whatever else is forced there.
         held.0.sync_data()?;
         // A crash between these two leaves two seals of one epoch, which `verify` reports; the other order would leave an epoch without a seal.
@@ -459,7 +425,7 @@ impl Piece {
 }
 
 /// Adds a line to the chain. `entry` is an object that begins with its event.
-fn link(head: Head, entry: &[u8], text: &mut Vec<u8>) -> Head {
+pub(super) fn link(head: Head, entry: &[u8], text: &mut Vec<u8>) -> Head {
     debug_assert!(entry.starts_with(br#"{"event":""#), "readers look for the event first");
     let (begin, n) = (text.len(), head.n + 1);
     text.extend_from_slice(format!(r#"{{"n":{n},"prev":"{}","#, hex::encode(head.digest)).as_bytes());
@@ -472,26 +438,6 @@ fn link(head: Head, entry: &[u8], text: &mut Vec<u8>) -> Head {
 /// Now, as lines have it.
 pub(super) fn now() -> String {
     humantime::format_rfc3339_millis(SystemTime::now()).to_string()
-}
-
-/// The files that were rotated away from a trail of this name, the oldest first.
-pub(super) fn rotated(directory: &OwnDir, name: &str) -> io::Result<Vec<String>> {
-    let stem = stem(name);
-    let files = directory.files()?.into_iter().filter_map(|(name, _)| name.into_string().ok());
-    let mut names: Vec<(u64, String)> = files.filter_map(|name| Some((number(stem, &name)?, name))).collect();
-    names.sort();
-    Ok(names.into_iter().map(|(_, name)| name).collect())
-}
-
-/// `audit` of `audit.jsonl`.
-fn stem(name: &str) -> &str {
-    name.strip_suffix(".jsonl").unwrap_or(name)
-}
-
-/// 42 of `audit-000042.jsonl`.
-pub(super) fn number(stem: &str, name: &str) -> Option<u64> {
-    let digits = name.strip_prefix(stem)?.strip_prefix('-')?.strip_suffix(".jsonl")?;
-    (digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?
 }
 
 /// Takes the lock of a file, if whoever has it gives it back in time.
@@ -522,11 +468,22 @@ fn lock(file: &File, no_wait_until: &mut Option<Instant>) -> io::Result<()> {
     }
 }
 
-fn write_once(mut file: &File, line: &[u8]) -> io::Result<usize> {
+/// Takes the lock of a file, if nobody has it.
+fn lock_now(file: &File) -> io::Result<bool> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes lines at once. To write the rest of a line would be a second write: the next line tells of what is torn.
+pub(super) fn write_whole(mut file: &File, lines: &[u8]) -> io::Result<()> {
     loop {
-        match file.write(line) {
+        match file.write(lines) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            done => return done,
+            Ok(written) if written < lines.len() => return Err(io::ErrorKind::StorageFull.into()),
+            done => return done.map(drop),
         }
     }
 }

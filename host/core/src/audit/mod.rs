@@ -1,10 +1,11 @@
 //! The audit trail: who called what and what came of it, which plugins were admitted or refused, who changed what they may do.
 //!
 //! A call leaves a line when it is accepted and one with its outcome, also one that is dropped half-way (`call/`). Lines are a chain that shows
-//! what is changed afterwards: `chain.rs` writes it, `seal.rs` seals it, `verify.rs` checks it. Where a line cannot be written, the call is
+//! what is changed afterwards: `chain.rs` writes it, `seal.rs` seals it, `rotate.rs` ends its files, `verify.rs` checks it. Where a line cannot be written, the call is
 //! refused if settings require a record (`audit.required`); otherwise its result says that the line is missing.
 
 mod chain;
+mod rotate;
 mod seal;
 #[cfg(test)]
 mod tests;
@@ -487,8 +488,8 @@ impl Audit {
         if let Place::Chain(chain) = &self.place
             && self.opening.lock().is_none()
         {
-            // One that fails is due at the next look, too, and at the next line, whose call says why.
-            let _ = chain.seal(false);
+            // One that fails is due at the next line, too, whose call says why.
+            let _ = chain.seal_if_due();
         }
     }
 
@@ -535,7 +536,7 @@ impl Drop for Audit {
             }
             let line = json!({ "event": "closed", "time": now(), "pid": std::process::id() });
             let closed = chain.append(&[line.to_string().into_bytes()], None);
-            let _ = closed.and_then(|()| chain.seal(true));
+            let _ = closed.and_then(|()| chain.seal());
         }
     }
 }

@@ -5,7 +5,6 @@ use super::verify::{Fault, Known, Whole, files, verify};
 use super::{Audit, Opening, Subject, TRAIL, TrailSettings};
 use crate::disk::OwnDir;
 use proptest::prelude::*;
-use rustix::fs::{IFlags, ioctl_setflags};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -288,11 +287,11 @@ fn a_seal_that_stands_twice_is_told() {
     let key = trail.path().with_file_name("audit.jsonl.key");
     let before = std::fs::read(&key).expect("a key");
     chain.append(&[line()], None).expect("written");
-    chain.seal(true).expect("sealed");
+    chain.seal().expect("sealed");
     // Killed before the key was written.
     std::fs::write(&key, before).expect("written");
     trail.add(1);
-    trail.chain().seal(true).expect("sealed");
+    trail.chain().seal().expect("sealed");
     let whole = trail.check(Known { key: Some(KEY), since: None }).expect("whole");
     assert_eq!((whole.seals, whole.doubled), (2, 1));
 }
@@ -322,10 +321,61 @@ async fn what_was_written_is_sealed_in_time_also_while_nothing_is_called() {
         tokio::time::sleep(LOOK).await;
     }
     assert_eq!(trail.check(Known { key: Some(KEY), since: None }).expect("whole").seals, 1);
+    // The next key is written after the seal.
+    let epoch = || std::fs::read_to_string(&file).expect("a key").split(' ').nth(1).map(str::to_owned);
+    while epoch().is_none_or(|epoch| epoch.ends_with('0')) && Instant::now() < end {
+        tokio::time::sleep(LOOK).await;
+    }
     let lines = trail.lines().len();
     a_quarter_passes();
     tokio::time::sleep(LOOK * 6).await;
     assert_eq!(trail.lines().len(), lines);
+}
+
+/// A look learns how others have gone on, and does not forget it: also with half a line of theirs, and where a full file keeps its name.
+#[test]
+fn a_look_between_two_lines_does_not_fork_the_chain() {
+    for (is_torn, is_keyed) in [(false, false), (true, false), (false, true), (true, true)] {
+        let trail = Trail::new();
+        let (one, other) = (trail.chain(), trail.chain());
+        if is_keyed {
+            one.begin_seals(&KEY).expect("a key");
+        }
+        let write = |chain: &Chain| chain.append(&[line()], None).expect("written");
+        for _ in 0..2 {
+            write(&one);
+            write(&other);
+            write(&other);
+            if is_torn {
+                trail.append(b"half a li");
+            }
+            one.seal_if_due().expect("nothing is due");
+            one.seal_if_due().expect("nothing is due");
+            write(&one);
+        }
+        let whole = trail.whole();
+        assert_eq!((whole.torn, whole.unfinished), (if is_torn { 2 } else { 0 }, 0));
+    }
+}
+
+/// Somebody else's lock is not waited for by a look, and keeps no call waiting.
+#[test]
+fn a_look_waits_for_nobody() {
+    let trail = Trail::of(1);
+    let chain = trail.chain();
+    chain.append(&[line()], None).expect("written");
+    let file = File::open(trail.path()).expect("a trail");
+    file.lock().expect("nobody has it");
+    let begin = Instant::now();
+    chain.seal_if_due().expect("there is time");
+    assert!(begin.elapsed() < Duration::from_millis(500));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            file.unlock().expect("it is ours");
+        });
+        chain.append(&[line()], None).expect("whoever writes waits");
+    });
 }
 
 /// By hand, also where writers of other processes have the file open: they find the next one.
@@ -351,12 +401,15 @@ fn a_file_that_is_ended_by_hand_is_followed_by_all_who_write() {
 fn a_frozen_file_is_not_renamed_when_it_is_full() {
     let mut trail = Trail::of(1);
     trail.keeping = Keeping { rotate_bytes: 400, ..Keeping::default() };
-    let freeze = |flags| ioctl_setflags(File::open(trail.path()).expect("a trail"), flags);
-    if freeze(IFlags::APPEND).is_err() {
-        return; // Only root can, and not everywhere. `locked audit::a_frozen_trail…` says so where it is skipped.
+    if super::rotate::freeze(&File::open(trail.path()).expect("a trail")).is_err() {
+        return; // Only root can, and not everywhere. `locked frozen::…` says so where it is skipped.
     }
-    trail.add(20);
-    freeze(IFlags::empty()).expect("root can");
+    // Two writers, of which each finds what the other has written.
+    let (one, other) = (trail.chain(), trail.chain());
+    for chain in [&one, &other].into_iter().cycle().take(20) {
+        chain.append(&[line()], None).expect("written");
+    }
+    super::rotate::thaw(&File::open(trail.path()).expect("a trail")).expect("root can");
     assert_eq!((trail.whole().files, trail.lines().len()), (1, 21));
 }
 

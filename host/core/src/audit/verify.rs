@@ -3,7 +3,8 @@
 //! What it cannot see by itself is a trail that was cut at its end, which is a good chain: for that a later state must be known from
 //! elsewhere, by seals of bound time, the system's log, or a head that an auditor wrote down.
 
-use super::chain::{Head, LOOKED_BACK, Link, NOTHING, rotated};
+use super::chain::{Head, LOOKED_BACK, Link, NOTHING};
+use super::rotate::rotated;
 use super::seal::{EpochKey, LINES};
 use crate::disk::OwnDir;
 use serde::Deserialize;

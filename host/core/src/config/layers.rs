@@ -6,7 +6,7 @@ mod locks;
 #[cfg(test)]
 mod tests;
 
-use super::narrow::{RULES, Rule, Taken};
+use super::narrow::{RULES, Rule, When};
 use super::policy_file::{Lock, PolicyFile};
 use super::read::{Author, ConfigError, Leaf, Origin, Reader, defaults, get, invalid_at, put, read_text};
 use super::remedy::Over;
@@ -192,7 +192,7 @@ impl Settings {
     pub(crate) fn set_up_with(&self, other: &Self) -> Option<&'static str> {
         let table = |settings: &Self| Table::try_from(&settings.config).expect("settings came from TOML");
         let (own, others) = (table(self), table(other));
-        let mut keys = RULES.iter().filter(|row| row.2 == Taken::AtStart).map(|row| row.0);
+        let mut keys = RULES.iter().filter(|row| row.2 == When::AtStart).map(|row| row.0);
         let differs = |key: &&str| get(&own, key) != get(&others, key);
         let first = keys.find(differs).or_else(|| (self.trail != other.trail).then_some("lock.audit"));
         first.or_else(|| {

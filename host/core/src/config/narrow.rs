@@ -54,17 +54,17 @@ use Rule::{
 
 /// When a setting is looked at: whether a policy that changes under a running program can change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum When {
     /// When a host is made, which would have to be made anew for another value.
     AtStart,
     /// At each decision.
     EachTime,
 }
 
-use Taken::{AtStart, EachTime};
+use When::{AtStart, EachTime};
 
 /// Every setting; `*` stands for the name of a plugin.
-pub(super) const RULES: &[(&str, Rule, Taken)] = &[
+pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("agent.name", Never, AtStart),
     ("tools.shell_enabled", And, EachTime),
     ("tools.shell_confirm", Or, EachTime),

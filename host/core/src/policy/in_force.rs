@@ -15,7 +15,7 @@ use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -30,7 +30,8 @@ pub struct InForce {
     dirs: Dirs,
     /// Further files that hold policy.
     own: Vec<PathBuf>,
-    audit: Option<Arc<Audit>>,
+    /// Weak: whoever holds the host writes the last line of the trail.
+    audit: Weak<Audit>,
     state: Mutex<State>,
     changes: watch::Sender<()>,
 }
@@ -71,12 +72,12 @@ impl InForce {
         let now = Instant::now();
         let state = State { looked: now, settings: settings.clone(), seen, since: now, refusal: None };
         let (dirs, own, state) = (dirs.clone(), own.to_vec(), Mutex::new(state));
-        Ok(Self { policy, dirs, own, audit: None, state, changes: watch::channel(()).0 })
+        Ok(Self { policy, dirs, own, audit: Weak::new(), state, changes: watch::channel(()).0 })
     }
 
     /// The same, with its changes on record.
-    pub(crate) fn audited(self, audit: Arc<Audit>) -> Self {
-        Self { audit: Some(audit), ..self }
+    pub(crate) fn audited(self, audit: &Arc<Audit>) -> Self {
+        Self { audit: Arc::downgrade(audit), ..self }
     }
 
     /// The policy in force, as it was last read.
@@ -191,7 +192,7 @@ impl InForce {
     }
 
     fn record(&self, changed: &[PolicyDigest], refused: Option<&str>) {
-        let Some(audit) = &self.audit else { return };
+        let Some(audit) = self.audit.upgrade() else { return };
         changed.iter().for_each(|file| audit.policy_changed(file, refused));
     }
 }

@@ -6,7 +6,7 @@ use super::registry::Registry;
 use crate::audit::Audit;
 use crate::policy::in_force::InForce;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use tokio::sync::watch;
 
 /// A component that comes with the program: file name, sha256 in hex, bytes.
@@ -20,20 +20,20 @@ pub struct PluginSource {
     directories: Vec<PathBuf>,
     policy: Arc<InForce>,
     /// What is told of plugins that a lock refuses.
-    audit: Option<Arc<Audit>>,
+    audit: Weak<Audit>,
 }
 
 impl PluginSource {
     /// The built-in components, and every `.wasm` of the directories, as far as `policy` admits them; it may name other directories.
     #[must_use]
     pub fn new(builtins: &'static [Builtin], directories: Vec<PathBuf>, policy: Arc<InForce>) -> Self {
-        Self { builtins, directories, policy, audit: None }
+        Self { builtins, directories, policy, audit: Weak::new() }
     }
 
     /// The same, on record.
     #[must_use]
-    pub(crate) fn audited(self, audit: Arc<Audit>) -> Self {
-        Self { audit: Some(audit), ..self }
+    pub(crate) fn audited(self, audit: &Arc<Audit>) -> Self {
+        Self { audit: Arc::downgrade(audit), ..self }
     }
 
     /// The directories, in the order in which they are read.
@@ -72,7 +72,7 @@ impl PluginSource {
     }
 
     fn record(&self, registry: &Registry) {
-        let Some(audit) = &self.audit else { return };
+        let Some(audit) = self.audit.upgrade() else { return };
         let policy = self.policy.policy();
         for plugin in registry.barred() {
             if let Err(barred) = policy.check_locks(plugin) {
