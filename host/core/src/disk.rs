@@ -33,6 +33,17 @@ pub struct OwnDir {
     owner: u32,
 }
 
+/// Which file something is, as long as it is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId(u64, u64);
+
+impl FileId {
+    pub(crate) fn of(file: &File) -> io::Result<Self> {
+        let found = rustix::fs::fstat(file)?;
+        Ok(Self(found.st_dev, found.st_ino))
+    }
+}
+
 /// Why something is not accepted as ours.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Foreign {
@@ -247,22 +258,21 @@ impl OwnDir {
         self.open_file(name.as_ref(), OFlags::RDWR)
     }
 
-    /// Whether a name still leads to a file that was opened by it, which has to be as it had to be then.
+    /// The length of a file that was opened by this name, if the name still leads to it; it has to be as it had to be then.
     ///
     /// # Errors
     ///
     /// As [`Self::open`].
-    pub(crate) fn still_has(&self, name: &str, file: &File) -> io::Result<bool> {
+    pub(crate) fn still_has(&self, name: &str, file: FileId) -> io::Result<Option<u64>> {
         let path = || self.path.join(name);
         let found = match rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => return Ok(false),
+            Err(Errno::NOENT) => return Ok(None),
             found => found.map_err(|error| named(&path(), error))?,
         };
-        let opened = rustix::fs::fstat(file)?;
-        if (found.st_dev, found.st_ino) != (opened.st_dev, opened.st_ino) {
-            return Ok(false);
+        if FileId(found.st_dev, found.st_ino) != file {
+            return Ok(None);
         }
-        check_own_file(&found, self.owner, path).map(|()| true)
+        check_own_file(&found, self.owner, path).map(|()| u64::try_from(found.st_size).ok())
     }
 
     /// Whether the files in it are this user's: not where root looks after another user's.

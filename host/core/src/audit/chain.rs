@@ -8,7 +8,7 @@
 //! Whoever writes holds the lock of the file (flock) for that one write. A program that never gives it back holds nobody up.
 
 use super::seal::{Sealer, to_syslog};
-use crate::disk::OwnDir;
+use crate::disk::{FileId, OwnDir};
 use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
@@ -107,7 +107,7 @@ pub(super) struct Chain {
 /// What this process knows of the file since its last line.
 #[derive(Default)]
 pub(super) struct Writer {
-    file: Option<Arc<File>>,
+    file: Option<(Arc<File>, FileId)>,
     /// The last line that this process has seen or written.
     head: Option<Head>,
     /// The length of the file after it: another length means that others have written, none that it has to be looked up.
@@ -145,11 +145,15 @@ pub(super) struct Link<'l> {
 }
 
 /// The lock of a file, while this lives.
-pub(super) struct Held(pub(super) Arc<File>);
+pub(super) struct Held {
+    pub(super) file: Arc<File>,
+    /// How long the file was when the lock was taken.
+    pub(super) length: u64,
+}
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let _ = rustix::fs::flock(&*self.0, FlockOperation::Unlock);
+        let _ = rustix::fs::flock(&*self.file, FlockOperation::Unlock);
     }
 }
 
@@ -195,7 +199,7 @@ impl Chain {
     pub(super) fn begin_seals(&self, key: &[u8; 32]) -> io::Result<()> {
         self.write(|writer| {
             let held = self.locked(writer)?;
-            let head = Tail::of(&held.0)?.head.unwrap_or(NOTHING);
+            let head = Tail::of(&held.file)?.head.unwrap_or(NOTHING);
             Sealer::begin(&self.directory, &self.name, key, head.n)
         })
     }
@@ -244,15 +248,17 @@ impl Chain {
         take: impl Fn(&File, &mut Option<Instant>) -> io::Result<bool>,
     ) -> io::Result<Option<Held>> {
         for _ in 0..REOPENED {
-            let file = match &writer.file {
-                Some(file) => file.clone(),
-                None => writer.begin(self.directory.append(&self.name)?),
+            let (file, id) = match &writer.file {
+                Some(opened) => opened.clone(),
+                None => writer.begin(self.directory.append(&self.name)?)?,
             };
             if !take(&file, &mut writer.no_wait_until)? {
                 return Ok(None);
             }
-            let held = Held(file);
-            if self.directory.still_has(&self.name, &held.0)? {
+            // Given back however this ends.
+            let mut held = Held { file, length: 0 };
+            if let Some(length) = self.directory.still_has(&self.name, id)? {
+                held.length = length;
                 return Ok(Some(held));
             }
             writer.file = None;
@@ -262,10 +268,11 @@ impl Chain {
 }
 
 impl Writer {
-    fn begin(&mut self, file: File) -> Arc<File> {
-        let file = Arc::new(file);
-        (self.file, self.length, self.reserved) = (Some(file.clone()), None, 0);
-        file
+    fn begin(&mut self, file: File) -> io::Result<(Arc<File>, FileId)> {
+        let id = FileId::of(&file)?;
+        let opened = (Arc::new(file), id);
+        (self.file, self.length, self.reserved) = (Some(opened.clone()), None, 0);
+        Ok(opened)
     }
 
     /// Another file is the trail now, and goes on from this line.
@@ -276,13 +283,13 @@ impl Writer {
     /// Returns the last line of the chain, and the length of the file. Where there is something behind that line, the line that tells so
     /// goes to `text`.
     pub(super) fn end(&mut self, chain: &Chain, held: &Held, text: &mut Vec<u8>) -> io::Result<(Head, u64)> {
-        let length = held.0.metadata()?.len();
+        let length = held.length;
         if let Some(head) = self.head.filter(|_| self.length == Some(length)) {
             return Ok((head, length));
         }
         self.length = None;
         self.sealer = Sealer::open(&chain.directory, &chain.name)?;
-        let tail = Tail::of(&held.0)?;
+        let tail = Tail::of(&held.file)?;
         let found = tail.head.map_or_else(|| chain.last_rotated(), Ok)?;
         // Who cuts the file, or changes its last line, does not make us forget what stood there.
         let head = self.head.filter(|known| known.n >= found.n).unwrap_or(found);
@@ -318,11 +325,11 @@ impl Writer {
         }
         let after = length + text.len() as u64;
         if let Some(more) = reserve {
-            self.reserve(&held.0, length, after + more)?;
+            self.reserve(&held.file, length, after + more)?;
         }
-        write_whole(&held.0, &text)?;
+        write_whole(&held.file, &text)?;
         if chain.keeping.sync == SyncAt::Line {
-            held.0.sync_data()?;
+            held.file.sync_data()?;
         }
         (self.head, self.length, self.sealing_failed) = (Some(head), Some(after), false);
         self.seal(chain, &held, (head, after), false)
@@ -356,10 +363,10 @@ impl Writer {
         let anchored = chain.keeping.syslog.then(|| to_syslog(head).is_ok());
         let mut text = Vec::new();
         let sealed = link(head, &seal.line(&now(), anchored), &mut text);
-        write_whole(&held.0, &text)?;
+        write_whole(&held.file, &text)?;
         (self.head, self.length) = (Some(sealed), Some(length + text.len() as u64));
         // The seal has to be on the disk before its key is gone, whatever else is forced there.
-        held.0.sync_data()?;
+        held.file.sync_data()?;
         // A crash between these two leaves two seals of one epoch, which `verify` reports; the other order would leave an epoch without a seal.
         sealer.next(&seal, sealed.n)?;
         Ok(())

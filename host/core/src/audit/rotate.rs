@@ -21,13 +21,13 @@ impl Chain {
 
     /// Ends a full file and renames it; returns its last line, or nothing where this user may not rename it. Such a file grows on.
     pub(super) fn rotate(&self, held: Held, head: Head) -> io::Result<Result<Head, Held>> {
-        if !self.directory.is_of_this_user() || !self.directory.is_writable() || is_frozen(&held.0) {
+        if !self.directory.is_of_this_user() || !self.directory.is_writable() || is_frozen(&held.file) {
             return Ok(Err(held));
         }
         let (to, mut text) = (self.next_name()?, Vec::new());
         // Its last line first: whoever makes the next file goes on from what the renamed one ends with.
         let head = last_line(head, &to, &mut text);
-        write_whole(&held.0, &text)?;
+        write_whole(&held.file, &text)?;
         self.directory.rename(&self.name, &to)?;
         self.remove_old()?;
         Ok(Ok(head))
@@ -47,11 +47,11 @@ impl Chain {
             let next = self.directory.create(&to)?;
             let head = last_line(head, &to, &mut text);
             let mut frozen = Ok(());
-            let done = thaw(&held.0).and_then(|was_frozen| {
-                let done = write_whole(&held.0, &text).and_then(|()| self.directory.exchange(&self.name, &to));
+            let done = thaw(&held.file).and_then(|was_frozen| {
+                let done = write_whole(&held.file, &text).and_then(|()| self.directory.exchange(&self.name, &to));
                 if was_frozen {
                     // Both, and the old one also where nothing came of it.
-                    let (old, new) = (freeze(&held.0), if done.is_ok() { freeze(&next) } else { Ok(()) });
+                    let (old, new) = (freeze(&held.file), if done.is_ok() { freeze(&next) } else { Ok(()) });
                     frozen = old.and(new);
                 }
                 done
