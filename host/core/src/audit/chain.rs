@@ -349,7 +349,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Seals the chain as it ends now, where that is due or `at_once`. What is no line is told of by the next line, and sealed with it.
+    /// Seals the chain as it ends now, where that is due or `at_once`. Behind half a line nothing is sealed: the next line says what it is,
+    /// and both are sealed then.
     fn seal_end(&mut self, chain: &Chain, held: &Held, at_once: bool) -> io::Result<()> {
         let mut text = Vec::new();
         let end = self.end(chain, held, &mut text)?;

@@ -1,8 +1,8 @@
 //! The audit trail: who called what and what came of it, which plugins were admitted or refused, who changed what they may do.
 //!
 //! A call leaves a line when it is accepted and one with its outcome, also one that is dropped half-way (`call/`). Lines are a chain that shows
-//! what is changed afterwards: `chain.rs` writes it, `seal.rs` seals it, `rotate.rs` ends its files, `verify.rs` checks it. Where a line cannot be written, the call is
-//! refused if settings require a record (`audit.required`); otherwise its result says that the line is missing.
+//! what is changed afterwards: `chain.rs` writes it, `seal.rs` seals it, `rotate.rs` ends its files, `verify.rs` checks it. Where a line
+//! cannot be written, the call is refused if settings require a record (`audit.required`); otherwise its result says that the line is missing.
 
 mod chain;
 mod rotate;

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixDatagram;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A seal after so many lines, or after so much time: of this process's clock, at its next line or its next look.
+/// A seal after so many lines, or after so much time, whichever comes first; looked at with each line, and each minute without one.
 pub(super) const LINES: u64 = 1000;
 const SECONDS: u64 = 15 * 60;
 /// Where the system's log listens.
