@@ -90,7 +90,7 @@ impl Deployment {
     }
 
     /// Changes a file that is not signed again.
-    fn change(&self, name: &str, from: &str, to: &str) {
+    pub(crate) fn change(&self, name: &str, from: &str, to: &str) {
         let text = fs::read_to_string(self.path(name)).expect("a file");
         assert!(text.contains(from), "{text}");
         fs::write(self.path(name), text.replace(from, to)).expect("written");

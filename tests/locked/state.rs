@@ -1,11 +1,12 @@
 //! What lies in the state directory of a locked machine, where a user's own commands can write: it is checked, never believed.
 
 use crate::rig::{Locked, word_count};
+use crate::signed::Deployment;
 use std::fs;
 use std::path::PathBuf;
 use toolcrib_tests::outcome::{code, stdout};
 use toolcrib_tests::shell::command;
-use toolcrib_tests::{digest, guest};
+use toolcrib_tests::{digest, guest, skip};
 
 const CALL: [&str; 2] = ["word_count", "path=a.txt"];
 
@@ -62,6 +63,48 @@ fn what_was_kept_of_another_plugin_or_policy_is_not_believed() {
     let closed = locked.and("[lock]\nplugins = \"pins\"\n");
     let (exit, envelope) = closed.call(&CALL);
     assert_eq!((exit, envelope["error"]["data"]["code"].as_str()), (5, Some("not_vetted")), "{envelope}");
+}
+
+/// L-13: that signatures hold is kept from one start to the next, and admits nothing by itself: the bytes, the signatures and the policy of
+/// the moment decide. What a command wrote there is not believed.
+#[test]
+fn signatures_that_were_checked_before_admit_nothing() {
+    let Some(deployment) = Deployment::new("grant = \"vetted\"") else { skip!("there is no minisign") };
+    let file = deployment.path("state/toolcrib/signatures");
+    let kept = |signatures: usize| {
+        let bytes = fs::read(&file).expect("what is kept");
+        assert_eq!(bytes.len(), 32 + 32 * signatures, "a MAC, and the name of each");
+        bytes
+    };
+    assert_eq!(deployment.outcome(), "ok");
+    let good = kept(3);
+    assert_eq!(deployment.outcome(), "ok");
+    assert!(kept(3) == good, "nothing was checked anew");
+    // A command of the user's adds to it, or takes something away.
+    for forged in [[&good[..], &[0; 32]].concat(), good[..64].to_vec(), Vec::new()] {
+        fs::write(&file, forged).expect("written");
+        assert_eq!(deployment.outcome(), "ok");
+        kept(3);
+    }
+    // Other bytes under the signatures of these.
+    let (statement, policy) = ("plugins/word_count.vet.toml", deployment.path("policy0.toml"));
+    let before = fs::read(deployment.path(statement)).expect("a statement");
+    deployment.change(statement, "version = \"1\"", "version = \"2\"");
+    deployment.list(&[]);
+    assert_eq!(deployment.outcome(), "too_few_signatures");
+    kept(4);
+    fs::write(deployment.path(statement), before).expect("written");
+    deployment.list(&[]);
+    assert_eq!(deployment.outcome(), "ok");
+    // A policy that wants more, and one that does not know a key any more.
+    let text = fs::read_to_string(&policy).expect("a policy");
+    for (from, to) in [("vet = 2", "vet = 3"), ("[lock.keys.bob]", "[lock.keys.bob]\nnot_after = 2020-01-01")] {
+        assert!(text.contains(from));
+        fs::write(&policy, text.replace(from, to)).expect("written");
+        assert_eq!(deployment.outcome(), "too_few_signatures", "{to}");
+    }
+    fs::write(&policy, text).expect("written");
+    assert_eq!(deployment.outcome(), "ok");
 }
 
 /// L-40: at level 1 a command can write the trail. It cannot make a good one of it that says something else: the lines themselves, and of

@@ -612,7 +612,7 @@ mod tests {
     }
 
     fn with(key: &str, value: i64) -> Result<Config, toml::de::Error> {
-        let mut table = defaults();
+        let mut table = defaults().clone();
         put(&mut table, key, value.into());
         table.try_into()
     }
@@ -621,7 +621,7 @@ mod tests {
     fn default_toml_is_the_default_configuration() {
         let config: Config = toml::from_str(DEFAULT_TOML).unwrap();
         assert_eq!(config, Config::default());
-        assert_eq!(toml::Table::try_from(&config).unwrap(), defaults());
+        assert_eq!(&toml::Table::try_from(&config).unwrap(), defaults());
         assert!(config.tools.shell_confirm && config.plugin.is_empty());
         assert_eq!(config.tools.shell_denylist, ["rm -rf /", "mkfs", "shutdown", "reboot", "dd if=", ":(){ :|:& };:"]);
         assert_eq!(

@@ -117,9 +117,8 @@ impl Settings {
     /// # Errors
     /// When a source cannot be read or has an invalid value; an untrusted project that asks for more is only noted.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
-        let defaults = defaults();
-        let plain = Reader { home: &sources.home, start: None, is_policy: false, defaults: &defaults };
-        let mut draft = Draft::new(defaults.clone());
+        let plain = Reader { home: &sources.home, start: None, is_policy: false };
+        let mut draft = Draft::new(defaults().clone());
         if let Some(path) = &sources.user {
             draft.replace(plain.file(path, sources.user_required)?);
         }
@@ -142,8 +141,7 @@ impl Settings {
     }
 
     fn under_policies(sources: Sources, below: Arc<Draft>) -> Result<Self, ConfigError> {
-        let defaults = defaults();
-        let reader = Reader { home: &sources.home, start: None, is_policy: true, defaults: &defaults };
+        let reader = Reader { home: &sources.home, start: None, is_policy: true };
         let mut draft = (*below).clone();
         let (mut locks, mut policies) = (Vec::new(), Vec::new());
         for policy in &sources.policies {

@@ -365,7 +365,7 @@ mod tests {
 
     #[test]
     fn every_setting_has_a_rule() {
-        for key in leaves("", &defaults()) {
+        for key in leaves("", defaults()) {
             assert!(rule_of(&key).is_some(), "`{key}` has no rule");
         }
     }
@@ -373,8 +373,7 @@ mod tests {
     #[test]
     fn every_rule_is_of_a_setting_and_fits_its_type() {
         for (key, rule, _) in RULES.iter().filter(|(key, ..)| !key.contains('*')) {
-            let defaults = defaults();
-            let value = get(&defaults, key).unwrap_or_else(|| panic!("`{key}` is not in default.toml"));
+            let value = get(defaults(), key).unwrap_or_else(|| panic!("`{key}` is not in default.toml"));
             let fits = match rule {
                 And | AndByPolicy | Or => value.is_bool(),
                 Min => value.is_integer(),
@@ -400,7 +399,7 @@ mod tests {
     #[test]
     fn narrowing_by_itself_changes_nothing() {
         for (key, rule, _) in RULES.iter().filter(|(key, ..)| !key.contains('*')) {
-            let value = get(&defaults(), key).unwrap().clone();
+            let value = get(defaults(), key).unwrap().clone();
             assert_eq!(rule.narrow(&value, &value), value, "`{key}`");
         }
     }

@@ -5,7 +5,7 @@
 
 use super::layers::PolicySource;
 use super::narrow::{Rule, is_plugin_name};
-use super::read::{Author, ConfigError, Document, Leaf, Origin, Place, Reader, defaults, invalid_at, read_text};
+use super::read::{Author, ConfigError, Document, Leaf, Origin, Place, Reader, invalid_at, read_text};
 use super::sha256_hex;
 use super::vetting::{Ceiling, ClockTable, GrantBy, KeyTable, Revoked, RevokedTable, Signed, SignedKeys, Threshold};
 use crate::audit::{Keeping, SyncAt, TrailSettings};
@@ -221,7 +221,7 @@ impl PolicyFile {
 impl Lock {
     /// The lock of a policy's text, which is whole; none where it has none.
     pub(crate) fn of_text(path: &Path, text: &str) -> Result<Option<Self>, ConfigError> {
-        let reader = Reader { home: Path::new("/"), start: None, is_policy: true, defaults: &defaults() };
+        let reader = Reader { home: Path::new("/"), start: None, is_policy: true };
         PolicyFile::of_text(path, text, false, &reader).map(|file| file.lock)
     }
 
@@ -506,7 +506,7 @@ mod tests {
     ];
 
     fn read(text: &str) -> Result<PolicyFile, ConfigError> {
-        let reader = Reader { home: Path::new("/"), start: None, is_policy: true, defaults: &defaults() };
+        let reader = Reader { home: Path::new("/"), start: None, is_policy: true };
         PolicyFile::of_text(Path::new("/p.toml"), text, true, &reader)
     }
 

@@ -14,6 +14,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Table, Value};
 
@@ -90,8 +91,6 @@ pub(super) struct Reader<'a> {
     pub(super) start: Option<&'a Path>,
     /// In a policy an empty list allows nothing, and what is the user's alone is an error.
     pub(super) is_policy: bool,
-    /// All settings, valid.
-    pub(super) defaults: &'a Table,
 }
 
 /// A file of TOML whose values know their places.
@@ -123,8 +122,9 @@ impl<'t> Document<'t> {
 }
 
 /// Returns the defaults, as a layer to begin with.
-pub(super) fn defaults() -> Table {
-    toml::from_str(DEFAULT_TOML).expect("default.toml is TOML")
+pub(super) fn defaults() -> &'static Table {
+    static DEFAULTS: LazyLock<Table> = LazyLock::new(|| toml::from_str(DEFAULT_TOML).expect("default.toml is TOML"));
+    &DEFAULTS
 }
 
 impl Reader<'_> {
@@ -234,7 +234,7 @@ impl Reader<'_> {
 
     /// Returns the value if the configuration takes it: types and ranges are those of the fields.
     fn checked(&self, key: &str, value: Value) -> Result<Value, String> {
-        let mut all = self.defaults.clone();
+        let mut all = defaults().clone();
         put(&mut all, key, value.clone());
         Config::deserialize(Value::Table(all)).map(|_| value).map_err(|error| error.message().to_owned())
     }
@@ -420,7 +420,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("f.toml");
         std::fs::write(&path, text).unwrap();
-        let reader = Reader { home: Path::new("/home/u"), start: None, is_policy: false, defaults: &defaults() };
+        let reader = Reader { home: Path::new("/home/u"), start: None, is_policy: false };
         let shorten = |error: ConfigError| error.to_string().replace(&format!("{}/", directory.path().display()), "");
         reader.file(&path, true).map_err(shorten)
     }

@@ -2,7 +2,7 @@
 
 use super::narrow::{Rule, rule_of};
 use super::policy_file::LockMode;
-use super::read::{ConfigError, Document, Leaf, Origin, Place, Reader, defaults, invalid_at};
+use super::read::{ConfigError, Document, Leaf, Origin, Place, Reader, invalid_at};
 use super::sha256_hex;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -315,7 +315,7 @@ impl Ceiling {
     /// Reads the rights of a document that is no policy, whose paths are all whole.
     pub(crate) fn alone(rights: &Table, path: &Path) -> Result<Self, String> {
         let place = Place { path: path.to_owned(), line: 1, column: 1 };
-        let reader = Reader { home: Path::new("/"), start: None, is_policy: true, defaults: &defaults() };
+        let reader = Reader { home: Path::new("/"), start: None, is_policy: true };
         Self::read(rights, &place, &reader).map_err(|error| error.to_string())
     }
 

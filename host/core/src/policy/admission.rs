@@ -150,6 +150,13 @@ impl Policy {
         self.locks.iter().for_each(Enforced::look_anew);
     }
 
+    /// Has what was checked of signatures known at the next start.
+    pub(crate) fn keep_checked(&self) {
+        if let Some(marks) = &self.marks {
+            marks.keep_checked();
+        }
+    }
+
     /// Whether any lock is in force.
     #[must_use]
     pub fn is_locked(&self) -> bool {

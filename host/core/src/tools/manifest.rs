@@ -53,7 +53,12 @@ impl PluginId {
     /// Both would answer to the same name.
     #[must_use]
     pub fn has_name_of(&self, other: &Self) -> bool {
-        folded(&self.name) == folded(&other.name)
+        self.folded() == other.folded()
+    }
+
+    /// Its name, as those who read it take it.
+    pub(super) fn folded(&self) -> String {
+        folded(&self.name)
     }
 
     /// It came with this program.

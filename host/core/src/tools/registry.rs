@@ -23,8 +23,9 @@ use tokio::sync::OnceCell;
 pub struct Registry {
     entries: Vec<Arc<Entry>>,
     by_tool: HashMap<String, Arc<Manifest>>,
-    /// The name of each tool by what it reads like.
+    /// The name of each tool by what it reads like, and the plugins likewise.
     by_folded: HashMap<String, String>,
+    plugins_by_folded: HashMap<String, Arc<Manifest>>,
     refused: Vec<Refused>,
     /// Plugins that policy does not admit: they take no names, and are never loaded.
     barred: Vec<Arc<Manifest>>,
@@ -126,6 +127,7 @@ impl Registry {
                 provider => registry.take(provider, known),
             }
         }
+        policy.keep_checked();
         registry
     }
 
@@ -159,6 +161,7 @@ impl Registry {
             self.by_folded.insert(folded(tool), tool.clone());
             self.by_tool.insert(tool.clone(), entry.manifest().clone());
         }
+        self.plugins_by_folded.insert(manifest.id.folded(), entry.manifest().clone());
         self.entries.push(entry);
         Ok(())
     }
@@ -169,7 +172,7 @@ impl Registry {
         let stays = |other: &&Arc<Manifest>| {
             instead_of.is_none_or(|origin| other.id.is_builtin() || other.id.origin() != origin)
         };
-        if let Some(other) = self.plugins().filter(stays).find(|other| other.id.has_name_of(&plugin.id)) {
+        if let Some(other) = self.plugins_by_folded.get(&plugin.id.folded()).filter(stays) {
             return Some(format!("a plugin `{}` exists already, {}", other.name(), other.id.place()));
         }
         plugin.tools.iter().find_map(|tool| {

@@ -2,6 +2,7 @@
 //! it here. Without a network this is all that there is to go by; `min_sequence` of the policy is what only the operator moves.
 
 use super::Refused;
+use super::checked::{self, Checked};
 use crate::config::{DAY, Signed};
 use crate::disk::OwnDir;
 use crate::policy::lock::Code;
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -21,15 +22,11 @@ const KEY: &str = "marks.key";
 /// The newest time is written anew when it has grown by so many seconds.
 const STEP: u64 = 60;
 
-/// Signatures that hold, of which so many are remembered; beyond that all are checked anew. Not on disk: what a user can write would say
-/// that somebody has signed.
-const MOST_CHECKED: usize = 20_000;
-
 /// The marks of this machine, and a clock that does not go back.
 pub(crate) struct Marks {
     place: Option<(OwnDir, [u8; 32])>,
     seen: Mutex<Seen>,
-    checked: Mutex<BTreeSet<[u8; 32]>>,
+    checked: Mutex<Checked>,
     /// The names and sequences of statements by which plugins were ever admitted: a new list, or policy, does not hide what takes those
     /// back.
     pub(super) admitted: Mutex<HashMap<PluginId, (String, u64)>>,
@@ -84,11 +81,12 @@ impl Marks {
                 (Some((state, key)), seen.unwrap_or_default())
             }
         };
+        let checked = place.as_ref().map(|(state, key)| Checked::read(state, key)).unwrap_or_default();
         (
             Self {
                 place,
                 seen: Mutex::new(seen),
-                checked: Mutex::default(),
+                checked: Mutex::new(checked),
                 admitted: Mutex::default(),
                 start: (wall(), since_boot()),
             },
@@ -107,20 +105,16 @@ impl Marks {
         }
     }
 
-    /// Whether a signature holds, which is checked once: `name` is made of the key, the bytes and the signature.
-    pub(super) fn know(&self, name: [u8; 32], check: impl FnOnce() -> bool) -> bool {
-        let mut checked = self.checked.lock();
-        if checked.contains(&name) {
-            return true;
+    /// Whether a signature holds, which is checked once.
+    pub(super) fn know(&self, name: checked::Name, check: impl FnOnce() -> bool) -> bool {
+        self.checked.lock().know(name, check)
+    }
+
+    /// Has signatures that were checked since the last time known at the next start.
+    pub(crate) fn keep_checked(&self) {
+        if let Some((state, key)) = &self.place {
+            self.checked.lock().keep(state, key);
         }
-        let holds = check();
-        if holds {
-            if checked.len() >= MOST_CHECKED {
-                checked.clear();
-            }
-            checked.insert(name);
-        }
-        holds
     }
 
     /// Seconds since 1970: never before what was seen, and as far on as the machine has run, whatever becomes of its clock.
@@ -211,7 +205,7 @@ impl Marks {
         self.merge(seen);
         let Some((state, key)) = &self.place else { return };
         let seen = toml::to_string(seen).expect("marks are TOML");
-        let sealed = Sealed { mac: hex::encode(mac(key, &seen).finalize().into_bytes()), seen };
+        let sealed = Sealed { mac: hex::encode(mac(key, &[seen.as_bytes()]).finalize().into_bytes()), seen };
         let _ = state.replace(MARKS, toml::to_string(&sealed).expect("text is TOML").as_bytes());
     }
 }
@@ -230,12 +224,13 @@ fn read(state: &OwnDir, key: &[u8; 32]) -> Result<Option<Seen>, String> {
     let changed = || format!("{} was changed by something else: what it says of lists that were seen is lost", MARKS);
     let sealed: Sealed = toml::from_slice(&bytes).map_err(|_| changed())?;
     let digest = hex::decode(&sealed.mac).map_err(|_| changed())?;
-    mac(key, &sealed.seen).verify_slice(&digest).map_err(|_| changed())?;
+    mac(key, &[sealed.seen.as_bytes()]).verify_slice(&digest).map_err(|_| changed())?;
     toml::from_str(&sealed.seen).map(Some).map_err(|_| changed())
 }
 
-fn mac(key: &[u8; 32], text: &str) -> Hmac<Sha256> {
-    Hmac::<Sha256>::new_from_slice(key).expect("a MAC key may have any length").chain_update(text)
+pub(super) fn mac(key: &[u8; 32], parts: &[&[u8]]) -> Hmac<Sha256> {
+    let mac = Hmac::<Sha256>::new_from_slice(key).expect("a MAC key may have any length");
+    parts.iter().fold(mac, Mac::chain_update)
 }
 
 fn key(state: &OwnDir) -> io::Result<[u8; 32]> {

@@ -3,6 +3,7 @@
 //! Checked in the order of the table in `host/docs/locked.md`. What holds is remembered until the files change, which is looked at once a
 //! second; times are compared at every call.
 
+mod checked;
 pub mod documents;
 pub(crate) mod marks;
 mod signatures;

@@ -174,10 +174,13 @@ fn read(path: &Path, limits: &Limits) -> Result<Vec<u8>, String> {
     // Opening a FIFO must not wait for its other end.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
     let file = file.map_err(|error| error.to_string())?;
-    if !file.metadata().map_err(|error| error.to_string())?.is_file() {
+    let found = file.metadata().map_err(|error| error.to_string())?;
+    if !found.is_file() {
         return Err("it is not a regular file".into());
     }
-    let mut bytes = Vec::new();
+    // One byte more, which tells that this is the end.
+    let length = usize::try_from(found.len().min(most)).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::with_capacity(length + 1);
     file.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > most {
         return Err(format!("it is larger than {} MiB", limits.component_mib));
