@@ -63,14 +63,25 @@ pub(super) fn lock() {
     let under: &[&str] = &["--policy", policy];
     start(&locked, under);
     start(&bare, &[]);
-    let (ours, none) = pairs(|| start(&locked, under), || start(&bare, &[]));
-    row(
-        &format!("start under a lock of {STATEMENTS} statements, two signatures each"),
-        "<= 150 ms more",
-        &format!("{ours:.1?}, {:.1?} more", ours.saturating_sub(none)),
-        &format!("the same without a lock {none:.1?}"),
-        &ratio(ours, none),
-    );
+    let checked = locked.program.path("state/toolcrib/signatures");
+    let first = || {
+        fs::remove_file(&checked).expect("signatures that were checked");
+        start(&locked, under);
+    };
+    let starts: [(&str, &str, &dyn Fn()); 2] = [
+        ("first start", "<= 150 ms more", &first),
+        ("start, signatures checked before,", "<= 30 ms more", &|| start(&locked, under)),
+    ];
+    for (what, target, ours) in starts {
+        let (ours, none) = pairs(ours, || start(&bare, &[]));
+        row(
+            &format!("{what} under a lock of {STATEMENTS} statements, two signatures each"),
+            target,
+            &format!("{ours:.1?}, {:.1?} more", ours.saturating_sub(none)),
+            &format!("the same without a lock {none:.1?}"),
+            &ratio(ours, none),
+        );
+    }
     call(&locked);
 }
 
