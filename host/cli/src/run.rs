@@ -25,6 +25,8 @@ use toolcrib_serve::{Catalog, Notices};
 const LINE_BYTES: usize = ARGUMENTS_BYTES;
 /// Lines that wait for a slow reader. Answers wait for room; events beyond it are dropped.
 const LINES_WAITING: usize = 1024;
+/// Lines that are written together, if they wait.
+const LINES_AT_ONCE: usize = 64;
 
 #[derive(clap::Args)]
 #[command(after_help = "In:   {\"id\": 1, \"tool\": \"time\", \"arguments\": {}}     or  {\"id\": 2, \"cancel\": 1}
@@ -100,12 +102,13 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     }
 }
 
-/// Writes lines until all senders are gone. A reader that has gone cancels what runs.
+/// Writes lines until all senders are gone, those that wait together. A reader that has gone cancels what runs.
 async fn write_lines(mut lines: Receiver<Value>, cancel: CancellationToken) -> io::Result<()> {
     let mut stdout = tokio::io::stdout();
-    while let Some(line) = lines.recv().await {
-        let line = format!("{line}\n");
-        let mut written = stdout.write_all(line.as_bytes()).await;
+    let mut waiting = Vec::new();
+    while lines.recv_many(&mut waiting, LINES_AT_ONCE).await > 0 {
+        let text: String = waiting.drain(..).map(|line| format!("{line}\n")).collect();
+        let mut written = stdout.write_all(text.as_bytes()).await;
         if written.is_ok() {
             written = stdout.flush().await;
         }
