@@ -2,10 +2,11 @@
 //!
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
+use super::cell::{Cell, Profile};
 use super::environment::Environment;
 use super::{
-    Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, spawn,
-    tree, watcher,
+    Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, finish,
+    spawn, tree, watcher,
 };
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{ReadPath, Resolved, Surroundings, Wanted, WritePath, canonical};
@@ -19,6 +20,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::net::unix::pipe;
 
 /// How much is read from a stream at a time.
@@ -49,8 +51,13 @@ impl Local {
 
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
         let environment = environment::build(&self.environment, &spec.environment, spec.call.as_deref());
-        let program =
-            spawn::Program { argv: &spec.argv, environment: &environment, directory: &self.facts.directory, input };
+        let program = spawn::Program {
+            argv: &spec.argv,
+            environment: &environment,
+            directory: &self.facts.directory,
+            input,
+            cell: None,
+        };
         let started = tree::born(|| spawn::spawn(&program))?;
         LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id))
     }
@@ -144,9 +151,38 @@ pub fn become_program(argv: &[OsString]) -> io::Error {
 
 /// Starts a program of Toolcrib's own on this machine, wherever calls land, with an empty environment.
 pub(crate) fn start_helper(argv: &[OsString], input: OwnedFd) -> io::Result<Box<dyn Process>> {
-    let program = spawn::Program { argv, environment: &[], directory: Path::new("/"), input: input.as_fd() };
+    let program =
+        spawn::Program { argv, environment: &[], directory: Path::new("/"), input: input.as_fd(), cell: None };
     let started = tree::born(|| spawn::spawn(&program))?;
     Ok(Box::new(LocalProcess::new(started, random_id())?))
+}
+
+/// Starts a program in a cell of its own.
+pub(crate) fn start_confined(
+    profile: &Profile,
+    argv: &[OsString],
+    environment: &[(OsString, OsString)],
+    directory: &Path,
+) -> io::Result<Box<dyn Process>> {
+    let (cell, null) = (Cell::of(profile)?, File::open("/dev/null")?);
+    let program = spawn::Program { argv, environment, directory, input: null.as_fd(), cell: Some(&cell) };
+    let started = tree::born(|| spawn::spawn(&program))?;
+    Ok(Box::new(LocalProcess::new(started, random_id())?))
+}
+
+/// Tries whether commands can be confined on this machine: runs `true` in a cell of this profile. Returns how long that took.
+///
+/// # Errors
+///
+/// What the machine does not let us do.
+pub async fn try_cell(profile: &Profile) -> io::Result<Duration> {
+    let begin = Instant::now();
+    let path = (OsString::from("PATH"), OsString::from("/usr/bin:/bin"));
+    let finished = finish(start_confined(profile, &["true".into()], &[path], Path::new("/"))?).await?;
+    match finished.status {
+        0 => Ok(begin.elapsed()),
+        status => Err(io::Error::other(format!("`true` exits with {status} in a cell"))),
+    }
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
@@ -175,15 +211,17 @@ struct LocalProcess {
     alone: bool,
     stdout: Stream,
     stderr: Stream,
+    /// Held as long as its cell is to live.
+    _lifeline: Option<OwnedFd>,
     exited: Option<i32>,
 }
 
 impl LocalProcess {
     fn new(started: spawn::Started, call: String) -> io::Result<Self> {
-        let spawn::Started { pid: leader, handle, stdout, stderr } = started;
+        let spawn::Started { pid: leader, handle, stdout, stderr, lifeline } = started;
         let handle = pipe::Receiver::from_owned_fd_unchecked(handle)?;
         let (stdout, stderr) = (Stream::new(stdout)?, Stream::new(stderr)?);
-        Ok(Self { leader, handle, call, alone: false, stdout, stderr, exited: None })
+        Ok(Self { leader, handle, call, alone: false, stdout, stderr, _lifeline: lifeline, exited: None })
     }
 
     /// Waits for output or for the end, whichever comes first.

@@ -2,12 +2,13 @@
 //!
 //! Only this directory starts processes. What may be done at all is decided before, in `policy/`.
 //!
-//! - `local.rs` is this machine;
+//! - `local.rs` is this machine, `cell/` what confines a command there;
 //! - `terminals.rs` says which terminals people may be sitting at;
 //! - `watcher.rs` ends the commands of a host that was killed;
 //! - `remote.rs` is all that other places have in common: commands between marks, their end, files by scripts; `container.rs` and `ssh.rs`
 //!   are the ways there.
 
+pub mod cell;
 pub mod container;
 mod environment;
 pub(crate) mod files;

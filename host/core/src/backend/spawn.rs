@@ -3,6 +3,7 @@
 //! A fork copies the host's page tables, which grow with its pool of instances: 1 to 3 ms a command. So on Linux the child shares the
 //! host's memory until it executes, as `posix_spawn` does; the standard library's form of that has no way to make a session.
 
+use super::cell::{self, Cell};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Resource, Rlimit};
 use std::ffi::{CString, OsStr, OsString};
@@ -37,6 +38,8 @@ pub(super) struct Program<'p> {
     pub(super) argv: &'p [OsString],
     pub(super) environment: &'p [(OsString, OsString)],
     pub(super) directory: &'p Path,
+    /// The cell that it runs in; none for what has all that the user has.
+    pub(super) cell: Option<&'p Cell>,
 }
 
 /// A process that was started: a session of its own, no descriptors but the three standard ones.
@@ -46,13 +49,18 @@ pub(super) struct Started {
     pub(super) handle: OwnedFd,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
+    /// What its cell lives by: closed, the kernel ends all that runs there.
+    pub(super) lifeline: Option<OwnedFd>,
 }
 
 /// Starts a process.
 pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
     let name = program.argv.first().ok_or(io::ErrorKind::InvalidInput)?;
-    let file = text(find(name, program.environment)?.into_os_string())?;
-    let argv = program.argv.iter().cloned().map(text).collect::<io::Result<Vec<_>>>()?;
+    let file = find(name, program.environment)?.into_os_string();
+    // In a cell its first process comes before.
+    let before = program.cell.map(|_| ["toolcrib-init".into(), LIFELINE.to_string().into(), file.clone()]);
+    let argv = before.into_iter().flatten().chain(program.argv.iter().cloned());
+    let (file, argv) = (text(file)?, argv.map(text).collect::<io::Result<Vec<_>>>()?);
     let variables =
         program.environment.iter().map(|(name, value)| text([name.as_os_str(), value].join(OsStr::new("="))));
     let variables = variables.collect::<io::Result<Vec<_>>>()?;
@@ -60,8 +68,12 @@ pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
     let (stdout, stdout_end) = io::pipe()?;
     let (stderr, stderr_end) = io::pipe()?;
     let image = Image { file, argv, variables, directory };
-    let (pid, handle) = start(&image, [program.input, stdout_end.as_fd(), stderr_end.as_fd()])?;
-    Ok(Started { pid, handle, stdout: stdout.into(), stderr: stderr.into() })
+    let standard = [program.input, stdout_end.as_fd(), stderr_end.as_fd()];
+    let lifeline = program.cell.map(|_| io::pipe()).transpose()?;
+    let (theirs, lifeline) = lifeline.unzip();
+    let cell = program.cell.zip(theirs.as_ref().map(AsFd::as_fd));
+    let (pid, handle) = start(&image, standard, cell)?;
+    Ok(Started { pid, handle, stdout: stdout.into(), stderr: stderr.into(), lifeline: lifeline.map(OwnedFd::from) })
 }
 
 /// Finds the program's file: as given when it names a path, else on the `PATH` that the program will have.
@@ -96,14 +108,33 @@ struct Shared {
     directory: *const libc::c_char,
     standard: [libc::c_int; 3],
     core: Option<libc::rlimit>,
+    cell: Option<Walls>,
     error: libc::c_int,
 }
+
+/// The cell that the child makes.
+struct Walls {
+    cell: *const Cell,
+    slots: Vec<libc::c_int>,
+    lifeline: libc::c_int,
+    /// The step that failed; none where the cell was made.
+    failed: Option<usize>,
+}
+
+/// The descriptor by which the first process of a cell knows that the host is there.
+const LIFELINE: libc::c_int = 3;
+/// Where descriptors are out of the way of those that the program has.
+const ASIDE: libc::c_int = 10;
 
 /// Bytes of stack for the child's few system calls.
 const CHILD_STACK: usize = 64 << 10;
 
 #[expect(unsafe_code, reason = "a child that shares memory until it executes has no safe form")]
-fn start(image: &Image, standard: [BorrowedFd<'_>; 3]) -> io::Result<(u32, OwnedFd)> {
+fn start(
+    image: &Image,
+    standard: [BorrowedFd<'_>; 3],
+    cell: Option<(&Cell, BorrowedFd<'_>)>,
+) -> io::Result<(u32, OwnedFd)> {
     use std::os::fd::{AsRawFd, FromRawFd};
     let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
     let mut shared = Shared {
@@ -116,11 +147,18 @@ fn start(image: &Image, standard: [BorrowedFd<'_>; 3]) -> io::Result<(u32, Owned
             rlim_cur: given.current.unwrap_or(libc::RLIM_INFINITY),
             rlim_max: given.maximum.unwrap_or(libc::RLIM_INFINITY),
         }),
+        cell: cell.map(|(cell, lifeline)| Walls {
+            cell,
+            slots: cell.slots(),
+            lifeline: lifeline.as_raw_fd(),
+            failed: None,
+        }),
         error: 0,
     };
     let mut stack = vec![0_u128; CHILD_STACK / size_of::<u128>()];
     let mut handle: libc::c_int = -1;
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+    let namespaces = if cell.is_some() { cell::NAMESPACES } else { 0 };
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD | namespaces;
     // SAFETY: the child runs `child` on a stack of its own while this thread stands still, so `shared`, `stack` and `image` outlive it.
     // No signal handler runs in it: all signals are blocked until it has executed. The kernel sets `handle` to a descriptor of ours.
     unsafe {
@@ -141,7 +179,12 @@ fn start(image: &Image, standard: [BorrowedFd<'_>; 3]) -> io::Result<(u32, Owned
                 rustix::process::WaitId::PidFd(handle.as_fd()),
                 rustix::process::WaitIdOptions::EXITED,
             );
-            return Err(io::Error::from_raw_os_error(shared.error));
+            let error = io::Error::from_raw_os_error(shared.error);
+            let failed = shared.cell.as_ref().and_then(|walls| walls.failed).zip(cell);
+            return Err(match failed {
+                Some((step, (cell, _))) => io::Error::other(format!("{}: {error}", cell.described(step))),
+                None => error,
+            });
         }
         Ok((pid.cast_unsigned(), handle))
     }
@@ -153,6 +196,12 @@ extern "C" fn child(shared: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `start` passes a `Shared` that outlives this function and is not touched meanwhile.
     unsafe {
         let shared = &mut *shared.cast::<Shared>();
+        if let Some(walls) = &mut shared.cell
+            && let Err((step, error)) = (*walls.cell).make(&mut walls.slots)
+        {
+            (walls.failed, shared.error) = (Some(step), error);
+            libc::_exit(125);
+        }
         // A terminal of the host is not the command's to ask on.
         libc::setsid();
         // Orphans of the command stay below it (`tree.rs`).
@@ -160,7 +209,14 @@ extern "C" fn child(shared: *mut libc::c_void) -> libc::c_int {
         for (target, source) in shared.standard.into_iter().enumerate() {
             libc::dup2(source, i32::try_from(target).unwrap_or_default());
         }
-        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
+        let mut init = -1;
+        if let Some(walls) = &shared.cell {
+            let lifeline = libc::fcntl(walls.lifeline, libc::F_DUPFD_CLOEXEC, ASIDE);
+            init = libc::fcntl((*walls.cell).init(), libc::F_DUPFD_CLOEXEC, ASIDE);
+            libc::dup2(lifeline, LIFELINE);
+        }
+        let (first, how) = if shared.cell.is_some() { (LIFELINE + 1, libc::CLOSE_RANGE_CLOEXEC) } else { (3, 0) };
+        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, how);
         if let Some(core) = &shared.core {
             libc::setrlimit(libc::RLIMIT_CORE, core);
         }
@@ -170,7 +226,20 @@ extern "C" fn child(shared: *mut libc::c_void) -> libc::c_int {
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         if libc::chdir(shared.directory) == 0 {
-            libc::execve(shared.file, shared.argv.as_ptr(), shared.variables.as_ptr());
+            let (argv, variables) = (shared.argv.as_ptr(), shared.variables.as_ptr());
+            match &mut shared.cell {
+                None => _ = libc::execve(shared.file, argv, variables),
+                Some(walls) => match (*walls.cell).close() {
+                    Ok(()) => {
+                        let flags = libc::AT_EMPTY_PATH;
+                        libc::syscall(libc::SYS_execveat, init, c"".as_ptr(), argv, variables, flags);
+                    }
+                    Err(error) => {
+                        (walls.failed, shared.error) = (Some(usize::MAX), error);
+                        libc::_exit(125);
+                    }
+                },
+            }
         }
         shared.error = *libc::__errno_location();
         libc::_exit(127)

@@ -116,8 +116,13 @@ impl Watcher {
         rustix::fs::fcntl_setfl(&input, OFlags::NONBLOCK)?;
         // Not by its name: whoever ends all of that name, as `pkill -KILL` does, leaves this one.
         let argv = ["/proc/self/exe".into(), "watch".into()];
-        let program =
-            spawn::Program { argv: &argv, environment: &[], directory: Path::new("/"), input: reader.as_fd() };
+        let program = spawn::Program {
+            argv: &argv,
+            environment: &[],
+            directory: Path::new("/"),
+            input: reader.as_fd(),
+            cell: None,
+        };
         let started = tree::born(|| spawn::spawn(&program))?;
         tree::reap_later(started.pid);
         Ok(Self { process: started.handle, input })

@@ -1,0 +1,157 @@
+//! What a confined command may not ask of the kernel: a list of refusals, as commands may be anything. The namespaces are the wall; this
+//! keeps what would make new ones, and what reaches past them.
+
+use libc::{BPF_ABS, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter};
+use std::mem::offset_of;
+
+/// Refused with `EPERM`.
+const REFUSED: &[libc::c_long] = &[
+    // Other processes' memory and descriptors.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    // Keys of the user's.
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    // Doors into the kernel that no filter sees through, or that few need.
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    // Other views of the file system.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
+    // Other namespaces.
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    // The machine.
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_settimeofday,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+];
+/// Families of sockets that a cell can have; others are as if the kernel did not know them.
+const FAMILIES: [libc::c_int; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
+/// Keys into a terminal that others read.
+const INPUTS: [u32; 2] = [libc::TIOCSTI as u32, 0x541C /* TIOCLINUX */];
+const NAMESPACES: libc::c_int = libc::CLONE_NEWNS
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP;
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xC000_00B7;
+/// Numbers from here on are those of x32, under the same architecture.
+#[cfg(target_arch = "x86_64")]
+const X32: u32 = 0x4000_0000;
+
+const NUMBER: usize = offset_of!(libc::seccomp_data, nr);
+/// The low half of an argument: the kernel looks at no more of these.
+const fn argument(number: usize) -> usize {
+    offset_of!(libc::seccomp_data, args) + number * size_of::<u64>()
+}
+
+/// The program of the filter.
+pub(super) fn program() -> Vec<sock_filter> {
+    let mut program = Vec::new();
+    program.push(load(offset_of!(libc::seccomp_data, arch)));
+    // Killing would break programs of 32 bits that can do without.
+    program.extend([when(BPF_JEQ, ARCHITECTURE, 1, 0), refuse(libc::ENOSYS), load(NUMBER)]);
+    #[cfg(target_arch = "x86_64")]
+    program.extend([when(BPF_JGE, X32, 0, 1), refuse(libc::ENOSYS)]);
+    for call in REFUSED {
+        program.extend([when(BPF_JEQ, of(*call), 0, 1), refuse(libc::EPERM)]);
+    }
+    // The C library then takes `clone`, whose flags can be read.
+    program.extend([when(BPF_JEQ, of(libc::SYS_clone3), 0, 1), refuse(libc::ENOSYS)]);
+    let clone = [load(argument(0)), when(BPF_JSET, NAMESPACES.cast_unsigned(), 0, 1), refuse(libc::EPERM), allow()];
+    for_call(&mut program, libc::SYS_clone, &clone);
+    let [first, second] = INPUTS;
+    let ioctl =
+        [load(argument(1)), when(BPF_JEQ, first, 1, 0), when(BPF_JEQ, second, 0, 1), refuse(libc::EPERM), allow()];
+    for_call(&mut program, libc::SYS_ioctl, &ioctl);
+    let mut socket = vec![load(argument(0))];
+    for (number, family) in FAMILIES.into_iter().enumerate() {
+        socket.push(when(BPF_JEQ, family.cast_unsigned(), (FAMILIES.len() - number) as u8, 0));
+    }
+    socket.extend([refuse(libc::EAFNOSUPPORT), allow()]);
+    for call in [libc::SYS_socket, libc::SYS_socketpair] {
+        for_call(&mut program, call, &socket);
+    }
+    program.push(allow());
+    program
+}
+
+/// What is looked at for one call; what follows is jumped over for others.
+fn for_call(program: &mut Vec<sock_filter>, call: libc::c_long, looks: &[sock_filter]) {
+    program.push(when(BPF_JEQ, of(call), 0, looks.len() as u8));
+    program.extend(looks);
+}
+
+fn of(call: libc::c_long) -> u32 {
+    u32::try_from(call).expect("numbers of calls are small")
+}
+
+fn load(offset: usize) -> sock_filter {
+    statement(BPF_LD | BPF_W | BPF_ABS, offset as u32)
+}
+
+fn refuse(error: libc::c_int) -> sock_filter {
+    statement(BPF_RET | BPF_K, libc::SECCOMP_RET_ERRNO | error.cast_unsigned())
+}
+
+fn allow() -> sock_filter {
+    statement(BPF_RET | BPF_K, libc::SECCOMP_RET_ALLOW)
+}
+
+fn statement(code: u32, value: u32) -> sock_filter {
+    sock_filter { code: code as u16, jt: 0, jf: 0, k: value }
+}
+
+/// Jumps so many further where the comparison holds, and where not.
+fn when(comparison: u32, value: u32, holds: u8, otherwise: u8) -> sock_filter {
+    sock_filter { code: (BPF_JMP | comparison | BPF_K) as u16, jt: holds, jf: otherwise, k: value }
+}

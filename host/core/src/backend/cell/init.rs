@@ -1,0 +1,212 @@
+//! The first process of a cell: starts the command, hands signals on, reaps what nobody waits for, and ends with the host.
+//!
+//! As the first of its namespace a shell would ignore signals that it does not handle, and reap nobody. It has no library and no memory
+//! but its stack, so that it starts in a tenth of a millisecond. When it ends the kernel kills all that is left in the cell.
+//!
+//! `init DESCRIPTOR FILE ARGUMENTS…`: the descriptor is a pipe whose other end the host holds.
+#![no_std]
+#![no_main]
+
+use core::arch::{asm, global_asm};
+use core::panic::PanicInfo;
+
+#[cfg(target_arch = "x86_64")]
+global_asm!(".globl _start", "_start:", "mov rdi, rsp", "and rsp, -16", "call {main}", "ud2", main = sym main);
+#[cfg(target_arch = "aarch64")]
+global_asm!(".globl _start", "_start:", "mov x0, sp", "bl {main}", "brk 1", main = sym main);
+
+/// Numbers of system calls.
+#[cfg(target_arch = "x86_64")]
+mod number {
+    pub const READ: usize = 0;
+    pub const CLONE: usize = 56;
+    pub const EXECVE: usize = 59;
+    pub const WAIT4: usize = 61;
+    pub const KILL: usize = 62;
+    pub const PRCTL: usize = 157;
+    pub const SIGPROCMASK: usize = 14;
+    pub const EXIT_GROUP: usize = 231;
+    pub const PPOLL: usize = 271;
+    pub const SIGNALFD4: usize = 289;
+    pub const CLOSE_RANGE: usize = 436;
+    pub const WRITE: usize = 1;
+}
+#[cfg(target_arch = "aarch64")]
+mod number {
+    pub const READ: usize = 63;
+    pub const CLONE: usize = 220;
+    pub const EXECVE: usize = 221;
+    pub const WAIT4: usize = 260;
+    pub const KILL: usize = 129;
+    pub const PRCTL: usize = 167;
+    pub const SIGPROCMASK: usize = 135;
+    pub const EXIT_GROUP: usize = 94;
+    pub const PPOLL: usize = 73;
+    pub const SIGNALFD4: usize = 74;
+    pub const CLOSE_RANGE: usize = 436;
+    pub const WRITE: usize = 64;
+}
+
+const SIGHUP: u32 = 1;
+const SIGINT: u32 = 2;
+const SIGTERM: u32 = 15;
+const SIGCHLD: u32 = 17;
+/// Signals that are handed on.
+const HANDED_ON: [u32; 3] = [SIGHUP, SIGINT, SIGTERM];
+/// Of all signals, as the kernel counts them.
+const MASK_BYTES: usize = 8;
+const SIG_SETMASK: usize = 2;
+const PR_SET_DUMPABLE: usize = 4;
+const WNOHANG: usize = 1;
+const POLLIN: i16 = 1;
+const CLOEXEC: usize = 0o2_000_000;
+/// Bytes of what a signal descriptor says of one signal; its number comes first.
+const SIGNAL_BYTES: usize = 128;
+const ECHILD: isize = -10;
+/// As shells say that a file could not be executed.
+const NOT_EXECUTED: usize = 127;
+const BROKEN: usize = 125;
+
+#[repr(C)]
+struct Polled {
+    descriptor: i32,
+    events: i16,
+    happened: i16,
+}
+
+#[cfg(target_arch = "x86_64")]
+unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
+    let result;
+    // SAFETY: up to the caller.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number.cast_signed() => result,
+            in("rdi") arguments[0], in("rsi") arguments[1], in("rdx") arguments[2], in("r10") arguments[3], in("r8") arguments[4],
+            lateout("rcx") _, lateout("r11") _,
+        );
+    }
+    result
+}
+
+#[cfg(target_arch = "aarch64")]
+unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
+    let result;
+    // SAFETY: up to the caller.
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") arguments[0].cast_signed() => result,
+            in("x1") arguments[1], in("x2") arguments[2], in("x3") arguments[3], in("x4") arguments[4],
+        );
+    }
+    result
+}
+
+unsafe fn exit(status: usize) -> ! {
+    loop {
+        // SAFETY: it does not return.
+        unsafe { call(number::EXIT_GROUP, [status, 0, 0, 0, 0]) };
+    }
+}
+
+/// `stack` is what the kernel left there: the number of arguments, the arguments, a null, the variables.
+unsafe extern "C" fn main(stack: *const usize) -> ! {
+    // SAFETY: the kernel lays the stack out so; all else are system calls on memory of this function.
+    unsafe {
+        let count = *stack;
+        let arguments = stack.add(1).cast::<*const u8>();
+        let variables = arguments.add(count + 1);
+        if count < 4 {
+            exit(BROKEN);
+        }
+        let host = number_of(*arguments.add(1));
+        // What it knows is nobody's to read.
+        call(number::PRCTL, [PR_SET_DUMPABLE, 0, 0, 0, 0]);
+        let watched: u64 = HANDED_ON.iter().chain(&[SIGCHLD]).map(|signal| 1 << (signal - 1)).sum();
+        let none: u64 = 0;
+        call(number::SIGPROCMASK, [SIG_SETMASK, &raw const watched as usize, 0, MASK_BYTES, 0]);
+        let command = call(number::CLONE, [SIGCHLD as usize, 0, 0, 0, 0]);
+        if command == 0 {
+            call(number::SIGPROCMASK, [SIG_SETMASK, &raw const none as usize, 0, MASK_BYTES, 0]);
+            call(number::CLOSE_RANGE, [3, u32::MAX as usize, 0, 0, 0]);
+            call(number::EXECVE, [*arguments.add(2) as usize, arguments.add(3) as usize, variables as usize, 0, 0]);
+            let told = b"toolcrib: the program could not be executed\n";
+            call(number::WRITE, [2, told.as_ptr() as usize, told.len(), 0, 0]);
+            exit(NOT_EXECUTED);
+        }
+        if command < 0 {
+            exit(BROKEN);
+        }
+        let signals = call(number::SIGNALFD4, [usize::MAX, &raw const watched as usize, MASK_BYTES, CLOEXEC, 0]);
+        if signals < 0 {
+            exit(BROKEN);
+        }
+        // The command's streams are its own: who reads them learns their end from it.
+        for standard in 0..3 {
+            call(number::CLOSE_RANGE, [standard, standard, 0, 0, 0]);
+        }
+        loop {
+            let mut polled = [
+                Polled { descriptor: signals as i32, events: POLLIN, happened: 0 },
+                Polled { descriptor: host, events: 0, happened: 0 },
+            ];
+            call(number::PPOLL, [polled.as_mut_ptr() as usize, polled.len(), 0, 0, MASK_BYTES]);
+            // The host is gone, and with this process all that it had started.
+            if polled[1].happened != 0 {
+                exit(BROKEN);
+            }
+            if polled[0].happened == 0 {
+                continue;
+            }
+            let mut said = [0_u8; SIGNAL_BYTES];
+            call(number::READ, [signals as usize, said.as_mut_ptr() as usize, SIGNAL_BYTES, 0, 0]);
+            let signal = u32::from_ne_bytes([said[0], said[1], said[2], said[3]]);
+            if signal != SIGCHLD {
+                call(number::KILL, [command as usize, signal as usize, 0, 0, 0]);
+                continue;
+            }
+            reap(command);
+        }
+    }
+}
+
+/// Reaps all that has ended; ends with the command, as it did.
+unsafe fn reap(command: isize) {
+    // SAFETY: system calls on memory of this function.
+    unsafe {
+        loop {
+            let mut status: u32 = 0;
+            let ended = call(number::WAIT4, [usize::MAX, &raw mut status as usize, WNOHANG, 0, 0]);
+            if ended == command {
+                let signal = status & 0x7f;
+                exit(if signal == 0 { status >> 8 & 0xff } else { 128 + signal } as usize);
+            }
+            if ended == ECHILD {
+                exit(BROKEN);
+            }
+            if ended <= 0 {
+                return;
+            }
+        }
+    }
+}
+
+unsafe fn number_of(mut digits: *const u8) -> i32 {
+    let mut number = 0;
+    // SAFETY: text of the kernel's, which ends with a zero.
+    unsafe {
+        while (b'0'..=b'9').contains(&*digits) {
+            number = number * 10 + i32::from(*digits - b'0');
+            digits = digits.add(1);
+        }
+    }
+    number
+}
+
+#[panic_handler]
+fn panic(_: &PanicInfo<'_>) -> ! {
+    // SAFETY: it does not return.
+    unsafe { exit(BROKEN) }
+}

@@ -1,0 +1,221 @@
+//! What the child of a cell does before it executes: steps that are laid out before it exists, so that it makes system calls only.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::RawFd;
+use std::path::Path;
+
+/// One system call, or a few that belong together.
+pub(super) enum Step {
+    /// Writes into a file of the kernel's.
+    Write {
+        file: CString,
+        text: Vec<u8>,
+    },
+    /// Lets the cell's own loopback carry packets.
+    LoopbackUp,
+    Mount {
+        source: CString,
+        target: CString,
+        kind: CString,
+        flags: libc::c_ulong,
+        data: CString,
+    },
+    /// Takes a copy of what lies at a path into a slot; nothing, where nothing does.
+    Take {
+        path: CString,
+        slot: usize,
+    },
+    /// The same of a directory that was decided on: what lies there now has to be that one.
+    TakeSame {
+        path: CString,
+        slot: usize,
+        device: u64,
+        inode: u64,
+    },
+    /// Sets attributes of a slot's mounts, or of all that there are.
+    Attributes {
+        slot: Option<usize>,
+        set: u64,
+    },
+    /// Lays what a slot holds over a path.
+    Lay {
+        slot: usize,
+        target: CString,
+        may_be_missing: bool,
+    },
+    MakeDirectory {
+        path: CString,
+    },
+    MakeFile {
+        path: CString,
+    },
+    Link {
+        path: CString,
+        to: CString,
+    },
+}
+
+/// The attributes of `mount_setattr`.
+pub(super) const RDONLY: u64 = libc::MOUNT_ATTR_RDONLY;
+pub(super) const NOSUID: u64 = libc::MOUNT_ATTR_NOSUID;
+pub(super) const NODEV: u64 = libc::MOUNT_ATTR_NODEV;
+
+/// A slot that holds nothing.
+pub(super) const EMPTY: RawFd = -1;
+
+#[expect(unsafe_code, reason = "the C library's number of an error")]
+fn result(returned: libc::c_long) -> Result<RawFd, i32> {
+    if returned >= 0 {
+        Ok(returned as RawFd)
+    } else {
+        // SAFETY: the C library's own.
+        Err(unsafe { *libc::__errno_location() })
+    }
+}
+
+impl Step {
+    /// Runs in the child, in the host's memory: no allocation, no lock.
+    ///
+    /// # Safety
+    ///
+    /// It changes the namespaces of whoever calls it.
+    #[expect(unsafe_code, reason = "system calls of a child that shares memory until it executes")]
+    pub(in crate::backend) unsafe fn run(&self, slots: &mut [RawFd]) -> Result<(), i32> {
+        // SAFETY: system calls on what the step holds, which outlives the child's part in it.
+        unsafe {
+            match self {
+                Self::Write { file, text } => {
+                    let opened = result(libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC).into())?;
+                    let written = result(libc::write(opened, text.as_ptr().cast(), text.len()) as libc::c_long);
+                    libc::close(opened);
+                    written.map(drop)
+                }
+                Self::LoopbackUp => {
+                    let socket = result(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0).into())?;
+                    let mut request: libc::ifreq = std::mem::zeroed();
+                    request.ifr_name[0] = b'l' as libc::c_char;
+                    request.ifr_name[1] = b'o' as libc::c_char;
+                    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+                    let up = result(libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &raw const request).into());
+                    libc::close(socket);
+                    up.map(drop)
+                }
+                Self::Mount { source, target, kind, flags, data } => result(
+                    libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), *flags, data.as_ptr().cast()).into(),
+                )
+                .map(drop),
+                Self::Take { path, slot } => {
+                    match open_tree(libc::AT_FDCWD, path, 0) {
+                        Err(libc::ENOENT | libc::ENOTDIR) => {}
+                        taken => slots[*slot] = taken?,
+                    }
+                    Ok(())
+                }
+                Self::TakeSame { path, slot, device, inode } => {
+                    let mut how: libc::open_how = std::mem::zeroed();
+                    how.flags = (libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) as u64;
+                    how.resolve = libc::RESOLVE_NO_SYMLINKS;
+                    let found = result(libc::syscall(
+                        libc::SYS_openat2,
+                        libc::AT_FDCWD,
+                        path.as_ptr(),
+                        &raw const how,
+                        size_of::<libc::open_how>(),
+                    ))?;
+                    let mut stat: libc::stat = std::mem::zeroed();
+                    result(libc::fstat(found, &raw mut stat).into())?;
+                    if (stat.st_dev, stat.st_ino) != (*device, *inode) {
+                        return Err(libc::ESTALE);
+                    }
+                    let taken = open_tree(found, c"", libc::AT_EMPTY_PATH);
+                    libc::close(found);
+                    slots[*slot] = taken?;
+                    Ok(())
+                }
+                Self::Attributes { slot, set } => {
+                    let attributes = libc::mount_attr { attr_set: *set, attr_clr: 0, propagation: 0, userns_fd: 0 };
+                    let (directory, path, flags) = match slot {
+                        Some(slot) if slots[*slot] == EMPTY => return Ok(()),
+                        Some(slot) => (slots[*slot], c"", libc::AT_EMPTY_PATH),
+                        None => (libc::AT_FDCWD, c"/", 0),
+                    };
+                    result(libc::syscall(
+                        libc::SYS_mount_setattr,
+                        directory,
+                        path.as_ptr(),
+                        flags | libc::AT_RECURSIVE,
+                        &raw const attributes,
+                        size_of::<libc::mount_attr>(),
+                    ))
+                    .map(drop)
+                }
+                Self::Lay { slot, target, may_be_missing } => {
+                    if slots[*slot] == EMPTY {
+                        return Ok(());
+                    }
+                    let laid = result(libc::syscall(
+                        libc::SYS_move_mount,
+                        slots[*slot],
+                        c"".as_ptr(),
+                        libc::AT_FDCWD,
+                        target.as_ptr(),
+                        libc::MOVE_MOUNT_F_EMPTY_PATH,
+                    ));
+                    libc::close(slots[*slot]);
+                    slots[*slot] = EMPTY;
+                    match laid {
+                        Err(libc::ENOENT | libc::ENOTDIR) if *may_be_missing => Ok(()),
+                        laid => laid.map(drop),
+                    }
+                }
+                Self::MakeDirectory { path } => made(libc::mkdir(path.as_ptr(), 0o755)),
+                Self::MakeFile { path } => {
+                    let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+                    let file = result(libc::open(path.as_ptr(), flags, 0o666).into())?;
+                    libc::close(file);
+                    Ok(())
+                }
+                Self::Link { path, to } => made(libc::symlink(to.as_ptr(), path.as_ptr())),
+            }
+        }
+    }
+
+    /// What it does, for the message that says what failed.
+    pub(super) fn described(&self) -> String {
+        let shown = |path: &CStr| path.to_string_lossy().into_owned();
+        match self {
+            Self::Write { file, .. } => format!("writing {}", shown(file)),
+            Self::LoopbackUp => "bringing up a loopback".into(),
+            Self::Mount { target, kind, .. } if kind.is_empty() => format!("mounting over {}", shown(target)),
+            Self::Mount { target, kind, .. } => format!("mounting {} at {}", shown(kind), shown(target)),
+            Self::Take { path, .. } | Self::TakeSame { path, .. } => format!("taking {}", shown(path)),
+            Self::Attributes { .. } => "making mounts read-only".into(),
+            Self::Lay { target, .. } => format!("laying a mount over {}", shown(target)),
+            Self::MakeDirectory { path } | Self::MakeFile { path } | Self::Link { path, .. } => {
+                format!("making {}", shown(path))
+            }
+        }
+    }
+}
+
+fn made(returned: libc::c_int) -> Result<(), i32> {
+    match result(returned.into()) {
+        Err(libc::EEXIST) => Ok(()),
+        made => made.map(drop),
+    }
+}
+
+#[expect(unsafe_code, reason = "a system call that the libraries do not know")]
+unsafe fn open_tree(directory: RawFd, path: &CStr, flags: libc::c_int) -> Result<RawFd, i32> {
+    let flags =
+        flags as libc::c_uint | libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_RECURSIVE as libc::c_uint;
+    // SAFETY: a system call on a path that outlives it.
+    result(unsafe { libc::syscall(libc::SYS_open_tree, directory, path.as_ptr(), flags) })
+}
+
+pub(super) fn path(path: impl AsRef<Path>) -> io::Result<CString> {
+    use std::os::unix::ffi::OsStrExt;
+    CString::new(path.as_ref().as_os_str().as_bytes())
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a NUL byte"))
+}
