@@ -89,7 +89,7 @@ async fn reach(report: &mut Report, setup: &Setup) {
             let write = facts.directory.canonicalize().into_iter().collect();
             let profile = Profile { write, hide, protect: Vec::new(), processes: PROCESSES };
             match try_cell(&profile).await {
-                Ok(took) => format!(" (this system would let them be: tried in {:.1} ms)", took.as_secs_f64() * 1e3),
+                Ok(()) => " (this system would let them be)".to_owned(),
                 Err(error) => format!(" (this system would not let them be: {error})"),
             }
         }
