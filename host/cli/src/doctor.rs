@@ -8,8 +8,6 @@ use anstyle::AnsiColor;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
-use toolcrib::backend::cell::Profile;
-use toolcrib::backend::local::try_cell;
 use toolcrib::backend::{Finished, ProcessSpec, finish};
 use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::Failure;
@@ -18,8 +16,6 @@ use toolcrib::tmux::{Panes, Version};
 
 /// The column in which a finding begins, after its verdict and its subject.
 const FINDING: usize = 26;
-/// Processes of the cell that is tried.
-const PROCESSES: u64 = 512;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -80,23 +76,13 @@ async fn check(report: &mut Report, setup: &Setup, global: &Global) {
     reach(report, setup).await;
 }
 
-/// What commands can do, and whether they could be confined here: that is tried, as what a system says of itself does not tell.
+/// What commands can do, and whether they can be confined here: that is tried, as what a system says of itself does not tell.
 async fn reach(report: &mut Report, setup: &Setup) {
-    let backend = &setup.context.backend;
-    let could = match backend.facts().await {
-        Ok(facts) if backend.is_this_machine() => {
-            let hide = [&facts.own].into_iter().filter_map(|own| own.canonicalize().ok()).collect();
-            let write = facts.directory.canonicalize().into_iter().collect();
-            let profile = Profile { write, hide, protect: Vec::new(), processes: PROCESSES };
-            match try_cell(&profile).await {
-                Ok(()) => " (this system would let them be)".to_owned(),
-                Err(error) => format!(" (this system would not let them be: {error})"),
-            }
-        }
-        _ => String::new(),
-    };
-    let rights = "commands have this user's full rights; they are not confined by an OS sandbox yet";
-    report.line(Verdict::Note, "reach of run_shell", format!("{rights}{could}"));
+    let what = "reach of run_shell";
+    match setup.host.policy().reach(&*setup.context.backend).await {
+        Ok(reach) => report.line(if reach.is_bounded { Verdict::Good } else { Verdict::Note }, what, reach.words),
+        Err(failure) => report.fault(what, &failure),
+    }
 }
 
 /// What was found, in order.

@@ -28,7 +28,8 @@ mod trust;
 
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use screen::{notice, print, print_bytes, print_json, report};
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use toolcrib::backend::container::Engine;
@@ -55,6 +56,8 @@ struct Cli {
 const LAST_THREADS: Duration = Duration::from_millis(100);
 /// The exit code that a shell reports for a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
+/// What exits that could not begin: no status of a shell that ran.
+const NO_CELL: u8 = 125;
 
 // Options that may appear before or after any subcommand, and add up. No doc comment: clap would show it as every subcommand's own.
 #[derive(Args, Default)]
@@ -196,6 +199,15 @@ enum Command {
     /// End the commands of the host that started this, once it is gone; the host starts this with its first command
     #[command(hide = true)]
     Watch,
+    /// Run a shell in a cell, on this terminal; panes of confined commands run this
+    #[command(hide = true)]
+    Cell {
+        /// The file of the profile
+        profile: PathBuf,
+        /// The shell and its arguments
+        #[arg(required = true, last = true)]
+        argv: Vec<OsString>,
+    },
     /// Print the script that completes commands, options and tool names in a shell
     Completions(completions::Arguments),
     /// Print the manual page
@@ -217,8 +229,12 @@ fn main() -> ExitCode {
     if matches!(cli.command, Command::Watch) {
         return watch();
     }
+    if let Command::Cell { profile, argv } = &cli.command {
+        return cell(profile, argv);
+    }
     local::own_children();
     local::answer_to_watch();
+    local::answer_to_cell();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
@@ -252,6 +268,17 @@ fn watch() -> ExitCode {
     if local::watch().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// The pane's side: without a cell there is no shell.
+fn cell(profile: &Path, argv: &[OsString]) -> ExitCode {
+    local::run_cell(profile, argv).map_or_else(
+        |error| {
+            eprintln!("toolcrib: this shell cannot be confined, so it does not run: {error}");
+            ExitCode::from(NO_CELL)
+        },
+        ExitCode::from,
+    )
+}
+
 async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failure> {
     let global = &cli.global;
     match cli.command {
@@ -271,6 +298,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         // Reached only when somebody types it: `main` answers before a runtime is made.
         Command::Compile { cpu_ms, memory_mib } => Ok(compile(cpu_ms, memory_mib)),
         Command::Watch => Ok(watch()),
+        Command::Cell { profile, argv } => Ok(cell(&profile, &argv)),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     }

@@ -182,6 +182,7 @@ mod tests {
             tool: "run_shell".into(),
             plugin: "run_shell (built in)".into(),
             landing: Landing { backend: "local".into(), directory: Some("/work".into()), ..Landing::default() },
+            confinement: None,
             action: action.into(),
             details: None,
             declaration: None,

@@ -34,7 +34,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// Every setting with its default, as a commented file.
@@ -53,6 +53,8 @@ pub struct Config {
     pub agent: Agent,
     /// What tools may do, whichever plugin they are in.
     pub tools: Tools,
+    /// What commands reach.
+    pub confine: Confine,
     /// How people are asked.
     pub approval: Approval,
     /// The record of calls.
@@ -140,6 +142,53 @@ pub enum FilesConfirm {
     Outside,
     /// All.
     Always,
+}
+
+/// `[confine]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Confine {
+    /// Whether commands run confined.
+    pub mode: ConfineMode,
+    /// Directories that they may write in: absolute ones, and [`WORKSPACE`].
+    pub write: Vec<PathBuf>,
+    /// What is not there for them, besides what is hidden from all.
+    pub hide: Vec<PathBuf>,
+    /// What they cannot write in each of these directories, where it exists.
+    #[serde(deserialize_with = "paths_below")]
+    pub protect: Vec<String>,
+    /// What network they have.
+    pub network: CellNetwork,
+    /// How many processes there can be at once.
+    #[serde(deserialize_with = "between::<8, 1_000_000, _>")]
+    pub processes: u64,
+    /// Whether a person is asked also before commands that are confined without a network.
+    pub ask: bool,
+}
+
+/// What stands for the workspace in lists of directories.
+pub const WORKSPACE: &str = ".";
+
+/// Whether commands run confined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConfineMode {
+    /// They do not: they have all rights of the user.
+    Off,
+    /// Where the system can do it; elsewhere a person is asked about each.
+    Auto,
+    /// Or they do not run.
+    Required,
+}
+
+/// The network that confined commands have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CellNetwork {
+    /// The machine's, with all that listens there.
+    Full,
+    /// A loopback of their own.
+    None,
 }
 
 /// `[backend]`; with neither container nor host it is this machine.
@@ -522,6 +571,16 @@ fn denials<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
     let entries = Vec::<String>::deserialize(deserializer)?;
     let empty = entries.iter().any(|entry| entry.trim().is_empty());
     if empty { Err(D::Error::custom("an empty entry is not a command")) } else { Ok(entries) }
+}
+
+/// Paths that are to be looked up below directories: relative, and leading out of none.
+fn paths_below<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    each(deserializer, |text| {
+        let mut parts = Path::new(text).components();
+        let is_below = !text.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)));
+        let refused = || format!("`{}` is not a path below a directory, such as `.git/hooks`", text.escape_debug());
+        is_below.then(|| text.to_owned()).ok_or_else(refused)
+    })
 }
 
 fn environment_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

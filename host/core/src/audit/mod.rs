@@ -156,6 +156,9 @@ pub(crate) struct Action {
     pub(crate) capability: Capability,
     /// What exactly: a command, a path.
     pub(crate) what: String,
+    /// How the command ran, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) confinement: Option<String>,
     /// What the model declared, where the capability asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) declaration: Option<Declaration>,
@@ -180,6 +183,7 @@ impl Actions {
         self.told.push(Action {
             capability: action.capability,
             what: cut(&sanitize::visible(&action.what), WHAT_CHARS),
+            confinement: action.confinement.map(|told| cut(&sanitize::visible_line(&told), TEXT_CHARS)),
             declaration: action.declaration.map(|said| Declaration { why: line(&said.why), ..said }),
             decision: line(&action.decision),
         });

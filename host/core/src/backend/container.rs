@@ -202,7 +202,7 @@ fn shell(script: Script) -> impl Iterator<Item = OsString> {
 
 /// A process of the engine's own on this machine: where rootless engines keep their sockets is passed on, nothing else.
 fn spec(argv: Vec<OsString>) -> ProcessSpec {
-    ProcessSpec { argv, environment: vec!["XDG_RUNTIME_DIR".into()], call: None }
+    ProcessSpec { environment: vec!["XDG_RUNTIME_DIR".into()], ..ProcessSpec::own(argv) }
 }
 
 #[async_trait]

@@ -8,27 +8,39 @@ use super::{
     Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, finish,
     spawn, tree, watcher,
 };
+use crate::disk::OwnDir;
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{ReadPath, Resolved, Surroundings, Wanted, WritePath, canonical};
 use crate::text::id::random_id;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{WaitId, WaitIdOptions};
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::unix::pipe;
+use tokio::sync::OnceCell;
 
 /// How much is read from a stream at a time.
 const CHUNK: usize = 64 << 10;
+
+/// Whether this program answers to `cell`.
+static ANSWERS_TO_CELL: AtomicBool = AtomicBool::new(false);
+/// By which a program finds the pane that it is in, and its server.
+const TMUX_VARIABLES: [&str; 2] = ["TMUX", "TMUX_PANE"];
 
 /// The machine that the host runs on, as the user who runs it.
 pub struct Local {
     facts: Arc<Facts>,
     environment: Environment,
+    /// Which cells could be made, by the digests of their profiles.
+    tried: Mutex<HashMap<String, Arc<OnceCell<Result<(), String>>>>>,
 }
 
 impl Local {
@@ -45,21 +57,41 @@ impl Local {
         let program = std::env::current_exe().ok().map(|program| canonical(&program));
         let surroundings = Surroundings { home: canonical(&home), programs: programs.collect(), program };
         let workspace = Workspace::find(&directory, &home);
-        Self { facts: Arc::new(Facts { directory, home, own, tmux, workspace, surroundings }), environment }
+        Self {
+            facts: Arc::new(Facts { directory, home, own, tmux, workspace, surroundings }),
+            environment,
+            tried: Mutex::default(),
+        }
     }
 
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
         let environment = environment::build(&self.environment, &spec.environment, spec.call.as_deref());
-        let program = spawn::Program {
-            argv: &spec.argv,
-            environment: &environment,
-            directory: &self.facts.directory,
-            input,
-            cell: None,
-        };
-        let started = tree::born(|| spawn::spawn(&program))?;
+        let cell = spec.cell.as_deref().map(Cell::of).transpose()?;
+        let started = started(&spec.argv, &environment, &self.facts.directory, input, cell.as_ref())?;
         LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id))
     }
+}
+
+/// A process with the ends of its output.
+struct Piped {
+    started: spawn::Started,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+/// Starts a program that has no terminal; what it prints is read here.
+fn started(
+    argv: &[OsString],
+    environment: &[(OsString, OsString)],
+    directory: &Path,
+    input: BorrowedFd<'_>,
+    cell: Option<&Cell>,
+) -> io::Result<Piped> {
+    let ((stdout, stdout_end), (stderr, stderr_end)) = (io::pipe()?, io::pipe()?);
+    let standard = [input, stdout_end.as_fd(), stderr_end.as_fd()];
+    let program = spawn::Program { argv, environment, directory, standard, cell, terminal: spawn::Terminal::None };
+    let started = tree::born(|| spawn::spawn(&program))?;
+    Ok(Piped { started, stdout: stdout.into(), stderr: stderr.into() })
 }
 
 #[async_trait]
@@ -70,6 +102,11 @@ impl Backend for Local {
 
     fn is_this_machine(&self) -> bool {
         true
+    }
+
+    async fn confines(&self, profile: &Profile) -> Result<(), String> {
+        let tried = self.tried.lock().entry(profile.digest()).or_default().clone();
+        tried.get_or_init(async || try_cell(profile).await.map_err(|error| error.to_string())).await.clone()
     }
 
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
@@ -130,6 +167,46 @@ pub fn answer_to_watch() {
     watcher::answer();
 }
 
+/// Declares that this program answers to `cell` with [`run_cell`], so that shells of panes can be confined.
+pub fn answer_to_cell() {
+    ANSWERS_TO_CELL.store(true, Ordering::Relaxed);
+}
+
+/// How this program is started to be a pane's, before the file of the profile.
+pub(crate) fn cell_program() -> Result<Vec<OsString>, String> {
+    if !ANSWERS_TO_CELL.load(Ordering::Relaxed) {
+        return Err("this program does not answer to `cell`".into());
+    }
+    let program = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
+    Ok(vec![program.into_os_string(), "cell".into()])
+}
+
+/// A pane's side: runs a shell in the cell of a profile, on this program's terminal; returns its status.
+///
+/// # Errors
+///
+/// When the cell cannot be made.
+pub fn run_cell(profile: &Path, argv: &[OsString]) -> io::Result<u8> {
+    let (directory, name) = OwnDir::of_file(profile)?;
+    let text = directory.read(&name)?.ok_or(io::ErrorKind::NotFound)?;
+    let profile: Profile = serde_json::from_slice(&text)?;
+    let cell = Cell::of(&profile)?;
+    // The server that a pane is in is not there for what runs in it.
+    let environment: Vec<_> =
+        std::env::vars_os().filter(|(name, _)| !TMUX_VARIABLES.iter().any(|own| name == own)).collect();
+    let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let started = spawn::spawn(&spawn::Program {
+        standard: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
+        argv,
+        environment: &environment,
+        directory: &std::env::current_dir()?,
+        cell: Some(&cell),
+        terminal: spawn::Terminal::Ours,
+    })?;
+    let status = rustix::process::waitid(WaitId::PidFd(started.handle.as_fd()), WaitIdOptions::EXITED)?;
+    Ok(status.and_then(|status| status.exit_status()).and_then(|status| status.try_into().ok()).unwrap_or(u8::MAX))
+}
+
 /// The watcher's side: returns when the host that started it is gone and its commands have ended.
 pub fn watch() -> io::Result<()> {
     watcher::serve()
@@ -150,9 +227,7 @@ pub fn become_program(argv: &[OsString]) -> io::Error {
 
 /// Starts a program of Toolcrib's own on this machine, wherever calls land, with an empty environment.
 pub(crate) fn start_helper(argv: &[OsString], input: OwnedFd) -> io::Result<Box<dyn Process>> {
-    let program =
-        spawn::Program { argv, environment: &[], directory: Path::new("/"), input: input.as_fd(), cell: None };
-    let started = tree::born(|| spawn::spawn(&program))?;
+    let started = started(argv, &[], Path::new("/"), input.as_fd(), None)?;
     Ok(Box::new(LocalProcess::new(started, random_id())?))
 }
 
@@ -164,8 +239,7 @@ pub(crate) fn start_confined(
     directory: &Path,
 ) -> io::Result<Box<dyn Process>> {
     let (cell, null) = (Cell::of(profile)?, File::open("/dev/null")?);
-    let program = spawn::Program { argv, environment, directory, input: null.as_fd(), cell: Some(&cell) };
-    let started = tree::born(|| spawn::spawn(&program))?;
+    let started = started(argv, environment, directory, null.as_fd(), Some(&cell))?;
     Ok(Box::new(LocalProcess::new(started, random_id())?))
 }
 
@@ -210,16 +284,16 @@ struct LocalProcess {
     stdout: Stream,
     stderr: Stream,
     /// Held as long as its cell is to live.
-    _lifeline: Option<OwnedFd>,
+    lifeline: Option<OwnedFd>,
     exited: Option<i32>,
 }
 
 impl LocalProcess {
-    fn new(started: spawn::Started, call: String) -> io::Result<Self> {
-        let spawn::Started { pid: leader, handle, stdout, stderr, lifeline } = started;
+    fn new(Piped { started, stdout, stderr }: Piped, call: String) -> io::Result<Self> {
+        let spawn::Started { pid: leader, handle, lifeline } = started;
         let handle = pipe::Receiver::from_owned_fd_unchecked(handle)?;
         let (stdout, stderr) = (Stream::new(stdout)?, Stream::new(stderr)?);
-        Ok(Self { leader, handle, call, alone: false, stdout, stderr, _lifeline: lifeline, exited: None })
+        Ok(Self { leader, handle, call, alone: false, stdout, stderr, lifeline, exited: None })
     }
 
     /// Waits for output or for the end, whichever comes first.
@@ -282,6 +356,12 @@ impl Process for LocalProcess {
 
     async fn left_running(&mut self) -> Vec<u32> {
         tree::adopt(self.leader, &self.call)
+    }
+
+    fn ended_with_it(&mut self) -> usize {
+        let mut said = [0; size_of::<u32>()];
+        let told = self.lifeline.take().and_then(|lifeline| rustix::io::read(lifeline, &mut said).ok());
+        if told == Some(said.len()) { u32::from_ne_bytes(said) as usize } else { 0 }
     }
 }
 

@@ -28,6 +28,7 @@ use crate::envelope::{Failure, Kind};
 use crate::policy::files::{Expected, ReadPath, Resolved, Surroundings, Wanted, WritePath};
 use crate::workspace::Workspace;
 use async_trait::async_trait;
+use cell::Profile;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -66,7 +67,7 @@ pub trait Backend: Send + Sync {
     /// Runs a short script of ours in `/bin/sh`; it does no harm when it is run twice. Returns status and standard output.
     async fn run_script(&self, text: &str, arguments: &[OsString]) -> Result<(i32, Vec<u8>), Failure> {
         let argv = ["/bin/sh", "-c", text, "sh"].map(OsString::from).into_iter().chain(arguments.iter().cloned());
-        let mut process = self.start(ProcessSpec { argv: argv.collect(), environment: Vec::new(), call: None }).await?;
+        let mut process = self.start(ProcessSpec::own(argv.collect())).await?;
         process.begun().await?;
         let Finished { status, stdout, .. } = finish(process)
             .await
@@ -82,6 +83,15 @@ pub trait Backend: Send + Sync {
     /// The command line that takes a person's terminal to a program there.
     async fn terminal(&self, argv: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
         Ok(argv)
+    }
+
+    /// Whether commands can be confined so: that is tried, once.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    async fn confines(&self, _: &Profile) -> Result<(), String> {
+        Err(format!("{} is not this machine", self.name()))
     }
 
     /// What runs there are processes of this machine, with its terminals.
@@ -167,6 +177,8 @@ pub struct ProcessSpec {
     pub environment: Vec<String>,
     /// The call that the process belongs to; found again in its environment as [`CALL_MARK`](crate::config::CALL_MARK). None for what outlives calls.
     pub call: Option<String>,
+    /// What it is confined to; none for what has all that the user has.
+    pub cell: Option<Arc<Profile>>,
 }
 
 /// Where a process's standard input is written.
@@ -176,7 +188,14 @@ impl ProcessSpec {
     /// A script for the system's `sh`, as one process.
     #[must_use]
     pub fn shell(script: &str, environment: Vec<String>, call: &str) -> Self {
-        Self { argv: ["/bin/sh", "-c", "--", script].map(OsString::from).into(), environment, call: Some(call.into()) }
+        let argv = ["/bin/sh", "-c", "--", script].map(OsString::from).into();
+        Self { argv, environment, call: Some(call.into()), cell: None }
+    }
+
+    /// A program of ours, such as the client of a server, with the usual environment.
+    #[must_use]
+    pub fn own(argv: Vec<OsString>) -> Self {
+        Self { argv, environment: Vec::new(), call: None, cell: None }
     }
 }
 
@@ -201,6 +220,11 @@ pub trait Process: Send {
 
     /// Processes that the command started and left running.
     async fn left_running(&mut self) -> Vec<u32>;
+
+    /// How many processes that the command started were ended with it, as its cell was. Asked once, after its end.
+    fn ended_with_it(&mut self) -> usize {
+        0
+    }
 }
 
 /// What a process does.

@@ -3,12 +3,13 @@
 //! A fork copies the host's page tables, which grow with its pool of instances: 1 to 3 ms a command. So on Linux the child shares the
 //! host's memory until it executes, as `posix_spawn` does; the standard library's form of that has no way to make a session.
 
-use super::cell::{self, Cell};
+use super::cell::Cell;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Resource, Rlimit};
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -33,23 +34,32 @@ pub(super) fn leave_core_again() {
 
 /// What to execute.
 pub(super) struct Program<'p> {
-    /// Standard input.
-    pub(super) input: BorrowedFd<'p>,
+    /// Standard input, output and error.
+    pub(super) standard: [BorrowedFd<'p>; 3],
     pub(super) argv: &'p [OsString],
     pub(super) environment: &'p [(OsString, OsString)],
     pub(super) directory: &'p Path,
     /// The cell that it runs in; none for what has all that the user has.
     pub(super) cell: Option<&'p Cell>,
+    pub(super) terminal: Terminal,
 }
 
-/// A process that was started: a session of its own, no descriptors but the three standard ones.
+/// Which terminal a program can ask people on.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Terminal {
+    /// None: it is a session of its own.
+    None,
+    /// That of this process. In a cell the program becomes the foreground there.
+    Ours,
+}
+
+/// A process that was started, with no descriptors but the three standard ones.
 pub(super) struct Started {
     pub(super) pid: u32,
     /// Becomes readable when the process ends.
     pub(super) handle: OwnedFd,
-    pub(super) stdout: OwnedFd,
-    pub(super) stderr: OwnedFd,
-    /// What its cell lives by: closed, the kernel ends all that runs there.
+    /// What its cell lives by: closed, the kernel ends all that runs there. It tells how many processes the program left, as a number of 32
+    /// bits.
     pub(super) lifeline: Option<OwnedFd>,
 }
 
@@ -58,22 +68,21 @@ pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
     let name = program.argv.first().ok_or(io::ErrorKind::InvalidInput)?;
     let file = find(name, program.environment)?.into_os_string();
     // In a cell its first process comes before.
-    let before = program.cell.map(|_| ["toolcrib-init".into(), LIFELINE.to_string().into(), file.clone()]);
+    let group = if program.terminal == Terminal::Ours { "own" } else { "-" };
+    let before =
+        program.cell.map(|_| ["toolcrib-init".into(), LIFELINE.to_string().into(), group.into(), file.clone()]);
     let argv = before.into_iter().flatten().chain(program.argv.iter().cloned());
     let (file, argv) = (text(file)?, argv.map(text).collect::<io::Result<Vec<_>>>()?);
     let variables =
         program.environment.iter().map(|(name, value)| text([name.as_os_str(), value].join(OsStr::new("="))));
     let variables = variables.collect::<io::Result<Vec<_>>>()?;
     let directory = text(program.directory.as_os_str().to_owned())?;
-    let (stdout, stdout_end) = io::pipe()?;
-    let (stderr, stderr_end) = io::pipe()?;
-    let image = Image { file, argv, variables, directory };
-    let standard = [program.input, stdout_end.as_fd(), stderr_end.as_fd()];
-    let lifeline = program.cell.map(|_| io::pipe()).transpose()?;
+    let image = Image { file, argv, variables, directory, terminal: program.terminal };
+    let lifeline = program.cell.map(|_| UnixStream::pair()).transpose()?;
     let (theirs, lifeline) = lifeline.unzip();
     let cell = program.cell.zip(theirs.as_ref().map(AsFd::as_fd));
-    let (pid, handle) = start(&image, standard, cell)?;
-    Ok(Started { pid, handle, stdout: stdout.into(), stderr: stderr.into(), lifeline: lifeline.map(OwnedFd::from) })
+    let (pid, handle) = start(&image, program.standard, cell)?;
+    Ok(Started { pid, handle, lifeline: lifeline.map(OwnedFd::from) })
 }
 
 /// Finds the program's file: as given when it names a path, else on the `PATH` that the program will have.
@@ -98,6 +107,7 @@ struct Image {
     argv: Vec<CString>,
     variables: Vec<CString>,
     directory: CString,
+    terminal: Terminal,
 }
 
 /// What the child reads, and where it leaves the reason why it could not execute.
@@ -107,6 +117,7 @@ struct Shared {
     variables: Vec<*const libc::c_char>,
     directory: *const libc::c_char,
     standard: [libc::c_int; 3],
+    terminal: Terminal,
     core: Option<libc::rlimit>,
     cell: Option<Walls>,
     error: libc::c_int,
@@ -143,6 +154,7 @@ fn start(
         variables: pointers(&image.variables),
         directory: image.directory.as_ptr(),
         standard: standard.map(|fd| fd.as_raw_fd()),
+        terminal: image.terminal,
         core: CORE.get().map(|given| libc::rlimit {
             rlim_cur: given.current.unwrap_or(libc::RLIM_INFINITY),
             rlim_max: given.maximum.unwrap_or(libc::RLIM_INFINITY),
@@ -157,7 +169,7 @@ fn start(
     };
     let mut stack = vec![0_u128; CHILD_STACK / size_of::<u128>()];
     let mut handle: libc::c_int = -1;
-    let namespaces = if cell.is_some() { cell::NAMESPACES } else { 0 };
+    let namespaces = cell.map_or(0, |(cell, _)| cell.namespaces);
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD | namespaces;
     // SAFETY: the child runs `child` on a stack of its own while this thread stands still, so `shared`, `stack` and `image` outlive it.
     // No signal handler runs in it: all signals are blocked until it has executed. The kernel sets `handle` to a descriptor of ours.
@@ -171,7 +183,7 @@ fn start(
         let error = io::Error::last_os_error();
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
         if pid < 0 {
-            return Err(error);
+            return Err(if cell.is_some() { io::Error::other(format!("making namespaces: {error}")) } else { error });
         }
         let handle = OwnedFd::from_raw_fd(handle);
         if shared.error != 0 {
@@ -202,8 +214,9 @@ extern "C" fn child(shared: *mut libc::c_void) -> libc::c_int {
             (walls.failed, shared.error) = (Some(step), error);
             libc::_exit(125);
         }
-        // A terminal of the host is not the command's to ask on.
-        libc::setsid();
+        if shared.terminal == Terminal::None {
+            libc::setsid();
+        }
         // Orphans of the command stay below it (`tree.rs`).
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         for (target, source) in shared.standard.into_iter().enumerate() {

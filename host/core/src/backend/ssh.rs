@@ -315,7 +315,7 @@ impl Ssh {
 
     /// What a program of ssh's on this machine says on standard error.
     async fn said(&self, argv: Vec<OsString>) -> Result<String, Failure> {
-        let process = self.local.start(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
+        let process = self.local.start(ProcessSpec::own(argv)).await?;
         let finished = finish(process).await.map_err(|error| self.unavailable(&error.to_string()))?;
         Ok(String::from_utf8_lossy(&finished.stderr).into_owned())
     }

@@ -11,6 +11,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::io::{self, BufRead};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -116,12 +117,15 @@ impl Watcher {
         rustix::fs::fcntl_setfl(&input, OFlags::NONBLOCK)?;
         // Not by its name: whoever ends all of that name, as `pkill -KILL` does, leaves this one.
         let argv = ["/proc/self/exe".into(), "watch".into()];
+        // Nobody reads what it prints.
+        let nowhere = File::options().write(true).open("/dev/null")?;
         let program = spawn::Program {
             argv: &argv,
             environment: &[],
             directory: Path::new("/"),
-            input: reader.as_fd(),
+            standard: [reader.as_fd(), nowhere.as_fd(), nowhere.as_fd()],
             cell: None,
+            terminal: spawn::Terminal::None,
         };
         let started = tree::born(|| spawn::spawn(&program))?;
         tree::reap_later(started.pid);

@@ -65,7 +65,13 @@ impl State {
             Err((_, Some(by))) => format!("denied by {by}"),
         };
         let what = format!("{verb} {path}");
-        self.scope.record(Action { capability: Capability::Files, what, declaration: None, decision });
+        self.scope.record(Action {
+            capability: Capability::Files,
+            what,
+            confinement: None,
+            declaration: None,
+            decision,
+        });
     }
 }
 

@@ -57,12 +57,12 @@ impl panes::Host for State {
         delay_ms: u64,
         declaration: types::Declaration,
     ) -> Result<panes::Place, Refusal> {
-        self.grants.panes()?;
+        let grant = self.grants.panes()?.clone();
         let panes::Input { literal_text, keys, enter } = input;
         let input = Input::parse(&literal_text.unwrap_or_default(), &keys, enter)?;
         check_delay(delay_ms)?;
-        let target = Target::find(&self.scope, &Selector::from(pane)).await?;
-        Ok(self.type_into(target, input, delay_ms, declaration.into()).await?.into())
+        let (target, confinement) = Target::find(&grant, &self.scope, &Selector::from(pane)).await?;
+        Ok(self.type_into(target, &confinement, input, delay_ms, declaration.into()).await?.into())
     }
 }
 
@@ -104,10 +104,10 @@ impl State {
 /// Returns the pane's id, what it shows, and what there is to say. One that is gone is replaced by the shared pane.
 async fn look(tmux: &Tmux, selector: &Selector, view: &View) -> Result<(String, String, Vec<String>), Failure> {
     let mut notices = Vec::new();
-    let pane = match tmux.find(selector).await {
+    let pane = match tmux.look_for(selector).await {
         Err(missing) if missing.kind == Kind::ExecutionFailed && *selector != Selector::default() => {
             notices.push(format!("{}: this is the shared pane instead", missing.message));
-            tmux.find(&Selector::default()).await?
+            tmux.look_for(&Selector::default()).await?
         }
         found => found?,
     };

@@ -83,11 +83,12 @@ impl shell::HostCommand for State {
             let place = self.type_command(own, &command.pane, &command.text, command.declaration).await?;
             return Ok(shell::Outcome::Dispatched(place.id));
         }
+        let confinement = grant.confinement(&self.scope).await?;
         let goes_to = if tmux.is_some() { Destination::Pane } else { Destination::Process };
-        let target = tmux.as_ref().map(|tmux| Target::new(tmux, &command.pane, &self.scope));
+        let target = tmux.as_ref().map(|tmux| Target::new(tmux, &command.pane, confinement.cell(), &self.scope));
         let process = PlainProcess(&*self.scope.backend);
         let site = target.as_ref().map_or(&process as &dyn Site, |target| target);
-        let admitted = grant.admit(command.text, command.declaration, goes_to, site, &self.scope).await?;
+        let admitted = grant.admit(command.text, command.declaration, goes_to, &confinement, site, &self.scope).await?;
         self.scope.emit(Event::Started { detail: sanitize::line(admitted.text()).into_owned() });
         // Whatever comes of it, the world may have changed.
         self.scope.touch_state();
@@ -195,6 +196,7 @@ enum End {
 
 async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<shell::Outcome, Failure> {
     let spec = ProcessSpec::shell(command.text(), command.environment().to_vec(), &scope.id);
+    let spec = ProcessSpec { cell: command.cell().cloned(), ..spec };
     let _waiting = scope.clock.waiting();
     let mut process = tokio::select! {
         started = scope.backend.start(spec) => started?,
@@ -221,12 +223,14 @@ async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<sh
     };
     match end {
         End::Exited(exit_code) => {
-            let left = process.left_running().await;
+            let (left, ended) = (process.left_running().await, process.ended_with_it());
             let absence = match &scope.panes {
                 Panes::Managed(tmux) if plan.wants_pane => tmux.absence().await.unwrap_or_default(),
                 Panes::Managed(_) | Panes::Own(_) | Panes::None => None,
             };
-            let notices = (!left.is_empty()).then(|| left_running(&left)).into_iter().chain(absence).collect();
+            let left = (!left.is_empty()).then(|| left_running(&left));
+            let ended = (ended > 0).then(|| ended_with_it(ended, plan.wants_pane));
+            let notices = left.into_iter().chain(ended).chain(absence).collect();
             let (stdout, stderr) = (stdout.finish().await.into(), stderr.finish().await.into());
             Ok(shell::Outcome::Finished(shell::Finished { exit_code, stdout, stderr, notices }))
         }
@@ -291,6 +295,17 @@ fn printed(stdout: Captured, stderr: Captured) -> Value {
 fn lost(error: &io::Error) -> Failure {
     Failure::new(Kind::OutcomeUnknown, format!("the command was started, then lost: {error}"))
         .hint("check whether it had its effect before you run it again")
+}
+
+/// What a confined command started in the background ends with it.
+fn ended_with_it(count: usize, has_panes: bool) -> String {
+    let what = if count == 1 {
+        "a process that the command started".into()
+    } else {
+        format!("{count} processes that the command started")
+    };
+    let instead = if has_panes { "; what is to run on belongs in a pane (`wait: false`)" } else { "" };
+    format!("{what} ended with it, as its cell did{instead}")
 }
 
 fn left_running(pids: &[u32]) -> String {

@@ -3,7 +3,7 @@
 //! Which layers may only narrow, and what is said about the rest, is decided in `layers.rs`.
 
 use super::requests::lies_below;
-use super::{Allowlist, FilesConfirm, HostList, HostPattern, PluginShell};
+use super::{Allowlist, HostList, HostPattern, PluginShell};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use toml::Value;
@@ -19,8 +19,8 @@ pub(super) enum Rule {
     AndByPolicy,
     /// On if either says so.
     Or,
-    /// The one by which people are asked more often.
-    Stricter,
+    /// The stricter word; all that there are, laxest first.
+    Stricter(&'static [&'static str]),
     /// The smaller number.
     Min,
     /// The entries of both.
@@ -31,6 +31,10 @@ pub(super) enum Rule {
     Paths,
     /// What lies within both lists of directories; empty means nowhere.
     Directories,
+    /// The same of directories and the workspace, which is written `.` and lies in no other.
+    Roots,
+    /// The places of both.
+    Places,
     /// What lies within both lists of domains.
     Domains,
     /// What lies within both lists of addresses; empty means none.
@@ -48,8 +52,8 @@ pub(super) enum Rule {
 }
 
 use Rule::{
-    And, AndByPolicy, Digest, Directories, Domains, Hosts, Intersect, Methods, Min, Never, Or, Paths, Prefixes, Ranges,
-    Shell, Stricter, Union,
+    And, AndByPolicy, Digest, Directories, Domains, Hosts, Intersect, Methods, Min, Never, Or, Paths, Places, Prefixes,
+    Ranges, Roots, Shell, Stricter, Union,
 };
 
 /// When a setting is looked at: whether a policy that changes under a running program can change it.
@@ -63,6 +67,12 @@ pub(super) enum When {
 
 use When::{AtStart, EachTime};
 
+/// Which writes a person is asked about.
+const CONFIRM: Rule = Stricter(&["never", "runs-later", "outside", "always"]);
+/// Whether commands are confined, and how far the network of those reaches.
+const MODE: Rule = Stricter(&["off", "auto", "required"]);
+const NETWORK: Rule = Stricter(&["full", "none"]);
+
 /// Every setting; `*` stands for the name of a plugin.
 pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("agent.name", Never, AtStart),
@@ -71,7 +81,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("tools.shell_denylist", Union, EachTime),
     ("tools.shell_env", Intersect, EachTime),
     ("tools.files_enabled", And, EachTime),
-    ("tools.files_confirm", Stricter, EachTime),
+    ("tools.files_confirm", CONFIRM, EachTime),
     ("tools.files_read_paths", Paths, EachTime),
     ("tools.files_allowed_paths", Paths, EachTime),
     ("tools.fetch_enabled", And, EachTime),
@@ -83,6 +93,13 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("tools.fetch_ports", Intersect, EachTime),
     ("tools.search_enabled", And, EachTime),
     ("tools.search_endpoint", Never, EachTime),
+    ("confine.mode", MODE, EachTime),
+    ("confine.write", Roots, EachTime),
+    ("confine.hide", Places, EachTime),
+    ("confine.protect", Union, EachTime),
+    ("confine.network", NETWORK, EachTime),
+    ("confine.processes", Min, EachTime),
+    ("confine.ask", Or, EachTime),
     ("approval.allow_yes", And, EachTime),
     ("approval.timeout_ms", Min, AtStart),
     ("audit.required", Or, AtStart),
@@ -236,12 +253,12 @@ impl Rule {
             And | AndByPolicy => Value::Boolean(is_on(base) && is_on(by)),
             Or => Value::Boolean(is_on(base) || is_on(by)),
             Shell => written(shell(base).and(shell(by))),
-            Stricter => if confirms(by) > confirms(base) { by } else { base }.clone(),
+            Stricter(order) => if rank(order, by) > rank(order, base) { by } else { base }.clone(),
             Min => if by.as_integer() < base.as_integer() { by } else { base }.clone(),
-            Union => [entries(base), &picked(by, |entry| !entries(base).contains(entry))].concat().into(),
+            Union | Places => [entries(base), &picked(by, |entry| !entries(base).contains(entry))].concat().into(),
             Intersect | Methods => picked(base, |entry| entries(by).contains(entry)).into(),
             Paths => written(allowlist(base).intersect(&allowlist(by))),
-            Directories => {
+            Directories | Roots => {
                 written(common(&directories(base), &directories(by), |path, directory| path.starts_with(directory)))
             }
             Domains => written(domains(base).intersect(&domains(by))),
@@ -255,8 +272,8 @@ impl Rule {
     pub(super) fn applies_to_projects(self) -> bool {
         match self {
             Never | AndByPolicy => false,
-            And | Or | Stricter | Min | Union | Intersect | Paths | Directories | Domains | Ranges | Hosts
-            | Methods | Prefixes | Shell | Digest => true,
+            And | Or | Stricter(_) | Min | Union | Intersect | Paths | Directories | Roots | Places | Domains
+            | Ranges | Hosts | Methods | Prefixes | Shell | Digest => true,
         }
     }
 
@@ -265,8 +282,8 @@ impl Rule {
         match self {
             And | AndByPolicy => !is_on(value),
             Shell => !shell(value).commands,
-            Directories | Hosts | Methods | Prefixes => entries(value).is_empty(),
-            Never | Or | Stricter | Min | Union | Intersect | Paths | Domains | Ranges | Digest => false,
+            Directories | Roots | Hosts | Methods | Prefixes => entries(value).is_empty(),
+            Never | Or | Stricter(_) | Min | Union | Places | Intersect | Paths | Domains | Ranges | Digest => false,
         }
     }
 
@@ -287,7 +304,9 @@ impl Rule {
             Methods | Prefixes => Some(Bound::Words(words(value))),
             // One that closes panes binds also what plugins of this binary may do without a grant.
             Shell => Some(shell(value)).filter(|shell| shell.pane == Some(false)).map(Bound::Shell),
-            Never | And | AndByPolicy | Or | Stricter | Min | Union | Intersect | Digest => None,
+            // What a link in one leads to is looked at when a cell is laid out.
+            Roots | Places => None,
+            Never | And | AndByPolicy | Or | Stricter(_) | Min | Union | Intersect | Digest => None,
         }
     }
 }
@@ -316,8 +335,10 @@ pub(super) fn shell(value: &Value) -> PluginShell {
     PluginShell::deserialize(value.clone()).expect("`shell` was checked when it was read")
 }
 
-pub(super) fn confirms(value: &Value) -> FilesConfirm {
-    FilesConfirm::deserialize(value.clone()).expect("a setting was checked when it was read")
+/// How strict a word is, beginning with 0.
+pub(super) fn rank(order: &[&str], value: &Value) -> usize {
+    let word = value.as_str();
+    order.iter().position(|known| Some(*known) == word).expect("a setting was checked when it was read")
 }
 
 pub(super) fn entries(value: &Value) -> &[Value] {
@@ -377,7 +398,7 @@ mod tests {
             let fits = match rule {
                 And | AndByPolicy | Or => value.is_bool(),
                 Min => value.is_integer(),
-                Stricter => value.is_str(),
+                Stricter(order) => value.as_str().is_some_and(|word| order.contains(&word)),
                 Never => value.is_str() || value.is_array(),
                 Digest => value.is_str(),
                 _ => value.is_array(),
@@ -409,7 +430,7 @@ mod tests {
         let order = ["never", "runs-later", "outside", "always"];
         for (less, base) in order.iter().enumerate() {
             for (more, by) in order.iter().enumerate() {
-                let narrowed = Stricter.narrow(&(*base).into(), &(*by).into());
+                let narrowed = CONFIRM.narrow(&(*base).into(), &(*by).into());
                 assert_eq!(narrowed.as_str(), Some(order[less.max(more)]), "{base} by {by}");
             }
         }

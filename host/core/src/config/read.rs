@@ -5,7 +5,7 @@
 use super::allowlist::locate;
 use super::narrow::{RULES, Rule, is_plugin_name, is_section, nearest, rule_of};
 use super::requests::prefix;
-use super::{Config, DEFAULT_TOML, HostPattern};
+use super::{Config, DEFAULT_TOML, HostPattern, WORKSPACE};
 use crate::disk::{Foreign, check_obeyed, open_of_root, told};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -217,7 +217,8 @@ impl Reader<'_> {
     fn entry(&self, rule: Rule, entry: Value) -> Result<Value, String> {
         let Some(text) = entry.as_str() else { return Ok(entry) };
         let spelled = match rule {
-            Rule::Paths | Rule::Directories => self.located(text)?,
+            Rule::Roots if text == WORKSPACE => text.to_owned(),
+            Rule::Paths | Rule::Directories | Rule::Roots | Rule::Places => self.located(text)?,
             Rule::Domains => HostPattern::domain(text)?.to_string(),
             Rule::Ranges => HostPattern::range(text)?.to_string(),
             Rule::Hosts => HostPattern::exact(text)?.to_string(),

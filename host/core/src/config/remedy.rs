@@ -2,10 +2,10 @@
 //!
 //! `layers.rs` notes what narrows; whoever refuses asks here before it names a line to add.
 
-use super::narrow::{Rule, allowlist, confirms, directories, domains, entries, hosts, is_on, ranges, shell, words};
+use super::narrow::{Rule, allowlist, directories, domains, entries, hosts, is_on, ranges, rank, shell, words};
 use super::read::Place;
 use super::requests::lies_below;
-use super::{Allowlist, FilesConfirm, HostList, HostPattern};
+use super::{Allowlist, HostList, HostPattern};
 use std::path::Path;
 use std::sync::Arc;
 use toml::Value;
@@ -18,8 +18,8 @@ pub(crate) enum Needed<'w> {
     Panes,
     /// A switch is off.
     Off,
-    /// People are asked about no more writes than these.
-    AskedAtMost(FilesConfirm),
+    /// A word is no stricter than this one.
+    AtMost(&'static str),
     /// A limit is higher than this.
     MoreThan(u64),
     /// A list has this entry, or one that covers it.
@@ -81,7 +81,9 @@ impl Over {
             Needed::On => matches!(self.rule, Rule::And | Rule::AndByPolicy) && !is_on(by),
             Needed::Panes => self.rule == Rule::Shell && (!shell(by).commands || shell(by).pane == Some(false)),
             Needed::Off => self.rule == Rule::Or && is_on(by),
-            Needed::AskedAtMost(most) => self.rule == Rule::Stricter && confirms(by) > *most,
+            Needed::AtMost(most) => {
+                matches!(self.rule, Rule::Stricter(order) if rank(order, by) > rank(order, &(*most).into()))
+            }
             Needed::MoreThan(now) => {
                 let most = by.as_integer().and_then(|most| u64::try_from(most).ok());
                 self.rule == Rule::Min && most.is_some_and(|most| most <= *now)
@@ -106,7 +108,8 @@ impl Over {
             | Rule::And
             | Rule::AndByPolicy
             | Rule::Or
-            | Rule::Stricter
+            | Rule::Stricter(_)
+            | Rule::Places
             | Rule::Min
             | Rule::Union
             | Rule::Shell => true,
@@ -118,7 +121,7 @@ impl Over {
                 Allowlist::Any => true,
                 Allowlist::Only(above) => above.iter().any(|above| path.starts_with(above)),
             },
-            Rule::Directories => directories(by).iter().any(|above| path.starts_with(above)),
+            Rule::Directories | Rule::Roots => directories(by).iter().any(|above| path.starts_with(above)),
             Rule::Domains => match domains(by) {
                 HostList::Any => true,
                 HostList::Only(list) => within(HostPattern::domain(entry), &list),
@@ -154,11 +157,7 @@ mod tests {
         for (policy, key, wanted) in [
             ("[tools]\nshell_enabled = false", "tools.shell_enabled", Needed::On),
             ("[tools]\nshell_confirm = true", "tools.shell_confirm", Needed::Off),
-            (
-                "[tools]\nfiles_confirm = \"outside\"",
-                "tools.files_confirm",
-                Needed::AskedAtMost(FilesConfirm::RunsLater),
-            ),
+            ("[tools]\nfiles_confirm = \"outside\"", "tools.files_confirm", Needed::AtMost("runs-later")),
             ("[tools]\nshell_denylist = [\"mkfs\"]", "tools.shell_denylist", Needed::Without("mkfs")),
             ("[limits]\nresult_kib = 1024", "limits.result_kib", Needed::MoreThan(1024)),
             ("[tools]\nfetch_ports = [80, 443]", "tools.fetch_ports", Needed::Entry("8080")),

@@ -14,7 +14,7 @@ pub(super) use question::{By, Consent, Question};
 
 use super::in_force::InForce;
 use crate::call::scope::Scope;
-use crate::config::{FilesConfirm, Needed};
+use crate::config::Needed;
 use async_trait::async_trait;
 use serde::Serialize;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ impl ActionKind {
         let (key, needed) = match self {
             Self::Command | Self::Look => ("tools.shell_confirm", Needed::Off),
             Self::Request => ("tools.fetch_confirm", Needed::Off),
-            Self::Write => ("tools.files_confirm", Needed::AskedAtMost(FilesConfirm::RunsLater)),
-            Self::WriteLater => ("tools.files_confirm", Needed::AskedAtMost(FilesConfirm::Never)),
+            Self::Write => ("tools.files_confirm", Needed::AtMost("runs-later")),
+            Self::WriteLater => ("tools.files_confirm", Needed::AtMost("never")),
         };
         // As long as one of the two helps, the hint does.
         let decides = scope.remedies.hint(key, &needed, "");
@@ -95,12 +95,31 @@ pub struct ApprovalRequest {
     pub plugin: String,
     /// Where the effect will land.
     pub landing: Landing,
+    /// How the command runs; none where no command does.
+    pub confinement: Option<Confined>,
     /// The whole action: the command, the request's line, the path that is written.
     pub action: String,
     /// What belongs to the action, such as the changes of a write or the body of a request.
     pub details: Option<String>,
     /// What the model said of it, where it has to say something.
     pub declaration: Option<Declaration>,
+}
+
+/// How far a command is confined that a person is asked about. Texts are sanitised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Confined {
+    /// It has all rights of the user.
+    No {
+        /// Why it cannot be confined; empty where settings do not want it to be.
+        why: String,
+    },
+    /// It runs in a cell.
+    Yes {
+        /// What network it has, in words.
+        network: &'static str,
+        /// Where it can write, in words.
+        writes: String,
+    },
 }
 
 /// What a model states before an action that touches state. Shown and audited, never believed.

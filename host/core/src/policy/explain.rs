@@ -1,13 +1,16 @@
 //! `toolcrib policy explain`: what a call of a tool may do, and which line decides, in the words of the grants themselves.
 
 use super::admission::{Admission, Barred, Decider};
+use super::confine::network;
 use super::files::{CREDENTIALS, FilesGrant};
 use super::http::{HttpGrant, is_search};
 use super::lock::Enforced;
 use super::vetting::Vetted;
 use super::{Grants, Policy};
 use crate::capability::Capability;
-use crate::config::{Allowlist, FilesConfirm, HostList, LockMode, Origin, Settings};
+use crate::config::{
+    Allowlist, CellNetwork, ConfineMode, FilesConfirm, HostList, LockMode, Origin, Settings, WORKSPACE,
+};
 use crate::envelope::Failure;
 use crate::tools::manifest::Manifest;
 use serde_json::{Value, json};
@@ -140,21 +143,49 @@ impl Policy {
         let patterns = self.config.tools.shell_denylist.join("`, `");
         let denied =
             if patterns.is_empty() { "no command".into() } else { format!("commands that match `{patterns}`") };
-        vec![
+        let clause = |verdict, detail: String, key: &str| {
+            let decided_by = decided(settings, key);
+            Clause { subject: "shell", verdict, detail, decided_by }
+        };
+        let mut clauses = vec![
             Clause { subject: "shell", verdict: "allowed", detail: runs.into(), decided_by: granted },
-            Clause {
-                subject: "shell",
-                verdict,
-                detail: detail.into(),
-                decided_by: decided(settings, "tools.shell_confirm"),
-            },
-            Clause {
-                subject: "shell",
-                verdict: "denied",
-                detail: denied,
-                decided_by: decided(settings, "tools.shell_denylist"),
-            },
-        ]
+            clause(verdict, detail.into(), "tools.shell_confirm"),
+        ];
+        clauses.extend(self.explain_cells().into_iter().map(|(verdict, detail, key)| clause(verdict, detail, key)));
+        clauses.push(clause("denied", denied, "tools.shell_denylist"));
+        clauses
+    }
+
+    /// Explains how commands are confined on this machine: verdict, detail, and the setting that decides.
+    fn explain_cells(&self) -> Vec<(&'static str, String, &'static str)> {
+        let confine = &self.config.confine;
+        let mode = match confine.mode {
+            ConfineMode::Off => {
+                return vec![("allowed", "commands have all rights of the user".into(), "confine.mode")];
+            }
+            ConfineMode::Auto => "commands run confined; where they cannot be, a person is asked about each",
+            ConfineMode::Required => "commands run confined, or not at all",
+        };
+        let is_unasked = confine.network == CellNetwork::None && !confine.ask;
+        let name = |path: &PathBuf| match path.to_str() {
+            Some(WORKSPACE) => "the workspace".to_owned(),
+            Some(_) | None => path.display().to_string(),
+        };
+        let shown = |paths: &[PathBuf]| paths.iter().map(name).collect::<Vec<_>>();
+        let written = listed(&shown(&confine.write), "nowhere");
+        let hidden =
+            listed(&[vec!["credentials, histories, Toolcrib's own state".into()], shown(&confine.hide)].concat(), "");
+        let mut clauses = vec![
+            ("allowed", mode.into(), "confine.mode"),
+            ("allowed", format!("confined commands write below: {written}"), "confine.write"),
+            ("denied", format!("they cannot write there: {}", listed(&confine.protect, "nothing")), "confine.protect"),
+            ("denied", format!("they cannot read: {hidden}"), "confine.hide"),
+            ("allowed", format!("they are {}", network(confine.network)), "confine.network"),
+        ];
+        if is_unasked {
+            clauses.push(("allowed", "those that need no more rights run without a question".into(), "confine.ask"));
+        }
+        clauses
     }
 
     fn explain_http(&self, grants: &Grants, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {

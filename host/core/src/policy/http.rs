@@ -341,6 +341,7 @@ impl HttpGrant {
             key: ApprovalKey::new(&self.sha256, Capability::Http, ActionKind::Request, HERE),
             plugin: &self.label,
             site: &site,
+            confinement: None,
             action: &line,
             details: Some(&details),
             declaration: None,
@@ -357,6 +358,7 @@ impl HttpGrant {
         };
         scope.record(Action {
             capability: Capability::Http,
+            confinement: None,
             what: format!("{method} {target}"),
             declaration: None,
             decision,

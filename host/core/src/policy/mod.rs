@@ -5,6 +5,7 @@
 pub mod admission;
 pub mod approval;
 pub mod command;
+pub mod confine;
 pub mod explain;
 pub mod files;
 pub mod http;
@@ -24,6 +25,7 @@ use crate::envelope::Failure;
 use crate::tools::manifest::{Manifest, PluginId};
 use admission::Admission;
 use command::Denylist;
+use confine::Confine;
 use files::{FilesGrant, Protected};
 use http::HttpGrant;
 pub use level::Level;
@@ -50,6 +52,7 @@ pub struct Policy {
     /// The rights of plugins that locks bind, as they were vetted then.
     bound: Mutex<HashMap<PluginId, Bound>>,
     denylist: Arc<Denylist>,
+    confine: Arc<Confine>,
     protected: Arc<Protected>,
     /// The same for another place, by names.
     elsewhere: Arc<Protected>,
@@ -151,7 +154,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// When a pattern of the denylist cannot be enforced.
+    /// When a pattern of the denylist cannot be enforced, or a directory cannot be one that confined commands write in.
     pub fn new(settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<Self, Failure> {
         Self::with(None, settings, dirs, policies)
     }
@@ -186,7 +189,9 @@ impl Policy {
         let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw());
         let locks = settings.locks.iter().map(|lock| Enforced::new(lock.clone(), marks.as_ref())).collect();
         let (protected, elsewhere) = (Arc::new(protected), Arc::new(elsewhere));
-        Ok(Self { config, locks, level, marks, notice, bound: Mutex::default(), denylist, protected, elsewhere })
+        let confine = Arc::new(Confine::new(&config, dirs, &protected)?);
+        let bound = Mutex::default();
+        Ok(Self { config, locks, level, marks, notice, bound, denylist, confine, protected, elsewhere })
     }
 
     /// What whoever starts this should know.
@@ -277,6 +282,7 @@ impl Policy {
             confirm: self.config.tools.shell_confirm,
             approval_timeout: Duration::from_millis(self.config.approval.timeout_ms),
             denylist: self.denylist.clone(),
+            confine: self.confine.clone(),
             environment: self.config.tools.shell_env.clone(),
             pane: if rights.pane { Ok(()) } else { Err(no_panes(plugin.name(), &bound.config)) },
         })

@@ -4,8 +4,10 @@
 
 use super::approval::{ActionKind, By, Consent, Declaration, Landing, Question, Site};
 use super::command::{Denylist, Destination, Held};
+use super::confine::{Confine, Confinement};
 use super::typing::{AdmittedInput, Keyboard, Typing};
 use crate::audit::Action;
+use crate::backend::cell::Profile;
 use crate::backend::terminals::Sitting;
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
@@ -23,6 +25,7 @@ pub struct ShellGrant {
     pub(super) confirm: bool,
     pub(super) approval_timeout: Duration,
     pub(super) denylist: Arc<Denylist>,
+    pub(super) confine: Arc<Confine>,
     pub(super) environment: Vec<String>,
     /// Commands also run in panes, whose shell others have shaped; else why not.
     pub(super) pane: Result<(), Failure>,
@@ -34,6 +37,7 @@ pub struct AdmittedCommand {
     /// The place that a person was shown.
     directory: Option<String>,
     environment: Vec<String>,
+    cell: Option<Arc<Profile>>,
 }
 
 impl AdmittedCommand {
@@ -48,11 +52,17 @@ impl AdmittedCommand {
     pub(crate) fn environment(&self) -> &[String] {
         &self.environment
     }
+
+    /// What it is confined to.
+    pub(crate) fn cell(&self) -> Option<&Arc<Profile>> {
+        self.cell.as_ref()
+    }
 }
 
 /// What is to be decided.
 struct Wish<'w> {
     capability: Capability,
+    confinement: &'w Confinement,
     /// The whole action, as people read it.
     shown: &'w str,
     held: Held,
@@ -61,8 +71,26 @@ struct Wish<'w> {
     site: &'w dyn Site,
 }
 
+/// What a person may be asked about.
+struct Asked<'a> {
+    capability: Capability,
+    confinement: Option<&'a Confinement>,
+    shown: &'a str,
+    declaration: Option<&'a Declaration>,
+    site: &'a dyn Site,
+}
+
 /// An action on panes that policy and, where asked, a person admitted. Made only here.
-pub(crate) struct AdmittedAction(());
+pub(crate) struct AdmittedAction {
+    cell: Option<Arc<Profile>>,
+}
+
+impl AdmittedAction {
+    /// What the shells of new panes are confined to.
+    pub(crate) fn cell(&self) -> Option<&Arc<Profile>> {
+        self.cell.as_ref()
+    }
+}
 
 impl ShellGrant {
     /// Whether commands may run in panes.
@@ -80,22 +108,42 @@ impl ShellGrant {
         self.confirm
     }
 
-    /// Decides on a command, and records the decision.
+    /// How commands run where a call lands.
+    ///
+    /// # Errors
+    ///
+    /// Where they have to be confined, and cannot be.
+    pub(crate) async fn confinement(&self, scope: &Scope) -> Result<Confinement, Failure> {
+        self.confine.at(&*scope.backend).await
+    }
+
+    /// How what is typed into the pane runs that this program was started in.
+    ///
+    /// # Errors
+    ///
+    /// Where it would have to be confined.
+    pub(crate) fn confinement_of_own_pane(&self) -> Result<Confinement, Failure> {
+        self.confine.in_own_pane()
+    }
+
+    /// Decides on a command that runs so, and records the decision.
     pub(crate) async fn admit(
         &self,
         text: String,
         declaration: Declaration,
         goes_to: Destination,
+        confinement: &Confinement,
         site: &dyn Site,
         scope: &Scope,
     ) -> Result<AdmittedCommand, Failure> {
         let held = Held::Script(text.clone(), goes_to);
-        let wish = Wish { capability: Capability::Shell, shown: &text, held, keyboard: None, site };
+        let wish = Wish { capability: Capability::Shell, confinement, shown: &text, held, keyboard: None, site };
         let seen = self.decide(wish, declaration, scope).await?;
         Ok(AdmittedCommand {
             text,
             directory: seen.and_then(|landing| landing.directory),
             environment: self.environment.clone(),
+            cell: confinement.cell().cloned(),
         })
     }
 
@@ -107,10 +155,12 @@ impl ShellGrant {
         site: &dyn Site,
         scope: &Scope,
     ) -> Result<AdmittedAction, Failure> {
+        let confinement = self.confinement(scope).await?;
         let held = Held::Script(command.to_owned(), Destination::Program);
-        let wish = Wish { capability: Capability::Panes, shown: command, held, keyboard: None, site };
+        let capability = Capability::Panes;
+        let wish = Wish { capability, confinement: &confinement, shown: command, held, keyboard: None, site };
         self.decide(wish, declaration, scope).await?;
-        Ok(AdmittedAction(()))
+        Ok(AdmittedAction { cell: confinement.cell().cloned() })
     }
 
     /// Decides on what is typed into a pane, and records the decision.
@@ -118,20 +168,24 @@ impl ShellGrant {
         &self,
         Typing { input, held, keyboard, shown }: Typing,
         declaration: Declaration,
+        confinement: &Confinement,
         site: &dyn Site,
         scope: &Scope,
     ) -> Result<AdmittedInput, Failure> {
-        let wish = Wish { capability: Capability::Panes, shown: &shown, held, keyboard: Some(keyboard), site };
+        let keyboard = Some(keyboard);
+        let wish = Wish { capability: Capability::Panes, confinement, shown: &shown, held, keyboard, site };
         self.decide(wish, declaration, scope).await?;
         Ok(AdmittedInput(input))
     }
 
     /// Decides on a look at what is on a person's own screen, and records the decision.
     pub(crate) async fn admit_look(&self, shown: &str, site: &dyn Site, scope: &Scope) -> Result<(), Failure> {
-        let decided = self.confirm(ActionKind::Look, Capability::Panes, shown, None, site, scope).await;
+        let look = Asked { capability: Capability::Panes, confinement: None, shown, declaration: None, site };
+        let decided = self.confirm(ActionKind::Look, look, scope).await;
         scope.record(Action {
             capability: Capability::Panes,
             what: shown.to_owned(),
+            confinement: None,
             declaration: None,
             decision: told(&decided),
         });
@@ -145,13 +199,22 @@ impl ShellGrant {
         declaration: Declaration,
         scope: &Scope,
     ) -> Result<Option<Landing>, Failure> {
-        let Wish { capability, shown, held, keyboard, site } = wish;
+        let Wish { capability, confinement, shown, held, keyboard, site } = wish;
         let decided = match self.check(held, keyboard, scope.approver.is_read()).await {
-            Ok(()) => self.confirm(ActionKind::Command, capability, shown, Some(&declaration), site, scope).await,
+            Ok(()) => {
+                let (confinement, declaration) = (Some(confinement), Some(&declaration));
+                let asked = Asked { capability, confinement, shown, declaration, site };
+                self.confirm(ActionKind::Command, asked, scope).await
+            }
             Err(refused) => Err(refused),
         };
-        let decision = told(&decided);
-        scope.record(Action { capability, what: shown.to_owned(), declaration: Some(declaration), decision });
+        scope.record(Action {
+            capability,
+            what: shown.to_owned(),
+            confinement: confinement.told(),
+            declaration: Some(declaration),
+            decision: told(&decided),
+        });
         decided.map(|consent| consent.seen).map_err(|(failure, _)| failure)
     }
 
@@ -170,22 +233,24 @@ impl ShellGrant {
     }
 
     /// Returns who allowed it, or the refusal and who refused.
-    async fn confirm(
-        &self,
-        kind: ActionKind,
-        capability: Capability,
-        shown: &str,
-        declaration: Option<&Declaration>,
-        site: &dyn Site,
-        scope: &Scope,
-    ) -> Result<Consent, (Failure, By)> {
-        if !self.confirm {
-            return Ok(Consent::unasked("tools.shell_confirm"));
+    async fn confirm(&self, kind: ActionKind, asked: Asked<'_>, scope: &Scope) -> Result<Consent, (Failure, By)> {
+        let Asked { capability, confinement, shown, declaration, site } = asked;
+        let asks = match confinement {
+            None | Some(Confinement::Off | Confinement::Elsewhere) => self.confirm,
+            Some(Confinement::Cell(profile)) => {
+                let needs_more = declaration.is_none_or(|declaration| declaration.privesc);
+                self.confirm && (self.confine.asks(profile) || needs_more)
+            }
+            Some(Confinement::Unconfined(_)) => true,
+        };
+        if !asks {
+            return Ok(Consent::unasked(if self.confirm { "confine.ask" } else { "tools.shell_confirm" }));
         }
         let question = Question {
             key: ApprovalKey::new(&self.sha256, capability, kind, scope.backend.name()),
             plugin: &self.plugin,
             site,
+            confinement,
             action: shown,
             details: None,
             declaration,

@@ -177,8 +177,8 @@ pub(super) fn new_window(session: &str, name: &str, program: &str) -> Command {
 }
 
 /// Gives a pane a new process in place of the one that it has.
-pub(super) fn respawn_pane(pane: u32) -> Command {
-    built(RespawnPane::new().kill().target_pane(id(pane)))
+pub(super) fn respawn_pane(pane: u32, program: &str) -> Command {
+    built(RespawnPane::new().kill().target_pane(id(pane)).shell_command(program))
 }
 
 pub(super) fn kill_pane(pane: u32) -> Command {
@@ -305,7 +305,7 @@ mod tests {
             (press(3, "-"), "send-keys -t %3 -- -"),
             (leave_mode(3), "send-keys -t %3 -X cancel"),
             (new_window("$0", "build", "exec sh"), "new-window -d -P -F #{pane_id} -n build -t $0: [exec sh]"),
-            (respawn_pane(3), "respawn-pane -k -t %3"),
+            (respawn_pane(3, "exec sh"), "respawn-pane -k -t %3 [exec sh]"),
             (kill_pane(3), "kill-pane -t %3"),
             (kill_session("$0"), "kill-session -t $0"),
         ] {

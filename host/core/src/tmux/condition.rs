@@ -5,13 +5,14 @@ use super::commands::{self, Command};
 use super::hold::HOLDER;
 use super::pane::Pane;
 use super::server::FIELD;
+use super::shell::CELL;
 use super::wrapper::Trace;
 use super::{GONE, Session};
 use crate::envelope::{Failure, Kind};
 use std::fmt;
 
 /// What a pane runs until its shell is there.
-const STARTING: &str = "tmux";
+const STARTING: [&str; 3] = ["tmux", "toolcrib", "toolcrib-init"];
 /// A person who typed so many seconds ago may go on typing.
 const PERSON_SECONDS: u64 = 2;
 /// A mode of tmux's that shows what was printed: leaving it disturbs nobody's work.
@@ -36,6 +37,8 @@ pub(super) struct Condition {
     /// The mode of tmux's that it is in; empty for none.
     mode: String,
     pub(super) alternate: bool,
+    /// Which cell its shell is in.
+    pub(super) cell: String,
     program: String,
     /// The process that the pane runs: another one after it was respawned.
     pub(super) pid: String,
@@ -114,6 +117,7 @@ impl Condition {
             "#{pane_pid}",
             Prompt::CURSOR,
             "#{pane_width}",
+            &format!("#{{{CELL}}}"),
             &format!("#{{{HOLDER}}}"),
         ];
         let prompt = [
@@ -134,7 +138,7 @@ impl Condition {
         [condition, prompt, program, directory, people]: [Said; 5],
     ) -> Result<Self, Failure> {
         // The last field may hold anything, as a program in the pane can set options; other such text has its own answer.
-        let mut fields = condition.text.splitn(8, FIELD).map(str::to_owned);
+        let mut fields = condition.text.splitn(9, FIELD).map(str::to_owned);
         let mut field = || fields.next().unwrap_or_default();
         // Asked for a pane that is gone, the server says nothing, or speaks of another one; a dead one may stay on the screen.
         let is_there = field() == format!("%{number}") && field() == "0";
@@ -143,7 +147,7 @@ impl Condition {
         }
         let (mode, alternate, pid, cursor) = (field(), field() == "1", field(), field());
         let width = field().parse().unwrap_or_default();
-        let holder = field();
+        let (cell, holder) = (field(), field());
         let mut fields = prompt.text.splitn(3, FIELD).map(str::to_owned);
         let mut field = || fields.next().unwrap_or_default();
         let (visits, made, prompt) = (field(), field(), Prompt::read(&field()));
@@ -156,6 +160,7 @@ impl Condition {
             holder,
             mode,
             alternate,
+            cell,
             program,
             pid,
             directory,
@@ -191,7 +196,7 @@ impl Condition {
 
     /// Its shell is not there yet.
     pub(super) fn is_starting(&self) -> bool {
-        self.program == STARTING
+        STARTING.contains(&self.program.as_str())
     }
 
     /// Nothing was typed into it yet, and its shell has shown no prompt: what is typed now is echoed where it falls, and once more after the

@@ -68,7 +68,7 @@ impl Session {
         }
         let process = self.client.run(&commands::show(number, PROCESS)).await?;
         match process.parse() {
-            Ok(process) => self.look_at_shell(number, process).await,
+            Ok(process) => self.look_at_shell(number, process, "").await,
             Err(_) => Ok(Doing::Unknown),
         }
     }

@@ -18,7 +18,8 @@ pub(super) enum Doing {
     Unknown,
 }
 
-/// Tells what a shell does. Arguments: how the files begin that it sources; its process, or an empty word and that of its pane.
+/// Tells what a shell does. Arguments: how the files begin that it sources; its process, as it knows it itself, or an empty word; that of its
+/// pane, or an empty word. In a cell a process has another number than outside; the pane's session tells which cell is meant.
 ///
 /// dash, ash and zsh have the sourced file open for as long as they are at it; bash, zsh and ash have a line editor's terminal only at their
 /// prompt (and in bash's `read -e`); dash sleeps there in the terminal's read. A shell that is not in the foreground waits for what is.
@@ -33,6 +34,16 @@ stat() {
     group=${line#* * }
     group=${group%% *}
 }
+if [ -n "$pid" ] && [ -n "$pane" ]; then
+    inner=$pid pid=0
+    for file in $(grep -ls "^NSpid:.*[[:space:]]$inner\$" /proc/[0-9]*/status); do
+        file=${file%/status}
+        stat "${file#/proc/}" || continue
+        session=${line#* * * }
+        [ "${session%% *}" = "$pane" ] && pid=${file#/proc/}
+    done
+    pane=
+fi
 if ! stat "${pid:-$pane}"; then
     stat self || say unknown
     say waits
@@ -71,8 +82,10 @@ esac"#;
 
 impl Session {
     /// What the shell does that has this process and took up a command in a pane.
-    pub(super) async fn look_at_shell(&self, number: u32, process: u32) -> Result<Doing, Failure> {
-        self.look(number, &process.to_string(), "").await
+    /// `pane` is the pane's own; empty where nobody knows it.
+    pub(super) async fn look_at_shell(&self, number: u32, process: u32, pane: &str) -> Result<Doing, Failure> {
+        let pane = if self.inside.is_some() { "" } else { pane };
+        self.look(number, &process.to_string(), pane).await
     }
 
     /// What the shell in the foreground of a pane does that has this process. Where panes lead elsewhere, nobody tells.

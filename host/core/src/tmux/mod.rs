@@ -2,6 +2,7 @@
 //!
 //! - `commands.rs` puts commands together, `control.rs` reads and writes tmux's control mode, `client.rs` keeps one such client a session;
 //! - `server.rs` brings up the server and sessions, `names.rs` says what is ours, `found.rs` what is there;
+//! - `shell.rs` says what panes run, and in which cell;
 //! - `pane.rs` finds, makes and ends panes, `screen.rs` looks at one and types into it what `input.rs` read, `run.rs` runs a command in
 //!   one, with the wrapper of `wrapper.rs`: `hold.rs` says whose a pane is, `condition.rs` what it is doing, `line.rs` empties the line at
 //!   its prompt, `look.rs` asks the kernel where nothing else tells;
@@ -26,6 +27,7 @@ mod pane;
 mod run;
 mod screen;
 mod server;
+mod shell;
 mod terminals;
 mod version;
 mod wrapper;
@@ -127,14 +129,16 @@ pub(crate) struct Session {
     client_pid: String,
     /// Files of staged commands, where the shells of the panes run.
     directory: String,
+    /// Where Toolcrib keeps files of its own, where its server is.
+    own: PathBuf,
     /// Where that is.
     place: Arc<dyn Backend>,
     /// The same, when it is elsewhere.
     inside: Option<Arc<dyn Backend>>,
     /// Who works in a pane just now, in this process.
     turns: parking_lot::Mutex<HashMap<u32, Arc<Mutex<Turn>>>>,
-    /// Panes by name, as they were found last.
-    known: parking_lot::Mutex<HashMap<String, u32>>,
+    /// Panes by name, as they were found last: their numbers, and which cells their shells are in.
+    known: parking_lot::Mutex<HashMap<String, (u32, String)>>,
     unfinished: input::Unfinished,
     /// The server is one of this machine.
     is_here: bool,

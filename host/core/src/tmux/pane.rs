@@ -2,13 +2,14 @@
 
 use super::commands::{self, Command};
 use super::condition::{self, Prompt};
-use super::hold::{HOLDER, PROCESS};
 use super::names::{self, SHARED};
 use super::screen::{self, View};
 use super::server::FIELD;
+use super::shell::{CELL, Wanted};
 use super::{GONE, Session, Tmux};
+use crate::backend::cell::Profile;
 use crate::backend::terminals::Terminal;
-use crate::envelope::Failure;
+use crate::envelope::{Failure, Kind};
 use crate::policy::shell::AdmittedAction;
 use crate::policy::typing::AdmittedInput;
 use std::path::Path;
@@ -28,6 +29,8 @@ pub(crate) struct Pane {
     pub(super) session: Arc<Session>,
     pub(super) number: u32,
     pub(super) name: String,
+    /// Which cell its shell has to be in when it is used; none says that it does not matter.
+    pub(super) mark: Option<String>,
     /// It was made just now.
     pub(super) created: bool,
     pub(crate) notices: Vec<String>,
@@ -46,6 +49,8 @@ pub(crate) struct Place {
 struct Entry {
     number: u32,
     name: String,
+    /// Which cell its shell is in.
+    cell: String,
     session: String,
     owner: String,
     workspace: String,
@@ -54,6 +59,18 @@ struct Entry {
 impl Entry {
     fn is_of(&self, owner: &str, workspace: &str) -> bool {
         self.owner == owner && self.workspace == workspace
+    }
+
+    /// The pane, once its shell is one that will do.
+    async fn found(self, session: Arc<Session>, wanted: Wanted<'_>, mut notices: Vec<String>) -> Result<Pane, Failure> {
+        let Self { number, name, cell, .. } = self;
+        let shown = format!("{name} of {}", session.name);
+        notices.extend(session.confine(number, &shown, wanted, &cell).await?);
+        let mark = match wanted {
+            Wanted::Any => None,
+            Wanted::In(cell) => Some(session.mark(cell)),
+        };
+        Ok(Pane { session, number, name, mark, created: false, notices })
     }
 }
 
@@ -78,6 +95,21 @@ impl Pane {
         is_gone || self.session.is_left_by(failure)
     }
 
+    /// Another host may have given the pane another shell since it was found.
+    pub(super) fn check_cell(&self, cell: &str) -> Result<(), Failure> {
+        match &self.mark {
+            Some(mark) if mark != cell => {
+                self.session.learn(&self.name, None);
+                Err(Failure::new(
+                    Kind::Busy,
+                    format!("pane {} was given another shell meanwhile; nothing ran", self.shown()),
+                )
+                .hint("call again"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn is_shared(&self) -> bool {
         self.name == SHARED
     }
@@ -89,6 +121,8 @@ impl Pane {
 
     /// Types what a person or the settings admitted.
     pub(crate) async fn send(&self, admitted: &AdmittedInput) -> Result<(), Failure> {
+        let cell = self.session.client.run(&commands::show(self.number, CELL)).await?;
+        self.check_cell(&cell)?;
         self.session.client.run(&Prompt::touch(self.number)).await?;
         self.session.unfinished.typed(self.number, admitted.input());
         screen::send(&self.session.client, self.number, admitted.input()).await
@@ -123,23 +157,33 @@ impl Tmux {
         Ok(Selector { session: Some(session), pane: Some(names::pane(Some(pane))?), target: None })
     }
 
-    /// Finds a pane. The shared pane of the default session is made when it is missing; another one is not.
-    pub(crate) async fn find(&self, selector: &Selector) -> Result<Pane, Failure> {
+    /// Finds a pane whose shell is in this cell, or in none. The shared pane of the default session is made when it is missing; another one is
+    /// not. One whose shell is confined otherwise gets another shell.
+    pub(crate) async fn find(&self, selector: &Selector, cell: Option<&Arc<Profile>>) -> Result<Pane, Failure> {
+        self.find_any(selector, Wanted::In(cell)).await
+    }
+
+    /// Finds a pane to look at, whatever its shell is confined to.
+    pub(crate) async fn look_for(&self, selector: &Selector) -> Result<Pane, Failure> {
+        self.find_any(selector, Wanted::Any).await
+    }
+
+    async fn find_any(&self, selector: &Selector, wanted: Wanted<'_>) -> Result<Pane, Failure> {
         let session = self.session_name(selector.session.as_deref()).await?;
         let before = self.sessions.lock().await.get(&session).cloned();
-        let found = self.find_once(selector).await;
+        let found = self.find_once(selector, wanted).await;
         match (&found, before) {
             // A person who detaches all clients of a session detaches ours as well, and it learns of that with the next question.
-            (Err(failure), Some(before)) if before.is_left_by(failure) => self.find_once(selector).await,
+            (Err(failure), Some(before)) if before.is_left_by(failure) => self.find_once(selector, wanted).await,
             (Ok(_) | Err(_), _) => found,
         }
     }
 
-    async fn find_once(&self, selector: &Selector) -> Result<Pane, Failure> {
+    async fn find_once(&self, selector: &Selector, wanted: Wanted<'_>) -> Result<Pane, Failure> {
         let target = selector.target.as_deref().map(str::trim).filter(|target| !target.is_empty());
         let target = target.map(|target| Target::parse(target).ok_or_else(|| no_target(target))).transpose()?;
         let selector = match &target {
-            Some(Target::Id { number, generation }) => return self.by_id(*number, *generation).await,
+            Some(Target::Id { number, generation }) => return self.by_id(*number, *generation, wanted).await,
             Some(Target::Names(names)) => names,
             None => selector,
         };
@@ -147,10 +191,10 @@ impl Tmux {
         let name = names::pane(selector.pane.as_deref())?;
         let (session, _, notices) = self.session(&session, self.is_default(&session).await?).await?;
         if let Some(entry) = session.panes().await?.into_iter().find(|entry| entry.name == name) {
-            return Ok(Pane { session, number: entry.number, name, created: false, notices });
+            return entry.found(session, wanted, notices).await;
         }
         if name == SHARED {
-            let mut pane = self.make(session, SHARED, notices).await?;
+            let mut pane = self.make(session, SHARED, wanted.cell(), notices).await?;
             pane.notices
                 .push("the shared pane was gone and has been made anew: its state and what ran in it are lost".into());
             return Ok(pane);
@@ -160,23 +204,25 @@ impl Tmux {
     }
 
     /// As [`Self::find`], but a pane that was found before is believed to be there: whoever uses it gets an error when it is not.
-    pub(crate) async fn find_again(&self, selector: &Selector) -> Result<Pane, Failure> {
+    pub(crate) async fn find_again(&self, selector: &Selector, cell: Option<&Arc<Profile>>) -> Result<Pane, Failure> {
         if selector.target.is_none() {
             let (session, name) =
                 (self.session_name(selector.session.as_deref()).await?, names::pane(selector.pane.as_deref())?);
             let session = self.sessions.lock().await.get(&session).filter(|session| session.client.is_open()).cloned();
             let known = session.and_then(|session| Some((session.known(&name)?, session)));
-            if let Some((number, session)) = known {
-                return Ok(Pane { session, number, name, created: false, notices: Vec::new() });
+            let known = known.map(|((number, was), session)| (number, was, session.mark(cell), session));
+            if let Some((number, _, mark, session)) = known.filter(|(_, was, mark, _)| was == mark) {
+                let mark = Some(mark);
+                return Ok(Pane { session, number, name, mark, created: false, notices: Vec::new() });
             }
         }
-        let pane = self.find(selector).await?;
-        pane.session.learn(&pane.name, Some(pane.number));
+        let pane = self.find(selector, cell).await?;
+        pane.session.learn(&pane.name, pane.mark.clone().map(|mark| (pane.number, mark)));
         Ok(pane)
     }
 
     /// Finds a pane by its number; a number from an earlier result counts only for the server of that result.
-    async fn by_id(&self, number: u32, generation: Option<&str>) -> Result<Pane, Failure> {
+    async fn by_id(&self, number: u32, generation: Option<&str>, wanted: Wanted<'_>) -> Result<Pane, Failure> {
         let home = &self.home().await?.session;
         let (session, ..) = self.session(home, true).await?;
         let target = generation.map_or_else(|| format!("%{number}"), |of| format!("%{number}@{of}"));
@@ -192,32 +238,33 @@ impl Tmux {
         let entry =
             entries(&all).find(|entry| entry.number == number && entry.is_of(&self.owner, home)).ok_or_else(missing)?;
         let (session, _, notices) = self.session(&entry.session, false).await?;
-        Ok(Pane { session, number, name: entry.name, created: false, notices })
+        entry.found(session, wanted, notices).await
     }
 
     /// Makes a pane, or finds it.
-    pub(crate) async fn create_pane(&self, selector: &Selector, _: &AdmittedAction) -> Result<Pane, Failure> {
+    pub(crate) async fn create_pane(&self, selector: &Selector, admitted: &AdmittedAction) -> Result<Pane, Failure> {
         let session = self.session_name(selector.session.as_deref()).await?;
         let name = names::pane(selector.pane.as_deref())?;
         let (session, _, notices) = self.session(&session, self.is_default(&session).await?).await?;
         let panes = session.panes().await?;
-        if let Some(entry) = panes.iter().find(|entry| entry.name == name) {
-            return Ok(Pane { session, number: entry.number, name, created: false, notices });
+        let count = panes.len() as u64;
+        if let Some(entry) = panes.into_iter().find(|entry| entry.name == name) {
+            return entry.found(session, Wanted::In(admitted.cell()), notices).await;
         }
-        if panes.len() as u64 >= self.max_panes {
+        if count >= self.max_panes {
             let message =
                 format!("limit: tmux panes {} in session `{}`, and all are in use", self.max_panes, session.name);
             let hint = self.remedies.raise("tmux.max_panes", self.max_panes, "end one with tmux-kill-pane");
             return Err(Failure::limit(message).hint(hint));
         }
-        self.make(session, &name, notices).await
+        self.make(session, &name, admitted.cell(), notices).await
     }
 
     /// Makes a session, or finds it, with its shared pane.
-    pub(crate) async fn create_session(&self, name: &str, _: &AdmittedAction) -> Result<Pane, Failure> {
+    pub(crate) async fn create_session(&self, name: &str, admitted: &AdmittedAction) -> Result<Pane, Failure> {
         let (session, created, notices) = self.session(&self.session_name(Some(name)).await?, true).await?;
         let selector = Selector { session: Some(session.name.clone()), ..Selector::default() };
-        let pane = self.find(&selector).await?;
+        let pane = self.find(&selector, admitted.cell()).await?;
         Ok(Pane { created, notices, ..pane })
     }
 
@@ -233,33 +280,34 @@ impl Tmux {
     }
 
     /// Ends a pane.
-    pub(crate) async fn kill_pane(&self, selector: &Selector, _: &AdmittedAction) -> Result<Pane, Failure> {
-        let pane = self.find(selector).await?;
-        let (client, number) = (&pane.session.client, pane.number);
+    pub(crate) async fn kill_pane(&self, selector: &Selector, admitted: &AdmittedAction) -> Result<Pane, Failure> {
+        let pane = self.look_for(selector).await?;
         if !pane.is_shared() {
-            client.run(&commands::kill_pane(number)).await?;
+            pane.session.client.run(&commands::kill_pane(pane.number)).await?;
             return Ok(pane);
         }
         // Commands land in this one when they name none, so there always is one.
-        client.run(&commands::respawn_pane(number)).await?;
-        // All that is known of the pane was known of the shell before.
-        let known = [HOLDER, Prompt::OPTION, Prompt::BEGAN, PROCESS];
-        client.run_all(known.map(|option| commands::unset(number, option))).await?;
-        client.run(&condition::made(number)).await?;
-        pane.session.unfinished.forget(number);
+        pane.session.renew(pane.number, admitted.cell()).await?;
         let notices = vec!["the shared pane has a new shell: its state and what ran in it are lost".into()];
         Ok(Pane { notices, ..pane })
     }
 
     /// In a window of its own, so that every pane is wide.
-    async fn make(&self, session: Arc<Session>, name: &str, notices: Vec<String>) -> Result<Pane, Failure> {
-        // New panes run the shell that the session was made with.
-        let shell = session.client.run(&commands::show_of(&session.id, "@toolcrib_program")).await?;
-        let made = session.client.run(&commands::new_window(&session.id, name, &format!("exec {shell}"))).await?;
+    async fn make(
+        &self,
+        session: Arc<Session>,
+        name: &str,
+        cell: Option<&Arc<Profile>>,
+        notices: Vec<String>,
+    ) -> Result<Pane, Failure> {
+        let program = session.program(cell).await?;
+        let made = session.client.run(&commands::new_window(&session.id, name, &program)).await?;
         let number = number(&made).ok_or_else(|| Failure::failed(format!("tmux made no pane: {made}")))?;
-        let named = commands::set(number, "@toolcrib_pane", name);
-        session.client.run_all([named, condition::made(number)]).await?;
-        Ok(Pane { session, number, name: name.to_owned(), created: true, notices })
+        let mark = session.mark(cell);
+        let named = [commands::set(number, "@toolcrib_pane", name), commands::set(number, CELL, &mark)];
+        session.client.run_all(named).await?;
+        session.client.run(&condition::made(number)).await?;
+        Ok(Pane { session, number, name: name.to_owned(), mark: Some(mark), created: true, notices })
     }
 }
 
@@ -296,11 +344,12 @@ fn no_target(target: &str) -> Failure {
 }
 
 impl Session {
-    fn known(&self, name: &str) -> Option<u32> {
-        self.known.lock().get(name).copied()
+    fn known(&self, name: &str) -> Option<(u32, String)> {
+        self.known.lock().get(name).cloned()
     }
 
-    fn learn(&self, name: &str, pane: Option<u32>) {
+    /// `pane` is its number, and which cell its shell is in.
+    fn learn(&self, name: &str, pane: Option<(u32, String)>) {
         let mut known = self.known.lock();
         match pane {
             Some(pane) => _ = known.insert(name.to_owned(), pane),
@@ -322,6 +371,7 @@ fn list(those: impl Fn(&str) -> Command) -> Command {
         "#{@toolcrib_session}",
         "#{@toolcrib_owner}",
         "#{@toolcrib_workspace}",
+        &format!("#{{{CELL}}}"),
     ];
     those(&fields.join(&FIELD.to_string()))
 }
@@ -329,13 +379,13 @@ fn list(those: impl Fn(&str) -> Command) -> Command {
 fn entries(listed: &str) -> impl Iterator<Item = Entry> {
     listed.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split(FIELD).collect();
-        let [id, dead, name, session, owner, workspace] = fields[..] else { return None };
+        let [id, dead, name, session, owner, workspace, cell] = fields[..] else { return None };
         // One that a person split off has no name; it is theirs, and counts for nothing. A dead one stays where somebody wants to see it.
         if name.is_empty() || dead == "1" {
             return None;
         }
-        let [name, session, owner, workspace] = [name, session, owner, workspace].map(str::to_owned);
-        Some(Entry { number: number(id)?, name, session, owner, workspace })
+        let [name, session, owner, workspace, cell] = [name, session, owner, workspace, cell].map(str::to_owned);
+        Some(Entry { number: number(id)?, name, cell, session, owner, workspace })
     })
 }
 

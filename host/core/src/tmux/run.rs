@@ -192,6 +192,7 @@ impl Pane {
             condition = session.condition(number).await?;
         }
         condition.check_ready(self)?;
+        self.check_cell(&condition.cell)?;
         unmoved(self, &condition, command)?;
         if condition.looks_back() {
             session.client.run(&commands::leave_mode(number)).await?;
@@ -200,6 +201,7 @@ impl Pane {
         if emptied.is_some() {
             // What ran at the prompt meanwhile, or a trap of the user's, may have gone elsewhere.
             condition = session.condition(number).await?;
+            self.check_cell(&condition.cell)?;
             unmoved(self, &condition, command)?;
         }
         let trace = condition.trace(wrapper::line(files).chars().count());
@@ -425,7 +427,7 @@ impl Following {
         };
         let process = self.scanner.process().filter(|_| self.scanner.state() == State::Running && is_worth_asking);
         let Some(process) = process else { return Standing::Runs };
-        match session.look_at_shell(number, process).await {
+        match session.look_at_shell(number, process, &self.pid).await {
             Ok(Doing::Waits) => Standing::Over,
             Ok(Doing::Runs | Doing::Unknown) | Err(_) => Standing::Runs,
         }
@@ -513,7 +515,7 @@ impl Session {
     }
 
     /// What a pane is doing.
-    async fn condition(&self, number: u32) -> Result<Condition, Failure> {
+    pub(super) async fn condition(&self, number: u32) -> Result<Condition, Failure> {
         Condition::read(number, self.client.run_all(Condition::asked(self, number)).await?)
     }
 

@@ -44,6 +44,8 @@ if [ -n "$(find "$dir" -prune \( -perm -020 -o -perm -002 \))" ]; then
 fi
 chmod 700 -- "$dir" || exit 11
 find "$dir" -name '[ts]-*' -mtime +1 -exec rm -f {} + 2>/dev/null
+staged=${9%/*}
+[ -d "$staged" ] || mkdir -- "$staged" || exit 11
 [ -s "$9" ] || { printf %s "${10}" >"$9.$$" && mv -f -- "$9.$$" "$9" ; }
 program=$8
 if [ -n "$program" ]; then
@@ -171,7 +173,7 @@ impl Tmux {
         }
         let (most, home) = (self.max_sessions.to_string(), self.home().await?);
         let program = self.program_inside().await?;
-        let library = format!("{state}/{}", wrapper::library_name());
+        let library = format!("{state}/{name}/{}", wrapper::library_name());
         let text = wrapper::library(&library);
         let before = ["/bin/sh", "-c", BRING_UP, "sh", &state, name, &self.owner, &home.session].map(OsString::from);
         let make = if may_make { "make" } else { "" };
@@ -227,9 +229,9 @@ impl Tmux {
         })
     }
 
-    /// The directory of staged commands, where the shells of the panes run.
-    async fn staged(&self) -> Result<String, Failure> {
-        let Some(inside) = &self.inside else { return self.state().await };
+    /// The directory of a session's staged commands, where the shells of its panes run. Cells have it, and nothing beside it.
+    async fn staged(&self, session: &str) -> Result<String, Failure> {
+        let Some(inside) = &self.inside else { return Ok(format!("{}/{session}", self.state().await?)) };
         let own = inside.facts().await?.own.join("panes").display().to_string();
         let library = format!("{own}/{}", wrapper::library_name());
         let arguments = [&own, &library, &wrapper::library(&library)].map(OsString::from);
@@ -244,7 +246,7 @@ impl Tmux {
 
     async fn attach(&self, name: &str, id: &str) -> Result<Session, Failure> {
         let argv = commands::control(&self.socket().await?, id);
-        let (process, input) = self.backend.open(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
+        let (process, input) = self.backend.open(ProcessSpec::own(argv)).await?;
         let client = Client::open(process, input).await?;
         let said = client.run(&commands::ask_of_client("#{pid} #{start_time}|#{client_pid}|#{session_id}")).await?;
         let mut fields = said.split(FIELD);
@@ -256,7 +258,8 @@ impl Tmux {
             id: id.to_owned(),
             generation,
             client_pid: client_pid.to_owned(),
-            directory: self.staged().await?,
+            directory: self.staged(name).await?,
+            own: self.backend.facts().await?.own.clone(),
             place: self.inside.as_ref().unwrap_or(&self.backend).clone(),
             inside: self.inside.clone(),
             turns: parking_lot::Mutex::default(),
@@ -291,7 +294,7 @@ impl Tmux {
 
 /// Runs a program of tmux's, or a script of ours about it, to its end: status, standard output and error.
 pub(crate) async fn run_to_end(backend: &dyn Backend, argv: Vec<OsString>) -> Result<(i32, String, String), Failure> {
-    let mut process = backend.start(ProcessSpec { argv, environment: Vec::new(), call: None }).await?;
+    let mut process = backend.start(ProcessSpec::own(argv)).await?;
     process.begun().await?;
     let no_answer = |what: String| Failure::new(Kind::Unavailable, format!("tmux {what}"));
     let Finished { status, stdout, stderr } = tokio::time::timeout(PATIENCE, finish(process))

@@ -1,9 +1,12 @@
-//! The first process of a cell: starts the command, hands signals on, reaps what nobody waits for, and ends with the host.
+//! The first process of a cell: starts the command, passes signals on to it, waits for every process whose parent has ended, and ends
+//! with the host.
 //!
 //! As the first of its namespace a shell would ignore signals that it does not handle, and reap nobody. It has no library and no memory
 //! but its stack, so that it starts in a tenth of a millisecond. When it ends the kernel kills all that is left in the cell.
 //!
-//! `init DESCRIPTOR FILE ARGUMENTS…`: the descriptor is a pipe whose other end the host holds.
+//! `init DESCRIPTOR GROUP FILE ARGUMENTS…`: the descriptor is a socket whose other end the host holds. It is told there how many processes
+//! the command left, as a number of 32 bits. With `own` as GROUP the command becomes the foreground of the terminal that is its standard
+//! input, as a job of a shell does; else it is in the group that this process is in.
 #![no_std]
 #![no_main]
 
@@ -30,6 +33,9 @@ mod number {
     pub const SIGNALFD4: usize = 289;
     pub const CLOSE_RANGE: usize = 436;
     pub const WRITE: usize = 1;
+    pub const SETPGID: usize = 109;
+    pub const GETPID: usize = 39;
+    pub const IOCTL: usize = 16;
 }
 #[cfg(target_arch = "aarch64")]
 mod number {
@@ -45,24 +51,28 @@ mod number {
     pub const SIGNALFD4: usize = 74;
     pub const CLOSE_RANGE: usize = 436;
     pub const WRITE: usize = 64;
+    pub const SETPGID: usize = 154;
+    pub const GETPID: usize = 172;
+    pub const IOCTL: usize = 29;
 }
 
 const SIGHUP: u32 = 1;
 const SIGINT: u32 = 2;
 const SIGTERM: u32 = 15;
 const SIGCHLD: u32 = 17;
-/// Signals that are handed on.
-const HANDED_ON: [u32; 3] = [SIGHUP, SIGINT, SIGTERM];
+/// Signals that are passed on.
+const PASSED_ON: [u32; 3] = [SIGHUP, SIGINT, SIGTERM];
 /// Of all signals, as the kernel counts them.
 const MASK_BYTES: usize = 8;
 const SIG_SETMASK: usize = 2;
 const PR_SET_DUMPABLE: usize = 4;
 const WNOHANG: usize = 1;
+const SIGKILL: usize = 9;
+const TIOCSPGRP: usize = 0x5410;
 const POLLIN: i16 = 1;
 const CLOEXEC: usize = 0o2_000_000;
 /// Bytes of what a signal descriptor says of one signal; its number comes first.
 const SIGNAL_BYTES: usize = 128;
-const ECHILD: isize = -10;
 /// As shells say that a file could not be executed.
 const NOT_EXECUTED: usize = 127;
 const BROKEN: usize = 125;
@@ -118,20 +128,27 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
         let count = *stack;
         let arguments = stack.add(1).cast::<*const u8>();
         let variables = arguments.add(count + 1);
-        if count < 4 {
+        if count < 5 {
             exit(BROKEN);
         }
+        let has_own_group = **arguments.add(2) == b'o';
         let host = number_of(*arguments.add(1));
         // What it knows is nobody's to read.
         call(number::PRCTL, [PR_SET_DUMPABLE, 0, 0, 0, 0]);
-        let watched: u64 = HANDED_ON.iter().chain(&[SIGCHLD]).map(|signal| 1 << (signal - 1)).sum();
-        let none: u64 = 0;
-        call(number::SIGPROCMASK, [SIG_SETMASK, &raw const watched as usize, 0, MASK_BYTES, 0]);
+        let watched: u64 = PASSED_ON.iter().chain(&[SIGCHLD]).map(|signal| 1 << (signal - 1)).sum();
+        let (none, all): (u64, u64) = (0, u64::MAX);
+        // Who takes a terminal from its foreground is stopped by SIGTTOU, but for those who block it.
+        call(number::SIGPROCMASK, [SIG_SETMASK, &raw const all as usize, 0, MASK_BYTES, 0]);
         let command = call(number::CLONE, [SIGCHLD as usize, 0, 0, 0, 0]);
         if command == 0 {
+            if has_own_group {
+                let own = call(number::GETPID, [0; 5]) as i32;
+                call(number::SETPGID, [0; 5]);
+                call(number::IOCTL, [0, TIOCSPGRP, &raw const own as usize, 0, 0]);
+            }
             call(number::SIGPROCMASK, [SIG_SETMASK, &raw const none as usize, 0, MASK_BYTES, 0]);
             call(number::CLOSE_RANGE, [3, u32::MAX as usize, 0, 0, 0]);
-            call(number::EXECVE, [*arguments.add(2) as usize, arguments.add(3) as usize, variables as usize, 0, 0]);
+            call(number::EXECVE, [*arguments.add(3) as usize, arguments.add(4) as usize, variables as usize, 0, 0]);
             let told = b"toolcrib: the program could not be executed\n";
             call(number::WRITE, [2, told.as_ptr() as usize, told.len(), 0, 0]);
             exit(NOT_EXECUTED);
@@ -167,29 +184,35 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
                 call(number::KILL, [command as usize, signal as usize, 0, 0, 0]);
                 continue;
             }
-            reap(command);
+            reap(command, host);
         }
     }
 }
 
-/// Reaps all that has ended; ends with the command, as it did.
-unsafe fn reap(command: isize) {
+/// Takes the status of each process that has ended. When the command is among them, ends all others, says how many those were, and ends as
+/// the command did.
+unsafe fn reap(command: isize, host: i32) {
     // SAFETY: system calls on memory of this function.
     unsafe {
+        let mut end = None;
         loop {
             let mut status: u32 = 0;
             let ended = call(number::WAIT4, [usize::MAX, &raw mut status as usize, WNOHANG, 0, 0]);
             if ended == command {
                 let signal = status & 0x7f;
-                exit(if signal == 0 { status >> 8 & 0xff } else { 128 + signal } as usize);
-            }
-            if ended == ECHILD {
-                exit(BROKEN);
-            }
-            if ended <= 0 {
-                return;
+                end = Some(if signal == 0 { status >> 8 & 0xff } else { 128 + signal } as usize);
+            } else if ended <= 0 {
+                break;
             }
         }
+        let Some(status) = end else { return };
+        call(number::KILL, [usize::MAX, SIGKILL, 0, 0, 0]);
+        let mut left: u32 = 0;
+        while call(number::WAIT4, [usize::MAX, 0, 0, 0, 0]) > 0 {
+            left += 1;
+        }
+        call(number::WRITE, [host as usize, &raw const left as usize, size_of::<u32>(), 0, 0]);
+        exit(status)
     }
 }
 

@@ -7,19 +7,22 @@
 mod filter;
 mod steps;
 
+use crate::config::CellNetwork;
 use rustix::fs::{MemfdFlags, SealFlags};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 use std::fs::{File, metadata, symlink_metadata};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use steps::{NODEV, NOSUID, RDONLY, Step, path};
+use steps::{Mounts, NODEV, NOSUID, RDONLY, Step, path, result};
 
-/// The namespaces that a cell has of its own.
-pub(super) const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
+/// The namespaces that every cell has of its own.
+const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
-    | libc::CLONE_NEWNET
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
@@ -46,16 +49,50 @@ const MACHINES: [&str; 6] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/
 const NOTHING: &str = "/run/.nothing";
 
 /// What the commands of a cell reach. Paths are canonical.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Profile {
     /// Directories that may be written. All else can be read at most.
     pub write: Vec<PathBuf>,
     /// What is not there. What is missing is passed over.
     pub hide: Vec<PathBuf>,
+    /// What can be read in places that are hidden, or that a cell has new. What is missing is passed over.
+    pub show: Vec<PathBuf>,
     /// What cannot be written, in directories that can.
     pub protect: Vec<PathBuf>,
+    /// What network it has.
+    pub network: CellNetwork,
     /// Processes that there can be at once. Does not bind root.
     pub processes: u64,
+}
+
+impl Profile {
+    /// Nothing can be written, nothing is hidden, and there is no network.
+    #[must_use]
+    pub fn closed() -> Self {
+        let [write, hide, show, protect] = [const { Vec::new() }; 4];
+        Self { write, hide, show, protect, network: CellNetwork::None, processes: 512 }
+    }
+
+    pub(crate) fn can_write(&self, path: &Path) -> bool {
+        self.write.iter().any(|root| path.starts_with(root))
+    }
+
+    /// Where can be written, in words.
+    pub(crate) fn writes(&self) -> String {
+        let roots: Vec<_> = self.write.iter().map(|root| root.display().to_string()).collect();
+        if roots.is_empty() { "writes nowhere".into() } else { format!("writes below {}", roots.join(", ")) }
+    }
+
+    /// Tells it from every other one.
+    pub(crate) fn digest(&self) -> String {
+        hex::encode(&Sha256::digest(self.to_json())[..16])
+    }
+
+    /// As [`Self::digest`] reads it.
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("paths of settings are text")
+    }
 }
 
 /// All that a child needs to make a cell, laid out before it exists.
@@ -65,6 +102,7 @@ pub(super) struct Cell {
     filter: Vec<libc::sock_filter>,
     init: OwnedFd,
     processes: u64,
+    pub(super) namespaces: libc::c_int,
 }
 
 impl Cell {
@@ -77,6 +115,10 @@ impl Cell {
             filter: filter::program(),
             init: init()?,
             processes: profile.processes,
+            namespaces: match profile.network {
+                CellNetwork::None => NAMESPACES | libc::CLONE_NEWNET,
+                CellNetwork::Full => NAMESPACES,
+            },
         })
     }
 
@@ -89,7 +131,7 @@ impl Cell {
     ///
     /// # Safety
     ///
-    /// The caller has [`NAMESPACES`] of its own, and nothing else runs in its memory.
+    /// The caller has these namespaces of its own, and nothing else runs in its memory.
     #[expect(unsafe_code, reason = "the steps of a child that shares memory until it executes")]
     pub(super) unsafe fn make(&self, slots: &mut [RawFd]) -> Result<(), (usize, i32)> {
         for (number, step) in self.steps.iter().enumerate() {
@@ -109,10 +151,6 @@ impl Cell {
         const LAST_CAPABILITY: libc::c_ulong = 63;
         const VERSION_3: u32 = 0x2008_0522;
         let zero: libc::c_ulong = 0;
-        let done = |returned: libc::c_long| {
-            // SAFETY: the C library's own.
-            if returned == 0 { Ok(()) } else { Err(unsafe { *libc::__errno_location() }) }
-        };
         // SAFETY: system calls on values of this function and of `self`.
         unsafe {
             // Those that this kernel does not have are refused.
@@ -120,14 +158,14 @@ impl Cell {
                 libc::prctl(libc::PR_CAPBSET_DROP, capability, zero, zero, zero);
             }
             let (header, none) = ([VERSION_3, 0], [0_u32; 6]);
-            done(libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()))?;
+            result(libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()))?;
             let most = libc::rlimit { rlim_cur: self.processes, rlim_max: self.processes };
-            done(libc::setrlimit(libc::RLIMIT_NPROC, &raw const most).into())?;
+            result(libc::setrlimit(libc::RLIMIT_NPROC, &raw const most).into())?;
             let one: libc::c_ulong = 1;
-            done(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, one, zero, zero, zero).into())?;
+            result(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, one, zero, zero, zero).into())?;
             let length = self.filter.len() as libc::c_ushort;
             let program = libc::sock_fprog { len: length, filter: self.filter.as_ptr().cast_mut() };
-            done(libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, zero, &raw const program))
+            result(libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, zero, &raw const program)).map(drop)
         }
     }
 
@@ -154,6 +192,25 @@ fn init() -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
+/// What stays to be read.
+struct Shown<'p> {
+    path: &'p Path,
+    is_directory: bool,
+    /// It lies in a place that is hidden.
+    is_hidden: bool,
+    slot: usize,
+}
+
+/// Whether it lies in a place that a cell has new.
+fn is_new(path: &Path) -> bool {
+    OWN.iter().any(|(own, _)| path.starts_with(own))
+}
+
+/// It is not there, for this user.
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
+}
+
 /// Steps as they are put together.
 #[derive(Default)]
 struct Layout {
@@ -165,13 +222,16 @@ impl Layout {
     fn of(profile: &Profile) -> io::Result<Self> {
         let mut layout = Self::default();
         layout.user()?;
-        layout.push(Step::LoopbackUp);
+        if profile.network == CellNetwork::None {
+            layout.push(Step::LoopbackUp);
+        }
         layout.mount("", "/", "", libc::MS_REC | libc::MS_PRIVATE, "")?;
-        // Both are taken while they can be written, and before what is new lies over them.
+        // All are taken while they can be written, and before what is new lies over them.
         let roots = layout.roots(&profile.write)?;
         let devices = DEVICES.map(|name| format!("/dev/{name}"));
         let taken = devices.iter().map(|device| layout.take(device)).collect::<io::Result<Vec<_>>>()?;
-        layout.push(Step::Attributes { slot: None, set: RDONLY | NOSUID });
+        let shown = layout.shown(profile)?;
+        layout.push(Step::Attributes { of: Mounts::All, set: RDONLY | NOSUID });
         for (place, options) in OWN {
             // Devices are bound into `/dev`, and work there.
             let flags = if place == "/dev" { libc::MS_NOEXEC } else { libc::MS_NODEV };
@@ -190,21 +250,23 @@ impl Layout {
         }
         layout.mount("proc", "/proc", "proc", flags | libc::MS_NODEV, "")?;
         for machines in MACHINES {
-            layout.cover(Path::new(machines), Path::new(machines), RDONLY | NOSUID)?;
+            layout.cover(Path::new(machines), Path::new(machines), RDONLY | NOSUID, false)?;
         }
         // Whoever could write in it would write into all that is hidden.
         layout.directory(Path::new(NOTHING))?;
-        layout.cover(Path::new(NOTHING), Path::new(NOTHING), RDONLY | NOSUID)?;
+        layout.cover(Path::new(NOTHING), Path::new(NOTHING), RDONLY | NOSUID, false)?;
         for (root, slot) in roots {
-            layout.push(Step::Attributes { slot: Some(slot), set: NOSUID | NODEV });
+            layout.push(Step::Attributes { of: Mounts::Slot(slot), set: NOSUID | NODEV });
             layout.directories_to(root)?;
             layout.lay(slot, root, false)?;
         }
-        for protected in &profile.protect {
-            layout.cover(protected, protected, RDONLY | NOSUID | NODEV)?;
+        layout.protect(&profile.write, &profile.protect)?;
+        // What lies in hidden places comes with those.
+        for shown in shown.iter().filter(|shown| !shown.is_hidden) {
+            layout.show(shown)?;
         }
         // Last: it may lie in a directory that can be written.
-        layout.hide(&profile.hide)?;
+        layout.hide(profile, &shown)?;
         Ok(layout)
     }
 
@@ -228,15 +290,78 @@ impl Layout {
         Ok(roots)
     }
 
+    /// Takes what stays to be read where all else is gone.
+    fn shown<'p>(&mut self, profile: &'p Profile) -> io::Result<Vec<Shown<'p>>> {
+        let mut all = Vec::new();
+        for path in &profile.show {
+            let is_hidden = profile.hide.iter().any(|hidden| path.starts_with(hidden));
+            if !is_hidden && !is_new(path) {
+                continue;
+            }
+            match metadata(path) {
+                Ok(found) => all.push(Shown { path, is_directory: found.is_dir(), is_hidden, slot: self.take(path)? }),
+                Err(error) if is_missing(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Lays it where it was.
+    fn show(&mut self, shown: &Shown<'_>) -> io::Result<()> {
+        self.push(Step::Attributes { of: Mounts::Slot(shown.slot), set: RDONLY | NOSUID | NODEV });
+        if shown.is_directory {
+            self.directories_to(shown.path)?;
+        } else {
+            self.directories_to(shown.path.parent().unwrap_or(shown.path))?;
+            self.push(Step::MakeFile { path: path(shown.path)? });
+        }
+        self.lay(shown.slot, shown.path, false)
+    }
+
+    /// Makes what lies in these directories, and is there, a mount that cannot be written. Directories on the way become mounts too: those
+    /// cannot be moved, to make others in their place.
+    fn protect(&mut self, roots: &[PathBuf], protected: &[PathBuf]) -> io::Result<()> {
+        let mut on_the_way = BTreeSet::new();
+        for place in protected {
+            let is_below = |above: &&Path| roots.iter().any(|root| *above != root && above.starts_with(root));
+            on_the_way.extend(place.ancestors().skip(1).filter(is_below));
+        }
+        // From the top down.
+        for directory in on_the_way {
+            self.cover(directory, directory, NOSUID | NODEV, false)?;
+        }
+        protected.iter().try_for_each(|place| self.cover(place, place, RDONLY | NOSUID | NODEV, false))
+    }
+
     /// Lays nothing over what is there.
-    fn hide(&mut self, hidden: &[PathBuf]) -> io::Result<()> {
-        for place in hidden {
+    fn hide(&mut self, profile: &Profile, shown: &[Shown<'_>]) -> io::Result<()> {
+        for place in &profile.hide {
             match metadata(place) {
-                Ok(found) => {
-                    let over = if found.is_dir() { NOTHING } else { "/dev/null" };
-                    self.cover(Path::new(over), place, RDONLY | NOSUID)?;
+                Ok(found) if found.is_dir() => {
+                    let mut within = shown.iter().filter(|shown| shown.path.starts_with(place)).peekable();
+                    if within.peek().is_none() {
+                        self.cover(Path::new(NOTHING), place, RDONLY | NOSUID, true)?;
+                        continue;
+                    }
+                    self.directories_to(place)?;
+                    let place = place.to_str().ok_or(io::ErrorKind::InvalidInput)?;
+                    self.mount("tmpfs", place, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, "mode=755,size=64k")?;
+                    for shown in within {
+                        let between = shown.path.ancestors().take_while(|above| *above != Path::new(place));
+                        let mut between: Vec<_> = between.skip(usize::from(!shown.is_directory)).collect();
+                        between.reverse();
+                        between.into_iter().try_for_each(|directory| self.directory(directory))?;
+                        self.show(shown)?;
+                    }
+                    self.push(Step::Attributes { of: Mounts::At(path(place)?), set: RDONLY | NOSUID | NODEV });
                 }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Ok(_) => self.cover(Path::new("/dev/null"), place, RDONLY | NOSUID, true)?,
+                // In a directory that can be written its owner could open the way.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && profile.can_write(place) => {
+                    return Err(error);
+                }
+                Err(error) if is_missing(&error) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -244,16 +369,15 @@ impl Layout {
     }
 
     /// Lays a copy of what is at a path over a place, with these attributes. What is missing is passed over.
-    fn cover(&mut self, from: &Path, place: &Path, attributes: u64) -> io::Result<()> {
+    fn cover(&mut self, from: &Path, place: &Path, attributes: u64, may_vanish: bool) -> io::Result<()> {
         let slot = self.take(from)?;
-        self.push(Step::Attributes { slot: Some(slot), set: attributes });
-        self.lay(slot, place, true)
+        self.push(Step::Attributes { of: Mounts::Slot(slot), set: attributes });
+        self.lay(slot, place, may_vanish)
     }
 
-    /// Makes the directories above a root where they are in a place that is new.
+    /// Makes a directory and those above it where they are in a place that is new.
     fn directories_to(&mut self, root: &Path) -> io::Result<()> {
-        let is_new = |directory: &&Path| OWN.iter().any(|(own, _)| directory.starts_with(own));
-        let mut directories: Vec<_> = root.ancestors().filter(is_new).collect();
+        let mut directories: Vec<_> = root.ancestors().filter(|above| is_new(above)).collect();
         directories.reverse();
         directories.into_iter().try_for_each(|directory| self.directory(directory))
     }
@@ -284,8 +408,8 @@ impl Layout {
         Ok(slot)
     }
 
-    fn lay(&mut self, slot: usize, target: &Path, may_be_missing: bool) -> io::Result<()> {
-        self.push(Step::Lay { slot, target: path(target)?, may_be_missing });
+    fn lay(&mut self, slot: usize, target: &Path, may_vanish: bool) -> io::Result<()> {
+        self.push(Step::Lay { slot, target: path(target)?, may_vanish });
         Ok(())
     }
 

@@ -33,16 +33,16 @@ pub(super) enum Step {
         device: u64,
         inode: u64,
     },
-    /// Sets attributes of a slot's mounts, or of all that there are.
+    /// Sets attributes of mounts.
     Attributes {
-        slot: Option<usize>,
+        of: Mounts,
         set: u64,
     },
-    /// Lays what a slot holds over a path.
+    /// Lays what a slot holds over a path. One that vanishes meanwhile needs no cover where it was to be hidden.
     Lay {
         slot: usize,
         target: CString,
-        may_be_missing: bool,
+        may_vanish: bool,
     },
     MakeDirectory {
         path: CString,
@@ -56,6 +56,16 @@ pub(super) enum Step {
     },
 }
 
+/// Which mounts a step is about.
+pub(super) enum Mounts {
+    /// All that there are.
+    All,
+    /// Those that a slot holds.
+    Slot(usize),
+    /// What lies at a path.
+    At(CString),
+}
+
 /// The attributes of `mount_setattr`.
 pub(super) const RDONLY: u64 = libc::MOUNT_ATTR_RDONLY;
 pub(super) const NOSUID: u64 = libc::MOUNT_ATTR_NOSUID;
@@ -64,8 +74,9 @@ pub(super) const NODEV: u64 = libc::MOUNT_ATTR_NODEV;
 /// A slot that holds nothing.
 pub(super) const EMPTY: RawFd = -1;
 
+/// What a function of the C library returned, or the number of its error.
 #[expect(unsafe_code, reason = "the C library's number of an error")]
-fn result(returned: libc::c_long) -> Result<RawFd, i32> {
+pub(super) fn result(returned: libc::c_long) -> Result<RawFd, i32> {
     if returned >= 0 {
         Ok(returned as RawFd)
     } else {
@@ -133,12 +144,13 @@ impl Step {
                     slots[*slot] = taken?;
                     Ok(())
                 }
-                Self::Attributes { slot, set } => {
+                Self::Attributes { of, set } => {
                     let attributes = libc::mount_attr { attr_set: *set, attr_clr: 0, propagation: 0, userns_fd: 0 };
-                    let (directory, path, flags) = match slot {
-                        Some(slot) if slots[*slot] == EMPTY => return Ok(()),
-                        Some(slot) => (slots[*slot], c"", libc::AT_EMPTY_PATH),
-                        None => (libc::AT_FDCWD, c"/", 0),
+                    let (directory, path, flags) = match of {
+                        Mounts::Slot(slot) if slots[*slot] == EMPTY => return Ok(()),
+                        Mounts::Slot(slot) => (slots[*slot], c"", libc::AT_EMPTY_PATH),
+                        Mounts::At(path) => (libc::AT_FDCWD, path.as_c_str(), 0),
+                        Mounts::All => (libc::AT_FDCWD, c"/", 0),
                     };
                     result(libc::syscall(
                         libc::SYS_mount_setattr,
@@ -150,7 +162,7 @@ impl Step {
                     ))
                     .map(drop)
                 }
-                Self::Lay { slot, target, may_be_missing } => {
+                Self::Lay { slot, target, may_vanish } => {
                     if slots[*slot] == EMPTY {
                         return Ok(());
                     }
@@ -165,7 +177,7 @@ impl Step {
                     libc::close(slots[*slot]);
                     slots[*slot] = EMPTY;
                     match laid {
-                        Err(libc::ENOENT | libc::ENOTDIR) if *may_be_missing => Ok(()),
+                        Err(libc::ENOENT | libc::ENOTDIR) if *may_vanish => Ok(()),
                         laid => laid.map(drop),
                     }
                 }

@@ -40,8 +40,8 @@ impl Place {
         Profile {
             write: vec![self.path("work")],
             hide: vec![self.path("home/.ssh"), self.path("home/.netrc"), self.path("home/.missing")],
-            protect: Vec::new(),
             processes: 100,
+            ..Profile::closed()
         }
     }
 
@@ -70,7 +70,7 @@ fn said(finished: &Finished) -> (i32, String) {
 /// Whether cells can be made here; says why not.
 fn has_cells() -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let tried = runtime.block_on(try_cell(&Profile { processes: 100, ..Profile::default() }));
+    let tried = runtime.block_on(try_cell(&Profile::closed()));
     if let Err(error) = &tried {
         println!("SKIPPED: no cells here: {error}");
     }
@@ -241,8 +241,14 @@ fn a_cell_ends_with_its_lifeline() {
     let cell = Cell::of(&place.profile()).expect("a cell");
     let (null, argv) = (fs::File::open("/dev/null").expect("a device"), ["/bin/sleep".into(), "1002".into()]);
     let directory = place.path("work");
-    let program =
-        spawn::Program { argv: &argv, environment: &[], directory: &directory, input: null.as_fd(), cell: Some(&cell) };
+    let program = spawn::Program {
+        argv: &argv,
+        environment: &[],
+        directory: &directory,
+        standard: [null.as_fd(); 3],
+        cell: Some(&cell),
+        terminal: spawn::Terminal::None,
+    };
     let mut started = spawn::spawn(&program).expect("a process");
     assert!(started.lifeline.take().is_some());
     let status = waitid(WaitId::PidFd(started.handle.as_fd()), WaitIdOptions::EXITED).expect("it ended");

@@ -10,6 +10,8 @@ use crate::call::scope::Scope;
 use crate::envelope::Failure;
 use crate::policy::approval::{Declaration, Landing, Site};
 use crate::policy::command::{Destination, Held};
+use crate::policy::confine::Confinement;
+use crate::policy::shell::ShellGrant;
 use crate::policy::typing::{AdmittedInput, Keyboard, Typing};
 use crate::sandbox::State;
 use crate::tmux::{Input, OwnPane, Pane, Panes, Place, Selector};
@@ -25,10 +27,19 @@ pub(in crate::capability) enum Target {
 
 impl Target {
     /// Finds the pane that is meant. This comes before any question, which names it.
-    pub(super) async fn find(scope: &Scope, selector: &Selector) -> Result<Self, Failure> {
+    pub(super) async fn find(
+        grant: &ShellGrant,
+        scope: &Scope,
+        selector: &Selector,
+    ) -> Result<(Self, Confinement), Failure> {
         match (&scope.panes, scope.panes.managed().await?) {
-            (_, Some(tmux)) => Ok(Self::Managed(tmux.find(selector).await?)),
-            (Panes::Own(own), None) => Ok(Self::Own(own.clone(), own.place(selector).await?)),
+            (_, Some(tmux)) => {
+                let confinement = grant.confinement(scope).await?;
+                Ok((Self::Managed(tmux.find(selector, confinement.cell()).await?), confinement))
+            }
+            (Panes::Own(own), None) => {
+                Ok((Self::Own(own.clone(), own.place(selector).await?), grant.confinement_of_own_pane()?))
+            }
             (Panes::Managed(_) | Panes::None, None) => Err(no_panes()),
         }
     }
@@ -63,11 +74,19 @@ impl Target {
     }
 }
 
+/// What is to be typed, and when.
+struct Wish {
+    input: Input,
+    held: Held,
+    delay_ms: u64,
+}
+
 impl State {
     /// Types, once policy and, where it says so, a person have admitted it.
     pub(super) async fn type_into(
         &mut self,
         target: Target,
+        confinement: &Confinement,
         input: Input,
         delay_ms: u64,
         declaration: Declaration,
@@ -75,7 +94,8 @@ impl State {
         let unfinished = target.unfinished();
         let continued = if unfinished.is_empty() { Vec::new() } else { input.scripts(&unfinished) };
         let held = Held::Typed { texts: input.scripts(""), continued };
-        self.admit_and_type(target, input, held, delay_ms, declaration).await
+        let wish = Wish { input, held, delay_ms };
+        self.admit_and_type(target, confinement, wish, declaration).await
     }
 
     /// Types a command at the prompt of the pane that this program was started in.
@@ -90,15 +110,16 @@ impl State {
         let place = own.place(selector).await?;
         own.ready().await?;
         let held = Held::Script(command.to_owned(), Destination::Pane);
-        self.admit_and_type(Target::Own(own, place), input, held, 0, declaration).await
+        let confinement = self.grants.panes()?.confinement_of_own_pane()?;
+        let wish = Wish { input, held, delay_ms: 0 };
+        self.admit_and_type(Target::Own(own, place), &confinement, wish, declaration).await
     }
 
     async fn admit_and_type(
         &mut self,
         target: Target,
-        input: Input,
-        held: Held,
-        delay_ms: u64,
+        confinement: &Confinement,
+        Wish { input, held, delay_ms }: Wish,
         declaration: Declaration,
     ) -> Result<Place, Refusal> {
         let keyboard = target.keyboard().await?;
@@ -109,7 +130,7 @@ impl State {
         let site = Keys { target: &target, backend: scope.backend.clone(), delay_ms };
         let is_command = matches!(held, Held::Script(..));
         let typing = Typing { input, held, keyboard, shown };
-        let admitted = grant.admit_typing(typing, declaration, &site, &scope).await?;
+        let admitted = grant.admit_typing(typing, declaration, confinement, &site, &scope).await?;
         delay(delay_ms, scope.clone()).await?;
         // While it was asked about and waited for, somebody may have sat down there, or another terminal have taken the pane's place.
         let (keyboard, is_asked) = (target.keyboard().await?, scope.approver.is_read());

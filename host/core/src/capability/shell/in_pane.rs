@@ -2,6 +2,7 @@
 
 use super::stream::Stream;
 use super::{End, Plan, printed, shell};
+use crate::backend::cell::Profile;
 use crate::call::scope::Scope;
 use crate::envelope::{Failure, Kind, duration};
 use crate::event::Event;
@@ -11,6 +12,7 @@ use crate::policy::shell::AdmittedCommand;
 use crate::tmux::{Begun, Ended, Pane, Run, Selector, Tmux};
 use async_trait::async_trait;
 use serde_json::json;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -26,20 +28,27 @@ const ONE_STREAM: &str = "in a pane stdout and stderr are one stream: `stdout` h
 pub(super) struct Target<'t> {
     tmux: &'t Tmux,
     selector: &'t Selector,
+    /// What its shell has to be confined to.
+    cell: Option<&'t Arc<Profile>>,
     scope: &'t Scope,
     found: Mutex<Option<Pane>>,
 }
 
 impl<'t> Target<'t> {
-    pub(super) fn new(tmux: &'t Tmux, selector: &'t Selector, scope: &'t Scope) -> Self {
-        Self { tmux, selector, scope, found: Mutex::default() }
+    pub(super) fn new(
+        tmux: &'t Tmux,
+        selector: &'t Selector,
+        cell: Option<&'t Arc<Profile>>,
+        scope: &'t Scope,
+    ) -> Self {
+        Self { tmux, selector, cell, scope, found: Mutex::default() }
     }
 
     async fn find(&self) -> Result<Pane, Failure> {
         if let Some(text) = self.tmux.attaching(self.selector.session.as_deref()).await {
             self.scope.emit(Event::Info { text });
         }
-        self.tmux.find_again(self.selector).await
+        self.tmux.find_again(self.selector, self.cell).await
     }
 }
 

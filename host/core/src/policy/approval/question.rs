@@ -1,9 +1,10 @@
 //! One question: where the action lands is read when it is asked and again when the answer comes.
 
-use super::{Answer, ApprovalRequest, Declaration, Landing};
+use super::{Answer, ApprovalRequest, Confined, Declaration, Landing};
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
 use crate::envelope::{Failure, duration};
+use crate::policy::confine::{Confinement, network};
 use crate::text::sanitize;
 use async_trait::async_trait;
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub(in crate::policy) struct Question<'q> {
     /// The plugin as people read it.
     pub(in crate::policy) plugin: &'q str,
     pub(in crate::policy) site: &'q dyn Site,
+    /// How the command runs, where one does.
+    pub(in crate::policy) confinement: Option<&'q Confinement>,
     pub(in crate::policy) action: &'q str,
     pub(in crate::policy) details: Option<&'q str>,
     pub(in crate::policy) declaration: Option<&'q Declaration>,
@@ -69,8 +72,17 @@ impl Consent {
 impl Question<'_> {
     /// Asks, unless the session has an approval. Returns who allowed what, or the refusal and who refused.
     pub(in crate::policy) async fn ask(&self, scope: &Scope) -> Result<Consent, (Failure, By)> {
-        if scope.session.is_approved(&self.key) {
+        if self.is_answered_before(scope) {
             return Ok(Consent::unasked(FOR_THE_SESSION));
+        }
+        let needs_a_person = self.is_out();
+        if needs_a_person && !scope.approver.is_read() {
+            let failure =
+                Failure::denied("the command cannot be confined here, so that a person has to allow it each time")
+                    .hint(
+                        "`toolcrib doctor` says why; to run commands unconfined, set `mode = \"off\"` under [confine]",
+                    );
+            return Err((failure, "confine.mode"));
         }
         let _waiting = scope.clock.waiting();
         let asked = async {
@@ -79,7 +91,7 @@ impl Question<'_> {
                 true => Some(scope.session.ask().await),
                 false => None,
             };
-            if scope.session.is_approved(&self.key) {
+            if self.is_answered_before(scope) {
                 return None;
             }
             Some(tokio::time::timeout(self.timeout, self.answer(scope)).await)
@@ -101,6 +113,8 @@ impl Question<'_> {
         };
         match answer {
             Answer::Yes => Ok(Consent { by, seen }),
+            // It covers what is confined, later.
+            Answer::YesForSession if needs_a_person => Ok(Consent { by, seen }),
             Answer::YesForSession => {
                 scope.session.approve(self.key.clone());
                 Ok(Consent { by, seen })
@@ -111,6 +125,15 @@ impl Question<'_> {
                 Err((Failure::denied(reason).hint(hint), by))
             }
         }
+    }
+
+    /// The command has all rights of the user, though it should be confined: no answer in advance counts.
+    fn is_out(&self) -> bool {
+        matches!(self.confinement, Some(Confinement::Unconfined(_)))
+    }
+
+    fn is_answered_before(&self, scope: &Scope) -> bool {
+        !self.is_out() && scope.session.is_approved(&self.key)
     }
 
     /// Asks until the action would land in the place that the person was shown; returns that place.
@@ -145,12 +168,26 @@ impl Question<'_> {
             tool: scope.tool.clone(),
             plugin: self.plugin.to_owned(),
             landing: landing.shown(),
+            confinement: self.confinement.and_then(Confined::of),
             action: shown(self.action),
             details: self.details.map(shown),
             declaration: self.declaration.map(|said| {
                 let why = sanitize::line(&said.why).into_owned();
                 Declaration { why, ..said.clone() }
             }),
+        }
+    }
+}
+
+impl Confined {
+    fn of(confinement: &Confinement) -> Option<Self> {
+        match confinement {
+            Confinement::Off => Some(Self::No { why: String::new() }),
+            Confinement::Unconfined(why) => Some(Self::No { why: format!("none: {}", sanitize::visible_line(why)) }),
+            Confinement::Elsewhere => None,
+            Confinement::Cell(profile) => {
+                Some(Self::Yes { network: network(profile.network), writes: sanitize::visible_line(&profile.writes()) })
+            }
         }
     }
 }

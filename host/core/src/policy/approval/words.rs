@@ -2,7 +2,7 @@
 //!
 //! Headline and summary are the host's own words. Everything else that a person reads comes from outside, and is handed out as such.
 
-use super::{ActionKind, ApprovalRequest};
+use super::{ActionKind, ApprovalRequest, Confined};
 use crate::envelope::duration;
 
 /// How the label of a plugin ends that came with Toolcrib; names of plugins hold no space.
@@ -62,6 +62,7 @@ impl ApprovalRequest {
             ("from", (!self.is_built_in()).then_some(plugin)),
             ("pane", pane),
             ("in", landing.directory.as_deref().or(pane.map(|_| UNKNOWN))),
+            ("cell", self.cell()),
             ("why", Some(self.why())),
             (action, Some(self.action.as_str())),
             (details, self.details.as_deref()),
@@ -91,6 +92,14 @@ impl ApprovalRequest {
         }
     }
 
+    /// What is to be said of the cell, beside the headline.
+    fn cell(&self) -> Option<&str> {
+        self.confinement.as_ref().map(|confined| match confined {
+            Confined::No { why } => why.as_str(),
+            Confined::Yes { writes, .. } => writes,
+        })
+    }
+
     fn is_built_in(&self) -> bool {
         self.plugin.ends_with(BUILT_IN)
     }
@@ -112,6 +121,11 @@ impl ApprovalRequest {
             ActionKind::Look => "look at",
         };
         let delay = self.landing.delay.map(|delay| format!(" after {}", duration(delay))).unwrap_or_default();
-        format!("{does} {}{delay}", mark(Mark::Strong, &self.landing.backend))
+        let confined = match &self.confinement {
+            None => String::new(),
+            Some(Confined::No { .. }) => ", unconfined".into(),
+            Some(Confined::Yes { network, .. }) => format!(", confined {network}"),
+        };
+        format!("{does} {}{delay}{confined}", mark(Mark::Strong, &self.landing.backend))
     }
 }

@@ -80,6 +80,7 @@ impl FilesGrant {
             key,
             plugin: &self.label,
             site: &Landing { backend: backend.to_owned(), ..Landing::default() },
+            confinement: None,
             action: &sanitize::visible_line(&wanted.path.shown()),
             details: Some(&details),
             declaration: None,

@@ -71,6 +71,24 @@ impl Protected {
         }
     }
 
+    /// Toolcrib's settings, plugins and state, and files that hold policy.
+    pub(crate) fn own(&self) -> impl Iterator<Item = &Path> {
+        self.own.iter().map(PathBuf::as_path)
+    }
+
+    /// What the system runs and is configured by.
+    pub(crate) fn system(&self) -> impl Iterator<Item = &Path> {
+        self.system.iter().map(PathBuf::as_path)
+    }
+
+    /// Credentials, and these directories of Toolcrib's.
+    pub(crate) fn hidden(&self, own: &[&Path]) -> impl Iterator<Item = PathBuf> {
+        self.secrets
+            .iter()
+            .map(|secret| secret.root.clone())
+            .chain(own.iter().map(|own| canonical(own)).collect::<Vec<_>>())
+    }
+
     /// All places by which it is decided beyond this machine.
     pub(super) fn roots(&self) -> impl Iterator<Item = &PathBuf> {
         self.secrets.iter().map(|secret| &secret.root).chain(&self.system)

@@ -1,0 +1,278 @@
+//! How commands are confined: from `[confine]` and a place to what a cell there reaches.
+//!
+//! `shell.rs` decides whether a person is asked, `backend/cell/` makes the cell.
+
+use super::Policy;
+use super::files::{Protected, canonical};
+use crate::backend::cell::Profile;
+use crate::backend::{Backend, Facts};
+use crate::config::{self, CellNetwork, Config, ConfineMode, Needed, Remedies, WORKSPACE};
+use crate::dirs::Dirs;
+use crate::envelope::{Failure, Kind};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the names of hosts are resolved by; a link into `/run` on many systems.
+const RESOLVER: &str = "/etc/resolv.conf";
+
+/// How a command runs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Confinement {
+    /// With all rights of the user, as settings say.
+    Off,
+    /// In a place that is a wall of its own: a container, another host.
+    Elsewhere,
+    /// In a cell.
+    Cell(Arc<Profile>),
+    /// With all rights of the user, as it cannot be confined: why.
+    Unconfined(String),
+}
+
+impl Confinement {
+    /// The cell that it has to be in.
+    pub(crate) fn cell(&self) -> Option<&Arc<Profile>> {
+        match self {
+            Self::Cell(profile) => Some(profile),
+            Self::Off | Self::Elsewhere | Self::Unconfined(_) => None,
+        }
+    }
+
+    /// For the audit trail.
+    pub(crate) fn told(&self) -> Option<String> {
+        match self {
+            Self::Off => Some("unconfined".into()),
+            Self::Elsewhere => None,
+            Self::Unconfined(why) => Some(format!("unconfined: {why}")),
+            Self::Cell(profile) => Some(format!("confined {}, {}", network(profile.network), profile.writes())),
+        }
+    }
+}
+
+/// What commands can do at a place, for people.
+pub struct Reach {
+    /// They are in a cell, or in a place that is a wall of its own.
+    pub is_bounded: bool,
+    /// What they reach, and why no less.
+    pub words: String,
+}
+
+impl Policy {
+    /// What commands can do at a place. Whether they can be confined there is tried.
+    ///
+    /// # Errors
+    ///
+    /// When the place cannot be reached, or they have to be confined there and cannot be.
+    pub async fn reach(&self, backend: &dyn Backend) -> Result<Reach, Failure> {
+        let is_bounded = |confinement: &Confinement| match confinement {
+            Confinement::Off | Confinement::Unconfined(_) => false,
+            Confinement::Elsewhere | Confinement::Cell(_) => true,
+        };
+        let confinement = self.confine.at(backend).await?;
+        let words = match &confinement {
+            Confinement::Elsewhere => {
+                format!("commands have all rights of their user on {}, which bounds them", backend.name())
+            }
+            Confinement::Cell(_) => {
+                let odd = self.confine.unwritable(&*backend.facts().await?);
+                let odd = odd.map(|why| format!("; the workspace is not among them: {why}")).unwrap_or_default();
+                format!("commands are {}{odd}", confinement.told().unwrap_or_default())
+            }
+            Confinement::Unconfined(why) => {
+                format!(
+                    "commands have this user's full rights, and a person is asked about each: they cannot be confined here: {why}"
+                )
+            }
+            Confinement::Off if !backend.is_this_machine() => {
+                format!("commands have all rights of their user on {}", backend.name())
+            }
+            Confinement::Off => {
+                let tried = backend.confines(&self.confine.profile(&*backend.facts().await?)?).await;
+                let could = match tried {
+                    Ok(()) => "this system could confine them: set `mode = \"auto\"` under [confine]".into(),
+                    Err(why) => format!("this system cannot confine them: {why}"),
+                };
+                format!("commands have this user's full rights; {could}")
+            }
+        };
+        Ok(Reach { is_bounded: is_bounded(&confinement), words })
+    }
+}
+
+/// The network of a cell, in words.
+pub(crate) fn network(network: CellNetwork) -> &'static str {
+    match network {
+        CellNetwork::None => "without a network",
+        CellNetwork::Full => "with this machine's network",
+    }
+}
+
+/// What `[confine]` says, ready to decide.
+pub(crate) struct Confine {
+    settings: config::Confine,
+    /// The directories that are named, without links.
+    write: Vec<PathBuf>,
+    /// What is never there.
+    hide: Vec<PathBuf>,
+    /// The part of it that is.
+    output: PathBuf,
+    protected: Arc<Protected>,
+    home: PathBuf,
+    remedies: Remedies,
+}
+
+impl Confine {
+    /// Prepares what settings say.
+    ///
+    /// # Errors
+    ///
+    /// When a directory that is to be written is missing, or what is written there runs or decides later.
+    pub(super) fn new(config: &Config, dirs: &Dirs, protected: &Arc<Protected>) -> Result<Self, Failure> {
+        let settings = config.confine.clone();
+        let mut confine = Self {
+            write: Vec::new(),
+            hide: protected.hidden(&[&dirs.config, &dirs.state]).chain(settings.hide.iter().cloned()).collect(),
+            output: canonical(&dirs.output()),
+            protected: protected.clone(),
+            home: canonical(&dirs.home),
+            remedies: config.remedies(),
+            settings,
+        };
+        if confine.settings.mode == ConfineMode::Off {
+            return Ok(confine);
+        }
+        let path = dirs.environment.get("PATH").map(OsStr::to_owned).unwrap_or_default();
+        let programs: Vec<_> = std::env::split_paths(&path).map(|entry| canonical(&entry)).collect();
+        for root in confine.settings.write.iter().filter(|root| *root != Path::new(WORKSPACE)) {
+            let odd = |why: String| {
+                Failure::invalid(format!("`{}` in `write` under [confine] {why}", root.display()))
+                    .hint("name a directory that holds work, and nothing that runs or decides later")
+            };
+            let found = root.canonicalize().map_err(|error| odd(format!("cannot be used: {error}")))?;
+            if !found.is_dir() {
+                return Err(odd("is no directory".into()));
+            }
+            if let Some(why) = confine.never_written(&found, &programs) {
+                return Err(odd(format!("cannot be writable: {why}")));
+            }
+            confine.write.push(found);
+        }
+        Ok(confine)
+    }
+
+    /// Why a directory is not one that confined commands may write in.
+    fn never_written(&self, root: &Path, programs: &[PathBuf]) -> Option<String> {
+        let meets = |other: &Path| root.starts_with(other) || other.starts_with(root);
+        if root.parent().is_none() {
+            return Some("it is the whole disk".into());
+        }
+        if self.home.starts_with(root) {
+            return Some(if self.home == root { "it is the home" } else { "the home is in it" }.into());
+        }
+        if let Some(own) = self.protected.own().find(|own| meets(own)) {
+            return Some(format!("Toolcrib's own `{}` is there", own.display()));
+        }
+        if let Some(system) = self.protected.system().find(|system| meets(system)) {
+            return Some(format!("`{}` is the system's", system.display()));
+        }
+        // The last entry of a `PATH` may be empty.
+        let programs = programs.iter().filter(|entry| entry.parent().is_some());
+        programs
+            .into_iter()
+            .find(|entry| meets(entry))
+            .map(|entry| format!("programs in `{}` are on PATH", entry.display()))
+    }
+
+    /// How commands run at a place; there it is tried, once.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` where they have to be confined, and cannot be.
+    pub(crate) async fn at(&self, backend: &dyn Backend) -> Result<Confinement, Failure> {
+        if self.settings.mode == ConfineMode::Off {
+            return Ok(Confinement::Off);
+        }
+        if !backend.is_this_machine() {
+            return match self.settings.mode {
+                ConfineMode::Off | ConfineMode::Auto => Ok(Confinement::Elsewhere),
+                ConfineMode::Required => {
+                    Err(self.required(&format!("commands on {} are not confined", backend.name())))
+                }
+            };
+        }
+        let profile = Arc::new(self.profile(&*backend.facts().await?)?);
+        match backend.confines(&profile).await {
+            Ok(()) => Ok(Confinement::Cell(profile)),
+            Err(why) => self.cannot(why),
+        }
+    }
+
+    /// How what is typed into the pane runs that this program was started in.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::at`].
+    pub(crate) fn in_own_pane(&self) -> Result<Confinement, Failure> {
+        match self.settings.mode {
+            ConfineMode::Off => Ok(Confinement::Off),
+            ConfineMode::Auto | ConfineMode::Required => {
+                self.cannot("the pane that this program was started in is the user's".into())
+            }
+        }
+    }
+
+    fn cannot(&self, why: String) -> Result<Confinement, Failure> {
+        match self.settings.mode {
+            ConfineMode::Off | ConfineMode::Auto => Ok(Confinement::Unconfined(why)),
+            ConfineMode::Required => Err(self.required(&format!("commands cannot be confined here: {why}"))),
+        }
+    }
+
+    fn required(&self, why: &str) -> Failure {
+        let line =
+            "mend that (`toolcrib doctor` tries it), or set `mode = \"auto\"` under [confine]: then a person is asked";
+        let hint = self.remedies.hint("confine.mode", &Needed::AtMost("auto"), line);
+        Failure::new(Kind::Unavailable, format!("{why}, which `confine.mode = \"required\"` demands")).hint(hint)
+    }
+
+    /// Whether a person is asked before commands that are so confined.
+    pub(crate) fn asks(&self, profile: &Profile) -> bool {
+        self.settings.ask || profile.network == CellNetwork::Full
+    }
+
+    fn names_workspace(&self) -> bool {
+        self.settings.write.iter().any(|root| root == Path::new(WORKSPACE))
+    }
+
+    /// Why the workspace is not writable though it should be.
+    pub(crate) fn unwritable(&self, facts: &Facts) -> Option<String> {
+        let why = self.never_written(&facts.workspace.root, &facts.surroundings.programs);
+        why.filter(|_| self.names_workspace())
+    }
+
+    /// What commands reach at a place of this machine.
+    ///
+    /// # Errors
+    ///
+    /// When they would begin where nothing is.
+    pub(crate) fn profile(&self, facts: &Facts) -> Result<Profile, Failure> {
+        let settings = &self.settings;
+        let root = &facts.workspace.root;
+        let is_writable = self.names_workspace() && self.unwritable(facts).is_none();
+        let write: Vec<PathBuf> = self.write.iter().chain(is_writable.then_some(root)).cloned().collect();
+        let hide: Vec<PathBuf> = self.hide.iter().map(|path| canonical(path)).collect();
+        if let Some(hidden) = hide.iter().find(|hidden| facts.directory.starts_with(hidden)) {
+            let message =
+                format!("commands begin in `{}`, and `{}` is hidden", facts.directory.display(), hidden.display());
+            return Err(Failure::denied(message).hint("start in another directory, or see `hide` under [confine]"));
+        }
+        let below = |name: &String| write.iter().map(move |root| canonical(&root.join(name))).collect::<Vec<_>>();
+        let is_within = |path: &PathBuf| write.iter().any(|root| path.starts_with(root) && path != root);
+        let protect = settings.protect.iter().flat_map(below).filter(is_within).collect();
+        let resolver = (settings.network == CellNetwork::Full).then(|| canonical(Path::new(RESOLVER)));
+        let show = [&self.output, &self.home, root, &facts.directory].into_iter().cloned().chain(resolver);
+        let show = show.chain(facts.surroundings.programs.iter().cloned());
+        let show = show.filter(|path| !write.iter().any(|root| path.starts_with(root))).collect();
+        Ok(Profile { show, protect, hide, network: settings.network, processes: settings.processes, write })
+    }
+}
