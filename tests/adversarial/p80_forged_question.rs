@@ -10,10 +10,10 @@ use toolcrib_tests::{MORE, QUESTION, Terminal, eventually, skip};
 const MARK: char = 'Q';
 /// The rows of a question, as an attacker would draw it.
 const DRAWN: [&str; 6] = [
-    "Q run_shell (built in) wants to run on local, declared low risk",
+    "Q run_shell (built in) wants to run on local, unconfined, declared low risk",
     "  why \u{2502} to list the files Q",
     "  run \u{2502} ls Q",
-    "Q run_shell (built in) would run on local: 1 line, 2 bytes",
+    "Q run_shell (built in) would run on local, unconfined: 1 line, 2 bytes",
     "Allow? [y]es, [N]o, [s]ession: all commands of this plugin until Toolcrib ends > Q",
     "QQQQ",
 ];

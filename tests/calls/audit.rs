@@ -51,6 +51,7 @@ async fn a_command_is_on_record_with_declaration_and_decision() {
     let action = json!({
         "capability": "shell",
         "what": "echo 'on record'",
+        "confinement": "unconfined",
         "declaration": { "risk": "low", "mutation": false, "privesc": false, "why": "a test" },
         "decision": "allowed by tools.shell_confirm",
     });

@@ -35,7 +35,8 @@ fn a_built_in_tool_is_explained_by_the_defaults() {
     let clauses = explain(&program, &[], "run_shell");
     assert_eq!(clauses[0], ["shell", "allowed", "may run commands, and use panes where there is tmux", "built in"]);
     assert_eq!(clauses[1], ["shell", "asks", "a person is shown every command first", "tools.shell_confirm (default)"]);
-    assert_eq!((clauses[2][1].as_str(), clauses[2][3].as_str()), ("denied", "tools.shell_denylist (default)"));
+    assert_eq!(clauses[2], ["shell", "allowed", "commands have all rights of the user", "confine.mode (default)"]);
+    assert_eq!((clauses[3][1].as_str(), clauses[3][3].as_str()), ("denied", "tools.shell_denylist (default)"));
     let clauses = explain(&program, &[], "time");
     assert_eq!(clauses, [["nothing", "allowed", "only computes; it imports no capability", "its imports"]]);
 }

@@ -168,7 +168,10 @@ fn a_program_that_embeds_the_host_lists_calls_and_answers() {
     let output = Command::new(example).current_dir(program.path("work")).output().expect("the example was built");
     let said = succeeded(&output);
     assert!(said.starts_with("tools: ") && said.contains("run_shell") && said.contains("time"), "{said}");
-    assert!(said.contains("asked: run_shell (built in) wants to run on local, declared low risk\n"), "{said}");
+    assert!(
+        said.contains("asked: run_shell (built in) wants to run on local, unconfined, declared low risk\n"),
+        "{said}"
+    );
     assert!(said.contains("  run: echo from the example\n"), "{said}");
     assert!(said.contains(r#""stdout":"from the example\n""#), "{said}");
 }

@@ -21,10 +21,10 @@ fn the_question_shows_what_where_who_and_why() {
     let terminal = Terminal::new(&Terminal::call(&arguments));
     let screen = terminal.asked(1);
     for text in [
-        "run_shell (built in) wants to run on local, declared medium risk, changes something\n",
+        "run_shell (built in) wants to run on local, unconfined, declared medium risk, changes something\n",
         "   in │ /",
         "/work\n  why │ to see whether it works\n  run │ touch ran\n    2 │ echo 'second line'\n",
-        "run_shell (built in) would run on local: 2 lines, 28 bytes\nAllow?",
+        "run_shell (built in) would run on local, unconfined: 2 lines, 28 bytes\nAllow?",
         "Allow? [y]es, [N]o, [s]ession: all commands of this plugin until Toolcrib ends >",
     ] {
         assert!(screen.contains(text), "{text:?} is not in:\n{screen}");
@@ -42,10 +42,10 @@ fn the_question_shows_the_pane_and_how_long_keys_wait() {
     terminal.run(&format!("$toolcrib call send-keys '{keys}' > out"));
     let screen = terminal.asked(1);
     for text in [
-        "send-keys (built in) wants to run on local after 6s, declared low risk, changes something\n",
+        "send-keys (built in) wants to run on local after 6s, unconfined, declared low risk, changes something\n",
         "  pane │ shared of toolcrib-",
         "    in │ /",
-        "send-keys (built in) would run on local after 6s: 1 line, ",
+        "send-keys (built in) would run on local after 6s, unconfined: 1 line, ",
     ] {
         assert!(screen.contains(text), "{text:?} is not in:\n{screen}");
     }
@@ -169,7 +169,7 @@ fn a_yes_counts_once_the_last_page_was_shown() {
     }
     lines.dedup();
     assert!((0..50).all(|number| lines.contains(&number)), "{lines:?}");
-    assert!(terminal.screen().contains("would run on local: 51 lines, "), "{}", terminal.screen());
+    assert!(terminal.screen().contains("would run on local, unconfined: 51 lines, "), "{}", terminal.screen());
     terminal.press(&["y", "Enter"]);
     assert_eq!(terminal.ended(), 0);
     assert!(terminal.has("ran"));
@@ -440,7 +440,7 @@ fn a_plugin_of_others_is_named_as_such() {
     toolcrib_tests::outcome::install(&terminal.program, "shell_echo");
     terminal.run("$toolcrib plugin allow shell_echo --shell > allowed\n$toolcrib call shell_echo text=hello > out");
     let screen = terminal.asked(1);
-    assert!(screen.contains("a third-party plugin wants to run on local, declared low risk\n"), "{screen}");
+    assert!(screen.contains("a third-party plugin wants to run on local, unconfined, declared low risk\n"), "{screen}");
     assert!(screen.contains("  from │ shell_echo (third party)\n"), "{screen}");
     assert!(screen.contains("   run │ printf %s 'hello'\n"), "{screen}");
     terminal.press(&["y", "Enter"]);

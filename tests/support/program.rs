@@ -32,7 +32,13 @@ impl Program {
     /// A home with nothing in it but the compiled code of the built-in tools.
     #[must_use]
     pub fn new() -> Self {
-        let program = Self::cold();
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// The same, in a directory of this one.
+    #[must_use]
+    pub fn below(parent: &Path) -> Self {
+        let program = Self::cold_below(parent);
         reuse_code(compiled(), &program.path("state/toolcrib"));
         program
     }
@@ -40,7 +46,11 @@ impl Program {
     /// A home with nothing in it.
     #[must_use]
     pub fn cold() -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
+        Self::cold_below(&std::env::temp_dir())
+    }
+
+    fn cold_below(parent: &Path) -> Self {
+        let directory = tempfile::tempdir_in(parent).expect("a temporary directory");
         for name in ["home", "work", "config/toolcrib", "state", "data"] {
             std::fs::create_dir_all(directory.path().join(name)).expect("a directory");
         }
@@ -50,9 +60,14 @@ impl Program {
     /// The same, with commands in panes of a managed tmux, which ends with it. Others run plain processes.
     #[must_use]
     pub fn with_panes() -> Self {
-        let mut program = Self::new();
-        program.panes = true;
-        program
+        Self::new().in_panes(true)
+    }
+
+    /// Whether commands run in panes of a managed tmux, which ends with it.
+    #[must_use]
+    pub fn in_panes(mut self, panes: bool) -> Self {
+        self.panes = panes;
+        self
     }
 
     /// Commands run in panes of a managed tmux.

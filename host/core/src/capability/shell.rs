@@ -230,8 +230,10 @@ async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<sh
             };
             let left = (!left.is_empty()).then(|| left_running(&left));
             let ended = (ended > 0).then(|| ended_with_it(ended, plan.wants_pane));
-            let notices = left.into_iter().chain(ended).chain(absence).collect();
-            let (stdout, stderr) = (stdout.finish().await.into(), stderr.finish().await.into());
+            let (stdout, stderr) = (stdout.finish().await, stderr.finish().await);
+            let refusals = command.notices(exit_code, &stderr.text, &*scope.backend).await;
+            let notices = left.into_iter().chain(ended).chain(refusals).chain(absence).collect();
+            let (stdout, stderr) = (stdout.into(), stderr.into());
             Ok(shell::Outcome::Finished(shell::Finished { exit_code, stdout, stderr, notices }))
         }
         End::TimedOut => {

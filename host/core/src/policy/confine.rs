@@ -2,6 +2,8 @@
 //!
 //! `shell.rs` decides whether a person is asked, `backend/cell/` makes the cell.
 
+mod signs;
+
 use super::Policy;
 use super::files::{Protected, canonical};
 use crate::backend::cell::Profile;

@@ -7,6 +7,7 @@ use super::command::{Denylist, Destination, Held};
 use super::confine::{Confine, Confinement};
 use super::typing::{AdmittedInput, Keyboard, Typing};
 use crate::audit::Action;
+use crate::backend::Backend;
 use crate::backend::cell::Profile;
 use crate::backend::terminals::Sitting;
 use crate::call::scope::Scope;
@@ -38,6 +39,7 @@ pub struct AdmittedCommand {
     directory: Option<String>,
     environment: Vec<String>,
     cell: Option<Arc<Profile>>,
+    confine: Arc<Confine>,
 }
 
 impl AdmittedCommand {
@@ -56,6 +58,17 @@ impl AdmittedCommand {
     /// What it is confined to.
     pub(crate) fn cell(&self) -> Option<&Arc<Profile>> {
         self.cell.as_ref()
+    }
+
+    /// What is to be said of refusals in its cell, once it has ended with this status and printed this.
+    pub(crate) async fn notices(&self, status: i32, printed: &str, backend: &dyn Backend) -> Vec<String> {
+        match &self.cell {
+            Some(cell) if status != 0 => match backend.facts().await {
+                Ok(facts) => self.confine.notices(cell, &facts, printed),
+                Err(_) => Vec::new(),
+            },
+            Some(_) | None => Vec::new(),
+        }
     }
 }
 
@@ -144,6 +157,7 @@ impl ShellGrant {
             directory: seen.and_then(|landing| landing.directory),
             environment: self.environment.clone(),
             cell: confinement.cell().cloned(),
+            confine: self.confine.clone(),
         })
     }
 

@@ -92,14 +92,11 @@ pub(super) async fn run(
     let followed = follow(&mut run, plan.wait, &mut stdout, scope).await;
     match followed {
         Ok(End::Exited(exit_code)) => {
+            let stdout = stdout.finish().await;
+            notices.extend(command.notices(exit_code, &stdout.text, &*scope.backend).await);
             notices.push(ONE_STREAM.into());
             let stderr = Captured::default().into();
-            Ok(shell::Outcome::Finished(shell::Finished {
-                exit_code,
-                stdout: stdout.finish().await.into(),
-                stderr,
-                notices,
-            }))
+            Ok(shell::Outcome::Finished(shell::Finished { exit_code, stdout: stdout.into(), stderr, notices }))
         }
         Ok(End::TimedOut) => {
             let message =

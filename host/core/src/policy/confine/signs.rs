@@ -1,0 +1,146 @@
+//! What a confined command was refused, by the signs of it in what the command printed, and the line of the settings that would open it.
+//!
+//! Anybody can print such signs: what is said here decides nothing.
+
+use super::Confine;
+use crate::backend::Facts;
+use crate::backend::cell::Profile;
+use crate::config::{CellNetwork, Needed};
+use crate::text::sanitize;
+use std::path::{Path, PathBuf};
+
+/// Lines that are told of one command, at most.
+const MOST: usize = 3;
+const READ_ONLY: &str = "Read-only file system";
+const MISSING: &str = "No such file or directory";
+/// What programs say that find no network.
+const NO_NETWORK: [&str; 6] = [
+    "Network is unreachable",
+    "Temporary failure in name resolution",
+    "Could not resolve host",
+    "Name or service not known",
+    "EAI_AGAIN",
+    "ENETUNREACH",
+];
+/// What they say that can start no process.
+const NO_PROCESS: [&str; 2] = ["Resource temporarily unavailable", "Cannot fork"];
+
+impl Confine {
+    /// What is to be said of refusals in a cell.
+    pub(crate) fn notices(&self, profile: &Profile, facts: &Facts, printed: &str) -> Vec<String> {
+        let mut told = Vec::new();
+        for line in printed.lines() {
+            let notice = self.notice(profile, facts, line);
+            told.extend(notice.filter(|notice| !told.contains(notice)));
+            if told.len() == MOST {
+                break;
+            }
+        }
+        told
+    }
+
+    fn notice(&self, profile: &Profile, facts: &Facts, line: &str) -> Option<String> {
+        if line.contains(READ_ONLY) {
+            return Some(self.not_written(profile, facts, paths(line, facts).next()));
+        }
+        if line.contains(MISSING) {
+            let hidden =
+                paths(line, facts).find_map(|path| profile.hide.iter().find(|hidden| path.starts_with(hidden)));
+            return hidden.map(|hidden| format!("`{}` is hidden from commands", shown(hidden)));
+        }
+        if profile.network == CellNetwork::None && NO_NETWORK.iter().any(|sign| line.contains(sign)) {
+            let line = "set `network = \"full\"` there for this machine's";
+            let hint = self.remedies.hint("confine.network", &Needed::AtMost("full"), line);
+            return Some(format!("commands have no network, as `network = \"none\"` under [confine] says: {hint}"));
+        }
+        if NO_PROCESS.iter().any(|sign| line.contains(sign)) {
+            let hint = self.remedies.raise("confine.processes", profile.processes, "start fewer");
+            return Some(format!("a command may have {} processes at once: {hint}", profile.processes));
+        }
+        None
+    }
+
+    fn not_written(&self, profile: &Profile, facts: &Facts, path: Option<PathBuf>) -> String {
+        let Some(path) = path else {
+            return format!("the command {}: see `write` under [confine]", profile.writes());
+        };
+        if profile.protect.iter().any(|protected| path.starts_with(protected)) {
+            return format!(
+                "`{}` is among what `protect` under [confine] lists: it runs or is obeyed later",
+                shown(&path)
+            );
+        }
+        if path.starts_with(&facts.workspace.root)
+            && let Some(why) = self.unwritable(facts)
+        {
+            return format!(
+                "the workspace is not writable: {why}; start in a directory of its own, or name one in `write` under [confine]"
+            );
+        }
+        let line = "add a directory above it to `write` under [confine]";
+        let entry = path.display().to_string();
+        let hint = self.remedies.hint("confine.write", &Needed::Entry(&entry), line);
+        format!("the command may not write `{}`: {hint}", shown(&path))
+    }
+}
+
+/// What in a line looks like a path: what is in quotes first, then words with a `/`. Relative ones begin where commands do.
+fn paths<'l>(line: &'l str, facts: &'l Facts) -> impl Iterator<Item = PathBuf> + 'l {
+    let quoted = line.split(['\'', '"', '`', '\u{2018}', '\u{2019}']).skip(1).step_by(2);
+    let words = line.split_whitespace().map(|word| word.trim_end_matches([':', ',', ';']));
+    let words = words.filter(|word| word.starts_with('/') || word.starts_with("./") || word.starts_with("../"));
+    let named = quoted.chain(words).filter(|text| !text.is_empty());
+    named.map(|text| crate::policy::files::normal(&facts.directory.join(text)))
+}
+
+fn shown(path: &Path) -> String {
+    sanitize::line(&path.to_string_lossy()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backend::Backend;
+    use crate::backend::local::Local;
+    use crate::config::{Settings, Sources};
+    use crate::dirs::Dirs;
+    use crate::policy::Policy;
+
+    #[tokio::test]
+    async fn what_programs_say_of_refusals_names_the_line() {
+        let root = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let dirs = Dirs::below(&root.path().canonicalize().expect("a path"));
+        for directory in [dirs.home.join(".ssh"), root.path().join("work/.git/hooks")] {
+            std::fs::create_dir_all(directory).expect("a directory");
+        }
+        let set = vec!["confine.mode=auto".into()];
+        let settings =
+            Settings::load(&Sources { home: dirs.home.clone(), set, ..Sources::default() }).expect("settings");
+        let policy = Policy::new(&settings, &dirs, &[]).expect("a policy");
+        let work = root.path().canonicalize().expect("a path").join("work");
+        let local = Local::new(work.clone(), dirs.home.clone(), dirs.state.clone(), Default::default());
+        let facts = local.facts().await.expect("facts");
+        let profile = policy.confine.profile(&facts).expect("a profile");
+        let told = |printed: &str| policy.confine.notices(&profile, &facts, printed);
+        let (home, write) = (dirs.home.display(), "add a directory above it to `write` under [confine]");
+        for (printed, expected) in [
+            ("touch: cannot touch '/usr/x': Read-only file system", format!("the command may not write `/usr/x`: {write}")),
+            ("mkdir: cannot create directory \u{2018}/opt/a b\u{2019}: Read-only file system", format!("the command may not write `/opt/a b`: {write}")),
+            ("sh: 1: cannot create /etc/y: Read-only file system", format!("the command may not write `/etc/y`: {write}")),
+            ("OSError: [Errno 30] Read-only file system: '../z'", format!("the command may not write `{}/z`: {write}", root.path().display())),
+            ("Error: Read-only file system (os error 30)", format!("the command writes below {}: see `write` under [confine]", work.display())),
+            ("sh: 1: cannot create .git/hooks/x: Read-only file system", String::new()),
+            ("rm: cannot remove './.git/hooks/x': Read-only file system", format!("`{}/.git/hooks/x` is among what `protect` under [confine] lists: it runs or is obeyed later", work.display())),
+            (&format!("cat: {home}/.ssh/id: No such file or directory"), format!("`{home}/.ssh` is hidden from commands")),
+            ("cat: /nowhere: No such file or directory", String::new()),
+            ("curl: (6) Could not resolve host: example.com", "commands have no network, as `network = \"none\"` under [confine] says: set `network = \"full\"` there for this machine's".into()),
+            ("sh: 0: Cannot fork", "a command may have 512 processes at once: start fewer, or raise `processes` under [confine]".into()),
+            ("all is well", String::new()),
+        ] {
+            let said = told(printed).join("");
+            // What names no path is answered by the list.
+            let expected = if printed.contains("create .git") { format!("the command writes below {}: see `write` under [confine]", work.display()) } else { expected };
+            assert_eq!(said, expected, "{printed}");
+        }
+        assert_eq!(told("/a: Read-only file system\n/b: Read-only file system\n".repeat(9).as_str()).len(), 2);
+    }
+}

@@ -1,0 +1,143 @@
+//! What a hostile command tries from inside, and what becomes of it.
+
+use crate::rig::{BOTH, Rig, Via, word};
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
+
+/// C-01 to C-08, C-11, C-12, C-16 to C-23, C-32, C-34, C-35, C-42.
+#[test]
+fn nothing_outside_is_reached() {
+    for via in BOTH {
+        let mut rig = Rig::new(via);
+        let name = format!("toolcrib-{}-{via:?}", std::process::id());
+        let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).expect("a name"));
+        let loopback = TcpListener::bind("127.0.0.1:0").expect("a port");
+        fs::write(rig.work("attempts.py"), include_str!("attempts.py")).expect("a file");
+        let home = rig.program.path("home/.bashrc").canonicalize().expect("a file");
+        let arguments = [
+            std::process::id().to_string(),
+            name,
+            loopback.local_addr().expect("an address").port().to_string(),
+            home.display().to_string(),
+            rig.work("").display().to_string(),
+        ];
+        let (status, printed) = rig.run(&format!("python3 attempts.py {}", arguments.map(word).join(" ")));
+        assert_eq!(status, 0, "{via:?} {printed}");
+        check(&printed, via);
+        assert_eq!(fs::read_to_string(home).expect("a file"), "# private\n");
+        assert!(rig.work("mine").exists() && !Path::new("/tmp/mine").exists());
+    }
+}
+
+fn check(printed: &str, via: Via) {
+    let found: BTreeMap<&str, &str> = printed.lines().filter_map(|line| line.rsplit_once(' ')).collect();
+    let open = ["AF_UNIX", "own file", "a file in /tmp", "a program in memory"];
+    let expected = [
+        ("other terminals", "ENOENT"),
+        ("mem outside", "ENOENT"),
+        ("environ outside", "ENOENT"),
+        ("fd outside", "ENOENT"),
+        ("mem of init", "EACCES"),
+        ("environ of init", "EACCES"),
+        ("fd of init", "EACCES"),
+        ("signal outside", "ESRCH"),
+        ("clone3", "ENOSYS"),
+        ("x32", "ENOSYS"),
+        ("32 bits", "ENOSYS"),
+        ("AF_NETLINK", "EAFNOSUPPORT"),
+        ("AF_PACKET", "EAFNOSUPPORT"),
+        ("AF_ALG", "EAFNOSUPPORT"),
+        ("AF_VSOCK", "EAFNOSUPPORT"),
+        ("an abstract socket outside", "ECONNREFUSED"),
+        ("the loopback outside", "ECONNREFUSED"),
+        ("a cloud's metadata", "ENETUNREACH"),
+        ("a public address", "ENETUNREACH"),
+        ("core_pattern", "EROFS"),
+        ("sysrq-trigger", "EROFS"),
+        ("a file outside", "EROFS"),
+        ("a new file outside", "EROFS"),
+        ("through a link", "EROFS"),
+        ("a device", "ENOENT"),
+        ("a hard link", "EXDEV"),
+    ];
+    let expected: BTreeMap<&str, &str> = expected.into_iter().chain(open.map(|name| (name, "ok"))).collect();
+    assert!(found.len() > 50, "{via:?} {printed}");
+    for (name, error) in &found {
+        // Not every kernel has the one, and nobody but root can write either.
+        let is_denied = *error == "EACCES" && !rustix::process::getuid().is_root();
+        if *name == "sysrq-trigger" && (is_denied || *error == "ENOENT") || *name == "core_pattern" && is_denied {
+            continue;
+        }
+        // Everything else is a call that is refused.
+        assert_eq!(error, expected.get(name).unwrap_or(&"EPERM"), "{via:?}: {name}\n{printed}");
+    }
+    for name in expected.keys().filter(|name| cfg!(target_arch = "x86_64") || !["x32", "32 bits"].contains(name)) {
+        assert!(found.contains_key(name), "{via:?}: {name} was not tried\n{printed}");
+    }
+}
+
+/// C-14: nothing gives a command a right that its user does not have outside.
+#[test]
+fn no_privilege_is_left_or_gained() {
+    for via in BOTH {
+        let (status, printed) = Rig::new(via).run("cat /proc/self/status");
+        let line =
+            |name: &str| printed.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).unwrap_or_default();
+        for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+            assert_eq!(line(set).trim_matches('0'), "", "{via:?} {set} {printed}");
+            assert!(!line(set).is_empty());
+        }
+        assert_eq!((status, line("NoNewPrivs:"), line("Seccomp:")), (0, "1", "2"), "{via:?} {printed}");
+    }
+}
+
+/// C-10: the server of the panes, by its path, by what tmux tells its panes, and by its usual name.
+#[test]
+fn no_command_reaches_the_server_of_its_pane() {
+    let mut rig = Rig::new(Via::Pane);
+    let socket = rig.program.path("state/toolcrib/tmux/socket").canonicalize();
+    assert_eq!(rig.run("true").0, 0);
+    let socket = socket.or_else(|_| rig.program.path("state/toolcrib/tmux/socket").canonicalize()).expect("a socket");
+    let (_, printed) =
+        rig.run(&format!("echo \"[$TMUX$TMUX_PANE]\"; command tmux -S {} ls; command tmux ls", word(&socket)));
+    assert!(printed.starts_with("[]\n"), "{printed}");
+    assert_eq!(printed.matches("No such file or directory").count(), 2, "{printed}");
+    let state = rig.program.path("state/toolcrib").canonicalize().expect("a directory");
+    let (_, printed) = rig.run(&format!("cd {} && find . -type f -o -type s | sort", word(&state)));
+    let odd: Vec<&str> = printed.lines().filter(|line| !line.starts_with("./tmux/toolcrib-agent-work-")).collect();
+    assert!(odd.is_empty() && !printed.is_empty(), "nothing of the state but this session's commands: {printed}");
+}
+
+/// C-13: what is mounted or made outside later is seen where it can be read, and nothing that is made inside is seen outside.
+#[test]
+fn what_is_made_inside_stays_inside() {
+    for via in BOTH {
+        let mut rig = Rig::new(via);
+        let (status, printed) = rig.run("touch /tmp/toolcrib-inside /run/toolcrib-inside && ls /tmp /run");
+        assert!(status == 0 && printed.matches("toolcrib-inside").count() == 2, "{via:?} {printed}");
+        assert!(!Path::new("/tmp/toolcrib-inside").exists() && !Path::new("/run/toolcrib-inside").exists());
+    }
+}
+
+/// C-28: what a command leaves in its shell's surroundings is nothing to the next one of a process of its own.
+#[test]
+fn a_plain_command_leaves_the_next_nothing() {
+    let mut rig = Rig::new(Via::Process);
+    rig.run("export LD_PRELOAD=/x BASH_ENV=/y; touch /tmp/left; alias ls=rm");
+    assert_eq!(rig.run("echo [$LD_PRELOAD$BASH_ENV]; ls /tmp"), (0, "[]\n".into()));
+}
+
+/// C-31: what a cell has of its own is bounded.
+#[test]
+fn a_cell_fills_no_memory() {
+    for via in BOTH {
+        let (_, printed) = Rig::new(via).run(
+            "dd if=/dev/zero of=/dev/fill bs=4096 count=1000 2>&1; dd if=/dev/zero of=/run/fill bs=1M count=20 2>&1",
+        );
+        assert_eq!(printed.matches("No space left on device").count(), 2, "{via:?} {printed}");
+    }
+}

@@ -1,0 +1,110 @@
+//! What each `mode` does where cells can be made, and where they cannot.
+#![expect(clippy::disallowed_methods, reason = "the program in a namespace of its own")]
+
+use crate::rig::{Via, program};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use toolcrib_tests::shell::command;
+use toolcrib_tests::{Program, Terminal};
+
+/// The program in a user namespace that may hold no other one: no cell can be made there.
+fn without_cells(program: &Program, arguments: &[&str]) -> Command {
+    let given = program.command(arguments);
+    let mut command = Command::new("unshare");
+    let limit = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"";
+    command.args(["--user", "--map-current-user", "--keep-caps", "sh", "-c", limit, "sh"]).arg(given.get_program());
+    command.args(given.get_args()).current_dir(given.get_current_dir().expect("a directory")).env_clear();
+    command.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+fn call(mut command: Command) -> Value {
+    let output = command.stdin(Stdio::null()).output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// C-43, C-47: `off` runs it, `auto` asks a person who has to be there, `required` refuses; an answer in advance does not count.
+#[test]
+fn without_cells_each_mode_does_what_it_says() {
+    let program = program(Via::Process);
+    let arguments = command("touch ran").to_string();
+    let ran = || std::fs::remove_file(program.path("work/ran")).is_ok();
+    for (mode, yes, expected) in [
+        ("off", true, ""),
+        ("auto", true, "cannot be confined here"),
+        ("auto", false, "cannot be confined here"),
+        ("required", true, "`confine.mode = \"required\"` demands"),
+    ] {
+        let set = format!("confine.mode={mode}");
+        let unasked: &[&str] = if yes { &["--yes"] } else { &["--set", "tools.shell_confirm=false"] };
+        let given = [&["--set", &set], unasked, &["call", "run_shell", &arguments]].concat();
+        let envelope = call(without_cells(&program, &given));
+        let message = envelope["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(expected) && message.is_empty() == expected.is_empty(), "{mode}: {envelope}");
+        assert_eq!(ran(), expected.is_empty(), "{mode}: {envelope}");
+        if mode == "required" {
+            let why = format!("{envelope}");
+            assert!(why.contains("making namespaces") && why.contains("mode = "), "{envelope}");
+        }
+    }
+    // The same program, where cells can be made.
+    let set = ["--set", "confine.mode=auto", "--yes", "call", "run_shell", &arguments];
+    let envelope = call(program.command(&set));
+    assert!(envelope["error"].is_null() && ran(), "{envelope}");
+}
+
+/// A person may let it run, each time anew: `s` covers nothing that is not confined.
+#[test]
+fn a_person_is_asked_each_time_where_nothing_confines() {
+    let terminal = Terminal::idle(program(Via::Process));
+    let calls = [1, 2]
+        .map(|id| serde_json::json!({ "id": id, "tool": "run_shell", "arguments": command("echo ran") }).to_string());
+    terminal.program.write("calls", calls.join("\n") + "\n");
+    let host = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$0\" --set confine.mode=auto run";
+    terminal.run(&format!("unshare --user --map-current-user --keep-caps sh -c '{host}' $toolcrib <../calls >out"));
+    for count in 1..=2 {
+        let screen = terminal.asked(count).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(screen.matches("wants to run on local, unconfined,").count(), count, "{screen}");
+        assert_eq!(screen.matches("cell │ none: making namespaces").count(), count, "{screen}");
+        terminal.press(&["s", "Enter"]);
+    }
+    assert_eq!(terminal.ended(), 0);
+}
+
+/// What `doctor` says was tried.
+#[test]
+fn doctor_says_what_can_be_confined() {
+    let program = program(Via::Process);
+    let said = |command: &mut Command| {
+        let output = command.stdin(Stdio::null()).output().expect("it starts");
+        let text = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+        text.split("reach of run_shell").nth(1).unwrap_or_default().to_owned()
+    };
+    let off = said(&mut program.command(&["doctor"]));
+    assert!(off.contains("full rights; this system could confine them"), "{off}");
+    let auto = said(&mut program.command(&["--set", "confine.mode=auto", "doctor"]));
+    assert!(auto.contains("commands are confined without a network, writes below"), "{auto}");
+    let off = said(&mut without_cells(&program, &["doctor"]));
+    assert!(off.contains("this system cannot confine them: making namespaces"), "{off}");
+    let auto = said(&mut without_cells(&program, &["--set", "confine.mode=auto", "doctor"]));
+    assert!(auto.contains("a person is asked about each") && auto.contains("making namespaces"), "{auto}");
+    let required = said(&mut without_cells(&program, &["--set", "confine.mode=required", "doctor"]));
+    assert!(required.contains("`confine.mode = \"required\"` demands"), "{required}");
+}
+
+/// The network is the machine's where settings say so, and all other walls stand.
+#[test]
+fn with_the_machines_network_the_other_walls_stand() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    for via in crate::rig::BOTH {
+        let mut rig = crate::rig::Rig::with(via, &["confine.network=full"]);
+        let script = format!(
+            "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {port})); print(\"reached\")'; touch /usr/x; ls -A ~/.ssh"
+        );
+        let (_, printed) = rig.run(&script);
+        assert!(printed.contains("reached\n") && printed.contains("Read-only file system"), "{via:?} {printed}");
+        assert!(!printed.contains("id\n"), "{printed}");
+    }
+}

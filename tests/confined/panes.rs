@@ -1,0 +1,107 @@
+//! Panes whose shells are in cells.
+
+use crate::rig::{REQUIRED, Rig, Via, program};
+use std::time::Duration;
+use toolcrib_tests::shell::{command, declared, waiting};
+use toolcrib_tests::{Program, eventually};
+
+fn host(program: &Program, settings: &[&str]) -> toolcrib_tests::Client {
+    let set = settings.iter().flat_map(|setting| ["--set", setting]);
+    program.client(&["--yes"].into_iter().chain(set).chain(["run"]).collect::<Vec<_>>())
+}
+
+fn is_confined(client: &mut toolcrib_tests::Client) -> bool {
+    client.result("run_shell", command("echo $$"))["stdout"] == "2\n"
+}
+
+/// A pane that was not started in the present profile is replaced, never used; what is kept in one that was stays.
+#[test]
+fn a_pane_whose_shell_is_confined_otherwise_is_never_used() {
+    let program = program(Via::Pane);
+    let mut open = host(&program, &[]);
+    open.result("run_shell", command("kept=open"));
+    assert!(!is_confined(&mut open));
+    let mut confined = host(&program, &[REQUIRED]);
+    let result = confined.result("run_shell", command("echo [$kept]; kept=confined"));
+    assert!(result["stdout"] == "[]\n" && result["notices"].to_string().contains("has a new shell"), "{result}");
+    assert!(is_confined(&mut confined));
+    assert_eq!(confined.result("run_shell", command("echo $kept"))["stdout"], "confined\n");
+    drop(confined);
+    let mut again = host(&program, &[REQUIRED]);
+    assert_eq!(again.result("run_shell", command("echo $kept"))["stdout"], "confined\n", "it is the same cell");
+    let mut other = host(&program, &[REQUIRED, "confine.network=full"]);
+    let result = other.result("run_shell", command("echo [$kept]"));
+    assert!(result["stdout"] == "[]\n" && is_confined(&mut other), "{result}");
+    // Those that believe to know the pane find out.
+    let refused = again.call("run_shell", command("echo [$kept]"));
+    let is_ours = refused["result"]["stdout"] == "[]\n" || refused["error"]["kind"] == "busy";
+    assert!(is_ours, "{refused}");
+    assert!(is_confined(&mut again));
+}
+
+/// The same of what is typed, and of panes that are made.
+#[test]
+fn what_is_typed_goes_to_a_shell_that_is_confined() {
+    let program = program(Via::Pane);
+    let mut open = host(&program, &[]);
+    open.result("run_shell", command("true"));
+    open.result("tmux_create_pane", declared(serde_json::json!({ "pane": "side" })));
+    let mut confined = host(&program, &[REQUIRED]);
+    for pane in ["shared", "side"] {
+        let keys = serde_json::json!({ "pane": pane, "literal_text": "echo $$ >number", "enter": true });
+        confined.result("send_keys", declared(keys));
+        eventually("it was typed", || program.path("work/number").exists());
+        eventually("it is written", || {
+            std::fs::read_to_string(program.path("work/number")).is_ok_and(|said| said == "2\n")
+        });
+        std::fs::remove_file(program.path("work/number")).expect("a file");
+    }
+    confined.result("tmux_create_pane", declared(serde_json::json!({ "pane": "new" })));
+    let result = confined.result("run_shell", toolcrib_tests::shell::with(command("echo $$"), "pane", "new"));
+    assert_eq!(result["stdout"], "2\n", "{result}");
+}
+
+/// A command that another host runs is not ended by a pane's being replaced.
+#[test]
+fn a_pane_at_work_is_not_replaced() {
+    let program = program(Via::Pane);
+    let mut open = host(&program, &[]);
+    let call = open.send("run_shell", command("touch began; while [ ! -e end ]; do sleep 0.05; done; echo done"));
+    eventually("it runs", || program.path("work/began").exists());
+    let mut confined = host(&program, &[REQUIRED]);
+    let refused = confined.refused("run_shell", command("true"));
+    assert!(
+        refused.starts_with("busy: pane shared of ") && refused.contains("is not confined as settings say now"),
+        "{refused}"
+    );
+    program.write("work/end", "");
+    assert_eq!(open.answer_to(call)["result"]["stdout"], "done\n");
+    assert!(is_confined(&mut confined));
+}
+
+/// Job control, an interrupt, and what is asked of the kernel work as in other panes.
+#[test]
+fn a_shell_in_a_cell_is_a_shell() {
+    let mut rig = Rig::new(Via::Pane);
+    let (status, printed) = rig.run("set -m; sleep 30 & jobs; kill %1; wait; (exit 4)");
+    assert!(status == 4 && printed.contains("Running"), "{printed}");
+    let timed_out = rig.client.failure("run_shell", waiting("sleep 74001", "300ms"));
+    assert!(timed_out.contains("timed out") || timed_out.starts_with("timed_out"), "{timed_out}");
+    rig.client.result("send_keys", declared(serde_json::json!({ "keys": ["C-c"] })));
+    assert_eq!(rig.run("echo after"), (0, "after\n".into()));
+    // The hook is gone, and no mark tells the end: the kernel is asked, by another number than the shell has for itself.
+    let begun = std::time::Instant::now();
+    let said = rig.client.call("run_shell", waiting("unset PROMPT_COMMAND; kill -INT $$; sleep 0.1", "20s"));
+    assert!(begun.elapsed() < Duration::from_secs(15), "{said}");
+    assert_eq!(rig.run("echo after"), (0, "after\n".into()));
+}
+
+/// What cannot be built runs no bare shell, and says so at the pane.
+#[test]
+fn a_profile_that_is_not_there_runs_nothing() {
+    let program = program(Via::Pane);
+    let output = program.run(&["cell", "/nowhere/profile.json", "--", "/bin/sh", "-c", "echo ran"]);
+    assert_eq!(toolcrib_tests::outcome::code(&output), 125);
+    assert!(!toolcrib_tests::outcome::stdout(&output).contains("ran"));
+    assert!(toolcrib_tests::outcome::stderr(&output).contains("cannot be confined, so it does not run"), "{output:?}");
+}

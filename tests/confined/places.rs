@@ -1,0 +1,164 @@
+//! What can be written, what is hidden, what is protected.
+
+use crate::rig::{BOTH, Rig, Via, program, word};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use toolcrib_tests::outcome::{code, stderr};
+
+/// C-22, C-27: nothing is written but the workspace and what is named.
+#[test]
+fn only_what_is_named_is_written() {
+    for via in BOTH {
+        let program = program(via);
+        fs::create_dir(program.path("more")).expect("a directory");
+        let more = program.path("more").canonicalize().expect("a directory");
+        let mut rig = Rig::of(program, &[&format!("confine.write=[\".\", {more:?}]")]);
+        let home = rig.program.path("home").canonicalize().expect("a directory");
+        let (_, printed) = rig.run(&format!(
+            "touch in {0}/in && echo both; cd {1}; touch .profile .config/autostart x; echo x >>.bashrc; rm notes; mv notes n; ln notes m",
+            word(&more),
+            word(&home)
+        ));
+        assert!(printed.starts_with("both\n"), "{via:?} {printed}");
+        // What is not there cannot be touched in a directory that is not there either.
+        assert_eq!(printed.matches("Read-only file system").count(), 6, "{via:?} {printed}");
+        assert!(rig.work("in").exists() && more.join("in").exists() && home.join("notes").exists());
+    }
+}
+
+/// What is hidden is empty, and nobody can write in its place.
+#[test]
+fn what_is_hidden_is_not_there() {
+    for via in BOTH {
+        let program = program(via);
+        program.write("home/diary/today", "private\n");
+        program.write("work/secret/key", "private\n");
+        let hide = ["home/diary", "work/secret"].map(|name| program.path(name).canonicalize().expect("a directory"));
+        let mut rig = Rig::of(program, &[&format!("confine.hide={hide:?}")]);
+        let home = word(rig.program.path("home").canonicalize().expect("a directory"));
+        let (_, printed) = rig.run(&format!(
+            "cd {home}; ls -A .ssh diary; cat .netrc notes; touch .ssh/x /run/.nothing/x; rmdir .ssh diary; mv .ssh y; cat {0}/key; echo x >{0}/key; rm -r {0}; ls -A {0}",
+            word(rig.work("secret"))
+        ));
+        assert_eq!(printed.matches("private").count(), 1, "the notes alone can be read\n{via:?} {printed}");
+        for name in ["home/.ssh/id", "home/diary/today", "work/secret/key"] {
+            assert!(fs::read_to_string(rig.program.path(name)).expect("a file").contains("private\n"), "{name}");
+        }
+    }
+}
+
+/// C-25, C-26: what runs or is obeyed later is read, and cannot be moved away to be made anew.
+#[test]
+fn what_is_protected_is_not_written() {
+    for via in BOTH {
+        let program = program(via);
+        for name in [".git/hooks/pre-commit", ".git/config", ".envrc", "toolcrib.toml"] {
+            program.write(&format!("work/{name}"), "# kept\n");
+        }
+        let mut rig = Rig::of(program, &[]);
+        let (_, printed) = rig.run(
+            "cat .git/config; echo x >.git/hooks/pre-commit; echo x >>.git/config; echo x >.envrc; rm -f .envrc toolcrib.toml; \
+             mv .git git; mv .git/hooks h; touch .git/hooks/post-commit; chmod +x .envrc; touch .git/index && echo open",
+        );
+        assert!(printed.starts_with("# kept\n") && printed.contains("open\n"), "{via:?} {printed}");
+        for name in [".git/hooks/pre-commit", ".git/config", ".envrc", "toolcrib.toml"] {
+            assert_eq!(fs::read_to_string(rig.work(name)).expect("a file"), "# kept\n", "{via:?} {printed}");
+        }
+        assert!(!rig.work(".git/hooks/post-commit").exists() && !rig.work("git").exists(), "{printed}");
+    }
+}
+
+/// A name that leads elsewhere ends no command, and is no way out either.
+#[test]
+fn a_link_in_a_protected_place_does_no_harm() {
+    for via in BOTH {
+        let program = program(via);
+        symlink(program.path("home/.bashrc"), program.path("work/.envrc")).expect("a link");
+        symlink("nowhere", program.path("work/.vscode")).expect("a link");
+        symlink(".", program.path("work/.git")).expect("a link");
+        program.write("work/hooks/pre-commit", "# kept\n");
+        let mut rig = Rig::of(program, &[]);
+        let (_, printed) = rig.run("echo x >.envrc; echo x >.git/hooks/pre-commit; touch on && echo on");
+        assert!(printed.ends_with("on\n"), "{via:?} {printed}");
+        let kept = |name: &str| fs::read_to_string(rig.program.path(name)).expect("a file");
+        assert_eq!([kept("home/.bashrc"), kept("work/hooks/pre-commit")], ["# private\n", "# kept\n"], "{printed}");
+    }
+}
+
+/// Kept output is read by commands as by tools.
+#[test]
+fn output_that_was_kept_can_be_read() {
+    for via in BOTH {
+        let mut rig = Rig::with(via, &["limits.result_kib=1"]);
+        let result = rig.result("seq 100000");
+        let stored = result["stored"][0].as_str().or(result["stdout_stored"].as_str()).map(str::to_owned);
+        let stored = stored.unwrap_or_else(|| panic!("nothing was kept: {result}"));
+        let (status, printed) = rig.run(&format!("tail -n 1 {}", word(&stored)));
+        assert_eq!((status, printed.as_str()), (0, "100000\n"), "{via:?}");
+    }
+}
+
+/// C-44: what cannot be enforced, or would be no wall, is refused before anything runs.
+#[test]
+fn what_is_no_place_to_write_is_refused() {
+    let program = program(Via::Process);
+    let home = program.path("home").canonicalize().expect("a directory");
+    let above = home.parent().expect("a directory").to_owned();
+    let state = program.path("state").canonicalize().expect("a directory");
+    for (write, why) in [
+        ("/".into(), "it is the whole disk"),
+        (home.display().to_string(), "it is the home"),
+        (above.display().to_string(), "the home is in it"),
+        (state.display().to_string(), "Toolcrib's own"),
+        ("/usr/local/lib".into(), "is the system's"),
+        ("/nowhere".into(), "cannot be used: No such file"),
+    ] {
+        let set = ["--set", "confine.mode=auto", "--set", &format!("confine.write=[{write:?}]"), "doctor"];
+        let output = program.run(&set);
+        let said = toolcrib_tests::outcome::stdout(&output) + &stderr(&output);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(code(&output) != 0 && said.contains(why), "{write}: {said}");
+    }
+    for (setting, why) in [
+        ("confine.mode=\"of\"", "unknown variant"),
+        ("confine.protect=[\"../x\"]", "is not a path below a directory"),
+        ("confine.protect=[\"/x\"]", "is not a path below a directory"),
+        ("confine.write=[\"work\"]", "is relative"),
+        ("confine.processes=1", "must be 8 to"),
+        ("confine.wirte=[]", "did you mean"),
+    ] {
+        let output = program.run(&["--set", setting, "tools"]);
+        assert!(code(&output) != 0 && stderr(&output).contains(why), "{setting}: {}", stderr(&output));
+    }
+}
+
+/// The home itself is no workspace to write in, and it is said why.
+#[test]
+fn a_home_is_not_made_writable_by_starting_there() {
+    let program = program(Via::Process);
+    let mut command = program.command(&["--yes", "--set", crate::rig::REQUIRED, "run"]);
+    command.current_dir(program.path("home"));
+    let mut client = toolcrib_tests::Client::of(toolcrib_tests::Running::start(&mut command));
+    let result = client.result("run_shell", toolcrib_tests::shell::command("touch x; echo $?"));
+    assert_eq!(result["stdout"], "1\n", "{result}");
+    assert!(result["notices"].to_string().contains("the workspace is not writable: it is the home"), "{result}");
+    assert!(!program.path("home/x").exists());
+}
+
+/// A directory that its owner has closed can be opened again by that owner: what is hidden in it would be open.
+#[test]
+fn what_is_hidden_behind_a_closed_door_ends_the_cell() {
+    if rustix::process::getuid().is_root() {
+        return;
+    }
+    let program = program(Via::Process);
+    program.write("work/closed/secret", "private\n");
+    let closed = program.path("work/closed").canonicalize().expect("a directory");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("a mode");
+    let hide = format!("confine.hide=[{:?}]", closed.join("secret"));
+    let mut rig = Rig::of(program, &[&hide]);
+    let refused =
+        rig.client.failure("run_shell", toolcrib_tests::shell::command("chmod 700 closed; cat closed/secret"));
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("a mode");
+    assert!(refused.starts_with("unavailable: "), "{refused}");
+}

@@ -1,0 +1,98 @@
+//! What people, the record and the model are told of confinement.
+
+use crate::rig::{Rig, Via, program};
+use serde_json::Value;
+use toolcrib_tests::shell::{command, with};
+use toolcrib_tests::{QUESTION, Terminal};
+
+/// The question says how the command is confined, and to what.
+#[test]
+fn the_question_says_how_a_command_is_confined() {
+    for (settings, headline, cell) in [
+        (&["--set", "confine.mode=auto"][..], "wants to run on local, confined without a network", "writes below"),
+        (
+            &["--set", "confine.mode=auto", "--set", "confine.network=full"],
+            "confined with this machine's network",
+            "writes below",
+        ),
+        (&["--set", "confine.mode=auto", "--set", "confine.write=[]"], "confined without a network", "writes nowhere"),
+        (&[], "wants to run on local, unconfined", "│"),
+    ] {
+        let terminal = Terminal::idle(program(Via::Process));
+        terminal.run(&format!("$toolcrib {} call run_shell '{}'", settings.join(" "), command("true")));
+        let screen = terminal.shows(QUESTION).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(screen.contains(headline) && screen.contains(cell), "{settings:?}: {screen}");
+        terminal.press(&["n", "Enter"]);
+    }
+}
+
+/// Without `ask` a command runs unasked that is confined, has no network and needs no more rights; the denylist still counts.
+#[test]
+fn a_confined_command_runs_unasked_where_settings_say_so() {
+    let program = program(Via::Process);
+    let unasked = ["--set", "confine.mode=auto", "--set", "confine.ask=false"];
+    let call = |settings: &[&str], arguments: Value| {
+        let arguments = arguments.to_string();
+        program.call(&[settings, &["run_shell", &arguments]].concat()).1
+    };
+    let call = |settings: &[&str], arguments| {
+        let mut all: Vec<&str> = unasked.to_vec();
+        all.extend(settings);
+        call(&all, arguments)
+    };
+    assert!(call(&[], command("true"))["error"].is_null());
+    for (settings, arguments) in [
+        (&["--set", "confine.network=full"][..], command("true")),
+        (&[], with(command("true"), "privesc", true)),
+        (&["--set", "confine.mode=off"], command("true")),
+        (&[], command("rm -rf /")),
+    ] {
+        let envelope = call(settings, arguments.clone());
+        assert_eq!(envelope["error"]["kind"], "denied", "{settings:?} {arguments}: {envelope}");
+    }
+}
+
+/// The record has how each command ran.
+#[test]
+fn the_record_says_how_a_command_ran() {
+    let mut rig = Rig::new(Via::Process);
+    rig.run("true");
+    let trail = std::fs::read_to_string(rig.program.path("state/toolcrib/audit.jsonl")).expect("a trail");
+    assert!(trail.contains("\"confinement\":\"confined without a network, writes below "), "{trail}");
+}
+
+/// A refusal inside is told to the model with the line that would open it.
+#[test]
+fn a_refusal_names_the_line_that_would_open_it() {
+    for via in crate::rig::BOTH {
+        let mut rig = Rig::new(via);
+        let home = rig.program.path("home").canonicalize().expect("a directory");
+        let notices = rig.notices(&format!("touch {}/x", home.display()));
+        let expected = format!(
+            "the command may not write `{}/x`: add a directory above it to `write` under [confine]",
+            home.display()
+        );
+        assert!(notices.contains(&expected), "{via:?} {notices}");
+        let notices = rig.notices("cat ~/.ssh/id");
+        assert!(notices.contains("/home/.ssh` is hidden from commands"), "{via:?} {notices}");
+        let notices = rig.notices("touch ok; echo Read-only file system >&2");
+        assert!(!notices.contains("may not write"), "{via:?}: it ended well: {notices}");
+    }
+}
+
+/// `policy explain` has the clauses.
+#[test]
+fn explain_says_how_commands_are_confined() {
+    let program = program(Via::Process);
+    let explain = |settings: &[&str]| {
+        let output = program.run(&[settings, &["policy", "explain", "run_shell"]].concat());
+        toolcrib_tests::outcome::stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(explain(&[]).contains("commands have all rights of the user"), "{}", explain(&[]));
+    let said = explain(&["--set", "confine.mode=auto"]);
+    for part in
+        ["where they cannot be, a person is asked", "write below: the workspace", ".git/hooks", "without a network"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}

@@ -1,0 +1,79 @@
+//! A host whose commands run in cells, and a person's things beside what it works on.
+
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use toolcrib_tests::shell::command;
+use toolcrib_tests::{Client, Program};
+
+/// Not below `/tmp`, which a cell has of its own.
+const BELOW: &str = "/var/tmp";
+/// What a test of cells sets.
+pub(crate) const REQUIRED: &str = "confine.mode=required";
+
+/// How a command runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Via {
+    Process,
+    Pane,
+}
+
+pub(crate) const BOTH: [Via; 2] = [Via::Process, Via::Pane];
+
+pub(crate) struct Rig {
+    // Ends before its directories go.
+    pub(crate) client: Client,
+    pub(crate) program: Program,
+}
+
+/// Directories in which a host can be started, with what a person has in a home.
+pub(crate) fn program(via: Via) -> Program {
+    let program = Program::below(Path::new(BELOW)).in_panes(via == Via::Pane);
+    for name in ["home/.ssh/id", "home/.netrc", "home/.bashrc", "home/notes"] {
+        program.write(name, "# private\n");
+    }
+    program
+}
+
+impl Rig {
+    pub(crate) fn new(via: Via) -> Self {
+        Self::with(via, &[])
+    }
+
+    /// One with these settings besides.
+    pub(crate) fn with(via: Via, settings: &[&str]) -> Self {
+        Self::of(program(via), settings)
+    }
+
+    pub(crate) fn of(program: Program, settings: &[&str]) -> Self {
+        let set = [REQUIRED].iter().chain(settings).flat_map(|setting| ["--set", setting]);
+        let arguments: Vec<&str> = ["--yes"].into_iter().chain(set).chain(["run"]).collect();
+        Self { client: program.client(&arguments), program }
+    }
+
+    /// Where its commands begin, or something there.
+    pub(crate) fn work(&self, name: &str) -> PathBuf {
+        self.program.path("work").canonicalize().expect("a directory").join(name)
+    }
+
+    /// Runs a command that has to come to an end: its status and all that it printed.
+    pub(crate) fn run(&mut self, text: &str) -> (i64, String) {
+        let result = self.result(text);
+        let said = |name: &str| result[name].as_str().unwrap_or_default().to_owned();
+        (result["exit_code"].as_i64().expect("a status"), said("stdout") + &said("stderr"))
+    }
+
+    pub(crate) fn result(&mut self, text: &str) -> Value {
+        self.client.result("run_shell", command(text))
+    }
+
+    /// All that is told beside what a command printed.
+    pub(crate) fn notices(&mut self, text: &str) -> String {
+        self.result(text)["notices"].to_string()
+    }
+}
+
+/// A word for the shell.
+pub(crate) fn word(text: impl AsRef<OsStr>) -> String {
+    format!("'{}'", text.as_ref().to_str().expect("text").replace('\'', "'\\''"))
+}
