@@ -45,18 +45,18 @@ fn what_is_typed_goes_to_a_shell_that_is_confined() {
     let program = program(Via::Pane);
     let mut open = host(&program, &[]);
     open.result("run_shell", command("true"));
-    open.result("tmux_create_pane", declared(serde_json::json!({ "pane": "side" })));
+    open.result("tmux-create-pane", declared(serde_json::json!({ "pane": "side" })));
     let mut confined = host(&program, &[REQUIRED]);
     for pane in ["shared", "side"] {
         let keys = serde_json::json!({ "pane": pane, "literal_text": "echo $$ >number", "enter": true });
-        confined.result("send_keys", declared(keys));
+        confined.result("send-keys", declared(keys));
         eventually("it was typed", || program.path("work/number").exists());
         eventually("it is written", || {
             std::fs::read_to_string(program.path("work/number")).is_ok_and(|said| said == "2\n")
         });
         std::fs::remove_file(program.path("work/number")).expect("a file");
     }
-    confined.result("tmux_create_pane", declared(serde_json::json!({ "pane": "new" })));
+    confined.result("tmux-create-pane", declared(serde_json::json!({ "pane": "new" })));
     let result = confined.result("run_shell", toolcrib_tests::shell::with(command("echo $$"), "pane", "new"));
     assert_eq!(result["stdout"], "2\n", "{result}");
 }
@@ -87,7 +87,7 @@ fn a_shell_in_a_cell_is_a_shell() {
     assert!(status == 4 && printed.contains("Running"), "{printed}");
     let timed_out = rig.client.failure("run_shell", waiting("sleep 74001", "300ms"));
     assert!(timed_out.contains("timed out") || timed_out.starts_with("timed_out"), "{timed_out}");
-    rig.client.result("send_keys", declared(serde_json::json!({ "keys": ["C-c"] })));
+    rig.client.result("send-keys", declared(serde_json::json!({ "keys": ["C-c"] })));
     assert_eq!(rig.run("echo after"), (0, "after\n".into()));
     // The hook is gone, and no mark tells the end: the kernel is asked, by another number than the shell has for itself.
     let begun = std::time::Instant::now();

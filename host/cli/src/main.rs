@@ -270,13 +270,9 @@ fn watch() -> ExitCode {
 
 /// The pane's side: without a cell there is no shell.
 fn cell(profile: &Path, argv: &[OsString]) -> ExitCode {
-    local::run_cell(profile, argv).map_or_else(
-        |error| {
-            eprintln!("toolcrib: this shell cannot be confined, so it does not run: {error}");
-            ExitCode::from(NO_CELL)
-        },
-        ExitCode::from,
-    )
+    let error = local::run_cell(profile, argv);
+    eprintln!("toolcrib: this shell cannot be confined, so it does not run: {error}");
+    ExitCode::from(NO_CELL)
 }
 
 async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failure> {

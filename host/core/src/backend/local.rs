@@ -15,7 +15,7 @@ use crate::text::id::random_id;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::process::{WaitId, WaitIdOptions};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -181,12 +181,16 @@ pub(crate) fn cell_program() -> Result<Vec<OsString>, String> {
     Ok(vec![program.into_os_string(), "cell".into()])
 }
 
-/// A pane's side: runs a shell in the cell of a profile, on this program's terminal; returns its status.
-///
-/// # Errors
-///
-/// When the cell cannot be made.
-pub fn run_cell(profile: &Path, argv: &[OsString]) -> io::Result<u8> {
+/// A pane's side: starts a shell in the cell of a profile, on this program's terminal, and becomes a small program that waits for it. Returns
+/// only why it could not.
+pub fn run_cell(profile: &Path, argv: &[OsString]) -> io::Error {
+    match start_shell(profile, argv) {
+        Ok((started, cell)) => become_waiter(&started, &cell),
+        Err(error) => error,
+    }
+}
+
+fn start_shell(profile: &Path, argv: &[OsString]) -> io::Result<(spawn::Started, Cell)> {
     let (directory, name) = OwnDir::of_file(profile)?;
     let text = directory.read(&name)?.ok_or(io::ErrorKind::NotFound)?;
     let profile: Profile = serde_json::from_slice(&text)?;
@@ -203,8 +207,21 @@ pub fn run_cell(profile: &Path, argv: &[OsString]) -> io::Result<u8> {
         cell: Some(&cell),
         terminal: spawn::Terminal::Ours,
     })?;
-    let status = rustix::process::waitid(WaitId::PidFd(started.handle.as_fd()), WaitIdOptions::EXITED)?;
-    Ok(status.and_then(|status| status.exit_status()).and_then(|status| status.try_into().ok()).unwrap_or(u8::MAX))
+    Ok((started, cell))
+}
+
+#[expect(clippy::disallowed_methods, reason = "this module starts processes, and this call replaces the present one")]
+fn become_waiter(started: &spawn::Started, cell: &Cell) -> io::Error {
+    use std::os::unix::process::CommandExt;
+    // The copy stays open in what this becomes: when that ends, so does the cell.
+    let kept = match started.lifeline.as_ref().map(rustix::io::dup) {
+        Some(Ok(kept)) => kept,
+        Some(Err(error)) => return error.into(),
+        None => return io::ErrorKind::Unsupported.into(),
+    };
+    let words = [kept.as_raw_fd().to_string(), "wait".into(), started.pid.to_string()];
+    let mut waiter = std::process::Command::new(format!("/proc/self/fd/{}", cell.init()));
+    waiter.arg0("toolcrib-init").args(words).env_clear().exec()
 }
 
 /// The watcher's side: returns when the host that started it is gone and its commands have ended.

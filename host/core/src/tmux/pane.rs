@@ -307,6 +307,7 @@ impl Tmux {
         let named = [commands::set(number, "@toolcrib_pane", name), commands::set(number, CELL, &mark)];
         session.client.run_all(named).await?;
         session.client.run(&condition::made(number)).await?;
+        session.until_confined(number, cell).await?;
         Ok(Pane { session, number, name: name.to_owned(), mark: Some(mark), created: true, notices })
     }
 }

@@ -12,11 +12,16 @@ use crate::envelope::{Failure, Kind};
 use crate::text::shell_quote;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The option of a pane that says which cell its shell is in; it is not set where that is in none. Nothing in a cell reaches the server.
 pub(super) const CELL: &str = "@toolcrib_cell";
 /// The directory of profiles, among Toolcrib's own files.
 const CELLS: &str = "cells";
+
+/// How long this program may take to make a cell, and how often it is looked for.
+const MAKES_WAY: Duration = Duration::from_secs(2);
+const A_MOMENT: Duration = Duration::from_millis(2);
 
 /// Which shells of panes will do.
 #[derive(Clone, Copy)]
@@ -82,6 +87,15 @@ impl Session {
         self.client.run_all(known.map(|option| commands::unset(number, option))).await?;
         self.client.run_all([commands::set(number, CELL, &self.mark(cell)), condition::made(number)]).await?;
         self.unfinished.forget(number);
+        self.until_confined(number, cell).await
+    }
+
+    /// Waits until this program has made way for the shell: as long as it is in a pane, nothing may be typed there.
+    pub(super) async fn until_confined(&self, number: u32, cell: Option<&Arc<Profile>>) -> Result<(), Failure> {
+        let begun = Instant::now();
+        while cell.is_some() && self.condition(number).await?.is_starting() && begun.elapsed() < MAKES_WAY {
+            tokio::time::sleep(A_MOMENT).await;
+        }
         Ok(())
     }
 

@@ -7,6 +7,9 @@
 //! `init DESCRIPTOR GROUP FILE ARGUMENTS…`: the descriptor is a socket whose other end the host holds. It is told there how many processes
 //! the command left, as a number of 32 bits. With `own` as GROUP the command becomes the foreground of the terminal that is its standard
 //! input, as a job of a shell does; else it is in the group that this process is in.
+//!
+//! `init DESCRIPTOR wait PROCESS`: the same program outside, as what a pane of tmux runs. It waits for the first process of a cell, keeps the
+//! other end of that socket open meanwhile, and ends as that one did.
 #![no_std]
 #![no_main]
 
@@ -73,6 +76,7 @@ const POLLIN: i16 = 1;
 const CLOEXEC: usize = 0o2_000_000;
 /// Bytes of what a signal descriptor says of one signal; its number comes first.
 const SIGNAL_BYTES: usize = 128;
+const ECHILD: isize = -10;
 /// As shells say that a file could not be executed.
 const NOT_EXECUTED: usize = 127;
 const BROKEN: usize = 125;
@@ -128,6 +132,12 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
         let count = *stack;
         let arguments = stack.add(1).cast::<*const u8>();
         let variables = arguments.add(count + 1);
+        if count < 4 {
+            exit(BROKEN);
+        }
+        if **arguments.add(2) == b'w' {
+            wait_for(number_of(*arguments.add(3)));
+        }
         if count < 5 {
             exit(BROKEN);
         }
@@ -189,6 +199,29 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
     }
 }
 
+/// Waits for a child, and ends as it did.
+unsafe fn wait_for(child: i32) -> ! {
+    // SAFETY: system calls on memory of this function.
+    unsafe {
+        loop {
+            let mut status: u32 = 0;
+            let ended = call(number::WAIT4, [child as usize, &raw mut status as usize, 0, 0, 0]);
+            if ended == child as isize {
+                exit(code(status));
+            }
+            if ended == ECHILD {
+                exit(BROKEN);
+            }
+        }
+    }
+}
+
+/// As shells tell how a process ended.
+fn code(status: u32) -> usize {
+    let signal = status & 0x7f;
+    (if signal == 0 { status >> 8 & 0xff } else { 128 + signal }) as usize
+}
+
 /// Takes the status of each process that has ended. When the command is among them, ends all others, says how many those were, and ends as
 /// the command did.
 unsafe fn reap(command: isize, host: i32) {
@@ -199,8 +232,7 @@ unsafe fn reap(command: isize, host: i32) {
             let mut status: u32 = 0;
             let ended = call(number::WAIT4, [usize::MAX, &raw mut status as usize, WNOHANG, 0, 0]);
             if ended == command {
-                let signal = status & 0x7f;
-                end = Some(if signal == 0 { status >> 8 & 0xff } else { 128 + signal } as usize);
+                end = Some(code(status));
             } else if ended <= 0 {
                 break;
             }
