@@ -100,7 +100,7 @@ fn a_shell_in_a_cell_is_a_shell() {
 #[test]
 fn a_profile_that_is_not_there_runs_nothing() {
     let program = program(Via::Pane);
-    let output = program.run(&["cell", "/nowhere/profile.json", "--", "/bin/sh", "-c", "echo ran"]);
+    let output = program.run(&["cell", "/nowhere/profile.json", "/", "--", "/bin/sh", "-c", "echo ran"]);
     assert_eq!(toolcrib_tests::outcome::code(&output), 125);
     assert!(!toolcrib_tests::outcome::stdout(&output).contains("ran"));
     assert!(toolcrib_tests::outcome::stderr(&output).contains("cannot be confined, so it does not run"), "{output:?}");

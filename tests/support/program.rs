@@ -134,6 +134,8 @@ impl Program {
             .env("HOME", self.path("home"))
             .env("TERM", "xterm")
             .env("TOOLCRIB_TMUX_ENABLED", self.panes.to_string());
+        // How commands are confined can be said for a whole suite.
+        command.envs(std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLCRIB_CONFINE_")));
         for (name, directory) in [("XDG_CONFIG_HOME", "config"), ("XDG_STATE_HOME", "state"), ("XDG_DATA_HOME", "data")]
         {
             command.env(name, self.path(directory));

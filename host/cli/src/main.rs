@@ -204,6 +204,8 @@ enum Command {
     Cell {
         /// The file of the profile
         profile: PathBuf,
+        /// Where the shell begins
+        directory: PathBuf,
         /// The shell and its arguments
         #[arg(required = true, last = true)]
         argv: Vec<OsString>,
@@ -229,8 +231,8 @@ fn main() -> ExitCode {
     if matches!(cli.command, Command::Watch) {
         return watch();
     }
-    if let Command::Cell { profile, argv } = &cli.command {
-        return cell(profile, argv);
+    if let Command::Cell { profile, directory, argv } = &cli.command {
+        return cell(profile, directory, argv);
     }
     local::own_children();
     local::answer_to_watch();
@@ -269,8 +271,8 @@ fn watch() -> ExitCode {
 }
 
 /// The pane's side: without a cell there is no shell.
-fn cell(profile: &Path, argv: &[OsString]) -> ExitCode {
-    let error = local::run_cell(profile, argv);
+fn cell(profile: &Path, directory: &Path, argv: &[OsString]) -> ExitCode {
+    let error = local::run_cell(profile, directory, argv);
     eprintln!("toolcrib: this shell cannot be confined, so it does not run: {error}");
     ExitCode::from(NO_CELL)
 }
@@ -294,7 +296,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         // Reached only when somebody types it: `main` answers before a runtime is made.
         Command::Compile { cpu_ms, memory_mib } => Ok(compile(cpu_ms, memory_mib)),
         Command::Watch => Ok(watch()),
-        Command::Cell { profile, argv } => Ok(cell(&profile, &argv)),
+        Command::Cell { profile, directory, argv } => Ok(cell(&profile, &directory, &argv)),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     }

@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -183,16 +184,16 @@ pub(crate) fn cell_program() -> Result<Vec<OsString>, String> {
 
 /// A pane's side: starts a shell in the cell of a profile, on this program's terminal, and becomes a small program that waits for it. Returns
 /// only why it could not.
-pub fn run_cell(profile: &Path, argv: &[OsString]) -> io::Error {
-    match start_shell(profile, argv) {
+pub fn run_cell(profile: &Path, directory: &Path, argv: &[OsString]) -> io::Error {
+    match start_shell(profile, directory, argv) {
         Ok((started, cell)) => become_waiter(&started, &cell),
         Err(error) => error,
     }
 }
 
-fn start_shell(profile: &Path, argv: &[OsString]) -> io::Result<(spawn::Started, Cell)> {
-    let (directory, name) = OwnDir::of_file(profile)?;
-    let text = directory.read(&name)?.ok_or(io::ErrorKind::NotFound)?;
+fn start_shell(profile: &Path, directory: &Path, argv: &[OsString]) -> io::Result<(spawn::Started, Cell)> {
+    let (profiles, name) = OwnDir::of_file(profile)?;
+    let text = profiles.read(&name)?.ok_or(io::ErrorKind::NotFound)?;
     let profile: Profile = serde_json::from_slice(&text)?;
     let cell = Cell::of(&profile)?;
     // The server that a pane is in is not there for what runs in it.
@@ -203,7 +204,7 @@ fn start_shell(profile: &Path, argv: &[OsString]) -> io::Result<(spawn::Started,
         standard: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
         argv,
         environment: &environment,
-        directory: &std::env::current_dir()?,
+        directory,
         cell: Some(&cell),
         terminal: spawn::Terminal::Ours,
     })?;
@@ -221,7 +222,13 @@ fn become_waiter(started: &spawn::Started, cell: &Cell) -> io::Error {
     };
     let words = [kept.as_raw_fd().to_string(), "wait".into(), started.pid.to_string()];
     let mut waiter = std::process::Command::new(format!("/proc/self/fd/{}", cell.init()));
-    waiter.arg0("toolcrib-init").args(words).env_clear().exec()
+    waiter.arg0("toolcrib-init").args(words).exec()
+}
+
+/// Whether a process is what this program becomes once the shell of a cell was started.
+pub(crate) fn waits_for_cell(process: &str) -> bool {
+    let program = std::fs::read_link(format!("/proc/{process}/exe"));
+    program.is_ok_and(|program| program.as_os_str().as_bytes().starts_with(b"/memfd:toolcrib-init"))
 }
 
 /// The watcher's side: returns when the host that started it is gone and its commands have ended.

@@ -8,9 +8,11 @@ mod typing;
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{panes, types};
 use super::shell::check_why;
+use crate::backend::cell::Profile;
 use crate::call::scope::Scope;
 use crate::envelope::{Failure, Kind};
 use crate::policy::approval::{Declaration, Site};
+use crate::policy::confine::Confinement;
 use crate::policy::shell::AdmittedAction;
 use crate::sandbox::State;
 use crate::text::sanitize;
@@ -26,13 +28,15 @@ const DELAY: Duration = Duration::from_secs(600);
 
 impl panes::Host for State {
     async fn capture(&mut self, pane: types::Pane, view: panes::View, delay_ms: u64) -> Result<panes::Screen, Refusal> {
-        self.grants.panes()?;
+        let grant = self.grants.panes()?.clone();
         let (selector, view) = (Selector::from(pane), View::try_from(view)?);
         check_delay(delay_ms)?;
         let (id, text, mut notices) = match (&self.scope.panes, self.scope.panes.managed().await?) {
             (_, Some(tmux)) => {
+                // Of a pane that is made for this. A look needs no cell.
+                let confinement = grant.confinement(&self.scope).await.ok();
                 delay(delay_ms, self.scope.clone()).await?;
-                look(tmux, &selector, &view).await?
+                look(tmux, &selector, &view, confinement.as_ref().and_then(Confinement::cell)).await?
             }
             (Panes::Own(own), None) => self.look_at_own(&own.clone(), &selector, &view, delay_ms).await?,
             (Panes::Managed(_) | Panes::None, None) => return Err(no_panes().into()),
@@ -102,12 +106,17 @@ impl State {
 }
 
 /// Returns the pane's id, what it shows, and what there is to say. One that is gone is replaced by the shared pane.
-async fn look(tmux: &Tmux, selector: &Selector, view: &View) -> Result<(String, String, Vec<String>), Failure> {
+async fn look(
+    tmux: &Tmux,
+    selector: &Selector,
+    view: &View,
+    cell: Option<&Arc<Profile>>,
+) -> Result<(String, String, Vec<String>), Failure> {
     let mut notices = Vec::new();
-    let pane = match tmux.look_for(selector).await {
+    let pane = match tmux.look_for(selector, cell).await {
         Err(missing) if missing.kind == Kind::ExecutionFailed && *selector != Selector::default() => {
             notices.push(format!("{}: this is the shared pane instead", missing.message));
-            tmux.look_for(&Selector::default()).await?
+            tmux.look_for(&Selector::default(), cell).await?
         }
         found => found?,
     };

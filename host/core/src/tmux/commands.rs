@@ -11,6 +11,7 @@ use super::condition::{MADE, VISITS};
 use super::control::quoted;
 use super::names::SHARED;
 use super::screen::View;
+use super::shell::CELL;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use tmux_interface::{
@@ -212,7 +213,7 @@ pub(super) fn make_session(name: &str) -> Vec<OsString> {
 }
 
 /// Marks a session that was just made, and its pane, as ours. The program that runs in panes is still to be appended.
-pub(super) fn mark_session(name: &str, owner: &str, workspace: &str) -> Vec<OsString> {
+pub(super) fn mark_session(name: &str, owner: &str, workspace: &str, cell: &str) -> Vec<OsString> {
     let target = within(&format!("={name}"));
     let mark = |option| SetOption::new().target_pane(&target).option(option);
     words([
@@ -222,6 +223,7 @@ pub(super) fn mark_session(name: &str, owner: &str, workspace: &str) -> Vec<OsSt
         built(mark("@toolcrib_workspace").value(workspace)),
         built(pane_option(target.clone(), MADE).format().value(format!("#{{{VISITS}}}"))),
         built(pane_option(target.clone(), "@toolcrib_pane").value(SHARED)),
+        built(pane_option(target.clone(), CELL).value(cell)),
         built(mark("@toolcrib_program")),
     ])
 }
@@ -344,11 +346,12 @@ mod tests {
         assert!(made.starts_with(begin), "{made}");
         assert!(made.ends_with(" ; new-session -d -n shared -s toolcrib-a -x 200 -y 50"), "{made}");
         assert_eq!(
-            shown(mark_session("a-b", "a", "a-w")),
+            shown(mark_session("a-b", "a", "a-w", "0af9")),
             "set-option -t =a-b: @toolcrib_managed 1 ; set-option -t =a-b: @toolcrib_owner a ; \
              set-option -t =a-b: @toolcrib_session a-b ; set-option -t =a-b: @toolcrib_workspace a-w ; \
              set-option -F -p -t =a-b: @toolcrib_made #{@toolcrib_visits} ; \
-             set-option -p -t =a-b: @toolcrib_pane shared ; set-option -t =a-b: @toolcrib_program"
+             set-option -p -t =a-b: @toolcrib_pane shared ; set-option -p -t =a-b: @toolcrib_cell 0af9 ; \
+             set-option -t =a-b: @toolcrib_program"
         );
     }
 

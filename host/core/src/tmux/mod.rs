@@ -131,6 +131,8 @@ pub(crate) struct Session {
     directory: String,
     /// Where Toolcrib keeps files of its own, where its server is.
     own: PathBuf,
+    /// Where its shells begin.
+    root: PathBuf,
     /// Where that is.
     place: Arc<dyn Backend>,
     /// The same, when it is elsewhere.

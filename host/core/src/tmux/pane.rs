@@ -66,10 +66,7 @@ impl Entry {
         let Self { number, name, cell, .. } = self;
         let shown = format!("{name} of {}", session.name);
         notices.extend(session.confine(number, &shown, wanted, &cell).await?);
-        let mark = match wanted {
-            Wanted::Any => None,
-            Wanted::In(cell) => Some(session.mark(cell)),
-        };
+        let mark = (!wanted.is_for_looks).then(|| session.mark(wanted.cell));
         Ok(Pane { session, number, name, mark, created: false, notices })
     }
 }
@@ -160,12 +157,12 @@ impl Tmux {
     /// Finds a pane whose shell is in this cell, or in none. The shared pane of the default session is made when it is missing; another one is
     /// not. One whose shell is confined otherwise gets another shell.
     pub(crate) async fn find(&self, selector: &Selector, cell: Option<&Arc<Profile>>) -> Result<Pane, Failure> {
-        self.find_any(selector, Wanted::In(cell)).await
+        self.find_any(selector, Wanted { cell, is_for_looks: false }).await
     }
 
-    /// Finds a pane to look at, whatever its shell is confined to.
-    pub(crate) async fn look_for(&self, selector: &Selector) -> Result<Pane, Failure> {
-        self.find_any(selector, Wanted::Any).await
+    /// Finds a pane to look at, whatever its shell is confined to; one that is made is in this cell, or in none.
+    pub(crate) async fn look_for(&self, selector: &Selector, cell: Option<&Arc<Profile>>) -> Result<Pane, Failure> {
+        self.find_any(selector, Wanted { cell, is_for_looks: true }).await
     }
 
     async fn find_any(&self, selector: &Selector, wanted: Wanted<'_>) -> Result<Pane, Failure> {
@@ -189,12 +186,13 @@ impl Tmux {
         };
         let session = self.session_name(selector.session.as_deref()).await?;
         let name = names::pane(selector.pane.as_deref())?;
-        let (session, _, notices) = self.session(&session, self.is_default(&session).await?).await?;
+        let may_make = self.is_default(&session).await?;
+        let (session, _, notices) = self.session(&session, may_make, wanted.cell).await?;
         if let Some(entry) = session.panes().await?.into_iter().find(|entry| entry.name == name) {
             return entry.found(session, wanted, notices).await;
         }
         if name == SHARED {
-            let mut pane = self.make(session, SHARED, wanted.cell(), notices).await?;
+            let mut pane = self.make(session, SHARED, wanted.cell, notices).await?;
             pane.notices
                 .push("the shared pane was gone and has been made anew: its state and what ran in it are lost".into());
             return Ok(pane);
@@ -224,7 +222,7 @@ impl Tmux {
     /// Finds a pane by its number; a number from an earlier result counts only for the server of that result.
     async fn by_id(&self, number: u32, generation: Option<&str>, wanted: Wanted<'_>) -> Result<Pane, Failure> {
         let home = &self.home().await?.session;
-        let (session, ..) = self.session(home, true).await?;
+        let (session, ..) = self.session(home, true, wanted.cell).await?;
         let target = generation.map_or_else(|| format!("%{number}"), |of| format!("%{number}@{of}"));
         let missing = || {
             Failure::failed(format!("there is no pane `{target}`"))
@@ -237,7 +235,7 @@ impl Tmux {
         let all = session.client.run(&list(commands::list_panes)).await?;
         let entry =
             entries(&all).find(|entry| entry.number == number && entry.is_of(&self.owner, home)).ok_or_else(missing)?;
-        let (session, _, notices) = self.session(&entry.session, false).await?;
+        let (session, _, notices) = self.session(&entry.session, false, None).await?;
         entry.found(session, wanted, notices).await
     }
 
@@ -245,11 +243,13 @@ impl Tmux {
     pub(crate) async fn create_pane(&self, selector: &Selector, admitted: &AdmittedAction) -> Result<Pane, Failure> {
         let session = self.session_name(selector.session.as_deref()).await?;
         let name = names::pane(selector.pane.as_deref())?;
-        let (session, _, notices) = self.session(&session, self.is_default(&session).await?).await?;
+        let may_make = self.is_default(&session).await?;
+        let (session, _, notices) = self.session(&session, may_make, admitted.cell()).await?;
         let panes = session.panes().await?;
         let count = panes.len() as u64;
         if let Some(entry) = panes.into_iter().find(|entry| entry.name == name) {
-            return entry.found(session, Wanted::In(admitted.cell()), notices).await;
+            let wanted = Wanted { cell: admitted.cell(), is_for_looks: false };
+            return entry.found(session, wanted, notices).await;
         }
         if count >= self.max_panes {
             let message =
@@ -262,7 +262,8 @@ impl Tmux {
 
     /// Makes a session, or finds it, with its shared pane.
     pub(crate) async fn create_session(&self, name: &str, admitted: &AdmittedAction) -> Result<Pane, Failure> {
-        let (session, created, notices) = self.session(&self.session_name(Some(name)).await?, true).await?;
+        let (session, created, notices) =
+            self.session(&self.session_name(Some(name)).await?, true, admitted.cell()).await?;
         let selector = Selector { session: Some(session.name.clone()), ..Selector::default() };
         let pane = self.find(&selector, admitted.cell()).await?;
         Ok(Pane { created, notices, ..pane })
@@ -281,7 +282,7 @@ impl Tmux {
 
     /// Ends a pane.
     pub(crate) async fn kill_pane(&self, selector: &Selector, admitted: &AdmittedAction) -> Result<Pane, Failure> {
-        let pane = self.look_for(selector).await?;
+        let pane = self.look_for(selector, admitted.cell()).await?;
         if !pane.is_shared() {
             pane.session.client.run(&commands::kill_pane(pane.number)).await?;
             return Ok(pane);
@@ -300,10 +301,9 @@ impl Tmux {
         cell: Option<&Arc<Profile>>,
         notices: Vec<String>,
     ) -> Result<Pane, Failure> {
-        let program = session.program(cell).await?;
+        let (program, mark) = session.program(cell).await?;
         let made = session.client.run(&commands::new_window(&session.id, name, &program)).await?;
         let number = number(&made).ok_or_else(|| Failure::failed(format!("tmux made no pane: {made}")))?;
-        let mark = session.mark(cell);
         let named = [commands::set(number, "@toolcrib_pane", name), commands::set(number, CELL, &mark)];
         session.client.run_all(named).await?;
         session.client.run(&condition::made(number)).await?;
@@ -356,6 +356,11 @@ impl Session {
             Some(pane) => _ = known.insert(name.to_owned(), pane),
             None => _ = known.remove(name),
         }
+    }
+
+    /// The number of the shared pane, where it is there.
+    pub(super) async fn shared(&self) -> Result<Option<u32>, Failure> {
+        Ok(self.panes().await?.into_iter().find(|entry| entry.name == SHARED).map(|entry| entry.number))
     }
 
     async fn panes(&self) -> Result<Vec<Entry>, Failure> {

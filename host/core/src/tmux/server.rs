@@ -3,7 +3,9 @@
 use super::client::Client;
 use super::commands;
 use super::screen::{Door as _, said};
+use super::shell::{self, Start};
 use super::{Session, Tmux, Version, wrapper};
+use crate::backend::cell::Profile;
 use crate::backend::{Backend, Finished, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
 use crate::text::{sanitize, shell_quote};
@@ -25,7 +27,7 @@ pub(super) const FIELD: char = '|';
 /// Makes directory, server and session, as far as they are not there. Arguments: directory, session, owner, the workspace's default session,
 /// where its shells begin, shell, most sessions of the workspace, where panes lead elsewhere the command line for that, or nothing; the file
 /// of what shells read once, and its text; `make` if a missing session may be made; the tmux words that make one, and those that
-/// mark it, as words that are quoted for this shell. The environment and the program are known here alone, and stand behind these.
+/// mark it, as words that are quoted for this shell; what comes before the path of its first shell. The environment and the program are known here alone, and stand behind these.
 ///
 /// A session is known by its marks, as people rename them. Its environment is this host's own, not that of whoever started the server: the
 /// server starts with nothing but what it needs itself, and each session is given the rest. The directory is entered, not named to tmux, which
@@ -69,7 +71,7 @@ if [ -z "$id" ]; then
         [ "$others" -lt $((most - 1)) ] || exit 12
     fi
     cd -- "$root" || exit 16
-    marks=${13}
+    marks=${13} cell=${14}
     eval "set -- ${12}"
     for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
         case $name in PWD | OLDPWD | SHLVL | _ | TERM) continue ;; esac
@@ -80,7 +82,7 @@ if [ -z "$id" ]; then
     done
     [ -n "${LC_CTYPE+set}" ] || set -- "$@" -e LC_CTYPE=
     set -- "$@" -e PAGER=cat -e GIT_PAGER=cat -e "HISTIGNORE= \\\\. '*/t-*" -e "HISTORY_IGNORE= \\\\. '*/t-*" \
-        -e "TOOLCRIB_SESSION=$session" "exec $shell"
+        -e "TOOLCRIB_SESSION=$session" "exec $cell $shell"
     eval "set -- \"\$@\" \; $marks"
     fault=$(env -i PATH="$PATH" HOME="${HOME:-/}" LC_CTYPE="${LC_ALL:-${LC_CTYPE:-${LANG:-}}}" \
         tmux -u -S "$dir/socket" -f /dev/null "$@" "$shell" 2>&1) &&
@@ -134,18 +136,24 @@ impl Tmux {
         &self,
         name: &str,
         may_make: bool,
+        cell: Option<&Arc<Profile>>,
     ) -> Result<(Arc<Session>, bool, Vec<String>), Failure> {
         let mut sessions = self.sessions.lock().await;
         if let Some(session) = sessions.get(name).filter(|session| session.client.is_open()) {
             return Ok((session.clone(), false, Vec::new()));
         }
         let was_lost = sessions.remove(name).is_some();
-        let mut up = self.bring_up(name, may_make).await?;
+        let mut up = self.bring_up(name, may_make, cell).await?;
         if was_lost && up.made {
             up.notices
                 .push("the session was gone and has been made anew: its state and what ran in it are lost".into());
         }
         let session = Arc::new(self.attach(name, &up.id).await?);
+        if up.made
+            && let Some(shared) = session.shared().await?
+        {
+            session.until_confined(shared, cell).await?;
+        }
         sessions.insert(name.to_owned(), session.clone());
         Ok((session, up.made, up.notices))
     }
@@ -165,7 +173,7 @@ impl Tmux {
         self.sessions.lock().await.remove(name);
     }
 
-    async fn bring_up(&self, name: &str, may_make: bool) -> Result<Up, Failure> {
+    async fn bring_up(&self, name: &str, may_make: bool, cell: Option<&Arc<Profile>>) -> Result<Up, Failure> {
         let (state, socket) = (self.state().await?, self.socket().await?);
         if socket.len() > SOCKET_PATH {
             let message = format!("`{socket}` is too long for a socket (limit: {SOCKET_PATH} bytes)");
@@ -177,10 +185,18 @@ impl Tmux {
         let text = wrapper::library(&library);
         let before = ["/bin/sh", "-c", BRING_UP, "sh", &state, name, &self.owner, &home.session].map(OsString::from);
         let make = if may_make { "make" } else { "" };
+        let own = self.backend.facts().await?.own.clone();
+        let Start { before: cell, mark } = shell::start(cell, &format!("{state}/{name}"), &own, &home.root)?;
         let behind = [&self.shell, &most, &program, &library, &text, make].map(OsString::from);
-        let tmux = [commands::make_session(name), commands::mark_session(name, &self.owner, &home.session)]
-            .map(|words| OsString::from_vec(shell_quote::words(&words)));
-        let argv = before.into_iter().chain([home.root.clone().into()]).chain(behind).chain(tmux).collect();
+        let marks = commands::mark_session(name, &self.owner, &home.session, &mark);
+        let tmux = [commands::make_session(name), marks].map(|words| OsString::from_vec(shell_quote::words(&words)));
+        let argv = before
+            .into_iter()
+            .chain([home.root.clone().into()])
+            .chain(behind)
+            .chain(tmux)
+            .chain([cell.into()])
+            .collect();
         let (status, stdout, stderr) = run_to_end(&*self.backend, argv).await?;
         match status {
             0 => {
@@ -260,6 +276,7 @@ impl Tmux {
             client_pid: client_pid.to_owned(),
             directory: self.staged(name).await?,
             own: self.backend.facts().await?.own.clone(),
+            root: self.home().await?.root.clone(),
             place: self.inside.as_ref().unwrap_or(&self.backend).clone(),
             inside: self.inside.clone(),
             turns: parking_lot::Mutex::default(),
@@ -276,7 +293,7 @@ impl Tmux {
     ///
     /// When it does not exist, or is not ours.
     pub async fn end_session(&self, name: &str) -> Result<(), Failure> {
-        let (session, ..) = self.session(name, false).await?;
+        let (session, ..) = self.session(name, false, None).await?;
         // The client is of the session that it ends, so its answer may never come.
         let ended = session.client.command(&commands::kill_session(&session.id)).await;
         self.forget(name).await;

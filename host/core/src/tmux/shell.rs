@@ -23,69 +23,71 @@ const CELLS: &str = "cells";
 const MAKES_WAY: Duration = Duration::from_secs(2);
 const A_MOMENT: Duration = Duration::from_millis(2);
 
-/// Which shells of panes will do.
+/// Which shell of a pane will do.
 #[derive(Clone, Copy)]
-pub(super) enum Wanted<'c> {
-    /// Any, as it is only looked at.
-    Any,
-    /// One that is in this cell, or in none.
-    In(Option<&'c Arc<Profile>>),
+pub(super) struct Wanted<'c> {
+    /// It is in this cell, or in none; one that is made anew is.
+    pub(super) cell: Option<&'c Arc<Profile>>,
+    /// It is only looked at, so that any will do that is there.
+    pub(super) is_for_looks: bool,
 }
 
-impl Wanted<'_> {
-    /// The cell of a shell that is made anew.
-    pub(super) fn cell(&self) -> Option<&Arc<Profile>> {
-        match self {
-            Self::Any => None,
-            Self::In(cell) => *cell,
+/// How the shell of a pane is started.
+pub(super) struct Start {
+    /// What comes before the shell's path in the words that a pane runs; empty where it is in no cell.
+    pub(super) before: String,
+    /// What [`CELL`] is then.
+    pub(super) mark: String,
+}
+
+/// What a cell's shell can reach: the files of staged commands, too.
+fn profile(cell: &Profile, staged: &str) -> Profile {
+    let mut profile = cell.clone();
+    profile.show.push(staged.into());
+    profile
+}
+
+/// How a shell is started in this cell, or in none, to begin in a directory.
+pub(super) fn start(cell: Option<&Arc<Profile>>, staged: &str, own: &Path, root: &Path) -> Result<Start, Failure> {
+    let Some(cell) = cell else { return Ok(Start { before: String::new(), mark: String::new() }) };
+    let unavailable = |why: String| Failure::new(Kind::Unavailable, format!("panes cannot be confined: {why}"));
+    let profile = profile(cell, staged);
+    let mark = profile.digest();
+    let name = format!("{mark}.json");
+    let written = || {
+        let cells = OwnDir::open(own)?.below(CELLS)?;
+        if cells.read(&name)?.is_none() {
+            cells.replace(&name, &profile.to_json())?;
         }
-    }
+        Ok::<_, std::io::Error>(cells.path().join(&name))
+    };
+    let file = written().map_err(|error| unavailable(error.to_string()))?;
+    let mut argv = local::cell_program().map_err(unavailable)?;
+    argv.extend([file.into(), root.into(), "--".into()]);
+    let before = String::from_utf8(shell_quote::words(&argv));
+    Ok(Start { before: before.map_err(|_| unavailable("a path is not UTF-8".into()))?, mark })
 }
 
 impl Session {
     /// What [`CELL`] is for a shell in this cell.
     pub(super) fn mark(&self, cell: Option<&Arc<Profile>>) -> String {
-        cell.map_or_else(String::new, |cell| self.profile(cell).digest())
+        cell.map_or_else(String::new, |cell| profile(cell, &self.directory).digest())
     }
 
-    /// What the shell of a pane can reach: the files of staged commands, too.
-    fn profile(&self, cell: &Profile) -> Profile {
-        let mut profile = cell.clone();
-        profile.show.push(Path::new(&self.directory).into());
-        profile
-    }
-
-    /// The words that a pane runs; the shell is the one that the session was made with.
-    pub(super) async fn program(&self, cell: Option<&Arc<Profile>>) -> Result<String, Failure> {
+    /// The words that a pane runs, and its mark; the shell is the one that the session was made with.
+    pub(super) async fn program(&self, cell: Option<&Arc<Profile>>) -> Result<(String, String), Failure> {
         let shell = self.client.run(&commands::show_of(&self.id, "@toolcrib_program")).await?;
-        let Some(cell) = cell else { return Ok(format!("exec {shell}")) };
-        let unavailable = |why: String| Failure::new(Kind::Unavailable, format!("panes cannot be confined: {why}"));
-        let profile = self.profile(cell);
-        let name = format!("{}.json", profile.digest());
-        let written = || {
-            let cells = OwnDir::open(&self.own)?.below(CELLS)?;
-            if cells.read(&name)?.is_none() {
-                cells.replace(&name, &profile.to_json())?;
-            }
-            Ok::<_, std::io::Error>(cells.path().join(&name))
-        };
-        let file = written().map_err(|error| unavailable(error.to_string()))?;
-        let mut argv = local::cell_program().map_err(unavailable)?;
-        argv.extend([file.into(), "--".into()]);
-        let words = shell_quote::words(&argv);
-        Ok(format!(
-            "exec {} {shell}",
-            String::from_utf8(words).map_err(|_| unavailable("its path is not UTF-8".into()))?
-        ))
+        let Start { before, mark } = start(cell, &self.directory, &self.own, &self.root)?;
+        Ok((format!("exec {before} {shell}"), mark))
     }
 
     /// Gives a pane a new shell. All that is known of the pane was known of the shell before.
     pub(super) async fn renew(&self, number: u32, cell: Option<&Arc<Profile>>) -> Result<(), Failure> {
-        let program = self.program(cell).await?;
+        let (program, mark) = self.program(cell).await?;
         self.client.run(&commands::respawn_pane(number, &program)).await?;
         let known = [HOLDER, Prompt::OPTION, Prompt::BEGAN, PROCESS];
         self.client.run_all(known.map(|option| commands::unset(number, option))).await?;
-        self.client.run_all([commands::set(number, CELL, &self.mark(cell)), condition::made(number)]).await?;
+        self.client.run_all([commands::set(number, CELL, &mark), condition::made(number)]).await?;
         self.unfinished.forget(number);
         self.until_confined(number, cell).await
     }
@@ -93,7 +95,11 @@ impl Session {
     /// Waits until this program has made way for the shell: as long as it is in a pane, nothing may be typed there.
     pub(super) async fn until_confined(&self, number: u32, cell: Option<&Arc<Profile>>) -> Result<(), Failure> {
         let begun = Instant::now();
-        while cell.is_some() && self.condition(number).await?.is_starting() && begun.elapsed() < MAKES_WAY {
+        while cell.is_some() && begun.elapsed() < MAKES_WAY {
+            let condition = self.condition(number).await?;
+            if local::waits_for_cell(&condition.pid) && !condition.is_starting() {
+                break;
+            }
             tokio::time::sleep(A_MOMENT).await;
         }
         Ok(())
@@ -107,8 +113,8 @@ impl Session {
         wanted: Wanted<'_>,
         is: &str,
     ) -> Result<Option<String>, Failure> {
-        let Wanted::In(cell) = wanted else { return Ok(None) };
-        if self.mark(cell) == is {
+        let cell = wanted.cell;
+        if wanted.is_for_looks || self.mark(cell) == is {
             return Ok(None);
         }
         let condition = self.condition(number).await?;
