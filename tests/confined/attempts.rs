@@ -140,3 +140,29 @@ fn a_cell_fills_no_memory() {
         assert_eq!(printed.matches("No space left on device").count(), 2, "{via:?} {printed}");
     }
 }
+
+/// C-09: sockets of programs outside are not connected to, though a file system that cannot be written does not keep anybody from that.
+#[test]
+fn sockets_outside_are_out_of_reach() {
+    for via in BOTH {
+        let program = crate::rig::program(via);
+        let home = program.path("home").canonicalize().expect("a directory");
+        let _before = UnixListener::bind(home.join("before")).expect("a socket");
+        let mut rig = Rig::of(program, &["confine.unix_sockets=false"]);
+        let connect = |name: &str| {
+            let script =
+                "import socket,sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print('reached')";
+            format!("python3 -c {} {}", word(script), word(home.join(name)))
+        };
+        let pair = format!("python3 -c {}", word("import socket; socket.socketpair(); print('a pair')"));
+        assert_eq!(rig.run(&pair), (0, "a pair\n".into()), "{via:?}");
+        let (status, printed) = rig.run(&connect("before"));
+        assert!(status != 0 && printed.contains("Address family not supported"), "{via:?} {printed}");
+        let mut rig = Rig::of(rig.program, &[]);
+        let (status, printed) = rig.run(&connect("before"));
+        assert!(status != 0 && !printed.contains("reached"), "{via:?} {printed}");
+        assert!(printed.contains("Connection refused") || printed.contains("Permission denied"), "{via:?} {printed}");
+        let own = "import socket,os; s = socket.socket(socket.AF_UNIX); s.bind('own'); s.listen(); socket.socket(socket.AF_UNIX).connect('own'); print('own')";
+        assert_eq!(rig.run(&format!("python3 -c {}", word(own))), (0, "own\n".into()), "{via:?}");
+    }
+}

@@ -17,8 +17,9 @@ fn a_cell_ends_with_its_command() {
     let mut rig = Rig::new(Via::Process);
     for (script, status) in [
         ("exit 3", 3),
-        ("kill -9 $$", 137),
-        ("kill -ABRT $$", 134),
+        ("kill -9 $$", -1),
+        ("kill -ABRT $$", -1),
+        ("sh -c 'kill -9 $$'; exit $?", 137),
         ("exec /nothing-of-that-name", 127),
         ("i=0; while [ $i -lt 100 ]; do (true &) ; i=$((i+1)); done", 0),
         // To all but the first process, which the kernel keeps from it, and the one that asks.

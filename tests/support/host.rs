@@ -111,7 +111,9 @@ impl TestHost {
         for name in ["home", "work", "config"] {
             std::fs::create_dir(directory.path().join(name)).expect("a directory");
         }
-        let sources = Sources { home: directory.path().join("home"), ..Sources::default() };
+        // How commands are confined can be said for a whole suite.
+        let environment = std::env::vars().filter(|(name, _)| name.starts_with("TOOLCRIB_CONFINE_")).collect();
+        let sources = Sources { home: directory.path().join("home"), environment, ..Sources::default() };
         let asked = Arc::new(Asked { answer: Answer::No, requests: Mutex::default() });
         let (plugins, ready, events) = (Vec::new(), std::sync::OnceLock::new(), Arc::default());
         let compiler = crate::Program::file();

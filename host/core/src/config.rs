@@ -159,6 +159,8 @@ pub struct Confine {
     pub protect: Vec<String>,
     /// What network they have.
     pub network: CellNetwork,
+    /// Whether they can have sockets of files and names among themselves.
+    pub unix_sockets: bool,
     /// How many processes there can be at once.
     #[serde(deserialize_with = "between::<8, 1_000_000, _>")]
     pub processes: u64,

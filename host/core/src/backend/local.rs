@@ -309,6 +309,7 @@ struct LocalProcess {
     stderr: Stream,
     /// Held as long as its cell is to live.
     lifeline: Option<OwnedFd>,
+    ended_with_it: usize,
     exited: Option<i32>,
 }
 
@@ -317,7 +318,7 @@ impl LocalProcess {
         let spawn::Started { pid: leader, handle, lifeline } = started;
         let handle = pipe::Receiver::from_owned_fd_unchecked(handle)?;
         let (stdout, stderr) = (Stream::new(stdout)?, Stream::new(stderr)?);
-        Ok(Self { leader, handle, call, alone: false, stdout, stderr, lifeline, exited: None })
+        Ok(Self { leader, handle, call, alone: false, stdout, stderr, lifeline, ended_with_it: 0, exited: None })
     }
 
     /// Waits for output or for the end, whichever comes first.
@@ -346,7 +347,10 @@ impl LocalProcess {
     /// Takes the status of a leader that has ended.
     fn reap(&mut self) -> io::Result<()> {
         let status = rustix::process::waitid(WaitId::PidFd(self.handle.as_fd()), WaitIdOptions::EXITED)?;
-        self.exited = Some(status.and_then(|status| status.exit_status()).unwrap_or(-1));
+        let end = self.lifeline.take().and_then(spawn::CellEnd::read);
+        self.ended_with_it = end.as_ref().map_or(0, |end| end.left as usize);
+        let status = status.and_then(|status| status.exit_status()).filter(|_| end.is_none_or(|end| !end.by_signal));
+        self.exited = Some(status.unwrap_or(-1));
         tree::remove_leader(self.leader);
         Ok(())
     }
@@ -382,10 +386,8 @@ impl Process for LocalProcess {
         tree::adopt(self.leader, &self.call)
     }
 
-    fn ended_with_it(&mut self) -> usize {
-        let mut said = [0; size_of::<u32>()];
-        let told = self.lifeline.take().and_then(|lifeline| rustix::io::read(lifeline, &mut said).ok());
-        if told == Some(said.len()) { u32::from_ne_bytes(said) as usize } else { 0 }
+    fn ended_with_it(&self) -> usize {
+        self.ended_with_it
     }
 }
 

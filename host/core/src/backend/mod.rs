@@ -222,7 +222,7 @@ pub trait Process: Send {
     async fn left_running(&mut self) -> Vec<u32>;
 
     /// How many processes that the command started were ended with it, as its cell was. Asked once, after its end.
-    fn ended_with_it(&mut self) -> usize {
+    fn ended_with_it(&self) -> usize {
         0
     }
 }

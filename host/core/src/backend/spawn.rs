@@ -58,9 +58,26 @@ pub(super) struct Started {
     pub(super) pid: u32,
     /// Becomes readable when the process ends.
     pub(super) handle: OwnedFd,
-    /// What its cell lives by: closed, the kernel ends all that runs there. It tells how many processes the program left, as a number of 32
-    /// bits.
+    /// What its cell lives by: closed, the kernel ends all that runs there. It tells how the program ended, as [`CellEnd`] reads it.
     pub(super) lifeline: Option<OwnedFd>,
+}
+
+/// How the program of a cell ended.
+pub(super) struct CellEnd {
+    /// Processes that it left, and that ended with it.
+    pub(super) left: u32,
+    /// A signal ended it.
+    pub(super) by_signal: bool,
+}
+
+impl CellEnd {
+    /// What the first process of a cell that has ended said; nothing where it was ended itself.
+    pub(super) fn read(lifeline: OwnedFd) -> Option<Self> {
+        let mut said = [0; 2 * size_of::<u32>()];
+        let told = rustix::io::read(lifeline, &mut said).ok()?;
+        let (left, signal) = said.split_first_chunk().filter(|_| told == said.len())?;
+        Some(Self { left: u32::from_ne_bytes(*left), by_signal: signal != [0; 4] })
+    }
 }
 
 /// Starts a process.

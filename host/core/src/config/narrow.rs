@@ -98,6 +98,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("confine.hide", Places, EachTime),
     ("confine.protect", Union, EachTime),
     ("confine.network", NETWORK, EachTime),
+    ("confine.unix_sockets", And, EachTime),
     ("confine.processes", Min, EachTime),
     ("confine.ask", Or, EachTime),
     ("approval.allow_yes", And, EachTime),

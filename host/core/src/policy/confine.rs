@@ -275,6 +275,7 @@ impl Confine {
         let show = [&self.output, &self.home, root, &facts.directory].into_iter().cloned().chain(resolver);
         let show = show.chain(facts.surroundings.programs.iter().cloned());
         let show = show.filter(|path| !write.iter().any(|root| path.starts_with(root))).collect();
-        Ok(Profile { show, protect, hide, network: settings.network, processes: settings.processes, write })
+        let (network, unix_sockets, processes) = (settings.network, settings.unix_sockets, settings.processes);
+        Ok(Profile { write, hide, show, protect, network, unix_sockets, processes })
     }
 }

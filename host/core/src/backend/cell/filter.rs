@@ -94,8 +94,8 @@ const fn argument(number: usize) -> usize {
     offset_of!(libc::seccomp_data, args) + number * size_of::<u64>()
 }
 
-/// The program of the filter.
-pub(super) fn program() -> Vec<sock_filter> {
+/// The program of the filter; without `unix_sockets` no socket of that family is made, but pairs of them.
+pub(super) fn program(unix_sockets: bool) -> Vec<sock_filter> {
     let mut program = Vec::new();
     program.push(load(offset_of!(libc::seccomp_data, arch)));
     // Killing would break programs of 32 bits that can do without.
@@ -113,16 +113,21 @@ pub(super) fn program() -> Vec<sock_filter> {
     let ioctl =
         [load(argument(1)), when(BPF_JEQ, first, 1, 0), when(BPF_JEQ, second, 0, 1), refuse(libc::EPERM), allow()];
     for_call(&mut program, libc::SYS_ioctl, &ioctl);
-    let mut socket = vec![load(argument(0))];
-    for (number, family) in FAMILIES.into_iter().enumerate() {
-        socket.push(when(BPF_JEQ, family.cast_unsigned(), (FAMILIES.len() - number) as u8, 0));
-    }
-    socket.extend([refuse(libc::EAFNOSUPPORT), allow()]);
-    for call in [libc::SYS_socket, libc::SYS_socketpair] {
-        for_call(&mut program, call, &socket);
-    }
+    let without_unix: Vec<_> = FAMILIES.into_iter().filter(|family| *family != libc::AF_UNIX).collect();
+    for_call(&mut program, libc::SYS_socket, &families(if unix_sockets { &FAMILIES } else { &without_unix }));
+    for_call(&mut program, libc::SYS_socketpair, &families(&FAMILIES));
     program.push(allow());
     program
+}
+
+/// Lets sockets of these families be made.
+fn families(families: &[libc::c_int]) -> Vec<sock_filter> {
+    let mut looks = vec![load(argument(0))];
+    for (number, family) in families.iter().enumerate() {
+        looks.push(when(BPF_JEQ, family.cast_unsigned(), (families.len() - number) as u8, 0));
+    }
+    looks.extend([refuse(libc::EAFNOSUPPORT), allow()]);
+    looks
 }
 
 /// What is looked at for one call; what follows is jumped over for others.

@@ -5,8 +5,8 @@
 //! but its stack, so that it starts in a tenth of a millisecond. When it ends the kernel kills all that is left in the cell.
 //!
 //! `init DESCRIPTOR GROUP FILE ARGUMENTS…`: the descriptor is a socket whose other end the host holds. It is told there how many processes
-//! the command left, as a number of 32 bits. With `own` as GROUP the command becomes the foreground of the terminal that is its standard
-//! input, as a job of a shell does; else it is in the group that this process is in.
+//! the command left, and which signal ended it or 0, as two numbers of 32 bits. With `own` as GROUP the command becomes the foreground of the terminal that is its
+//! standard input, as a job of a shell does; else it is a session of its own.
 //!
 //! `init DESCRIPTOR wait PROCESS`: the same program outside, as what a pane of tmux runs. It waits for the first process of a cell, keeps the
 //! other end of that socket open meanwhile, and ends as that one did.
@@ -37,6 +37,7 @@ mod number {
     pub const CLOSE_RANGE: usize = 436;
     pub const WRITE: usize = 1;
     pub const SETPGID: usize = 109;
+    pub const SETSID: usize = 112;
     pub const GETPID: usize = 39;
     pub const IOCTL: usize = 16;
 }
@@ -55,6 +56,7 @@ mod number {
     pub const CLOSE_RANGE: usize = 436;
     pub const WRITE: usize = 64;
     pub const SETPGID: usize = 154;
+    pub const SETSID: usize = 157;
     pub const GETPID: usize = 172;
     pub const IOCTL: usize = 29;
 }
@@ -70,6 +72,8 @@ const MASK_BYTES: usize = 8;
 const SIG_SETMASK: usize = 2;
 const PR_SET_DUMPABLE: usize = 4;
 const WNOHANG: usize = 1;
+/// Of a status: the signal that ended the process.
+const SIGNAL: u32 = 0x7f;
 const SIGKILL: usize = 9;
 const TIOCSPGRP: usize = 0x5410;
 const POLLIN: i16 = 1;
@@ -151,7 +155,9 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
         call(number::SIGPROCMASK, [SIG_SETMASK, &raw const all as usize, 0, MASK_BYTES, 0]);
         let command = call(number::CLONE, [SIGCHLD as usize, 0, 0, 0, 0]);
         if command == 0 {
-            if has_own_group {
+            if !has_own_group {
+                call(number::SETSID, [0; 5]);
+            } else {
                 let own = call(number::GETPID, [0; 5]) as i32;
                 call(number::SETPGID, [0; 5]);
                 call(number::IOCTL, [0, TIOCSPGRP, &raw const own as usize, 0, 0]);
@@ -218,7 +224,7 @@ unsafe fn wait_for(child: i32) -> ! {
 
 /// As shells tell how a process ended.
 fn code(status: u32) -> usize {
-    let signal = status & 0x7f;
+    let signal = status & SIGNAL;
     (if signal == 0 { status >> 8 & 0xff } else { 128 + signal }) as usize
 }
 
@@ -232,19 +238,19 @@ unsafe fn reap(command: isize, host: i32) {
             let mut status: u32 = 0;
             let ended = call(number::WAIT4, [usize::MAX, &raw mut status as usize, WNOHANG, 0, 0]);
             if ended == command {
-                end = Some(code(status));
+                end = Some(status);
             } else if ended <= 0 {
                 break;
             }
         }
         let Some(status) = end else { return };
         call(number::KILL, [usize::MAX, SIGKILL, 0, 0, 0]);
-        let mut left: u32 = 0;
+        let mut told = [0, status & SIGNAL];
         while call(number::WAIT4, [usize::MAX, 0, 0, 0, 0]) > 0 {
-            left += 1;
+            told[0] += 1;
         }
-        call(number::WRITE, [host as usize, &raw const left as usize, size_of::<u32>(), 0, 0]);
-        exit(status)
+        call(number::WRITE, [host as usize, told.as_ptr() as usize, size_of_val(&told), 0, 0]);
+        exit(code(status))
     }
 }
 

@@ -12,12 +12,12 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use std::fs::{File, metadata, symlink_metadata};
+use std::fs::{File, canonicalize, metadata, symlink_metadata};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use steps::{Mounts, NODEV, NOSUID, RDONLY, Step, path, result};
+use steps::{Mounts, NODEV, NONE, NOSUID, OUT_OF_REACH, RDONLY, Step, VANISHED, path, result};
 
 /// The namespaces that every cell has of its own.
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
@@ -62,6 +62,8 @@ pub struct Profile {
     pub protect: Vec<PathBuf>,
     /// What network it has.
     pub network: CellNetwork,
+    /// Whether its processes can have sockets of files and names among themselves.
+    pub unix_sockets: bool,
     /// Processes that there can be at once. Does not bind root.
     pub processes: u64,
 }
@@ -71,11 +73,16 @@ impl Profile {
     #[must_use]
     pub fn closed() -> Self {
         let [write, hide, show, protect] = [const { Vec::new() }; 4];
-        Self { write, hide, show, protect, network: CellNetwork::None, processes: 512 }
+        Self { write, hide, show, protect, network: CellNetwork::None, unix_sockets: true, processes: 512 }
     }
 
     pub(crate) fn can_write(&self, path: &Path) -> bool {
         self.write.iter().any(|root| path.starts_with(root))
+    }
+
+    /// The errors with which a place that is to be hidden is so already. In a directory that can be written its owner could open the way.
+    fn passes(&self, place: &Path) -> &'static [i32] {
+        if self.can_write(place) { VANISHED } else { OUT_OF_REACH }
     }
 
     /// Where can be written, in words.
@@ -112,7 +119,7 @@ impl Cell {
         Ok(Self {
             steps: layout.steps,
             slots: layout.slots,
-            filter: filter::program(),
+            filter: filter::program(profile.unix_sockets),
             init: init()?,
             processes: profile.processes,
             namespaces: match profile.network {
@@ -240,7 +247,7 @@ impl Layout {
         }
         for (device, slot) in devices.iter().zip(taken) {
             layout.push(Step::MakeFile { path: path(device)? });
-            layout.lay(slot, Path::new(device), false)?;
+            layout.lay(slot, Path::new(device), NONE)?;
         }
         layout.directory(Path::new("/dev/pts"))?;
         let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
@@ -250,21 +257,22 @@ impl Layout {
         }
         layout.mount("proc", "/proc", "proc", flags | libc::MS_NODEV, "")?;
         for machines in MACHINES {
-            layout.cover(Path::new(machines), Path::new(machines), RDONLY | NOSUID, false)?;
+            layout.cover(Path::new(machines), Path::new(machines), RDONLY | NOSUID, NONE)?;
         }
         // Whoever could write in it would write into all that is hidden.
         layout.directory(Path::new(NOTHING))?;
-        layout.cover(Path::new(NOTHING), Path::new(NOTHING), RDONLY | NOSUID, false)?;
+        layout.cover(Path::new(NOTHING), Path::new(NOTHING), RDONLY | NOSUID, NONE)?;
         for (root, slot) in roots {
             layout.push(Step::Attributes { of: Mounts::Slot(slot), set: NOSUID | NODEV });
             layout.directories_to(root)?;
-            layout.lay(slot, root, false)?;
+            layout.lay(slot, root, NONE)?;
         }
         layout.protect(&profile.write, &profile.protect)?;
         // What lies in hidden places comes with those.
         for shown in shown.iter().filter(|shown| !shown.is_hidden) {
             layout.show(shown)?;
         }
+        layout.mask_sockets(profile)?;
         // Last: it may lie in a directory that can be written.
         layout.hide(profile, &shown)?;
         Ok(layout)
@@ -316,7 +324,7 @@ impl Layout {
             self.directories_to(shown.path.parent().unwrap_or(shown.path))?;
             self.push(Step::MakeFile { path: path(shown.path)? });
         }
-        self.lay(shown.slot, shown.path, false)
+        self.lay(shown.slot, shown.path, NONE)
     }
 
     /// Makes what lies in these directories, and is there, a mount that cannot be written. Directories on the way become mounts too: those
@@ -329,9 +337,22 @@ impl Layout {
         }
         // From the top down.
         for directory in on_the_way {
-            self.cover(directory, directory, NOSUID | NODEV, false)?;
+            self.cover(directory, directory, NOSUID | NODEV, NONE)?;
         }
-        protected.iter().try_for_each(|place| self.cover(place, place, RDONLY | NOSUID | NODEV, false))
+        protected.iter().try_for_each(|place| self.cover(place, place, RDONLY | NOSUID | NODEV, NONE))
+    }
+
+    /// Lays nothing over sockets that are there: connecting needs no right to write the file system.
+    fn mask_sockets(&mut self, profile: &Profile) -> io::Result<()> {
+        let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+        // The path is the last of eight fields, and may hold blanks.
+        let names = sockets.lines().filter_map(|line| line.split_once(" /").map(|(_, path)| format!("/{path}")));
+        // As who bound it wrote it: by a link, or by a descriptor of its own.
+        let paths = names.filter_map(|name| canonicalize(name).ok());
+        let reached = |path: &PathBuf| !is_new(path) && !path.starts_with("/proc") && !profile.can_write(path);
+        let is_there = |path: &PathBuf| symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+        let paths: BTreeSet<PathBuf> = paths.filter(reached).filter(is_there).collect();
+        paths.iter().try_for_each(|path| self.cover(Path::new("/dev/null"), path, RDONLY | NOSUID, OUT_OF_REACH))
     }
 
     /// Lays nothing over what is there.
@@ -341,7 +362,7 @@ impl Layout {
                 Ok(found) if found.is_dir() => {
                     let mut within = shown.iter().filter(|shown| shown.path.starts_with(place)).peekable();
                     if within.peek().is_none() {
-                        self.cover(Path::new(NOTHING), place, RDONLY | NOSUID, true)?;
+                        self.cover(Path::new(NOTHING), place, RDONLY | NOSUID, profile.passes(place))?;
                         continue;
                     }
                     self.directories_to(place)?;
@@ -356,7 +377,7 @@ impl Layout {
                     }
                     self.push(Step::Attributes { of: Mounts::At(path(place)?), set: RDONLY | NOSUID | NODEV });
                 }
-                Ok(_) => self.cover(Path::new("/dev/null"), place, RDONLY | NOSUID, true)?,
+                Ok(_) => self.cover(Path::new("/dev/null"), place, RDONLY | NOSUID, profile.passes(place))?,
                 // In a directory that can be written its owner could open the way.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied && profile.can_write(place) => {
                     return Err(error);
@@ -369,10 +390,10 @@ impl Layout {
     }
 
     /// Lays a copy of what is at a path over a place, with these attributes. What is missing is passed over.
-    fn cover(&mut self, from: &Path, place: &Path, attributes: u64, may_vanish: bool) -> io::Result<()> {
+    fn cover(&mut self, from: &Path, place: &Path, attributes: u64, passes: &'static [i32]) -> io::Result<()> {
         let slot = self.take(from)?;
         self.push(Step::Attributes { of: Mounts::Slot(slot), set: attributes });
-        self.lay(slot, place, may_vanish)
+        self.lay(slot, place, passes)
     }
 
     /// Makes a directory and those above it where they are in a place that is new.
@@ -408,8 +429,8 @@ impl Layout {
         Ok(slot)
     }
 
-    fn lay(&mut self, slot: usize, target: &Path, may_vanish: bool) -> io::Result<()> {
-        self.push(Step::Lay { slot, target: path(target)?, may_vanish });
+    fn lay(&mut self, slot: usize, target: &Path, passes: &'static [i32]) -> io::Result<()> {
+        self.push(Step::Lay { slot, target: path(target)?, passes });
         Ok(())
     }
 

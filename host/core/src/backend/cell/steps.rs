@@ -38,11 +38,11 @@ pub(super) enum Step {
         of: Mounts,
         set: u64,
     },
-    /// Lays what a slot holds over a path. One that vanishes meanwhile needs no cover where it was to be hidden.
+    /// Lays what a slot holds over a path.
     Lay {
         slot: usize,
         target: CString,
-        may_vanish: bool,
+        passes: &'static [i32],
     },
     MakeDirectory {
         path: CString,
@@ -70,6 +70,11 @@ pub(super) enum Mounts {
 pub(super) const RDONLY: u64 = libc::MOUNT_ATTR_RDONLY;
 pub(super) const NOSUID: u64 = libc::MOUNT_ATTR_NOSUID;
 pub(super) const NODEV: u64 = libc::MOUNT_ATTR_NODEV;
+
+/// Errors with which a place needs no cover: none; it vanished meanwhile; or commands could not come there either.
+pub(super) const NONE: &[i32] = &[];
+pub(super) const VANISHED: &[i32] = &[libc::ENOENT, libc::ENOTDIR];
+pub(super) const OUT_OF_REACH: &[i32] = &[libc::ENOENT, libc::ENOTDIR, libc::EACCES];
 
 /// A slot that holds nothing.
 pub(super) const EMPTY: RawFd = -1;
@@ -162,7 +167,7 @@ impl Step {
                     ))
                     .map(drop)
                 }
-                Self::Lay { slot, target, may_vanish } => {
+                Self::Lay { slot, target, passes } => {
                     if slots[*slot] == EMPTY {
                         return Ok(());
                     }
@@ -177,7 +182,7 @@ impl Step {
                     libc::close(slots[*slot]);
                     slots[*slot] = EMPTY;
                     match laid {
-                        Err(libc::ENOENT | libc::ENOTDIR) if *may_vanish => Ok(()),
+                        Err(error) if passes.contains(&error) => Ok(()),
                         laid => laid.map(drop),
                     }
                 }
