@@ -8,11 +8,12 @@ mod locked;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolcrib_tests::http::Server;
-use toolcrib_tests::{Preparation, Program, TestHost, guest, serve, shell};
+use toolcrib_tests::{Client, Preparation, Program, TestHost, guest, serve, shell};
 
 const REPETITIONS: usize = 3;
 const PAIRS: usize = 60;
@@ -31,6 +32,7 @@ fn main() {
         ("first-run", first_run),
         ("command", command),
         ("panes", panes),
+        ("cells", cells),
         ("places", places),
         ("web", web),
         ("mcp", mcp),
@@ -227,6 +229,52 @@ fn places() {
     place("ssh", "<= 1.2 x bare", &["--ssh", "crib", "--set", &setting], "`ssh -S`, one master", bare);
     quiet(&mut ssh(&["-O", "exit"]));
     quiet(Command::new(script).arg("sshd-down").arg(&sshd));
+}
+
+/// Confined commands beside those that are not, in turn, each over the pipe of a `toolcrib run`; and bubblewrap, where it is installed.
+fn cells() {
+    const MODES: [&str; 2] = ["confine.mode=required", "confine.mode=off"];
+    for (what, target, has_panes) in
+        [("in a new cell", "<= 1.5 ms over", false), ("in a warm pane, confined", "<= 0.1 ms over", true)]
+    {
+        let programs = MODES.map(|_| Program::below(Path::new("/var/tmp")).in_panes(has_panes));
+        let hosts = [0, 1].map(|at| {
+            let mut host = programs[at].client(&["--yes", "--set", MODES[at], "run"]);
+            let begin = Instant::now();
+            assert_eq!(host.shell("true")["result"]["exit_code"], 0);
+            (host, begin.elapsed())
+        });
+        let [(mut confined, first), (mut bare, bare_first)] = hosts;
+        let mut call = |host: &mut Client| assert_eq!(host.shell("true")["result"]["exit_code"], 0);
+        let (ours, theirs) = pairs(|| call(&mut confined), || call(&mut bare));
+        let over = (ours.as_secs_f64() - theirs.as_secs_f64()) * 1e3;
+        row(
+            &format!("`run_shell` `true`, {what}"),
+            target,
+            &format!("{ours:.2?}, {over:.2} ms over; the first {first:.0?}"),
+            &format!("unconfined {theirs:.2?}; the first {bare_first:.0?}"),
+            &ratio(ours, theirs),
+        );
+    }
+    let profile =
+        "--unshare-all --ro-bind / / --tmpfs /tmp --tmpfs /run --dev /dev --proc /proc --die-with-parent --new-session";
+    let wrapped = || {
+        let mut wrapped = Command::new("bwrap");
+        wrapped.args(profile.split(' ')).args(["/bin/sh", "-c", "true"]);
+        wrapped
+    };
+    if wrapped().output().is_ok_and(|output| output.status.success()) {
+        let (theirs, bare) = pairs(|| quiet(&mut wrapped()), || quiet(Command::new("/bin/sh").args(["-c", "true"])));
+        let over = (theirs.as_secs_f64() - bare.as_secs_f64()) * 1e3;
+        let theirs = format!("{theirs:.2?}, {over:.2} ms over");
+        row(
+            "for comparison: bubblewrap, the same places, nothing hidden",
+            "",
+            &theirs,
+            &format!("`sh -c true` {bare:.2?}"),
+            "",
+        );
+    }
 }
 
 /// A plain command and one in a pane, over the pipe of `toolcrib run`.

@@ -92,6 +92,7 @@ for name, path in (
     ("sysrq-trigger", "/proc/sysrq-trigger"),
     ("a file outside", file),
     ("a device", "/dev/mem"),
+    ("a group of processes", "/sys/fs/cgroup/cgroup.procs"),
 ):
     attempt(name, lambda: open(path, "r+b").close())
 attempt("a new file outside", lambda: open(os.path.dirname(file) + "/new", "wb").close())

@@ -2,7 +2,7 @@
 
 use crate::rig::{BOTH, Rig, Via};
 use std::fs;
-use toolcrib_tests::eventually;
+use toolcrib_tests::{eventually, is_long};
 
 fn sleeps(seconds: u32) -> bool {
     let line = format!("sleep\0{seconds}\0");
@@ -21,13 +21,17 @@ fn a_cell_ends_with_its_command() {
         ("kill -ABRT $$", -1),
         ("sh -c 'kill -9 $$'; exit $?", 137),
         ("exec /nothing-of-that-name", 127),
-        ("i=0; while [ $i -lt 100 ]; do (true &) ; i=$((i+1)); done", 0),
         // To all but the first process, which the kernel keeps from it, and the one that asks.
         ("sleep 71003 & kill -9 -1; exit 7", 7),
         ("setsid sh -c 'trap \"\" TERM HUP; sleep 71000' & (setsid sleep 71001 &) ; echo begun", 0),
     ] {
         assert_eq!(rig.run(script).0, status, "{script}");
     }
+    let orphans = if is_long() { 10_000 } else { 100 };
+    let (status, printed) = rig.run(&format!(
+        "i=0; while [ $i -lt {orphans} ]; do (true &) ; i=$((i+1)); done; sleep 0.2; grep -h ^State /proc/[0-9]*/status | sort | uniq -c"
+    ));
+    assert!(status == 0 && !printed.contains("zombie"), "{printed}");
     assert!([71000, 71001, 71003].into_iter().all(|seconds| !sleeps(seconds)));
     let notices = rig.notices("sleep 71004 & sleep 71005 & true");
     assert!(notices.contains("2 processes that the command started ended with it"), "{notices}");

@@ -105,3 +105,23 @@ fn a_profile_that_is_not_there_runs_nothing() {
     assert!(!toolcrib_tests::outcome::stdout(&output).contains("ran"));
     assert!(toolcrib_tests::outcome::stderr(&output).contains("cannot be confined, so it does not run"), "{output:?}");
 }
+
+/// A profile that was changed after it was written confines nothing: it is written anew, or no shell runs.
+#[test]
+fn a_profile_that_was_changed_is_not_used() {
+    let program = program(Via::Pane);
+    let mut confined = host(&program, &[REQUIRED]);
+    assert!(is_confined(&mut confined));
+    let cells = program.path("state/toolcrib/cells");
+    let file = std::fs::read_dir(&cells).expect("profiles").next().expect("one").expect("a name").path();
+    let text = std::fs::read_to_string(&file).expect("a profile");
+    std::fs::write(&file, text.replace("\"network\":\"none\"", "\"network\":\"full\"")).expect("a file");
+    let path = file.display().to_string();
+    let output = program.run(&["cell", &path, "/", "--", "/bin/sh", "-c", "echo ran"]);
+    assert_eq!(toolcrib_tests::outcome::code(&output), 125, "{output:?}");
+    confined.result("tmux-create-pane", declared(serde_json::json!({ "pane": "new" })));
+    let script = "python3 -c 'import socket; socket.create_connection((\"1.1.1.1\", 443), 1)' 2>&1 | tail -n 1";
+    let result = confined.result("run_shell", toolcrib_tests::shell::with(command(script), "pane", "new"));
+    assert!(result["stdout"].as_str().is_some_and(|said| said.contains("unreachable")), "{result}");
+    assert_eq!(std::fs::read_to_string(&file).expect("a profile"), text);
+}

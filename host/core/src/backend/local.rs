@@ -106,7 +106,7 @@ impl Backend for Local {
     }
 
     async fn confines(&self, profile: &Profile) -> Result<(), String> {
-        let tried = self.tried.lock().entry(profile.digest()).or_default().clone();
+        let tried = self.tried.lock().entry(profile.digest().to_owned()).or_default().clone();
         tried.get_or_init(async || try_cell(profile).await.map_err(|error| error.to_string())).await.clone()
     }
 
@@ -195,6 +195,10 @@ fn start_shell(profile: &Path, directory: &Path, argv: &[OsString]) -> io::Resul
     let (profiles, name) = OwnDir::of_file(profile)?;
     let text = profiles.read(&name)?.ok_or(io::ErrorKind::NotFound)?;
     let profile: Profile = serde_json::from_slice(&text)?;
+    // It is named after what it says: what was written there since is another one.
+    if name.strip_suffix(".json") != Some(profile.digest()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the profile is not the one that it is named after"));
+    }
     let cell = Cell::of(&profile)?;
     // The server that a pane is in is not there for what runs in it.
     let environment: Vec<_> =

@@ -4,7 +4,7 @@
 //! `policy/lock.rs` asks every one. What a lock holds is read by serde, so it may have tables and lists of tables.
 
 use super::layers::PolicySource;
-use super::narrow::{Rule, is_plugin_name};
+use super::narrow::is_plugin_name;
 use super::read::{Author, ConfigError, Document, Leaf, Origin, Place, Reader, invalid_at, read_text};
 use super::sha256_hex;
 use super::vetting::{Ceiling, ClockTable, GrantBy, KeyTable, Revoked, RevokedTable, Signed, SignedKeys, Threshold};
@@ -18,8 +18,6 @@ use toml::{Spanned, Table, Value};
 
 /// The section of a policy file that settings do not have.
 const LOCK: &str = "lock";
-/// Another: whether commands have to be confined.
-const CONFINE: &str = "confine";
 
 /// What one policy file says.
 #[derive(Default)]
@@ -113,20 +111,6 @@ struct LockTable {
     sequence: Option<Spanned<u64>>,
 }
 
-/// `[confine]` as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ConfineTable {
-    mode: Spanned<ConfineMode>,
-}
-
-/// Whether commands have to be confined by the system. Nothing confines them yet, so this refuses them all.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum ConfineMode {
-    Required,
-}
-
 /// `[lock.audit]` as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -196,24 +180,15 @@ impl PolicyFile {
             table.checked(&document, reader, of_root)
         });
         let (lock, demands) = lock.transpose()?.unzip();
-        let mut demands = demands.unwrap_or_default();
-        if let Some((offset, value)) = document.take(CONFINE) {
-            let table = ConfineTable::deserialize(ValueDeserializer::from(value));
-            let table = table.map_err(|error| {
-                let offset = error.span().map_or(offset, |span| span.start);
-                invalid_at(document.place(offset), format!("`{CONFINE}`: {}", error.message()))
-            })?;
-            demands.confinement = Some(document.place(table.mode.span().start));
-        }
+        let demands = demands.unwrap_or_default();
         let mut narrows = reader.leaves(&document)?;
-        let demand = |key: &str, rule, value: bool, place| {
-            let origin = Origin::File(place);
-            Leaf { key: key.into(), rule, value: value.into(), origin }
-        };
-        // The same setting under another name: whoever reads about locks finds all of the trail in one place.
-        narrows.extend(demands.audit.map(|place| demand("audit.required", Rule::Or, true, place)));
-        // Nothing confines commands yet: where they have to be confined, none runs.
-        narrows.extend(demands.confinement.map(|place| demand("tools.shell_enabled", Rule::And, false, place)));
+        // The same settings under other names: whoever reads about locks finds all that belongs to one in one place.
+        let demand = |key: &str, value: Value, place| reader.leaf(key.into(), value, Origin::File(place));
+        let audit = demands.audit.map(|place| demand("audit.required", true.into(), place));
+        let confinement = demands.confinement.map(|place| demand("confine.mode", "required".into(), place));
+        for demanded in [audit, confinement].into_iter().flatten() {
+            narrows.push(demanded?);
+        }
         Ok(Self { lock, narrows, sha256 })
     }
 }
@@ -369,7 +344,7 @@ fn inner<T>(list: Vec<Spanned<T>>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Settings, Sources};
+    use super::super::{ConfineMode, Settings, Sources};
     use super::*;
 
     use proptest::prelude::*;
@@ -454,23 +429,26 @@ mod tests {
         }
     }
 
-    /// Until something confines commands, where they have to be confined none runs; a trail that is required is required.
+    /// A trail that is required is required, and so is a cell.
     #[test]
     fn what_a_policy_demands_narrows_the_settings() {
         let directory = tempfile::tempdir().unwrap();
-        for (text, shell, required) in [
-            ("[confine]\nmode = 'required'", false, false),
-            ("[lock]\nplugins = 'off'\nrequire_confinement = true", false, false),
-            ("[lock]\nplugins = 'off'\nrequire_confinement = false", true, false),
-            ("[lock]\nplugins = 'off'\naudit = { required = true }", true, true),
+        let (off, auto, must) = (ConfineMode::Off, ConfineMode::Auto, ConfineMode::Required);
+        for (text, confined, required) in [
+            ("[confine]\nmode = 'required'", must, false),
+            ("[confine]\nmode = 'auto'", auto, false),
+            ("[lock]\nplugins = 'off'\nrequire_confinement = true", must, false),
+            ("[lock]\nplugins = 'off'\nrequire_confinement = true\n[confine]\nmode = 'off'", must, false),
+            ("[lock]\nplugins = 'off'\nrequire_confinement = false", off, false),
+            ("[lock]\nplugins = 'off'\naudit = { required = true }", off, true),
         ] {
             let path = directory.path().join("policy.toml");
             std::fs::write(&path, text).unwrap();
             let policies = vec![PolicySource::named(path)];
-            let set = vec!["tools.shell_enabled=true".to_owned(), "audit.required=false".to_owned()];
+            let set = vec!["confine.mode=off".to_owned(), "audit.required=false".to_owned()];
             let sources = Sources { home: "/home/u".into(), policies, set, ..Sources::default() };
             let config = Settings::load(&sources).unwrap().config;
-            assert_eq!((config.tools.shell_enabled, config.audit.required), (shell, required), "{text}");
+            assert_eq!((config.confine.mode, config.audit.required), (confined, required), "{text}");
         }
     }
 

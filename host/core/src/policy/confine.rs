@@ -11,6 +11,8 @@ use crate::backend::{Backend, Facts};
 use crate::config::{self, CellNetwork, Config, ConfineMode, Needed, Remedies, WORKSPACE};
 use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -89,7 +91,7 @@ impl Policy {
                 format!("commands have all rights of their user on {}", backend.name())
             }
             Confinement::Off => {
-                let tried = backend.confines(&self.confine.profile(&*backend.facts().await?)?).await;
+                let tried = backend.confines(&*self.confine.profile(&backend.facts().await?)?).await;
                 let could = match tried {
                     Ok(()) => "this system could confine them: set `mode = \"auto\"` under [confine]".into(),
                     Err(why) => format!("this system cannot confine them: {why}"),
@@ -121,6 +123,8 @@ pub(crate) struct Confine {
     protected: Arc<Protected>,
     home: PathBuf,
     remedies: Remedies,
+    /// What commands reach at the place where they ran last.
+    last: Mutex<Option<(Arc<Facts>, Arc<Profile>)>>,
 }
 
 impl Confine {
@@ -138,6 +142,7 @@ impl Confine {
             protected: protected.clone(),
             home: canonical(&dirs.home),
             remedies: config.remedies(),
+            last: Mutex::default(),
             settings,
         };
         if confine.settings.mode == ConfineMode::Off {
@@ -202,7 +207,7 @@ impl Confine {
                 }
             };
         }
-        let profile = Arc::new(self.profile(&*backend.facts().await?)?);
+        let profile = self.profile(&backend.facts().await?)?;
         match backend.confines(&profile).await {
             Ok(()) => Ok(Confinement::Cell(profile)),
             Err(why) => self.cannot(why),
@@ -257,25 +262,36 @@ impl Confine {
     /// # Errors
     ///
     /// When they would begin where nothing is.
-    pub(crate) fn profile(&self, facts: &Facts) -> Result<Profile, Failure> {
+    pub(crate) fn profile(&self, facts: &Arc<Facts>) -> Result<Arc<Profile>, Failure> {
+        let mut last = self.last.lock();
+        if let Some((_, profile)) = last.as_ref().filter(|(of, _)| Arc::ptr_eq(of, facts)) {
+            return Ok(profile.clone());
+        }
+        let profile = Arc::new(self.new_profile(facts)?);
+        *last = Some((facts.clone(), profile.clone()));
+        Ok(profile)
+    }
+
+    fn new_profile(&self, facts: &Facts) -> Result<Profile, Failure> {
         let settings = &self.settings;
         let root = &facts.workspace.root;
         let is_writable = self.names_workspace() && self.unwritable(facts).is_none();
         let write: Vec<PathBuf> = self.write.iter().chain(is_writable.then_some(root)).cloned().collect();
-        let hide: Vec<PathBuf> = self.hide.iter().map(|path| canonical(path)).collect();
+        // By the name, and where it leads now.
+        let hide: BTreeSet<PathBuf> = self.hide.iter().flat_map(|path| [path.clone(), canonical(path)]).collect();
+        let hide: Vec<PathBuf> = hide.into_iter().collect();
         if let Some(hidden) = hide.iter().find(|hidden| facts.directory.starts_with(hidden)) {
             let message =
                 format!("commands begin in `{}`, and `{}` is hidden", facts.directory.display(), hidden.display());
             return Err(Failure::denied(message).hint("start in another directory, or see `hide` under [confine]"));
         }
-        let below = |name: &String| write.iter().map(move |root| canonical(&root.join(name))).collect::<Vec<_>>();
-        let is_within = |path: &PathBuf| write.iter().any(|root| path.starts_with(root) && path != root);
-        let protect = settings.protect.iter().flat_map(below).filter(is_within).collect();
+        let below = |name: &String| write.iter().map(|root| root.join(name)).collect::<Vec<_>>();
+        let protect = settings.protect.iter().flat_map(below).collect();
         let resolver = (settings.network == CellNetwork::Full).then(|| canonical(Path::new(RESOLVER)));
         let show = [&self.output, &self.home, root, &facts.directory].into_iter().cloned().chain(resolver);
         let show = show.chain(facts.surroundings.programs.iter().cloned());
         let show = show.filter(|path| !write.iter().any(|root| path.starts_with(root))).collect();
         let (network, unix_sockets, processes) = (settings.network, settings.unix_sockets, settings.processes);
-        Ok(Profile { write, hide, show, protect, network, unix_sockets, processes })
+        Ok(Profile { write, hide, show, protect, network, unix_sockets, processes, ..Profile::closed() })
     }
 }

@@ -41,6 +41,7 @@ pub(crate) use screen::View;
 pub use terminals::we_are_in_a_pane;
 pub use version::Version;
 
+use crate::backend::cell::Profile;
 use crate::backend::{Backend, TmuxThere};
 use crate::config::{Config, Remedies};
 use crate::envelope::{Failure, Kind};
@@ -142,6 +143,8 @@ pub(crate) struct Session {
     /// Panes by name, as they were found last: their numbers, and which cells their shells are in.
     known: parking_lot::Mutex<HashMap<String, (u32, String)>>,
     unfinished: input::Unfinished,
+    /// The cell that was asked for last, and how a shell in it is marked.
+    marked: parking_lot::Mutex<Option<(Arc<Profile>, String)>>,
     /// The server is one of this machine.
     is_here: bool,
 }

@@ -282,6 +282,7 @@ impl Tmux {
             turns: parking_lot::Mutex::default(),
             known: parking_lot::Mutex::default(),
             unfinished: super::input::Unfinished::default(),
+            marked: parking_lot::Mutex::default(),
             is_here: self.backend.is_this_machine(),
             client,
         })

@@ -42,9 +42,7 @@ pub(super) struct Start {
 
 /// What a cell's shell can reach: the files of staged commands, too.
 fn profile(cell: &Profile, staged: &str) -> Profile {
-    let mut profile = cell.clone();
-    profile.show.push(staged.into());
-    profile
+    cell.showing(staged.into())
 }
 
 /// How a shell is started in this cell, or in none, to begin in a directory.
@@ -52,12 +50,12 @@ pub(super) fn start(cell: Option<&Arc<Profile>>, staged: &str, own: &Path, root:
     let Some(cell) = cell else { return Ok(Start { before: String::new(), mark: String::new() }) };
     let unavailable = |why: String| Failure::new(Kind::Unavailable, format!("panes cannot be confined: {why}"));
     let profile = profile(cell, staged);
-    let mark = profile.digest();
-    let name = format!("{mark}.json");
+    let mark = profile.digest().to_owned();
+    let (name, text) = (format!("{mark}.json"), profile.to_json());
     let written = || {
         let cells = OwnDir::open(own)?.below(CELLS)?;
-        if cells.read(&name)?.is_none() {
-            cells.replace(&name, &profile.to_json())?;
+        if cells.read(&name)?.as_ref() != Some(&text) {
+            cells.replace(&name, &text)?;
         }
         Ok::<_, std::io::Error>(cells.path().join(&name))
     };
@@ -71,7 +69,16 @@ pub(super) fn start(cell: Option<&Arc<Profile>>, staged: &str, own: &Path, root:
 impl Session {
     /// What [`CELL`] is for a shell in this cell.
     pub(super) fn mark(&self, cell: Option<&Arc<Profile>>) -> String {
-        cell.map_or_else(String::new, |cell| profile(cell, &self.directory).digest())
+        let Some(cell) = cell else { return String::new() };
+        let mut last = self.marked.lock();
+        match last.as_ref().filter(|(of, _)| Arc::ptr_eq(of, cell)) {
+            Some((_, mark)) => mark.clone(),
+            None => {
+                let mark = profile(cell, &self.directory).digest().to_owned();
+                *last = Some((cell.clone(), mark.clone()));
+                mark
+            }
+        }
     }
 
     /// The words that a pane runs, and its mark; the shell is the one that the session was made with.

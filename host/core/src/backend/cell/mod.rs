@@ -17,6 +17,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use steps::{Mounts, NODEV, NONE, NOSUID, OUT_OF_REACH, RDONLY, Step, VANISHED, path, result};
 
 /// The namespaces that every cell has of its own.
@@ -48,8 +49,8 @@ const MACHINES: [&str; 6] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/
 /// What lies over hidden directories.
 const NOTHING: &str = "/run/.nothing";
 
-/// What the commands of a cell reach. Paths are canonical.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What the commands of a cell reach. Paths are absolute; those of directories that can be written have no links.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// Directories that may be written. All else can be read at most.
@@ -58,7 +59,7 @@ pub struct Profile {
     pub hide: Vec<PathBuf>,
     /// What can be read in places that are hidden, or that a cell has new. What is missing is passed over.
     pub show: Vec<PathBuf>,
-    /// What cannot be written, in directories that can.
+    /// What cannot be written, in directories that can. What is missing is passed over.
     pub protect: Vec<PathBuf>,
     /// What network it has.
     pub network: CellNetwork,
@@ -66,6 +67,16 @@ pub struct Profile {
     pub unix_sockets: bool,
     /// Processes that there can be at once. Does not bind root.
     pub processes: u64,
+    #[serde(skip)]
+    /// See [`Self::digest`].
+    pub(crate) digest: OnceLock<String>,
+}
+
+/// What they say of what is reached.
+impl PartialEq for Profile {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest() == other.digest()
+    }
 }
 
 impl Profile {
@@ -73,7 +84,8 @@ impl Profile {
     #[must_use]
     pub fn closed() -> Self {
         let [write, hide, show, protect] = [const { Vec::new() }; 4];
-        Self { write, hide, show, protect, network: CellNetwork::None, unix_sockets: true, processes: 512 }
+        let (network, digest) = (CellNetwork::None, OnceLock::new());
+        Self { write, hide, show, protect, network, unix_sockets: true, processes: 512, digest }
     }
 
     pub(crate) fn can_write(&self, path: &Path) -> bool {
@@ -91,9 +103,15 @@ impl Profile {
         if roots.is_empty() { "writes nowhere".into() } else { format!("writes below {}", roots.join(", ")) }
     }
 
-    /// Tells it from every other one.
-    pub(crate) fn digest(&self) -> String {
-        hex::encode(&Sha256::digest(self.to_json())[..16])
+    /// The same with one more place that can be read where all else is gone.
+    pub(crate) fn showing(&self, place: PathBuf) -> Self {
+        let show = self.show.iter().cloned().chain([place]).collect();
+        Self { show, digest: OnceLock::new(), ..self.clone() }
+    }
+
+    /// Tells it from every other one. It is not changed after it was asked for this.
+    pub(crate) fn digest(&self) -> &str {
+        self.digest.get_or_init(|| hex::encode(&Sha256::digest(self.to_json())[..16]))
     }
 
     /// As [`Self::digest`] reads it.
@@ -330,8 +348,12 @@ impl Layout {
     /// Makes what lies in these directories, and is there, a mount that cannot be written. Directories on the way become mounts too: those
     /// cannot be moved, to make others in their place.
     fn protect(&mut self, roots: &[PathBuf], protected: &[PathBuf]) -> io::Result<()> {
+        // Where a link leads out of what can be written, nothing has to be done.
+        let is_within = |place: &PathBuf| roots.iter().any(|root| place != root && place.starts_with(root));
+        let protected = protected.iter().filter_map(|place| canonicalize(place).ok()).filter(is_within);
+        let protected: BTreeSet<PathBuf> = protected.collect();
         let mut on_the_way = BTreeSet::new();
-        for place in protected {
+        for place in &protected {
             let is_below = |above: &&Path| roots.iter().any(|root| *above != root && above.starts_with(root));
             on_the_way.extend(place.ancestors().skip(1).filter(is_below));
         }
@@ -358,7 +380,12 @@ impl Layout {
     /// Lays nothing over what is there.
     fn hide(&mut self, profile: &Profile, shown: &[Shown<'_>]) -> io::Result<()> {
         for place in &profile.hide {
-            match metadata(place) {
+            let found = symlink_metadata(place);
+            // What a link leads to is hidden, too.
+            let leads =
+                if found.as_ref().is_ok_and(|found| found.is_symlink()) { canonicalize(place).ok() } else { None };
+            let (place, found) = leads.as_ref().map_or((place, found), |leads| (leads, metadata(leads)));
+            match found {
                 Ok(found) if found.is_dir() => {
                     let mut within = shown.iter().filter(|shown| shown.path.starts_with(place)).peekable();
                     if within.peek().is_none() {
