@@ -2,12 +2,15 @@
 //!
 //! What is writable, what is hidden and which processes there are is decided by mounts and namespaces that the child makes before it
 //! executes (`steps.rs`), as the user, without privilege or another program. `filter.rs` refuses what would make others, `init.rs` is the
-//! first process, whose end is the end of all. `../spawn.rs` has the child.
+//! first process, whose end is the end of all. `hidden.rs` finds what there is to hide. `../spawn.rs` has the child.
 
 mod filter;
+mod hidden;
 mod steps;
 
 use crate::config::CellNetwork;
+use hidden::{Hidden, Place};
+use parking_lot::Mutex;
 use rustix::fs::{MemfdFlags, SealFlags};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -17,7 +20,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use steps::{Mounts, NODEV, NONE, NOSUID, OUT_OF_REACH, RDONLY, Step, VANISHED, path, result};
 
 /// The namespaces that every cell has of its own.
@@ -67,9 +70,22 @@ pub struct Profile {
     pub unix_sockets: bool,
     /// Processes that there can be at once. Does not bind root.
     pub processes: u64,
+    /// What was found out about it.
     #[serde(skip)]
-    /// See [`Self::digest`].
-    pub(crate) digest: OnceLock<String>,
+    pub(crate) known: Known,
+}
+
+/// What was found out about a profile, and is forgotten by a copy, which may become another one.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    digest: OnceLock<String>,
+    hidden: Mutex<Option<Arc<Hidden>>>,
+}
+
+impl Clone for Known {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 /// What they say of what is reached.
@@ -84,8 +100,8 @@ impl Profile {
     #[must_use]
     pub fn closed() -> Self {
         let [write, hide, show, protect] = [const { Vec::new() }; 4];
-        let (network, digest) = (CellNetwork::None, OnceLock::new());
-        Self { write, hide, show, protect, network, unix_sockets: true, processes: 512, digest }
+        let (network, known) = (CellNetwork::None, Known::default());
+        Self { write, hide, show, protect, network, unix_sockets: true, processes: 512, known }
     }
 
     pub(crate) fn can_write(&self, path: &Path) -> bool {
@@ -106,12 +122,23 @@ impl Profile {
     /// The same with one more place that can be read where all else is gone.
     pub(crate) fn showing(&self, place: PathBuf) -> Self {
         let show = self.show.iter().cloned().chain([place]).collect();
-        Self { show, digest: OnceLock::new(), ..self.clone() }
+        Self { show, ..self.clone() }
     }
 
     /// Tells it from every other one. It is not changed after it was asked for this.
     pub(crate) fn digest(&self) -> &str {
-        self.digest.get_or_init(|| hex::encode(&Sha256::digest(self.to_json())[..16]))
+        self.known.digest.get_or_init(|| hex::encode(&Sha256::digest(self.to_json())[..16]))
+    }
+
+    /// What is there of what it hides.
+    fn hidden(&self) -> io::Result<Arc<Hidden>> {
+        let mut last = self.known.hidden.lock();
+        if let Some(hidden) = last.as_ref().filter(|hidden| hidden.holds()) {
+            return Ok(hidden.clone());
+        }
+        let hidden = Arc::new(Hidden::look(self)?);
+        *last = Some(hidden.clone());
+        Ok(hidden)
     }
 
     /// As [`Self::digest`] reads it.
@@ -350,7 +377,8 @@ impl Layout {
     fn protect(&mut self, roots: &[PathBuf], protected: &[PathBuf]) -> io::Result<()> {
         // Where a link leads out of what can be written, nothing has to be done.
         let is_within = |place: &PathBuf| roots.iter().any(|root| place != root && place.starts_with(root));
-        let protected = protected.iter().filter_map(|place| canonicalize(place).ok()).filter(is_within);
+        let there = protected.iter().filter(|place| symlink_metadata(place).is_ok());
+        let protected = there.filter_map(|place| canonicalize(place).ok()).filter(is_within);
         let protected: BTreeSet<PathBuf> = protected.collect();
         let mut on_the_way = BTreeSet::new();
         for place in &protected {
@@ -379,39 +407,24 @@ impl Layout {
 
     /// Lays nothing over what is there.
     fn hide(&mut self, profile: &Profile, shown: &[Shown<'_>]) -> io::Result<()> {
-        for place in &profile.hide {
-            let found = symlink_metadata(place);
-            // What a link leads to is hidden, too.
-            let leads =
-                if found.as_ref().is_ok_and(|found| found.is_symlink()) { canonicalize(place).ok() } else { None };
-            let (place, found) = leads.as_ref().map_or((place, found), |leads| (leads, metadata(leads)));
-            match found {
-                Ok(found) if found.is_dir() => {
-                    let mut within = shown.iter().filter(|shown| shown.path.starts_with(place)).peekable();
-                    if within.peek().is_none() {
-                        self.cover(Path::new(NOTHING), place, RDONLY | NOSUID, profile.passes(place))?;
-                        continue;
-                    }
-                    self.directories_to(place)?;
-                    let place = place.to_str().ok_or(io::ErrorKind::InvalidInput)?;
-                    self.mount("tmpfs", place, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, "mode=755,size=64k")?;
-                    for shown in within {
-                        let between = shown.path.ancestors().take_while(|above| *above != Path::new(place));
-                        let mut between: Vec<_> = between.skip(usize::from(!shown.is_directory)).collect();
-                        between.reverse();
-                        between.into_iter().try_for_each(|directory| self.directory(directory))?;
-                        self.show(shown)?;
-                    }
-                    self.push(Step::Attributes { of: Mounts::At(path(place)?), set: RDONLY | NOSUID | NODEV });
-                }
-                Ok(_) => self.cover(Path::new("/dev/null"), place, RDONLY | NOSUID, profile.passes(place))?,
-                // In a directory that can be written its owner could open the way.
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && profile.can_write(place) => {
-                    return Err(error);
-                }
-                Err(error) if is_missing(&error) => {}
-                Err(error) => return Err(error),
+        for Place { path: place, is_directory } in &profile.hidden()?.places {
+            let mut within = shown.iter().filter(|shown| shown.path.starts_with(place)).peekable();
+            if !is_directory || within.peek().is_none() {
+                let over = if *is_directory { NOTHING } else { "/dev/null" };
+                self.cover(Path::new(over), place, RDONLY | NOSUID, profile.passes(place))?;
+                continue;
             }
+            self.directories_to(place)?;
+            let place = place.to_str().ok_or(io::ErrorKind::InvalidInput)?;
+            self.mount("tmpfs", place, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, "mode=755,size=64k")?;
+            for shown in within {
+                let between = shown.path.ancestors().take_while(|above| *above != Path::new(place));
+                let mut between: Vec<_> = between.skip(usize::from(!shown.is_directory)).collect();
+                between.reverse();
+                between.into_iter().try_for_each(|directory| self.directory(directory))?;
+                self.show(shown)?;
+            }
+            self.push(Step::Attributes { of: Mounts::At(path(place)?), set: RDONLY | NOSUID | NODEV });
         }
         Ok(())
     }

@@ -1,0 +1,143 @@
+//! Which of the places that are to be hidden are there. Nearly all of the hundreds never are, and a directory tells by its time whether
+//! something has come into it: so only directories are looked at again.
+
+use super::Profile;
+use std::collections::BTreeMap;
+use std::fs::{canonicalize, metadata, symlink_metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// What changed so long ago has a time of its own: file systems count in steps of at most two seconds (FAT).
+const SETTLED: Duration = Duration::from_secs(3);
+
+/// What was found, and of which directories it holds as long as they are as they were.
+#[derive(Debug)]
+pub(super) struct Hidden {
+    pub(super) places: Vec<Place>,
+    directories: BTreeMap<PathBuf, Stamp>,
+    /// All that is known of these directories was settled when it was looked at.
+    is_settled: bool,
+}
+
+/// A place that is there. It is no link.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    pub(super) is_directory: bool,
+}
+
+/// Which directory it is, and when something was made, removed or renamed in it last.
+#[derive(Debug, PartialEq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(directory: &Path) -> Option<Self> {
+        let found = metadata(directory).ok().filter(|found| found.is_dir())?;
+        let changed = (found.ctime(), found.ctime_nsec());
+        Some(Self { device: found.dev(), inode: found.ino(), changed })
+    }
+
+    fn is_settled(&self) -> bool {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let changed = u64::try_from(self.changed.0).map(Duration::from_secs);
+        changed.is_ok_and(|changed| changed + SETTLED < now)
+    }
+}
+
+impl Hidden {
+    /// Looks for what a profile hides.
+    pub(super) fn look(profile: &Profile) -> io::Result<Self> {
+        let mut hidden = Self { places: Vec::new(), directories: BTreeMap::new(), is_settled: true };
+        for path in &profile.hide {
+            hidden.watch(path);
+            match symlink_metadata(path) {
+                // What a link leads to is hidden. One that leads nowhere may lead somewhere by the next time, and no directory would tell.
+                Ok(found) if found.is_symlink() => match canonicalize(path) {
+                    Ok(leads) => hidden.places.push(Place { is_directory: leads.is_dir(), path: leads }),
+                    Err(_) => hidden.is_settled = false,
+                },
+                Ok(found) => hidden.places.push(Place { path: path.clone(), is_directory: found.is_dir() }),
+                // In a directory that can be written its owner could open the way.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && profile.can_write(path) => {
+                    return Err(error);
+                }
+                Err(error) if super::is_missing(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(hidden)
+    }
+
+    /// Keeps the nearest directory above a path: whatever comes into being on the way to it does so there.
+    fn watch(&mut self, path: &Path) {
+        for directory in path.ancestors().skip(1) {
+            if self.directories.contains_key(directory) {
+                return;
+            }
+            if let Some(stamp) = Stamp::of(directory) {
+                self.is_settled &= stamp.is_settled();
+                self.directories.insert(directory.to_owned(), stamp);
+                return;
+            }
+        }
+    }
+
+    /// Nothing has changed since.
+    pub(super) fn holds(&self) -> bool {
+        self.is_settled
+            && self.directories.iter().all(|(directory, stamp)| Stamp::of(directory).as_ref() == Some(stamp))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_comes_into_being_is_found() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().canonicalize().expect("a path");
+        fs::create_dir_all(root.join("home/there")).expect("a directory");
+        let hide = ["home/there", "home/new", "home/deep/below/it", "home/link"].map(|name| root.join(name)).to_vec();
+        let profile = Profile { hide, ..Profile::closed() };
+        let names = |hidden: &Hidden| {
+            hidden.places.iter().map(|place| place.path.strip_prefix(&root).unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        // What changed just now is looked at again.
+        let fresh = Hidden::look(&profile).expect("it is found");
+        assert_eq!(names(&fresh), [Path::new("home/there")]);
+        assert!(!fresh.holds());
+        let settled = || Hidden { is_settled: true, ..Hidden::look(&profile).expect("it is found") };
+        assert!(settled().holds());
+        for (make, found) in [
+            (&(|| fs::write(root.join("home/new"), "")) as &dyn Fn() -> io::Result<()>, "home/new"),
+            (&|| fs::create_dir_all(root.join("home/deep/below/it")), "home/deep/below/it"),
+            (
+                &|| {
+                    fs::create_dir(root.join("elsewhere"))
+                        .and_then(|()| symlink("../elsewhere", root.join("home/link")))
+                },
+                "elsewhere",
+            ),
+        ] {
+            let before = settled();
+            make().expect("it is made");
+            assert!(!before.holds(), "{found}");
+            assert!(names(&settled()).contains(&found.into()), "{found}");
+        }
+        let before = settled();
+        fs::rename(root.join("home"), root.join("away")).expect("it is moved");
+        fs::create_dir(root.join("home")).expect("a directory");
+        assert!(!before.holds());
+        symlink("nowhere", root.join("home/link")).expect("a link");
+        assert!(!Hidden::look(&profile).expect("it is found").holds(), "no directory tells what a link leads to");
+    }
+}
