@@ -9,7 +9,7 @@ use super::shell::{CELL, Wanted};
 use super::{GONE, Session, Tmux};
 use crate::backend::cell::Profile;
 use crate::backend::terminals::Terminal;
-use crate::envelope::{Failure, Kind};
+use crate::envelope::Failure;
 use crate::policy::shell::AdmittedAction;
 use crate::policy::typing::AdmittedInput;
 use std::path::Path;
@@ -92,18 +92,11 @@ impl Pane {
         is_gone || self.session.is_left_by(failure)
     }
 
-    /// Another host may have given the pane another shell since it was found.
+    /// Another host may have given the pane another shell since it was found: for whoever wanted the one before, it is gone.
     pub(super) fn check_cell(&self, cell: &str) -> Result<(), Failure> {
         match &self.mark {
-            Some(mark) if mark != cell => {
-                self.session.learn(&self.name, None);
-                Err(Failure::new(
-                    Kind::Busy,
-                    format!("pane {} was given another shell meanwhile; nothing ran", self.shown()),
-                )
-                .hint("call again"))
-            }
-            _ => Ok(()),
+            Some(mark) if mark != cell => Err(Failure::failed(GONE)),
+            Some(_) | None => Ok(()),
         }
     }
 
