@@ -247,7 +247,7 @@ fn cells() {
         let [(mut confined, first), (mut bare, bare_first)] = hosts;
         // A home that was made just now is looked at again with each cell.
         std::thread::sleep(Duration::from_secs(4));
-        let mut call = |host: &mut Client| assert_eq!(host.shell("true")["result"]["exit_code"], 0);
+        let call = |host: &mut Client| assert_eq!(host.shell("true")["result"]["exit_code"], 0);
         let (ours, theirs) = pairs(|| call(&mut confined), || call(&mut bare));
         let over = (ours.as_secs_f64() - theirs.as_secs_f64()) * 1e3;
         row(

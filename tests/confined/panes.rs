@@ -122,3 +122,20 @@ fn a_profile_that_was_changed_is_not_used() {
     assert!(result["stdout"].as_str().is_some_and(|said| said.contains("unreachable")), "{result}");
     assert_eq!(std::fs::read_to_string(&file).expect("a profile"), text);
 }
+
+/// A cell that could be made and cannot be any more: the reason is told, and no bare shell takes its place.
+#[test]
+fn a_pane_that_cannot_be_confined_says_why() {
+    let program = program(Via::Pane);
+    std::fs::create_dir(program.path("more")).expect("a directory");
+    let more = program.path("more").canonicalize().expect("a directory");
+    let mut confined = host(&program, &[REQUIRED, &format!("confine.write=[\".\", {more:?}]")]);
+    assert!(is_confined(&mut confined));
+    std::fs::rename(&more, program.path("away")).expect("a directory");
+    let refused = confined.failure("tmux-create-pane", declared(serde_json::json!({ "pane": "new" })));
+    assert!(refused.starts_with("unavailable: the shell of a pane cannot be confined: "), "{refused}");
+    let _ = program.tmux(&["kill-server"]);
+    let refused = confined.failure("run_shell", command("echo ran >ran"));
+    assert!(refused.contains("the shell of a pane cannot be confined: "), "{refused}");
+    assert!(!program.path("work/ran").exists());
+}

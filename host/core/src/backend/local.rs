@@ -36,12 +36,15 @@ static ANSWERS_TO_CELL: AtomicBool = AtomicBool::new(false);
 /// By which a program finds the pane that it is in, and its server.
 const TMUX_VARIABLES: [&str; 2] = ["TMUX", "TMUX_PANE"];
 
+/// What came of trying a cell, once it was tried; else why it cannot be made.
+type Tried = Arc<OnceCell<Result<(), String>>>;
+
 /// The machine that the host runs on, as the user who runs it.
 pub struct Local {
     facts: Arc<Facts>,
     environment: Environment,
     /// Which cells could be made, by the digests of their profiles.
-    tried: Mutex<HashMap<String, Arc<OnceCell<Result<(), String>>>>>,
+    tried: Mutex<HashMap<String, Tried>>,
 }
 
 impl Local {

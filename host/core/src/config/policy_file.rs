@@ -407,7 +407,7 @@ mod tests {
             ("[lock]\nplugins = 'off'\nrevoked = { keys = ['k'] }", "0.toml:3:21: a key is named by its number"),
             ("[lock]\nplugins = 'off'\naudit = { file = 'a' }", "0.toml:3:18: `a` is not a whole path"),
             ("[lock]\nplugins = 'off'\naudit = { keep = 0 }", "0.toml:3:18: `keep` is a number from 1"),
-            ("[confine]\nmode = 'auto'", "0.toml:2:8: `confine`: unknown variant `auto`"),
+            ("[confine]\nmode = 'sometimes'", "0.toml:2:1: `confine.mode`: unknown variant `sometimes`"),
             ("[lock]\nplugins = 'pins'\nbuiltin = ['a b']", "0.toml:3:12: `a b` is not a valid plugin name"),
             ("[lock]\nplugins = 'pins'\ndirectories = ['~/p']", "0.toml:3:16: `~/p` is not absolute"),
             ("[lock]\nplugins = 'pins'\ndirectories = ['$HOME/p']", "0.toml:3:16: `$HOME/p` is not absolute"),

@@ -143,12 +143,19 @@ impl Tmux {
             return Ok((session.clone(), false, Vec::new()));
         }
         let was_lost = sessions.remove(name).is_some();
-        let mut up = self.bring_up(name, may_make, cell).await?;
+        let staged = self.staged(name).await?;
+        let mut up = match self.bring_up(name, may_make, cell).await {
+            Ok(up) => up,
+            Err(failure) => return Err(shell::explained(failure, cell, &staged).await),
+        };
         if was_lost && up.made {
             up.notices
                 .push("the session was gone and has been made anew: its state and what ran in it are lost".into());
         }
-        let session = Arc::new(self.attach(name, &up.id).await?);
+        let session = match self.attach(name, &up.id).await {
+            Ok(session) => Arc::new(session),
+            Err(failure) => return Err(shell::explained(failure, cell, &staged).await),
+        };
         if up.made
             && let Some(shared) = session.shared().await?
         {

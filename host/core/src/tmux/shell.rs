@@ -66,6 +66,16 @@ pub(super) fn start(cell: Option<&Arc<Profile>>, staged: &str, own: &Path, root:
     Ok(Start { before: before.map_err(|_| unavailable("a path is not UTF-8".into()))?, mark })
 }
 
+/// Says why a shell that has just ended could not be confined, if that is why: what ends a session leaves no word.
+pub(super) async fn explained(failure: Failure, cell: Option<&Arc<Profile>>, staged: &str) -> Failure {
+    let Some(cell) = cell else { return failure };
+    match local::try_cell(&profile(cell, staged)).await {
+        Ok(()) => failure,
+        Err(why) => Failure::new(Kind::Unavailable, format!("the shell of a pane cannot be confined: {why}"))
+            .hint("mend that, or see `mode` under [confine]"),
+    }
+}
+
 impl Session {
     /// What [`CELL`] is for a shell in this cell.
     pub(super) fn mark(&self, cell: Option<&Arc<Profile>>) -> String {
@@ -103,7 +113,10 @@ impl Session {
     pub(super) async fn until_confined(&self, number: u32, cell: Option<&Arc<Profile>>) -> Result<(), Failure> {
         let begun = Instant::now();
         while cell.is_some() && begun.elapsed() < MAKES_WAY {
-            let condition = self.condition(number).await?;
+            let condition = match self.condition(number).await {
+                Ok(condition) => condition,
+                Err(gone) => return Err(explained(gone, cell, &self.directory).await),
+            };
             if local::waits_for_cell(&condition.pid) && !condition.is_starting() {
                 break;
             }

@@ -335,7 +335,8 @@ impl Layout {
     fn roots<'p>(&mut self, write: &'p [PathBuf]) -> io::Result<Vec<(&'p Path, usize)>> {
         let mut roots = Vec::new();
         for root in write {
-            let found = symlink_metadata(root)?;
+            let missing = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", root.display()));
+            let found = symlink_metadata(root).map_err(missing)?;
             let slot = self.slot();
             self.push(Step::TakeSame { path: path(root)?, slot, device: found.dev(), inode: found.ino() });
             roots.push((root.as_path(), slot));

@@ -66,6 +66,7 @@ fn has_cells() -> bool {
 fn a_cell_ends_with_its_lifeline() {
     use super::super::spawn;
     use super::Cell;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::fd::AsFd;
     use rustix::process::{WaitId, WaitIdOptions, waitid};
     if !has_cells() {
@@ -85,6 +86,9 @@ fn a_cell_ends_with_its_lifeline() {
     };
     let mut started = spawn::spawn(&program).expect("a process");
     assert!(started.lifeline.take().is_some());
+    let limit = Timespec { tv_sec: 10, tv_nsec: 0 };
+    let ended = poll(&mut [PollFd::new(&started.handle, PollFlags::IN)], Some(&limit));
+    assert_eq!(ended, Ok(1), "it lives on without its host");
     let status = waitid(WaitId::PidFd(started.handle.as_fd()), WaitIdOptions::EXITED).expect("it ended");
     assert_eq!(status.and_then(|status| status.exit_status()), Some(125));
 }
