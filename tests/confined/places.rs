@@ -68,6 +68,22 @@ fn what_is_protected_is_not_written() {
     }
 }
 
+/// A directory on PATH may lie in the workspace: programs there run later, and the workspace stays writable.
+#[test]
+fn programs_on_path_are_not_written() {
+    let program = program(Via::Process);
+    program.write("work/bin/tool", "#!/bin/sh\n");
+    let bin = program.path("work/bin").canonicalize().expect("a directory");
+    let mut command = program.command(&["--yes", "--set", crate::rig::REQUIRED, "run"]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+    let mut client = toolcrib_tests::Client::of(toolcrib_tests::Running::start(&mut command));
+    let result = client
+        .result("run_shell", toolcrib_tests::shell::command("touch bin/ls; echo x >>bin/tool; mv bin b; touch in"));
+    assert_eq!(result["exit_code"], 0, "{result}");
+    let kept = fs::read_to_string(bin.join("tool")).expect("a file");
+    assert!(kept == "#!/bin/sh\n" && !bin.join("ls").exists() && program.path("work/in").exists(), "{result}");
+}
+
 /// A name that leads elsewhere ends no command, and is no way out either.
 #[test]
 fn a_link_in_a_protected_place_does_no_harm() {

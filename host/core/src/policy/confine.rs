@@ -87,9 +87,6 @@ impl Policy {
                     "commands have this user's full rights, and a person is asked about each: they cannot be confined here: {why}"
                 )
             }
-            Confinement::Off if !backend.is_this_machine() => {
-                format!("commands have all rights of their user on {}", backend.name())
-            }
             Confinement::Off => {
                 let tried = backend.confines(&*self.confine.profile(&backend.facts().await?)?).await;
                 let could = match tried {
@@ -182,12 +179,10 @@ impl Confine {
         if let Some(system) = self.protected.system().find(|system| meets(system)) {
             return Some(format!("`{}` is the system's", system.display()));
         }
-        // The last entry of a `PATH` may be empty.
-        let programs = programs.iter().filter(|entry| entry.parent().is_some());
-        programs
-            .into_iter()
-            .find(|entry| meets(entry))
-            .map(|entry| format!("programs in `{}` are on PATH", entry.display()))
+        // The last entry of a `PATH` may be empty. One that lies in the directory is protected there.
+        let mut programs = programs.iter().filter(|entry| entry.parent().is_some());
+        let within = programs.find(|entry| root.starts_with(entry));
+        within.map(|entry| format!("programs in `{}` are on PATH", entry.display()))
     }
 
     /// How commands run at a place; there it is tried, once.
@@ -196,9 +191,6 @@ impl Confine {
     ///
     /// `unavailable` where they have to be confined, and cannot be.
     pub(crate) async fn at(&self, backend: &dyn Backend) -> Result<Confinement, Failure> {
-        if self.settings.mode == ConfineMode::Off {
-            return Ok(Confinement::Off);
-        }
         if !backend.is_this_machine() {
             return match self.settings.mode {
                 ConfineMode::Off | ConfineMode::Auto => Ok(Confinement::Elsewhere),
@@ -206,6 +198,9 @@ impl Confine {
                     Err(self.required(&format!("commands on {} are not confined", backend.name())))
                 }
             };
+        }
+        if self.settings.mode == ConfineMode::Off {
+            return Ok(Confinement::Off);
         }
         let profile = self.profile(&backend.facts().await?)?;
         match backend.confines(&profile).await {
@@ -286,7 +281,10 @@ impl Confine {
             return Err(Failure::denied(message).hint("start in another directory, or see `hide` under [confine]"));
         }
         let below = |name: &String| write.iter().map(|root| root.join(name)).collect::<Vec<_>>();
-        let protect = settings.protect.iter().flat_map(below).collect();
+        // What is on PATH runs later: of a virtual environment that somebody has entered, for one.
+        let programs =
+            facts.surroundings.programs.iter().filter(|entry| write.iter().any(|root| entry.starts_with(root)));
+        let protect = settings.protect.iter().flat_map(below).chain(programs.cloned()).collect();
         let resolver = (settings.network == CellNetwork::Full).then(|| canonical(Path::new(RESOLVER)));
         let show = [&self.output, &self.home, root, &facts.directory].into_iter().cloned().chain(resolver);
         let show = show.chain(facts.surroundings.programs.iter().cloned());

@@ -3,6 +3,7 @@
 use super::{Answer, ApprovalRequest, Confined, Declaration, Landing};
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
+use crate::config::Needed;
 use crate::envelope::{Failure, duration};
 use crate::policy::confine::{Confinement, network};
 use crate::text::sanitize;
@@ -77,12 +78,10 @@ impl Question<'_> {
         }
         let needs_a_person = self.is_out();
         if needs_a_person && !scope.approver.is_read() {
-            let failure =
-                Failure::denied("the command cannot be confined here, so that a person has to allow it each time")
-                    .hint(
-                        "`toolcrib doctor` says why; to run commands unconfined, set `mode = \"off\"` under [confine]",
-                    );
-            return Err((failure, "confine.mode"));
+            let why = "the command cannot be confined here, so that a person has to allow it each time";
+            let line = "`toolcrib doctor` says why; to run commands unconfined, set `mode = \"off\"` under [confine]";
+            let hint = scope.remedies.hint("confine.mode", &Needed::AtMost("off"), line);
+            return Err((Failure::denied(why).hint(hint), "confine.mode"));
         }
         let _waiting = scope.clock.waiting();
         let asked = async {

@@ -66,7 +66,7 @@ impl Confine {
         };
         if profile.protect.iter().any(|protected| path.starts_with(protected)) {
             return format!(
-                "`{}` is among what `protect` under [confine] lists: it runs or is obeyed later",
+                "`{}` is protected, as it runs or is obeyed later: see `protect` under [confine]",
                 shown(&path)
             );
         }
@@ -129,7 +129,7 @@ mod tests {
             ("OSError: [Errno 30] Read-only file system: '../z'", format!("the command may not write `{}/z`: {write}", root.path().display())),
             ("Error: Read-only file system (os error 30)", format!("the command writes below {}: see `write` under [confine]", work.display())),
             ("sh: 1: cannot create .git/hooks/x: Read-only file system", String::new()),
-            ("rm: cannot remove './.git/hooks/x': Read-only file system", format!("`{}/.git/hooks/x` is among what `protect` under [confine] lists: it runs or is obeyed later", work.display())),
+            ("rm: cannot remove './.git/hooks/x': Read-only file system", format!("`{}/.git/hooks/x` is protected, as it runs or is obeyed later: see `protect` under [confine]", work.display())),
             (&format!("cat: {home}/.ssh/id: No such file or directory"), format!("`{home}/.ssh` is hidden from commands")),
             ("cat: /nowhere: No such file or directory", String::new()),
             ("curl: (6) Could not resolve host: example.com", "commands have no network, as `network = \"none\"` under [confine] says: set `network = \"full\"` there for this machine's".into()),
