@@ -5,11 +5,11 @@ use super::condition::{self, Prompt};
 use super::names::{self, SHARED};
 use super::screen::{self, View};
 use super::server::FIELD;
-use super::shell::{CELL, Wanted};
+use super::shell::{CELL, Wanted, explained};
 use super::{GONE, Session, Tmux};
 use crate::backend::cell::Profile;
 use crate::backend::terminals::Terminal;
-use crate::envelope::Failure;
+use crate::envelope::{Failure, Kind};
 use crate::policy::shell::AdmittedAction;
 use crate::policy::typing::AdmittedInput;
 use std::path::Path;
@@ -165,6 +165,10 @@ impl Tmux {
         match (&found, before) {
             // A person who detaches all clients of a session detaches ours as well, and it learns of that with the next question.
             (Err(failure), Some(before)) if before.is_left_by(failure) => self.find_once(selector, wanted).await,
+            // A session may be gone because its shell could not be confined.
+            (Err(failure), _) if failure.kind == Kind::Unavailable => {
+                Err(explained(failure.clone(), wanted.cell, &self.staged(&session).await?).await)
+            }
             (Ok(_) | Err(_), _) => found,
         }
     }

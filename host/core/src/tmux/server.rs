@@ -156,10 +156,12 @@ impl Tmux {
             Ok(session) => Arc::new(session),
             Err(failure) => return Err(shell::explained(failure, cell, &staged).await),
         };
-        if up.made
-            && let Some(shared) = session.shared().await?
-        {
-            session.until_confined(shared, cell).await?;
+        if up.made {
+            match session.shared().await {
+                Ok(Some(shared)) => session.until_confined(shared, cell).await?,
+                Ok(None) => {}
+                Err(failure) => return Err(shell::explained(failure, cell, &staged).await),
+            }
         }
         sessions.insert(name.to_owned(), session.clone());
         Ok((session, up.made, up.notices))
@@ -253,7 +255,7 @@ impl Tmux {
     }
 
     /// The directory of a session's staged commands, where the shells of its panes run. Cells have it, and nothing beside it.
-    async fn staged(&self, session: &str) -> Result<String, Failure> {
+    pub(super) async fn staged(&self, session: &str) -> Result<String, Failure> {
         let Some(inside) = &self.inside else { return Ok(format!("{}/{session}", self.state().await?)) };
         let own = inside.facts().await?.own.join("panes").display().to_string();
         let library = format!("{own}/{}", wrapper::library_name());
