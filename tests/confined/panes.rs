@@ -123,7 +123,7 @@ fn a_profile_that_was_changed_is_not_used() {
     assert_eq!(std::fs::read_to_string(&file).expect("a profile"), text);
 }
 
-/// A cell that could be made and cannot be any more: the reason is told, and no bare shell takes its place.
+/// A cell that could be made and cannot be any more: the refusal says why, and no bare shell takes its place.
 #[test]
 fn a_pane_that_cannot_be_confined_says_why() {
     let program = program(Via::Pane);

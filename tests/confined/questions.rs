@@ -1,4 +1,4 @@
-//! What people, the record and the model are told of confinement.
+//! What people, the record and the model learn of confinement.
 
 use crate::rig::{Rig, Via, program};
 use serde_json::Value;
@@ -61,7 +61,7 @@ fn the_record_says_how_a_command_ran() {
     assert!(trail.contains("\"confinement\":\"confined without a network, writes below "), "{trail}");
 }
 
-/// A refusal inside is told to the model with the line that would open it.
+/// The result says what was refused inside, with the line that would open it.
 #[test]
 fn a_refusal_names_the_line_that_would_open_it() {
     for via in crate::rig::BOTH {

@@ -67,7 +67,7 @@ impl Rig {
         self.client.result("run_shell", command(text))
     }
 
-    /// All that is told beside what a command printed.
+    /// The notices beside what a command printed.
     pub(crate) fn notices(&mut self, text: &str) -> String {
         self.result(text)["notices"].to_string()
     }

@@ -88,7 +88,10 @@ impl Policy {
                 )
             }
             Confinement::Off => {
-                let tried = backend.confines(&*self.confine.profile(&backend.facts().await?)?).await;
+                let tried = match self.confine.profile(&backend.facts().await?) {
+                    Ok(profile) => backend.confines(&profile).await,
+                    Err(failure) => Err(failure.message),
+                };
                 let could = match tried {
                     Ok(()) => "this system could confine them: set `mode = \"auto\"` under [confine]".into(),
                     Err(why) => format!("this system cannot confine them: {why}"),
@@ -290,6 +293,14 @@ impl Confine {
         let show = show.chain(facts.surroundings.programs.iter().cloned());
         let show = show.filter(|path| !write.iter().any(|root| path.starts_with(root))).collect();
         let (network, unix_sockets, processes) = (settings.network, settings.unix_sockets, settings.processes);
-        Ok(Profile { write, hide, show, protect, network, unix_sockets, processes, ..Profile::closed() })
+        let profile = Profile { write, hide, show, protect, network, unix_sockets, processes, ..Profile::closed() };
+        // A pane reads its profile from a file of text.
+        let paths = [&profile.write, &profile.hide, &profile.show, &profile.protect];
+        let odd = paths.into_iter().flatten().find(|path| path.to_str().is_none()).cloned();
+        if let Some(odd) = odd {
+            let message = format!("`{}` is not UTF-8, so commands cannot be confined here", odd.display());
+            return Err(Failure::new(Kind::Unavailable, message).hint("rename it, or start in another directory"));
+        }
+        Ok(profile)
     }
 }

@@ -143,7 +143,7 @@ impl Profile {
 
     /// As [`Self::digest`] reads it.
     pub(crate) fn to_json(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("paths of settings are text")
+        serde_json::to_vec(self).expect("a profile is made of text (`policy/confine.rs`)")
     }
 }
 

@@ -9,7 +9,7 @@ use crate::config::{CellNetwork, Needed};
 use crate::text::sanitize;
 use std::path::{Path, PathBuf};
 
-/// Lines that are told of one command, at most.
+/// Notices of one command, at most.
 const MOST: usize = 3;
 const READ_ONLY: &str = "Read-only file system";
 const MISSING: &str = "No such file or directory";
