@@ -9,3 +9,4 @@ mod panes;
 mod places;
 mod questions;
 mod rig;
+mod shared;

@@ -204,6 +204,8 @@ enum Command {
     Cell {
         /// The file of the profile
         profile: PathBuf,
+        /// Where the cell is
+        address: String,
         /// Where the shell begins
         directory: PathBuf,
         /// The shell and its arguments
@@ -231,8 +233,8 @@ fn main() -> ExitCode {
     if matches!(cli.command, Command::Watch) {
         return watch();
     }
-    if let Command::Cell { profile, directory, argv } = &cli.command {
-        return cell(profile, directory, argv);
+    if let Command::Cell { profile, address, directory, argv } = &cli.command {
+        return cell(profile, address, directory, argv);
     }
     local::own_children();
     local::answer_to_watch();
@@ -271,8 +273,8 @@ fn watch() -> ExitCode {
 }
 
 /// The pane's side: without a cell there is no shell.
-fn cell(profile: &Path, directory: &Path, argv: &[OsString]) -> ExitCode {
-    let error = local::run_cell(profile, directory, argv);
+fn cell(profile: &Path, address: &str, directory: &Path, argv: &[OsString]) -> ExitCode {
+    let error = local::run_cell(profile, address, directory, argv);
     eprintln!("toolcrib: this shell cannot be confined, so it does not run: {error}");
     ExitCode::from(NO_CELL)
 }
@@ -296,7 +298,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         // Reached only when somebody types it: `main` answers before a runtime is made.
         Command::Compile { cpu_ms, memory_mib } => Ok(compile(cpu_ms, memory_mib)),
         Command::Watch => Ok(watch()),
-        Command::Cell { profile, directory, argv } => Ok(cell(&profile, &directory, &argv)),
+        Command::Cell { profile, address, directory, argv } => Ok(cell(&profile, &address, &directory, &argv)),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),
     }

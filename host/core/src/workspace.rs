@@ -2,8 +2,13 @@
 //!
 //! What belongs to a workspace is decided where it is used: the default session in `tmux/`, which writes are asked in `policy/files.rs`.
 
+use sha2::{Digest, Sha256};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// Bytes of the digest that tells directories of one name apart.
+const DIGEST_BYTES: usize = 4;
 
 /// What a person works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +36,12 @@ impl Workspace {
     pub fn at(root: PathBuf) -> Self {
         let name = root.file_name().map_or_else(|| "root".into(), |name| name.to_string_lossy().into_owned());
         Self { root, name }
+    }
+
+    /// Tells it from directories of the same name.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        hex::encode(&Sha256::digest(self.root.as_os_str().as_bytes())[..DIGEST_BYTES])
     }
 
     /// Whether a path without links lies in it. Nothing lies in `/`: a program that was started there was started nowhere in particular.

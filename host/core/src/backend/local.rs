@@ -2,7 +2,7 @@
 //!
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
-use super::cell::{Cell, Profile};
+use super::cell::{self, Cell, Living, Namespaces, Profile};
 use super::environment::Environment;
 use super::{
     Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, finish,
@@ -36,6 +36,9 @@ static ANSWERS_TO_CELL: AtomicBool = AtomicBool::new(false);
 /// By which a program finds the pane that it is in, and its server.
 const TMUX_VARIABLES: [&str; 2] = ["TMUX", "TMUX_PANE"];
 
+/// Cells that live at once. A host has one for each workspace and profile that its commands have; those that panes are in live on by them.
+const MOST_CELLS: usize = 8;
+
 /// What came of trying a cell, once it was tried; else why it cannot be made.
 type Tried = Arc<OnceCell<Result<(), String>>>;
 
@@ -45,6 +48,8 @@ pub struct Local {
     environment: Environment,
     /// Which cells could be made, by the digests of their profiles.
     tried: Mutex<HashMap<String, Tried>>,
+    /// The cells that commands join, by the digests of their profiles.
+    living: Mutex<HashMap<String, Arc<Living>>>,
 }
 
 impl Local {
@@ -65,12 +70,40 @@ impl Local {
             facts: Arc::new(Facts { directory, home, own, tmux, workspace, surroundings }),
             environment,
             tried: Mutex::default(),
+            living: Mutex::default(),
         }
+    }
+
+    /// The cell that commands of this profile join: the one that there is, that of the process `found`, or a new one.
+    fn living(&self, profile: &Profile, found: Option<&str>) -> io::Result<Arc<Living>> {
+        let mut all = self.living.lock();
+        if let Some(living) = all.get(profile.digest()).filter(|living| living.holds()) {
+            return Ok(living.clone());
+        }
+        // The shells of panes read there what they are to run.
+        self.facts
+            .staged()
+            .strip_prefix(&self.facts.own)
+            .into_iter()
+            .flatten()
+            .try_fold(OwnDir::open(&self.facts.own)?, |directory, name| directory.below(&name.to_string_lossy()))?;
+        let process = found.and_then(shell_behind);
+        let living = match process.map(|process| Living::of_process(profile, &process)) {
+            Some(Ok(living)) => living,
+            // It has ended meanwhile, or is another's.
+            Some(Err(_)) | None => Living::make(profile)?,
+        };
+        let living = Arc::new(living);
+        if all.len() >= MOST_CELLS {
+            all.clear();
+        }
+        all.insert(profile.digest().to_owned(), living.clone());
+        Ok(living)
     }
 
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
         let environment = environment::build(&self.environment, &spec.environment, spec.call.as_deref());
-        let cell = spec.cell.as_deref().map(Cell::of).transpose()?;
+        let cell = spec.cell.as_deref().map(|profile| self.living(profile, None)?.join(profile)).transpose()?;
         let started = started(&spec.argv, &environment, &self.facts.directory, input, cell.as_ref())?;
         LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id))
     }
@@ -111,6 +144,11 @@ impl Backend for Local {
     async fn confines(&self, profile: &Profile) -> Result<(), String> {
         let tried = self.tried.lock().entry(profile.digest().to_owned()).or_default().clone();
         tried.get_or_init(async || try_cell(profile).await.map_err(|error| error.to_string())).await.clone()
+    }
+
+    fn cell(&self, profile: &Profile, found: Option<&str>) -> Result<String, String> {
+        let address = self.living(profile, found).and_then(|living| living.address(profile));
+        address.map_err(|error| error.to_string())
     }
 
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
@@ -185,16 +223,16 @@ pub(crate) fn cell_program() -> Result<Vec<OsString>, String> {
     Ok(vec![program.into_os_string(), "cell".into()])
 }
 
-/// A pane's side: starts a shell in the cell of a profile, on this program's terminal, and becomes a small program that waits for it. Returns
-/// only why it could not.
-pub fn run_cell(profile: &Path, directory: &Path, argv: &[OsString]) -> io::Error {
-    match start_shell(profile, directory, argv) {
-        Ok((started, cell)) => become_waiter(&started, &cell),
+/// A pane's side: starts a shell in the cell at this address, with this profile, on this program's terminal, and becomes a small program that
+/// waits for it. Returns only why it could not.
+pub fn run_cell(profile: &Path, address: &str, directory: &Path, argv: &[OsString]) -> io::Error {
+    match start_shell(profile, address, directory, argv) {
+        Ok(started) => become_waiter(&started),
         Err(error) => error,
     }
 }
 
-fn start_shell(profile: &Path, directory: &Path, argv: &[OsString]) -> io::Result<(spawn::Started, Cell)> {
+fn start_shell(profile: &Path, address: &str, directory: &Path, argv: &[OsString]) -> io::Result<spawn::Started> {
     let (profiles, name) = OwnDir::of_file(profile)?;
     let text = profiles.read(&name)?.ok_or(io::ErrorKind::NotFound)?;
     let profile: Profile = serde_json::from_slice(&text)?;
@@ -202,24 +240,23 @@ fn start_shell(profile: &Path, directory: &Path, argv: &[OsString]) -> io::Resul
     if name.strip_suffix(".json") != Some(profile.digest()) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the profile is not the one that it is named after"));
     }
-    let cell = Cell::of(&profile)?;
+    let cell = Cell::joining(&profile, Arc::new(Namespaces::at(address)?))?;
     // The server that a pane is in is not there for what runs in it.
     let environment: Vec<_> =
         std::env::vars_os().filter(|(name, _)| !TMUX_VARIABLES.iter().any(|own| name == own)).collect();
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
-    let started = spawn::spawn(&spawn::Program {
+    spawn::spawn(&spawn::Program {
         standard: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
         argv,
         environment: &environment,
         directory,
         cell: Some(&cell),
         terminal: spawn::Terminal::Ours,
-    })?;
-    Ok((started, cell))
+    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module starts processes, and this call replaces the present one")]
-fn become_waiter(started: &spawn::Started, cell: &Cell) -> io::Error {
+fn become_waiter(started: &spawn::Started) -> io::Error {
     use std::os::unix::process::CommandExt;
     // The copy stays open in what this becomes: when that ends, so does the cell.
     let kept = match started.lifeline.as_ref().map(rustix::io::dup) {
@@ -228,7 +265,11 @@ fn become_waiter(started: &spawn::Started, cell: &Cell) -> io::Error {
         None => return io::ErrorKind::Unsupported.into(),
     };
     let words = [kept.as_raw_fd().to_string(), "wait".into(), started.pid.to_string()];
-    let mut waiter = std::process::Command::new(format!("/proc/self/fd/{}", cell.init()));
+    let init = match cell::init() {
+        Ok(init) => init,
+        Err(error) => return error,
+    };
+    let mut waiter = std::process::Command::new(format!("/proc/self/fd/{init}"));
     waiter.arg0("toolcrib-init").args(words).exec()
 }
 
@@ -236,6 +277,14 @@ fn become_waiter(started: &spawn::Started, cell: &Cell) -> io::Error {
 pub(crate) fn waits_for_cell(process: &str) -> bool {
     let program = std::fs::read_link(format!("/proc/{process}/exe"));
     program.is_ok_and(|program| program.as_os_str().as_bytes().starts_with(b"/memfd:toolcrib-init"))
+}
+
+/// The shell that a process of a pane waits for, which is in a cell: it is the one that the first process there started.
+fn shell_behind(waiter: &str) -> Option<String> {
+    let words = std::fs::read(format!("/proc/{waiter}/cmdline")).ok().filter(|_| waits_for_cell(waiter))?;
+    let first = String::from_utf8(words.split(|byte| *byte == 0).nth(3)?.to_vec()).ok()?;
+    let children = std::fs::read_to_string(format!("/proc/{first}/task/{first}/children")).ok()?;
+    children.split(' ').next().filter(|child| !child.is_empty()).map(str::to_owned)
 }
 
 /// The watcher's side: returns when the host that started it is gone and its commands have ended.

@@ -94,6 +94,15 @@ pub trait Backend: Send + Sync {
         Err(format!("{} is not this machine", self.name()))
     }
 
+    /// Where another program finds the cell that commands of this profile join. It is made where there is none; `found` is a process in one.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    fn cell(&self, _: &Profile, _found: Option<&str>) -> Result<String, String> {
+        Err(format!("{} is not this machine", self.name()))
+    }
+
     /// What runs there are processes of this machine, with its terminals.
     fn is_this_machine(&self) -> bool {
         false
@@ -107,6 +116,9 @@ pub trait Backend: Send + Sync {
     /// Lets go of what is held open, because this program ends.
     fn close(&self) {}
 }
+
+/// See [`Facts::tmux`].
+const TMUX: &str = "tmux";
 
 /// What a backend is like.
 #[derive(Clone, Debug)]
@@ -123,6 +135,18 @@ pub struct Facts {
     pub workspace: Workspace,
     /// Where programs and the home are, by which it is known what runs later.
     pub surroundings: Surroundings,
+}
+
+impl Facts {
+    /// What belongs to panes, among Toolcrib's own files.
+    pub(crate) fn tmux(&self) -> PathBuf {
+        self.own.join(TMUX)
+    }
+
+    /// Where the shells of the workspace's panes read what they are to run.
+    pub(crate) fn staged(&self) -> PathBuf {
+        self.tmux().join(self.workspace.digest())
+    }
 }
 
 /// Whether tmux can be used at a place.

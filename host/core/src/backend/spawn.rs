@@ -3,11 +3,13 @@
 //! A fork copies the host's page tables, which grow with its pool of instances: 1 to 3 ms a command. So on Linux the child shares the
 //! host's memory until it executes, as `posix_spawn` does; the standard library's form of that has no way to make a session.
 
-use super::cell::Cell;
+use super::cell::{self, Cell, Layout, Namespaces, Step};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Resource, Rlimit};
 use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -95,11 +97,34 @@ pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
     let variables = variables.collect::<io::Result<Vec<_>>>()?;
     let directory = text(program.directory.as_os_str().to_owned())?;
     let image = Image { file, argv, variables, directory, terminal: program.terminal };
-    let lifeline = program.cell.map(|_| UnixStream::pair()).transpose()?;
-    let (theirs, lifeline) = lifeline.unzip();
-    let cell = program.cell.zip(theirs.as_ref().map(AsFd::as_fd));
-    let (pid, handle) = start(&image, program.standard, cell)?;
-    Ok(Started { pid, handle, lifeline: lifeline.map(OwnedFd::from) })
+    image.start(program.standard, program.cell)
+}
+
+/// Starts a process that does nothing but keep a cell, as long as its lifeline is open.
+pub(super) fn keeper(cell: &Cell) -> io::Result<Started> {
+    let lifeline = LIFELINE.to_string();
+    let argv = ["toolcrib-init", &lifeline, "keep", "-"].map(|word| text(word.into()));
+    let argv = argv.into_iter().collect::<io::Result<Vec<_>>>()?;
+    let (file, directory) = (CString::default(), text("/".into())?);
+    let image = Image { file, argv, variables: Vec::new(), directory, terminal: Terminal::None };
+    let null = File::open("/dev/null")?;
+    image.start([null.as_fd(); 3], Some(cell))
+}
+
+/// Takes steps in namespaces of others; nothing of this process changes but that what the slots hold in the end is open in it.
+pub(super) fn enter(namespaces: &Namespaces, layout: &Layout) -> io::Result<Vec<OwnedFd>> {
+    let mut slots = layout.slots();
+    let then = Then::Take { steps: &raw const *layout.steps, slots: &raw mut *slots };
+    let entered = Entering::new(namespaces, then).run();
+    let held = slots.into_iter().filter(|slot| *slot != cell::EMPTY);
+    #[expect(unsafe_code, reason = "descriptors that a child opened among ours")]
+    // SAFETY: the child shares the table of descriptors, and opened these for nobody else.
+    let held = held.map(|slot| unsafe { OwnedFd::from_raw_fd(slot) }).collect();
+    entered.map_err(|(step, error)| match step {
+        Some(step) => io::Error::other(format!("{}: {error}", layout.described(step))),
+        None => io::Error::other(format!("entering a cell: {error}")),
+    })?;
+    Ok(held)
 }
 
 /// Finds the program's file: as given when it names a path, else on the `PATH` that the program will have.
@@ -145,6 +170,7 @@ struct Walls {
     cell: *const Cell,
     slots: Vec<libc::c_int>,
     lifeline: libc::c_int,
+    init: libc::c_int,
     /// The step that failed; none where the cell was made.
     failed: Option<usize>,
 }
@@ -157,65 +183,177 @@ const ASIDE: libc::c_int = 10;
 /// Bytes of stack for the child's few system calls.
 const CHILD_STACK: usize = 64 << 10;
 
-#[expect(unsafe_code, reason = "a child that shares memory until it executes has no safe form")]
-fn start(
-    image: &Image,
-    standard: [BorrowedFd<'_>; 3],
-    cell: Option<(&Cell, BorrowedFd<'_>)>,
-) -> io::Result<(u32, OwnedFd)> {
-    use std::os::fd::{AsRawFd, FromRawFd};
-    let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
-    let mut shared = Shared {
-        file: image.file.as_ptr(),
-        argv: pointers(&image.argv),
-        variables: pointers(&image.variables),
-        directory: image.directory.as_ptr(),
-        standard: standard.map(|fd| fd.as_raw_fd()),
-        terminal: image.terminal,
-        core: CORE.get().map(|given| libc::rlimit {
-            rlim_cur: given.current.unwrap_or(libc::RLIM_INFINITY),
-            rlim_max: given.maximum.unwrap_or(libc::RLIM_INFINITY),
-        }),
-        cell: cell.map(|(cell, lifeline)| Walls {
-            cell,
-            slots: cell.slots(),
-            lifeline: lifeline.as_raw_fd(),
-            failed: None,
-        }),
-        error: 0,
-    };
-    let mut stack = vec![0_u128; CHILD_STACK / size_of::<u128>()];
-    let mut handle: libc::c_int = -1;
-    let namespaces = cell.map_or(0, |(cell, _)| cell.namespaces);
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD | namespaces;
-    // SAFETY: the child runs `child` on a stack of its own while this thread stands still, so `shared`, `stack` and `image` outlive it.
-    // No signal handler runs in it: all signals are blocked until it has executed. The kernel sets `handle` to a descriptor of ours.
+impl Image {
+    fn start(&self, standard: [BorrowedFd<'_>; 3], cell: Option<&Cell>) -> io::Result<Started> {
+        let lifeline = cell.map(|_| UnixStream::pair()).transpose()?;
+        let (theirs, lifeline) = lifeline.unzip();
+        let walls = cell.zip(theirs.as_ref()).map(|(cell, lifeline)| {
+            let (slots, lifeline, init) = (cell.slots(), lifeline.as_raw_fd(), cell::init()?);
+            Ok::<_, io::Error>(Walls { cell, slots, lifeline, init, failed: None })
+        });
+        let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
+        let mut shared = Shared {
+            file: self.file.as_ptr(),
+            argv: pointers(&self.argv),
+            variables: pointers(&self.variables),
+            directory: self.directory.as_ptr(),
+            standard: standard.map(|fd| fd.as_raw_fd()),
+            terminal: self.terminal,
+            core: CORE.get().map(|given| libc::rlimit {
+                rlim_cur: given.current.unwrap_or(libc::RLIM_INFINITY),
+                rlim_max: given.maximum.unwrap_or(libc::RLIM_INFINITY),
+            }),
+            cell: walls.transpose()?,
+            error: 0,
+        };
+        let namespaces = cell.map_or(0, |cell| cell.namespaces);
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD | namespaces;
+        let mut begun = Begun { stack: Stack::new(), flags, shared: &raw mut shared, pid: -1, handle: -1 };
+        let cloned = match cell.and_then(|cell| cell.joins.as_ref()) {
+            None => with_signals_blocked(|| begun.clone_child()).map_err(|error| match cell {
+                Some(_) => io::Error::other(format!("making namespaces: {error}")),
+                None => error,
+            }),
+            // By a child of ours that is there already: this process stays where it is.
+            Some(namespaces) => {
+                begun.flags |= libc::CLONE_PARENT;
+                let entered = Entering::new(namespaces, Then::Start(&raw mut begun)).run();
+                entered.map_err(|(_, error)| io::Error::other(format!("entering a cell: {error}")))
+            }
+        };
+        cloned?;
+        #[expect(unsafe_code, reason = "a descriptor that the kernel opened among ours")]
+        // SAFETY: the kernel set it to a descriptor of ours, as cloning went well.
+        let handle = unsafe { OwnedFd::from_raw_fd(begun.handle) };
+        if shared.error == 0 {
+            return Ok(Started { pid: begun.pid.cast_unsigned(), handle, lifeline: lifeline.map(OwnedFd::from) });
+        }
+        let _ = rustix::process::waitid(
+            rustix::process::WaitId::PidFd(handle.as_fd()),
+            rustix::process::WaitIdOptions::EXITED,
+        );
+        let error = io::Error::from_raw_os_error(shared.error);
+        let failed = shared.cell.as_ref().and_then(|walls| walls.failed).zip(cell);
+        Err(match failed {
+            Some((step, cell)) => io::Error::other(format!("{}: {error}", cell.described(step))),
+            None => error,
+        })
+    }
+}
+
+/// Room for the few system calls of a child.
+struct Stack(Vec<u128>);
+
+impl Stack {
+    fn new() -> Self {
+        Self(vec![0_u128; CHILD_STACK / size_of::<u128>()])
+    }
+
+    /// It grows downwards.
+    fn top(&mut self) -> *mut libc::c_void {
+        self.0.as_mut_ptr_range().end.cast()
+    }
+}
+
+/// A child that is to run [`child`].
+struct Begun {
+    stack: Stack,
+    flags: libc::c_int,
+    shared: *mut Shared,
+    pid: libc::c_int,
+    handle: libc::c_int,
+}
+
+impl Begun {
+    /// Clones it. No allocation, no lock: this may run in a child itself.
+    #[expect(unsafe_code, reason = "a child that shares memory until it executes has no safe form")]
+    fn clone_child(&mut self) -> io::Result<()> {
+        // SAFETY: the child runs on a stack of its own while who calls this stands still, so all that it is given outlives it. No signal
+        // handler runs in it: all signals are blocked until it has executed. The kernel sets `handle` to a descriptor of the caller's.
+        self.pid =
+            unsafe { libc::clone(child, self.stack.top(), self.flags, self.shared.cast(), &raw mut self.handle) };
+        if self.pid < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+/// A child that enters namespaces of others and ends. It shares memory and descriptors with this process.
+struct Entering {
+    namespaces: Vec<libc::c_int>,
+    then: Then,
+    /// The step that failed, and the number of the error; no step where it could not enter, or not start.
+    failed: Option<(Option<usize>, libc::c_int)>,
+}
+
+/// What it does there.
+enum Then {
+    Take { steps: *const [Step], slots: *mut [libc::c_int] },
+    Start(*mut Begun),
+}
+
+impl Entering {
+    fn new(namespaces: &Namespaces, then: Then) -> Self {
+        Self { namespaces: namespaces.descriptors(), then, failed: None }
+    }
+
+    #[expect(unsafe_code, reason = "a child that shares memory until it ends has no safe form")]
+    fn run(mut self) -> Result<(), (Option<usize>, io::Error)> {
+        let mut stack = Stack::new();
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::SIGCHLD;
+        // SAFETY: as in `Begun::clone_child`; the child ends before this goes on, and is waited for by its number, which is ours until then.
+        let cloned = with_signals_blocked(|| unsafe {
+            let pid = libc::clone(enter_and, stack.top(), flags, (&raw mut self).cast());
+            if pid < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL);
+            Ok(())
+        });
+        cloned.map_err(|error| (None, error))?;
+        match self.failed {
+            None => Ok(()),
+            Some((step, error)) => Err((step, io::Error::from_raw_os_error(error))),
+        }
+    }
+}
+
+/// Runs in the child that enters, in the host's memory: system calls only.
+#[expect(unsafe_code, reason = "a child that shares memory until it ends has no safe form")]
+extern "C" fn enter_and(entering: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `Entering::run` passes an `Entering` that outlives this function and is not touched meanwhile; so is what it points to.
+    unsafe {
+        let entering = &mut *entering.cast::<Entering>();
+        let error = || *libc::__errno_location();
+        if entering.namespaces.iter().any(|namespace| libc::setns(*namespace, 0) != 0) {
+            entering.failed = Some((None, error()));
+            libc::_exit(125);
+        }
+        match entering.then {
+            Then::Take { steps, slots } => {
+                let taken = cell::take(&*steps, &mut *slots);
+                entering.failed = taken.err().map(|(step, error)| (Some(step), error));
+            }
+            Then::Start(begun) => {
+                if (*begun).clone_child().is_err() {
+                    entering.failed = Some((None, error()));
+                }
+            }
+        }
+        libc::_exit(0)
+    }
+}
+
+/// Does something that no signal handler interrupts.
+#[expect(unsafe_code, reason = "the mask of signals")]
+fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: calls of the C library on memory of this function.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         let mut before: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        let pid =
-            libc::clone(child, stack.as_mut_ptr_range().end.cast(), flags, (&raw mut shared).cast(), &raw mut handle);
-        let error = io::Error::last_os_error();
+        let done = work();
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
-        if pid < 0 {
-            return Err(if cell.is_some() { io::Error::other(format!("making namespaces: {error}")) } else { error });
-        }
-        let handle = OwnedFd::from_raw_fd(handle);
-        if shared.error != 0 {
-            let _ = rustix::process::waitid(
-                rustix::process::WaitId::PidFd(handle.as_fd()),
-                rustix::process::WaitIdOptions::EXITED,
-            );
-            let error = io::Error::from_raw_os_error(shared.error);
-            let failed = shared.cell.as_ref().and_then(|walls| walls.failed).zip(cell);
-            return Err(match failed {
-                Some((step, (cell, _))) => io::Error::other(format!("{}: {error}", cell.described(step))),
-                None => error,
-            });
-        }
-        Ok((pid.cast_unsigned(), handle))
+        done
     }
 }
 
@@ -242,7 +380,7 @@ extern "C" fn child(shared: *mut libc::c_void) -> libc::c_int {
         let mut init = -1;
         if let Some(walls) = &shared.cell {
             let lifeline = libc::fcntl(walls.lifeline, libc::F_DUPFD_CLOEXEC, ASIDE);
-            init = libc::fcntl((*walls.cell).init(), libc::F_DUPFD_CLOEXEC, ASIDE);
+            init = libc::fcntl(walls.init, libc::F_DUPFD_CLOEXEC, ASIDE);
             libc::dup2(lifeline, LIFELINE);
         }
         let (first, how) = if shared.cell.is_some() { (LIFELINE + 1, libc::CLOSE_RANGE_CLOEXEC) } else { (3, 0) };

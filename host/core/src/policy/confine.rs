@@ -289,7 +289,8 @@ impl Confine {
             facts.surroundings.programs.iter().filter(|entry| write.iter().any(|root| entry.starts_with(root)));
         let protect = settings.protect.iter().flat_map(below).chain(programs.cloned()).collect();
         let resolver = (settings.network == CellNetwork::Full).then(|| canonical(Path::new(RESOLVER)));
-        let show = [&self.output, &self.home, root, &facts.directory].into_iter().cloned().chain(resolver);
+        let staged = facts.staged();
+        let show = [&self.output, &self.home, root, &facts.directory, &staged].into_iter().cloned().chain(resolver);
         let show = show.chain(facts.surroundings.programs.iter().cloned());
         let show = show.filter(|path| !write.iter().any(|root| path.starts_with(root))).collect();
         let (network, unix_sockets, processes) = (settings.network, settings.unix_sockets, settings.processes);

@@ -41,7 +41,6 @@ pub(crate) use screen::View;
 pub use terminals::we_are_in_a_pane;
 pub use version::Version;
 
-use crate::backend::cell::Profile;
 use crate::backend::{Backend, TmuxThere};
 use crate::config::{Config, Remedies};
 use crate::envelope::{Failure, Kind};
@@ -116,6 +115,8 @@ pub struct Tmux {
 struct Home {
     session: String,
     root: PathBuf,
+    /// What tells its directory from others.
+    digest: String,
 }
 
 /// A session of ours, with its client.
@@ -143,8 +144,6 @@ pub(crate) struct Session {
     /// Panes by name, as they were found last: their numbers, and which cells their shells are in.
     known: parking_lot::Mutex<HashMap<String, (u32, String)>>,
     unfinished: input::Unfinished,
-    /// The cell that was asked for last, and how a shell in it is marked.
-    marked: parking_lot::Mutex<Option<(Arc<Profile>, String)>>,
     /// The server is one of this machine.
     is_here: bool,
 }
@@ -234,7 +233,7 @@ impl Tmux {
                 None => Workspace::at(self.backend.facts().await?.directory.clone()),
             };
             let session = self.asked.clone().unwrap_or_else(|| names::default_session(&self.owner, &workspace));
-            Ok(Home { session, root: workspace.root })
+            Ok(Home { session, digest: workspace.digest(), root: workspace.root })
         };
         self.home.get_or_try_init(find).await
     }

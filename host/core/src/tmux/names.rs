@@ -3,8 +3,6 @@
 
 use crate::envelope::Failure;
 use crate::workspace::Workspace;
-use sha2::{Digest, Sha256};
-use std::os::unix::ffi::OsStrExt;
 
 /// The default pane of every session, and the name of its window.
 pub(super) const SHARED: &str = "shared";
@@ -12,8 +10,6 @@ pub(super) const SHARED: &str = "shared";
 const MOST_CHARS: usize = 48;
 /// Characters of a directory's part.
 const DIRECTORY_CHARS: usize = 24;
-/// Bytes of the digest that tells directories of one name apart.
-const DIGEST_BYTES: usize = 4;
 /// Other words for the default session and the shared pane.
 const ALIASES: [&str; 4] = ["default", "shared", "default-pane", "shared-pane"];
 
@@ -25,7 +21,7 @@ pub(super) fn owner(agent: &str) -> String {
 
 /// The name of a workspace's default session.
 pub(super) fn default_session(owner: &str, workspace: &Workspace) -> String {
-    let digest = hex::encode(&Sha256::digest(workspace.root.as_os_str().as_bytes())[..DIGEST_BYTES]);
+    let digest = workspace.digest();
     let directory = canonical(&workspace.name, DIRECTORY_CHARS);
     if directory.is_empty() { format!("{owner}-{digest}") } else { format!("{owner}-{directory}-{digest}") }
 }

@@ -5,7 +5,7 @@ use super::condition::{self, Prompt};
 use super::names::{self, SHARED};
 use super::screen::{self, View};
 use super::server::FIELD;
-use super::shell::{CELL, Wanted, explained};
+use super::shell::{CELL, Wanted, explained, mark};
 use super::{GONE, Session, Tmux};
 use crate::backend::cell::Profile;
 use crate::backend::terminals::Terminal;
@@ -54,6 +54,8 @@ struct Entry {
     session: String,
     owner: String,
     workspace: String,
+    /// What it runs.
+    process: String,
 }
 
 impl Entry {
@@ -66,7 +68,7 @@ impl Entry {
         let Self { number, name, cell, .. } = self;
         let shown = format!("{name} of {}", session.name);
         notices.extend(session.confine(number, &shown, wanted, &cell).await?);
-        let mark = (!wanted.is_for_looks).then(|| session.mark(wanted.cell));
+        let mark = (!wanted.is_for_looks).then(|| mark(wanted.cell).to_owned());
         Ok(Pane { session, number, name, mark, created: false, notices })
     }
 }
@@ -167,7 +169,7 @@ impl Tmux {
             (Err(failure), Some(before)) if before.is_left_by(failure) => self.find_once(selector, wanted).await,
             // A session may be gone because its shell could not be confined.
             (Err(failure), _) if failure.kind == Kind::Unavailable => {
-                Err(explained(failure.clone(), wanted.cell, &self.staged(&session).await?).await)
+                Err(explained(failure.clone(), wanted.cell).await)
             }
             (Ok(_) | Err(_), _) => found,
         }
@@ -185,7 +187,7 @@ impl Tmux {
         let name = names::pane(selector.pane.as_deref())?;
         let may_make = self.is_default(&session).await?;
         let (session, _, notices) = self.session(&session, may_make, wanted.cell).await?;
-        if let Some(entry) = session.panes().await?.into_iter().find(|entry| entry.name == name) {
+        if let Some(entry) = session.panes_for(wanted.cell).await?.into_iter().find(|entry| entry.name == name) {
             return entry.found(session, wanted, notices).await;
         }
         if name == SHARED {
@@ -205,9 +207,8 @@ impl Tmux {
                 (self.session_name(selector.session.as_deref()).await?, names::pane(selector.pane.as_deref())?);
             let session = self.sessions.lock().await.get(&session).filter(|session| session.client.is_open()).cloned();
             let known = session.and_then(|session| Some((session.known(&name)?, session)));
-            let known = known.map(|((number, was), session)| (number, was, session.mark(cell), session));
-            if let Some((number, _, mark, session)) = known.filter(|(_, was, mark, _)| was == mark) {
-                let mark = Some(mark);
+            if let Some(((number, was), session)) = known.filter(|((_, was), _)| was == mark(cell)) {
+                let mark = Some(was);
                 return Ok(Pane { session, number, name, mark, created: false, notices: Vec::new() });
             }
         }
@@ -242,7 +243,7 @@ impl Tmux {
         let name = names::pane(selector.pane.as_deref())?;
         let may_make = self.is_default(&session).await?;
         let (session, _, notices) = self.session(&session, may_make, admitted.cell()).await?;
-        let panes = session.panes().await?;
+        let panes = session.panes_for(admitted.cell()).await?;
         let count = panes.len() as u64;
         if let Some(entry) = panes.into_iter().find(|entry| entry.name == name) {
             let wanted = Wanted { cell: admitted.cell(), is_for_looks: false };
@@ -360,6 +361,18 @@ impl Session {
         Ok(self.panes().await?.into_iter().find(|entry| entry.name == SHARED).map(|entry| entry.number))
     }
 
+    /// All panes. Where commands are to be in this cell, that is the one in which a pane is already.
+    async fn panes_for(&self, cell: Option<&Arc<Profile>>) -> Result<Vec<Entry>, Failure> {
+        let panes = self.panes().await?;
+        if let Some(cell) = cell
+            && let Some(there) = panes.iter().find(|entry| entry.cell == cell.digest())
+        {
+            // Where that fails, the pane has one for itself.
+            let _ = self.place.cell(cell, Some(&there.process));
+        }
+        Ok(panes)
+    }
+
     async fn panes(&self) -> Result<Vec<Entry>, Failure> {
         let listed = self.client.run(&list(|format| commands::list_panes_of(&self.id, format))).await?;
         Ok(entries(&listed).collect())
@@ -375,6 +388,7 @@ fn list(those: impl Fn(&str) -> Command) -> Command {
         "#{@toolcrib_owner}",
         "#{@toolcrib_workspace}",
         &format!("#{{{CELL}}}"),
+        "#{pane_pid}",
     ];
     those(&fields.join(&FIELD.to_string()))
 }
@@ -382,13 +396,14 @@ fn list(those: impl Fn(&str) -> Command) -> Command {
 fn entries(listed: &str) -> impl Iterator<Item = Entry> {
     listed.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split(FIELD).collect();
-        let [id, dead, name, session, owner, workspace, cell] = fields[..] else { return None };
+        let [id, dead, name, session, owner, workspace, cell, process] = fields[..] else { return None };
         // One that a person split off has no name; it is theirs, and counts for nothing. A dead one stays where somebody wants to see it.
         if name.is_empty() || dead == "1" {
             return None;
         }
-        let [name, session, owner, workspace, cell] = [name, session, owner, workspace, cell].map(str::to_owned);
-        Some(Entry { number: number(id)?, name, cell, session, owner, workspace })
+        let owned = [name, session, owner, workspace, cell, process].map(str::to_owned);
+        let [name, session, owner, workspace, cell, process] = owned;
+        Some(Entry { number: number(id)?, name, cell, session, owner, workspace, process })
     })
 }
 

@@ -47,7 +47,7 @@ fi
 chmod 700 -- "$dir" || exit 11
 find "$dir" -name '[ts]-*' -mtime +1 -exec rm -f {} + 2>/dev/null
 staged=${9%/*}
-[ -d "$staged" ] || mkdir -- "$staged" || exit 11
+[ -d "$staged" ] || mkdir -p -- "$staged" || exit 11
 [ -s "$9" ] || { printf %s "${10}" >"$9.$$" && mv -f -- "$9.$$" "$9" ; }
 program=$8
 if [ -n "$program" ]; then
@@ -119,12 +119,11 @@ struct Up {
 impl Tmux {
     /// The directory of the socket and of staged commands: absolute, this user's alone.
     async fn state(&self) -> Result<String, Failure> {
-        let own = &self.backend.facts().await?.own;
-        let own = own.to_str().ok_or_else(|| {
-            Failure::new(Kind::Unavailable, format!("`{}` is not UTF-8, so tmux cannot use it", own.display()))
+        let state = self.backend.facts().await?.tmux();
+        state.to_str().map(str::to_owned).ok_or_else(|| {
+            Failure::new(Kind::Unavailable, format!("`{}` is not UTF-8, so tmux cannot use it", state.display()))
                 .hint("set XDG_STATE_HOME to another path")
-        })?;
-        Ok(format!("{own}/tmux"))
+        })
     }
 
     pub(super) async fn socket(&self) -> Result<String, Failure> {
@@ -143,10 +142,9 @@ impl Tmux {
             return Ok((session.clone(), false, Vec::new()));
         }
         let was_lost = sessions.remove(name).is_some();
-        let staged = self.staged(name).await?;
         let mut up = match self.bring_up(name, may_make, cell).await {
             Ok(up) => up,
-            Err(failure) => return Err(shell::explained(failure, cell, &staged).await),
+            Err(failure) => return Err(shell::explained(failure, cell).await),
         };
         if was_lost && up.made {
             up.notices
@@ -154,13 +152,13 @@ impl Tmux {
         }
         let session = match self.attach(name, &up.id).await {
             Ok(session) => Arc::new(session),
-            Err(failure) => return Err(shell::explained(failure, cell, &staged).await),
+            Err(failure) => return Err(shell::explained(failure, cell).await),
         };
         if up.made {
             match session.shared().await {
                 Ok(Some(shared)) => session.until_confined(shared, cell).await?,
                 Ok(None) => {}
-                Err(failure) => return Err(shell::explained(failure, cell, &staged).await),
+                Err(failure) => return Err(shell::explained(failure, cell).await),
             }
         }
         sessions.insert(name.to_owned(), session.clone());
@@ -182,7 +180,28 @@ impl Tmux {
         self.sessions.lock().await.remove(name);
     }
 
+    /// Makes a session where it is missing and may be made.
     async fn bring_up(&self, name: &str, may_make: bool, cell: Option<&Arc<Profile>>) -> Result<Up, Failure> {
+        let missing = || {
+            Failure::failed(format!("there is no session `{name}`"))
+                .hint("omit `session` for the default one, or make it with tmux-create-session")
+        };
+        // Of a session that is there its panes tell which cell to join; so none is made before that is known.
+        if (cell.is_some() || !may_make)
+            && let Some(up) = self.find_or_make(name, None).await?
+        {
+            return Ok(up);
+        }
+        if !may_make {
+            return Err(missing());
+        }
+        let (own, root) = (self.backend.facts().await?.own.clone(), &self.home().await?.root);
+        let start = shell::start(cell, &*self.backend, &own, root)?;
+        self.find_or_make(name, Some(&start)).await?.ok_or_else(missing)
+    }
+
+    /// Finds a session, or makes it where it is said how; none where it is missing.
+    async fn find_or_make(&self, name: &str, start: Option<&Start>) -> Result<Option<Up>, Failure> {
         let (state, socket) = (self.state().await?, self.socket().await?);
         if socket.len() > SOCKET_PATH {
             let message = format!("`{socket}` is too long for a socket (limit: {SOCKET_PATH} bytes)");
@@ -190,14 +209,13 @@ impl Tmux {
         }
         let (most, home) = (self.max_sessions.to_string(), self.home().await?);
         let program = self.program_inside().await?;
-        let library = format!("{state}/{name}/{}", wrapper::library_name());
+        let library = format!("{}/{}", self.staged(name).await?, wrapper::library_name());
         let text = wrapper::library(&library);
         let before = ["/bin/sh", "-c", BRING_UP, "sh", &state, name, &self.owner, &home.session].map(OsString::from);
-        let make = if may_make { "make" } else { "" };
-        let own = self.backend.facts().await?.own.clone();
-        let Start { before: cell, mark } = shell::start(cell, &format!("{state}/{name}"), &own, &home.root)?;
+        let make = if start.is_some() { "make" } else { "" };
+        let (cell, mark) = start.map_or(("", ""), |start| (&start.before, &start.mark));
         let behind = [&self.shell, &most, &program, &library, &text, make].map(OsString::from);
-        let marks = commands::mark_session(name, &self.owner, &home.session, &mark);
+        let marks = commands::mark_session(name, &self.owner, &home.session, mark);
         let tmux = [commands::make_session(name), marks].map(|words| OsString::from_vec(shell_quote::words(&words)));
         let argv = before
             .into_iter()
@@ -215,7 +233,7 @@ impl Tmux {
                 let leads = leads.map(|name| {
                     format!("panes are on this machine and their shells run on {name}: what runs in them ends with the connection")
                 });
-                Ok(Up { id, made, notices: stdout.lines().filter_map(odd_shell).chain(leads).collect() })
+                Ok(Some(Up { id, made, notices: stdout.lines().filter_map(odd_shell).chain(leads).collect() }))
             }
             10 => Err(no_tmux(self.backend.name())),
             11 => Err(Failure::new(Kind::Unavailable, format!("`{state}` cannot be used as a private directory"))
@@ -232,8 +250,7 @@ impl Tmux {
                 .hint("its start-up files may end it: fix them, or set `default_shell` under [tmux]")),
             16 => Err(Failure::new(Kind::Unavailable, format!("`{}` cannot be entered", home.root.display()))
                 .hint("the shells of this workspace begin there; start in another directory")),
-            17 => Err(Failure::failed(format!("there is no session `{name}`"))
-                .hint("omit `session` for the default one, or make it with tmux-create-session")),
+            17 => Ok(None),
             _ => {
                 Err(Failure::new(Kind::Unavailable, format!("tmux does not start: {}", sanitize::line(stderr.trim()))))
             }
@@ -254,9 +271,12 @@ impl Tmux {
         })
     }
 
-    /// The directory of a session's staged commands, where the shells of its panes run. Cells have it, and nothing beside it.
+    /// The directory of a session's staged commands, where the shells of its panes run. Cells have those of their workspace, and nothing
+    /// beside them.
     pub(super) async fn staged(&self, session: &str) -> Result<String, Failure> {
-        let Some(inside) = &self.inside else { return Ok(format!("{}/{session}", self.state().await?)) };
+        let Some(inside) = &self.inside else {
+            return Ok(format!("{}/{}/{session}", self.state().await?, self.home().await?.digest));
+        };
         let own = inside.facts().await?.own.join("panes").display().to_string();
         let library = format!("{own}/{}", wrapper::library_name());
         let arguments = [&own, &library, &wrapper::library(&library)].map(OsString::from);
@@ -291,7 +311,6 @@ impl Tmux {
             turns: parking_lot::Mutex::default(),
             known: parking_lot::Mutex::default(),
             unfinished: super::input::Unfinished::default(),
-            marked: parking_lot::Mutex::default(),
             is_here: self.backend.is_this_machine(),
             client,
         })

@@ -6,7 +6,7 @@ use super::commands;
 use super::condition::{self, Prompt};
 use super::hold::{HOLDER, PROCESS};
 use crate::backend::cell::Profile;
-use crate::backend::local;
+use crate::backend::{Backend, local};
 use crate::disk::OwnDir;
 use crate::envelope::{Failure, Kind};
 use crate::text::shell_quote;
@@ -40,18 +40,17 @@ pub(super) struct Start {
     pub(super) mark: String,
 }
 
-/// What a cell's shell can reach: the files of staged commands, too.
-fn profile(cell: &Profile, staged: &str) -> Profile {
-    cell.showing(staged.into())
-}
-
-/// How a shell is started in this cell, or in none, to begin in a directory.
-pub(super) fn start(cell: Option<&Arc<Profile>>, staged: &str, own: &Path, root: &Path) -> Result<Start, Failure> {
+/// How a shell is started in this cell, or in none, to begin in a directory of a place.
+pub(super) fn start(
+    cell: Option<&Arc<Profile>>,
+    place: &dyn Backend,
+    own: &Path,
+    root: &Path,
+) -> Result<Start, Failure> {
     let Some(cell) = cell else { return Ok(Start { before: String::new(), mark: String::new() }) };
     let unavailable = |why: String| Failure::new(Kind::Unavailable, format!("panes cannot be confined: {why}"));
-    let profile = profile(cell, staged);
-    let mark = profile.digest().to_owned();
-    let (name, text) = (format!("{mark}.json"), profile.to_json());
+    let (mark, text) = (cell.digest().to_owned(), cell.to_json());
+    let name = format!("{mark}.json");
     let written = || {
         let cells = OwnDir::open(own)?.below(CELLS)?;
         if cells.read(&name)?.as_ref() != Some(&text) {
@@ -60,41 +59,33 @@ pub(super) fn start(cell: Option<&Arc<Profile>>, staged: &str, own: &Path, root:
         Ok::<_, std::io::Error>(cells.path().join(&name))
     };
     let file = written().map_err(|error| unavailable(error.to_string()))?;
+    let address = place.cell(cell, None).map_err(unavailable)?;
     let mut argv = local::cell_program().map_err(unavailable)?;
-    argv.extend([file.into(), root.into(), "--".into()]);
+    argv.extend([file.into(), address.into(), root.into(), "--".into()]);
     let before = String::from_utf8(shell_quote::words(&argv));
     Ok(Start { before: before.map_err(|_| unavailable("a path is not UTF-8".into()))?, mark })
 }
 
 /// Says why a shell that has just ended could not be confined, if that is why: what ends a session leaves no word.
-pub(super) async fn explained(failure: Failure, cell: Option<&Arc<Profile>>, staged: &str) -> Failure {
+pub(super) async fn explained(failure: Failure, cell: Option<&Arc<Profile>>) -> Failure {
     let Some(cell) = cell else { return failure };
-    match local::try_cell(&profile(cell, staged)).await {
+    match local::try_cell(cell).await {
         Ok(()) => failure,
-        Err(why) => Failure::new(Kind::Unavailable, format!("the shell of a pane cannot be confined: {why}"))
+        Err(why) => Failure::new(Kind::Unavailable, format!("panes cannot be confined: {why}"))
             .hint("mend that, or see `mode` under [confine]"),
     }
 }
 
-impl Session {
-    /// What [`CELL`] is for a shell in this cell.
-    pub(super) fn mark(&self, cell: Option<&Arc<Profile>>) -> String {
-        let Some(cell) = cell else { return String::new() };
-        let mut last = self.marked.lock();
-        match last.as_ref().filter(|(of, _)| Arc::ptr_eq(of, cell)) {
-            Some((_, mark)) => mark.clone(),
-            None => {
-                let mark = profile(cell, &self.directory).digest().to_owned();
-                *last = Some((cell.clone(), mark.clone()));
-                mark
-            }
-        }
-    }
+/// What [`CELL`] is for a shell in this cell.
+pub(super) fn mark(cell: Option<&Arc<Profile>>) -> &str {
+    cell.map_or("", |cell| cell.digest())
+}
 
+impl Session {
     /// The words that a pane runs, and its mark; the shell is the one that the session was made with.
     pub(super) async fn program(&self, cell: Option<&Arc<Profile>>) -> Result<(String, String), Failure> {
         let shell = self.client.run(&commands::show_of(&self.id, "@toolcrib_program")).await?;
-        let Start { before, mark } = start(cell, &self.directory, &self.own, &self.root)?;
+        let Start { before, mark } = start(cell, &*self.place, &self.own, &self.root)?;
         Ok((format!("exec {before} {shell}"), mark))
     }
 
@@ -115,7 +106,7 @@ impl Session {
         while cell.is_some() && begun.elapsed() < MAKES_WAY {
             let condition = match self.condition(number).await {
                 Ok(condition) => condition,
-                Err(gone) => return Err(explained(gone, cell, &self.directory).await),
+                Err(gone) => return Err(explained(gone, cell).await),
             };
             if local::waits_for_cell(&condition.pid) && !condition.is_starting() {
                 break;
@@ -134,7 +125,7 @@ impl Session {
         is: &str,
     ) -> Result<Option<String>, Failure> {
         let cell = wanted.cell;
-        if wanted.is_for_looks || self.mark(cell) == is {
+        if wanted.is_for_looks || mark(cell) == is {
             return Ok(None);
         }
         let condition = self.condition(number).await?;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Whether this program, or whatever started it, has the terminal of a managed pane. `local` is this machine.
 pub async fn we_are_in_a_pane(local: &dyn Backend) -> Result<bool, Failure> {
-    let socket = local.facts().await?.own.join("tmux").join(SOCKET);
+    let socket = local.facts().await?.tmux().join(SOCKET);
     // Where its path is no text there is no server of ours.
     let Some(socket) = socket.to_str().filter(|_| socket.exists()) else { return Ok(false) };
     // An error says that the server has ended, with all panes.

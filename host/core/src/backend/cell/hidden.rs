@@ -67,7 +67,7 @@ impl Hidden {
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied && profile.can_write(path) => {
                     return Err(error);
                 }
-                Err(error) if super::is_missing(&error) => {}
+                Err(error) if super::layout::is_missing(&error) => {}
                 Err(error) => return Err(error),
             }
         }

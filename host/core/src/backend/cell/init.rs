@@ -4,9 +4,11 @@
 //! As the first of its namespace a shell would ignore signals that it does not handle, and reap nobody. It has no library and no memory
 //! but its stack, so that it starts in a tenth of a millisecond. When it ends the kernel kills all that is left in the cell.
 //!
-//! `init DESCRIPTOR GROUP FILE ARGUMENTS…`: the descriptor is a socket whose other end the host holds. It is told there how many processes
-//! the command left, and which signal ended it or 0, as two numbers of 32 bits. With `own` as GROUP the command becomes the foreground of the terminal that is its
-//! standard input, as a job of a shell does; else it is a session of its own.
+//! `init DESCRIPTOR GROUP FILE ARGUMENTS…`: the descriptor is a socket whose other end the host holds. It reads there how many processes
+//! the command left, and which signal ended it or 0, as two numbers of 32 bits. With `own` as GROUP the command becomes the foreground of the
+//! terminal that is its standard input, as a job of a shell does; else it is a session of its own.
+//!
+//! `init DESCRIPTOR keep -` starts nothing: it keeps the cell that it is in until the other end of that socket is closed.
 //!
 //! `init DESCRIPTOR wait PROCESS`: the same program outside, as what a pane of tmux runs. It waits for the first process of a cell, keeps the
 //! other end of that socket open meanwhile, and ends as that one did.
@@ -142,6 +144,9 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
         if **arguments.add(2) == b'w' {
             wait_for(number_of(*arguments.add(3)));
         }
+        if **arguments.add(2) == b'k' {
+            keep(number_of(*arguments.add(1)));
+        }
         if count < 5 {
             exit(BROKEN);
         }
@@ -201,6 +206,20 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
                 continue;
             }
             reap(command, host);
+        }
+    }
+}
+
+/// Waits for the end of the host.
+unsafe fn keep(host: i32) -> ! {
+    // SAFETY: system calls on memory of this function.
+    unsafe {
+        loop {
+            let mut polled = Polled { descriptor: host, events: 0, happened: 0 };
+            call(number::PPOLL, [&raw mut polled as usize, 1, 0, 0, MASK_BYTES]);
+            if polled.happened != 0 {
+                exit(0);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 use std::path::Path;
 
 /// One system call, or a few that belong together.
-pub(super) enum Step {
+pub(in crate::backend) enum Step {
     /// Writes into a file of the kernel's.
     Write {
         file: CString,
@@ -57,7 +57,7 @@ pub(super) enum Step {
 }
 
 /// Which mounts a step is about.
-pub(super) enum Mounts {
+pub(in crate::backend) enum Mounts {
     /// All that there are.
     All,
     /// Those that a slot holds.
@@ -77,7 +77,7 @@ pub(super) const VANISHED: &[i32] = &[libc::ENOENT, libc::ENOTDIR];
 pub(super) const OUT_OF_REACH: &[i32] = &[libc::ENOENT, libc::ENOTDIR, libc::EACCES];
 
 /// A slot that holds nothing.
-pub(super) const EMPTY: RawFd = -1;
+pub(in crate::backend) const EMPTY: RawFd = -1;
 
 /// What a function of the C library returned, or the number of its error.
 #[expect(unsafe_code, reason = "the C library's number of an error")]
@@ -90,6 +90,20 @@ pub(super) fn result(returned: libc::c_long) -> Result<RawFd, i32> {
     }
 }
 
+/// Takes all steps in turn; returns the number of the one that failed, and its error.
+///
+/// # Safety
+///
+/// As of [`Step::run`].
+#[expect(unsafe_code, reason = "the steps of a child that shares memory until it executes")]
+pub(in crate::backend) unsafe fn take(steps: &[Step], slots: &mut [RawFd]) -> Result<(), (usize, i32)> {
+    for (number, step) in steps.iter().enumerate() {
+        // SAFETY: up to the caller.
+        unsafe { step.run(slots) }.map_err(|error| (number, error))?;
+    }
+    Ok(())
+}
+
 impl Step {
     /// Runs in the child, in the host's memory: no allocation, no lock.
     ///
@@ -97,7 +111,7 @@ impl Step {
     ///
     /// It changes the namespaces of whoever calls it.
     #[expect(unsafe_code, reason = "system calls of a child that shares memory until it executes")]
-    pub(in crate::backend) unsafe fn run(&self, slots: &mut [RawFd]) -> Result<(), i32> {
+    unsafe fn run(&self, slots: &mut [RawFd]) -> Result<(), i32> {
         // SAFETY: system calls on what the step holds, which outlives the child's part in it.
         unsafe {
             match self {

@@ -1,0 +1,333 @@
+//! The steps that make a cell of a profile, as the machine is now, and what lies over places in it.
+
+use super::hidden::Place;
+use super::steps::{self, Mounts, NODEV, NONE, NOSUID, OUT_OF_REACH, RDONLY, Step, path};
+use super::{DEVICES, LINKS, MACHINES, NOTHING, OWN, Profile};
+use crate::config::CellNetwork;
+use std::collections::BTreeSet;
+use std::fs::{Metadata, canonicalize, metadata, symlink_metadata};
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// Which file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Which {
+    device: u64,
+    inode: u64,
+}
+
+impl Which {
+    pub(super) fn of(found: &Metadata) -> Self {
+        Self { device: found.dev(), inode: found.ino() }
+    }
+}
+
+/// A copy of something that is laid over a place.
+pub(super) struct Cover {
+    from: PathBuf,
+    attributes: u64,
+    /// The errors with which the place needs none.
+    passes: &'static [i32],
+    pub(super) over: Over,
+}
+
+/// What it is laid over. Another file at this path is not covered by it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Over {
+    place: PathBuf,
+    which: Option<Which>,
+}
+
+impl Cover {
+    fn new(from: &Path, place: &Path, attributes: u64, passes: &'static [i32]) -> Self {
+        let which = symlink_metadata(place).ok().as_ref().map(Which::of);
+        Self { from: from.into(), attributes, passes, over: Over { place: place.into(), which } }
+    }
+}
+
+/// What has to lie over places in a cell of this profile, in this order.
+pub(super) fn covers(profile: &Profile) -> io::Result<Vec<Cover>> {
+    let mut covers = protected(&profile.write, &profile.protect);
+    covers.extend(sockets(profile));
+    // Last: it may lie in a directory that can be written.
+    let hidden = profile.hidden()?;
+    covers.extend(hidden.places.iter().filter(|place| !holds_shown(place, profile)).map(|place| {
+        let over = Path::new(if place.is_directory { NOTHING } else { "/dev/null" });
+        Cover::new(over, &place.path, RDONLY | NOSUID, profile.passes(&place.path))
+    }));
+    Ok(covers)
+}
+
+/// What makes what lies in these directories, and is there, a mount that cannot be written. Directories on the way become mounts too: those
+/// cannot be moved, to make others in their place.
+fn protected(roots: &[PathBuf], protected: &[PathBuf]) -> Vec<Cover> {
+    // Where a link leads out of what can be written, nothing has to be done.
+    let is_within = |place: &PathBuf| roots.iter().any(|root| place != root && place.starts_with(root));
+    let there = protected.iter().filter(|place| symlink_metadata(place).is_ok());
+    let protected = there.filter_map(|place| canonicalize(place).ok()).filter(is_within);
+    let protected: BTreeSet<PathBuf> = protected.collect();
+    let mut on_the_way = BTreeSet::new();
+    for place in &protected {
+        let is_below = |above: &&Path| roots.iter().any(|root| *above != root && above.starts_with(root));
+        on_the_way.extend(place.ancestors().skip(1).filter(is_below));
+    }
+    // From the top down.
+    let on_the_way = on_the_way.into_iter().map(|directory| Cover::new(directory, directory, NOSUID | NODEV, NONE));
+    let places = protected.iter().map(|place| Cover::new(place, place, RDONLY | NOSUID | NODEV, NONE));
+    on_the_way.chain(places).collect()
+}
+
+/// What lays nothing over sockets that are there: connecting needs no right to write the file system.
+fn sockets(profile: &Profile) -> Vec<Cover> {
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    // The path is the last of eight fields, and may hold blanks.
+    let names = sockets.lines().filter_map(|line| line.split_once(" /").map(|(_, path)| format!("/{path}")));
+    // As who bound it wrote it: by a link, or by a descriptor of its own.
+    let paths = names.filter_map(|name| canonicalize(name).ok());
+    let reached = |path: &PathBuf| !is_new(path) && !path.starts_with("/proc") && !profile.can_write(path);
+    let is_there = |path: &PathBuf| symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    let paths: BTreeSet<PathBuf> = paths.filter(reached).filter(is_there).collect();
+    paths.iter().map(|path| Cover::new(Path::new("/dev/null"), path, RDONLY | NOSUID, OUT_OF_REACH)).collect()
+}
+
+/// What stays to be read.
+struct Shown<'p> {
+    path: &'p Path,
+    is_directory: bool,
+    /// It lies in a place that is hidden.
+    is_hidden: bool,
+    slot: usize,
+}
+
+/// Whether what stays to be read lies in a place that is hidden.
+fn holds_shown(hidden: &Place, profile: &Profile) -> bool {
+    hidden.is_directory && profile.show.iter().any(|shown| shown.starts_with(&hidden.path) && shown.exists())
+}
+
+/// Whether it lies in a place that a cell has new.
+fn is_new(path: &Path) -> bool {
+    OWN.iter().any(|(own, _)| path.starts_with(own))
+}
+
+/// It is not there, for this user.
+pub(super) fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
+}
+
+/// Steps as they are put together.
+#[derive(Default)]
+pub(in crate::backend) struct Layout {
+    pub(in crate::backend) steps: Vec<Step>,
+    slots: usize,
+    /// The directories and files that were taken from outside.
+    pub(super) taken: Vec<(PathBuf, Which)>,
+    /// What was covered.
+    pub(super) covered: Vec<Over>,
+}
+
+impl Layout {
+    /// A cell that is made from nothing.
+    pub(super) fn of(profile: &Profile) -> io::Result<Self> {
+        let mut layout = Self::default();
+        layout.user()?;
+        if profile.network == CellNetwork::None {
+            layout.push(Step::LoopbackUp);
+        }
+        layout.mount("", "/", "", libc::MS_REC | libc::MS_PRIVATE, "")?;
+        // All are taken while they can be written, and before what is new lies over them.
+        let roots = layout.roots(&profile.write)?;
+        let devices = DEVICES.map(|name| format!("/dev/{name}"));
+        let taken = devices.iter().map(|device| layout.take(device)).collect::<io::Result<Vec<_>>>()?;
+        let shown = layout.shown(profile)?;
+        layout.push(Step::Attributes { of: Mounts::All, set: RDONLY | NOSUID });
+        for (place, options) in OWN {
+            // Devices are bound into `/dev`, and work there.
+            let flags = if place == "/dev" { libc::MS_NOEXEC } else { libc::MS_NODEV };
+            layout.directory(Path::new(place))?;
+            layout.mount("tmpfs", place, "tmpfs", flags | libc::MS_NOSUID, options)?;
+        }
+        for (device, slot) in devices.iter().zip(taken) {
+            layout.push(Step::MakeFile { path: path(device)? });
+            layout.lay(slot, Path::new(device), NONE)?;
+        }
+        layout.directory(Path::new("/dev/pts"))?;
+        let flags = libc::MS_NOSUID | libc::MS_NOEXEC;
+        layout.mount("devpts", "/dev/pts", "devpts", flags, "newinstance,ptmxmode=0666,mode=620")?;
+        for (link, to) in LINKS {
+            layout.push(Step::Link { path: path(link)?, to: path(to)? });
+        }
+        layout.processes()?;
+        // Whoever could write in it would write into all that is hidden.
+        layout.directory(Path::new(NOTHING))?;
+        layout.cover(&Cover::new(Path::new(NOTHING), Path::new(NOTHING), RDONLY | NOSUID, NONE))?;
+        for (root, slot) in roots {
+            layout.push(Step::Attributes { of: Mounts::Slot(slot), set: NOSUID | NODEV });
+            layout.directories_to(root)?;
+            layout.lay(slot, root, NONE)?;
+        }
+        // What lies in hidden places comes with those.
+        for shown in shown.iter().filter(|shown| !shown.is_hidden) {
+            layout.show(shown)?;
+        }
+        layout.hide_but_shown(profile, &shown)?;
+        Ok(layout)
+    }
+
+    /// What a command that joins a cell has of its own: the processes that there are.
+    pub(super) fn joining() -> io::Result<Self> {
+        let mut layout = Self::default();
+        layout.processes()?;
+        Ok(layout)
+    }
+
+    /// Adds what lies over places.
+    pub(super) fn covering<'c>(mut self, covers: impl IntoIterator<Item = &'c Cover>) -> io::Result<Self> {
+        for cover in covers {
+            self.cover(cover)?;
+            self.covered.push(cover.over.clone());
+        }
+        Ok(self)
+    }
+
+    /// Descriptors that a child keeps between steps.
+    pub(in crate::backend) fn slots(&self) -> Vec<RawFd> {
+        vec![steps::EMPTY; self.slots]
+    }
+
+    /// What a step does.
+    pub(in crate::backend) fn described(&self, step: usize) -> String {
+        self.steps.get(step).map_or_else(|| "closing the cell".to_owned(), Step::described)
+    }
+
+    fn processes(&mut self) -> io::Result<()> {
+        let flags = libc::MS_NOSUID | libc::MS_NOEXEC | libc::MS_NODEV;
+        self.mount("proc", "/proc", "proc", flags, "")?;
+        let covers = MACHINES.map(Path::new).map(|place| Cover::new(place, place, RDONLY | NOSUID, NONE));
+        covers.iter().try_for_each(|cover| self.cover(cover))
+    }
+
+    /// The same user in a namespace where nobody else is: files look as they do outside.
+    fn user(&mut self) -> io::Result<()> {
+        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        self.write("/proc/self/setgroups", "deny")?;
+        self.write("/proc/self/uid_map", &format!("{user} {user} 1\n"))?;
+        self.write("/proc/self/gid_map", &format!("{group} {group} 1\n"))
+    }
+
+    /// Takes the directories that may be written, each as it is found now: another one in its place ends the cell.
+    fn roots<'p>(&mut self, write: &'p [PathBuf]) -> io::Result<Vec<(&'p Path, usize)>> {
+        let mut roots = Vec::new();
+        for root in write {
+            let missing = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", root.display()));
+            let found = symlink_metadata(root).map_err(missing)?;
+            let slot = self.slot();
+            self.push(Step::TakeSame { path: path(root)?, slot, device: found.dev(), inode: found.ino() });
+            self.taken.push((root.clone(), Which::of(&found)));
+            roots.push((root.as_path(), slot));
+        }
+        Ok(roots)
+    }
+
+    /// Takes what stays to be read where all else is gone.
+    fn shown<'p>(&mut self, profile: &'p Profile) -> io::Result<Vec<Shown<'p>>> {
+        let mut all = Vec::new();
+        for path in &profile.show {
+            let is_hidden = profile.hide.iter().any(|hidden| path.starts_with(hidden));
+            if !is_hidden && !is_new(path) {
+                continue;
+            }
+            match metadata(path) {
+                Ok(found) => {
+                    all.push(Shown { path, is_directory: found.is_dir(), is_hidden, slot: self.take(path)? });
+                    self.taken.push((path.clone(), Which::of(&found)));
+                }
+                Err(error) if is_missing(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Lays it where it was.
+    fn show(&mut self, shown: &Shown<'_>) -> io::Result<()> {
+        self.push(Step::Attributes { of: Mounts::Slot(shown.slot), set: RDONLY | NOSUID | NODEV });
+        if shown.is_directory {
+            self.directories_to(shown.path)?;
+        } else {
+            self.directories_to(shown.path.parent().unwrap_or(shown.path))?;
+            self.push(Step::MakeFile { path: path(shown.path)? });
+        }
+        self.lay(shown.slot, shown.path, NONE)
+    }
+
+    /// Makes hidden places empty but for what of them stays to be read.
+    fn hide_but_shown(&mut self, profile: &Profile, shown: &[Shown<'_>]) -> io::Result<()> {
+        for hidden in profile.hidden()?.places.iter().filter(|place| holds_shown(place, profile)) {
+            let within = shown.iter().filter(|shown| shown.path.starts_with(&hidden.path));
+            self.directories_to(&hidden.path)?;
+            let place = hidden.path.to_str().ok_or(io::ErrorKind::InvalidInput)?;
+            self.mount("tmpfs", place, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, "mode=755,size=64k")?;
+            for shown in within {
+                let between = shown.path.ancestors().take_while(|above| *above != hidden.path);
+                let mut between: Vec<_> = between.skip(usize::from(!shown.is_directory)).collect();
+                between.reverse();
+                between.into_iter().try_for_each(|directory| self.directory(directory))?;
+                self.show(shown)?;
+            }
+            self.push(Step::Attributes { of: Mounts::At(path(place)?), set: RDONLY | NOSUID | NODEV });
+        }
+        Ok(())
+    }
+
+    /// Lays a copy of what is at a path over a place, with these attributes. What is missing is passed over.
+    fn cover(&mut self, cover: &Cover) -> io::Result<()> {
+        let slot = self.take(&cover.from)?;
+        self.push(Step::Attributes { of: Mounts::Slot(slot), set: cover.attributes });
+        self.lay(slot, &cover.over.place, cover.passes)
+    }
+
+    /// Makes a directory and those above it where they are in a place that is new.
+    fn directories_to(&mut self, root: &Path) -> io::Result<()> {
+        let mut directories: Vec<_> = root.ancestors().filter(|above| is_new(above)).collect();
+        directories.reverse();
+        directories.into_iter().try_for_each(|directory| self.directory(directory))
+    }
+
+    fn push(&mut self, step: Step) {
+        self.steps.push(step);
+    }
+
+    fn slot(&mut self) -> usize {
+        self.slots += 1;
+        self.slots - 1
+    }
+
+    fn write(&mut self, file: &str, text: &str) -> io::Result<()> {
+        self.push(Step::Write { file: path(file)?, text: text.into() });
+        Ok(())
+    }
+
+    fn mount(&mut self, source: &str, target: &str, kind: &str, flags: libc::c_ulong, options: &str) -> io::Result<()> {
+        let [source, target, kind, options] = [source, target, kind, options].map(path);
+        self.push(Step::Mount { source: source?, target: target?, kind: kind?, flags, data: options? });
+        Ok(())
+    }
+
+    fn take(&mut self, from: impl AsRef<Path>) -> io::Result<usize> {
+        let slot = self.slot();
+        self.push(Step::Take { path: path(from)?, slot });
+        Ok(slot)
+    }
+
+    fn lay(&mut self, slot: usize, target: &Path, passes: &'static [i32]) -> io::Result<()> {
+        self.push(Step::Lay { slot, target: path(target)?, passes });
+        Ok(())
+    }
+
+    fn directory(&mut self, at: &Path) -> io::Result<()> {
+        self.push(Step::MakeDirectory { path: path(at)? });
+        Ok(())
+    }
+}
