@@ -84,7 +84,7 @@ fn doctor_says_what_can_be_confined() {
     let off = said(&mut program.command(&["doctor"]));
     assert!(off.contains("full rights; this system could confine them"), "{off}");
     let auto = said(&mut program.command(&["--set", "confine.mode=auto", "doctor"]));
-    assert!(auto.contains("commands are confined without a network, writes below"), "{auto}");
+    assert!(auto.contains("commands are confined with a network of named hosts, writes below"), "{auto}");
     let off = said(&mut without_cells(&program, &["doctor"]));
     assert!(off.contains("this system cannot confine them: making namespaces"), "{off}");
     let auto = said(&mut without_cells(&program, &["--set", "confine.mode=auto", "doctor"]));

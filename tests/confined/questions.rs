@@ -9,13 +9,22 @@ use toolcrib_tests::{QUESTION, Terminal};
 #[test]
 fn the_question_says_how_a_command_is_confined() {
     for (settings, headline, cell) in [
-        (&["--set", "confine.mode=auto"][..], "wants to run on local, confined without a network", "writes below"),
+        (
+            &["--set", "confine.mode=auto"][..],
+            "wants to run on local, confined with a network of named hosts",
+            "writes below",
+        ),
+        (
+            &["--set", "confine.mode=auto", "--set", "confine.network=none"],
+            "wants to run on local, confined without a network",
+            "writes below",
+        ),
         (
             &["--set", "confine.mode=auto", "--set", "confine.network=full"],
             "confined with this machine's network",
             "writes below",
         ),
-        (&["--set", "confine.mode=auto", "--set", "confine.write=[]"], "confined without a network", "writes nowhere"),
+        (&["--set", "confine.mode=auto", "--set", "confine.write=[]"], "confined with a network", "writes nowhere"),
         (&[], "wants to run on local, unconfined", "│"),
     ] {
         let terminal = Terminal::idle(program(Via::Process));
@@ -58,7 +67,7 @@ fn the_record_says_how_a_command_ran() {
     let mut rig = Rig::new(Via::Process);
     rig.run("true");
     let trail = std::fs::read_to_string(rig.program.path("state/toolcrib/audit.jsonl")).expect("a trail");
-    assert!(trail.contains("\"confinement\":\"confined without a network, writes below "), "{trail}");
+    assert!(trail.contains("\"confinement\":\"confined with a network of named hosts, writes below "), "{trail}");
 }
 
 /// The result says what was refused inside, with the line that would open it.
@@ -90,9 +99,14 @@ fn explain_says_how_commands_are_confined() {
     };
     assert!(explain(&[]).contains("commands have all rights of the user"), "{}", explain(&[]));
     let said = explain(&["--set", "confine.mode=auto"]);
-    for part in
-        ["where they cannot be, a person is asked", "write below: the workspace", ".git/hooks", "without a network"]
-    {
+    for part in [
+        "where they cannot be, a person is asked",
+        "write below: the workspace",
+        ".git/hooks",
+        "with a network of named hosts",
+        "hosts that they reach: none; whether",
+        "ports of hosts: 80, 443",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
 }

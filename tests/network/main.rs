@@ -3,12 +3,14 @@
 //! Each test lives in a network of its own where every address is this machine (`world.rs`): no packet leaves, servers of the test answer for
 //! any address, and whatever the program turns to is on record (`record.rs`).
 
+mod cells;
 mod certificates;
 mod confirm;
 mod examples;
 mod host;
 mod limits;
 mod names;
+mod packages;
 mod pages;
 mod rebinding;
 mod record;

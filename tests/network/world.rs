@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::LazyLock;
 use tempfile::TempDir;
-use toolcrib_tests::{compiled, is_long, note_skip};
+use toolcrib_tests::{Program, compiled, is_long, note_skip, reuse_code};
 
 /// Where a test that is inside finds the directory of its world.
 const INSIDE: &str = "TOOLCRIB_WORLD";
@@ -103,6 +103,19 @@ impl World {
     pub(crate) fn bare_program(&self) -> Preparation<'_> {
         let compiled = std::env::var_os(COMPILED).expect("the test outside says where compiled tools are");
         Preparation::new(self, Path::new(&compiled))
+    }
+
+    /// A home for a host whose commands are confined, and what its settings say first. Its programs are not on record.
+    pub(crate) fn confined(&self, has_panes: bool) -> (Program, Vec<String>) {
+        // Not below `/tmp`, which a cell has of its own.
+        let program = Program::cold_below(Path::new("/var/tmp")).in_panes(has_panes);
+        let compiled = std::env::var_os(COMPILED).expect("the test outside says where compiled tools are");
+        reuse_code(Path::new(&compiled), &program.path("state/toolcrib"));
+        let set = ["confine.mode=required", &format!("network.dns_servers=[{NAME_SERVER:?}]")]
+            .iter()
+            .flat_map(|setting| ["--set".to_owned(), (*setting).to_owned()])
+            .collect();
+        (program, set)
     }
 
     /// Changes the network: `ip` with these arguments.

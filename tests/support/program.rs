@@ -49,7 +49,9 @@ impl Program {
         Self::cold_below(&std::env::temp_dir())
     }
 
-    fn cold_below(parent: &Path) -> Self {
+    /// The same, in a directory of this one.
+    #[must_use]
+    pub fn cold_below(parent: &Path) -> Self {
         let directory = tempfile::tempdir_in(parent).expect("a temporary directory");
         for name in ["home", "work", "config/toolcrib", "state", "data"] {
             std::fs::create_dir_all(directory.path().join(name)).expect("a directory");

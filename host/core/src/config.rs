@@ -159,14 +159,23 @@ pub struct Confine {
     pub protect: Vec<String>,
     /// What network they have.
     pub network: CellNetwork,
+    /// The hosts that they may reach by [`CellNetwork::Egress`].
+    #[serde(deserialize_with = "exact_hosts")]
+    pub hosts: Vec<HostPattern>,
+    /// The ports of those.
+    #[serde(deserialize_with = "few_ports")]
+    pub ports: Vec<u16>,
     /// Whether they can have sockets of files and names among themselves.
     pub unix_sockets: bool,
     /// How many processes there can be at once.
     #[serde(deserialize_with = "between::<8, 1_000_000, _>")]
     pub processes: u64,
-    /// Whether a person is asked also before commands that are confined without a network.
+    /// Whether a person is asked also before commands that are confined without this machine's network.
     pub ask: bool,
 }
+
+/// Where in a cell the proxy listens, on its loopback.
+pub const PROXY_PORT: u16 = 3128;
 
 /// What stands for the workspace in lists of directories.
 pub const WORKSPACE: &str = ".";
@@ -189,6 +198,8 @@ pub enum ConfineMode {
 pub enum CellNetwork {
     /// The machine's, with all that listens there.
     Full,
+    /// A loopback of their own, and the hosts that are named or that a person allows.
+    Egress,
     /// A loopback of their own.
     None,
 }
@@ -460,6 +471,19 @@ impl Config {
         self.with_bounds(Some(self.tools.fetch_allowed_domains.clone()), "tools.fetch_allowed_domains", Bound::hosts)
     }
 
+    /// Returns the lists in each of which a host has to be that confined commands reach without a question.
+    #[must_use]
+    pub fn cell_hosts(&self) -> Vec<Vec<HostPattern>> {
+        let hosts = |bound: &Bound| {
+            bound.hosts().map(|list| match list {
+                HostList::Any => Vec::new(),
+                HostList::Only(patterns) => patterns.clone(),
+            })
+        };
+        let bounds = self.bounds.lists.get("confine.hosts").into_iter().flatten().filter_map(hosts);
+        [self.confine.hosts.clone()].into_iter().chain(bounds).collect()
+    }
+
     /// Returns the hosts that the user's own layers name: only these open private addresses.
     ///
     /// A list that a policy or an untrusted project puts in place of "no restriction" opens nothing.
@@ -612,6 +636,25 @@ fn ports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Erro
         port.ok_or_else(|| D::Error::custom(format!("a port must be 1 to 65535, not {number}")))
     };
     Vec::<i64>::deserialize(deserializer)?.into_iter().map(port).collect()
+}
+
+/// As a cell takes each of them.
+fn few_ports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Error> {
+    const MOST: usize = 32;
+    // What a cell has for itself.
+    const TAKEN: [u16; 2] = [53, PROXY_PORT];
+    let ports = ports(deserializer)?;
+    if ports.len() > MOST {
+        return Err(D::Error::custom(format!("{} ports are too many (limit: {MOST})", ports.len())));
+    }
+    match ports.iter().find(|port| TAKEN.contains(port)) {
+        Some(taken) => Err(D::Error::custom(format!("port {taken} serves something else in a cell"))),
+        None => Ok(ports),
+    }
+}
+
+fn exact_hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostPattern>, D::Error> {
+    each(deserializer, HostPattern::exact)
 }
 
 fn name_servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

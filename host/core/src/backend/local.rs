@@ -2,7 +2,7 @@
 //!
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
-use super::cell::{self, Cell, Living, Namespaces, Profile};
+use super::cell::{self, Cell, Listeners, Living, Namespaces, Profile};
 use super::environment::Environment;
 use super::{
     Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, finish,
@@ -102,7 +102,10 @@ impl Local {
     }
 
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
-        let environment = environment::build(&self.environment, &spec.environment, spec.call.as_deref());
+        let mut environment = environment::build(&self.environment, &spec.environment, spec.call.as_deref());
+        if let Some(profile) = &spec.cell {
+            profile.add_variables(&mut environment);
+        }
         let cell = spec.cell.as_deref().map(|profile| self.living(profile, None)?.join(profile)).transpose()?;
         let started = started(&spec.argv, &environment, &self.facts.directory, input, cell.as_ref())?;
         LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id))
@@ -149,6 +152,11 @@ impl Backend for Local {
     fn cell(&self, profile: &Profile, found: Option<&str>) -> Result<String, String> {
         let address = self.living(profile, found).and_then(|living| living.address(profile));
         address.map_err(|error| error.to_string())
+    }
+
+    fn listeners(&self, profile: &Profile) -> Result<Option<Listeners>, String> {
+        let listeners = self.living(profile, None).and_then(|living| living.listeners(profile));
+        listeners.map_err(|error| error.to_string())
     }
 
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
@@ -242,8 +250,9 @@ fn start_shell(profile: &Path, address: &str, directory: &Path, argv: &[OsString
     }
     let cell = Cell::joining(&profile, Arc::new(Namespaces::at(address)?))?;
     // The server that a pane is in is not there for what runs in it.
-    let environment: Vec<_> =
+    let mut environment: Vec<_> =
         std::env::vars_os().filter(|(name, _)| !TMUX_VARIABLES.iter().any(|own| name == own)).collect();
+    profile.add_variables(&mut environment);
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     spawn::spawn(&spawn::Program {
         standard: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],

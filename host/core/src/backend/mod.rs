@@ -28,7 +28,7 @@ use crate::envelope::{Failure, Kind};
 use crate::policy::files::{Expected, ReadPath, Resolved, Surroundings, Wanted, WritePath};
 use crate::workspace::Workspace;
 use async_trait::async_trait;
-use cell::Profile;
+use cell::{Listeners, Profile};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -101,6 +101,15 @@ pub trait Backend: Send + Sync {
     /// Why there is none.
     fn cell(&self, _: &Profile, _found: Option<&str>) -> Result<String, String> {
         Err(format!("{} is not this machine", self.name()))
+    }
+
+    /// What waits for the connections of the cell that commands of this profile join; none where that was handed out, or another host has it.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    fn listeners(&self, _: &Profile) -> Result<Option<Listeners>, String> {
+        Ok(None)
     }
 
     /// What runs there are processes of this machine, with its terminals.

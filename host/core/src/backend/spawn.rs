@@ -121,8 +121,8 @@ pub(super) fn enter(namespaces: &Namespaces, layout: &Layout) -> io::Result<Vec<
     // SAFETY: the child shares the table of descriptors, and opened these for nobody else.
     let held = held.map(|slot| unsafe { OwnedFd::from_raw_fd(slot) }).collect();
     entered.map_err(|(step, error)| match step {
-        Some(step) => io::Error::other(format!("{}: {error}", layout.described(step))),
-        None => io::Error::other(format!("entering a cell: {error}")),
+        Some(step) => io::Error::new(error.kind(), format!("{}: {error}", layout.described(step))),
+        None => io::Error::new(error.kind(), format!("entering a cell: {error}")),
     })?;
     Ok(held)
 }

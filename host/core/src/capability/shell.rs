@@ -7,6 +7,7 @@ use super::Refusal;
 use super::bindings::toolcrib::plugin::{shell, types};
 use crate::backend::{Backend, Process, ProcessEvent, ProcessSpec};
 use crate::call::scope::Scope;
+use crate::egress::Calling;
 use crate::envelope::{Failure, Kind, duration};
 use crate::event::Event;
 use crate::kept_output::Captured;
@@ -20,6 +21,7 @@ use async_trait::async_trait;
 use in_pane::Target;
 use serde_json::{Value, json};
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stream::Stream;
 use wasmtime::component::Resource;
@@ -194,7 +196,8 @@ enum End {
     Lost(Failure),
 }
 
-async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<shell::Outcome, Failure> {
+async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scope>) -> Result<shell::Outcome, Failure> {
+    let calling = command.serve(scope)?;
     let spec = ProcessSpec::shell(command.text(), command.environment().to_vec(), &scope.id);
     let spec = ProcessSpec { cell: command.cell().cloned(), ..spec };
     let _waiting = scope.clock.waiting();
@@ -232,6 +235,7 @@ async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<sh
             let ended = (ended > 0).then(|| ended_with_it(ended, plan.wants_pane));
             let (stdout, stderr) = (stdout.finish().await, stderr.finish().await);
             let refusals = command.notices(exit_code, &stderr.text, &*scope.backend).await;
+            let refusals = refusals.into_iter().chain(refused(calling.as_ref()));
             let notices = left.into_iter().chain(ended).chain(refusals).chain(absence).collect();
             let (stdout, stderr) = (stdout.into(), stderr.into());
             Ok(shell::Outcome::Finished(shell::Finished { exit_code, stdout, stderr, notices }))
@@ -241,11 +245,27 @@ async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Scope) -> Result<sh
             let failure = Failure::new(Kind::TimedOut, message).hint(
                 "the command was ended; give a longer `wait`, or start it in the background with its output in a file",
             );
-            Err(ended(failure, &mut *process, stdout, stderr).await)
+            Err(told(ended(failure, &mut *process, stdout, stderr).await, calling.as_ref()))
         }
         End::Cancelled => Err(ended(Failure::cancelled(), &mut *process, stdout, stderr).await),
         End::Lost(failure) => Err(failure.data(printed(stdout.finish().await, stderr.finish().await))),
     }
+}
+
+/// The connections that were refused to a command.
+fn refused(calling: Option<&Calling>) -> Vec<String> {
+    calling.map(Calling::refusals).unwrap_or_default()
+}
+
+/// The same for a command that did not come to its end: it may have tried again and again.
+fn told(failure: Failure, calling: Option<&Calling>) -> Failure {
+    let refused = refused(calling);
+    if refused.is_empty() {
+        return failure;
+    }
+    let mut data = failure.data.as_deref().cloned().unwrap_or_else(|| json!({}));
+    data["notices"] = json!(refused);
+    failure.data(data)
 }
 
 async fn follow(

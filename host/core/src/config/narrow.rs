@@ -71,7 +71,7 @@ use When::{AtStart, EachTime};
 const CONFIRM: Rule = Stricter(&["never", "runs-later", "outside", "always"]);
 /// Whether commands are confined, and how far the network of those reaches.
 const MODE: Rule = Stricter(&["off", "auto", "required"]);
-const NETWORK: Rule = Stricter(&["full", "none"]);
+const NETWORK: Rule = Stricter(&["full", "egress", "none"]);
 
 /// Every setting; `*` stands for the name of a plugin.
 pub(super) const RULES: &[(&str, Rule, When)] = &[
@@ -98,6 +98,8 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("confine.hide", Places, EachTime),
     ("confine.protect", Union, EachTime),
     ("confine.network", NETWORK, EachTime),
+    ("confine.hosts", Hosts, EachTime),
+    ("confine.ports", Intersect, EachTime),
     ("confine.unix_sockets", And, EachTime),
     ("confine.processes", Min, EachTime),
     ("confine.ask", Or, EachTime),

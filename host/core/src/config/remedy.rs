@@ -63,6 +63,11 @@ impl Remedies {
         }
     }
 
+    /// Returns whether somebody else's line prevents what one in the user's settings would do.
+    pub(crate) fn stands_against(&self, key: &str, wanted: &Needed<'_>) -> bool {
+        self.0.iter().any(|over| over.key == key && over.stands_against(wanted))
+    }
+
     /// Returns the hint where `limit`, a setting with its section, was met, which is `most`: what to do instead, and the line that raises it or who decides.
     pub(crate) fn raise(&self, limit: &str, most: u64, instead: &str) -> String {
         let (section, key) = limit.split_once('.').unwrap_or(("limits", limit));

@@ -2,11 +2,11 @@
 //!
 //! Whatever opens a socket to somewhere takes a [`Route`], and this is the only place that makes one.
 
-use super::addresses::special;
+use super::addresses::{Special, special};
 use super::resolver::Names;
 use super::target::{Host, Target};
 use crate::envelope::{Failure, Kind};
-use crate::policy::http::{AdmittedTarget, HttpGrant};
+use crate::policy::hosts::AdmittedTarget;
 use std::net::{IpAddr, SocketAddr};
 
 /// A target with its addresses, each of them judged. Connections go to these and no others.
@@ -32,8 +32,13 @@ impl Route {
     }
 }
 
-/// Finds where the target is, once, and has the grant judge every address: one that is refused refuses the target.
-pub(super) async fn connect(names: &Names, target: AdmittedTarget, grant: &HttpGrant) -> Result<Route, Failure> {
+/// Finds where the target is, once, and has a grant judge every address, with why it is not a public one and whether it is this machine's: one
+/// that is refused refuses the target.
+pub(super) async fn connect(
+    names: &Names,
+    target: AdmittedTarget,
+    judge: impl Fn(&Target, IpAddr, Option<Special>, bool) -> Result<(), Failure>,
+) -> Result<Route, Failure> {
     let target = target.into_target();
     let found = match target.host() {
         Host::Name(name) => names.addresses(name).await?,
@@ -45,7 +50,7 @@ pub(super) async fn connect(names: &Names, target: AdmittedTarget, grant: &HttpG
     for address in &found {
         // An IPv4 address mapped into IPv6 reaches the same interface.
         let is_own = own.contains(&address.to_canonical());
-        grant.admit_address(&target, *address, special(*address), is_own)?;
+        judge(&target, *address, special(*address), is_own)?;
     }
     let addresses = found.into_iter().map(|address| SocketAddr::new(address, target.port())).collect();
     Ok(Route { target, addresses })

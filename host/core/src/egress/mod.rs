@@ -2,16 +2,19 @@
 //!
 //! A URL is parsed (`target.rs`), policy decides on it, its name is resolved once and every address judged (`connect.rs`, `addresses.rs`,
 //! `resolver.rs`), a person is asked where settings say so, and the request goes to these addresses alone (`client.rs`). A redirect begins
-//! anew. What a plugin may reach, and the words of refusals, are in `policy/http.rs`.
+//! anew. What a plugin may reach, and the words of refusals, are in `policy/http.rs`. What confined commands connect to takes the same way as
+//! far as that goes (`cells/`, `policy/connections.rs`).
 
 mod addresses;
 mod body;
+mod cells;
 mod client;
 mod connect;
 mod resolver;
 mod target;
 
-pub(crate) use addresses::Special;
+pub(crate) use addresses::{Special, special};
+pub(crate) use cells::Calling;
 pub(crate) use connect::Route;
 pub(crate) use target::{Host, Target};
 
@@ -19,12 +22,14 @@ use crate::call::scope::Scope;
 use crate::envelope::{Failure, Kind, duration};
 use crate::policy::http::{ApprovedRoute, HttpGrant};
 use body::Body;
+use cells::Cells;
 use client::{Clients, explain};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response as Answer, StatusCode};
 use resolver::Names;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Redirects that are followed.
@@ -54,8 +59,9 @@ const PUBLIC_HEADERS: [HeaderName; 5] = [
 
 /// The way out.
 pub(crate) struct Egress {
-    names: Names,
+    names: Arc<Names>,
     clients: Clients,
+    cells: Cells,
 }
 
 /// A request that a guest has put together.
@@ -82,7 +88,7 @@ pub(crate) struct Response {
 impl Egress {
     /// `dns_servers` are asked instead of the system's; `ca_file` holds certificates that are trusted in addition to the system's.
     pub(crate) fn new(dns_servers: Vec<SocketAddr>, ca_file: Option<PathBuf>) -> Self {
-        Self { names: Names::new(dns_servers), clients: Clients::new(ca_file) }
+        Self { names: Arc::new(Names::new(dns_servers)), clients: Clients::new(ca_file), cells: Cells::default() }
     }
 
     /// Sends a request, and follows redirects, within the time that the grant gives.
@@ -126,7 +132,8 @@ impl Egress {
         scope: &Scope,
     ) -> Result<(Answer, ApprovedRoute), Failure> {
         let admitted = grant.admit(&request.method, target.clone(), scope)?;
-        let route = deadline.bound(false, target, connect::connect(&self.names, admitted, grant)).await;
+        let judge = |target: &Target, address, special, is_own| grant.admit_address(target, address, special, is_own);
+        let route = deadline.bound(false, target, connect::connect(&self.names, admitted, judge)).await;
         let route = route.inspect_err(|refusal| grant.record(&request.method, target, Err(refusal), scope))?;
         let route = grant.approve(route, request, from, scope).await?;
         let answer = deadline.bound(!request.method.is_safe(), target, self.send(&route, request, grant)).await?;

@@ -47,6 +47,25 @@ impl Target {
         Self::new(parsed.map_err(|error| not_a_url(text, &relative(error)))?)
     }
 
+    /// A host as a program gives it to a proxy, a name or an address, and a port. What a URL would take for more than that is refused first.
+    pub(crate) fn of_server(host: &str, port: u16) -> Result<Self, Failure> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
+        if host.is_empty() || host.len() > NAME_BYTES || !host.bytes().all(is_plain) {
+            return Err(Failure::invalid(format!("`{}` is not the name of a host", shown(host))));
+        }
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let host = if bare.contains(':') { format!("[{bare}]") } else { host.to_owned() };
+        Self::parse(&format!("https://{host}:{port}/"), None)
+    }
+
+    /// Host and port.
+    pub(crate) fn server(&self) -> String {
+        match &self.host {
+            Host::Address(address) => std::net::SocketAddr::new(*address, self.port()).to_string(),
+            Host::Name(name) => format!("{name}:{}", self.port()),
+        }
+    }
+
     /// Where a redirect from here leads.
     pub(crate) fn redirected(&self, location: &str) -> Result<Self, Failure> {
         Self::parse(location, Some(&self.url))

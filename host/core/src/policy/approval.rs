@@ -27,6 +27,8 @@ pub enum ActionKind {
     Command,
     /// A request to a web server.
     Request,
+    /// A connection of a confined command to a host that is not named.
+    Connection,
     /// A file that is written.
     Write,
     /// The same where a program runs or obeys the file later.
@@ -36,14 +38,15 @@ pub enum ActionKind {
 }
 
 impl ActionKind {
-    /// The line under `[tools]` that stops the question.
+    /// The line that stops the question, and its section.
     #[must_use]
     pub fn setting(self) -> &'static str {
         match self {
-            Self::Command | Self::Look => "shell_confirm = false",
-            Self::Request => "fetch_confirm = false",
-            Self::Write => "files_confirm = \"runs-later\"",
-            Self::WriteLater => "files_confirm = \"never\"",
+            Self::Command | Self::Look => "`shell_confirm = false` under [tools]",
+            Self::Request => "`fetch_confirm = false` under [tools]",
+            Self::Connection => "`hosts` under [confine]",
+            Self::Write => "`files_confirm = \"runs-later\"` under [tools]",
+            Self::WriteLater => "`files_confirm = \"never\"` under [tools]",
         }
     }
 
@@ -52,6 +55,7 @@ impl ActionKind {
         let (key, needed) = match self {
             Self::Command | Self::Look => ("tools.shell_confirm", Needed::Off),
             Self::Request => ("tools.fetch_confirm", Needed::Off),
+            Self::Connection => ("confine.hosts", Needed::Any),
             Self::Write => ("tools.files_confirm", Needed::AtMost("runs-later")),
             Self::WriteLater => ("tools.files_confirm", Needed::AtMost("never")),
         };
@@ -65,6 +69,7 @@ impl ActionKind {
         match self {
             Self::Command => "Command execution denied by user.",
             Self::Request => "Fetch request denied by user.",
+            Self::Connection => "Connection denied by user.",
             Self::Write | Self::WriteLater => "File write denied by user.",
             Self::Look => "Look at the terminal denied by user.",
         }
@@ -181,7 +186,7 @@ impl Approver for Nobody {
     async fn ask(&self, request: &ApprovalRequest) -> Answer {
         Answer::Nobody {
             reason: "the action needs an approval, and there is no terminal to ask on".into(),
-            hint: format!("pass `--yes`, or set `{}` under [tools]", request.kind.setting()),
+            hint: format!("pass `--yes`, or set {}", request.kind.setting()),
         }
     }
 

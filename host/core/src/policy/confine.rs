@@ -5,6 +5,7 @@
 mod signs;
 
 use super::Policy;
+use super::connections::Reachable;
 use super::files::{Protected, canonical};
 use crate::backend::cell::Profile;
 use crate::backend::{Backend, Facts};
@@ -107,6 +108,7 @@ impl Policy {
 pub(crate) fn network(network: CellNetwork) -> &'static str {
     match network {
         CellNetwork::None => "without a network",
+        CellNetwork::Egress => "with a network of named hosts",
         CellNetwork::Full => "with this machine's network",
     }
 }
@@ -123,6 +125,7 @@ pub(crate) struct Confine {
     protected: Arc<Protected>,
     home: PathBuf,
     remedies: Remedies,
+    reachable: Arc<Reachable>,
     /// What commands reach at the place where they ran last.
     last: Mutex<Option<(Arc<Facts>, Arc<Profile>)>>,
 }
@@ -142,6 +145,7 @@ impl Confine {
             protected: protected.clone(),
             home: canonical(&dirs.home),
             remedies: config.remedies(),
+            reachable: Arc::new(Reachable::new(config)),
             last: Mutex::default(),
             settings,
         };
@@ -240,6 +244,11 @@ impl Confine {
         Failure::new(Kind::Unavailable, format!("{why}, which `confine.mode = \"required\"` demands")).hint(hint)
     }
 
+    /// What they may connect to.
+    pub(super) fn reachable(&self) -> Arc<Reachable> {
+        self.reachable.clone()
+    }
+
     /// Whether a person is asked before commands that are so confined.
     pub(crate) fn asks(&self, profile: &Profile) -> bool {
         self.settings.ask || profile.network == CellNetwork::Full
@@ -294,7 +303,9 @@ impl Confine {
         let show = show.chain(facts.surroundings.programs.iter().cloned());
         let show = show.filter(|path| !write.iter().any(|root| path.starts_with(root))).collect();
         let (network, unix_sockets, processes) = (settings.network, settings.unix_sockets, settings.processes);
-        let profile = Profile { write, hide, show, protect, network, unix_sockets, processes, ..Profile::closed() };
+        let ports = if network == CellNetwork::Egress { settings.ports.clone() } else { Vec::new() };
+        let profile =
+            Profile { write, hide, show, protect, network, ports, unix_sockets, processes, ..Profile::closed() };
         // A pane reads its profile from a file of text.
         let paths = [&profile.write, &profile.hide, &profile.show, &profile.protect];
         let odd = paths.into_iter().flatten().find(|path| path.to_str().is_none()).cloned();

@@ -166,7 +166,7 @@ impl Policy {
             ConfineMode::Auto => "commands run confined; where they cannot be, a person is asked about each",
             ConfineMode::Required => "commands run confined, or not at all",
         };
-        let is_unasked = confine.network == CellNetwork::None && !confine.ask;
+        let is_unasked = confine.network != CellNetwork::Full && !confine.ask;
         let name = |path: &PathBuf| match path.to_str() {
             Some(WORKSPACE) => "the workspace".to_owned(),
             Some(_) | None => path.display().to_string(),
@@ -182,6 +182,15 @@ impl Policy {
             ("denied", format!("they cannot read: {hidden}"), "confine.hide"),
             ("allowed", format!("they are {}", network(confine.network)), "confine.network"),
         ];
+        match confine.network {
+            CellNetwork::None | CellNetwork::Full => {}
+            CellNetwork::Egress => {
+                let (hosts, ports) = (listed(&confine.hosts, "none"), listed(&confine.ports, "none"));
+                let others = "; whether they reach another public one a person is asked";
+                clauses.push(("allowed", format!("hosts that they reach: {hosts}{others}"), "confine.hosts"));
+                clauses.push(("allowed", format!("ports of hosts: {ports}"), "confine.ports"));
+            }
+        }
         if is_unasked {
             clauses.push(("allowed", "those that need no more rights run without a question".into(), "confine.ask"));
         }

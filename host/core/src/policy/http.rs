@@ -5,6 +5,7 @@
 mod paths;
 
 use super::approval::{ActionKind, By, Landing, Question};
+use super::hosts::{AdmittedTarget, Found, HostRules, Opens, lies_in, may_cover};
 use super::rights::HttpRights;
 use crate::audit::Action;
 use crate::call::scope::Scope;
@@ -23,14 +24,6 @@ use url::Url;
 
 /// The plugin of this binary that `tools.search_enabled` switches, and that reaches the page of `tools.search_endpoint` alone.
 const SEARCH: &str = "web_search";
-/// Names that mean something else on every network (RFC 6761 and its registry, RFC 6762, RFC 7686, RFC 8375), and those that
-/// routers and clusters use as if they were. `.example` is left to name servers, which know no such name.
-#[rustfmt::skip]
-const LOCAL_NAMES: [&str; 15] = [
-    "localhost", "local", "localdomain", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa", "svc", "onion", "test",
-    "invalid", "arpa",
-];
-
 /// Where requests leave from, whatever the backend.
 const HERE: &str = "this machine";
 
@@ -43,29 +36,12 @@ pub struct HttpGrant {
     rights: HttpRights,
     remedies: Remedies,
     base: Option<Url>,
-    /// A host lies within every one of these.
-    allowed: Vec<HostList>,
-    /// Hosts that the user has named, and so opened where they are private.
-    opened: Vec<HostPattern>,
-    blocked: Vec<HostPattern>,
-    /// Private addresses that are open: within each of these.
-    private: Vec<Vec<HostPattern>>,
-    /// Private addresses that can be open at all, where a policy says so: within each of these.
-    private_bounds: Vec<Vec<HostPattern>>,
+    rules: HostRules,
     ports: Vec<u16>,
     plain_http: bool,
     confirm: bool,
     approval_timeout: Duration,
     timeout: Duration,
-}
-
-/// A target that the rules for names, paths and methods admit. Made only here.
-pub(crate) struct AdmittedTarget(Target);
-
-impl AdmittedTarget {
-    pub(crate) fn into_target(self) -> Target {
-        self.0
-    }
 }
 
 /// A route that a person, where asked, has admitted as well. Made only here.
@@ -102,11 +78,7 @@ impl HttpGrant {
             rights,
             remedies: config.remedies(),
             base,
-            allowed: config.allowed_domains(),
-            opened: config.opened_domains().to_vec(),
-            blocked: config.tools.fetch_blocked_domains.clone(),
-            private: config.private_ranges(),
-            private_bounds: config.private_bounds(),
+            rules: HostRules::new(config, Opens::Fetch, config.opened_domains()),
             ports: config.tools.fetch_ports.clone(),
             plain_http: config.tools.fetch_plain_http,
             confirm: config.tools.fetch_confirm,
@@ -161,7 +133,7 @@ impl HttpGrant {
     pub(crate) fn admit(&self, method: &Method, target: Target, scope: &Scope) -> Result<AdmittedTarget, Failure> {
         let checked = self.check_request(method, &target).and_then(|()| self.check_host(&target));
         match checked {
-            Ok(()) => Ok(AdmittedTarget(target)),
+            Ok(()) => Ok(AdmittedTarget::new(target)),
             Err(refusal) => {
                 self.record(method, &target, Err(&refusal), scope);
                 Err(refusal)
@@ -199,32 +171,17 @@ impl HttpGrant {
 
     fn check_host(&self, target: &Target) -> Result<(), Failure> {
         let host = target.host();
-        if let Some(entry) = self.blocked.iter().find(|entry| covers(entry, host)) {
-            return Err(blocked(host, entry));
+        self.rules.check_blocked(host)?;
+        if !self.rights.hosts.iter().all(|hosts| may_cover(hosts, host)) {
+            return Err(self.not_its_own(host));
         }
-        for hosts in &self.rights.hosts {
-            if !may_cover(hosts, host) {
-                return Err(self.not_its_own(host));
-            }
-        }
-        for allowed in &self.allowed {
-            if !may_cover(allowed, host) {
-                return Err(self.not_allowed(host));
-            }
-        }
-        let Host::Name(name) = host else {
+        self.rules.check_allowed(host)?;
+        self.rules.check_public(host)?;
+        match host {
+            Host::Name(_) => self.check_port(target),
             // The address is judged when it is connected to, like those of names.
-            return Ok(());
-        };
-        let is_opened = self.opened.iter().any(|entry| entry.covers_name(name));
-        if !is_opened && (!name.contains('.') || LOCAL_NAMES.iter().any(|local| is_within(name, local))) {
-            let line = format!(
-                "`fetch_allowed_domains = [\"{name}\"]` under [tools] opens it, and closes what the list does not name"
-            );
-            return Err(Failure::denied(format!("`{name}` is a name of the local network, not of the Internet"))
-                .hint(self.remedies.hint("tools.fetch_allowed_domains", &Needed::Entry(name), line)));
+            Host::Address(_) => Ok(()),
         }
-        self.check_port(target)
     }
 
     fn check_port(&self, target: &Target) -> Result<(), Failure> {
@@ -248,45 +205,16 @@ impl HttpGrant {
         is_own: bool,
     ) -> Result<(), Failure> {
         let host = target.host();
-        if let Some(entry) = self.blocked.iter().find(|entry| entry.covers_address(address)) {
-            return Err(blocked(host, entry));
-        }
-        let lies_in = |list: &HostList| covered_name(list, host) || list.covers_address(address);
-        if !self.rights.hosts.iter().all(lies_in) {
-            return Err(self.not_its_own(host));
-        }
-        if !self.allowed.iter().all(lies_in) {
-            return Err(self.not_allowed(host));
-        }
-        if self.is_open(address) {
-            return Ok(());
-        }
-        let is_named = self.may_open(address)
-            && matches!(host, Host::Name(name) if self.opened.iter().any(|entry| entry.covers_name(name)));
-        match special {
-            Some(special) if !(is_named && special.has_hosts) => {
-                let Special { what, range, source, .. } = special;
-                let message = format!("{} is not public: {what} ({range}, {source})", leads_to(host, address));
-                Err(Failure::denied(message).hint(self.open_range(address)))
-            }
-            None if is_own => {
-                Err(Failure::denied(format!("{} is an address of this machine", leads_to(host, address)))
-                    .hint(self.open_range(address)))
-            }
+        let own = || match self.rights.hosts.iter().all(|hosts| lies_in(hosts, host, address)) {
+            true => Ok(()),
+            false => Err(self.not_its_own(host)),
+        };
+        match self.rules.check_address(host, address, special, is_own, own)? {
+            // All its ports are open.
+            Found::Open => Ok(()),
             // Names were held against the ports before.
-            _ => self.check_port(target),
+            Found::Public => self.check_port(target),
         }
-    }
-
-    /// The user named this very address or its range: all its ports are open.
-    fn is_open(&self, address: IpAddr) -> bool {
-        let by_range = !self.private.is_empty() && self.private.iter().all(|ranges| covered(ranges, address));
-        by_range || covered(&self.opened, address) && self.may_open(address)
-    }
-
-    /// No policy keeps the address closed, whoever names it.
-    fn may_open(&self, address: IpAddr) -> bool {
-        self.private_bounds.iter().all(|ranges| covered(ranges, address))
     }
 
     fn not_its_own(&self, host: &Host) -> Failure {
@@ -296,20 +224,6 @@ impl HttpGrant {
             &Needed::Entry(&host.to_string()),
             format!("add \"{host}\" to `http.hosts` under [plugin.{name}]"),
         ))
-    }
-
-    fn not_allowed(&self, host: &Host) -> Failure {
-        let line = format!("add \"{host}\" to `fetch_allowed_domains` under [tools]");
-        Failure::denied(format!("`{host}` is not in `tools.fetch_allowed_domains`")).hint(self.remedies.hint(
-            "tools.fetch_allowed_domains",
-            &Needed::Entry(&host.to_string()),
-            line,
-        ))
-    }
-
-    fn open_range(&self, address: IpAddr) -> String {
-        let line = format!("`fetch_private_ranges = [\"{address}\"]` under [tools] opens it");
-        self.remedies.hint("tools.fetch_private_ranges", &Needed::Entry(&address.to_string()), line)
     }
 
     /// Has a person admit the route, where settings ask for that: the first, and each one that goes to another server. A name
@@ -401,49 +315,6 @@ fn exactly(url: &Url) -> Option<HostPattern> {
     })
 }
 
-fn covers(entry: &HostPattern, host: &Host) -> bool {
-    match host {
-        Host::Name(name) => entry.covers_name(name),
-        Host::Address(address) => entry.covers_address(*address),
-    }
-}
-
-fn covered(entries: &[HostPattern], address: IpAddr) -> bool {
-    entries.iter().any(|entry| entry.covers_address(address))
-}
-
-fn covered_name(list: &HostList, host: &Host) -> bool {
-    matches!(host, Host::Name(name) if list.covers_name(name))
-}
-
-/// The list covers the host, or may cover the addresses that it turns out to have.
-fn may_cover(list: &HostList, host: &Host) -> bool {
-    match (list, host) {
-        (HostList::Any, _) => true,
-        (list, Host::Address(address)) => list.covers_address(*address),
-        (HostList::Only(entries), Host::Name(name)) => {
-            list.covers_name(name) || entries.iter().any(|entry| matches!(entry, HostPattern::Range(_)))
-        }
-    }
-}
-
-/// By whole labels.
-fn is_within(name: &str, domain: &str) -> bool {
-    name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-}
-
-fn blocked(host: &Host, entry: &HostPattern) -> Failure {
-    Failure::denied(format!("`{host}` is blocked by `{entry}` of `tools.fetch_blocked_domains`"))
-        .hint("`toolcrib config show --origin` says where the entry comes from")
-}
-
-fn leads_to(host: &Host, address: IpAddr) -> String {
-    match host {
-        Host::Name(name) => format!("`{name}` resolves to {address}, which"),
-        Host::Address(address) => format!("`{address}`"),
-    }
-}
-
 /// The method, if it is one that can be granted at all.
 pub(crate) fn method(text: &str) -> Result<Method, Failure> {
     let known = requests::method(text).map_err(|refusal| Failure::invalid(sanitize::line(&refusal)))?;
@@ -453,12 +324,6 @@ pub(crate) fn method(text: &str) -> Result<Method, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_compared_by_whole_labels() {
-        assert!(is_within("localhost", "localhost") && is_within("a.b.localhost", "localhost"));
-        assert!(!is_within("notlocalhost", "localhost") && !is_within("localhost.example.com", "localhost"));
-    }
 
     #[test]
     fn methods_of_proxies_and_other_cases_are_none() {

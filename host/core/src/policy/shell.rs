@@ -5,6 +5,7 @@
 use super::approval::{ActionKind, By, Consent, Declaration, Landing, Question, Site};
 use super::command::{Denylist, Destination, Held};
 use super::confine::{Confine, Confinement};
+use super::connections::Connections;
 use super::typing::{AdmittedInput, Keyboard, Typing};
 use crate::audit::Action;
 use crate::backend::Backend;
@@ -13,6 +14,8 @@ use crate::backend::terminals::Sitting;
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
 use crate::capability::Capability;
+use crate::config::CellNetwork;
+use crate::egress::Calling;
 use crate::envelope::Failure;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +42,7 @@ pub struct AdmittedCommand {
     directory: Option<String>,
     environment: Vec<String>,
     cell: Option<Arc<Profile>>,
+    connections: Option<Connections>,
     confine: Arc<Confine>,
 }
 
@@ -58,6 +62,16 @@ impl AdmittedCommand {
     /// What it is confined to.
     pub(crate) fn cell(&self) -> Option<&Arc<Profile>> {
         self.cell.as_ref()
+    }
+
+    /// Has the network of its cell served as long as what this returns lives; none where there is none to serve.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be.
+    pub(crate) fn serve(&self, scope: &Arc<Scope>) -> Result<Option<Calling>, Failure> {
+        let served = self.cell.as_ref().zip(self.connections.clone());
+        served.map(|(cell, connections)| scope.egress.serve(cell, connections, scope)).transpose()
     }
 
     /// What is to be said of refusals in its cell, once it has ended with this status and printed this.
@@ -106,6 +120,19 @@ impl AdmittedAction {
 }
 
 impl ShellGrant {
+    /// What its commands may connect to in a cell; none where that has no such network.
+    pub(crate) fn connections(&self, cell: &Profile) -> Option<Connections> {
+        match cell.network {
+            CellNetwork::None | CellNetwork::Full => None,
+            CellNetwork::Egress => Some(Connections {
+                reachable: self.confine.reachable(),
+                plugin: self.plugin.clone(),
+                sha256: self.sha256.clone(),
+                approval_timeout: self.approval_timeout,
+            }),
+        }
+    }
+
     /// Whether commands may run in panes.
     ///
     /// # Errors
@@ -157,6 +184,7 @@ impl ShellGrant {
             directory: seen.and_then(|landing| landing.directory),
             environment: self.environment.clone(),
             cell: confinement.cell().cloned(),
+            connections: confinement.cell().and_then(|cell| self.connections(cell)),
             confine: self.confine.clone(),
         })
     }

@@ -51,7 +51,7 @@ impl Approver for CannotBeAsked {
         Answer::Nobody {
             reason: "the action needs an approval, and this client cannot ask for one (it has no elicitation)".into(),
             hint: format!(
-                "use a client with elicitation; or, if the policy allows it, start `toolcrib --yes serve` or set `{}` under [tools]",
+                "use a client with elicitation; or, if the policy allows it, start `toolcrib --yes serve` or set {}",
                 request.kind.setting()
             ),
         }

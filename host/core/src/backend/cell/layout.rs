@@ -7,9 +7,15 @@ use crate::config::CellNetwork;
 use std::collections::BTreeSet;
 use std::fs::{Metadata, canonicalize, metadata, symlink_metadata};
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::RawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+/// What the names of hosts are resolved by; a link into `/run` on many systems.
+const RESOLVER: &str = "/etc/resolv.conf";
+/// What takes its place.
+const NAMES: &str = "/run/.names";
 
 /// Which file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -132,8 +138,9 @@ impl Layout {
     pub(super) fn of(profile: &Profile) -> io::Result<Self> {
         let mut layout = Self::default();
         layout.user()?;
-        if profile.network == CellNetwork::None {
-            layout.push(Step::LoopbackUp);
+        match profile.network {
+            CellNetwork::None | CellNetwork::Egress => layout.push(Step::LoopbackUp),
+            CellNetwork::Full => {}
         }
         layout.mount("", "/", "", libc::MS_REC | libc::MS_PRIVATE, "")?;
         // All are taken while they can be written, and before what is new lies over them.
@@ -162,6 +169,9 @@ impl Layout {
         // Whoever could write in it would write into all that is hidden.
         layout.directory(Path::new(NOTHING))?;
         layout.cover(&Cover::new(Path::new(NOTHING), Path::new(NOTHING), RDONLY | NOSUID, NONE))?;
+        if profile.network == CellNetwork::Egress {
+            layout.names()?;
+        }
         for (root, slot) in roots {
             layout.push(Step::Attributes { of: Mounts::Slot(slot), set: NOSUID | NODEV });
             layout.directories_to(root)?;
@@ -194,6 +204,26 @@ impl Layout {
     /// Descriptors that a child keeps between steps.
     pub(in crate::backend) fn slots(&self) -> Vec<RawFd> {
         vec![steps::EMPTY; self.slots]
+    }
+
+    /// A socket that waits for others; it is what a slot holds in the end.
+    pub(super) fn listen(&mut self, address: Ipv4Addr, port: u16, kind: libc::c_int) {
+        let slot = self.slot();
+        self.push(Step::Listen { address, port, kind, slot });
+    }
+
+    /// Has names asked for on the cell's own loopback.
+    fn names(&mut self) -> io::Result<()> {
+        // Without the file the C library asks there too.
+        let Ok(place) = canonicalize(RESOLVER) else { return Ok(()) };
+        let file = if is_new(&place) { place.as_path() } else { Path::new(NAMES) };
+        self.directories_to(file.parent().unwrap_or(file))?;
+        self.push(Step::MakeFile { path: path(file)? });
+        self.push(Step::Write { file: path(file)?, text: b"nameserver 127.0.0.1\n".to_vec() });
+        match is_new(&place) {
+            true => Ok(()),
+            false => self.cover(&Cover::new(file, &place, RDONLY | NOSUID, NONE)),
+        }
     }
 
     /// What a step does.

@@ -4,7 +4,7 @@
 //! the mounts and processes of its own. What comes into being outside and is to be hidden or protected is covered before the next one joins.
 
 use super::layout::{Layout, Over, Which, covers};
-use super::{Cell, Profile};
+use super::{Cell, Listeners, Profile};
 use crate::backend::{spawn, tree};
 use parking_lot::Mutex;
 use rustix::process::{Signal, WaitId, WaitIdOptions};
@@ -87,10 +87,12 @@ impl Drop for Keeper {
 /// A cell of this host's.
 pub(in crate::backend) struct Living {
     namespaces: Arc<Namespaces>,
-    keeper: Keeper,
+    keeper: Mutex<Keeper>,
     /// What was taken from outside when it was made.
     taken: Vec<(PathBuf, Which)>,
     covered: Mutex<HashSet<Over>>,
+    /// Its listeners were handed out.
+    is_served: Mutex<bool>,
 }
 
 impl Living {
@@ -100,21 +102,27 @@ impl Living {
         let keeper = Keeper::start(&cell)?;
         let namespaces = Arc::new(Namespaces::of(&keeper.0.pid.to_string())?);
         let Layout { taken, covered, .. } = cell.layout;
-        Ok(Self { namespaces, keeper, taken, covered: Mutex::new(covered.into_iter().collect()) })
+        Ok(Self {
+            namespaces,
+            keeper: Mutex::new(keeper),
+            taken,
+            covered: Mutex::new(covered.into_iter().collect()),
+            is_served: Mutex::default(),
+        })
     }
 
     /// Keeps the cell of a process that is in one of this profile.
     pub(in crate::backend) fn of_process(profile: &Profile, pid: &str) -> io::Result<Self> {
         let namespaces = Arc::new(Namespaces::of(pid)?);
-        let keeper = Keeper::start(&Cell::joining(profile, namespaces.clone())?)?;
+        let keeper = Mutex::new(Keeper::start(&Cell::joining(profile, namespaces.clone())?)?);
         let (taken, covered) = (Layout::of(profile)?.taken, Mutex::default());
-        Ok(Self { namespaces, keeper, taken, covered })
+        Ok(Self { namespaces, keeper, taken, covered, is_served: Mutex::default() })
     }
 
     /// What it was made of is what is there now.
     pub(in crate::backend) fn holds(&self) -> bool {
         let is_same = |(path, which): &(PathBuf, Which)| metadata(path).is_ok_and(|found| Which::of(&found) == *which);
-        self.keeper.is_alive() && self.taken.iter().all(is_same)
+        self.taken.iter().all(is_same)
     }
 
     /// What a command or a pane has of its own in it.
@@ -126,7 +134,23 @@ impl Living {
     /// Where another program finds it: a process in it, and which user namespace that is in.
     pub(in crate::backend) fn address(&self, profile: &Profile) -> io::Result<String> {
         self.cover(profile)?;
-        Ok(format!("{}:{}", self.keeper.0.pid, self.namespaces.user()?))
+        let mut keeper = self.keeper.lock();
+        // Somebody may have ended it; the cell is there all the same.
+        if !keeper.is_alive() {
+            *keeper = Keeper::start(&Cell::joining(profile, self.namespaces.clone())?)?;
+        }
+        Ok(format!("{}:{}", keeper.0.pid, self.namespaces.user()?))
+    }
+
+    /// What waits for its connections; none where this or another host has that already.
+    pub(in crate::backend) fn listeners(&self, profile: &Profile) -> io::Result<Option<Listeners>> {
+        let mut is_served = self.is_served.lock();
+        if *is_served {
+            return Ok(None);
+        }
+        let listeners = Listeners::bind(&self.namespaces, profile)?;
+        *is_served = listeners.is_some();
+        Ok(listeners)
     }
 
     /// Covers what came into being since.

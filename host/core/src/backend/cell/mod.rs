@@ -3,14 +3,17 @@
 //! What is writable, what is hidden and which processes there are is decided by mounts and namespaces that a child makes before it
 //! executes, as the user, without privilege or another program: `layout.rs` puts together how, `steps.rs` has the system calls, `hidden.rs`
 //! finds what there is to hide. `filter.rs` refuses what would make others, `init.rs` is the first process, whose end is the end of all.
-//! Commands and panes join a cell that lives (`living.rs`). `../spawn.rs` has the children.
+//! Commands and panes join a cell that lives (`living.rs`), and this host makes their connections for them (`listeners.rs`). `../spawn.rs` has
+//! the children.
 
 mod filter;
 mod hidden;
 mod layout;
+mod listeners;
 mod living;
 mod steps;
 
+pub use listeners::Listeners;
 pub(super) use living::{Living, Namespaces};
 
 use crate::config::CellNetwork;
@@ -71,6 +74,8 @@ pub struct Profile {
     pub protect: Vec<PathBuf>,
     /// What network it has.
     pub network: CellNetwork,
+    /// The ports at which connections to hosts are caught, where it reaches some.
+    pub ports: Vec<u16>,
     /// Whether its processes can have sockets of files and names among themselves.
     pub unix_sockets: bool,
     /// Processes that there can be at once. Does not bind root.
@@ -105,8 +110,8 @@ impl Profile {
     #[must_use]
     pub fn closed() -> Self {
         let [write, hide, show, protect] = [const { Vec::new() }; 4];
-        let (network, known) = (CellNetwork::None, Known::default());
-        Self { write, hide, show, protect, network, unix_sockets: true, processes: 512, known }
+        let (network, ports, known) = (CellNetwork::None, Vec::new(), Known::default());
+        Self { write, hide, show, protect, network, ports, unix_sockets: true, processes: 512, known }
     }
 
     pub(crate) fn can_write(&self, path: &Path) -> bool {
@@ -162,7 +167,7 @@ impl Cell {
     pub(super) fn of(profile: &Profile) -> io::Result<Self> {
         let layout = Layout::of(profile)?.covering(&layout::covers(profile)?)?;
         let namespaces = match profile.network {
-            CellNetwork::None => NAMESPACES | libc::CLONE_NEWNET,
+            CellNetwork::None | CellNetwork::Egress => NAMESPACES | libc::CLONE_NEWNET,
             CellNetwork::Full => NAMESPACES,
         };
         Ok(Self::new(profile, layout, namespaces, None))

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::RawFd;
 use std::path::Path;
 
@@ -54,6 +55,13 @@ pub(in crate::backend) enum Step {
         path: CString,
         to: CString,
     },
+    /// Opens a socket that waits for others, into a slot.
+    Listen {
+        address: Ipv4Addr,
+        port: u16,
+        kind: libc::c_int,
+        slot: usize,
+    },
 }
 
 /// Which mounts a step is about.
@@ -75,6 +83,9 @@ pub(super) const NODEV: u64 = libc::MOUNT_ATTR_NODEV;
 pub(super) const NONE: &[i32] = &[];
 pub(super) const VANISHED: &[i32] = &[libc::ENOENT, libc::ENOTDIR];
 pub(super) const OUT_OF_REACH: &[i32] = &[libc::ENOENT, libc::ENOTDIR, libc::EACCES];
+
+/// Connections that wait until they are accepted.
+const BACKLOG: libc::c_int = 128;
 
 /// A slot that holds nothing.
 pub(in crate::backend) const EMPTY: RawFd = -1;
@@ -208,6 +219,32 @@ impl Step {
                     Ok(())
                 }
                 Self::Link { path, to } => made(libc::symlink(to.as_ptr(), path.as_ptr())),
+                Self::Listen { address, port, kind, slot } => {
+                    let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+                    slots[*slot] = result(libc::socket(libc::AF_INET, kind | flags, 0).into())?;
+                    // Connections of a host that was here before may still be about to end.
+                    let reuse: libc::c_int = libc::c_int::from(*kind == libc::SOCK_STREAM);
+                    result(
+                        libc::setsockopt(
+                            slots[*slot],
+                            libc::SOL_SOCKET,
+                            libc::SO_REUSEADDR,
+                            (&raw const reuse).cast(),
+                            size_of_val(&reuse) as libc::socklen_t,
+                        )
+                        .into(),
+                    )?;
+                    let mut at: libc::sockaddr_in = std::mem::zeroed();
+                    at.sin_family = libc::AF_INET as libc::sa_family_t;
+                    at.sin_port = port.to_be();
+                    at.sin_addr.s_addr = address.to_bits().to_be();
+                    let length = size_of_val(&at) as libc::socklen_t;
+                    result(libc::bind(slots[*slot], (&raw const at).cast(), length).into())?;
+                    match *kind {
+                        libc::SOCK_STREAM => result(libc::listen(slots[*slot], BACKLOG).into()).map(drop),
+                        _ => Ok(()),
+                    }
+                }
             }
         }
     }
@@ -226,6 +263,7 @@ impl Step {
             Self::MakeDirectory { path } | Self::MakeFile { path } | Self::Link { path, .. } => {
                 format!("making {}", shown(path))
             }
+            Self::Listen { port, .. } => format!("listening on port {port}"),
         }
     }
 }

@@ -29,13 +29,20 @@ impl Target {
     /// Finds the pane that is meant. This comes before any question, which names it.
     pub(super) async fn find(
         grant: &ShellGrant,
-        scope: &Scope,
+        scope: &Arc<Scope>,
         selector: &Selector,
     ) -> Result<(Self, Confinement), Failure> {
         match (&scope.panes, scope.panes.managed().await?) {
             (_, Some(tmux)) => {
                 let confinement = grant.confinement(scope).await?;
-                Ok((Self::Managed(tmux.find(selector, confinement.cell()).await?), confinement))
+                let pane = tmux.find(selector, confinement.cell()).await?;
+                if let Some(cell) = confinement.cell()
+                    && let Some(connections) = grant.connections(cell)
+                {
+                    // What is typed runs on after the call, and nobody is asked about it then.
+                    drop(scope.egress.serve(cell, connections, scope)?);
+                }
+                Ok((Self::Managed(pane), confinement))
             }
             (Panes::Own(own), None) => {
                 Ok((Self::Own(own.clone(), own.place(selector).await?), grant.confinement_of_own_pane()?))

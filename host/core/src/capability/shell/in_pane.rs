@@ -1,9 +1,10 @@
 //! A command in a pane: found or made, waited for, followed. It is the pane's, not the call's: who stops waiting leaves it running.
 
 use super::stream::Stream;
-use super::{End, Plan, printed, shell};
+use super::{End, Plan, printed, refused, shell, told};
 use crate::backend::cell::Profile;
 use crate::call::scope::Scope;
+use crate::egress::Calling;
 use crate::envelope::{Failure, Kind, duration};
 use crate::event::Event;
 use crate::kept_output::Captured;
@@ -30,7 +31,7 @@ pub(super) struct Target<'t> {
     selector: &'t Selector,
     /// What its shell has to be confined to.
     cell: Option<&'t Arc<Profile>>,
-    scope: &'t Scope,
+    scope: &'t Arc<Scope>,
     found: Mutex<Option<Pane>>,
 }
 
@@ -39,7 +40,7 @@ impl<'t> Target<'t> {
         tmux: &'t Tmux,
         selector: &'t Selector,
         cell: Option<&'t Arc<Profile>>,
-        scope: &'t Scope,
+        scope: &'t Arc<Scope>,
     ) -> Self {
         Self { tmux, selector, cell, scope, found: Mutex::default() }
     }
@@ -76,11 +77,11 @@ pub(super) async fn run(
     command: &AdmittedCommand,
     target: Target<'_>,
     plan: &Plan,
-    scope: &Scope,
+    scope: &Arc<Scope>,
 ) -> Result<shell::Outcome, Failure> {
     let _waiting = scope.clock.waiting();
     let tmux = target.tmux;
-    let Begun { mut run, directory, mut notices } = start(command, &target, plan.wait).await?;
+    let (Begun { mut run, directory, mut notices }, calling) = start(command, &target, plan.wait).await?;
     if plan.dispatch {
         return Ok(shell::Outcome::Dispatched(run.pane()));
     }
@@ -94,6 +95,7 @@ pub(super) async fn run(
         Ok(End::Exited(exit_code)) => {
             let stdout = stdout.finish().await;
             notices.extend(command.notices(exit_code, &stdout.text, &*scope.backend).await);
+            notices.extend(refused(calling.as_ref()));
             notices.push(ONE_STREAM.into());
             let stderr = Captured::default().into();
             Ok(shell::Outcome::Finished(shell::Finished { exit_code, stdout: stdout.into(), stderr, notices }))
@@ -103,7 +105,7 @@ pub(super) async fn run(
                 format!("timed out waiting for the command after {}; it is still running", duration(plan.wait));
             let failure = Failure::new(Kind::TimedOut, message)
                 .hint("see its progress with capture-pane, or end it with send-keys `C-c`");
-            Err(with_output(failure, &run, stdout).await)
+            Err(told(with_output(failure, &run, stdout).await, calling.as_ref()))
         }
         Ok(End::Cancelled) => {
             let ended = async {
@@ -121,13 +123,19 @@ pub(super) async fn run(
 }
 
 /// Starts the command. Neither a server that has stopped nor a link that is lost holds a call up beyond its wait.
-async fn start(command: &AdmittedCommand, target: &Target<'_>, wait: Duration) -> Result<Begun, Failure> {
+async fn start(
+    command: &AdmittedCommand,
+    target: &Target<'_>,
+    wait: Duration,
+) -> Result<(Begun, Option<Calling>), Failure> {
     let is_typed = AtomicBool::new(false);
     let started = async {
         let mut pane = match target.found.lock().await.take() {
             Some(pane) => pane,
             None => target.find().await?,
         };
+        // Only now, as it may be the cell of a pane that was found.
+        let calling = command.serve(target.scope)?;
         let mut begun = pane.run(command, wait, &is_typed).await;
         let is_typed_yet = || is_typed.load(Ordering::Acquire);
         if begun.as_ref().is_err_and(|failure| !is_typed_yet() && pane.is_gone(failure)) {
@@ -136,7 +144,7 @@ async fn start(command: &AdmittedCommand, target: &Target<'_>, wait: Duration) -
         }
         let mut begun = begun?;
         begun.notices.splice(..0, pane.notices);
-        Ok::<_, Failure>(begun)
+        Ok::<_, Failure>((begun, calling))
     };
     let scope = target.scope;
     let lost = tokio::select! {

@@ -51,6 +51,7 @@ impl ApprovalRequest {
         let (action, details) = match self.kind {
             ActionKind::Command => ("run", "with"),
             ActionKind::Request => ("send", "with"),
+            ActionKind::Connection => ("to", "with"),
             ActionKind::Write | ActionKind::WriteLater => ("file", "diff"),
             ActionKind::Look => ("at", "with"),
         };
@@ -86,6 +87,7 @@ impl ApprovalRequest {
         match self.kind {
             ActionKind::Command => "all commands of this plugin",
             ActionKind::Request => "all requests of this plugin",
+            ActionKind::Connection => "all connections of this plugin's commands to this host and port",
             ActionKind::Write => "all writes of this plugin, but not to files that run later",
             ActionKind::WriteLater => "all writes of this plugin to files that run later",
             ActionKind::Look => "all looks of this plugin",
@@ -116,6 +118,7 @@ impl ApprovalRequest {
         let does = match self.kind {
             ActionKind::Command => "run on",
             ActionKind::Request => "send from",
+            ActionKind::Connection => "connect from",
             ActionKind::Write => "write on",
             ActionKind::WriteLater => "write what runs later on",
             ActionKind::Look => "look at",

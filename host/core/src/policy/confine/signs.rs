@@ -7,6 +7,7 @@ use crate::backend::Facts;
 use crate::backend::cell::Profile;
 use crate::config::{CellNetwork, Needed};
 use crate::text::sanitize;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// Notices of one command, at most.
@@ -22,6 +23,8 @@ const NO_NETWORK: [&str; 6] = [
     "EAI_AGAIN",
     "ENETUNREACH",
 ];
+/// What they say whose address leads nowhere.
+const NO_WAY: &str = "Network is unreachable";
 /// What they say that can start no process.
 const NO_PROCESS: [&str; 2] = ["Resource temporarily unavailable", "Cannot fork"];
 
@@ -48,16 +51,40 @@ impl Confine {
                 paths(line, facts).find_map(|path| profile.hide.iter().find(|hidden| path.starts_with(hidden)));
             return hidden.map(|hidden| format!("`{}` is hidden from commands", shown(hidden)));
         }
-        if profile.network == CellNetwork::None && NO_NETWORK.iter().any(|sign| line.contains(sign)) {
-            let line = "set `network = \"full\"` there for this machine's";
-            let hint = self.remedies.hint("confine.network", &Needed::AtMost("full"), line);
-            return Some(format!("commands have no network, as `network = \"none\"` under [confine] says: {hint}"));
+        match profile.network {
+            CellNetwork::None if NO_NETWORK.iter().any(|sign| line.contains(sign)) => {
+                let line = "set `network = \"egress\"` there for hosts that are named";
+                let hint = self.remedies.hint("confine.network", &Needed::AtMost("egress"), line);
+                return Some(format!("commands have no network, as `network = \"none\"` under [confine] says: {hint}"));
+            }
+            CellNetwork::Egress => {
+                if let Some(notice) = self.not_connected(profile, line) {
+                    return Some(notice);
+                }
+            }
+            CellNetwork::None | CellNetwork::Full => {}
         }
         if NO_PROCESS.iter().any(|sign| line.contains(sign)) {
             let hint = self.remedies.raise("confine.processes", profile.processes, "start fewer");
             return Some(format!("a command may have {} processes at once: {hint}", profile.processes));
         }
         None
+    }
+
+    /// What a program says that could not connect, where it went past names and the proxy.
+    fn not_connected(&self, profile: &Profile, line: &str) -> Option<String> {
+        let port = refused_port(line);
+        if let Some(port) = port.filter(|port| !profile.ports.contains(port)) {
+            let line = format!("add {port} to `ports` under [confine]");
+            let hint = self.remedies.hint("confine.ports", &Needed::Entry(&port.to_string()), line);
+            return Some(format!("commands reach no host at port {port}: {hint}"));
+        }
+        let is_address = |word: &str| word.parse::<IpAddr>().is_ok_and(|address| !address.is_loopback());
+        let mut words = line.split(|c: char| !c.is_ascii_hexdigit() && c != '.' && c != ':');
+        let is_lost = line.contains(NO_WAY) || port.is_some() && words.any(is_address);
+        let how =
+            "no address leads out of a cell: give the name of the host, or use the proxy that `HTTPS_PROXY` names";
+        is_lost.then(|| how.into())
     }
 
     fn not_written(&self, profile: &Profile, facts: &Facts, path: Option<PathBuf>) -> String {
@@ -97,11 +124,20 @@ fn shown(path: &Path) -> String {
     sanitize::line(&path.to_string_lossy()).into_owned()
 }
 
+/// The port of another host that a program says it could not connect to.
+fn refused_port(line: &str) -> Option<u16> {
+    let is_refused = line.contains("onnection refused") || line.contains("connect to");
+    let is_other = !line.contains("localhost") && !line.contains("127.0.0.1");
+    let (_, behind) = line.split_once("port ").filter(|_| is_refused && is_other)?;
+    behind.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use crate::backend::Backend;
+    use crate::backend::cell::Profile;
     use crate::backend::local::Local;
-    use crate::config::{Settings, Sources};
+    use crate::config::{CellNetwork, Settings, Sources};
     use crate::dirs::Dirs;
     use crate::policy::Policy;
 
@@ -123,24 +159,68 @@ mod tests {
         let told = |printed: &str| policy.confine.notices(&profile, &facts, printed);
         let (home, write) = (dirs.home.display(), "add a directory above it to `write` under [confine]");
         for (printed, expected) in [
-            ("touch: cannot touch '/usr/x': Read-only file system", format!("the command may not write `/usr/x`: {write}")),
-            ("mkdir: cannot create directory \u{2018}/opt/a b\u{2019}: Read-only file system", format!("the command may not write `/opt/a b`: {write}")),
-            ("sh: 1: cannot create /etc/y: Read-only file system", format!("the command may not write `/etc/y`: {write}")),
-            ("OSError: [Errno 30] Read-only file system: '../z'", format!("the command may not write `{}/z`: {write}", root.path().display())),
-            ("Error: Read-only file system (os error 30)", format!("the command writes below {}: see `write` under [confine]", work.display())),
+            (
+                "touch: cannot touch '/usr/x': Read-only file system",
+                format!("the command may not write `/usr/x`: {write}"),
+            ),
+            (
+                "mkdir: cannot create directory \u{2018}/opt/a b\u{2019}: Read-only file system",
+                format!("the command may not write `/opt/a b`: {write}"),
+            ),
+            (
+                "sh: 1: cannot create /etc/y: Read-only file system",
+                format!("the command may not write `/etc/y`: {write}"),
+            ),
+            (
+                "OSError: [Errno 30] Read-only file system: '../z'",
+                format!("the command may not write `{}/z`: {write}", root.path().display()),
+            ),
+            (
+                "Error: Read-only file system (os error 30)",
+                format!("the command writes below {}: see `write` under [confine]", work.display()),
+            ),
             ("sh: 1: cannot create .git/hooks/x: Read-only file system", String::new()),
-            ("rm: cannot remove './.git/hooks/x': Read-only file system", format!("`{}/.git/hooks/x` is protected, as it runs or is obeyed later: see `protect` under [confine]", work.display())),
-            (&format!("cat: {home}/.ssh/id: No such file or directory"), format!("`{home}/.ssh` is hidden from commands")),
+            (
+                "rm: cannot remove './.git/hooks/x': Read-only file system",
+                format!(
+                    "`{}/.git/hooks/x` is protected, as it runs or is obeyed later: see `protect` under [confine]",
+                    work.display()
+                ),
+            ),
+            (
+                &format!("cat: {home}/.ssh/id: No such file or directory"),
+                format!("`{home}/.ssh` is hidden from commands"),
+            ),
             ("cat: /nowhere: No such file or directory", String::new()),
-            ("curl: (6) Could not resolve host: example.com", "commands have no network, as `network = \"none\"` under [confine] says: set `network = \"full\"` there for this machine's".into()),
-            ("sh: 0: Cannot fork", "a command may have 512 processes at once: start fewer, or raise `processes` under [confine]".into()),
+            (
+                "ssh: connect to host example.com port 22: Connection refused",
+                "commands reach no host at port 22: add 22 to `ports` under [confine]".into(),
+            ),
+            ("curl: (7) Failed to connect to localhost port 3000 after 0 ms", String::new()),
+            (
+                "curl: (7) Failed to connect to 93.184.216.34 port 80 after 0 ms: Couldn't connect",
+                "no address leads out of a cell: give the name of the host, or use the proxy that `HTTPS_PROXY` names"
+                    .into(),
+            ),
+            (
+                "sh: 0: Cannot fork",
+                "a command may have 512 processes at once: start fewer, or raise `processes` under [confine]".into(),
+            ),
             ("all is well", String::new()),
         ] {
             let said = told(printed).join("");
             // What names no path is answered by the list.
-            let expected = if printed.contains("create .git") { format!("the command writes below {}: see `write` under [confine]", work.display()) } else { expected };
+            let expected = if printed.contains("create .git") {
+                format!("the command writes below {}: see `write` under [confine]", work.display())
+            } else {
+                expected
+            };
             assert_eq!(said, expected, "{printed}");
         }
+        let closed = Profile { network: CellNetwork::None, ..(*profile).clone() };
+        let said = policy.confine.notices(&closed, &facts, "curl: (6) Could not resolve host: example.com");
+        let line = "set `network = \"egress\"` there for hosts that are named";
+        assert_eq!(said, [format!("commands have no network, as `network = \"none\"` under [confine] says: {line}")]);
         assert_eq!(told("/a: Read-only file system\n/b: Read-only file system\n".repeat(9).as_str()).len(), 2);
     }
 }

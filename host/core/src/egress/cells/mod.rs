@@ -1,0 +1,288 @@
+//! The network of confined commands: what connects in a cell is accepted here, judged, and carried to where it may go.
+//!
+//! A cell has no way out of its own; its sockets (`backend/cell/listeners.rs`) are this process's. Programs find hosts by made-up addresses
+//! (`names.rs`), so that those work which know of no proxy, or ask the proxy (`proxy.rs`, `socks.rs`). What may be reached is decided by
+//! `policy/connections.rs`; `tunnel.rs` holds what is sent against that: the name in a TLS greeting, the host of each plain request
+//! (`requests.rs`).
+
+mod names;
+mod proxy;
+mod requests;
+mod socks;
+mod tunnel;
+
+use super::connect::{Route, connect};
+use super::resolver::Names;
+use super::target::Target;
+use super::{Egress, addresses::Special};
+use crate::backend::cell::{Listeners, Profile};
+use crate::call::scope::Scope;
+use crate::envelope::{Failure, Kind};
+use crate::policy::connections::Connections;
+use crate::policy::hosts::AdmittedTarget;
+use names::MadeUp;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Connections of a cell at one time. More wait until others have ended.
+const MOST_CONNECTIONS: usize = 64;
+/// How long a connection to one address may take.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long a program may take to say where it wants to go, and how long that may be.
+const HEAD: Duration = Duration::from_secs(10);
+const HEAD_BYTES: usize = 32 << 10;
+/// Refusals that one call tells; others are like them.
+const MOST_REFUSALS: usize = 8;
+
+/// The networks of cells, by the digests of their profiles.
+#[derive(Default)]
+pub(super) struct Cells(Mutex<HashMap<String, Served>>);
+
+/// A network, as long as it is served.
+struct Served {
+    network: Arc<Network>,
+    _ends: DropGuard,
+}
+
+/// The network of one cell.
+struct Network {
+    resolver: Arc<Names>,
+    made_up: Mutex<MadeUp>,
+    calls: Mutex<Calls>,
+    room: Arc<Semaphore>,
+    /// It is not served any more.
+    end: CancellationToken,
+}
+
+/// Whose commands are in a cell.
+#[derive(Default)]
+struct Calls {
+    running: Vec<Arc<Caller>>,
+    /// The one that ran last, by whose rules what it left goes on.
+    last: Option<Arc<Caller>>,
+}
+
+/// What became of a server in a call.
+type Decided = Arc<OnceCell<Result<AdmittedTarget, Failure>>>;
+
+/// A call whose command is in a cell.
+struct Caller {
+    scope: Arc<Scope>,
+    connections: Connections,
+    /// By host and port: a person is asked once.
+    decided: Mutex<HashMap<String, Decided>>,
+    refused: Mutex<Vec<String>>,
+}
+
+/// A command's use of the network of its cell. Afterwards nobody is asked for it.
+pub(crate) struct Calling {
+    network: Arc<Network>,
+    caller: Arc<Caller>,
+}
+
+impl Calling {
+    /// What was refused so far, with the lines that would open it.
+    pub(crate) fn refusals(&self) -> Vec<String> {
+        self.caller.refused.lock().clone()
+    }
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        self.network.calls.lock().running.retain(|caller| !Arc::ptr_eq(caller, &self.caller));
+    }
+}
+
+impl Egress {
+    /// Serves the network of the cell that a call's command is in.
+    ///
+    /// # Errors
+    ///
+    /// When its sockets cannot be made.
+    pub(crate) fn serve(
+        &self,
+        profile: &Profile,
+        connections: Connections,
+        scope: &Arc<Scope>,
+    ) -> Result<Calling, Failure> {
+        let unavailable = |why: String| Failure::new(Kind::Unavailable, format!("commands cannot be confined: {why}"));
+        let listeners = scope.backend.listeners(profile).map_err(unavailable)?;
+        let mut all = self.cells.0.lock();
+        if let Some(listeners) = listeners {
+            let served = Served::new(self.names.clone());
+            served.network.listen(listeners).map_err(|error| unavailable(error.to_string()))?;
+            all.insert(profile.digest().to_owned(), served);
+        }
+        // Another host may have the sockets: then it decides.
+        let served = all.entry(profile.digest().to_owned()).or_insert_with(|| Served::new(self.names.clone()));
+        let network = served.network.clone();
+        drop(all);
+        let (decided, refused) = (Mutex::default(), Mutex::default());
+        let caller = Arc::new(Caller { scope: scope.clone(), connections, decided, refused });
+        let mut calls = network.calls.lock();
+        calls.running.push(caller.clone());
+        calls.last = Some(caller.clone());
+        drop(calls);
+        Ok(Calling { network, caller })
+    }
+}
+
+impl Served {
+    fn new(resolver: Arc<Names>) -> Self {
+        let end = CancellationToken::new();
+        let network = Network {
+            resolver,
+            made_up: Mutex::default(),
+            calls: Mutex::default(),
+            room: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+            end: end.clone(),
+        };
+        Self { network: Arc::new(network), _ends: end.drop_guard() }
+    }
+}
+
+/// One connection of a cell, with its place among them.
+#[derive(Clone)]
+struct Client {
+    network: Arc<Network>,
+    _room: Arc<OwnedSemaphorePermit>,
+}
+
+/// A connection to where a client may go.
+struct Server {
+    target: Target,
+    stream: TcpStream,
+}
+
+impl Network {
+    fn listen(self: &Arc<Self>, listeners: Listeners) -> io::Result<()> {
+        let names = UdpSocket::from_std(listeners.names)?;
+        self.spawn(names::answer(self.clone(), names));
+        let proxy = TcpListener::from_std(listeners.proxy)?;
+        self.spawn(accept(self.clone(), proxy, proxy::serve));
+        for (port, listener) in listeners.caught {
+            let listener = TcpListener::from_std(listener)?;
+            self.spawn(accept(self.clone(), listener, move |client, stream| tunnel::catch(client, stream, port)));
+        }
+        Ok(())
+    }
+
+    /// Does something until it is done, or the network is not served any more.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let end = self.end.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = work => {}
+                () = end.cancelled() => {}
+            }
+        });
+    }
+
+    /// Who may be asked for a connection that is made now, and by whose rules it goes.
+    fn caller(&self) -> (Option<Arc<Caller>>, bool) {
+        let calls = self.calls.lock();
+        match calls.running.last() {
+            Some(running) => (Some(running.clone()), true),
+            None => (calls.last.clone(), false),
+        }
+    }
+
+    /// Connects to a target, if it may be reached. What is refused is told in the result of the call.
+    async fn open(&self, target: Target) -> Result<Server, Failure> {
+        let (caller, runs) = self.caller();
+        let Some(caller) = caller else {
+            return Err(Failure::denied("no call of this host runs in the cell"));
+        };
+        let opened = self.open_for(&caller, runs, target).await;
+        if let Err(refusal) = &opened {
+            caller.refuse(refusal);
+        }
+        opened
+    }
+
+    async fn open_for(&self, caller: &Caller, runs: bool, target: Target) -> Result<Server, Failure> {
+        let admitted = caller.admit(target, runs).await?;
+        let judge = |target: &Target, address: IpAddr, special: Option<Special>, is_own: bool| {
+            caller.connections.admit_address(target, address, special, is_own)
+        };
+        let route = connect(&self.resolver, admitted, judge).await?;
+        let stream = stream(&route).await?;
+        Ok(Server { target: route.target().clone(), stream })
+    }
+
+    /// Tells that what a client said does not fit where it was let to.
+    fn refuse(&self, refusal: &Failure) {
+        if let (Some(caller), _) = self.caller() {
+            caller.refuse(refusal);
+        }
+    }
+}
+
+impl Caller {
+    /// Decides once a call: the first connection to a server waits for a person, others with it.
+    async fn admit(&self, target: Target, runs: bool) -> Result<AdmittedTarget, Failure> {
+        let decided = self.decided.lock().entry(target.server()).or_default().clone();
+        let call = runs.then_some(&*self.scope);
+        decided.get_or_init(|| self.connections.admit(target, call)).await.clone()
+    }
+
+    fn refuse(&self, refusal: &Failure) {
+        let hint = refusal.hint.as_ref().map(|hint| format!(": {hint}")).unwrap_or_default();
+        let told = format!("{}{hint}", refusal.message);
+        let mut refused = self.refused.lock();
+        if refused.len() < MOST_REFUSALS && !refused.contains(&told) {
+            refused.push(told);
+        }
+    }
+}
+
+/// Accepts the connections of a cell, as many at one time as there may be.
+async fn accept<W: Future<Output = ()> + Send + 'static>(
+    network: Arc<Network>,
+    listener: TcpListener,
+    work: impl Fn(Client, TcpStream) -> W,
+) {
+    loop {
+        let Ok(room) = network.room.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let client = Client { network: network.clone(), _room: Arc::new(room) };
+                network.spawn(work(client, stream));
+            }
+            // What ended before it was accepted, or no descriptor is left: others end meanwhile.
+            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+/// Connects to the addresses of a route in turn.
+#[expect(clippy::disallowed_methods, reason = "the egress opens sockets, and this one is to judged addresses alone")]
+async fn stream(route: &Route) -> Result<TcpStream, Failure> {
+    let mut trouble = None;
+    for address in route.addresses() {
+        match tokio::time::timeout(CONNECT, TcpStream::connect(*address)).await {
+            Ok(Ok(stream)) => {
+                // What a program sends in one piece goes on in one.
+                let _ = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Ok(Err(error)) => trouble = Some((*address, error.to_string())),
+            Err(_) => trouble = Some((*address, format!("it did not accept the connection within {CONNECT:?}"))),
+        }
+    }
+    let (address, why): (SocketAddr, String) = trouble.ok_or_else(|| Failure::denied("there is no address"))?;
+    let server = route.target().server();
+    Err(Failure::new(Kind::Unavailable, format!("no connection to `{server}` at {}: {why}", address.ip())))
+}
+
+/// Ends a connection so that its program sees an error and no end.
+fn reset(stream: &TcpStream) {
+    let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+}

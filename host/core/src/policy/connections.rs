@@ -1,0 +1,144 @@
+//! What confined commands may connect to: the hosts that settings name, within what `[tools]` says of hosts, and those that a person allows.
+//!
+//! Catching connections and making them is `egress/cells/`.
+
+use super::approval::{ActionKind, By, Landing, Question};
+use super::hosts::{AdmittedTarget, HostRules, Opens, covers};
+use crate::audit::Action;
+use crate::call::scope::Scope;
+use crate::call::session::ApprovalKey;
+use crate::capability::Capability;
+use crate::config::{Config, HostPattern, Needed, Remedies};
+use crate::egress::{Host, Special, Target, special};
+use crate::envelope::Failure;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where connections leave from.
+const HERE: &str = "this machine";
+
+/// What `[confine]` and `[tools]` say of the network of confined commands.
+pub(super) struct Reachable {
+    rules: HostRules,
+    /// A host is within each of these, or a person is asked.
+    named: Vec<Vec<HostPattern>>,
+    ports: Vec<u16>,
+    remedies: Remedies,
+}
+
+impl Reachable {
+    pub(super) fn new(config: &Config) -> Self {
+        let named = config.cell_hosts();
+        let user = named.get(1).or(named.first()).map_or(&[][..], Vec::as_slice);
+        Self {
+            rules: HostRules::new(config, Opens::Confine, user),
+            ports: config.confine.ports.clone(),
+            remedies: config.remedies(),
+            named,
+        }
+    }
+}
+
+/// What the commands of one plugin may connect to.
+#[derive(Clone)]
+pub(crate) struct Connections {
+    pub(super) reachable: Arc<Reachable>,
+    /// The plugin as people read it.
+    pub(super) plugin: String,
+    pub(super) sha256: String,
+    pub(super) approval_timeout: Duration,
+}
+
+impl Connections {
+    /// Decides on a host and a port before anybody is asked for an address: a name that is not named is not resolved before a person has
+    /// allowed it. `call` is the one whose command connects, if one runs.
+    pub(crate) async fn admit(&self, target: Target, call: Option<&Scope>) -> Result<AdmittedTarget, Failure> {
+        let decided = match self.check(&target) {
+            Err(refusal) => Err((refusal, "confine.hosts")),
+            Ok(()) if self.is_named(target.host()) => Ok("confine.hosts"),
+            Ok(()) => self.ask(&target, call).await,
+        };
+        if let Some(scope) = call {
+            let by = decided.as_ref().map(|by| *by).map_err(|(refusal, by)| (refusal, *by));
+            record(&target, by, scope);
+        }
+        decided.map(|_| AdmittedTarget::new(target)).map_err(|(refusal, _)| refusal)
+    }
+
+    /// Decides on an address that the host has.
+    pub(crate) fn admit_address(
+        &self,
+        target: &Target,
+        address: IpAddr,
+        special: Option<Special>,
+        is_own: bool,
+    ) -> Result<(), Failure> {
+        self.reachable.rules.check_address(target.host(), address, special, is_own, || Ok(())).map(drop)
+    }
+
+    fn check(&self, target: &Target) -> Result<(), Failure> {
+        let Reachable { rules, ports, remedies, .. } = &*self.reachable;
+        let (host, port) = (target.host(), target.port());
+        rules.check_blocked(host)?;
+        rules.check_allowed(host)?;
+        rules.check_public(host)?;
+        // Nobody is asked about what would be refused all the same.
+        if let Host::Address(address) = host {
+            self.admit_address(target, *address, special(*address), false)?;
+        }
+        if ports.contains(&port) {
+            return Ok(());
+        }
+        let line = format!("add {port} to `ports` under [confine]");
+        Err(Failure::denied(format!("port {port} of `{host}` is not in `ports` under [confine]")).hint(remedies.hint(
+            "confine.ports",
+            &Needed::Entry(&port.to_string()),
+            line,
+        )))
+    }
+
+    fn is_named(&self, host: &Host) -> bool {
+        self.reachable.named.iter().all(|list| list.iter().any(|entry| covers(entry, host)))
+    }
+
+    /// Asks a person who is there. Neither `--yes` nor an approval of commands counts: those say nothing of hosts.
+    async fn ask(&self, target: &Target, call: Option<&Scope>) -> Result<By, (Failure, By)> {
+        let (host, server) = (target.host().to_string(), target.server());
+        let unnamed = || {
+            let refusal = Failure::denied(format!("`{server}` is not in `hosts` under [confine]"));
+            (refusal.hint(self.reachable.rules.name_it(&host)), "confine.hosts")
+        };
+        let is_forbidden = self.reachable.remedies.stands_against("confine.hosts", &Needed::Entry(&host));
+        let Some(scope) = call.filter(|scope| scope.approver.is_read() && !is_forbidden) else {
+            return Err(unnamed());
+        };
+        let site = Landing { backend: HERE.into(), ..Landing::default() };
+        let question = Question {
+            key: ApprovalKey::new(&self.sha256, Capability::Shell, ActionKind::Connection, &server),
+            plugin: &self.plugin,
+            site: &site,
+            confinement: None,
+            action: &server,
+            details: None,
+            declaration: None,
+            timeout: self.approval_timeout,
+        };
+        question.ask(scope).await.map(|consent| consent.by)
+    }
+}
+
+/// Writes down what became of a connection, with who decided.
+fn record(target: &Target, decided: Result<By, (&Failure, By)>, scope: &Scope) {
+    let decision = match decided {
+        Ok(by) => format!("allowed by {by}"),
+        Err((refusal, by)) => format!("denied by {by}: {}", refusal.message),
+    };
+    scope.record(Action {
+        capability: Capability::Shell,
+        confinement: None,
+        what: format!("connect to {}", target.server()),
+        declaration: None,
+        decision,
+    });
+}
