@@ -47,6 +47,46 @@ fn what_is_hidden_is_not_there() {
     }
 }
 
+/// Programs keep what they download in copies that the workspace has for itself.
+#[test]
+fn what_is_written_in_caches_stays_with_the_workspace() {
+    for via in BOTH {
+        let program = crate::rig::program(via);
+        program.write("home/.cargo/registry/there", "outside\n");
+        program.write("home/.cargo/credentials.toml", "# private\n");
+        std::fs::create_dir_all(program.path("home/.cache")).expect("a directory");
+        let mut rig = Rig::of(program, &[]);
+        let home = rig.program.path("home").canonicalize().expect("a directory");
+        let registry = word(home.join(".cargo/registry"));
+        let script =
+            format!("cd {registry} && cat there && echo inside >there && echo new >new && rm -f there && ls; cd - >&2");
+        assert_eq!(rig.run(&script).1.lines().take(2).collect::<Vec<_>>(), ["outside", "new"], "{via:?}");
+        assert_eq!(rig.run(&format!("ls {registry}")), (0, "new\n".into()), "{via:?}");
+        let (_, printed) = rig.run(&format!("cat {}", word(home.join(".cargo/credentials.toml"))));
+        assert!(!printed.contains("private"), "{via:?} {printed}");
+        // One that is missing is where its variable says.
+        let script =
+            "touch \"$npm_config_cache/x\" && echo \"$npm_config_cache\"; echo \"[$CARGO_HOME$XDG_CACHE_HOME]\"";
+        assert_eq!(rig.run(script), (0, "/run/caches/.npm\n[]\n".into()), "{via:?}");
+        let outside = |name: &str| home.join(".cargo/registry").join(name);
+        assert_eq!(std::fs::read_to_string(outside("there")).expect("a file"), "outside\n");
+        assert!(!outside("new").exists() && !home.join(".npm").exists());
+        // Another workspace of the same person has others.
+        let Rig { client, program } = rig;
+        drop(client);
+        std::fs::create_dir(program.path("other")).expect("a directory");
+        let elsewhere = program.path("other").canonicalize().expect("a directory");
+        let mut command = program.command(&["--yes", "--set", crate::rig::REQUIRED, "call", "run_shell"]);
+        let arguments = toolcrib_tests::shell::command(&format!("ls {registry} \"$npm_config_cache\"")).to_string();
+        let output = command.arg(arguments).current_dir(elsewhere).output().expect("it starts");
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).expect("an envelope");
+        assert!(
+            said["result"]["stdout"].as_str().is_some_and(|said| said.contains("there\n") && !said.contains("new")),
+            "{said}"
+        );
+    }
+}
+
 /// C-25, C-26: what runs or is obeyed later is read, and cannot be moved away to be made anew.
 #[test]
 fn what_is_protected_is_not_written() {

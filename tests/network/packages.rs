@@ -47,21 +47,17 @@ pub(crate) const FETCHES: [(&str, &str, &str); 4] = [
     ("git", "git clone -q http://packages.test/repository.git && cat repository/file.txt", "cloned"),
     (
         "npm",
-        "mkdir node && (cd node && export npm_config_cache=$PWD/cache && npm install --registry http://packages.test/npm/ \
+        "mkdir node && (cd node && npm install --registry http://packages.test/npm/ \
          --no-audit --no-fund small >log 2>&1 && node -e 'console.log(require(\"small\"))') || (cat node/log; false)",
         "from npm",
     ),
     (
         "pip",
-        "python=$(python3 -c 'import sys; print(sys.executable)'); $python -m pip install -q --no-cache-dir --disable-pip-version-check --trusted-host packages.test \
+        "python=$(python3 -c 'import sys; print(sys.executable)'); $python -m pip install -q --disable-pip-version-check --trusted-host packages.test \
          --index-url http://packages.test/pip/ --target lib small && PYTHONPATH=lib $python -c 'import small; print(small.said)'",
         "from pip",
     ),
-    (
-        "cargo",
-        "(cd rust && export CARGO_HOME=$PWD/home PATH=TOOLCHAIN:$PATH && cargo fetch -q && cargo run -q --offline)",
-        "from cargo",
-    ),
+    ("cargo", "(cd rust && export PATH=TOOLCHAIN:$PATH && cargo fetch -q && cargo run -q --offline)", "from cargo"),
 ];
 
 /// A script with the directory of the toolchain: a wrapper would look for it in the home.

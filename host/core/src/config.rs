@@ -154,6 +154,9 @@ pub struct Confine {
     pub write: Vec<PathBuf>,
     /// What is not there for them, besides what is hidden from all.
     pub hide: Vec<PathBuf>,
+    /// Directories of the home of which they have copies to write in.
+    #[serde(deserialize_with = "paths_below")]
+    pub caches: Vec<String>,
     /// What they cannot write in each of these directories, where it exists.
     #[serde(deserialize_with = "paths_below")]
     pub protect: Vec<String>,

@@ -152,6 +152,11 @@ impl Facts {
         self.own.join(TMUX)
     }
 
+    /// Where the workspace's copies of directories are.
+    pub(crate) fn caches(&self) -> PathBuf {
+        self.own.join("caches").join(self.workspace.digest())
+    }
+
     /// Where the shells of the workspace's panes read what they are to run.
     pub(crate) fn staged(&self) -> PathBuf {
         self.tmux().join(self.workspace.digest())

@@ -96,6 +96,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("confine.mode", MODE, EachTime),
     ("confine.write", Roots, EachTime),
     ("confine.hide", Places, EachTime),
+    ("confine.caches", Intersect, EachTime),
     ("confine.protect", Union, EachTime),
     ("confine.network", NETWORK, EachTime),
     ("confine.hosts", Hosts, EachTime),

@@ -7,7 +7,7 @@ mod signs;
 use super::Policy;
 use super::connections::Reachable;
 use super::files::{Protected, canonical};
-use crate::backend::cell::Profile;
+use crate::backend::cell::{Cache, Profile};
 use crate::backend::{Backend, Facts};
 use crate::config::{self, CellNetwork, Config, ConfineMode, Needed, Remedies, WORKSPACE};
 use crate::dirs::Dirs;
@@ -20,6 +20,12 @@ use std::sync::Arc;
 
 /// What the names of hosts are resolved by; a link into `/run` on many systems.
 const RESOLVER: &str = "/etc/resolv.conf";
+
+/// Directories of the home that programs look for elsewhere where a variable says so.
+const VARIABLES: [(&str, &str); 4] =
+    [(".cache", "XDG_CACHE_HOME"), (".cargo", "CARGO_HOME"), (".npm", "npm_config_cache"), ("go/pkg", "GOMODCACHE")];
+/// Where they find those that are missing.
+const EMPTY_CACHES: &str = "/run/caches";
 
 /// How a command runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -279,6 +285,26 @@ impl Confine {
         Ok(profile)
     }
 
+    /// The directories of which commands have copies: those that are there, and for programs that have a variable for it those that are not.
+    fn caches(&self, facts: &Facts, write: &[PathBuf]) -> Vec<Cache> {
+        let cache = |name: &String| {
+            let place = canonical(&self.home.join(name));
+            let own = facts.caches().join(name.replace('/', "-"));
+            // What can be written needs no copy, and what holds that would hide it.
+            let meets = |root: &PathBuf| place.starts_with(root) || root.starts_with(&place);
+            if write.iter().any(meets) || facts.directory.starts_with(&place) {
+                return None;
+            }
+            if place.is_dir() {
+                return Some(Cache { place, own, variable: None });
+            }
+            let (_, variable) = VARIABLES.iter().find(|(of, _)| of == name)?;
+            let place = Path::new(EMPTY_CACHES).join(name.replace('/', "-"));
+            Some(Cache { place, own, variable: Some((*variable).to_owned()) })
+        };
+        self.settings.caches.iter().filter_map(cache).collect()
+    }
+
     fn new_profile(&self, facts: &Facts) -> Result<Profile, Failure> {
         let settings = &self.settings;
         let root = &facts.workspace.root;
@@ -304,8 +330,19 @@ impl Confine {
         let show = show.filter(|path| !write.iter().any(|root| path.starts_with(root))).collect();
         let (network, unix_sockets, processes) = (settings.network, settings.unix_sockets, settings.processes);
         let ports = if network == CellNetwork::Egress { settings.ports.clone() } else { Vec::new() };
-        let profile =
-            Profile { write, hide, show, protect, network, ports, unix_sockets, processes, ..Profile::closed() };
+        let caches = self.caches(facts, &write);
+        let profile = Profile {
+            write,
+            hide,
+            show,
+            protect,
+            caches,
+            network,
+            ports,
+            unix_sockets,
+            processes,
+            ..Profile::closed()
+        };
         // A pane reads its profile from a file of text.
         let paths = [&profile.write, &profile.hide, &profile.show, &profile.protect];
         let odd = paths.into_iter().flatten().find(|path| path.to_str().is_none()).cloned();

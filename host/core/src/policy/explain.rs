@@ -175,10 +175,12 @@ impl Policy {
         let written = listed(&shown(&confine.write), "nowhere");
         let hidden =
             listed(&[vec!["credentials, histories, Toolcrib's own state".into()], shown(&confine.hide)].concat(), "");
+        let caches: Vec<_> = confine.caches.iter().map(|name| format!("~/{name}")).collect();
         let mut clauses = vec![
             ("allowed", mode.into(), "confine.mode"),
             ("allowed", format!("confined commands write below: {written}"), "confine.write"),
             ("denied", format!("they cannot write there: {}", listed(&confine.protect, "nothing")), "confine.protect"),
+            ("allowed", format!("they write into copies of: {}", listed(&caches, "nothing")), "confine.caches"),
             ("denied", format!("they cannot read: {hidden}"), "confine.hide"),
             ("allowed", format!("they are {}", network(confine.network)), "confine.network"),
         ];

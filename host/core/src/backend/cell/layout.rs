@@ -2,7 +2,7 @@
 
 use super::hidden::Place;
 use super::steps::{self, Mounts, NODEV, NONE, NOSUID, OUT_OF_REACH, RDONLY, Step, path};
-use super::{DEVICES, LINKS, MACHINES, NOTHING, OWN, Profile};
+use super::{Cache, DEVICES, LINKS, MACHINES, NOTHING, OWN, Profile};
 use crate::config::CellNetwork;
 use std::collections::BTreeSet;
 use std::fs::{Metadata, canonicalize, metadata, symlink_metadata};
@@ -147,6 +147,7 @@ impl Layout {
         let roots = layout.roots(&profile.write)?;
         let devices = DEVICES.map(|name| format!("/dev/{name}"));
         let taken = devices.iter().map(|device| layout.take(device)).collect::<io::Result<Vec<_>>>()?;
+        let caches = layout.caches(&profile.caches)?;
         let shown = layout.shown(profile)?;
         layout.push(Step::Attributes { of: Mounts::All, set: RDONLY | NOSUID });
         for (place, options) in OWN {
@@ -172,7 +173,7 @@ impl Layout {
         if profile.network == CellNetwork::Egress {
             layout.names()?;
         }
-        for (root, slot) in roots {
+        for (root, slot) in caches.into_iter().chain(roots) {
             layout.push(Step::Attributes { of: Mounts::Slot(slot), set: NOSUID | NODEV });
             layout.directories_to(root)?;
             layout.lay(slot, root, NONE)?;
@@ -258,6 +259,26 @@ impl Layout {
             roots.push((root.as_path(), slot));
         }
         Ok(roots)
+    }
+
+    /// Takes the copies of directories.
+    fn caches<'p>(&mut self, caches: &'p [Cache]) -> io::Result<Vec<(&'p Path, usize)>> {
+        let mut all = Vec::new();
+        for cache in caches {
+            cache.make()?;
+            let slot = match cache.variable {
+                Some(_) => self.take(cache.upper())?,
+                None => {
+                    let slot = self.slot();
+                    let (lower, upper, work) = (path(&cache.place)?, path(cache.upper())?, path(cache.work())?);
+                    self.push(Step::Overlay { lower, upper, work, slot });
+                    self.taken.push((cache.place.clone(), Which::of(&metadata(&cache.place)?)));
+                    slot
+                }
+            };
+            all.push((cache.place.as_path(), slot));
+        }
+        Ok(all)
     }
 
     /// Takes what stays to be read where all else is gone.

@@ -5,7 +5,7 @@ use super::layout::Layout;
 use super::{Namespaces, Profile};
 use crate::backend::spawn;
 use crate::config::{CellNetwork, PROXY_PORT};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -48,8 +48,17 @@ impl Listeners {
 }
 
 impl Profile {
-    /// Adds the variables by which programs in such a cell find the proxy.
+    /// Adds the variables by which programs in such a cell find what it has for them.
     pub(in crate::backend) fn add_variables(&self, environment: &mut Vec<(OsString, OsString)>) {
+        let mut add = |name: &str, value: &OsStr| {
+            environment.retain(|(other, _)| *other != *name);
+            environment.push((name.into(), value.into()));
+        };
+        for cache in &self.caches {
+            if let Some(name) = &cache.variable {
+                add(name, cache.place.as_os_str());
+            }
+        }
         match self.network {
             CellNetwork::None | CellNetwork::Full => return,
             CellNetwork::Egress => {}
@@ -57,10 +66,9 @@ impl Profile {
         let proxy = format!("http://127.0.0.1:{PROXY_PORT}");
         let variables = VARIABLES.map(|name| (name, proxy.as_str())).into_iter().chain([("NO_PROXY", DIRECT)]);
         // Some programs look for one spelling, some for the other.
-        let both = variables.flat_map(|(name, value)| [(name.to_lowercase(), value), (name.to_owned(), value)]);
-        for (name, value) in both {
-            environment.retain(|(other, _)| *other != *name);
-            environment.push((name.into(), value.into()));
+        for (name, value) in variables {
+            add(&name.to_lowercase(), value.as_ref());
+            add(name, value.as_ref());
         }
     }
 }

@@ -26,6 +26,7 @@ use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 pub(super) use steps::{EMPTY, Step, take};
@@ -72,6 +73,8 @@ pub struct Profile {
     pub show: Vec<PathBuf>,
     /// What cannot be written, in directories that can. What is missing is passed over.
     pub protect: Vec<PathBuf>,
+    /// Directories that look as they do outside, and keep what is written for the workspace alone.
+    pub caches: Vec<Cache>,
     /// What network it has.
     pub network: CellNetwork,
     /// The ports at which connections to hosts are caught, where it reaches some.
@@ -83,6 +86,38 @@ pub struct Profile {
     /// What was found out about it.
     #[serde(skip)]
     pub(crate) known: Known,
+}
+
+/// A directory that commands have a copy of.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cache {
+    /// Where it is for them: in the home, or where `variable` says.
+    pub place: PathBuf,
+    /// Where what they write is kept.
+    pub own: PathBuf,
+    /// What programs read that look for it; none where it is where they look by themselves.
+    pub variable: Option<String>,
+}
+
+impl Cache {
+    /// What was written there.
+    fn upper(&self) -> PathBuf {
+        self.own.join("written")
+    }
+
+    /// What the kernel has for itself.
+    fn work(&self) -> PathBuf {
+        self.own.join("work")
+    }
+
+    /// Makes the directories, which are this user's alone.
+    pub(super) fn make(&self) -> io::Result<()> {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(self.upper())?;
+        builder.create(self.work())
+    }
 }
 
 /// What was found out about a profile, and is forgotten by a copy, which may become another one.
@@ -110,8 +145,9 @@ impl Profile {
     #[must_use]
     pub fn closed() -> Self {
         let [write, hide, show, protect] = [const { Vec::new() }; 4];
+        let caches = Vec::new();
         let (network, ports, known) = (CellNetwork::None, Vec::new(), Known::default());
-        Self { write, hide, show, protect, network, ports, unix_sockets: true, processes: 512, known }
+        Self { write, hide, show, protect, caches, network, ports, unix_sockets: true, processes: 512, known }
     }
 
     pub(crate) fn can_write(&self, path: &Path) -> bool {
