@@ -33,7 +33,8 @@ pub(crate) fn find_with(variables: &[(&str, &str)], flags: &[&str], and: &str) -
 pub(crate) fn find_in(program: &Program, variables: &[(&str, &str)], flags: &[&str], and: &str) -> Found {
     let look =
         format!("cat /proc/$$/environ; echo '=END='; env; bash -c 'env; declare -F; cat /proc/$$/environ'; {and}");
-    let mut host = program.command(&[&["--yes"], flags, &["run"]].concat());
+    // A cell adds variables of its own, and has another process for a parent.
+    let mut host = program.command(&[&["--yes", "--set", "confine.mode=off"], flags, &["run"]].concat());
     let mut host = Client::of(Running::start(host.envs(variables.iter().copied())));
     let answer = host.shell(&look);
     // The host still answers the next call.

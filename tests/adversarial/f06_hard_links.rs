@@ -3,11 +3,11 @@
 //! Switched off: counting names (`policy/files.rs`, `check_links`): the secret was read by its second name and the test failed.
 
 use crate::exec::run;
-use crate::files::{DENIED, SECRET, confined, read, tree, write};
+use crate::files::{DENIED, SECRET, confined, confined_beside_commands, read, tree, write};
 
 #[test]
 fn a_second_name_of_a_file_elsewhere_opens_it_to_no_confined_guest() {
-    let mut siege = confined();
+    let mut siege = confined_beside_commands();
     siege.program.write("work/own", "own");
     // Same user, so a command may make it.
     assert_eq!(

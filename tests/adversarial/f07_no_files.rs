@@ -3,7 +3,7 @@
 //! Switched off: the looks at the kind of file (`backend/files.rs`, `open_regular`): without the second the device was read, without the first the writer no longer waited.
 
 use crate::exec::run;
-use crate::files::{confined, read, tree, write};
+use crate::files::{confined, confined_beside_commands, read, tree, write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use toolcrib_tests::skip;
 
 #[test]
 fn what_is_no_regular_file_is_neither_read_nor_written_nor_waited_for() {
-    let mut siege = confined();
+    let mut siege = confined_beside_commands();
     let work = siege.program.path("work");
     let _socket = UnixListener::bind(work.join("socket")).expect("a socket");
     // A writer and a reader wait at the FIFOs: opening them would succeed, and end their waiting.

@@ -29,7 +29,7 @@ fn a_link_that_a_command_planted_takes_no_tool_out_of_the_workspace() {
 
 #[test]
 fn a_link_that_a_command_planted_leads_no_tool_to_what_is_toolcribs_own() {
-    let mut siege = Preparation::new().begin();
+    let mut siege = Preparation::new().set("confine.mode=off").begin();
     siege.program.write("data/toolcrib/plugins/mine.txt", "a plugin");
     siege.program.write("home/.ssh/id", "a key");
     siege.program.write("config/toolcrib/toolcrib.toml", "");

@@ -69,7 +69,7 @@ fn a_protected_path_is_not_replaced_under_any_of_its_names() {
 
 #[test]
 fn a_protected_directory_that_was_moved_away_does_not_open_the_place_where_it_stood() {
-    let mut siege = Preparation::new().set("tools.files_confirm=never").begin();
+    let mut siege = Preparation::new().set("confine.mode=off").set("tools.files_confirm=never").begin();
     siege.program.write("home/.ssh/id", "a key");
     assert_eq!(run(&mut siege, "mv ~/.ssh ~/moved && touch ~/.bashrc && mv ~/.bashrc ~/rc")["exit_code"], 0);
     for path in ["~/.ssh", "~/.ssh/id", "~/.bashrc"] {

@@ -96,7 +96,7 @@ fn every_place_of_the_table_is_closed_as_a_file_and_as_a_directory() {
 
 #[test]
 fn neither_a_link_nor_a_second_name_opens_them() {
-    let mut siege = Preparation::new().begin();
+    let mut siege = Preparation::new().set("confine.mode=off").begin();
     siege.program.write("home/.netrc", SECRET);
     siege.program.write("home/.config/gh/hosts.yml", SECRET);
     siege.program.write("home/notes", "harmless");

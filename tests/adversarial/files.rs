@@ -17,6 +17,11 @@ pub(crate) fn confined() -> Siege {
     begun(Siege::with("hostile").allowing("hostile"))
 }
 
+/// The same where commands have all rights of the user, and can make what a cell would keep them from.
+pub(crate) fn confined_beside_commands() -> Siege {
+    begun(Siege::with("hostile").allowing("hostile").set("confine.mode=off"))
+}
+
 /// A host whose tools write in the working directory alone; `outside/secret` lies beside that.
 pub(crate) fn workspace() -> Siege {
     let prepared = Preparation::new();

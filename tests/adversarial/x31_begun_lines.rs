@@ -13,7 +13,7 @@ const LINE: &str = "true; touch ran #";
 
 #[test]
 fn a_begun_line_never_runs_with_the_next_command() {
-    let mut siege = Preparation::new().in_panes().begin();
+    let mut siege = Preparation::new().set("confine.mode=off").in_panes().begin();
     let endings = [&[][..], &["C-a"], &["Escape"], &["M-1"], &["C-x"], &["C-q"], &["C-r"]];
     for (keys, column) in endings.into_iter().zip(11..) {
         // A prompt of a width of its own: the record is of this very one, and none is still to come that would take what is typed for it.

@@ -46,7 +46,7 @@ async fn a_line_says_who_asked_what_where_and_when() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_is_on_record_with_declaration_and_decision() {
-    let host = small_host();
+    let host = small_host().set("confine.mode=off");
     host.shell("echo 'on record'").await;
     let action = json!({
         "capability": "shell",
@@ -183,7 +183,7 @@ async fn where_a_record_is_required_a_call_without_one_does_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outcome_that_is_not_on_record_is_told() {
-    let host = small_host();
+    let host = small_host().set("confine.mode=off");
     let trail = host.dirs().audit().display().to_string();
     let envelope = host.call("run_shell", harmless(&format!("rm '{trail}'; mkdir '{trail}'"))).await;
     let notices = envelope.outcome.unwrap().notices;

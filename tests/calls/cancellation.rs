@@ -30,7 +30,7 @@ fn fresh(host: &TestHost) -> CallContext {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_command_is_gone_with_all_it_started_within_two_seconds() {
-    let host = Arc::new(small_host());
+    let host = Arc::new(small_host().set("confine.mode=off"));
     let running = begun(&host).await;
     let cancelled = Instant::now();
     host.cancel.cancel();
@@ -134,7 +134,7 @@ async fn one_cancelled_call_leaves_the_others_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_dropped_leaves_one_outcome_and_no_process() {
-    let host = Arc::new(small_host());
+    let host = Arc::new(small_host().set("confine.mode=off"));
     let running = begun(&host).await;
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());

@@ -35,8 +35,11 @@ fn a_built_in_tool_is_explained_by_the_defaults() {
     let clauses = explain(&program, &[], "run_shell");
     assert_eq!(clauses[0], ["shell", "allowed", "may run commands, and use panes where there is tmux", "built in"]);
     assert_eq!(clauses[1], ["shell", "asks", "a person is shown every command first", "tools.shell_confirm (default)"]);
-    assert_eq!(clauses[2], ["shell", "allowed", "commands have all rights of the user", "confine.mode (default)"]);
-    assert_eq!((clauses[3][1].as_str(), clauses[3][3].as_str()), ("denied", "tools.shell_denylist (default)"));
+    let (confined, last) = (&clauses[2..clauses.len() - 1], &clauses[clauses.len() - 1]);
+    let decided = confined.iter().map(|clause| clause[3].trim_start_matches("confine.").trim_end_matches(" (default)"));
+    let settings = ["mode", "write", "protect", "caches", "hide", "network", "hosts", "ports"];
+    assert_eq!(decided.collect::<Vec<_>>(), settings, "{clauses:?}");
+    assert_eq!((last[1].as_str(), last[3].as_str()), ("denied", "tools.shell_denylist (default)"));
     let clauses = explain(&program, &[], "time");
     assert_eq!(clauses, [["nothing", "allowed", "only computes; it imports no capability", "its imports"]]);
 }

@@ -169,7 +169,9 @@ fn a_program_that_embeds_the_host_lists_calls_and_answers() {
     let said = succeeded(&output);
     assert!(said.starts_with("tools: ") && said.contains("run_shell") && said.contains("time"), "{said}");
     assert!(
-        said.contains("asked: run_shell (built in) wants to run on local, unconfined, declared low risk\n"),
+        said.contains(
+            "asked: run_shell (built in) wants to run on local, confined with named hosts only, declared low risk\n"
+        ),
         "{said}"
     );
     assert!(said.contains("  run: echo from the example\n"), "{said}");

@@ -21,10 +21,10 @@ fn the_question_shows_what_where_who_and_why() {
     let terminal = Terminal::new(&Terminal::call(&arguments));
     let screen = terminal.asked(1);
     for text in [
-        "run_shell (built in) wants to run on local, unconfined, declared medium risk, changes something\n",
-        "   in │ /",
-        "/work\n  why │ to see whether it works\n  run │ touch ran\n    2 │ echo 'second line'\n",
-        "run_shell (built in) would run on local, unconfined: 2 lines, 28 bytes\nAllow?",
+        "run_shell (built in) wants to run on local, confined with named hosts only, declared medium risk, changes something\n",
+        "    in │ /",
+        "/work\n   why │ to see whether it works\n   run │ touch ran\n     2 │ echo 'second line'\n  cell │ writes below /",
+        "run_shell (built in) would run on local, confined with named hosts only: 2 lines, 28 bytes\nAllow?",
         "Allow? [y]es, [N]o, [s]ession: all commands of this plugin until Toolcrib ends >",
     ] {
         assert!(screen.contains(text), "{text:?} is not in:\n{screen}");
@@ -42,10 +42,10 @@ fn the_question_shows_the_pane_and_how_long_keys_wait() {
     terminal.run(&format!("$toolcrib call send-keys '{keys}' > out"));
     let screen = terminal.asked(1);
     for text in [
-        "send-keys (built in) wants to run on local after 6s, unconfined, declared low risk, changes something\n",
+        "send-keys (built in) wants to run on local after 6s, confined with named hosts only, declared low risk, changes something\n",
         "  pane │ shared of toolcrib-",
         "    in │ /",
-        "send-keys (built in) would run on local after 6s, unconfined: 1 line, ",
+        "send-keys (built in) would run on local after 6s, confined with named hosts only: 1 line, ",
     ] {
         assert!(screen.contains(text), "{text:?} is not in:\n{screen}");
     }
@@ -60,12 +60,12 @@ fn a_managed_pane_is_no_terminal_to_ask_on() {
         skip!("tmux is not installed");
     }
     for flag in ["", "--no-tmux"] {
-        let program = Program::with_panes();
+        let program = Program::with_panes().unconfined();
         let (code, answer) = program.call(&["--yes", "run_shell", &harmless("true").to_string()]);
         assert_eq!(code, 0, "{answer}");
         let path = |name: &str| program.path(name).display().to_string();
         let script = format!(
-            "cd '{}'\nexport HOME='{}' XDG_CONFIG_HOME='{}' XDG_STATE_HOME='{}' XDG_DATA_HOME='{}'\nunset TMUX TMUX_PANE TOOLCRIB_SESSION\n\
+            "cd '{}'\nexport HOME='{}' XDG_CONFIG_HOME='{}' XDG_STATE_HOME='{}' XDG_DATA_HOME='{}'\nexport TOOLCRIB_CONFINE_MODE=off\nunset TMUX TMUX_PANE TOOLCRIB_SESSION\n\
              '{}' {flag} call run_shell '{}' > out\necho $? > code.part; mv code.part code\n",
             path("work"),
             path("home"),
@@ -169,7 +169,8 @@ fn a_yes_counts_once_the_last_page_was_shown() {
     }
     lines.dedup();
     assert!((0..50).all(|number| lines.contains(&number)), "{lines:?}");
-    assert!(terminal.screen().contains("would run on local, unconfined: 51 lines, "), "{}", terminal.screen());
+    let said = terminal.screen().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("would run on local, confined with named hosts only: 51 lines, "), "{said}");
     terminal.press(&["y", "Enter"]);
     assert_eq!(terminal.ended(), 0);
     assert!(terminal.has("ran"));
@@ -336,8 +337,8 @@ fn a_reason_of_several_lines_cannot_pass_for_the_command() {
     let terminal = Terminal::new(&Terminal::call(&arguments));
     eventually("the question is asked", || terminal.screen().contains("until Toolcrib ends >"));
     let screen = terminal.screen();
-    let commands: Vec<&str> = screen.lines().filter(|line| line.starts_with("  run │ ")).collect();
-    assert_eq!(commands, ["  run │ touch ran"], "{screen}");
+    let commands: Vec<&str> = screen.lines().filter(|line| line.starts_with("   run │ ")).collect();
+    assert_eq!(commands, ["   run │ touch ran"], "{screen}");
     assert_eq!(screen.lines().filter(|line| line.starts_with(QUESTION)).count(), 1, "{screen}");
 }
 
@@ -351,7 +352,7 @@ fn a_command_of_several_lines_cannot_pass_for_the_question() {
     eventually("the question is asked", || terminal.screen().contains("until Toolcrib ends >"));
     let screen = terminal.screen();
     assert_eq!(screen.lines().filter(|line| line.starts_with(QUESTION)).count(), 1, "{screen}");
-    assert_eq!(screen.lines().filter(|line| line.starts_with("  why │")).count(), 1, "{screen}");
+    assert_eq!(screen.lines().filter(|line| line.starts_with("   why │")).count(), 1, "{screen}");
 }
 
 #[test]
@@ -374,7 +375,8 @@ fn ctrl_c_while_a_command_runs_ends_it() {
         skip!("tmux is not installed");
     }
     let script = Terminal::call(&harmless("echo $$ > pid; touch ran; sleep 1000")).replace("call", "--yes call");
-    let terminal = Terminal::new(&format!("trap : INT\n{script}"));
+    let terminal = Terminal::idle(Program::new().unconfined());
+    terminal.run(&format!("trap : INT\n{script}"));
     eventually("the command runs", || terminal.has("ran"));
     terminal.press(&["C-c"]);
     assert_eq!(terminal.ended(), 130);
@@ -440,7 +442,12 @@ fn a_plugin_of_others_is_named_as_such() {
     toolcrib_tests::outcome::install(&terminal.program, "shell_echo");
     terminal.run("$toolcrib plugin allow shell_echo --shell > allowed\n$toolcrib call shell_echo text=hello > out");
     let screen = terminal.asked(1);
-    assert!(screen.contains("a third-party plugin wants to run on local, unconfined, declared low risk\n"), "{screen}");
+    assert!(
+        screen.contains(
+            "a third-party plugin wants to run on local, confined with named hosts only, declared low risk\n"
+        ),
+        "{screen}"
+    );
     assert!(screen.contains("  from │ shell_echo (third party)\n"), "{screen}");
     assert!(screen.contains("   run │ printf %s 'hello'\n"), "{screen}");
     terminal.press(&["y", "Enter"]);

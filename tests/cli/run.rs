@@ -99,7 +99,7 @@ fn events_are_told_on_request_before_the_answer() {
 
 #[test]
 fn a_call_is_cancelled_by_its_id() {
-    let program = Program::new();
+    let program = Program::new().unconfined();
     let mut running = start(&program, &[]);
     running.write(request(json!(["a", 1]), "run_shell", &harmless("echo $$ > pid; touch ready; sleep 1000")));
     eventually("the call runs", || program.path("work/ready").exists());
@@ -257,7 +257,7 @@ fn failed_calls_do_not_make_the_program_fail() {
 
 #[test]
 fn a_reader_that_goes_ends_the_program_and_what_it_runs() {
-    let program = Program::new();
+    let program = Program::new().unconfined();
     let mut running = start(&program, &[]);
     running.write(request(1, "run_shell", &harmless("echo $$ > pid; touch ready; sleep 1000")));
     eventually("the call runs", || program.path("work/ready").exists());

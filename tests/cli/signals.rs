@@ -34,7 +34,7 @@ fn call(program: &Program) -> Running {
 #[test]
 fn one_signal_cancels_a_call_which_still_gives_its_envelope() {
     for signal in ["INT", "TERM", "HUP"] {
-        let program = Program::new();
+        let program = Program::new().unconfined();
         let mut running = call(&program);
         let pids = begun(&program);
         running.signal(signal);
@@ -48,7 +48,7 @@ fn one_signal_cancels_a_call_which_still_gives_its_envelope() {
 #[test]
 fn one_signal_cancels_all_calls_of_a_run_and_ends_it() {
     for signal in ["INT", "TERM", "HUP"] {
-        let program = Program::new();
+        let program = Program::new().unconfined();
         let mut running = program.start(&[&NO_QUESTION[..], &["run"]].concat());
         running.write(request(1, "run_shell", &endless()));
         let pids = begun(&program);
@@ -80,7 +80,7 @@ fn watcher(host: u32, before: &str) -> String {
 
 #[test]
 fn a_host_that_is_killed_leaves_no_command_behind() {
-    let program = Program::new();
+    let program = Program::new().unconfined();
     let mut running = program.start(&[&NO_QUESTION[..], &["--no-tmux", "run"]].concat());
     running.write(request(1, "run_shell", &harmless("true")));
     running.line();
@@ -93,7 +93,7 @@ fn a_host_that_is_killed_leaves_no_command_behind() {
 
 #[test]
 fn what_a_command_left_running_outlives_a_host_that_is_killed() {
-    let program = Program::new();
+    let program = Program::new().unconfined();
     let mut running = program.start(&[&NO_QUESTION[..], &["--no-tmux", "run"]].concat());
     running.write(request(1, "run_shell", &harmless("sleep 1000 >/dev/null 2>&1 & echo $! >left")));
     assert_eq!(running.line()["error"], json!(null));
@@ -109,7 +109,7 @@ fn what_a_command_left_running_outlives_a_host_that_is_killed() {
 /// A user may end all processes of theirs but the host, or a command may.
 #[test]
 fn a_watcher_that_is_gone_or_stands_still_is_replaced_and_ends_nothing_that_runs() {
-    let program = Program::new();
+    let program = Program::new().unconfined();
     let mut running = program.start(&[&NO_QUESTION[..], &["--no-tmux", "run"]].concat());
     running.write(request(1, "run_shell", &harmless("true")));
     running.line();
@@ -155,7 +155,7 @@ fn one_signal_ends_a_call_that_waits_for_its_arguments() {
 /// first signal has been heard.
 #[test]
 fn a_second_signal_ends_a_run_at_once() {
-    let program = Program::new();
+    let program = Program::new().unconfined();
     let mut running = program.start(&[&NO_QUESTION[..], &["run"]].concat());
     running.write(request("endless", "run_shell", &endless()));
     let pids = begun(&program);
@@ -191,7 +191,7 @@ fn what_a_command_left_running_outlives_a_host_that_had_no_time_to_tell_of_its_e
     use std::io::Write;
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
-    let program = Program::new();
+    let program = Program::new().unconfined();
     let left = program.path("left");
     let mut leader = Command::new("sh");
     leader.arg("-c").arg("sleep 1000 >/dev/null 2>&1 & echo $! >\"$0\"; read end").arg(&left);

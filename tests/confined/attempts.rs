@@ -136,6 +136,16 @@ fn a_plain_command_leaves_the_next_nothing() {
     assert_eq!((status, printed.as_str()), (0, "[]\n0 1 2 3 left\n"), "but for the files of their cell");
 }
 
+/// A cell adds the variables by which programs find its proxy and its caches, and none of the host's.
+#[test]
+fn a_command_has_the_standard_variables_and_those_of_its_cell() {
+    let mut rig = Rig::new(Via::Process);
+    let (_, printed) = rig.run("env | cut -d= -f1 | LC_ALL=C sort | tr '\\n' ' '");
+    let proxies = "ALL_PROXY CARGO_HOME GOMODCACHE HOME HTTPS_PROXY HTTP_PROXY NO_PROXY PATH PWD TERM TOOLCRIB_CALL";
+    let rest = "XDG_CACHE_HOME all_proxy http_proxy https_proxy no_proxy npm_config_cache ";
+    assert_eq!(printed.replace("LANG ", "").replace("LC_ALL ", ""), format!("{proxies} {rest}"));
+}
+
 /// C-31: what a cell has of its own is bounded.
 #[test]
 fn a_cell_fills_no_memory() {

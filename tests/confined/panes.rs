@@ -18,7 +18,7 @@ fn is_confined(client: &mut toolcrib_tests::Client) -> bool {
 #[test]
 fn a_pane_whose_shell_is_confined_otherwise_is_never_used() {
     let program = program(Via::Pane);
-    let mut open = host(&program, &[]);
+    let mut open = host(&program, &["confine.mode=off"]);
     open.result("run_shell", command("kept=open"));
     assert!(!is_confined(&mut open));
     let mut confined = host(&program, &[REQUIRED]);
@@ -40,7 +40,7 @@ fn a_pane_whose_shell_is_confined_otherwise_is_never_used() {
 #[test]
 fn what_is_typed_goes_to_a_shell_that_is_confined() {
     let program = program(Via::Pane);
-    let mut open = host(&program, &[]);
+    let mut open = host(&program, &["confine.mode=off"]);
     open.result("run_shell", command("true"));
     open.result("tmux-create-pane", declared(serde_json::json!({ "pane": "side" })));
     let mut confined = host(&program, &[REQUIRED]);
@@ -62,7 +62,7 @@ fn what_is_typed_goes_to_a_shell_that_is_confined() {
 #[test]
 fn a_pane_at_work_is_not_replaced() {
     let program = program(Via::Pane);
-    let mut open = host(&program, &[]);
+    let mut open = host(&program, &["confine.mode=off"]);
     let call = open.send("run_shell", command("touch began; while [ ! -e end ]; do sleep 0.05; done; echo done"));
     eventually("it runs", || program.path("work/began").exists());
     let mut confined = host(&program, &[REQUIRED]);

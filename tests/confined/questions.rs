@@ -9,11 +9,7 @@ use toolcrib_tests::{QUESTION, Terminal};
 #[test]
 fn the_question_says_how_a_command_is_confined() {
     for (settings, headline, cell) in [
-        (
-            &["--set", "confine.mode=auto"][..],
-            "wants to run on local, confined with a network of named hosts",
-            "writes below",
-        ),
+        (&["--set", "confine.mode=auto"][..], "wants to run on local, confined with named hosts only", "writes below"),
         (
             &["--set", "confine.mode=auto", "--set", "confine.network=none"],
             "wants to run on local, confined without a network",
@@ -24,8 +20,12 @@ fn the_question_says_how_a_command_is_confined() {
             "confined with this machine's network",
             "writes below",
         ),
-        (&["--set", "confine.mode=auto", "--set", "confine.write=[]"], "confined with a network", "writes nowhere"),
-        (&[], "wants to run on local, unconfined", "│"),
+        (
+            &["--set", "confine.mode=auto", "--set", "confine.write=[]"],
+            "confined with named hosts only",
+            "writes nowhere",
+        ),
+        (&["--set", "confine.mode=off"], "wants to run on local, unconfined", "│"),
     ] {
         let terminal = Terminal::idle(program(Via::Process));
         terminal.run(&format!("$toolcrib {} call run_shell '{}'", settings.join(" "), command("true")));
@@ -67,7 +67,7 @@ fn the_record_says_how_a_command_ran() {
     let mut rig = Rig::new(Via::Process);
     rig.run("true");
     let trail = std::fs::read_to_string(rig.program.path("state/toolcrib/audit.jsonl")).expect("a trail");
-    assert!(trail.contains("\"confinement\":\"confined with a network of named hosts, writes below "), "{trail}");
+    assert!(trail.contains("\"confinement\":\"confined with named hosts only, writes below "), "{trail}");
 }
 
 /// The result says what was refused inside, with the line that would open it.
@@ -97,13 +97,14 @@ fn explain_says_how_commands_are_confined() {
         let output = program.run(&[settings, &["policy", "explain", "run_shell"]].concat());
         toolcrib_tests::outcome::stdout(&output).split_whitespace().collect::<Vec<_>>().join(" ")
     };
-    assert!(explain(&[]).contains("commands have all rights of the user"), "{}", explain(&[]));
-    let said = explain(&["--set", "confine.mode=auto"]);
+    let off = explain(&["--set", "confine.mode=off"]);
+    assert!(off.contains("commands have all rights of the user"), "{off}");
+    let said = explain(&[]);
     for part in [
         "where they cannot be, a person is asked",
         "write below: the workspace",
         ".git/hooks",
-        "with a network of named hosts",
+        "with named hosts only",
         "hosts that they reach: none; whether",
         "ports of hosts: 80, 443",
     ] {

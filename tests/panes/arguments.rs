@@ -135,7 +135,7 @@ impl Drop for Theirs<'_> {
 #[test]
 fn any_text_is_typed_byte_for_byte_into_the_pane_of_the_program() {
     let texts = texts(if is_long() { 5_000 } else { 100 });
-    let program = Program::with_panes();
+    let program = Program::with_panes().unconfined();
     let theirs = Theirs(program.root());
     let begun = theirs.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "mine", "-x", "80", "-y", "24", RECORDER]);
     assert!(begun, "tmux is installed");

@@ -50,7 +50,7 @@ fn a_shell_that_fills_the_screen_is_not_typed_into() {
 
 #[test]
 fn raw_tmux_that_would_change_sessions_is_refused_and_a_look_is_not() {
-    let mut crib = Crib::new();
+    let mut crib = Crib::on(Program::with_panes().unconfined(), &[]);
     for text in ["tmux kill-server", "tmux new-session -d -s x", "true; tmux splitw -d"] {
         let said = crib.refusal(text);
         assert!(said.starts_with("denied: ") && said.contains("tmux"), "{text}: {said}");

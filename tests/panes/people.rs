@@ -211,7 +211,7 @@ fn histories_keep_what_people_type_and_nothing_that_was_staged() {
             toolcrib_tests::note_skip(module_path!(), &format!("`{shell}` is not installed"));
             continue;
         }
-        let program = Program::with_panes();
+        let program = Program::with_panes().unconfined();
         program.write("home/.zshrc", settings);
         let mut crib = Crib::on(program, &[&format!("tmux.default_shell={shell:?}")]);
         crib.run("true");

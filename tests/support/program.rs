@@ -12,6 +12,7 @@ use toolcrib::workspace::Workspace;
 pub struct Program {
     directory: TempDir,
     pub(crate) panes: bool,
+    unconfined: bool,
 }
 
 impl Default for Program {
@@ -56,7 +57,7 @@ impl Program {
         for name in ["home", "work", "config/toolcrib", "state", "data"] {
             std::fs::create_dir_all(directory.path().join(name)).expect("a directory");
         }
-        Self { directory, panes: false }
+        Self { directory, panes: false, unconfined: false }
     }
 
     /// The same, with commands in panes of a managed tmux, which ends with it. Others run plain processes.
@@ -70,6 +71,18 @@ impl Program {
     pub fn in_panes(mut self, panes: bool) -> Self {
         self.panes = panes;
         self
+    }
+
+    /// The same, whose commands have all rights of the user, as they have where nothing can confine them.
+    #[must_use]
+    pub fn unconfined(mut self) -> Self {
+        self.unconfined = true;
+        self
+    }
+
+    /// What its environment says of that.
+    pub(crate) fn confinement(&self) -> Option<(&'static str, &'static str)> {
+        self.unconfined.then_some(("TOOLCRIB_CONFINE_MODE", "off"))
     }
 
     /// Commands run in panes of a managed tmux.
@@ -138,6 +151,7 @@ impl Program {
             .env("TOOLCRIB_TMUX_ENABLED", self.panes.to_string());
         // How commands are confined can be said for a whole suite.
         command.envs(std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLCRIB_CONFINE_")));
+        command.envs(self.confinement());
         for (name, directory) in [("XDG_CONFIG_HOME", "config"), ("XDG_STATE_HOME", "state"), ("XDG_DATA_HOME", "data")]
         {
             command.env(name, self.path(directory));

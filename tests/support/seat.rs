@@ -4,7 +4,8 @@
 use crate::{Program, eventually};
 use std::process::Command;
 
-/// A pane with `sh` in it, in the directory `work` of a home of its own. There, `toolcrib` is the program.
+/// A pane with `sh` in it, in the directory `work` of a home of its own. There, `toolcrib` is the program. What it types there cannot be
+/// confined, so its commands are not either.
 pub struct Seat {
     /// The home.
     pub program: Program,
@@ -28,7 +29,7 @@ impl Seat {
     /// A seat in a session named `mine`.
     #[must_use]
     pub fn new() -> Self {
-        let mut seat = Self { program: Program::with_panes(), pane: String::new() };
+        let mut seat = Self { program: Program::with_panes().unconfined(), pane: String::new() };
         let path = |name: &str| seat.program.path(name).display().to_string();
         let variables = [
             ("HOME", "home"),
@@ -42,6 +43,7 @@ impl Seat {
         let mut arguments = vec!["-f", "/dev/null", "new-session", "-d", "-s", "mine", "-c", &work];
         arguments.extend(size);
         arguments.extend(variables.iter().flat_map(|variable| ["-e", variable]));
+        arguments.extend(["-e", "TOOLCRIB_CONFINE_MODE=off"]);
         arguments.push("sh");
         let _ = seat.tmux(&arguments);
         seat.pane = seat.tmux(&["display-message", "-p", "-t", "mine", "#{pane_id}"]).trim().to_owned();

@@ -180,7 +180,7 @@ async fn a_call_that_its_caller_drops_leaves_nothing_running() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_in_the_background_lives_on_and_is_named() {
-    let (host, seconds) = (TestHost::new(), unique_seconds());
+    let (host, seconds) = (TestHost::new().set("confine.mode=off"), unique_seconds());
     let begin = Instant::now();
     let result = host.result("run_shell", waiting(&format!("sleep {seconds} & echo $!; echo hi >&2"), "100s")).await;
     let took = begin.elapsed();
@@ -214,7 +214,7 @@ async fn what_is_left_running_with_a_cleaned_environment_is_named() {
 /// Runs each command, and expects that what it leaves running is in the notice and is buried when it ends.
 async fn named_and_buried(commands: &[&str]) {
     for command in commands {
-        let (host, seconds) = (TestHost::new(), unique_seconds());
+        let (host, seconds) = (TestHost::new().set("confine.mode=off"), unique_seconds());
         let command =
             format!("{}\nwhile ! pgrep -fx 'sleep {seconds}' > pids; do :; done", command.replace("SECONDS", &seconds));
         let result = host.shell(&command).await;
@@ -240,7 +240,7 @@ async fn what_earlier_commands_left_running_is_not_named_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_command_leaves_running_outlives_a_timeout_of_another() {
-    let (host, seconds) = (TestHost::new(), unique_seconds());
+    let (host, seconds) = (TestHost::new().set("confine.mode=off"), unique_seconds());
     host.shell(&format!("sleep {seconds} &")).await;
     host.failure("run_shell", waiting("sleep 1000", "200ms")).await;
     let left = running(&seconds).len();

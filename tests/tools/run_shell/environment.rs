@@ -18,7 +18,7 @@ fn names(environment: &str) -> BTreeSet<&str> {
 
 /// Runs a command by the program, in this environment.
 fn run(command: &str, variables: &[(&str, &str)], flags: &[&str]) -> Value {
-    let program = Program::new();
+    let program = Program::new().unconfined();
     let arguments = harmless(command).to_string();
     let mut started = program.command(&[&["--yes", "call", "run_shell", &arguments], flags].concat());
     let output = started.envs(variables.iter().copied()).stdin(Stdio::null()).output().expect("the program starts");
@@ -30,7 +30,7 @@ fn run(command: &str, variables: &[(&str, &str)], flags: &[&str]) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_the_hosts_environment_passes_but_the_standard_names() {
     assert!(std::env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with("CARGO_")));
-    let result = TestHost::new().shell(ENVIRONMENT).await;
+    let result = TestHost::new().set("confine.mode=off").shell(ENVIRONMENT).await;
     for name in names(text(&result, "stdout")) {
         let standard = STANDARD.contains(&name) || name.starts_with("LC_") || name == "TOOLCRIB_CALL";
         assert!(standard, "`{name}` was passed");
@@ -162,7 +162,7 @@ async fn there_is_no_terminal_to_ask_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_terminal_of_the_host_is_out_of_reach() {
-    let host = TestHost::new();
+    let host = TestHost::new().set("confine.mode=off");
     if host.shell("command -v script").await["exit_code"] != 0 {
         skip!("`script`, which makes a terminal, is not installed");
     }

@@ -114,7 +114,7 @@ impl Policy {
 pub(crate) fn network(network: CellNetwork) -> &'static str {
     match network {
         CellNetwork::None => "without a network",
-        CellNetwork::Egress => "with a network of named hosts",
+        CellNetwork::Egress => "with named hosts only",
         CellNetwork::Full => "with this machine's network",
     }
 }

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
@@ -74,7 +74,8 @@ type Decided = Arc<OnceCell<Result<AdmittedTarget, Failure>>>;
 
 /// A call whose command is in a cell.
 struct Caller {
-    scope: Arc<Scope>,
+    /// Not held: who follows a call waits until all that knows of it is gone.
+    scope: Weak<Scope>,
     connections: Connections,
     /// By host and port: a person is asked once.
     decided: Mutex<HashMap<String, Decided>>,
@@ -125,7 +126,7 @@ impl Egress {
         let network = served.network.clone();
         drop(all);
         let (decided, refused) = (Mutex::default(), Mutex::default());
-        let caller = Arc::new(Caller { scope: scope.clone(), connections, decided, refused });
+        let caller = Arc::new(Caller { scope: Arc::downgrade(scope), connections, decided, refused });
         let mut calls = network.calls.lock();
         calls.running.push(caller.clone());
         calls.last = Some(caller.clone());
@@ -229,8 +230,8 @@ impl Caller {
     /// Decides once a call: the first connection to a server waits for a person, others with it.
     async fn admit(&self, target: Target, runs: bool) -> Result<AdmittedTarget, Failure> {
         let decided = self.decided.lock().entry(target.server()).or_default().clone();
-        let call = runs.then_some(&*self.scope);
-        decided.get_or_init(|| self.connections.admit(target, call)).await.clone()
+        let call = if runs { self.scope.upgrade() } else { None };
+        decided.get_or_init(|| self.connections.admit(target, call.as_deref())).await.clone()
     }
 
     fn refuse(&self, refusal: &Failure) {

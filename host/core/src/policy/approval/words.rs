@@ -63,10 +63,11 @@ impl ApprovalRequest {
             ("from", (!self.is_built_in()).then_some(plugin)),
             ("pane", pane),
             ("in", landing.directory.as_deref().or(pane.map(|_| UNKNOWN))),
-            ("cell", self.cell()),
             ("why", Some(self.why())),
             (action, Some(self.action.as_str())),
             (details, self.details.as_deref()),
+            // The headline has it in short.
+            ("cell", self.cell()),
         ];
         let given = parts.into_iter().filter_map(|(label, text)| Some(Foreign { label, text: text? }));
         given.filter(|part| !part.text.is_empty())
