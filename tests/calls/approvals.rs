@@ -44,7 +44,7 @@ async fn the_declaration_reaches_the_person_and_the_trail() {
         host.result("run_shell", arguments).await;
         let asked = host.asked().remove(0).declaration.expect("a command is declared");
         assert_eq!(
-            (asked.risk, asked.mutation, asked.privesc, asked.why.as_str()),
+            (asked.risk.name(), asked.mutation, asked.privesc, asked.why.as_str()),
             (risk, mutation, privesc, "see the date")
         );
         assert_eq!(last_action(&host)["declaration"], declared);

@@ -2,6 +2,7 @@
 //! the cases of confinement.
 
 mod again;
+mod approve;
 mod attempts;
 mod ends;
 mod modes;

@@ -327,7 +327,7 @@ fn each_row_of_foreign_text_in_a_form_is_quoted_and_the_headline_stands_at_both_
     for era in ERAS {
         let home = Home::new();
         let mut client = home.serve(era);
-        let drawn = "run_shell (built in) wants to run on local, unconfined, declared low risk";
+        let drawn = "run_shell (built in) wants to run on local, confined with named hosts only, declared low risk";
         let padding = " ".repeat(5000);
         let text =
             format!("touch marks #{padding}{drawn}\n: <<'X'\n\n{drawn}\n\nrun:\n> ls\n\n{drawn}: 1 line, 2 bytes\nX");
@@ -338,12 +338,12 @@ fn each_row_of_foreign_text_in_a_form_is_quoted_and_the_headline_stands_at_both_
         let work = home.program.path("work").canonicalize().expect("a directory").display().to_string();
         let own: Vec<&str> = shown.lines().filter(|line| !line.starts_with("> ") && !line.starts_with(">… ")).collect();
         let size = format!(
-            "run_shell (built in) would run on local, unconfined: {} lines, {} bytes",
+            "run_shell (built in) would run on local, confined with named hosts only: {} lines, {} bytes",
             text.lines().count(),
             text.len()
         );
         let headline = format!("{drawn}, changes something");
-        assert_eq!(own, [headline.as_str(), "", "in:", "why:", "run:", "", &size], "{era:?}: {shown}");
+        assert_eq!(own, [headline.as_str(), "", "in:", "why:", "run:", "cell:", "", &size], "{era:?}: {shown}");
         // A client that wraps longer rows makes none of a foreign one that could pass for the host's.
         let mut foreign = shown.lines().filter(|line| line.starts_with('>'));
         assert!(foreign.all(|line| line.chars().count() <= 80), "{era:?}: {shown}");

@@ -1,7 +1,8 @@
 //! `toolcrib calls`: what runs in this user's other Toolcrib programs, and an end to it.
 //!
 //! Each program that makes calls listens on a socket in a directory of this user's alone. There it can be asked for its calls, and to end
-//! one; nothing else. Above all, no question is answered there: an approved command could answer the next one.
+//! one; and for its open questions, which `approve.rs` answers, as long as each of its commands runs in a cell, where that socket is not: an
+//! approved command could answer the next question otherwise.
 
 use super::screen::{Table, print_json};
 use super::setup::{Setup, dirs, usage};
@@ -19,10 +20,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use toolcrib::Host;
+use toolcrib::call::CallContext;
 use toolcrib::call::running::RunningCall;
 use toolcrib::dirs::Dirs;
 use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::{Failure, Kind, duration};
+use toolcrib::policy::approval;
+use toolcrib::policy::approval::OpenQuestion;
 use toolcrib::text::id::random_id;
 use toolcrib::text::sanitize;
 
@@ -36,7 +40,7 @@ const ASKING: usize = 8;
 const ASKED_BYTES: u64 = 1 << 10;
 const ANSWER_BYTES: u64 = 8 << 20;
 /// How much of an id is shown; more is typed where that is not enough.
-const SHOWN_ID: usize = 8;
+pub(super) const SHOWN_ID: usize = 8;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -51,23 +55,31 @@ pub(super) struct Arguments {
 /// What a program can be asked.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-enum Asked {
+pub(super) enum Asked {
     List,
     Cancel(String),
+    Questions,
+    Answer { number: u64, answer: approval::Answer },
 }
 
 /// What it answers.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
+pub(super) enum Answer {
     Calls(Vec<RunningCall>),
     Cancelled(bool),
+    Questions(Vec<OpenQuestion>),
+    /// Whether the question was still open.
+    Answered(bool),
+    /// Questions are not answered by others, and why.
+    Closed(String),
 }
 
 /// A program that makes calls, as others reach it.
-struct Program {
-    process: u32,
-    socket: String,
+#[derive(Clone)]
+pub(super) struct Program {
+    pub(super) process: u32,
+    pub(super) socket: String,
 }
 
 /// Lets other programs of this user ask for the calls of this one, while it lives.
@@ -83,16 +95,16 @@ struct Socket {
 /// Has the calls of this program listed by `toolcrib calls`. Where that cannot be, they run all the same.
 pub(super) fn announce(setup: &Setup) -> Option<Announced> {
     let socket = Socket::open(&setup.dirs).ok()?;
-    Some(Announced(tokio::spawn(serve(socket, setup.host.clone()))))
+    Some(Announced(tokio::spawn(serve(socket, setup.host.clone(), setup.context.clone()))))
 }
 
 /// The same for a program that may end at once: one that ends sooner never opens a socket.
 pub(super) fn announce_later(setup: &Setup) -> Announced {
-    let (dirs, host) = (setup.dirs.clone(), setup.host.clone());
+    let (dirs, host, context) = (setup.dirs.clone(), setup.host.clone(), setup.context.clone());
     Announced(tokio::spawn(async move {
         tokio::time::sleep(SOON).await;
         if let Ok(socket) = Socket::open(&dirs) {
-            serve(socket, host).await;
+            serve(socket, host, context).await;
         }
     }))
 }
@@ -118,15 +130,15 @@ impl Drop for Announced {
     }
 }
 
-async fn serve(socket: Socket, host: Arc<Host>) {
+async fn serve(socket: Socket, host: Arc<Host>, context: CallContext) {
     let room = Arc::new(Semaphore::new(ASKING));
     loop {
         let Ok(place) = room.clone().acquire_owned().await else { return };
         match socket.listener.accept().await {
             Ok((stream, _)) => {
-                let host = host.clone();
+                let (host, context) = (host.clone(), context.clone());
                 tokio::spawn(async move {
-                    let _ = timeout(PATIENCE, answer(stream, &host)).await;
+                    let _ = timeout(PATIENCE, answer(stream, &host, &context)).await;
                     drop(place);
                 });
             }
@@ -137,26 +149,28 @@ async fn serve(socket: Socket, host: Arc<Host>) {
 }
 
 /// Answers one line, if it is a question.
-async fn answer(stream: UnixStream, host: &Host) -> io::Result<()> {
+async fn answer(stream: UnixStream, host: &Host, context: &CallContext) -> io::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut line = String::new();
     BufReader::new(reader.take(ASKED_BYTES)).read_line(&mut line).await?;
+    let closed = async || host.lets_others_answer(context).await.map_err(Answer::Closed);
     let answer = match serde_json::from_str(&line)? {
-        Asked::List => Answer::Calls(host.calls()),
-        Asked::Cancel(id) => Answer::Cancelled(host.cancel(&id)),
+        Asked::List => Ok(Answer::Calls(host.calls())),
+        Asked::Cancel(id) => Ok(Answer::Cancelled(host.cancel(&id))),
+        Asked::Questions => closed().await.map(|()| Answer::Questions(host.approvals().open())),
+        Asked::Answer { number, answer } => {
+            closed().await.map(|()| Answer::Answered(host.approvals().answer(number, answer)))
+        }
     };
+    let answer = answer.unwrap_or_else(|closed| closed);
     writer.write_all(format!("{}\n", json!(answer)).as_bytes()).await
 }
 
 pub(super) async fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let dirs = dirs()?;
-    let unusable = |error: io::Error| Failure::new(Kind::Unavailable, told(&error));
-    let directory = OwnDir::open(&dirs.state).and_then(|state| state.below("calls")).map_err(unusable)?;
-    let programs = programs(&directory).map_err(unusable)?;
-    let answers = join_all(programs.iter().map(|program| ask(&directory, program, &Asked::List))).await;
+    let directory = directory()?;
     let mut found = Vec::new();
-    for (program, answer) in programs.iter().zip(answers) {
-        if let Some(Answer::Calls(calls)) = answer {
+    for (program, answer) in ask_all(&directory, &Asked::List).await? {
+        if let Answer::Calls(calls) = answer {
             found.extend(calls.into_iter().map(|call| (program.process, program.socket.clone(), call)));
         }
     }
@@ -165,6 +179,22 @@ pub(super) async fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Some(id) => cancel(&directory, id, &found).await,
         None => list(&found, arguments.json),
     }
+}
+
+/// Where programs listen.
+pub(super) fn directory() -> Result<OwnDir, Failure> {
+    OwnDir::open(&dirs()?.state).and_then(|state| state.below("calls")).map_err(unusable)
+}
+
+fn unusable(error: io::Error) -> Failure {
+    Failure::new(Kind::Unavailable, told(&error))
+}
+
+/// Asks all programs at once; those that do not answer are left out.
+pub(super) async fn ask_all(directory: &OwnDir, asked: &Asked) -> Result<Vec<(Program, Answer)>, Failure> {
+    let programs = programs(directory).map_err(unusable)?;
+    let answers = join_all(programs.iter().map(|program| ask(directory, program, asked))).await;
+    Ok(programs.into_iter().zip(answers).filter_map(|(program, answer)| Some((program, answer?))).collect())
 }
 
 fn list(found: &[(u32, String, RunningCall)], as_json: bool) -> Result<ExitCode, Failure> {
@@ -210,9 +240,7 @@ async fn cancel(directory: &OwnDir, id: &str, found: &[(u32, String, RunningCall
             // Any program of this user could have answered.
             super::print(&format!("`{}` is being cancelled\n", sanitize::line(&call.tool)))
         }
-        Some(Answer::Cancelled(false) | Answer::Calls(_)) | None => {
-            Err(Failure::new(Kind::Unavailable, format!("the call `{id}` has ended already")))
-        }
+        Some(_) | None => Err(Failure::new(Kind::Unavailable, format!("the call `{id}` has ended already"))),
     }
 }
 
@@ -229,7 +257,7 @@ fn programs(directory: &OwnDir) -> io::Result<Vec<Program>> {
 }
 
 /// Asks one program. What a program left behind that is gone is removed.
-async fn ask(directory: &OwnDir, program: &Program, asked: &Asked) -> Option<Answer> {
+pub(super) async fn ask(directory: &OwnDir, program: &Program, asked: &Asked) -> Option<Answer> {
     let exchange = async {
         let mut stream = UnixStream::connect(directory.reach(&program.socket)).await?;
         stream.write_all(format!("{}\n", json!(asked)).as_bytes()).await?;
@@ -249,7 +277,7 @@ async fn ask(directory: &OwnDir, program: &Program, asked: &Asked) -> Option<Ans
 }
 
 /// The beginning of an id.
-fn id(text: &str) -> Result<String, String> {
+pub(super) fn id(text: &str) -> Result<String, String> {
     let is_one = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_one { Ok(text.to_ascii_lowercase()) } else { Err("an id is hexadecimal; `toolcrib calls` shows them".into()) }
 }

@@ -1,5 +1,6 @@
 //! The command line: a door. Each subcommand is a file; results go to stdout, everything else to stderr.
 
+mod approve;
 mod arguments;
 mod audit;
 mod call;
@@ -173,6 +174,8 @@ enum Command {
     Panes(panes::Panes),
     /// List the calls that run in your other Toolcrib programs, or end one
     Calls(calls::Arguments),
+    /// Answer a question that another Toolcrib program asks
+    Approve(approve::Arguments),
     /// Say what a call may do and which line decides, and check or change the policy of this machine
     #[command(subcommand)]
     Policy(policy::Arguments),
@@ -290,6 +293,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Attach(arguments) => panes::attach(global, &arguments).await,
         Command::Panes(arguments) => panes::panes(global, &arguments).await,
         Command::Calls(arguments) => calls::run(&arguments).await,
+        Command::Approve(arguments) => approve::run(&arguments).await,
         Command::Policy(arguments) => policy::run(global, &arguments).await,
         Command::Audit(arguments) => audit::run(global, arguments).await,
         Command::Config(arguments) => config::run(global, &arguments),

@@ -4,7 +4,7 @@
 
 use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
-use toolcrib::policy::approval::{ApprovalRequest, Mark};
+use toolcrib::policy::approval::{ApprovalRequest, Mark, Risk};
 use toolcrib::text::columns;
 
 /// What is between label and text.
@@ -135,9 +135,9 @@ impl<'r> Question<'r> {
 
     fn risk(&self) -> Style {
         let colour = match self.request.declaration.as_ref().map(|declaration| declaration.risk) {
-            Some("low") => AnsiColor::Green,
-            Some("medium") => AnsiColor::Yellow,
-            Some(_) | None => AnsiColor::Red,
+            Some(Risk::Low) => AnsiColor::Green,
+            Some(Risk::Medium) => AnsiColor::Yellow,
+            Some(Risk::High) | None => AnsiColor::Red,
         };
         Style::new().fg_color(Some(colour.into())).bold()
     }

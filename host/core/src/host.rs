@@ -21,6 +21,7 @@ use crate::policy::approval::{Approvals, InAdvance};
 use crate::policy::in_force::InForce;
 use crate::policy::lock::Code;
 use crate::sandbox::{CodeCache, Compiler, Sandbox};
+use crate::tmux::Panes;
 use crate::tools::definition::Tool;
 use crate::tools::listing::{Offered, can_type, missing};
 use crate::tools::manifest::Manifest;
@@ -287,6 +288,19 @@ impl Host {
     #[must_use]
     pub fn approvals(&self) -> &Approvals {
         &self.approvals
+    }
+
+    /// Whether questions of such calls may be answered by another program of this user: only where no command of theirs could be that program.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub async fn lets_others_answer(&self, context: &CallContext) -> Result<(), String> {
+        match context.panes {
+            Panes::Own(_) => return Err("what is typed into the pane that it was started in is not confined".into()),
+            Panes::Managed(_) | Panes::None => {}
+        }
+        self.policy().confines_all(&*context.backend).await
     }
 
     /// A file of kept output, by its name.

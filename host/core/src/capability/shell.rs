@@ -11,7 +11,7 @@ use crate::egress::Calling;
 use crate::envelope::{Failure, Kind, duration};
 use crate::event::Event;
 use crate::kept_output::Captured;
-use crate::policy::approval::{Declaration, Landing, Site};
+use crate::policy::approval::{Declaration, Landing, Risk, Site};
 use crate::policy::command::Destination;
 use crate::policy::shell::{AdmittedCommand, ShellGrant};
 use crate::sandbox::State;
@@ -120,9 +120,9 @@ impl Site for PlainProcess<'_> {
 impl From<types::Declaration> for Declaration {
     fn from(declaration: types::Declaration) -> Self {
         let risk = match declaration.risk {
-            types::Risk::Low => "low",
-            types::Risk::Medium => "medium",
-            types::Risk::High => "high",
+            types::Risk::Low => Risk::Low,
+            types::Risk::Medium => Risk::Medium,
+            types::Risk::High => Risk::High,
         };
         Self { risk, mutation: declaration.mutation, privesc: declaration.privesc, why: declaration.why }
     }

@@ -16,12 +16,13 @@ use super::in_force::InForce;
 use crate::call::scope::Scope;
 use crate::config::Needed;
 use async_trait::async_trait;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What kind of action a person is asked about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ActionKind {
     /// A command, or what is done to a pane.
     Command,
@@ -77,7 +78,7 @@ impl ActionKind {
 }
 
 /// Where an action lands. The host fills it in, but a guest may have chosen the directory's name. Texts are sanitised.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Landing {
     /// The backend's name.
     pub backend: String,
@@ -90,7 +91,7 @@ pub struct Landing {
 }
 
 /// What a person is asked to allow. Texts are sanitised.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApprovalRequest {
     /// What kind of action it is.
     pub kind: ActionKind,
@@ -111,7 +112,8 @@ pub struct ApprovalRequest {
 }
 
 /// How far a command is confined that a person is asked about. Texts are sanitised.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Confined {
     /// It has all rights of the user.
     No {
@@ -121,17 +123,41 @@ pub enum Confined {
     /// It runs in a cell.
     Yes {
         /// What network it has, in words.
-        network: &'static str,
+        network: String,
         /// Where it can write, in words.
         writes: String,
     },
 }
 
+/// How much a model says that an action may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// Little.
+    Low,
+    /// Something.
+    Medium,
+    /// Much.
+    High,
+}
+
+impl Risk {
+    /// As people read it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
 /// What a model states before an action that touches state. Shown and audited, never believed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Declaration {
-    /// `low`, `medium` or `high`.
-    pub risk: &'static str,
+    /// How much it may do.
+    pub risk: Risk,
     /// It changes something.
     pub mutation: bool,
     /// It needs more rights than the user's own.
@@ -141,7 +167,8 @@ pub struct Declaration {
 }
 
 /// A person's answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// This once.
     Yes,

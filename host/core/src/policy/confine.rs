@@ -110,6 +110,24 @@ impl Policy {
     }
 }
 
+impl Policy {
+    /// Whether every command at a place runs in a cell of this machine.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    pub(crate) async fn confines_all(&self, backend: &dyn Backend) -> Result<(), String> {
+        match self.confine.at(backend).await.map_err(|failure| failure.message)? {
+            Confinement::Cell(_) => Ok(()),
+            Confinement::Off => Err("its commands are not confined, as settings say".into()),
+            Confinement::Elsewhere => {
+                Err(format!("its commands run on {}, in no cell of this machine", backend.name()))
+            }
+            Confinement::Unconfined(why) => Err(format!("its commands cannot be confined: {why}")),
+        }
+    }
+}
+
 /// The network of a cell, in words.
 pub(crate) fn network(network: CellNetwork) -> &'static str {
     match network {

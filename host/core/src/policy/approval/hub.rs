@@ -7,6 +7,7 @@ use super::{Answer, ApprovalRequest, By};
 use crate::call::Principal;
 use crate::call::scope::Scope;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 use tokio::sync::{oneshot, watch};
@@ -27,7 +28,7 @@ struct Open {
 }
 
 /// A question that waits for an answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OpenQuestion {
     /// Its number, which no other question of this host has.
     pub number: u64,

@@ -184,9 +184,10 @@ impl Confined {
             Confinement::Off => Some(Self::No { why: String::new() }),
             Confinement::Unconfined(why) => Some(Self::No { why: format!("none: {}", sanitize::visible_line(why)) }),
             Confinement::Elsewhere => None,
-            Confinement::Cell(profile) => {
-                Some(Self::Yes { network: network(profile.network), writes: sanitize::visible_line(&profile.writes()) })
-            }
+            Confinement::Cell(profile) => Some(Self::Yes {
+                network: network(profile.network).into(),
+                writes: sanitize::visible_line(&profile.writes()),
+            }),
         }
     }
 }

@@ -40,7 +40,7 @@ impl ApprovalRequest {
         let declared = self.declaration.as_ref().map(|declaration| {
             let flags = [(declaration.mutation, ", changes something"), (declaration.privesc, ", needs more rights")];
             let flags: String = flags.iter().filter(|(set, _)| *set).map(|(_, text)| *text).collect();
-            let risk = mark(Mark::Risk, &format!("{} risk", declaration.risk));
+            let risk = mark(Mark::Risk, &format!("{} risk", declaration.risk.name()));
             format!(", declared {risk}{flags}")
         });
         format!("{} wants to {}{}", self.who(&mark), self.does(&mark), declared.unwrap_or_default())
