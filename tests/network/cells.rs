@@ -226,6 +226,27 @@ fn what_is_sent_fits_the_name_that_was_let_through() {
     });
 }
 
+/// Other ways to name a host than by `Host`, and what is meant for proxies, do not reach a server; a websocket does.
+#[test]
+fn only_a_websocket_is_upgraded_to() {
+    in_a_world(|world| {
+        let (_names, (_, plain, _)) = (zone(), servers(&[80]));
+        let mut rig = Rig::new(world, false, &[NAMED]);
+        for prefix in ["", BARE] {
+            for upgrade in ["h2c", "websocket", "TLS/1.2"] {
+                let headers = format!("-H 'Connection: Upgrade, HTTP2-Settings' -H 'Upgrade: {upgrade}'");
+                let more = "-H 'HTTP2-Settings: AAMAAABk' -H 'Proxy-Authorization: Basic eDp5'";
+                assert_eq!(rig.said(&format!("{prefix} curl -sS {headers} {more} http://named.org/")), "named.org");
+            }
+        }
+        let upgrades: Vec<_> = plain.requests().iter().map(|request| request.values("upgrade").join(" ")).collect();
+        assert_eq!(upgrades, ["", "websocket", "", "", "websocket", ""]);
+        for name in ["http2-settings", "proxy-authorization", "proxy-connection"] {
+            assert!(plain.requests().iter().all(|request| request.values(name).is_empty()), "{name}");
+        }
+    });
+}
+
 /// C-40: a name that is let through does not lead to what is not.
 #[test]
 fn a_name_that_turns_private_is_refused() {

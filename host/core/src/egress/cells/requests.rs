@@ -141,10 +141,17 @@ pub(super) async fn forward(
     sent: &Sent,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Refused> {
-    let upgrade = request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
+    // What is spoken after another upgrade, as HTTP/2, has hosts of its own in it.
+    let upgrades = request.headers().get(header::UPGRADE);
+    let is_websocket = upgrades.is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let upgrade = is_websocket.then(|| hyper::upgrade::on(&mut request));
     let path = request.uri().path_and_query().cloned();
     *request.uri_mut() = path.map_or_else(|| Uri::from_static("/"), Uri::from);
     let headers = request.headers_mut();
+    headers.remove("http2-settings");
+    if !is_websocket {
+        headers.remove(header::UPGRADE);
+    }
     let of_proxies: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with("proxy-")).cloned().collect();
     for name in of_proxies {
         headers.remove(name);
