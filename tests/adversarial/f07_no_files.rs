@@ -3,7 +3,7 @@
 //! Switched off: the looks at the kind of file (`backend/files.rs`, `open_regular`): without the second the device was read, without the first the writer no longer waited.
 
 use crate::exec::run;
-use crate::files::{confined, confined_beside_commands, read, tree, write};
+use crate::files::{confined_beside_commands, read, tree, write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ fn what_is_no_regular_file_is_neither_read_nor_written_nor_waited_for() {
 
 #[test]
 fn a_device_in_the_working_directory_is_not_opened_to_a_guest() {
-    let mut siege = confined();
+    let mut siege = confined_beside_commands();
     if run(&mut siege, "mknod zero c 1 5 && mknod full c 1 7 && head -c 1 zero >/dev/null")["exit_code"] != 0 {
         skip!("devices cannot be made here");
     }

@@ -234,9 +234,11 @@ fn places() {
 /// Confined commands beside those that are not, in turn, each over the pipe of a `toolcrib run`; and bubblewrap, where it is installed.
 fn cells() {
     const MODES: [&str; 2] = ["confine.mode=required", "confine.mode=off"];
-    for (what, target, has_panes) in
-        [("in a new cell", "<= 1.5 ms over", false), ("in a warm pane, confined", "<= 0.1 ms over", true)]
-    {
+    for (what, target, has_panes, is_new) in [
+        ("in a new cell", "<= 1.5 ms over", false, true),
+        ("in the cell of the workspace", "<= 0.6 ms over", false, false),
+        ("in a warm pane, confined", "<= 0.1 ms over", true, false),
+    ] {
         let programs = MODES.map(|_| Program::below(Path::new("/var/tmp")).in_panes(has_panes));
         let hosts = [0, 1].map(|at| {
             let mut host = programs[at].client(&["--yes", "--set", MODES[at], "run"]);
@@ -245,10 +247,20 @@ fn cells() {
             (host, begin.elapsed())
         });
         let [(mut confined, first), (mut bare, bare_first)] = hosts;
-        // A home that was made just now is looked at again with each cell.
+        // A home that was made just now is looked at again with each command.
         std::thread::sleep(Duration::from_secs(4));
-        let call = |host: &mut Client| assert_eq!(host.shell("true")["result"]["exit_code"], 0);
-        let (ours, theirs) = pairs(|| call(&mut confined), || call(&mut bare));
+        // A cell is made of the very directory: another one in its place needs another cell.
+        let renew = |at: usize| {
+            if is_new {
+                let work = programs[at].path("work");
+                std::fs::remove_dir(&work).and_then(|()| std::fs::create_dir(&work)).expect("a directory");
+            }
+        };
+        let call = |at: usize, host: &mut Client| {
+            renew(at);
+            assert_eq!(host.shell("true")["result"]["exit_code"], 0);
+        };
+        let (ours, theirs) = pairs(|| call(0, &mut confined), || call(1, &mut bare));
         let over = (ours.as_secs_f64() - theirs.as_secs_f64()) * 1e3;
         row(
             &format!("`run_shell` `true`, {what}"),
@@ -258,6 +270,7 @@ fn cells() {
             &ratio(ours, theirs),
         );
     }
+    connections();
     let profile =
         "--unshare-all --ro-bind / / --tmpfs /tmp --tmpfs /run --dev /dev --proc /proc --die-with-parent --new-session";
     let wrapped = || {
@@ -277,6 +290,60 @@ fn cells() {
             "",
         );
     }
+}
+
+/// What a connection through the host takes more than a direct one: as many of each in turn as one program makes, 1 KiB by each.
+fn connections() {
+    const SCRIPT: &str = r#"
+import socket, sys, time
+host, port, count = sys.argv[1], int(sys.argv[2]), 300
+def fetch():
+    wire = socket.create_connection(("127.0.0.1", 3128) if host else ("127.0.0.1", port))
+    if host:
+        wire.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
+        assert b" 200 " in wire.recv(4096)
+    name = host or "127.0.0.1"
+    wire.sendall(f"GET / HTTP/1.1\r\nHost: {name}:{port}\r\n\r\n".encode())
+    read = 0
+    while read < 1024:
+        read += len(wire.recv(65536))
+    wire.close()
+times = []
+for _ in range(count):
+    begin = time.perf_counter()
+    fetch()
+    times.append(time.perf_counter() - begin)
+print(sorted(times)[count // 2] * 1e6)
+"#;
+    let port = toolcrib_tests::web::serve(|_| "x".repeat(1024)).port();
+    let program = Program::below(Path::new("/var/tmp"));
+    program.write("work/connect.py", SCRIPT);
+    let hosts = r#"confine.hosts=["bench.localhost", "127.0.0.1"]"#;
+    let ports = format!("confine.ports=[{port}]");
+    let mut confined =
+        program.client(&["--yes", "--set", "confine.mode=required", "--set", hosts, "--set", &ports, "run"]);
+    let mut bare = program.client(&["--yes", "--set", "confine.mode=off", "run"]);
+    let median = |host: &mut Client, name: &str| {
+        let answer = host.shell(&format!("python3 connect.py '{name}' {port}"));
+        let said = answer["result"]["stdout"].as_str().unwrap_or_default().trim().parse::<f64>();
+        Duration::from_secs_f64(said.unwrap_or_else(|_| panic!("{answer}")) / 1e6)
+    };
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        ours.push(median(&mut confined, "bench.localhost"));
+        theirs.push(median(&mut bare, ""));
+    }
+    ours.sort();
+    theirs.sort();
+    let (ours, theirs) = (quantile(&ours, 50), quantile(&theirs, 50));
+    let over = (ours.as_secs_f64() - theirs.as_secs_f64()) * 1e3;
+    row(
+        "a new connection from a cell, 1 KiB",
+        "<= 0.4 ms over",
+        &format!("{ours:.2?}, {over:.2} ms over"),
+        &format!("direct {theirs:.2?}"),
+        &ratio(ours, theirs),
+    );
 }
 
 /// A plain command and one in a pane, over the pipe of `toolcrib run`.

@@ -8,6 +8,7 @@ use super::{
     Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, finish,
     spawn, tree, watcher,
 };
+use crate::config::CellNetwork;
 use crate::disk::OwnDir;
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{ReadPath, Resolved, Surroundings, Wanted, WritePath, canonical};
@@ -320,27 +321,32 @@ pub(crate) fn start_helper(argv: &[OsString], input: OwnedFd) -> io::Result<Box<
     Ok(Box::new(LocalProcess::new(started, random_id())?))
 }
 
-/// Starts a program in a cell of its own.
-pub(crate) fn start_confined(
-    profile: &Profile,
+/// Starts a program in a cell.
+pub(super) fn start_in(
+    cell: &Cell,
     argv: &[OsString],
     environment: &[(OsString, OsString)],
     directory: &Path,
 ) -> io::Result<Box<dyn Process>> {
-    let (cell, null) = (Cell::of(profile)?, File::open("/dev/null")?);
-    let started = started(argv, environment, directory, null.as_fd(), Some(&cell))?;
+    let null = File::open("/dev/null")?;
+    let started = started(argv, environment, directory, null.as_fd(), Some(cell))?;
     Ok(Box::new(LocalProcess::new(started, random_id())?))
 }
 
-/// Tries whether commands can be confined on this machine: runs `true` in a cell of this profile.
+/// Tries whether commands can be confined on this machine: makes a cell of this profile with its network, and runs `true` there.
 ///
 /// # Errors
 ///
 /// What the machine does not let us do.
 pub async fn try_cell(profile: &Profile) -> io::Result<()> {
+    let living = Living::make(profile)?;
+    match profile.network {
+        CellNetwork::Egress => drop(living.listeners(profile)?),
+        CellNetwork::None | CellNetwork::Full => {}
+    }
     let path = (OsString::from("PATH"), OsString::from("/usr/bin:/bin"));
-    let finished = finish(start_confined(profile, &["true".into()], &[path], Path::new("/"))?).await?;
-    match finished.status {
+    let process = start_in(&living.join(profile)?, &["true".into()], &[path], Path::new("/"))?;
+    match finish(process).await?.status {
         0 => Ok(()),
         status => Err(io::Error::other(format!("`true` exits with {status} in a cell"))),
     }

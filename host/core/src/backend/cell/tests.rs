@@ -1,9 +1,9 @@
 //! How cells are made, and what ends them. What commands try in one is tested from outside. The letters are those of the cases of
 //! confinement.
 
-use super::super::local::{start_confined, try_cell};
+use super::super::local::{start_in, try_cell};
 use super::super::{Finished, finish};
-use super::Profile;
+use super::{Cell, Profile};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write;
@@ -44,7 +44,7 @@ fn run_in(profile: &Profile, directory: &Path, argv: &[&OsStr]) -> std::io::Resu
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
     let environment = [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
-    runtime.block_on(async { finish(start_confined(profile, &argv, &environment, directory)?).await })
+    runtime.block_on(async { finish(start_in(&Cell::of(profile)?, &argv, &environment, directory)?).await })
 }
 
 /// Whether cells can be made here. Where they cannot, that counts as a skipped test for whoever counts those.
@@ -65,7 +65,6 @@ fn has_cells() -> bool {
 #[test]
 fn a_cell_ends_with_its_lifeline() {
     use super::super::spawn;
-    use super::Cell;
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::fd::AsFd;
     use rustix::process::{WaitId, WaitIdOptions, waitid};
