@@ -315,7 +315,7 @@ for _ in range(count):
     times.append(time.perf_counter() - begin)
 print(sorted(times)[count // 2] * 1e6)
 "#;
-    let port = toolcrib_tests::web::serve(|_| "x".repeat(1024)).port();
+    let port = serve(|_| "x".repeat(1024)).port();
     let program = Program::below(Path::new("/var/tmp"));
     program.write("work/connect.py", SCRIPT);
     let hosts = r#"confine.hosts=["bench.localhost", "127.0.0.1"]"#;
