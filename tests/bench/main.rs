@@ -318,7 +318,7 @@ print(sorted(times)[count // 2] * 1e6)
     let port = serve(|_| "x".repeat(1024)).port();
     let program = Program::below(Path::new("/var/tmp"));
     program.write("work/connect.py", SCRIPT);
-    let hosts = r#"confine.hosts=["bench.localhost", "127.0.0.1"]"#;
+    let hosts = r#"confine.hosts=["bench.localhost", "127.0.0.1", "::1"]"#;
     let ports = format!("confine.ports=[{port}]");
     let mut confined =
         program.client(&["--yes", "--set", "confine.mode=required", "--set", hosts, "--set", &ports, "run"]);
