@@ -3,6 +3,7 @@
 //! `cargo bench -p toolcrib-tests` prints a table; `tests/bench/run` builds what it needs first; `tests/bench/run panes` times a part. What happens inside a call is `cargo bench`.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts what it compares with")]
 
+mod leaks;
 mod locked;
 
 use serde_json::json;
@@ -13,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolcrib_tests::http::Server;
-use toolcrib_tests::{Client, Preparation, Program, TestHost, guest, serve, shell};
+use toolcrib_tests::{Client, MOUNT, MOUNT_SETATTR, Preparation, Program, Running, TestHost, guest, serve, shell};
 
 const REPETITIONS: usize = 3;
 const PAIRS: usize = 60;
@@ -38,6 +39,7 @@ fn main() {
         ("mcp", mcp),
         ("waiting-calls", waiting_calls),
         ("idle", idle),
+        ("leaks", leaks::leaks),
         ("trail", locked::trail),
         ("lock", locked::lock),
     ];
@@ -271,6 +273,7 @@ fn cells() {
         );
     }
     connections();
+    other_steps();
     let profile =
         "--unshare-all --ro-bind / / --tmpfs /tmp --tmpfs /run --dev /dev --proc /proc --die-with-parent --new-session";
     let wrapped = || {
@@ -288,6 +291,35 @@ fn cells() {
             &theirs,
             &format!("`sh -c true` {bare:.2?}"),
             "",
+        );
+    }
+}
+
+/// The same where this program can make no namespaces, and another step takes over.
+fn other_steps() {
+    let required = ["--yes", "--set", "confine.mode=required"];
+    for (what, fails, setting) in [
+        ("confined by bwrap", MOUNT_SETATTR, "confine.network=none"),
+        ("partially confined, by Landlock", MOUNT, "confine.floor=partial"),
+    ] {
+        let programs = [(), ()].map(|()| Program::below(Path::new("/var/tmp")));
+        let arguments = [&required[..], &["--set", setting, "run"]].concat();
+        let mut confined = Client::of(Running::start(&mut programs[0].failing(&[fails], &arguments)));
+        let mut bare = programs[1].client(&["--yes", "--set", "confine.mode=off", "run"]);
+        let call = |host: &mut Client| assert_eq!(host.shell("true")["result"]["exit_code"], 0);
+        call(&mut confined);
+        call(&mut bare);
+        // A home that was made just now is looked at again with each command.
+        std::thread::sleep(Duration::from_secs(4));
+        let (ours, theirs) = pairs(|| call(&mut confined), || call(&mut bare));
+        let over = (ours.as_secs_f64() - theirs.as_secs_f64()) * 1e3;
+        let ours_told = format!("{ours:.2?}, {over:.2} ms over");
+        row(
+            &format!("`run_shell` `true`, {what}"),
+            "",
+            &ours_told,
+            &format!("unconfined {theirs:.2?}"),
+            &ratio(ours, theirs),
         );
     }
 }

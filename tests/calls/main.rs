@@ -7,6 +7,7 @@ mod bounds;
 mod cache;
 mod cancellation;
 mod envelope;
+mod leaks;
 mod registry;
 mod repeats;
 mod running;

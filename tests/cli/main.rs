@@ -12,6 +12,7 @@ mod program;
 mod prompt;
 mod run;
 mod screen;
+mod secret;
 mod signals;
 mod tools;
 mod trust;

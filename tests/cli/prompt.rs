@@ -63,21 +63,15 @@ fn a_managed_pane_is_no_terminal_to_ask_on() {
         let program = Program::with_panes().unconfined();
         let (code, answer) = program.call(&["--yes", "run_shell", &harmless("true").to_string()]);
         assert_eq!(code, 0, "{answer}");
-        let path = |name: &str| program.path(name).display().to_string();
         let script = format!(
-            "cd '{}'\nexport HOME='{}' XDG_CONFIG_HOME='{}' XDG_STATE_HOME='{}' XDG_DATA_HOME='{}'\nexport TOOLCRIB_CONFINE_MODE=off\nunset TMUX TMUX_PANE TOOLCRIB_SESSION\n\
-             '{}' {flag} call run_shell '{}' > out\necho $? > code.part; mv code.part code\n",
-            path("work"),
-            path("home"),
-            path("config"),
-            path("state"),
-            path("data"),
-            Program::file().display(),
-            harmless("touch ran"),
+            "{}\n$toolcrib {flag} call run_shell '{}' > out\necho $? > code.part; mv code.part code\n",
+            program.shell_environment(),
+            harmless("touch ran")
         );
         program.write("inside", script);
         let pane = program.tmux(&["list-panes", "-a", "-F", "#{pane_id}"]).trim().to_owned();
-        let _ = program.tmux(&["send-keys", "-t", &pane, &format!("sh '{}'", path("inside")), "Enter"]);
+        let _ =
+            program.tmux(&["send-keys", "-t", &pane, &format!("sh '{}'", program.path("inside").display()), "Enter"]);
         eventually("the call in the pane ends", || program.path("work/code").exists());
         let out = fs::read_to_string(program.path("work/out")).unwrap();
         assert!(

@@ -5,29 +5,24 @@ use toolcrib_tests::shell::command;
 use toolcrib_tests::{Program, QUESTION, Terminal, eventually};
 
 /// Runs a script in a second window of a terminal.
-fn in_a_second_window(terminal: &Terminal, script: &str) {
-    let path = |name: &str| terminal.program.path(name).display().to_string();
+pub(crate) fn in_a_second_window(terminal: &Terminal, script: &str) {
     let script = format!(
-        "cd '{}'\nexport HOME='{}' XDG_CONFIG_HOME='{}' XDG_STATE_HOME='{}' XDG_DATA_HOME='{}'\nunset TMUX TMUX_PANE\n\
-         toolcrib='{}'\n{script}\necho $? >../second.part; mv ../second.part ../second\nsleep 60",
-        path("work"),
-        path("home"),
-        path("config"),
-        path("state"),
-        path("data"),
-        Program::file().display(),
+        "{}\n{script}\necho $? >../second.part; mv ../second.part ../second\nsleep 60",
+        terminal.program.shell_environment()
     );
     terminal.program.write("second-script", script);
-    let run = format!("exec sh '{}'", path("second-script"));
+    let run = format!("exec sh '{}'", terminal.program.path("second-script").display());
     assert!(terminal.tmux(&["new-window", "-d", "-n", "second", &run]).status.success());
 }
 
-fn second_screen(terminal: &Terminal) -> String {
+pub(crate) fn second_screen(terminal: &Terminal) -> String {
     let output = terminal.tmux(&["capture-pane", "-p", "-J", "-t", "second"]).stdout;
     String::from_utf8_lossy(&output).into_owned()
 }
 
-const ASKS: &str = "id=$($toolcrib approve --json | sed -n 's/.*\"call\": *\"\\([0-9a-f]*\\)\".*/\\1/p' | head -n 1)\n";
+/// Finds the call that asks.
+pub(crate) const ASKS: &str =
+    "id=$($toolcrib approve --json | sed -n 's/.*\"call\": *\"\\([0-9a-f]*\\)\".*/\\1/p' | head -n 1)\n";
 
 #[test]
 fn a_question_is_answered_from_a_second_terminal() {

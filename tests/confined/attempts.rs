@@ -146,13 +146,38 @@ fn a_command_has_the_standard_variables_and_those_of_its_cell() {
     assert_eq!(printed.replace("LANG ", "").replace("LC_ALL ", ""), format!("{proxies} {rest}"));
 }
 
+/// C-05: where settings say so a command debugs what it started, and nothing else.
+#[test]
+fn a_debugger_works_where_settings_say_so() {
+    for via in BOTH {
+        for debug in [false, true] {
+            let mut rig = Rig::with(via, &[&format!("confine.debug={debug}")]);
+            let (_, printed) = rig.run("strace -f -o trace sh -c 'true' && grep -c 'exited with 0' trace");
+            assert_eq!(printed.ends_with("1\n"), debug, "{via:?} {printed}");
+            let (_, printed) = rig.run("strace -p 1 2>&1; cat /proc/1/environ 2>&1");
+            assert!(printed.contains("Operation not permitted") && printed.contains("Permission denied"), "{printed}");
+        }
+    }
+}
+
 /// C-31: what a cell has of its own is bounded.
 #[test]
 fn a_cell_fills_no_memory() {
     for via in BOTH {
         let (_, printed) =
             Rig::new(via).run("head -c 4000000 /dev/zero >/dev/fill; head -c 20000000 /dev/zero >/run/fill");
-        assert_eq!(printed.matches("No space left on device").count(), 2, "{via:?} {printed}");
+        // What another program makes there cannot be bounded, so it cannot be written.
+        let bounded = ["No space left on device", "Read-only file system"].map(|said| printed.matches(said).count());
+        assert_eq!(bounded.iter().sum::<usize>(), 2, "{via:?} {printed}");
+    }
+}
+
+/// Devices are the machine's: who owns them could close them to everybody.
+#[test]
+fn devices_keep_their_modes() {
+    for via in BOTH {
+        let (_, printed) = Rig::new(via).run("chmod 600 /dev/full; echo x >/dev/null && echo written");
+        assert!(printed.contains("Read-only file system") && printed.contains("written\n"), "{via:?} {printed}");
     }
 }
 

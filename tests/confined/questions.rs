@@ -102,6 +102,7 @@ fn explain_says_how_commands_are_confined() {
     let said = explain(&[]);
     for part in [
         "where they cannot be, a person is asked",
+        "confined is what runs in namespaces of its own",
         "write below: the workspace",
         ".git/hooks",
         "with named hosts only",

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use toolcrib_tests::shell::command;
-use toolcrib_tests::{Client, Program};
+use toolcrib_tests::{Client, MOUNT, MOUNT_SETATTR, Program, Running};
 
 /// Not below `/tmp`, which a cell has of its own.
 const BELOW: &str = "/var/tmp";
@@ -19,6 +19,45 @@ pub(crate) enum Via {
 }
 
 pub(crate) const BOTH: [Via; 2] = [Via::Process, Via::Pane];
+
+/// By which step commands are confined.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Step {
+    Namespaces,
+    Bwrap,
+    Landlock,
+}
+
+/// Which one the tests are about, where it is not the first.
+pub(crate) const STEP: &str = "TOOLCRIB_TESTS_STEP";
+impl Step {
+    fn wanted() -> Self {
+        match std::env::var(STEP).as_deref() {
+            Ok("bwrap") => Self::Bwrap,
+            Ok("landlock") => Self::Landlock,
+            Ok(_) | Err(_) => Self::Namespaces,
+        }
+    }
+
+    /// The system calls that fail, so that no step before it can be used.
+    pub(crate) fn failing(self) -> &'static [i64] {
+        match self {
+            Self::Namespaces => &[],
+            // bwrap makes its mounts by an older call.
+            Self::Bwrap => &[MOUNT_SETATTR],
+            Self::Landlock => &[MOUNT],
+        }
+    }
+
+    /// What it needs.
+    pub(crate) fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::Namespaces => &[],
+            Self::Bwrap => &["confine.network=none"],
+            Self::Landlock => &["confine.floor=partial"],
+        }
+    }
+}
 
 pub(crate) struct Rig {
     // Ends before its directories go.
@@ -46,9 +85,15 @@ impl Rig {
     }
 
     pub(crate) fn of(program: Program, settings: &[&str]) -> Self {
-        let set = [REQUIRED].iter().chain(settings).flat_map(|setting| ["--set", setting]);
+        Self::by(Step::wanted(), program, settings)
+    }
+
+    /// One whose commands are confined by this step.
+    pub(crate) fn by(step: Step, program: Program, settings: &[&str]) -> Self {
+        let set = [REQUIRED].iter().chain(step.settings()).chain(settings).flat_map(|setting| ["--set", setting]);
         let arguments: Vec<&str> = ["--yes"].into_iter().chain(set).chain(["run"]).collect();
-        Self { client: program.client(&arguments), program }
+        let client = Client::of(Running::start(&mut program.failing(step.failing(), &arguments)));
+        Self { client, program }
     }
 
     /// Where its commands begin, or something there.

@@ -111,7 +111,7 @@ fn a_failure_is_said_in_words_and_marked() {
 #[test]
 fn the_output_of_a_command_that_took_too_long_is_told() {
     let mut arguments = harmless("echo so far; sleep 9");
-    arguments["wait"] = "300ms".into();
+    arguments["wait"] = "2s".into();
     let (code, answer) = call(&Program::new(), "openai-responses", &function_call("run_shell", &arguments));
     let output = answer["output"].as_str().expect("words");
     assert_eq!(code, 7, "{answer}");

@@ -3,6 +3,7 @@
 //! Each test lives in a network of its own where every address is this machine (`world.rs`): no packet leaves, servers of the test answer for
 //! any address, and whatever the program turns to is on record (`record.rs`).
 
+mod afternoon;
 mod cells;
 mod certificates;
 mod confirm;
@@ -17,6 +18,7 @@ mod record;
 mod redirects;
 mod requests;
 mod search;
+mod secrets;
 mod settings;
 mod tls;
 mod vectors;

@@ -8,6 +8,13 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 use toolcrib::workspace::Workspace;
 
+/// Numbers of system calls, for [`Program::failing`].
+pub const MOUNT: i64 = if cfg!(target_arch = "aarch64") { 40 } else { 165 };
+/// Of those that this program makes cells by, and no other.
+pub const MOUNT_SETATTR: i64 = 442;
+/// Of Landlock's first.
+pub const LANDLOCK: i64 = 444;
+
 /// `toolcrib` in a home of its own.
 pub struct Program {
     directory: TempDir,
@@ -157,6 +164,40 @@ impl Program {
             command.env(name, self.path(directory));
         }
         command
+    }
+
+    /// The command where these system calls fail with `EPERM`, for it and for all that it starts.
+    #[must_use]
+    pub fn failing(&self, calls: &[i64], arguments: &[&str]) -> Command {
+        let given = self.command(arguments);
+        if calls.is_empty() {
+            return given;
+        }
+        let calls: Vec<_> = calls.iter().map(i64::to_string).collect();
+        let mut command = Command::new("python3");
+        command.args(["-c", include_str!("failing.py"), &calls.join(",")]).arg(given.get_program());
+        command.args(given.get_args()).current_dir(self.path("work")).env_clear();
+        command.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command
+    }
+
+    /// How a script of `sh` begins that calls it as `$toolcrib`: in the working directory, with its environment.
+    #[must_use]
+    pub fn shell_environment(&self) -> String {
+        let path = |name: &str| self.path(name).display().to_string();
+        let confinement =
+            self.confinement().map(|(name, value)| format!("export {name}={value}\n")).unwrap_or_default();
+        format!(
+            "cd '{}'\nexport HOME='{}' XDG_CONFIG_HOME='{}' XDG_STATE_HOME='{}' XDG_DATA_HOME='{}' TOOLCRIB_TMUX_ENABLED={}\n\
+             {confinement}unset TMUX TMUX_PANE TOOLCRIB_SESSION\ntoolcrib='{}'",
+            path("work"),
+            path("home"),
+            path("config"),
+            path("state"),
+            path("data"),
+            self.panes,
+            Self::file().display(),
+        )
     }
 
     /// Runs it to its end, without stdin and without a terminal.

@@ -61,20 +61,11 @@ impl Terminal {
 
     /// Runs a script, once.
     pub fn run(&self, script: &str) {
-        let path = |name: &str| self.program.path(name).display().to_string();
-        let confinement = self.program.confinement().map(|(name, value)| format!("export {name}={value}"));
-        let confinement = confinement.unwrap_or_default();
         let script = format!(
-            "cd '{}'\nexport HOME='{}' XDG_CONFIG_HOME='{}' XDG_STATE_HOME='{}' XDG_DATA_HOME='{}' TOOLCRIB_TMUX_ENABLED={}\n\
-             {confinement}\nunset TMUX TMUX_PANE\ntoolcrib='{}'\n{script}\necho $? > ../code.part; mv ../code.part ../code\n{WAIT}",
-            path("work"),
-            path("home"),
-            path("config"),
-            path("state"),
-            path("data"),
-            self.program.has_panes(),
-            Program::file().display(),
+            "{}\n{script}\necho $? > ../code.part; mv ../code.part ../code\n{WAIT}",
+            self.program.shell_environment()
         );
+        let path = |name: &str| self.program.path(name).display().to_string();
         self.program.write("script", script);
         self.program.write("tmux.conf", "set -s escape-time 0\n");
         let run = format!("exec sh '{}'", path("script"));

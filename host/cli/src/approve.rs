@@ -19,7 +19,7 @@ use toolcrib::text::sanitize;
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Without an id the open questions are listed. A question is answered at this terminal, by y, n or s, whichever terminal \
+    after_help = "Without an id the open questions are listed. A question is answered at this terminal, by y, n or s (or u, where that is offered), whichever terminal \
 answers first. Programs whose commands are not all confined are left out: one of those could answer for you."
 )]
 pub(super) struct Arguments {
@@ -88,8 +88,10 @@ fn visible(request: ApprovalRequest) -> ApprovalRequest {
     ApprovalRequest {
         tool: line(request.tool),
         plugin: line(request.plugin),
+        secrets: request.secrets.map(line),
         action: text(request.action),
         details: request.details.map(text),
+        refused: request.refused.map(text),
         ..request
     }
 }

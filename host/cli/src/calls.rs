@@ -12,7 +12,7 @@ use serde_json::json;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -83,42 +83,49 @@ pub(super) struct Program {
 }
 
 /// Lets other programs of this user ask for the calls of this one, while it lives.
-pub(super) struct Announced(JoinHandle<()>);
+pub(super) struct Announced {
+    task: JoinHandle<()>,
+    place: Arc<Mutex<Option<Place>>>,
+}
 
-/// Where a program listens; gone with it.
-struct Socket {
-    listener: UnixListener,
+/// The socket where a program listens; gone with it. What is announced holds it, not the task: whoever ends may not wait until that is gone.
+struct Place {
     directory: OwnDir,
     name: String,
 }
 
 /// Has the calls of this program listed by `toolcrib calls`. Where that cannot be, they run all the same.
 pub(super) fn announce(setup: &Setup) -> Option<Announced> {
-    let socket = Socket::open(&setup.dirs).ok()?;
-    Some(Announced(tokio::spawn(serve(socket, setup.host.clone(), setup.context.clone()))))
+    let (listener, place) = Place::open(&setup.dirs).ok()?;
+    let task = tokio::spawn(serve(listener, setup.host.clone(), setup.context.clone()));
+    Some(Announced { task, place: Arc::new(Mutex::new(Some(place))) })
 }
 
 /// The same for a program that may end at once: one that ends sooner never opens a socket.
 pub(super) fn announce_later(setup: &Setup) -> Announced {
     let (dirs, host, context) = (setup.dirs.clone(), setup.host.clone(), setup.context.clone());
-    Announced(tokio::spawn(async move {
+    let place = Arc::new(Mutex::new(None));
+    let opened = place.clone();
+    let task = tokio::spawn(async move {
         tokio::time::sleep(SOON).await;
-        if let Ok(socket) = Socket::open(&dirs) {
-            serve(socket, host, context).await;
+        if let Ok((listener, place)) = Place::open(&dirs) {
+            *opened.lock().expect("nobody panics while holding it") = Some(place);
+            serve(listener, host, context).await;
         }
-    }))
+    });
+    Announced { task, place }
 }
 
-impl Socket {
-    fn open(dirs: &Dirs) -> io::Result<Self> {
+impl Place {
+    fn open(dirs: &Dirs) -> io::Result<(UnixListener, Self)> {
         let directory = OwnDir::open(&dirs.state)?.below("calls")?;
         let name = format!("{}-{}", std::process::id(), random_id());
         let listener = UnixListener::bind(directory.reach(&name))?;
-        Ok(Self { listener, directory, name })
+        Ok((listener, Self { directory, name }))
     }
 }
 
-impl Drop for Socket {
+impl Drop for Place {
     fn drop(&mut self) {
         let _ = self.directory.remove(OsStr::new(&self.name));
     }
@@ -126,15 +133,16 @@ impl Drop for Socket {
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
+        drop(self.place.lock().map(|mut place| place.take()));
     }
 }
 
-async fn serve(socket: Socket, host: Arc<Host>, context: CallContext) {
+async fn serve(listener: UnixListener, host: Arc<Host>, context: CallContext) {
     let room = Arc::new(Semaphore::new(ASKING));
     loop {
         let Ok(place) = room.clone().acquire_owned().await else { return };
-        match socket.listener.accept().await {
+        match listener.accept().await {
             Ok((stream, _)) => {
                 let (host, context) = (host.clone(), context.clone());
                 tokio::spawn(async move {

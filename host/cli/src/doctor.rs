@@ -79,7 +79,11 @@ async fn check(report: &mut Report, setup: &Setup, global: &Global) {
 /// What commands can do, and whether they can be confined here: that is tried, as what a system says of itself does not tell.
 async fn reach(report: &mut Report, setup: &Setup) {
     let what = "reach of run_shell";
-    match setup.host.policy().reach(&*setup.context.backend).await {
+    let (policy, backend) = (setup.host.policy(), &*setup.context.backend);
+    for unusable in policy.unusable(backend).await {
+        report.line(Verdict::Note, "confining", format!("no {}: {}", unusable.step(), unusable.words()));
+    }
+    match policy.reach(backend).await {
         Ok(reach) => report.line(if reach.is_bounded { Verdict::Good } else { Verdict::Note }, what, reach.words),
         Err(failure) => report.fault(what, &failure),
     }

@@ -20,8 +20,10 @@ mod question;
 mod result;
 mod run;
 mod screen;
+mod secret;
 mod sections;
 mod serve;
+mod settings_file;
 mod setup;
 mod terminal;
 mod tools;
@@ -168,6 +170,9 @@ enum Command {
     /// List, inspect, allow or vet plugins
     #[command(subcommand)]
     Plugin(plugin::Arguments),
+    /// Keep, list or remove secrets, which no tool sees
+    #[command(subcommand)]
+    Secret(secret::Arguments),
     /// Join a managed tmux session, and see what the agent does
     Attach(panes::Attach),
     /// List the managed tmux sessions of this agent with their panes, or end those with no client attached
@@ -290,6 +295,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Run(arguments) => run::run(global, &arguments).await,
         Command::Serve(arguments) => serve::run(global, arguments, secrets.token).await,
         Command::Plugin(arguments) => plugin::run(global, arguments).await,
+        Command::Secret(arguments) => secret::run(global, arguments).await,
         Command::Attach(arguments) => panes::attach(global, &arguments).await,
         Command::Panes(arguments) => panes::panes(global, &arguments).await,
         Command::Calls(arguments) => calls::run(&arguments).await,

@@ -269,7 +269,3 @@ fn refuse_builtin(setup: &Setup, name: &str) -> Result<(), Failure> {
     Err(usage(format!("the plugin `{name}` came with Toolcrib"))
         .hint(format!("`enabled = false` under [plugin.{name}] switches it off")))
 }
-
-fn unusable(file: &Path, error: &dyn std::fmt::Display) -> Failure {
-    usage(format!("`{}`: {error}", file.display()))
-}

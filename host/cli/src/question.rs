@@ -81,8 +81,9 @@ impl<'r> Question<'r> {
         // With room for the answer.
         let room = |foot: &str| size.rows.checked_sub(size.height(&head) + size.height(&format!("{foot}y")));
         let summary = format!("{}\r\n", size.folded(&self.request.summary(mark)));
-        let asks =
-            format!("{bold}Allow?{bold:#} [y]es, [N]o, [s]ession: {} until Toolcrib ends > ", self.request.all());
+        let out = self.request.out().map(|covers| format!("; [u]nconfined: {covers}")).unwrap_or_default();
+        let all = self.request.all();
+        let asks = format!("{bold}Allow?{bold:#} [y]es, [N]o, [s]ession: {all} until Toolcrib ends{out} > ");
         let is_last = room(&format!("{summary}{asks}")).is_some_and(|room| rows.len() <= room);
         let (shown, foot, prompt) = if is_last {
             (rows.len(), summary, asks)
@@ -183,9 +184,11 @@ mod tests {
             plugin: "run_shell (built in)".into(),
             landing: Landing { backend: "local".into(), directory: Some("/work".into()), ..Landing::default() },
             confinement: None,
+            secrets: None,
             action: action.into(),
             details: None,
             declaration: None,
+            refused: None,
         }
     }
 

@@ -2,7 +2,9 @@
 
 use super::question::{Place, Question, Size};
 use async_trait::async_trait;
-use rustix::termios::{QueueSelector, tcflush, tcgetwinsize};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetwinsize, tcsetattr,
+};
 use std::fs::File;
 use std::io::{self, Write};
 use tokio::net::unix::pipe;
@@ -39,6 +41,7 @@ impl Approver for Terminal {
                 _ if self::size(&writer) != size => {}
                 ("y" | "yes" | "Y", None) => return Answer::Yes,
                 ("s" | "session" | "S", None) => return Answer::YesForSession,
+                ("u" | "unconfined" | "U", None) if request.out().is_some() => return Answer::Unconfined,
                 ("", None) => return Answer::No,
                 ("", Some(next)) => place = next,
                 _ => {}
@@ -80,6 +83,49 @@ pub(super) async fn confirm(text: &str, prompt: &str) -> io::Result<bool> {
     let (mut writer, reader) = open()?;
     show(&mut writer, text, prompt)?;
     Ok(matches!(read_line(&reader).await?.trim(), "y" | "yes" | "Y"))
+}
+
+/// Asks for a value that the terminal does not show while it is typed.
+pub(super) async fn secret(prompt: &str) -> io::Result<String> {
+    let (mut writer, reader) = open()?;
+    let of_terminal = writer.try_clone()?;
+    let _unseen = Unseen::new(&of_terminal)?;
+    show(&mut writer, "", prompt)?;
+    let mut line = Vec::new();
+    // A terminal hands over lines of at most 4 KiB.
+    while !line.ends_with(b"\n") {
+        reader.readable().await?;
+        match reader.try_read_buf(&mut line) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) if line.contains(&CTRL_C) => return Err(io::Error::other("interrupted")),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    writer.write_all(b"\n")?;
+    String::from_utf8(line).map_err(|_| io::Error::other("it is not UTF-8"))
+}
+
+/// Ctrl-C as it is read where it is no signal.
+const CTRL_C: u8 = 3;
+
+/// A terminal that shows nothing of what is typed, while this lives. Ctrl-C is read, as a signal would leave it so.
+struct Unseen<'t>(&'t File, Termios);
+
+impl<'t> Unseen<'t> {
+    fn new(terminal: &'t File) -> io::Result<Self> {
+        let before = tcgetattr(terminal)?;
+        let mut unseen = before.clone();
+        unseen.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
+        tcsetattr(terminal, OptionalActions::Flush, &unseen)?;
+        Ok(Self(terminal, before))
+    }
+}
+
+impl Drop for Unseen<'_> {
+    fn drop(&mut self) {
+        let _ = tcsetattr(self.0, OptionalActions::Now, &self.1);
+    }
 }
 
 /// Shows a text and asks. What was typed before all of it could be read does not count.

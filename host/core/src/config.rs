@@ -11,6 +11,7 @@ mod policy_file;
 mod read;
 mod remedy;
 pub mod requests;
+mod secrets;
 mod shell;
 mod variables;
 mod vetting;
@@ -23,6 +24,7 @@ pub(crate) use policy_file::{LockMode, Pin};
 pub use read::project_sha256;
 pub use read::{ConfigError, Origin, Place};
 pub(crate) use remedy::{Needed, Remedies};
+pub use secrets::{LeakAction, LeakGate, Leaks, Part, SecretSection, ShapeAction, Template};
 pub use shell::PluginShell;
 pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed};
 pub(crate) use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seconds};
@@ -55,6 +57,8 @@ pub struct Config {
     pub tools: Tools,
     /// What commands reach.
     pub confine: Confine,
+    /// What happens where a secret would get out.
+    pub leaks: Leaks,
     /// How people are asked.
     pub approval: Approval,
     /// The record of calls.
@@ -72,6 +76,9 @@ pub struct Config {
     /// `[plugin.NAME]` by name; `policy/rights.rs` makes rights of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plugin: BTreeMap<String, PluginSection>,
+    /// `[secret.NAME]` by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secret: BTreeMap<String, SecretSection>,
     #[serde(skip)]
     bounds: Bounds,
 }
@@ -99,6 +106,9 @@ pub struct Tools {
     /// Environment variables that commands get besides the usual ones.
     #[serde(deserialize_with = "environment_names")]
     pub shell_env: Vec<String>,
+    /// Secrets that commands get as variables where they name them.
+    #[serde(deserialize_with = "secrets::variables")]
+    pub shell_secrets: Vec<String>,
     /// Whether tools may read and write files.
     pub files_enabled: bool,
     /// Which writes a person is asked about.
@@ -150,6 +160,8 @@ pub enum FilesConfirm {
 pub struct Confine {
     /// Whether commands run confined.
     pub mode: ConfineMode,
+    /// What counts as confined.
+    pub floor: ConfineFloor,
     /// Directories that they may write in: absolute ones, and [`WORKSPACE`].
     pub write: Vec<PathBuf>,
     /// What is not there for them, besides what is hidden from all.
@@ -170,11 +182,15 @@ pub struct Confine {
     pub ports: Vec<u16>,
     /// Whether they can have sockets of files and names among themselves.
     pub unix_sockets: bool,
+    /// Whether they can look into processes of their own, as debuggers do.
+    pub debug: bool,
     /// How many processes there can be at once.
     #[serde(deserialize_with = "between::<8, 1_000_000, _>")]
     pub processes: u64,
     /// Whether a person is asked also before commands that are confined without this machine's network.
     pub ask: bool,
+    /// Whether a person may let a command out of its cell that was refused something there.
+    pub unconfined: Unconfined,
 }
 
 /// Where in a cell the proxy listens, on its loopback.
@@ -195,6 +211,26 @@ pub enum ConfineMode {
     Required,
 }
 
+/// Whether a person may let single commands out of their cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unconfined {
+    /// They are asked about one that is called again after its cell refused it something.
+    Ask,
+    /// Nobody may.
+    Never,
+}
+
+/// What counts as confined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConfineFloor {
+    /// Bounded writes and no network, by Landlock, where nobody may make namespaces.
+    Partial,
+    /// Namespaces alone.
+    Full,
+}
+
 /// The network that confined commands have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -205,6 +241,17 @@ pub enum CellNetwork {
     Egress,
     /// A loopback of their own.
     None,
+}
+
+impl CellNetwork {
+    /// As people read it.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::None => "without a network",
+            Self::Egress => "with named hosts only",
+            Self::Full => "with this machine's network",
+        }
+    }
 }
 
 /// `[backend]`; with neither container nor host it is this machine.
@@ -421,6 +468,9 @@ pub struct PluginHttp {
     /// What its relative URLs start from.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "own_base")]
     pub base: Option<String>,
+    /// Headers of its requests that hold secrets, by their names in lower case; it cannot set these itself.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "secrets::headers")]
+    pub headers: Option<BTreeMap<String, Template>>,
 }
 
 /// What the values themselves do not show after they were narrowed.
@@ -744,7 +794,7 @@ mod tests {
     #[test]
     fn every_setting_is_documented_in_default_toml() {
         for (key, ..) in narrow::RULES {
-            let name = key.trim_start_matches("plugin.*.");
+            let name = key.trim_start_matches("plugin.*.").trim_start_matches("secret.*.");
             let line = DEFAULT_TOML.lines().find(|line| line.starts_with(&format!("# {name} = ")));
             let is_documented = match key.contains('*') {
                 true => line.is_some_and(|line| line.contains("     # ")),
@@ -779,6 +829,7 @@ mod tests {
             methods: vec![vec!["GET".into(), "HEAD".into()]],
             paths: vec![],
             base: None,
+            headers: BTreeMap::new(),
         };
         let everything =
             PluginRights { shell: true, pane: true, read: everywhere.clone(), write: everywhere, http: Some(reading) };

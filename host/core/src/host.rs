@@ -9,7 +9,7 @@ use crate::call::scope::Scope;
 use crate::call::session::CallKey;
 use crate::call::{Call, CallContext, Request, check_failure, check_length, check_output};
 use crate::capability::Capability;
-use crate::config::{DAY, Settings};
+use crate::config::{DAY, LeakAction, Settings};
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::egress::Egress;
@@ -21,6 +21,7 @@ use crate::policy::approval::{Approvals, InAdvance};
 use crate::policy::in_force::InForce;
 use crate::policy::lock::Code;
 use crate::sandbox::{CodeCache, Compiler, Sandbox};
+use crate::secrets::Secrets;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
 use crate::tools::listing::{Offered, can_type, missing};
@@ -46,6 +47,7 @@ pub struct Host {
     pub(crate) audit: Arc<Audit>,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
+    pub(crate) secrets: Arc<Secrets>,
     pub(crate) permits: Semaphore,
     pub(crate) rates: Rates,
     pub(crate) calls: Calls,
@@ -92,8 +94,10 @@ impl Host {
         let network = &settings.config.network;
         let ca_file = Some(&network.ca_file).filter(|file| !file.is_empty()).map(|file| dirs.expand(file));
         let egress = Arc::new(Egress::new(network.dns_servers(), ca_file));
+        let secrets = Arc::new(Secrets::new(&settings.config, dirs)?);
         let (sandbox, output, calls) = (Arc::new(sandbox), Arc::new(output), Calls::default());
-        let host = Self { sandbox, policy, audit, output, egress, permits, rates, calls, approvals: Arc::default() };
+        let host =
+            Self { sandbox, policy, audit, output, egress, secrets, permits, rates, calls, approvals: Arc::default() };
         Ok((host, notices))
     }
 
@@ -223,8 +227,7 @@ impl Host {
         let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
         let ready = self.loaded(plugin, &alone).await?;
         for days in OTHER_TIMES {
-            let scope =
-                Scope::for_definitions(&self.policy().config().limits, alone.backend.clone(), self.egress.clone());
+            let scope = Scope::for_definitions(self.policy().config(), alone.backend.clone(), self.egress.clone());
             let scope = scope.ahead(Duration::from_secs(days * DAY));
             if ready.code().definitions(&self.sandbox, scope).await? != ready.definitions() {
                 let message = format!("plugin `{}` does not always say the same of its tools", plugin.name());
@@ -238,7 +241,7 @@ impl Host {
     /// Loads a plugin of the context's registry, whatever it says of its tools.
     async fn loaded<'c>(&self, plugin: &Arc<Manifest>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
         let policy = self.policy();
-        let scope = || Scope::for_definitions(&policy.config().limits, context.backend.clone(), self.egress.clone());
+        let scope = || Scope::for_definitions(policy.config(), context.backend.clone(), self.egress.clone());
         context.tools.ready(plugin, &self.sandbox, scope, &*context.events).await
     }
 
@@ -300,7 +303,25 @@ impl Host {
             Panes::Own(_) => return Err("what is typed into the pane that it was started in is not confined".into()),
             Panes::Managed(_) | Panes::None => {}
         }
+        if self.approvals.has_let_out() {
+            return Err("a person has let one of its commands out of its cell".into());
+        }
         self.policy().confines_all(&*context.backend).await
+    }
+
+    /// The secrets of this host, by name.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// A text of kept output as it is handed out: a secret may have come to be known since it was kept.
+    #[must_use]
+    pub fn redacted(&self, text: &str) -> String {
+        match self.policy().config().leaks.results {
+            LeakAction::Warn => text.to_owned(),
+            LeakAction::Redact | LeakAction::Block => self.secrets.known().redact(text).into_owned(),
+        }
     }
 
     /// A file of kept output, by its name.

@@ -9,7 +9,8 @@
 //! 6. the guest reaches the world through a [`capability`]: check the grant, act, convert;
 //! 7. [`backend`] is where it lands: processes, files, at home in a [`workspace`]; [`tmux`] keeps the panes in which commands run
 //!    there; `egress` is the one way out; output that is cut goes to [`kept_output`];
-//! 8. back in [`call`], texts are cleaned by [`text::sanitize`], the outcome goes on the [`audit`] trail, and one [`envelope`] goes out.
+//! 8. back in [`call`], texts are cleaned by [`text::sanitize`], the values of [`secrets`] are taken out by `leaks`, the outcome goes on the
+//!    [`audit`] trail, and one [`envelope`] goes out.
 //!
 //! Definitions, calls and results as model APIs write them are in [`formats`]. What is Toolcrib's own on disk lies where [`dirs`] says,
 //! and is opened by [`disk`].
@@ -27,8 +28,10 @@ pub mod event;
 pub mod formats;
 mod host;
 pub mod kept_output;
+mod leaks;
 pub mod policy;
 pub mod sandbox;
+pub mod secrets;
 pub mod text;
 pub mod tmux;
 pub mod tools;

@@ -1,14 +1,16 @@
-//! `toolcrib plugin allow` and `deny`: the `[plugin.NAME]` section of the user's settings. All else in that file stays as it is.
+//! `toolcrib plugin allow` and `deny`: the `[plugin.NAME]` section of the user's settings.
+//!
+//! How a section is written without touching the rest of that file is `settings_file.rs`.
 
 use super::super::print;
+use super::super::settings_file::{PLUGIN, SettingsFile, table};
 use super::super::setup::{Setup, usage, working_directory};
 use super::super::terminal::confirm;
-use super::{asked_rights, listed, open, record, refuse_builtin, unusable};
+use super::{asked_rights, listed, open, record, refuse_builtin};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 use toolcrib::config::{HostPattern, PluginSection, PluginShell, requests};
 use toolcrib::envelope::Failure;
 use toolcrib::policy::files::canonical;
@@ -62,8 +64,8 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
     }
     setup.host.policy().check_locks(&plugin)?;
     let (name, sha256) = (plugin.name().to_owned(), plugin.sha256().to_owned());
-    let mut file = SettingsFile::open(setup)?;
-    let earlier = file.section(&name)?;
+    let mut file = settings(setup)?;
+    let earlier = file.section::<PluginSection>(PLUGIN, &name)?;
     let is_same = earlier.sha256.as_ref().is_some_and(|digest| digest.eq_ignore_ascii_case(&sha256));
     let kept = match is_same || !has_rights(&earlier) || keeps(&plugin, &earlier, arguments).await? {
         true => earlier,
@@ -83,24 +85,26 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
         definitions: Some(setup.host.definitions_of(component, &setup.context).await?),
         ..arguments.added_to(kept)?
     };
-    let shown = file.write(&name, &section)?;
+    let shown = file.write(PLUGIN, &name, &section)?;
     record(setup, &format!("allowed {name}: {}", shown.trim_end().replace('\n', "; ")));
     // A directory's name may hold characters that a screen obeys or hides: they are shown as code points.
-    print(&sanitize::visible(&format!("{} now says:\n\n[plugin.{name}]\n{shown}", file.named.display())))
+    print(&sanitize::visible(&format!("{} now says:\n\n[plugin.{name}]\n{shown}", file.named().display())))
 }
 
 pub(super) fn deny(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
     refuse_builtin(setup, name)?;
-    let mut file = SettingsFile::open(setup)?;
-    let earlier = file.section(name)?;
+    let mut file = settings(setup)?;
+    let earlier = file.section::<PluginSection>(PLUGIN, name)?;
     if earlier.sha256.is_none() && !has_rights(&earlier) {
         return Err(usage(format!("`{}` was not allowed anything", name.escape_debug()))
             .hint("`toolcrib config show --origin` says where each right comes from"));
     }
     match earlier.enabled {
         // A plugin that was switched off stays off.
-        Some(_) => _ = file.write(name, &PluginSection { enabled: earlier.enabled, ..PluginSection::default() })?,
-        None => file.remove(name)?,
+        Some(_) => {
+            _ = file.write(PLUGIN, name, &PluginSection { enabled: earlier.enabled, ..PluginSection::default() })?
+        }
+        None => file.remove(PLUGIN, name)?,
     }
     record(setup, &format!("denied {name}"));
     print(&format!("`{name}` has no rights now\n"))
@@ -108,10 +112,10 @@ pub(super) fn deny(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
 
 /// Removes everything that the user's settings say about a plugin; returns whether there was anything.
 pub(super) fn forget(setup: &Setup, name: &str) -> Result<bool, Failure> {
-    let mut file = SettingsFile::open(setup)?;
-    let is_there = file.section(name)? != PluginSection::default();
+    let mut file = settings(setup)?;
+    let is_there = file.section::<PluginSection>(PLUGIN, name)? != PluginSection::default();
     if is_there {
-        file.remove(name)?;
+        file.remove(PLUGIN, name)?;
     }
     Ok(is_there)
 }
@@ -123,6 +127,10 @@ fn find(setup: &Setup, named: &Path) -> Result<Component, Failure> {
     let mut plugins = tools.plugins().chain(tools.barred());
     let loaded = plugins.find(|plugin| Some(plugin.name()) == name && !plugin.id.is_builtin());
     open(setup, loaded.map_or(named, |plugin| Path::new(plugin.id.origin())))
+}
+
+fn settings(setup: &Setup) -> Result<SettingsFile, Failure> {
+    SettingsFile::open(setup.sources.user.as_deref().expect("the command line always names the user's settings"))
 }
 
 fn has_rights(section: &PluginSection) -> bool {
@@ -177,145 +185,6 @@ impl Allow {
         }
         Ok(section)
     }
-}
-
-/// The user's settings as a text to edit.
-struct SettingsFile {
-    /// As the user named it.
-    named: PathBuf,
-    /// Settings that are a link stay one.
-    path: PathBuf,
-    document: DocumentMut,
-}
-
-impl SettingsFile {
-    fn open(setup: &Setup) -> Result<Self, Failure> {
-        let named = setup.sources.user.clone().expect("the command line always names the user's settings");
-        let path = canonical(&named);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(unusable(&path, &error)),
-        };
-        let document = text.parse().map_err(|error: toml_edit::TomlError| unusable(&path, &error))?;
-        Ok(Self { named, path, document })
-    }
-
-    /// What the file says about a plugin.
-    fn section(&self, name: &str) -> Result<PluginSection, Failure> {
-        let all: toml::Table =
-            toml::from_str(&self.document.to_string()).map_err(|error| unusable(&self.path, &error))?;
-        let section = all.get("plugin").and_then(|plugins| plugins.get(name)).cloned();
-        section.map_or_else(
-            || Ok(PluginSection::default()),
-            |section| section.try_into().map_err(|error: toml::de::Error| unusable(&self.path, &error.message())),
-        )
-    }
-
-    /// Writes the section of a plugin; returns its text. Comments around it and its keys stay.
-    fn write(&mut self, name: &str, section: &PluginSection) -> Result<String, Failure> {
-        let section = table(section);
-        let shown = section.to_string();
-        let plugins = self.plugins()?;
-        match plugins.get_mut(name).and_then(Item::as_table_like_mut) {
-            Some(written) => {
-                rewrite(written, section);
-                if let Some(written) = plugins.get_mut(name).and_then(Item::as_table_mut) {
-                    written.sort_values_by(|one, _, other, _| rank(one).cmp(&rank(other)));
-                }
-            }
-            None => _ = plugins.insert(name, Item::Table(section)),
-        }
-        self.save()?;
-        Ok(shown)
-    }
-
-    /// Removes the section of a plugin. If a comment is above it, its header stays below the comment.
-    fn remove(&mut self, name: &str) -> Result<(), Failure> {
-        let plugins = self.plugins()?;
-        let is_commented = |table: &Table| {
-            table.decor().prefix().and_then(|above| above.as_str()).is_some_and(|above| above.contains('#'))
-        };
-        match plugins.get_mut(name).and_then(Item::as_table_mut) {
-            Some(table) if is_commented(table) => rewrite(table, Table::new()),
-            _ => _ = plugins.remove(name),
-        }
-        self.save()
-    }
-
-    fn plugins(&mut self) -> Result<&mut dyn TableLike, Failure> {
-        let plugins = self.document.entry("plugin").or_insert_with(|| {
-            let mut table = Table::new();
-            table.set_implicit(true);
-            Item::Table(table)
-        });
-        plugins.as_table_like_mut().ok_or_else(|| unusable(&self.path, &"`plugin` is not a section"))
-    }
-
-    fn save(&self) -> Result<(), Failure> {
-        toolcrib::dirs::replace(&self.path, self.document.to_string().as_bytes())
-            .map_err(|error| unusable(&self.path, &error))
-    }
-}
-
-/// The order of a section's keys: what it is about, then what it gives.
-const ORDER: [&str; 6] = ["sha256", "definitions", "enabled", "shell", "files", "http"];
-
-fn rank(key: &str) -> usize {
-    ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len())
-}
-
-/// The section as it is written: one line a key, `files.read = …` for what lies deeper.
-fn table(section: &PluginSection) -> Table {
-    fn edited(table: toml::Table) -> Table {
-        let mut lines = Table::new();
-        let mut entries: Vec<_> = table.into_iter().collect();
-        entries.sort_by_key(|(key, _)| rank(key));
-        for (key, value) in entries {
-            match value {
-                toml::Value::Table(below) if below.is_empty() => {}
-                toml::Value::Table(below) => {
-                    let mut below = edited(below);
-                    below.set_dotted(true);
-                    lines.insert(&key, Item::Table(below));
-                }
-                value => {
-                    let value: Value = value.to_string().parse().expect("a value is written as TOML");
-                    lines.insert(&key, Item::Value(value));
-                }
-            }
-        }
-        lines
-    }
-    edited(toml::Table::try_from(section).expect("a section came from TOML"))
-}
-
-/// Makes `written` say what `section` says. What it says already stays as it is written, comments stay where they are.
-fn rewrite(written: &mut dyn TableLike, section: Table) {
-    let gone: Vec<String> =
-        written.iter().map(|(key, _)| key.to_owned()).filter(|key| !section.contains_key(key)).collect();
-    for key in gone {
-        written.remove(&key);
-    }
-    for (key, item) in section {
-        match (written.get_mut(&key), item) {
-            (Some(old), Item::Table(new)) if old.is_table_like() => {
-                rewrite(old.as_table_like_mut().expect("it is like a table"), new);
-            }
-            (Some(Item::Value(old)), Item::Value(new)) if is_alike(old, &new) => {}
-            (Some(Item::Value(old)), Item::Value(mut new)) => {
-                *new.decor_mut() = old.decor().clone();
-                *old = new;
-            }
-            (_, item) => _ = written.insert(&key, item),
-        }
-    }
-}
-
-/// Whether two values say the same, however they are written.
-fn is_alike(one: &Value, other: &Value) -> bool {
-    let read = |value: &Value| toml::from_str::<toml::Table>(&format!("x = {}", value.to_string().trim())).ok();
-    read(one).is_some_and(|one| Some(one) == read(other))
 }
 
 #[cfg(test)]

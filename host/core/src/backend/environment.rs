@@ -20,6 +20,10 @@ impl Environment {
     pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
     }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|(name, _)| name.to_str())
+    }
 }
 
 /// Always passed when set. The locale's names are spelled out: `LC_*` is also a common way to carry anything else past a filter.

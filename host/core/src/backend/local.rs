@@ -2,7 +2,7 @@
 //!
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
-use super::cell::{self, Cell, Listeners, Living, Namespaces, Profile};
+use super::cell::{self, Bwrap, Cell, Domain, Listeners, Living, Means, Namespaces, Profile, Walls};
 use super::environment::Environment;
 use super::{
     Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, finish,
@@ -16,6 +16,7 @@ use crate::text::id::random_id;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
 use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::process::{WaitId, WaitIdOptions};
 use std::collections::HashMap;
@@ -34,6 +35,10 @@ const CHUNK: usize = 64 << 10;
 
 /// Whether this program answers to `cell`.
 static ANSWERS_TO_CELL: AtomicBool = AtomicBool::new(false);
+/// How often a cell is made at most that another program makes: what lies there may vanish before it is covered.
+const TIMES: u32 = 3;
+/// Where the cell is that no other program joins.
+const NO_ADDRESS: &str = "-";
 /// By which a program finds the pane that it is in, and its server.
 const TMUX_VARIABLES: [&str; 2] = ["TMUX", "TMUX_PANE"];
 
@@ -75,21 +80,23 @@ impl Local {
         }
     }
 
+    /// Makes the directory where the shells of panes read what they are to run: a cell has what is there when it is made.
+    fn make_room(&self) -> io::Result<()> {
+        OwnDir::open(&self.facts.tmux())?.below(&self.facts.workspace.digest()).map(drop)
+    }
+
     /// The cell that commands of this profile join: the one that there is, that of the process `found`, or a new one.
     fn living(&self, profile: &Profile, found: Option<&str>) -> io::Result<Arc<Living>> {
         let mut all = self.living.lock();
         if let Some(living) = all.get(profile.digest()).filter(|living| living.holds()) {
             return Ok(living.clone());
         }
-        // The shells of panes read there what they are to run.
-        self.facts
-            .staged()
-            .strip_prefix(&self.facts.own)
-            .into_iter()
-            .flatten()
-            .try_fold(OwnDir::open(&self.facts.own)?, |directory, name| directory.below(&name.to_string_lossy()))?;
-        let process = found.and_then(shell_behind);
-        let living = match process.map(|process| Living::of_process(profile, &process)) {
+        self.make_room()?;
+        let adopted = found.and_then(|waiter| {
+            let shell = shell_behind(waiter)?;
+            Some(Living::of_process(profile, &shell, || shell_behind(waiter).as_ref() == Some(&shell)))
+        });
+        let living = match adopted {
             Some(Ok(living)) => living,
             // It has ended meanwhile, or is another's.
             Some(Err(_)) | None => Living::make(profile)?,
@@ -104,12 +111,24 @@ impl Local {
 
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
         let mut environment = environment::build(&self.environment, &spec.environment, spec.call.as_deref());
+        let secrets = spec.secrets.iter().map(|(name, value)| (name.into(), value.expose().into()));
+        environment.extend(secrets);
         if let Some(profile) = &spec.cell {
             profile.add_variables(&mut environment);
         }
-        let cell = spec.cell.as_deref().map(|profile| self.living(profile, None)?.join(profile)).transpose()?;
-        let started = started(&spec.argv, &environment, &self.facts.directory, input, cell.as_ref())?;
-        LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id))
+        let walls = spec.cell.as_deref().map(|profile| walls(profile, || self.living(profile, None)?.join(profile)));
+        let walls = walls.transpose()?;
+        let started = started(&spec.argv, &environment, &self.facts.directory, input, walls.as_ref())?;
+        LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id), walls.as_ref())
+    }
+}
+
+/// What a command of this profile is confined by; `cell` joins one that lives.
+pub(super) fn walls(profile: &Profile, cell: impl FnOnce() -> io::Result<Cell>) -> io::Result<Walls> {
+    match &profile.by {
+        Means::Namespaces => cell().map(Walls::Cell),
+        Means::Bwrap(program) => Bwrap::of(profile, program).map(Walls::Bwrap),
+        Means::Landlock => Domain::of(profile).map(Walls::Domain),
     }
 }
 
@@ -126,11 +145,11 @@ fn started(
     environment: &[(OsString, OsString)],
     directory: &Path,
     input: BorrowedFd<'_>,
-    cell: Option<&Cell>,
+    walls: Option<&Walls>,
 ) -> io::Result<Piped> {
     let ((stdout, stdout_end), (stderr, stderr_end)) = (io::pipe()?, io::pipe()?);
     let standard = [input, stdout_end.as_fd(), stderr_end.as_fd()];
-    let program = spawn::Program { argv, environment, directory, standard, cell, terminal: spawn::Terminal::None };
+    let program = spawn::Program { argv, environment, directory, standard, walls, terminal: spawn::Terminal::None };
     let started = tree::born(|| spawn::spawn(&program))?;
     Ok(Piped { started, stdout: stdout.into(), stderr: stderr.into() })
 }
@@ -151,6 +170,12 @@ impl Backend for Local {
     }
 
     fn cell(&self, profile: &Profile, found: Option<&str>) -> Result<String, String> {
+        match profile.by {
+            Means::Namespaces => {}
+            Means::Bwrap(_) | Means::Landlock => {
+                return self.make_room().map(|()| NO_ADDRESS.into()).map_err(|error| error.to_string());
+            }
+        }
         let address = self.living(profile, found).and_then(|living| living.address(profile));
         address.map_err(|error| error.to_string())
     }
@@ -162,13 +187,20 @@ impl Backend for Local {
 
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
         let start = || File::open("/dev/null").and_then(|null| self.spawn(&spec, null.as_fd()));
-        let started = match &spec.call {
-            Some(call) => watcher::watched(call, start, |process| process.leader),
-            None => start(),
-        };
-        let mut process = started.map_err(|error| start_failure(&spec.argv[0], &error))?;
-        process.alone = spec.call.is_none();
-        Ok(Box::new(process))
+        let mut time = 1;
+        loop {
+            let started = match &spec.call {
+                Some(call) => watcher::watched(call, start, |process| process.leader),
+                None => start(),
+            };
+            let mut process = started.map_err(|error| start_failure(&spec.argv[0], &error))?;
+            process.alone = spec.call.is_none();
+            match process.begun().await {
+                Ok(()) => return Ok(Box::new(process)),
+                Err(failure) if time == TIMES => return Err(failure),
+                Err(_) => time += 1,
+            }
+        }
     }
 
     async fn open(&self, spec: ProcessSpec) -> Result<(Box<dyn Process>, Input), Failure> {
@@ -233,7 +265,7 @@ pub(crate) fn cell_program() -> Result<Vec<OsString>, String> {
 }
 
 /// A pane's side: starts a shell in the cell at this address, with this profile, on this program's terminal, and becomes a small program that
-/// waits for it. Returns only why it could not.
+/// waits for it; or becomes that shell, where there is no cell. Returns only why it could not.
 pub fn run_cell(profile: &Path, address: &str, directory: &Path, argv: &[OsString]) -> io::Error {
     match start_shell(profile, address, directory, argv) {
         Ok(started) => become_waiter(&started),
@@ -249,20 +281,59 @@ fn start_shell(profile: &Path, address: &str, directory: &Path, argv: &[OsString
     if name.strip_suffix(".json") != Some(profile.digest()) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the profile is not the one that it is named after"));
     }
-    let cell = Cell::joining(&profile, Arc::new(Namespaces::at(address)?))?;
     // The server that a pane is in is not there for what runs in it.
     let mut environment: Vec<_> =
         std::env::vars_os().filter(|(name, _)| !TMUX_VARIABLES.iter().any(|own| name == own)).collect();
     profile.add_variables(&mut environment);
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
-    spawn::spawn(&spawn::Program {
-        standard: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
-        argv,
-        environment: &environment,
-        directory,
-        cell: Some(&cell),
-        terminal: spawn::Terminal::Ours,
-    })
+    let mut time = 1;
+    loop {
+        let walls = walls(&profile, || Cell::joining(&profile, Arc::new(Namespaces::at(&profile, address)?)))?;
+        if let Walls::Domain(domain) = &walls {
+            return Err(become_shell(domain, &environment, directory, argv));
+        }
+        let started = spawn::spawn(&spawn::Program {
+            standard: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
+            argv,
+            environment: &environment,
+            directory,
+            walls: Some(&walls),
+            terminal: spawn::Terminal::Ours,
+        })?;
+        match walls {
+            Walls::Bwrap(_) if time < TIMES && !is_made(&started)? => time += 1,
+            Walls::Bwrap(_) | Walls::Cell(_) | Walls::Domain(_) => return Ok(started),
+        }
+    }
+}
+
+/// Waits until the first process of a cell is there that another program makes.
+fn is_made(started: &spawn::Started) -> io::Result<bool> {
+    let Some(lifeline) = &started.lifeline else { return Ok(true) };
+    rustix::event::poll(&mut [PollFd::new(lifeline, PollFlags::IN)], None)?;
+    Ok(spawn::Started::says_it_is_there(lifeline))
+}
+
+/// Becomes the shell of a pane, in a domain: nothing is left for which somebody would have to wait.
+#[expect(clippy::disallowed_methods, reason = "this module starts processes, and this call replaces the present one")]
+fn become_shell(
+    domain: &Domain,
+    environment: &[(OsString, OsString)],
+    directory: &Path,
+    argv: &[OsString],
+) -> io::Error {
+    use std::os::unix::process::CommandExt;
+    let mut shell = std::process::Command::new(&argv[0]);
+    shell.args(&argv[1..]).env_clear().envs(environment.iter().map(|(name, value)| (name, value)));
+    if let Err(error) = std::env::set_current_dir(directory) {
+        return error;
+    }
+    #[expect(unsafe_code, reason = "a domain is entered by system calls")]
+    // SAFETY: what becomes the shell of a pane has one thread.
+    match unsafe { domain.enter() } {
+        Ok(()) => shell.exec(),
+        Err(error) => io::Error::from_raw_os_error(error),
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module starts processes, and this call replaces the present one")]
@@ -284,9 +355,21 @@ fn become_waiter(started: &spawn::Started) -> io::Error {
 }
 
 /// Whether a process is what this program becomes once the shell of a cell was started.
-pub(crate) fn waits_for_cell(process: &str) -> bool {
+fn waits_for_cell(process: &str) -> bool {
     let program = std::fs::read_link(format!("/proc/{process}/exe"));
     program.is_ok_and(|program| program.as_os_str().as_bytes().starts_with(b"/memfd:toolcrib-init"))
+}
+
+/// Whether this program has made way for the shell in a process of a pane.
+pub(crate) fn has_made_way(profile: &Profile, process: &str) -> bool {
+    match profile.by {
+        Means::Namespaces | Means::Bwrap(_) => waits_for_cell(process),
+        Means::Landlock => {
+            let program = |process: &str| std::fs::read_link(format!("/proc/{process}/exe"));
+            // One that is not ours to read is not this program.
+            program(process).map_or(true, |running| program("self").is_ok_and(|own| own != running))
+        }
+    }
 }
 
 /// The shell that a process of a pane waits for, which is in a cell: it is the one that the first process there started.
@@ -318,38 +401,59 @@ pub fn become_program(argv: &[OsString]) -> io::Error {
 /// Starts a program of Toolcrib's own on this machine, wherever calls land, with an empty environment.
 pub(crate) fn start_helper(argv: &[OsString], input: OwnedFd) -> io::Result<Box<dyn Process>> {
     let started = started(argv, &[], Path::new("/"), input.as_fd(), None)?;
-    Ok(Box::new(LocalProcess::new(started, random_id())?))
+    Ok(Box::new(LocalProcess::new(started, random_id(), None)?))
 }
 
-/// Starts a program in a cell.
+/// Starts a program that is confined.
 pub(super) fn start_in(
-    cell: &Cell,
+    walls: &Walls,
     argv: &[OsString],
     environment: &[(OsString, OsString)],
     directory: &Path,
 ) -> io::Result<Box<dyn Process>> {
     let null = File::open("/dev/null")?;
-    let started = started(argv, environment, directory, null.as_fd(), Some(cell))?;
-    Ok(Box::new(LocalProcess::new(started, random_id())?))
+    let started = started(argv, environment, directory, null.as_fd(), Some(walls))?;
+    Ok(Box::new(LocalProcess::new(started, random_id(), Some(walls))?))
 }
 
-/// Tries whether commands can be confined on this machine: makes a cell of this profile with its network, and runs `true` there.
+/// Tries whether commands can be confined on this machine: runs `true` as this profile says, in a cell with its network where that is one.
 ///
 /// # Errors
 ///
 /// What the machine does not let us do.
 pub async fn try_cell(profile: &Profile) -> io::Result<()> {
-    let living = Living::make(profile)?;
-    match profile.network {
-        CellNetwork::Egress => drop(living.listeners(profile)?),
-        CellNetwork::None | CellNetwork::Full => {}
+    let mut time = 1;
+    loop {
+        match try_once(profile).await {
+            Err(_) if time < TIMES && matches!(profile.by, Means::Bwrap(_)) => time += 1,
+            tried => return tried,
+        }
     }
+}
+
+async fn try_once(profile: &Profile) -> io::Result<()> {
+    let walls = walls(profile, || {
+        let living = Living::make(profile)?;
+        match profile.network {
+            CellNetwork::Egress => drop(living.listeners(profile)?),
+            CellNetwork::None | CellNetwork::Full => {}
+        }
+        living.join(profile)
+    })?;
     let path = (OsString::from("PATH"), OsString::from("/usr/bin:/bin"));
-    let process = start_in(&living.join(profile)?, &["true".into()], &[path], Path::new("/"))?;
-    match finish(process).await?.status {
-        0 => Ok(()),
-        status => Err(io::Error::other(format!("`true` exits with {status} in a cell"))),
+    let finished = finish(start_in(&walls, &["true".into()], &[path], Path::new("/"))?).await?;
+    match (finished.status, &walls) {
+        (0, _) => Ok(()),
+        (_, Walls::Bwrap(_)) if !finished.stderr.is_empty() => Err(io::Error::other(first_line(&finished.stderr))),
+        (status, _) => Err(io::Error::other(format!("`true` exits with {status} there"))),
     }
+}
+
+/// What bubblewrap says of what it could not do.
+fn first_line(printed: &[u8]) -> String {
+    let said = String::from_utf8_lossy(printed);
+    let line = said.lines().next().unwrap_or_default();
+    line.strip_prefix("bwrap: ").unwrap_or(line).to_owned()
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
@@ -380,16 +484,29 @@ struct LocalProcess {
     stderr: Stream,
     /// Held as long as its cell is to live.
     lifeline: Option<OwnedFd>,
+    /// Another program makes its cell, which may yet fail.
+    is_made_yet: bool,
     ended_with_it: usize,
     exited: Option<i32>,
 }
 
 impl LocalProcess {
-    fn new(Piped { started, stdout, stderr }: Piped, call: String) -> io::Result<Self> {
+    fn new(Piped { started, stdout, stderr }: Piped, call: String, walls: Option<&Walls>) -> io::Result<Self> {
         let spawn::Started { pid: leader, handle, lifeline } = started;
         let handle = pipe::Receiver::from_owned_fd_unchecked(handle)?;
         let (stdout, stderr) = (Stream::new(stdout)?, Stream::new(stderr)?);
-        Ok(Self { leader, handle, call, alone: false, stdout, stderr, lifeline, ended_with_it: 0, exited: None })
+        let is_made_yet = matches!(walls, Some(Walls::Bwrap(_)));
+        let (alone, ended_with_it, exited) = (false, 0, None);
+        Ok(Self { leader, handle, call, alone, stdout, stderr, lifeline, is_made_yet, ended_with_it, exited })
+    }
+
+    /// Waits until the first process of a cell is there that another program makes.
+    async fn is_made(&mut self) -> io::Result<bool> {
+        let Some(lifeline) = self.lifeline.as_ref().filter(|_| self.is_made_yet) else { return Ok(true) };
+        let lifeline = pipe::Receiver::from_owned_fd_unchecked(lifeline.try_clone()?)?;
+        lifeline.readable().await?;
+        self.is_made_yet = false;
+        Ok(spawn::Started::says_it_is_there(&lifeline))
     }
 
     /// Waits for output or for the end, whichever comes first.
@@ -418,7 +535,11 @@ impl LocalProcess {
     /// Takes the status of a leader that has ended.
     fn reap(&mut self) -> io::Result<()> {
         let status = rustix::process::waitid(WaitId::PidFd(self.handle.as_fd()), WaitIdOptions::EXITED)?;
-        let end = self.lifeline.take().and_then(spawn::CellEnd::read);
+        let lifeline = self.lifeline.take();
+        if let Some(lifeline) = lifeline.as_ref().filter(|_| self.is_made_yet) {
+            self.is_made_yet = !spawn::Started::says_it_is_there(lifeline);
+        }
+        let end = lifeline.and_then(spawn::CellEnd::read);
         self.ended_with_it = end.as_ref().map_or(0, |end| end.left as usize);
         let status = status.and_then(|status| status.exit_status()).filter(|_| end.is_none_or(|end| !end.by_signal));
         self.exited = Some(status.unwrap_or(-1));
@@ -429,6 +550,23 @@ impl LocalProcess {
 
 #[async_trait]
 impl Process for LocalProcess {
+    async fn begun(&mut self) -> Result<(), Failure> {
+        let unavailable =
+            |why: String| Failure::new(Kind::Unavailable, format!("the command cannot be confined: {why}"));
+        if self.is_made().await.map_err(|error| unavailable(error.to_string()))? {
+            return Ok(());
+        }
+        let mut said = Vec::new();
+        while let Ok(event) = self.next().await {
+            match event {
+                ProcessEvent::Stderr(bytes) => said.extend(bytes),
+                ProcessEvent::Stdout(_) => {}
+                ProcessEvent::Exited(_) => break,
+            }
+        }
+        Err(unavailable(first_line(&said)))
+    }
+
     async fn next(&mut self) -> io::Result<ProcessEvent> {
         loop {
             let event = match self.exited {

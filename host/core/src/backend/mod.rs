@@ -26,6 +26,7 @@ pub use environment::Environment;
 
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{Expected, ReadPath, Resolved, Surroundings, Wanted, WritePath};
+use crate::secrets::Value;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
 use cell::{Listeners, Profile};
@@ -213,6 +214,8 @@ pub struct ProcessSpec {
     pub argv: Vec<OsString>,
     /// Names of variables that are passed beside the standard ones.
     pub environment: Vec<String>,
+    /// Secrets that it gets as variables.
+    pub(crate) secrets: Vec<(String, Value)>,
     /// The call that the process belongs to; found again in its environment as [`CALL_MARK`](crate::config::CALL_MARK). None for what outlives calls.
     pub call: Option<String>,
     /// What it is confined to; none for what has all that the user has.
@@ -227,13 +230,13 @@ impl ProcessSpec {
     #[must_use]
     pub fn shell(script: &str, environment: Vec<String>, call: &str) -> Self {
         let argv = ["/bin/sh", "-c", "--", script].map(OsString::from).into();
-        Self { argv, environment, call: Some(call.into()), cell: None }
+        Self { argv, environment, secrets: Vec::new(), call: Some(call.into()), cell: None }
     }
 
     /// A program of ours, such as the client of a server, with the usual environment.
     #[must_use]
     pub fn own(argv: Vec<OsString>) -> Self {
-        Self { argv, environment: Vec::new(), call: None, cell: None }
+        Self { argv, environment: Vec::new(), secrets: Vec::new(), call: None, cell: None }
     }
 }
 

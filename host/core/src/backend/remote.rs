@@ -296,6 +296,14 @@ async fn script<W: Way>(
     tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| Err(slow(&name)))
 }
 
+/// Secrets go to commands of this machine alone.
+fn keep_secrets(spec: &ProcessSpec, name: &str) -> Result<(), Failure> {
+    match spec.secrets.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::denied(format!("secrets are for commands of this machine, not for those on {name}"))),
+    }
+}
+
 fn unknown(name: &str) -> Failure {
     Failure::new(Kind::OutcomeUnknown, format!("the connection to {name} ended before the answer came"))
         .hint("check whether it had its effect before you try again")
@@ -313,10 +321,12 @@ impl<W: Way> Backend for Remote<W> {
 
     /// Variables that settings name are this machine's: there, commands have the environment of that place.
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
+        keep_secrets(&spec, self.name())?;
         Ok(Box::new(framed(self.way.clone(), spec.argv, spec.call, Shell::Login).await?))
     }
 
     async fn open(&self, spec: ProcessSpec) -> Result<(Box<dyn Process>, Input), Failure> {
+        keep_secrets(&spec, self.name())?;
         let nonce = random_id();
         let arguments = [OsString::from(&nonce), Shell::Login.flag()].into_iter().chain(spec.argv).collect();
         let (process, input) = self.way.open(Script { text: OPENED, arguments }).await?;

@@ -3,7 +3,7 @@
 //! A fork copies the host's page tables, which grow with its pool of instances: 1 to 3 ms a command. So on Linux the child shares the
 //! host's memory until it executes, as `posix_spawn` does; the standard library's form of that has no way to make a session.
 
-use super::cell::{self, Cell, Layout, Namespaces, Step};
+use super::cell::{self, Bwrap, Cell, Domain, Layout, Namespaces, Step, Walls};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Resource, Rlimit};
 use std::ffi::{CString, OsStr, OsString};
@@ -41,8 +41,8 @@ pub(super) struct Program<'p> {
     pub(super) argv: &'p [OsString],
     pub(super) environment: &'p [(OsString, OsString)],
     pub(super) directory: &'p Path,
-    /// The cell that it runs in; none for what has all that the user has.
-    pub(super) cell: Option<&'p Cell>,
+    /// What it is confined by; none for what has all that the user has.
+    pub(super) walls: Option<&'p Walls>,
     pub(super) terminal: Terminal,
 }
 
@@ -62,6 +62,14 @@ pub(super) struct Started {
     pub(super) handle: OwnedFd,
     /// What its cell lives by: closed, the kernel ends all that runs there. It tells how the program ended, as [`CellEnd`] reads it.
     pub(super) lifeline: Option<OwnedFd>,
+}
+
+impl Started {
+    /// Whether the program of a cell that another program makes is there: its first process says so. Does not wait.
+    pub(super) fn says_it_is_there(lifeline: impl AsFd) -> bool {
+        let mut said = [0; size_of::<u32>()];
+        rustix::io::read(lifeline, &mut said).is_ok_and(|told| told == said.len())
+    }
 }
 
 /// How the program of a cell ended.
@@ -86,18 +94,32 @@ impl CellEnd {
 pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
     let name = program.argv.first().ok_or(io::ErrorKind::InvalidInput)?;
     let file = find(name, program.environment)?.into_os_string();
-    // In a cell its first process comes before.
     let group = if program.terminal == Terminal::Ours { "own" } else { "-" };
-    let before =
-        program.cell.map(|_| ["toolcrib-init".into(), LIFELINE.to_string().into(), group.into(), file.clone()]);
-    let argv = before.into_iter().flatten().chain(program.argv.iter().cloned());
+    // In a cell its first process comes before.
+    let first = |group: String| [LIFELINE.to_string().into(), group.into(), file.clone()];
+    let (before, by) = match program.walls {
+        None => (Vec::new(), None),
+        Some(Walls::Domain(domain)) => (Vec::new(), Some(By::Domain(domain))),
+        Some(Walls::Cell(cell)) => {
+            (["toolcrib-init".into()].into_iter().chain(first(group.into())).collect(), Some(By::Cell(cell)))
+        }
+        Some(Walls::Bwrap(bwrap)) => {
+            let first = first(format!("{group}:{}", bwrap.processes));
+            (bwrap.argv(program.directory).into_iter().chain(first).collect(), Some(By::Bwrap(bwrap)))
+        }
+    };
+    let file = match by {
+        Some(By::Bwrap(_)) => before[0].clone(),
+        None | Some(By::Cell(_) | By::Domain(_)) => file,
+    };
+    let argv = before.into_iter().chain(program.argv.iter().cloned());
     let (file, argv) = (text(file)?, argv.map(text).collect::<io::Result<Vec<_>>>()?);
     let variables =
         program.environment.iter().map(|(name, value)| text([name.as_os_str(), value].join(OsStr::new("="))));
     let variables = variables.collect::<io::Result<Vec<_>>>()?;
     let directory = text(program.directory.as_os_str().to_owned())?;
     let image = Image { file, argv, variables, directory, terminal: program.terminal };
-    image.start(program.standard, program.cell)
+    image.start(program.standard, by)
 }
 
 /// Starts a process that does nothing but keep a cell, as long as its lifeline is open.
@@ -108,7 +130,7 @@ pub(super) fn keeper(cell: &Cell) -> io::Result<Started> {
     let (file, directory) = (CString::default(), text("/".into())?);
     let image = Image { file, argv, variables: Vec::new(), directory, terminal: Terminal::None };
     let null = File::open("/dev/null")?;
-    image.start([null.as_fd(); 3], Some(cell))
+    image.start([null.as_fd(); 3], Some(By::Cell(cell)))
 }
 
 /// Takes steps in namespaces of others; nothing of this process changes but that what the slots hold in the end is open in it.
@@ -143,6 +165,14 @@ fn text(text: OsString) -> io::Result<CString> {
     CString::new(text.into_vec()).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "a NUL byte"))
 }
 
+/// What a child is confined by.
+#[derive(Clone, Copy)]
+enum By<'w> {
+    Cell(&'w Cell),
+    Bwrap(&'w Bwrap),
+    Domain(&'w Domain),
+}
+
 /// Everything that the child needs, made before it exists: it must not allocate.
 struct Image {
     file: CString,
@@ -161,22 +191,28 @@ struct Shared {
     standard: [libc::c_int; 3],
     terminal: Terminal,
     core: Option<libc::rlimit>,
-    cell: Option<Walls>,
+    /// What it has open from [`LIFELINE`] on.
+    kept: Vec<libc::c_int>,
+    cell: Option<Making>,
+    domain: Option<*const Domain>,
     error: libc::c_int,
+    /// The step that failed; none where it is confined.
+    failed: Option<usize>,
 }
 
 /// The cell that the child makes.
-struct Walls {
+struct Making {
     cell: *const Cell,
     slots: Vec<libc::c_int>,
-    lifeline: libc::c_int,
     init: libc::c_int,
-    /// The step that failed; none where the cell was made.
-    failed: Option<usize>,
 }
 
 /// The descriptor by which the first process of a cell knows that the host is there.
 const LIFELINE: libc::c_int = 3;
+/// The first of those that come after it, for what makes the cell.
+pub(super) const FIRST_KEPT: libc::c_int = LIFELINE + 1;
+/// The number of a step after all others.
+const CLOSING: usize = usize::MAX;
 /// Where descriptors are out of the way of those that the program has.
 const ASIDE: libc::c_int = 10;
 
@@ -184,13 +220,19 @@ const ASIDE: libc::c_int = 10;
 const CHILD_STACK: usize = 64 << 10;
 
 impl Image {
-    fn start(&self, standard: [BorrowedFd<'_>; 3], cell: Option<&Cell>) -> io::Result<Started> {
-        let lifeline = cell.map(|_| UnixStream::pair()).transpose()?;
+    fn start(&self, standard: [BorrowedFd<'_>; 3], by: Option<By<'_>>) -> io::Result<Started> {
+        let (cell, domain, kept) = match by {
+            None => (None, None, None),
+            Some(By::Cell(cell)) => (Some(cell), None, Some(&[][..])),
+            Some(By::Bwrap(bwrap)) => (None, None, Some(&bwrap.kept[..])),
+            Some(By::Domain(domain)) => (None, Some(domain), None),
+        };
+        let lifeline = kept.map(|_| UnixStream::pair()).transpose()?;
         let (theirs, lifeline) = lifeline.unzip();
-        let walls = cell.zip(theirs.as_ref()).map(|(cell, lifeline)| {
-            let (slots, lifeline, init) = (cell.slots(), lifeline.as_raw_fd(), cell::init()?);
-            Ok::<_, io::Error>(Walls { cell, slots, lifeline, init, failed: None })
-        });
+        // Who makes the cell may be gone before its first process is.
+        lifeline.as_ref().map_or(Ok(()), |lifeline| lifeline.set_nonblocking(true))?;
+        let kept = theirs.iter().map(AsRawFd::as_raw_fd).chain(kept.into_iter().flatten().map(AsRawFd::as_raw_fd));
+        let making = cell.map(|cell| Ok::<_, io::Error>(Making { cell, slots: cell.slots(), init: cell::init()? }));
         let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
         let mut shared = Shared {
             file: self.file.as_ptr(),
@@ -203,8 +245,11 @@ impl Image {
                 rlim_cur: given.current.unwrap_or(libc::RLIM_INFINITY),
                 rlim_max: given.maximum.unwrap_or(libc::RLIM_INFINITY),
             }),
-            cell: walls.transpose()?,
+            kept: kept.collect(),
+            cell: making.transpose()?,
+            domain: domain.map(std::ptr::from_ref),
             error: 0,
+            failed: None,
         };
         let namespaces = cell.map_or(0, |cell| cell.namespaces);
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD | namespaces;
@@ -233,10 +278,10 @@ impl Image {
             rustix::process::WaitIdOptions::EXITED,
         );
         let error = io::Error::from_raw_os_error(shared.error);
-        let failed = shared.cell.as_ref().and_then(|walls| walls.failed).zip(cell);
-        Err(match failed {
-            Some((step, cell)) => io::Error::other(format!("{}: {error}", cell.described(step))),
-            None => error,
+        Err(match (shared.failed, cell) {
+            (Some(step), Some(cell)) => io::Error::other(format!("{}: {error}", cell.described(step))),
+            (Some(_), None) => io::Error::other(format!("entering a domain of Landlock: {error}")),
+            (None, _) => error,
         })
     }
 }
@@ -363,10 +408,10 @@ extern "C" fn child(shared: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `start` passes a `Shared` that outlives this function and is not touched meanwhile.
     unsafe {
         let shared = &mut *shared.cast::<Shared>();
-        if let Some(walls) = &mut shared.cell
-            && let Err((step, error)) = (*walls.cell).make(&mut walls.slots)
+        if let Some(making) = &mut shared.cell
+            && let Err((step, error)) = (*making.cell).make(&mut making.slots)
         {
-            (walls.failed, shared.error) = (Some(step), error);
+            (shared.failed, shared.error) = (Some(step), error);
             libc::_exit(125);
         }
         if shared.terminal == Terminal::None {
@@ -377,14 +422,19 @@ extern "C" fn child(shared: *mut libc::c_void) -> libc::c_int {
         for (target, source) in shared.standard.into_iter().enumerate() {
             libc::dup2(source, i32::try_from(target).unwrap_or_default());
         }
-        let mut init = -1;
-        if let Some(walls) = &shared.cell {
-            let lifeline = libc::fcntl(walls.lifeline, libc::F_DUPFD_CLOEXEC, ASIDE);
-            init = libc::fcntl(walls.init, libc::F_DUPFD_CLOEXEC, ASIDE);
-            libc::dup2(lifeline, LIFELINE);
+        let behind = LIFELINE + shared.kept.len() as libc::c_int;
+        let aside = behind.max(ASIDE);
+        for kept in &mut shared.kept {
+            *kept = libc::fcntl(*kept, libc::F_DUPFD_CLOEXEC, aside);
         }
-        let (first, how) = if shared.cell.is_some() { (LIFELINE + 1, libc::CLOSE_RANGE_CLOEXEC) } else { (3, 0) };
-        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, how);
+        let init = shared.cell.as_ref().map_or(-1, |making| libc::fcntl(making.init, libc::F_DUPFD_CLOEXEC, aside));
+        for (place, kept) in (LIFELINE..).zip(&shared.kept) {
+            libc::dup2(*kept, place);
+        }
+        // What is still needed here is closed by executing.
+        let needs_some = shared.cell.is_some() || shared.domain.is_some();
+        let how = if needs_some { libc::CLOSE_RANGE_CLOEXEC } else { 0 };
+        libc::syscall(libc::SYS_close_range, behind, libc::c_uint::MAX, how);
         if let Some(core) = &shared.core {
             libc::setrlimit(libc::RLIMIT_CORE, core);
         }
@@ -395,18 +445,19 @@ extern "C" fn child(shared: *mut libc::c_void) -> libc::c_int {
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         if libc::chdir(shared.directory) == 0 {
             let (argv, variables) = (shared.argv.as_ptr(), shared.variables.as_ptr());
-            match &mut shared.cell {
-                None => _ = libc::execve(shared.file, argv, variables),
-                Some(walls) => match (*walls.cell).close() {
-                    Ok(()) => {
-                        let flags = libc::AT_EMPTY_PATH;
-                        libc::syscall(libc::SYS_execveat, init, c"".as_ptr(), argv, variables, flags);
-                    }
-                    Err(error) => {
-                        (walls.failed, shared.error) = (Some(usize::MAX), error);
-                        libc::_exit(125);
-                    }
-                },
+            let closed = match (&shared.cell, shared.domain) {
+                (Some(making), _) => (*making.cell).close(),
+                (None, Some(domain)) => (*domain).enter(),
+                (None, None) => Ok(()),
+            };
+            if let Err(error) = closed {
+                (shared.failed, shared.error) = (Some(CLOSING), error);
+                libc::_exit(125);
+            }
+            if shared.cell.is_some() {
+                libc::syscall(libc::SYS_execveat, init, c"".as_ptr(), argv, variables, libc::AT_EMPTY_PATH);
+            } else {
+                libc::execve(shared.file, argv, variables);
             }
         }
         shared.error = *libc::__errno_location();

@@ -124,7 +124,7 @@ impl Watcher {
             environment: &[],
             directory: Path::new("/"),
             standard: [reader.as_fd(), nowhere.as_fd(), nowhere.as_fd()],
-            cell: None,
+            walls: None,
             terminal: spawn::Terminal::None,
         };
         let started = tree::born(|| spawn::spawn(&program))?;

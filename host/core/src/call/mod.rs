@@ -208,7 +208,7 @@ impl<'h> Call<'h> {
         let policy = host.policy();
         let scope = Scope::new(ScopeParts {
             principal: context.principal.clone(),
-            tool: sanitize::line(&request.tool).chars().take(64).collect(),
+            tool: host.secrets.known().redact(&sanitize::line(&request.tool)).chars().take(64).collect(),
             session: context.session.clone(),
             backend: context.backend.clone(),
             panes: context.panes.clone(),
@@ -218,6 +218,8 @@ impl<'h> Call<'h> {
             approvals: host.approvals.clone(),
             output: host.output.clone(),
             egress: host.egress.clone(),
+            secrets: host.secrets.clone(),
+            leaks: policy.config().leaks.clone(),
             limits: policy.config().limits.clone(),
             remedies: policy.config().remedies(),
         });
@@ -289,7 +291,9 @@ impl<'h> Call<'h> {
 
     /// Makes the envelope: clean texts, one audit line, one last event. `unrecorded` says that the audit trail lacks its first line.
     pub(crate) fn finish(mut self, outcome: Result<Output, Failure>, unrecorded: Option<String>) -> Envelope {
-        let mut outcome = outcome.map(clean_output).map_err(clean_failure);
+        // Only what was cleaned reads as whoever gets it will read it.
+        let cleaned = outcome.map(clean_output).map_err(clean_failure);
+        let mut outcome = self.scope.guard.outcome(cleaned, &self.scope.session);
         if outcome.is_ok() && self.scope.has_touched_state() {
             self.scope.session.forget_failures();
         }
@@ -303,6 +307,9 @@ impl<'h> Call<'h> {
     /// Returns what the result has to say where the audit trail lacks its outcome.
     fn close(&mut self, failure: Option<&Failure>) -> Option<String> {
         self.finished = true;
+        // The record holds no secret, whatever a result may.
+        let recorded = failure.map(|failure| self.scope.guard.redact_failure(failure.clone()));
+        let failure = recorded.as_ref();
         let outcome = || self.audit.outcome(self.subject(), failure, self.begin.elapsed(), &self.scope.actions());
         let told = if self.recorded { outcome() } else { None };
         let outcome = failure.map_or("ok", |failure| failure.kind.name());

@@ -6,11 +6,13 @@ use crate::audit::{Action, Actions};
 use crate::backend::Backend;
 use crate::call::Principal;
 use crate::call::session::Session;
-use crate::config::{Limits, Remedies};
+use crate::config::{Config, Leaks, Limits, Remedies};
 use crate::egress::Egress;
 use crate::event::{Event, EventSink, GuestEvents, NoEvents};
 use crate::kept_output::OutputStore;
+use crate::leaks::Guard;
 use crate::policy::approval::{Approvals, Approver, Nobody};
+use crate::secrets::Secrets;
 use crate::text::id::random_id;
 use crate::tmux::Panes;
 use parking_lot::Mutex;
@@ -34,6 +36,9 @@ pub(crate) struct Scope {
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
+    pub(crate) secrets: Arc<Secrets>,
+    /// Looks after what leaves the call.
+    pub(crate) guard: Guard,
     pub(crate) limits: Limits,
     pub(crate) remedies: Remedies,
     pub(crate) clock: Clock,
@@ -59,6 +64,8 @@ pub(crate) struct ScopeParts {
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
+    pub(crate) secrets: Arc<Secrets>,
+    pub(crate) leaks: Leaks,
     pub(crate) limits: Limits,
     pub(crate) remedies: Remedies,
 }
@@ -77,6 +84,8 @@ impl Scope {
             cancel: parts.cancel,
             output: parts.output,
             egress: parts.egress,
+            guard: Guard::new(parts.secrets.clone(), parts.leaks, parts.remedies.clone()),
+            secrets: parts.secrets,
             guest_events: GuestEvents::new(&parts.limits),
             limits: parts.limits,
             remedies: parts.remedies,
@@ -90,7 +99,7 @@ impl Scope {
     }
 
     /// The scope in which a plugin is asked what it offers: nobody watches, nobody approves.
-    pub(crate) fn for_definitions(limits: &Limits, backend: Arc<dyn Backend>, egress: Arc<Egress>) -> Self {
+    pub(crate) fn for_definitions(config: &Config, backend: Arc<dyn Backend>, egress: Arc<Egress>) -> Self {
         Self::new(ScopeParts {
             principal: "toolcrib".into(),
             tool: "definitions".into(),
@@ -103,7 +112,9 @@ impl Scope {
             cancel: CancellationToken::new(),
             output: Arc::new(OutputStore::none()),
             egress,
-            limits: limits.clone(),
+            secrets: Arc::new(Secrets::none()),
+            leaks: config.leaks.clone(),
+            limits: config.limits.clone(),
             remedies: Remedies::default(),
         })
     }
@@ -115,7 +126,7 @@ impl Scope {
 
     /// Emits an event of the host's own.
     pub(crate) fn emit(&self, event: Event) {
-        self.events.emit(event);
+        self.events.emit(self.guard.event(event));
     }
 
     /// Somebody looks at the events.
@@ -125,7 +136,7 @@ impl Scope {
 
     /// Emits an event of the guest's with so many bytes of text, within its caps.
     pub(crate) fn emit_for_guest(&self, text_bytes: usize, event: impl FnOnce() -> Event) {
-        self.guest_events.emit(&*self.events, text_bytes, event);
+        self.guest_events.emit(&*self.events, text_bytes, || self.guard.event(event()));
     }
 
     /// Milliseconds since the session has looked at `what` and found the same text; none when it is new.
@@ -135,7 +146,7 @@ impl Scope {
 
     /// Keeps an action for the audit trail.
     pub(crate) fn record(&self, action: Action) {
-        self.actions.lock().push(action);
+        self.actions.lock().push(self.guard.recorded(action));
     }
 
     pub(crate) fn actions(&self) -> Actions {

@@ -22,6 +22,8 @@ const FAILURES_KEPT: usize = 256;
 /// Places whose last look is remembered; beyond, all are forgotten.
 const LOOKS_KEPT: usize = 64;
 
+/// Commands remembered that were refused something by their cells; the oldest goes first.
+const REFUSED_KEPT: usize = 16;
 /// Names of kept output that a session may read; the oldest goes first, as it does on disk.
 const OUTPUTS_KEPT: usize = 256;
 
@@ -33,6 +35,9 @@ pub struct Session {
     approved: Arc<Mutex<HashSet<ApprovalKey>>>,
     asking: Arc<tokio::sync::Mutex<()>>,
     outputs: Arc<Mutex<VecDeque<String>>>,
+    /// The ends of what the last result said.
+    tails: Mutex<Vec<Vec<u8>>>,
+    refused: Arc<Mutex<VecDeque<(CommandKey, String)>>>,
 }
 
 /// What makes two calls the same: who asks, the tool, and the digest of the arguments in canonical form, which may be MiB.
@@ -56,6 +61,23 @@ impl ApprovalKey {
     /// `sha256` is the digest of the plugin, `backend` where its actions land.
     pub(crate) fn new(sha256: &str, capability: Capability, kind: ActionKind, backend: &str) -> Self {
         Self { plugin: sha256.to_owned(), capability, kind, backend: backend.to_owned() }
+    }
+}
+
+/// What makes two commands the same: who calls, the plugin by its bytes, the backend, and the digest of the whole text.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct CommandKey {
+    principal: Principal,
+    plugin: String,
+    backend: String,
+    text: [u8; 32],
+}
+
+impl CommandKey {
+    /// `sha256` is the digest of the plugin, `backend` where the command runs.
+    pub(crate) fn new(principal: &Principal, sha256: &str, backend: &str, text: &str) -> Self {
+        let text = Sha256::digest(text).into();
+        Self { principal: principal.clone(), plugin: sha256.to_owned(), backend: backend.to_owned(), text }
     }
 }
 
@@ -84,10 +106,10 @@ impl CallKey {
 }
 
 impl Session {
-    /// A fresh memory that shares approvals and kept output with this one, but neither looks nor failures.
+    /// A fresh memory that shares approvals, refusals of cells and kept output with this one, but neither looks nor failures.
     pub fn beside(&self) -> Self {
         let (approved, asking, outputs) = (self.approved.clone(), self.asking.clone(), self.outputs.clone());
-        Self { approved, asking, outputs, ..Self::default() }
+        Self { approved, asking, outputs, refused: self.refused.clone(), ..Self::default() }
     }
 
     /// Refuses a call that has just failed the same way often enough.
@@ -159,6 +181,32 @@ impl Session {
         self.outputs.lock().iter().cloned().collect()
     }
 
+    /// The ends of the texts of the last result, which the next one may go on with.
+    pub(crate) fn tails(&self) -> Vec<Vec<u8>> {
+        self.tails.lock().clone()
+    }
+
+    pub(crate) fn remember_tails(&self, tails: Vec<Vec<u8>>) {
+        *self.tails.lock() = tails;
+    }
+
+    /// Remembers what the cell of a command refused it.
+    pub(crate) fn remember_refused(&self, command: CommandKey, what: String) {
+        let mut refused = self.refused.lock();
+        refused.retain(|(other, _)| *other != command);
+        if refused.len() >= REFUSED_KEPT {
+            refused.pop_front();
+        }
+        refused.push_back((command, what));
+    }
+
+    /// Takes what its cell refused a command when it ran last; it is not there a second time.
+    pub(crate) fn take_refused(&self, command: &CommandKey) -> Option<String> {
+        let mut refused = self.refused.lock();
+        let place = refused.iter().position(|(other, _)| other == command)?;
+        refused.remove(place).map(|(_, what)| what)
+    }
+
     pub(crate) fn is_approved(&self, key: &ApprovalKey) -> bool {
         self.approved.lock().contains(key)
     }
@@ -187,6 +235,28 @@ fn remedy(tool: &str, repeated: &Repeated) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_is_remembered_of_one_command_and_once() {
+        let (session, who) = (Session::default(), Principal::from("a"));
+        let key = |plugin: &str, backend: &str, text: &str| CommandKey::new(&who, plugin, backend, text);
+        session.remember_refused(key("a", "local", "x"), "the network".into());
+        for other in [
+            key("b", "local", "x"),
+            key("a", "docker:x", "x"),
+            key("a", "local", "x "),
+            CommandKey::new(&"b".into(), "a", "local", "x"),
+        ] {
+            assert_eq!(session.take_refused(&other), None);
+        }
+        assert_eq!(session.beside().take_refused(&key("a", "local", "x")).as_deref(), Some("the network"));
+        assert_eq!(session.take_refused(&key("a", "local", "x")), None);
+        for number in 0..=REFUSED_KEPT {
+            session.remember_refused(key("a", "local", &number.to_string()), String::new());
+        }
+        assert_eq!(session.take_refused(&key("a", "local", "0")), None);
+        assert!(session.take_refused(&key("a", "local", "1")).is_some());
+    }
 
     #[test]
     fn a_yes_for_the_session_covers_one_plugin_capability_kind_and_backend() {

@@ -6,6 +6,7 @@ use super::bindings::toolcrib::plugin::{files, types};
 use crate::audit::Action;
 use crate::envelope::{Failure, Kind};
 use crate::kept_output::Captured;
+use crate::leaks::Exit;
 use crate::policy::files::Resolved;
 use crate::sandbox::State;
 use serde_json::json;
@@ -39,6 +40,10 @@ impl files::Host for State {
     async fn write(&mut self, path: String, content: Vec<u8>) -> Result<u64, Refusal> {
         let grant = self.grants.files()?.clone();
         self.meter.charge_bytes(path.len() + content.len())?;
+        if let Err(refusal) = self.scope.guard.check(Exit::Write, [path.as_bytes(), &content]) {
+            self.record("write", &path, Err((&refusal, None)));
+            return Err(refusal.into());
+        }
         let resolved = self.scope.backend.resolve(&path, &grant.roots()).await;
         let rules = grant.clone();
         let admitted = match judged(resolved, move |resolved| rules.admit_write(resolved)).await {

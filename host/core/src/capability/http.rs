@@ -5,7 +5,7 @@ use super::bindings::toolcrib::plugin::http;
 use crate::egress::{BODY_BYTES, Request as Prepared, Target};
 use crate::envelope::Failure;
 use crate::event::Event;
-use crate::policy::http::method;
+use crate::policy::http::{HttpGrant, method};
 use crate::sandbox::State;
 use crate::text::sanitize;
 use reqwest::header::HeaderMap;
@@ -57,7 +57,7 @@ impl http::HostRequest for State {
         let grant = self.grants.http()?.clone();
         let request = self.table.get(&request)?.clone();
         let target = Target::parse(&request.url, grant.base())?;
-        let request = prepared(request)?;
+        let request = prepared(request, &grant)?;
         let detail = sanitize::line(&format!("{} {target}", request.method)).into_owned();
         self.scope.emit(Event::Started { detail });
         if !request.method.is_safe() {
@@ -67,7 +67,9 @@ impl http::HostRequest for State {
         let response = tokio::select! {
             biased;
             () = self.scope.cancel.cancelled() => return Err(Failure::cancelled().into()),
-            response = self.scope.egress.fetch(request, target, &grant, &self.scope) => response?,
+            response = self.scope.egress.fetch(request, target, &grant, &self.scope) => {
+                response.map_err(|failure| self.scope.guard.redact_failure(failure))?
+            }
         };
         let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
         Ok(http::Response {
@@ -85,7 +87,7 @@ impl http::HostRequest for State {
     }
 }
 
-fn prepared(request: Request) -> Result<Prepared, Failure> {
+fn prepared(request: Request, grant: &HttpGrant) -> Result<Prepared, Failure> {
     if request.headers.len() > MAX_HEADERS {
         return Err(Failure::invalid(format!("a request has at most {MAX_HEADERS} headers")));
     }
@@ -93,6 +95,11 @@ fn prepared(request: Request) -> Result<Prepared, Failure> {
     let method = method(&request.method)?;
     let mut prepared = Prepared { method, headers: HeaderMap::new(), body: request.body, limit };
     for (name, value) in &request.headers {
+        if grant.writes_header(name) {
+            let name = sanitize::line(name);
+            return Err(Failure::invalid(format!("the header `{name}` is written by settings"))
+                .hint("omit it: the host adds it"));
+        }
         prepared.add_header(name, value)?;
     }
     Ok(prepared)

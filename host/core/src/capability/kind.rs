@@ -38,7 +38,7 @@ pub struct AllowOption {
 pub struct SectionKeys {
     /// Each gives some of it.
     pub grants: &'static [&'static str],
-    /// Each only narrows what the others give.
+    /// Each only narrows or shapes what the others give.
     pub narrows: &'static [&'static str],
 }
 
@@ -88,9 +88,10 @@ impl Capability {
         match self {
             Self::Shell | Self::Panes | Self::PaneSessions => SectionKeys { grants: &["shell"], narrows: &[] },
             Self::Files => SectionKeys { grants: &["files.read", "files.write"], narrows: &[] },
-            Self::Http => {
-                SectionKeys { grants: &["http.hosts"], narrows: &["http.methods", "http.paths", "http.base"] }
-            }
+            Self::Http => SectionKeys {
+                grants: &["http.hosts"],
+                narrows: &["http.methods", "http.paths", "http.base", "http.headers"],
+            },
             Self::Events => SectionKeys { grants: &[], narrows: &[] },
         }
     }

@@ -13,7 +13,8 @@ use crate::event::Event;
 use crate::kept_output::Captured;
 use crate::policy::approval::{Declaration, Landing, Risk, Site};
 use crate::policy::command::Destination;
-use crate::policy::shell::{AdmittedCommand, ShellGrant};
+use crate::policy::confine::Look;
+use crate::policy::shell::{AdmittedCommand, ShellGrant, Wanted};
 use crate::sandbox::State;
 use crate::text::sanitize;
 use crate::tmux::{Panes, Selector};
@@ -73,9 +74,11 @@ impl shell::HostCommand for State {
         let command = self.table.get(&command)?.clone();
         // The shell of a pane is what earlier commands made of it: functions, aliases, `PATH`. Only a grant that names panes leads into one;
         // any other command gets a process that nothing ran in before.
+        let lent = grant.lent(&command.text);
+        check_lent(&lent, &command, &self.scope)?;
         let tmux = match grant.pane() {
-            Ok(()) => self.scope.panes.managed().await?.cloned(),
-            Err(_) => None,
+            Ok(()) if lent.is_empty() => self.scope.panes.managed().await?.cloned(),
+            Ok(()) | Err(_) => None,
         };
         // At a prompt nobody can tell when a command ends, so only one that is not waited for goes there.
         let is_dispatch = matches!(command.wait, shell::Wait::Dispatch) && grant.pane().is_ok();
@@ -90,11 +93,17 @@ impl shell::HostCommand for State {
         let target = tmux.as_ref().map(|tmux| Target::new(tmux, &command.pane, confinement.cell(), &self.scope));
         let process = PlainProcess(&*self.scope.backend);
         let site = target.as_ref().map_or(&process as &dyn Site, |target| target);
-        let admitted = grant.admit(command.text, command.declaration, goes_to, &confinement, site, &self.scope).await?;
+        let Command { text, declaration, .. } = command;
+        let wanted = Wanted { text, declaration, goes_to, is_awaited: !plan.dispatch };
+        let admitted = grant.admit(wanted, &confinement, site, &self.scope).await?;
+        if let (Some(name), Panes::Managed(_)) = (lent.first(), &self.scope.panes) {
+            self.scope.guard.notice(format!("it ran in a process of its own, as it gets the secret `{name}`"));
+        }
         self.scope.emit(Event::Started { detail: sanitize::line(admitted.text()).into_owned() });
         // Whatever comes of it, the world may have changed.
         self.scope.touch_state();
-        Ok(match target {
+        // The shell of a pane is confined: what is let out is a process of its own.
+        Ok(match target.filter(|_| !admitted.is_out()) {
             Some(target) => in_pane::run(&admitted, target, &plan, &self.scope).await?,
             None => run(&admitted, &plan, &self.scope).await?,
         })
@@ -137,6 +146,27 @@ pub(super) fn check_why(declaration: &Declaration) -> Result<(), Failure> {
         return Err(Failure::invalid(format!("`why` is more than {WHY_BYTES} bytes")).hint("say it in a sentence"));
     }
     Ok(())
+}
+
+/// What gets a secret has a process of its own, on this machine: a pane's shell would keep it for whoever comes next.
+fn check_lent(lent: &[String], command: &Command, scope: &Scope) -> Result<(), Failure> {
+    let Some(name) = lent.first() else { return Ok(()) };
+    let gets = format!("the command names the secret `{name}`, and what gets one");
+    if !scope.backend.is_this_machine() {
+        return Err(Failure::denied(format!("{gets} runs on this machine alone, not on {}", scope.backend.name()))
+            .hint("run it without the secret, or on this machine"));
+    }
+    if command.pane != Selector::default() {
+        return Err(Failure::invalid(format!("{gets} runs in a process of its own, not in a pane"))
+            .hint("omit `session` and `pane`"));
+    }
+    match command.wait {
+        shell::Wait::UntilExit | shell::Wait::AtMostMs(_) => Ok(()),
+        shell::Wait::Dispatch => {
+            Err(Failure::invalid(format!("{gets} runs in a process of its own, and is waited for"))
+                .hint("omit `wait`, or give a duration such as \"10m\""))
+        }
+    }
 }
 
 /// What was found valid before anybody is asked.
@@ -198,8 +228,9 @@ enum End {
 
 async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scope>) -> Result<shell::Outcome, Failure> {
     let calling = command.serve(scope)?;
+    let look = command.look(false, &*scope.backend).await;
     let spec = ProcessSpec::shell(command.text(), command.environment().to_vec(), &scope.id);
-    let spec = ProcessSpec { cell: command.cell().cloned(), ..spec };
+    let spec = ProcessSpec { cell: command.cell().cloned(), secrets: command.secrets().to_vec(), ..spec };
     let _waiting = scope.clock.waiting();
     let mut process = tokio::select! {
         started = scope.backend.start(spec) => started?,
@@ -234,9 +265,14 @@ async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scope>) -> Resu
             let left = (!left.is_empty()).then(|| left_running(&left));
             let ended = (ended > 0).then(|| ended_with_it(ended, plan.wants_pane));
             let (stdout, stderr) = (stdout.finish().await, stderr.finish().await);
+            let made = made(look).await;
             let refusals = command.notices(exit_code, &stderr.text, &*scope.backend).await;
-            let refusals = refusals.into_iter().chain(refused(calling.as_ref()));
-            let notices = left.into_iter().chain(ended).chain(refusals).chain(absence).collect();
+            let refusals = with_way_out(refusals, calling.as_ref(), command, scope);
+            let out = match command.is_out() {
+                true => Some(let_out(&*scope.backend).await?),
+                false => None,
+            };
+            let notices = out.into_iter().chain(left).chain(ended).chain(made).chain(refusals).chain(absence).collect();
             let (stdout, stderr) = (stdout.into(), stderr.into());
             Ok(shell::Outcome::Finished(shell::Finished { exit_code, stdout, stderr, notices }))
         }
@@ -245,7 +281,8 @@ async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scope>) -> Resu
             let failure = Failure::new(Kind::TimedOut, message).hint(
                 "the command was ended; give a longer `wait`, or start it in the background with its output in a file",
             );
-            Err(told(ended(failure, &mut *process, stdout, stderr).await, calling.as_ref()))
+            let failure = ended(failure, &mut *process, stdout, stderr).await;
+            Err(told(failure, made(look).await, calling.as_ref()))
         }
         End::Cancelled => Err(ended(Failure::cancelled(), &mut *process, stdout, stderr).await),
         End::Lost(failure) => Err(failure.data(printed(stdout.finish().await, stderr.finish().await))),
@@ -257,14 +294,43 @@ fn refused(calling: Option<&Calling>) -> Vec<String> {
     calling.map(Calling::refusals).unwrap_or_default()
 }
 
-/// The same for a command that did not come to its end: it may have tried again and again.
-fn told(failure: Failure, calling: Option<&Calling>) -> Failure {
-    let refused = refused(calling);
-    if refused.is_empty() {
+/// All that its cell refused a command, and what comes of calling it again.
+fn with_way_out(
+    mut refusals: Vec<String>,
+    calling: Option<&Calling>,
+    command: &AdmittedCommand,
+    scope: &Scope,
+) -> Vec<String> {
+    refusals.extend(refused(calling));
+    let way_out = command.remember(&refusals, scope);
+    refusals.extend(way_out);
+    refusals
+}
+
+/// How a command ran that a person let out of its cell.
+async fn let_out(backend: &dyn Backend) -> Result<String, Failure> {
+    let directory = backend.facts().await?.directory.display().to_string();
+    Ok(format!(
+        "a person let this command out of its cell: it ran unconfined, this once, as a process of its own in `{directory}`"
+    ))
+}
+
+/// What a command made that runs or is obeyed later.
+async fn made(look: Option<Look>) -> Vec<String> {
+    match look {
+        Some(look) => look.end().await,
+        None => Vec::new(),
+    }
+}
+
+/// Both for a command that did not come to its end: it may have tried again and again.
+fn told(failure: Failure, made: Vec<String>, calling: Option<&Calling>) -> Failure {
+    let notices = [made, refused(calling)].concat();
+    if notices.is_empty() {
         return failure;
     }
     let mut data = failure.data.as_deref().cloned().unwrap_or_else(|| json!({}));
-    data["notices"] = json!(refused);
+    data["notices"] = json!(notices);
     failure.data(data)
 }
 

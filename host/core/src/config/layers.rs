@@ -23,6 +23,9 @@ use toml::{Table, Value};
 
 /// Notices about one project's file; a hostile one could ask for more.
 const MAX_NOTICES: usize = 20;
+/// Sections whose settings are those of a name.
+const NAMED: [&str; 2] = ["plugin.", SECRET];
+const SECRET: &str = "secret.";
 
 /// Where the configuration comes from; paths are absolute.
 #[derive(Clone, Debug, Default)]
@@ -128,7 +131,7 @@ impl Settings {
             let leaves = Reader { start: path.parent(), ..plain }.text(path, &text)?;
             // The very text that is applied is the one that is compared.
             let is_trusted = sources.project_sha256 == Some(hex::encode(Sha256::digest(&text)));
-            if is_trusted { draft.replace(leaves) } else { draft.narrow_by_project(leaves) }
+            if is_trusted { draft.replace_by_project(leaves) } else { draft.narrow_by_project(leaves) }
         }
         draft.replace(plain.environment(&sources.environment)?);
         draft.replace(plain.set(&sources.set)?);
@@ -217,11 +220,14 @@ impl Settings {
 
     /// Returns the dotted key of every line to render.
     fn keys(&self) -> Vec<String> {
-        let plugin = |key: &String| key.strip_prefix("plugin.")?.split('.').next().map(str::to_owned);
-        let plugins: BTreeSet<_> = self.origins.0.keys().filter_map(plugin).collect();
-        let (own, shared): (Vec<_>, Vec<_>) = RULES.iter().map(|row| row.0).partition(|key| key.contains('*'));
-        let mut keys: Vec<_> = shared.into_iter().map(str::to_owned).collect();
-        keys.extend(plugins.iter().flat_map(|plugin| own.iter().map(move |pattern| pattern.replace('*', plugin))));
+        let mut keys: Vec<_> =
+            RULES.iter().map(|row| row.0).filter(|key| !key.contains('*')).map(str::to_owned).collect();
+        for section in NAMED {
+            let name = |key: &String| key.strip_prefix(section)?.split('.').next().map(str::to_owned);
+            let names: BTreeSet<_> = self.origins.0.keys().filter_map(name).collect();
+            let own: Vec<_> = RULES.iter().map(|row| row.0).filter(|key| key.starts_with(section)).collect();
+            keys.extend(names.iter().flat_map(|name| own.iter().map(move |pattern| pattern.replace('*', name))));
+        }
         keys.retain(|key| self.origins.get(key).is_some());
         keys
     }
@@ -253,6 +259,15 @@ impl Draft {
             put(&mut self.values, &leaf.key, leaf.value);
             self.origins.0.insert(leaf.key, leaf.origin);
         }
+    }
+
+    /// The same by a project that the user trusts. That says nothing of secrets: where they are and where they may go is the user's alone.
+    fn replace_by_project(&mut self, leaves: Vec<Leaf>) {
+        let (secrets, leaves): (Vec<_>, Vec<_>) = leaves.into_iter().partition(|leaf| leaf.key.starts_with(SECRET));
+        self.notices.extend(secrets.iter().take(MAX_NOTICES).map(|leaf| {
+            format!("{}: `{}` is ignored: secrets are named in your own settings alone", leaf.origin, leaf.key)
+        }));
+        self.replace(leaves);
     }
 
     fn narrow_by_project(&mut self, leaves: Vec<Leaf>) {
@@ -411,7 +426,7 @@ impl Bounds {
 
 /// Returns the section that a dotted key is printed in.
 fn section_of(key: &str) -> &str {
-    let dots = if key.starts_with("plugin.") { 2 } else { 1 };
+    let dots = if NAMED.iter().any(|section| key.starts_with(section)) { 2 } else { 1 };
     key.match_indices('.').nth(dots - 1).map_or(key, |(at, _)| &key[..at])
 }
 

@@ -69,17 +69,25 @@ use When::{AtStart, EachTime};
 
 /// Which writes a person is asked about.
 const CONFIRM: Rule = Stricter(&["never", "runs-later", "outside", "always"]);
-/// Whether commands are confined, and how far the network of those reaches.
+/// Whether commands are confined, what counts as that, and how far the network of those reaches.
 const MODE: Rule = Stricter(&["off", "auto", "required"]);
+const FLOOR: Rule = Stricter(&["partial", "full"]);
 const NETWORK: Rule = Stricter(&["full", "egress", "none"]);
+/// Whether a person may let one out.
+const UNCONFINED: Rule = Stricter(&["ask", "never"]);
+/// What happens where a secret is found, and where something looks like one.
+const LEAKS: Rule = Stricter(&["warn", "redact", "block"]);
+const GATE: Rule = Stricter(&["warn", "block"]);
+const SHAPES: Rule = Stricter(&["off", "warn", "block"]);
 
-/// Every setting; `*` stands for the name of a plugin.
+/// Every setting; `*` stands for the name of a plugin or of a secret.
 pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("agent.name", Never, AtStart),
     ("tools.shell_enabled", And, EachTime),
     ("tools.shell_confirm", Or, EachTime),
     ("tools.shell_denylist", Union, EachTime),
     ("tools.shell_env", Intersect, EachTime),
+    ("tools.shell_secrets", Intersect, EachTime),
     ("tools.files_enabled", And, EachTime),
     ("tools.files_confirm", CONFIRM, EachTime),
     ("tools.files_read_paths", Paths, EachTime),
@@ -94,6 +102,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("tools.search_enabled", And, EachTime),
     ("tools.search_endpoint", Never, EachTime),
     ("confine.mode", MODE, EachTime),
+    ("confine.floor", FLOOR, EachTime),
     ("confine.write", Roots, EachTime),
     ("confine.hide", Places, EachTime),
     ("confine.caches", Intersect, EachTime),
@@ -102,8 +111,15 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("confine.hosts", Hosts, EachTime),
     ("confine.ports", Intersect, EachTime),
     ("confine.unix_sockets", And, EachTime),
+    ("confine.debug", And, EachTime),
     ("confine.processes", Min, EachTime),
     ("confine.ask", Or, EachTime),
+    ("confine.unconfined", UNCONFINED, EachTime),
+    ("leaks.results", LEAKS, EachTime),
+    ("leaks.requests", GATE, EachTime),
+    ("leaks.commands", GATE, EachTime),
+    ("leaks.writes", GATE, EachTime),
+    ("leaks.shapes", SHAPES, EachTime),
     ("approval.allow_yes", And, EachTime),
     ("approval.timeout_ms", Min, AtStart),
     ("audit.required", Or, AtStart),
@@ -157,6 +173,11 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("plugin.*.http.methods", Methods, EachTime),
     ("plugin.*.http.paths", Prefixes, EachTime),
     ("plugin.*.http.base", Never, EachTime),
+    ("plugin.*.http.headers", Never, EachTime),
+    ("secret.*.file", Never, AtStart),
+    ("secret.*.command", Never, AtStart),
+    ("secret.*.hosts", Never, AtStart),
+    ("secret.*.env", Never, AtStart),
 ];
 
 /// A list that took part in narrowing.

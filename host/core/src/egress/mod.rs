@@ -19,18 +19,22 @@ pub(crate) use connect::Route;
 pub(crate) use target::{Host, Target};
 
 use crate::call::scope::Scope;
+use crate::config::Part;
 use crate::envelope::{Failure, Kind, duration};
-use crate::policy::http::{ApprovedRoute, HttpGrant};
+use crate::leaks::{Exit, Guard};
+use crate::policy::http::{ApprovedRoute, HttpGrant, OwnHeader};
 use body::Body;
 use cells::Cells;
 use client::{Clients, explain};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response as Answer, StatusCode};
 use resolver::Names;
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use zeroize::Zeroizing;
 
 /// Redirects that are followed.
 const MAX_HOPS: u32 = 5;
@@ -106,7 +110,8 @@ impl Egress {
             let hop = self.hop(&request, &target, from.as_ref(), grant, &mut deadline, scope).await;
             let (answer, route) = hop.map_err(|failure| told(from.as_ref().map(ApprovedRoute::target), failure))?;
             let Some(location) = redirect(&answer)? else {
-                return deadline.bound(false, &target, read(answer, &target, request.limit)).await;
+                let answer = deadline.bound(false, &target, read(answer, &target, request.limit)).await;
+                return answer.map(|answer| answer.redacted(&scope.guard));
             };
             let next = target.redirected(&location).map_err(|failure| told(Some(&target), failure))?;
             if target.is_encrypted() && !next.is_encrypted() {
@@ -132,20 +137,34 @@ impl Egress {
         scope: &Scope,
     ) -> Result<(Answer, ApprovedRoute), Failure> {
         let admitted = grant.admit(&request.method, target.clone(), scope)?;
+        // Before its name is asked for: a question for a name leaves the machine, too.
+        scope
+            .guard
+            .check(Exit::Request, request.parts(target).iter().map(AsRef::as_ref))
+            .inspect_err(|refusal| grant.record(&request.method, target, Err(refusal), scope))?;
         let judge = |target: &Target, address, special, is_own| grant.admit_address(target, address, special, is_own);
         let route = deadline.bound(false, target, connect::connect(&self.names, admitted, judge)).await;
         let route = route.inspect_err(|refusal| grant.record(&request.method, target, Err(refusal), scope))?;
         let route = grant.approve(route, request, from, scope).await?;
-        let answer = deadline.bound(!request.method.is_safe(), target, self.send(&route, request, grant)).await?;
+        // Last of all: what has been decided was about their names.
+        let own = own_headers(grant, target, scope).await?;
+        let answer = deadline.bound(!request.method.is_safe(), target, self.send(&route, request, own, grant)).await?;
         Ok((answer, route))
     }
 
-    async fn send(&self, route: &ApprovedRoute, request: &Request, grant: &HttpGrant) -> Result<Answer, Failure> {
+    async fn send(
+        &self,
+        route: &ApprovedRoute,
+        request: &Request,
+        own: HeaderMap,
+        grant: &HttpGrant,
+    ) -> Result<Answer, Failure> {
         let (route, target) = (route.route(), route.route().target());
         let client = self.clients.client(&grant.client_key(), route).await?;
         let mut headers = request.headers.clone();
         headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(body::ENCODINGS));
+        headers.extend(own);
         let mut sent = client.request(request.method.clone(), target.url().clone()).headers(headers);
         if !request.body.is_empty() {
             sent = sent.body(request.body.clone());
@@ -164,14 +183,67 @@ impl Egress {
     }
 }
 
+/// The headers that settings write, with their secrets.
+async fn own_headers(grant: &HttpGrant, target: &Target, scope: &Scope) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
+    for OwnHeader { name, template, .. } in grant.headers_for(target) {
+        let mut text = Zeroizing::new(String::new());
+        for part in template.parts() {
+            match part {
+                Part::Text(part) => text.push_str(part),
+                Part::Secret(secret) => {
+                    // A person may have to unlock it.
+                    let _waiting = scope.clock.waiting();
+                    text.push_str(scope.secrets.value(secret).await?.expose());
+                }
+            }
+        }
+        let mut value = HeaderValue::from_str(&text).map_err(|_| {
+            let message = format!("a secret of `{template}` has characters that no header may have");
+            Failure::new(Kind::Unavailable, message).hint("keep it in one line of visible ASCII characters")
+        })?;
+        // The library shows it in no message.
+        value.set_sensitive(true);
+        headers.insert(name.clone(), value);
+    }
+    Ok(headers)
+}
+
+impl Response {
+    /// The same without any secret, as a server may send back what it was sent.
+    fn redacted(mut self, guard: &Guard) -> Self {
+        self.body = guard.redact_body(self.body, self.truncated);
+        self.url = guard.redact(&self.url).into_owned();
+        for value in self.headers.values_mut() {
+            let mut bytes = value.as_bytes().to_vec();
+            guard.redact_bytes(&mut bytes);
+            if bytes != value.as_bytes() {
+                *value = HeaderValue::from_bytes(&bytes).unwrap_or(HeaderValue::from_static("[secret]"));
+            }
+        }
+        self
+    }
+}
+
 impl Request {
+    /// All that a server gets to see of what the guest wrote. The parser of URLs has made a host's letters small, and a host has at most 63
+    /// characters between two dots.
+    fn parts<'p>(&'p self, target: &'p Target) -> Vec<Cow<'p, [u8]>> {
+        let url = target.url().as_str().as_bytes();
+        let decoded = percent_encoding::percent_decode(url).into();
+        let host = Cow::Owned(target.host().to_string().replace('.', "").into_bytes());
+        let headers = self.headers.iter().flat_map(|(name, value)| [name.as_str().as_bytes(), value.as_bytes()]);
+        let written = headers.chain([self.body.as_slice()]).map(Cow::Borrowed);
+        [Cow::Borrowed(url), decoded, host].into_iter().chain(written).collect()
+    }
+
     /// Adds a header of the guest's.
     pub(crate) fn add_header(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         let shown = crate::text::sanitize::line(name).chars().take(100).collect::<String>();
         let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) else {
             return Err(Failure::invalid(format!("the header `{shown}` has characters that no header may have")));
         };
-        if OWN_HEADERS.contains(&name) || name.as_str().starts_with("proxy-") {
+        if is_own(&name) {
             return Err(Failure::invalid(format!("the header `{name}` is set by the host alone"))
                 .hint("omit it; the connection is made as the URL says"));
         }
@@ -199,6 +271,24 @@ impl Request {
             self.headers = kept.collect();
         }
         self
+    }
+}
+
+/// Whether a header is set by the host alone.
+fn is_own(name: &HeaderName) -> bool {
+    OWN_HEADERS.contains(name) || name.as_str().starts_with("proxy-")
+}
+
+/// Whether settings can have a header of this name, in lower case.
+///
+/// # Errors
+///
+/// Why not, as the rest of a sentence.
+pub(crate) fn check_header(name: &str) -> Result<(), String> {
+    match HeaderName::from_bytes(name.as_bytes()) {
+        Ok(name) if is_own(&name) => Err("is a header that belongs to the connection".into()),
+        Ok(_) => Ok(()),
+        Err(_) => Err("has characters that no header may have".into()),
     }
 }
 

@@ -10,7 +10,7 @@ pub use hub::{Approvals, OpenQuestion};
 pub use words::{Foreign, Mark};
 
 pub(crate) use question::Site;
-pub(super) use question::{By, Consent, Question};
+pub(super) use question::{By, Consent, Lending, Question};
 
 use super::in_force::InForce;
 use crate::call::scope::Scope;
@@ -103,12 +103,16 @@ pub struct ApprovalRequest {
     pub landing: Landing,
     /// How the command runs; none where no command does.
     pub confinement: Option<Confined>,
+    /// The secrets that the command gets, and where it can send them; none where it gets none.
+    pub secrets: Option<String>,
     /// The whole action: the command, the request's line, the path that is written.
     pub action: String,
     /// What belongs to the action, such as the changes of a write or the body of a request.
     pub details: Option<String>,
     /// What the model said of it, where it has to say something.
     pub declaration: Option<Declaration>,
+    /// What its cell refused the very same command when it ran last. Only where there is something, [`Answer::Unconfined`] is an answer.
+    pub refused: Option<String>,
 }
 
 /// How far a command is confined that a person is asked about. Texts are sanitised.
@@ -120,12 +124,12 @@ pub enum Confined {
         /// Why it cannot be confined; empty where settings do not want it to be.
         why: String,
     },
-    /// It runs in a cell.
+    /// It runs in a cell, or bounded as far as this system can do it.
     Yes {
-        /// What network it has, in words.
-        network: String,
-        /// Where it can write, in words.
-        writes: String,
+        /// By what, and what network it has, in words.
+        how: String,
+        /// Where it can write, and what else is open, in words.
+        bounds: String,
     },
 }
 
@@ -174,6 +178,8 @@ pub enum Answer {
     Yes,
     /// This, and what the same plugin does with the same capability and backend until the session ends.
     YesForSession,
+    /// This once, out of its cell, with all rights of the user.
+    Unconfined,
     /// No.
     No,
     /// Nobody can be asked: why, and what to set.

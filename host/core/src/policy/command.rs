@@ -190,6 +190,15 @@ pub enum Held {
 }
 
 impl Held {
+    /// What it amounts to, in each way that it can be read.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        let (one, others) = match self {
+            Self::Script(text, _) => (Some(text), [&[][..], &[]]),
+            Self::Typed { texts, continued } => (None, [texts.as_slice(), continued]),
+        };
+        one.into_iter().chain(others.into_iter().flatten()).map(String::as_bytes)
+    }
+
     /// Refuses what the denylist matches, or what cannot be compared with it.
     ///
     /// # Errors

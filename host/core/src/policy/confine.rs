@@ -2,14 +2,19 @@
 //!
 //! `shell.rs` decides whether a person is asked, `backend/cell/` makes the cell.
 
+mod ladder;
+mod made;
 mod signs;
+
+pub(crate) use made::Look;
+pub(super) use made::Watch;
 
 use super::Policy;
 use super::connections::Reachable;
 use super::files::{Protected, canonical};
-use crate::backend::cell::{Cache, Profile};
+use crate::backend::cell::{Cache, Means, Profile, RESOLVER};
 use crate::backend::{Backend, Facts};
-use crate::config::{self, CellNetwork, Config, ConfineMode, Needed, Remedies, WORKSPACE};
+use crate::config::{self, CellNetwork, Config, ConfineFloor, ConfineMode, Needed, Remedies, Unconfined, WORKSPACE};
 use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind};
 use parking_lot::Mutex;
@@ -18,14 +23,21 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the names of hosts are resolved by; a link into `/run` on many systems.
-const RESOLVER: &str = "/etc/resolv.conf";
+pub use ladder::Unusable;
+use ladder::{Ladder, Step};
 
 /// Directories of the home that programs look for elsewhere where a variable says so.
 const VARIABLES: [(&str, &str); 4] =
     [(".cache", "XDG_CACHE_HOME"), (".cargo", "CARGO_HOME"), (".npm", "npm_config_cache"), ("go/pkg", "GOMODCACHE")];
 /// Where they find those that are missing.
 const EMPTY_CACHES: &str = "/run/caches";
+/// The one that nearly every program writes.
+const CACHE: &str = ".cache";
+/// What names the directory of temporary files, which have to go somewhere where `/tmp` is the machine's.
+const TEMPORARY: (&str, &str) = ("tmp", "TMPDIR");
+/// What lets the steps be used that are not tried otherwise.
+const WITHOUT_NETWORK: &str = "set `network = \"none\"` under [confine]";
+const PARTIAL: &str = "set `floor = \"partial\"` under [confine] to let that count";
 
 /// How a command runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +46,7 @@ pub(crate) enum Confinement {
     Off,
     /// In a place that is a wall of its own: a container, another host.
     Elsewhere,
-    /// In a cell.
+    /// In a cell, or bounded as far as this system can do it and settings let that count.
     Cell(Arc<Profile>),
     /// With all rights of the user, as it cannot be confined: why.
     Unconfined(String),
@@ -55,7 +67,7 @@ impl Confinement {
             Self::Off => Some("unconfined".into()),
             Self::Elsewhere => None,
             Self::Unconfined(why) => Some(format!("unconfined: {why}")),
-            Self::Cell(profile) => Some(format!("confined {}, {}", network(profile.network), profile.writes())),
+            Self::Cell(profile) => Some(format!("{}, {}", profile.words(), profile.bounds())),
         }
     }
 }
@@ -95,13 +107,12 @@ impl Policy {
                 )
             }
             Confinement::Off => {
-                let tried = match self.confine.profile(&backend.facts().await?) {
-                    Ok(profile) => backend.confines(&profile).await,
-                    Err(failure) => Err(failure.message),
-                };
-                let could = match tried {
-                    Ok(()) => "this system could confine them: set `mode = \"auto\"` under [confine]".into(),
-                    Err(why) => format!("this system cannot confine them: {why}"),
+                let could = match self.confine.ladder(&backend.facts().await?) {
+                    Ok(ladder) => match ladder.climb(backend).await {
+                        (Some(_), _) => "this system could confine them: set `mode = \"auto\"` under [confine]".into(),
+                        (None, unusable) => format!("this system cannot confine them: {}", ladder::told(&unusable)),
+                    },
+                    Err(failure) => format!("this system cannot confine them: {}", failure.message),
                 };
                 format!("commands have this user's full rights; {could}")
             }
@@ -111,6 +122,18 @@ impl Policy {
 }
 
 impl Policy {
+    /// The steps of confinement that cannot be used at a place, up to the one that can.
+    pub async fn unusable(&self, backend: &dyn Backend) -> Vec<Unusable> {
+        let ladder = match backend.facts().await {
+            Ok(facts) if backend.is_this_machine() => self.confine.ladder(&facts),
+            Ok(_) | Err(_) => return Vec::new(),
+        };
+        match ladder {
+            Ok(ladder) => ladder.climb(backend).await.1,
+            Err(_) => Vec::new(),
+        }
+    }
+
     /// Whether every command at a place runs in a cell of this machine.
     ///
     /// # Errors
@@ -118,22 +141,14 @@ impl Policy {
     /// Why not.
     pub(crate) async fn confines_all(&self, backend: &dyn Backend) -> Result<(), String> {
         match self.confine.at(backend).await.map_err(|failure| failure.message)? {
-            Confinement::Cell(_) => Ok(()),
+            Confinement::Cell(profile) if profile.by.is_full() => Ok(()),
+            Confinement::Cell(_) => Err("its commands are only partially confined".into()),
             Confinement::Off => Err("its commands are not confined, as settings say".into()),
             Confinement::Elsewhere => {
                 Err(format!("its commands run on {}, in no cell of this machine", backend.name()))
             }
             Confinement::Unconfined(why) => Err(format!("its commands cannot be confined: {why}")),
         }
-    }
-}
-
-/// The network of a cell, in words.
-pub(crate) fn network(network: CellNetwork) -> &'static str {
-    match network {
-        CellNetwork::None => "without a network",
-        CellNetwork::Egress => "with named hosts only",
-        CellNetwork::Full => "with this machine's network",
     }
 }
 
@@ -150,17 +165,25 @@ pub(crate) struct Confine {
     home: PathBuf,
     remedies: Remedies,
     reachable: Arc<Reachable>,
+    /// What is protected below each directory that can be written.
+    names: Arc<Vec<String>>,
+    watch: Arc<Watch>,
     /// What commands reach at the place where they ran last.
-    last: Mutex<Option<(Arc<Facts>, Arc<Profile>)>>,
+    last: Mutex<Option<(Arc<Facts>, Arc<Ladder>)>>,
 }
 
 impl Confine {
-    /// Prepares what settings say.
+    /// Prepares what settings say; `watch` knows what commands left under those before.
     ///
     /// # Errors
     ///
     /// When a directory that is to be written is missing, or what is written there runs or decides later.
-    pub(super) fn new(config: &Config, dirs: &Dirs, protected: &Arc<Protected>) -> Result<Self, Failure> {
+    pub(super) fn new(
+        config: &Config,
+        dirs: &Dirs,
+        protected: &Arc<Protected>,
+        watch: Arc<Watch>,
+    ) -> Result<Self, Failure> {
         let settings = config.confine.clone();
         let mut confine = Self {
             write: Vec::new(),
@@ -170,6 +193,8 @@ impl Confine {
             home: canonical(&dirs.home),
             remedies: config.remedies(),
             reachable: Arc::new(Reachable::new(config)),
+            names: Arc::new(settings.protect.clone()),
+            watch,
             last: Mutex::default(),
             settings,
         };
@@ -233,10 +258,9 @@ impl Confine {
         if self.settings.mode == ConfineMode::Off {
             return Ok(Confinement::Off);
         }
-        let profile = self.profile(&backend.facts().await?)?;
-        match backend.confines(&profile).await {
-            Ok(()) => Ok(Confinement::Cell(profile)),
-            Err(why) => self.cannot(why),
+        match self.ladder(&backend.facts().await?)?.climb(backend).await {
+            (Some(profile), _) => Ok(Confinement::Cell(profile)),
+            (None, unusable) => self.cannot(ladder::told(&unusable)),
         }
     }
 
@@ -268,6 +292,11 @@ impl Confine {
         Failure::new(Kind::Unavailable, format!("{why}, which `confine.mode = \"required\"` demands")).hint(hint)
     }
 
+    /// What is known of what commands made.
+    pub(super) fn watch(&self) -> Arc<Watch> {
+        self.watch.clone()
+    }
+
     /// What they may connect to.
     pub(super) fn reachable(&self) -> Arc<Reachable> {
         self.reachable.clone()
@@ -275,7 +304,18 @@ impl Confine {
 
     /// Whether a person is asked before commands that are so confined.
     pub(crate) fn asks(&self, profile: &Profile) -> bool {
-        self.settings.ask || profile.network == CellNetwork::Full
+        self.settings.ask || profile.network == CellNetwork::Full || !profile.by.is_full()
+    }
+
+    /// Whether a person may let a command out of its cell that was refused something there.
+    pub(crate) fn lets_out(&self) -> bool {
+        match (self.settings.mode, self.settings.unconfined) {
+            (ConfineMode::Auto, Unconfined::Ask) => true,
+            // Confined, or not at all.
+            (ConfineMode::Required, Unconfined::Ask | Unconfined::Never)
+            | (ConfineMode::Off, Unconfined::Ask | Unconfined::Never)
+            | (ConfineMode::Auto, Unconfined::Never) => false,
+        }
     }
 
     fn names_workspace(&self) -> bool {
@@ -288,19 +328,50 @@ impl Confine {
         why.filter(|_| self.names_workspace())
     }
 
-    /// What commands reach at a place of this machine.
+    /// By which steps commands could be confined at a place of this machine, and what they reach by each.
     ///
     /// # Errors
     ///
     /// When they would begin where nothing is.
-    pub(crate) fn profile(&self, facts: &Arc<Facts>) -> Result<Arc<Profile>, Failure> {
+    fn ladder(&self, facts: &Arc<Facts>) -> Result<Arc<Ladder>, Failure> {
         let mut last = self.last.lock();
-        if let Some((_, profile)) = last.as_ref().filter(|(of, _)| Arc::ptr_eq(of, facts)) {
-            return Ok(profile.clone());
+        if let Some((_, ladder)) = last.as_ref().filter(|(of, _)| Arc::ptr_eq(of, facts)) {
+            return Ok(ladder.clone());
         }
-        let profile = Arc::new(self.new_profile(facts)?);
-        *last = Some((facts.clone(), profile.clone()));
-        Ok(profile)
+        let ladder = Arc::new(self.new_ladder(facts)?);
+        *last = Some((facts.clone(), ladder.clone()));
+        Ok(ladder)
+    }
+
+    fn new_ladder(&self, facts: &Facts) -> Result<Ladder, Failure> {
+        let own = self.new_profile(facts)?;
+        let bwrap = match own.network {
+            CellNetwork::Egress | CellNetwork::Full => {
+                Err(Step::Bwrap.unusable("it has no way to a network", WITHOUT_NETWORK))
+            }
+            CellNetwork::None => ladder::bwrap(&facts.surroundings.programs, &own.write)
+                .map(|program| Profile { by: Means::Bwrap(program), ..own.clone() }),
+        };
+        let landlock = match self.settings.floor {
+            ConfineFloor::Full => {
+                let remedy = self.remedies.hint("confine.floor", &Needed::AtMost("partial"), PARTIAL);
+                Err(Step::Landlock.unusable("it does not count as confined", &remedy))
+            }
+            ConfineFloor::Partial => Ok(self.partial(facts, own.clone())),
+        };
+        Ok(Ladder::new(own, bwrap, landlock))
+    }
+
+    /// What is left of a profile where Landlock enforces it.
+    fn partial(&self, facts: &Facts, own: Profile) -> Profile {
+        let kept = |(name, variable)| Cache::kept(facts.caches().join(name), variable);
+        let cache = self.settings.caches.iter().any(|name| name == CACHE).then_some((CACHE, "XDG_CACHE_HOME"));
+        let caches = [TEMPORARY].into_iter().chain(cache).map(kept).collect();
+        let network = match own.network {
+            CellNetwork::None | CellNetwork::Egress => CellNetwork::None,
+            CellNetwork::Full => CellNetwork::Full,
+        };
+        Profile { by: Means::Landlock, write: own.write, caches, network, unix_sockets: false, ..Profile::closed() }
     }
 
     /// The directories of which commands have copies: those that are there, and for programs that have a variable for it those that are not.
@@ -346,7 +417,8 @@ impl Confine {
         let show = [&self.output, &self.home, root, &facts.directory, &staged].into_iter().cloned().chain(resolver);
         let show = show.chain(facts.surroundings.programs.iter().cloned());
         let show = show.filter(|path| !write.iter().any(|root| path.starts_with(root))).collect();
-        let (network, unix_sockets, processes) = (settings.network, settings.unix_sockets, settings.processes);
+        let (network, processes) = (settings.network, settings.processes);
+        let (unix_sockets, debug) = (settings.unix_sockets, settings.debug);
         let ports = if network == CellNetwork::Egress { settings.ports.clone() } else { Vec::new() };
         let caches = self.caches(facts, &write);
         let profile = Profile {
@@ -358,6 +430,7 @@ impl Confine {
             network,
             ports,
             unix_sockets,
+            debug,
             processes,
             ..Profile::closed()
         };

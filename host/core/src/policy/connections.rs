@@ -18,6 +18,26 @@ use std::time::Duration;
 /// Where connections leave from.
 const HERE: &str = "this machine";
 
+/// Domains below which anybody can keep something, or has a server of his own: what a command sends there may be for somebody else.
+#[rustfmt::skip]
+const OPEN_TO_ALL: [&str; 26] = [
+    "github.com", "githubusercontent.com", "github.io", "gitlab.com", "gitlab.io", "bitbucket.org", "codeberg.org", "sourceforge.net",
+    "pastebin.com", "huggingface.co", "amazonaws.com", "cloudfront.net", "googleapis.com", "googleusercontent.com", "appspot.com", "web.app",
+    "azureedge.net", "windows.net", "azurewebsites.net", "fastly.net", "akamaized.net", "workers.dev", "pages.dev", "vercel.app",
+    "netlify.app", "herokuapp.com",
+];
+
+/// Those of hosts that serve everybody.
+pub(super) fn open_to_all(hosts: &[HostPattern]) -> Vec<String> {
+    let is_open = |name: &str| {
+        let name = name.trim_start_matches("*.");
+        OPEN_TO_ALL
+            .iter()
+            .any(|domain| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+    };
+    hosts.iter().map(ToString::to_string).filter(|name| is_open(name)).collect()
+}
+
 /// What `[confine]` and `[tools]` say of the network of confined commands.
 pub(super) struct Reachable {
     rules: HostRules,
@@ -38,6 +58,21 @@ impl Reachable {
             named,
         }
     }
+
+    /// The hosts that are reached without a question, as people read it.
+    pub(super) fn shown(&self) -> String {
+        let shown = |list: &Vec<HostPattern>| match list.is_empty() {
+            true => "no host without a question".to_owned(),
+            false => list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        };
+        self.named.iter().map(shown).collect::<Vec<_>>().join(", of these only ")
+    }
+
+    /// The line that opens a port.
+    pub(super) fn list_port(&self, port: u16) -> String {
+        let line = format!("add {port} to `ports` under [confine]");
+        self.remedies.hint("confine.ports", &Needed::Entry(&port.to_string()), line)
+    }
 }
 
 /// What the commands of one plugin may connect to.
@@ -48,9 +83,21 @@ pub(crate) struct Connections {
     pub(super) plugin: String,
     pub(super) sha256: String,
     pub(super) approval_timeout: Duration,
+    /// The command has a secret: what it may send it to was said when it was allowed, and no more.
+    pub(super) has_secret: bool,
 }
 
 impl Connections {
+    /// The same for a command that has a secret, or has none.
+    pub(super) fn with_secret(self, has_secret: bool) -> Self {
+        Self { has_secret, ..self }
+    }
+
+    /// Whether the command has a secret.
+    pub(crate) fn has_secret(&self) -> bool {
+        self.has_secret
+    }
+
     /// Decides on a host and a port before anybody is asked for an address: a name that is not named is not resolved before a person has
     /// allowed it. `call` is the one whose command connects, if one runs.
     pub(crate) async fn admit(&self, target: Target, call: Option<&Scope>) -> Result<AdmittedTarget, Failure> {
@@ -78,24 +125,17 @@ impl Connections {
     }
 
     fn check(&self, target: &Target) -> Result<(), Failure> {
-        let Reachable { rules, ports, remedies, .. } = &*self.reachable;
         let (host, port) = (target.host(), target.port());
-        rules.check_blocked(host)?;
-        rules.check_allowed(host)?;
-        rules.check_public(host)?;
+        self.reachable.rules.check_host(host, || Ok(()))?;
         // Nobody is asked about what would be refused all the same.
         if let Host::Address(address) = host {
             self.admit_address(target, *address, special(*address), false)?;
         }
-        if ports.contains(&port) {
+        if self.reachable.ports.contains(&port) {
             return Ok(());
         }
-        let line = format!("add {port} to `ports` under [confine]");
-        Err(Failure::denied(format!("port {port} of `{host}` is not in `ports` under [confine]")).hint(remedies.hint(
-            "confine.ports",
-            &Needed::Entry(&port.to_string()),
-            line,
-        )))
+        let message = format!("port {port} of `{host}` is not in `ports` under [confine]");
+        Err(Failure::denied(message).hint(self.reachable.list_port(port)))
     }
 
     fn is_named(&self, host: &Host) -> bool {
@@ -110,7 +150,7 @@ impl Connections {
             (refusal.hint(self.reachable.rules.name_it(&host)), "confine.hosts")
         };
         let is_forbidden = self.reachable.remedies.stands_against("confine.hosts", &Needed::Entry(&host));
-        let Some(scope) = call.filter(|scope| scope.approver.is_read() && !is_forbidden) else {
+        let Some(scope) = call.filter(|scope| scope.approver.is_read() && !is_forbidden && !self.has_secret) else {
             return Err(unnamed());
         };
         let site = Landing { backend: HERE.into(), ..Landing::default() };
@@ -119,9 +159,11 @@ impl Connections {
             plugin: &self.plugin,
             site: &site,
             confinement: None,
+            lent: None,
             action: &server,
             details: None,
             declaration: None,
+            refused: None,
             timeout: self.approval_timeout,
         };
         question.ask(scope).await.map(|consent| consent.by)
@@ -141,4 +183,16 @@ fn record(target: &Target, decided: Result<By, (&Failure, By)>, scope: &Scope) {
         declaration: None,
         decision,
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_serve_everybody_are_known_by_whole_labels() {
+        let hosts = ["github.com", "*.githubusercontent.com", "notgithub.com", "example.com", "d1.cloudfront.net"];
+        let hosts = hosts.map(|host| HostPattern::exact(host).expect("a host"));
+        assert_eq!(open_to_all(&hosts), ["github.com", "*.githubusercontent.com", "d1.cloudfront.net"]);
+    }
 }

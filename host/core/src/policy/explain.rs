@@ -1,7 +1,7 @@
 //! `toolcrib policy explain`: what a call of a tool may do, and which line decides, in the words of the grants themselves.
 
 use super::admission::{Admission, Barred, Decider};
-use super::confine::network;
+use super::connections::open_to_all;
 use super::files::{CREDENTIALS, FilesGrant};
 use super::http::{HttpGrant, is_search};
 use super::lock::Enforced;
@@ -9,7 +9,8 @@ use super::vetting::Vetted;
 use super::{Grants, Policy};
 use crate::capability::Capability;
 use crate::config::{
-    Allowlist, CellNetwork, ConfineMode, FilesConfirm, HostList, LockMode, Origin, Settings, WORKSPACE,
+    Allowlist, CellNetwork, ConfineFloor, ConfineMode, FilesConfirm, HostList, LeakAction, LeakGate, LockMode, Origin,
+    Settings, Unconfined, WORKSPACE,
 };
 use crate::envelope::Failure;
 use crate::tools::manifest::Manifest;
@@ -78,7 +79,28 @@ impl Policy {
             let detail = "only computes; it imports no capability".into();
             clauses.push(Clause { subject: "nothing", verdict: "allowed", detail, decided_by: "its imports".into() });
         }
+        if !self.config.secret.is_empty() {
+            clauses.push(self.explain_leaks(settings));
+        }
         locks.into_iter().chain(clauses).collect()
+    }
+
+    /// Explains what happens to secrets on their way out.
+    fn explain_leaks(&self, settings: &Settings) -> Clause {
+        let leaks = &self.config.leaks;
+        let results = match leaks.results {
+            LeakAction::Warn => "pass with a notice",
+            LeakAction::Redact => "are taken out of results",
+            LeakAction::Block => "hold a result back",
+        };
+        let gate = |what: &str, gate: LeakGate| match gate {
+            LeakGate::Warn => format!("{what} pass with a notice"),
+            LeakGate::Block => format!("{what} are refused"),
+        };
+        let gates = [("requests", leaks.requests), ("commands", leaks.commands), ("writes", leaks.writes)];
+        let gates = gates.map(|(what, action)| gate(what, action)).join(", ");
+        let detail = format!("values of secrets {results}; with one in them {gates}");
+        Clause { subject: "leaks", verdict: "denied", detail, decided_by: decided(settings, "leaks.results") }
     }
 
     /// Why each lock lets the plugin be there.
@@ -153,6 +175,10 @@ impl Policy {
         ];
         clauses.extend(self.explain_cells().into_iter().map(|(verdict, detail, key)| clause(verdict, detail, key)));
         clauses.push(clause("denied", denied, "tools.shell_denylist"));
+        if !grant.secrets.is_empty() {
+            let detail = format!("commands that name them get the secrets: {}", grant.secrets.join(", "));
+            clauses.push(clause("allowed", detail, "tools.shell_secrets"));
+        }
         clauses
     }
 
@@ -166,6 +192,12 @@ impl Policy {
             ConfineMode::Auto => "commands run confined; where they cannot be, a person is asked about each",
             ConfineMode::Required => "commands run confined, or not at all",
         };
+        let floor = match confine.floor {
+            ConfineFloor::Full => "confined is what runs in namespaces of its own",
+            ConfineFloor::Partial => {
+                "where there can be no namespaces, partially confined counts, too: what can be read stays so, and a person is asked about each"
+            }
+        };
         let is_unasked = confine.network != CellNetwork::Full && !confine.ask;
         let name = |path: &PathBuf| match path.to_str() {
             Some(WORKSPACE) => "the workspace".to_owned(),
@@ -178,11 +210,12 @@ impl Policy {
         let caches: Vec<_> = confine.caches.iter().map(|name| format!("~/{name}")).collect();
         let mut clauses = vec![
             ("allowed", mode.into(), "confine.mode"),
+            ("allowed", floor.into(), "confine.floor"),
             ("allowed", format!("confined commands write below: {written}"), "confine.write"),
             ("denied", format!("they cannot write there: {}", listed(&confine.protect, "nothing")), "confine.protect"),
             ("allowed", format!("they write into copies of: {}", listed(&caches, "nothing")), "confine.caches"),
             ("denied", format!("they cannot read: {hidden}"), "confine.hide"),
-            ("allowed", format!("they are {}", network(confine.network)), "confine.network"),
+            ("allowed", format!("they are {}", confine.network.words()), "confine.network"),
         ];
         match confine.network {
             CellNetwork::None | CellNetwork::Full => {}
@@ -190,12 +223,31 @@ impl Policy {
                 let (hosts, ports) = (listed(&confine.hosts, "none"), listed(&confine.ports, "none"));
                 let others = "; whether they reach another public one a person is asked";
                 clauses.push(("allowed", format!("hosts that they reach: {hosts}{others}"), "confine.hosts"));
+                let open = open_to_all(&confine.hosts);
+                if !open.is_empty() {
+                    let detail =
+                        format!("of these serve everybody, so that data can leave by them: {}", open.join(", "));
+                    clauses.push(("allowed", detail, "confine.hosts"));
+                }
                 clauses.push(("allowed", format!("ports of hosts: {ports}"), "confine.ports"));
             }
+        }
+        if confine.debug {
+            clauses.push(("allowed", "they look into processes of their own, as debuggers do".into(), "confine.debug"));
         }
         if is_unasked {
             clauses.push(("allowed", "those that need no more rights run without a question".into(), "confine.ask"));
         }
+        clauses.push(match (confine.mode, confine.unconfined) {
+            (ConfineMode::Off | ConfineMode::Auto, Unconfined::Ask) => {
+                let again = "one that its cell refused something a person may let run unconfined, once, when it is called again";
+                ("asks", again.into(), "confine.unconfined")
+            }
+            (ConfineMode::Required, Unconfined::Ask | Unconfined::Never) => ("denied", "none is ever let out of its cell".into(), "confine.mode"),
+            (ConfineMode::Off | ConfineMode::Auto, Unconfined::Never) => {
+                ("denied", "none is ever let out of its cell".into(), "confine.unconfined")
+            }
+        });
         clauses
     }
 
@@ -249,12 +301,17 @@ fn explain_requests(grant: &HttpGrant, plugin: &Manifest, settings: &Settings) -
     } else {
         ("allowed", "requests are made without a question")
     };
-    vec![
+    let mut clauses = vec![
         clause("allowed", format!("requests to {}", reached(grant.hosts())), hosts),
         clause("allowed", format!("methods: {}", listed(&grant.methods(), "none")), own("methods")),
         clause("allowed", below(grant.paths()), own("paths")),
         clause(verdict, asked.into(), decided(settings, "tools.fetch_confirm")),
-    ]
+    ];
+    let headers: Vec<_> = grant.headers().collect();
+    if !headers.is_empty() {
+        clauses.push(clause("allowed", format!("the host adds: {}", headers.join("; ")), own("headers")));
+    }
+    clauses
 }
 
 fn explain_files(grant: &FilesGrant, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {

@@ -77,14 +77,22 @@ impl HostRules {
         }
     }
 
-    pub(super) fn check_blocked(&self, host: &Host) -> Result<(), Failure> {
+    /// Decides on a host before its addresses are known; `own` is what a grant says itself.
+    pub(super) fn check_host(&self, host: &Host, own: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+        self.check_blocked(host)?;
+        own()?;
+        self.check_allowed(host)?;
+        self.check_public(host)
+    }
+
+    fn check_blocked(&self, host: &Host) -> Result<(), Failure> {
         match self.blocked.iter().find(|entry| covers(entry, host)) {
             Some(entry) => Err(blocked(host, entry)),
             None => Ok(()),
         }
     }
 
-    pub(super) fn check_allowed(&self, host: &Host) -> Result<(), Failure> {
+    fn check_allowed(&self, host: &Host) -> Result<(), Failure> {
         match self.allowed.iter().all(|allowed| may_cover(allowed, host)) {
             true => Ok(()),
             false => Err(self.not_allowed(host)),
@@ -92,7 +100,7 @@ impl HostRules {
     }
 
     /// A name is one of the Internet, or was named. Addresses are judged when they are connected to, like those of names.
-    pub(super) fn check_public(&self, host: &Host) -> Result<(), Failure> {
+    fn check_public(&self, host: &Host) -> Result<(), Failure> {
         let Host::Name(name) = host else { return Ok(()) };
         let is_opened = self.opened.iter().any(|entry| entry.covers_name(name));
         if is_opened || name.contains('.') && !LOCAL_NAMES.iter().any(|local| is_within(name, local)) {

@@ -5,18 +5,19 @@
 mod paths;
 
 use super::approval::{ActionKind, By, Landing, Question};
-use super::hosts::{AdmittedTarget, Found, HostRules, Opens, lies_in, may_cover};
+use super::hosts::{AdmittedTarget, Found, HostRules, Opens, covers, lies_in, may_cover};
 use super::rights::HttpRights;
 use crate::audit::Action;
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
 use crate::capability::Capability;
-use crate::config::{Config, HostList, HostPattern, Needed, Remedies, requests};
+use crate::config::{Config, HostList, HostPattern, Needed, Remedies, Template, requests};
 use crate::egress::{Host, Request, Route, Special, Target};
 use crate::envelope::Failure;
 use crate::text::sanitize;
 use crate::tools::manifest::Manifest;
 use reqwest::Method;
+use reqwest::header::HeaderName;
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -34,6 +35,7 @@ pub struct HttpGrant {
     label: String,
     sha256: String,
     rights: HttpRights,
+    headers: Vec<OwnHeader>,
     remedies: Remedies,
     base: Option<Url>,
     rules: HostRules,
@@ -42,6 +44,33 @@ pub struct HttpGrant {
     confirm: bool,
     approval_timeout: Duration,
     timeout: Duration,
+}
+
+/// A header that settings write, and the hosts that may see it.
+#[derive(Clone)]
+pub(crate) struct OwnHeader {
+    pub(crate) name: HeaderName,
+    pub(crate) template: Template,
+    /// Those of each secret in it.
+    hosts: Vec<Vec<HostPattern>>,
+}
+
+impl OwnHeader {
+    fn new(name: &str, template: Template, config: &Config) -> Self {
+        // A secret that has no section goes nowhere.
+        let hosts = |secret: &str| config.secret.get(secret).map(|section| section.hosts.clone()).unwrap_or_default();
+        let hosts = template.secrets().map(hosts).collect();
+        let name = HeaderName::from_bytes(name.as_bytes()).expect("the name was checked when it was read");
+        Self { name, template, hosts }
+    }
+
+    fn is_for(&self, host: &Host) -> bool {
+        self.hosts.iter().all(|hosts| hosts.iter().any(|entry| covers(entry, host)))
+    }
+
+    fn is_secret(&self) -> bool {
+        !self.hosts.is_empty()
+    }
 }
 
 /// A route that a person, where asked, has admitted as well. Made only here.
@@ -71,11 +100,14 @@ impl HttpGrant {
             rights.paths.push(vec![endpoint.path().trim_end_matches('/').to_owned()]);
             base = Some(endpoint);
         }
+        let headers = std::mem::take(&mut rights.headers);
+        let headers = headers.into_iter().map(|(name, template)| OwnHeader::new(&name, template, config)).collect();
         Self {
             plugin: plugin.name().into(),
             label: plugin.id.label(),
             sha256: plugin.sha256().into(),
             rights,
+            headers,
             remedies: config.remedies(),
             base,
             rules: HostRules::new(config, Opens::Fetch, config.opened_domains()),
@@ -119,6 +151,29 @@ impl HttpGrant {
         self.base.as_ref()
     }
 
+    /// The headers that the host adds to a request for this target.
+    pub(crate) fn headers_for(&self, target: &Target) -> impl Iterator<Item = &OwnHeader> {
+        self.headers.iter().filter(move |header| header.is_for(target.host()))
+    }
+
+    /// The headers that the host adds, and to which hosts, as people read it.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = String> {
+        self.headers.iter().map(|OwnHeader { name, template, hosts }| {
+            let shown = |hosts: &Vec<HostPattern>| match hosts.is_empty() {
+                true => "no host".to_owned(),
+                false => hosts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+            };
+            let hosts: Vec<_> = hosts.iter().map(shown).collect();
+            let to = if hosts.is_empty() { "every host".to_owned() } else { hosts.join(", of these only ") };
+            format!("`{name}: {template}` to {to}")
+        })
+    }
+
+    /// Whether settings write a header, so that the plugin cannot.
+    pub(crate) fn writes_header(&self, name: &str) -> bool {
+        self.headers.iter().any(|header| header.name.as_str().eq_ignore_ascii_case(name))
+    }
+
     /// How long a request may take with all its redirects.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
@@ -150,6 +205,13 @@ impl HttpGrant {
                 "use https://, or set `fetch_plain_http = true` under [tools]",
             )));
         }
+        if !target.is_encrypted()
+            && let Some(header) = self.headers_for(target).find(|header| header.is_secret())
+        {
+            let message =
+                format!("`{target}` would get the header `{}`, whose secret goes over HTTPS alone", header.name);
+            return Err(Failure::denied(message).hint("use https://"));
+        }
         if !self.methods().contains(&method.as_str()) {
             return Err(Failure::denied(format!("`{name}` may not send {method}")).hint(self.remedies.hint(
                 &format!("plugin.{name}.http.methods"),
@@ -171,12 +233,10 @@ impl HttpGrant {
 
     fn check_host(&self, target: &Target) -> Result<(), Failure> {
         let host = target.host();
-        self.rules.check_blocked(host)?;
-        if !self.rights.hosts.iter().all(|hosts| may_cover(hosts, host)) {
-            return Err(self.not_its_own(host));
-        }
-        self.rules.check_allowed(host)?;
-        self.rules.check_public(host)?;
+        self.rules.check_host(host, || match self.rights.hosts.iter().all(|hosts| may_cover(hosts, host)) {
+            true => Ok(()),
+            false => Err(self.not_its_own(host)),
+        })?;
         match host {
             Host::Name(_) => self.check_port(target),
             // The address is judged when it is connected to, like those of names.
@@ -249,16 +309,18 @@ impl HttpGrant {
     }
 
     async fn ask(&self, route: &Route, request: &Request, scope: &Scope) -> Result<By, (Failure, By)> {
-        let (line, details) = shown(route, request);
+        let (line, details) = shown(route, request, self);
         let site = Landing { backend: HERE.into(), ..Landing::default() };
         let question = Question {
             key: ApprovalKey::new(&self.sha256, Capability::Http, ActionKind::Request, HERE),
             plugin: &self.label,
             site: &site,
             confinement: None,
+            lent: None,
             action: &line,
             details: Some(&details),
             declaration: None,
+            refused: None,
             timeout: self.approval_timeout,
         };
         question.ask(scope).await.map(|consent| consent.by)
@@ -281,13 +343,16 @@ impl HttpGrant {
 }
 
 /// The whole request, as a person reads it: its line, then headers and body.
-fn shown(route: &Route, request: &Request) -> (String, String) {
+fn shown(route: &Route, request: &Request, grant: &HttpGrant) -> (String, String) {
     let verb = if request.method == Method::GET { "fetch" } else { request.method.as_str() };
     let addresses: Vec<String> = route.addresses().iter().map(|address| address.ip().to_string()).collect();
     let line = format!("{verb} {} at {}", route.target().url(), addresses.join(", "));
     let mut details = String::new();
     for (name, value) in &request.headers {
         let _ = writeln!(details, "{name}: {}", readable(value.as_bytes()));
+    }
+    for OwnHeader { name, template, .. } in grant.headers_for(route.target()) {
+        let _ = writeln!(details, "{name}: {template}");
     }
     if !request.body.is_empty() {
         let _ = write!(details, "\n{}", readable(&request.body));

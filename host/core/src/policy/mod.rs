@@ -12,6 +12,7 @@ pub mod files;
 pub(crate) mod hosts;
 pub mod http;
 pub mod in_force;
+mod let_out;
 mod level;
 pub mod lock;
 pub mod rights;
@@ -24,10 +25,11 @@ use crate::config::{Allowlist, Ceiling, Config, Needed, Origin, Origins, Setting
 use crate::dirs::Dirs;
 use crate::disk::OwnDir;
 use crate::envelope::Failure;
+use crate::secrets;
 use crate::tools::manifest::{Manifest, PluginId};
 use admission::Admission;
 use command::Denylist;
-use confine::Confine;
+use confine::{Confine, Watch};
 use files::{FilesGrant, Protected};
 use http::HttpGrant;
 pub use level::Level;
@@ -158,16 +160,17 @@ impl Policy {
     ///
     /// When a pattern of the denylist cannot be enforced, or a directory cannot be one that confined commands write in.
     pub fn new(settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<Self, Failure> {
-        Self::with(None, settings, dirs, policies)
+        Self::with(None, Arc::default(), settings, dirs, policies)
     }
 
     /// The policy of other settings, which remembers what this one has seen.
     pub(crate) fn anew(&self, settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<Self, Failure> {
-        Self::with(self.marks.clone(), settings, dirs, policies)
+        Self::with(self.marks.clone(), self.confine.watch(), settings, dirs, policies)
     }
 
     fn with(
         marks: Option<Arc<Marks>>,
+        watch: Arc<Watch>,
         settings: &Settings,
         dirs: &Dirs,
         policies: &[PathBuf],
@@ -182,16 +185,18 @@ impl Policy {
         };
         let marks = has_lists.then(|| marks.unwrap_or_else(open));
         let config = Arc::new(settings.config.clone());
+        check_secrets(&config)?;
         let denylist = Arc::new(Denylist::parse(&config.tools.shell_denylist)?.of(config.remedies()));
         // Of a trail elsewhere the whole directory: rotated files and the key are beside it. Likewise of a list, with its signatures.
         let lists = settings.locks.iter().filter_map(|lock| Some(lock.signed.as_ref()?.list.as_path()));
         let own = settings.trail.file.as_deref().into_iter().chain(lists).filter_map(Path::parent);
         let policies: Vec<_> = policies.iter().cloned().chain(own.map(Path::to_owned)).collect();
-        let (protected, elsewhere) = (Protected::new(dirs, &policies), Protected::elsewhere());
+        let protected = Protected::new(dirs, &policies).with_secrets(&secrets::files(&config, dirs));
+        let elsewhere = Protected::elsewhere();
         let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw());
         let locks = settings.locks.iter().map(|lock| Enforced::new(lock.clone(), marks.as_ref())).collect();
         let (protected, elsewhere) = (Arc::new(protected), Arc::new(elsewhere));
-        let confine = Arc::new(Confine::new(&config, dirs, &protected)?);
+        let confine = Arc::new(Confine::new(&config, dirs, &protected, watch)?);
         let bound = Mutex::default();
         Ok(Self { config, locks, level, marks, notice, bound, denylist, confine, protected, elsewhere })
     }
@@ -286,6 +291,8 @@ impl Policy {
             denylist: self.denylist.clone(),
             confine: self.confine.clone(),
             environment: self.config.tools.shell_env.clone(),
+            // Which plugins get a secret is written in their sections; these are for the tools that came with the program.
+            secrets: if plugin.id.is_builtin() { self.config.tools.shell_secrets.clone() } else { Vec::new() },
             pane: if rights.pane { Ok(()) } else { Err(no_panes(plugin.name(), &bound.config)) },
         })
     }
@@ -386,6 +393,18 @@ impl Policy {
             &Needed::On,
             line,
         )))
+    }
+}
+
+/// Checks that each secret which commands are to get may be given to them.
+fn check_secrets(config: &Config) -> Result<(), Failure> {
+    let is_lent = |name: &&String| config.secret.get(*name).is_some_and(|section| section.env);
+    match config.tools.shell_secrets.iter().find(|name| !is_lent(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!("`shell_secrets` under [tools] names `{name}`, which no command may get");
+            Err(Failure::invalid(message).hint(format!("set `env = true` under [secret.{name}], or remove it")))
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! Grants are made of these rights in `mod.rs`, where the switches of `[tools]` count as well.
 
 use crate::config::requests::READING_METHODS;
-use crate::config::{Allowlist, Bound, Config, HostList, PluginHttp, PluginShell};
+use crate::config::{Allowlist, Bound, Config, HostList, PluginHttp, PluginShell, Template};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// What the configuration lets a plugin do, once `[tools]` lets any plugin do it.
@@ -32,6 +33,8 @@ pub struct HttpRights {
     pub paths: Vec<Vec<String>>,
     /// What its relative URLs start from.
     pub base: Option<String>,
+    /// The headers that the host adds, by name.
+    pub headers: BTreeMap<String, Template>,
 }
 
 impl Config {
@@ -90,6 +93,7 @@ impl Config {
             methods: self.with_bounds(Some(methods), &key("methods"), Bound::words),
             paths: self.with_bounds(own.paths, &key("paths"), Bound::words),
             base: own.base,
+            headers: own.headers.unwrap_or_default(),
         })
     }
 }

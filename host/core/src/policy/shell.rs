@@ -2,21 +2,25 @@
 //!
 //! Reading a command is `command.rs`, asking is `approval.rs`, running is `capability/shell.rs`.
 
-use super::approval::{ActionKind, By, Consent, Declaration, Landing, Question, Site};
+use super::approval::{ActionKind, By, Consent, Declaration, Lending, Question, Site};
 use super::command::{Denylist, Destination, Held};
-use super::confine::{Confine, Confinement};
+use super::confine::{Confine, Confinement, Look};
 use super::connections::Connections;
+use super::let_out::LET_OUT;
 use super::typing::{AdmittedInput, Keyboard, Typing};
 use crate::audit::Action;
 use crate::backend::Backend;
 use crate::backend::cell::Profile;
 use crate::backend::terminals::Sitting;
 use crate::call::scope::Scope;
-use crate::call::session::ApprovalKey;
+use crate::call::session::{ApprovalKey, CommandKey};
 use crate::capability::Capability;
 use crate::config::CellNetwork;
 use crate::egress::Calling;
 use crate::envelope::Failure;
+use crate::leaks::Exit;
+use crate::secrets::Value;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,16 +35,31 @@ pub struct ShellGrant {
     pub(super) denylist: Arc<Denylist>,
     pub(super) confine: Arc<Confine>,
     pub(super) environment: Vec<String>,
+    /// Secrets that commands get which name them.
+    pub(super) secrets: Vec<String>,
     /// Commands also run in panes, whose shell others have shaped; else why not.
     pub(super) pane: Result<(), Failure>,
+}
+
+/// A command as a plugin wants it to run.
+pub(crate) struct Wanted {
+    pub(crate) text: String,
+    pub(crate) declaration: Declaration,
+    pub(crate) goes_to: Destination,
+    /// The call waits for its end.
+    pub(crate) is_awaited: bool,
 }
 
 /// A command that policy and, where asked, a person admitted. Made only here.
 pub struct AdmittedCommand {
     text: String,
+    key: CommandKey,
+    /// A person let it out of its cell.
+    is_out: bool,
     /// The place that a person was shown.
     directory: Option<String>,
     environment: Vec<String>,
+    secrets: Vec<(String, Value)>,
     cell: Option<Arc<Profile>>,
     connections: Option<Connections>,
     confine: Arc<Confine>,
@@ -59,9 +78,29 @@ impl AdmittedCommand {
         &self.environment
     }
 
+    /// The secrets that it gets, by the names of the variables.
+    pub(crate) fn secrets(&self) -> &[(String, Value)] {
+        &self.secrets
+    }
+
     /// What it is confined to.
     pub(crate) fn cell(&self) -> Option<&Arc<Profile>> {
         self.cell.as_ref()
+    }
+
+    /// A person let it out of its cell, and out of the pane whose shell is in that.
+    pub(crate) fn is_out(&self) -> bool {
+        self.is_out
+    }
+
+    /// What makes it the same when it is called again.
+    pub(super) fn key(&self) -> &CommandKey {
+        &self.key
+    }
+
+    /// Whether a person may let it out of its cell.
+    pub(super) fn lets_out(&self) -> bool {
+        self.confine.lets_out()
     }
 
     /// Has the network of its cell served as long as what this returns lives; none where there is none to serve.
@@ -72,6 +111,11 @@ impl AdmittedCommand {
     pub(crate) fn serve(&self, scope: &Arc<Scope>) -> Result<Option<Calling>, Failure> {
         let served = self.cell.as_ref().zip(self.connections.clone());
         served.map(|(cell, connections)| scope.egress.serve(cell, connections, scope)).transpose()
+    }
+
+    /// Begins to look for what it makes in its cell; `goes_on` where what it starts may outlive it.
+    pub(crate) async fn look(&self, goes_on: bool, backend: &dyn Backend) -> Option<Look> {
+        self.confine.look(self.cell.as_ref()?, goes_on, backend).await
     }
 
     /// What is to be said of refusals in its cell, once it has ended with this status and printed this.
@@ -95,6 +139,10 @@ struct Wish<'w> {
     held: Held,
     /// The pane, for what is typed.
     keyboard: Option<Keyboard>,
+    /// The secrets that it gets.
+    lent: &'w [String],
+    /// What its cell refused the same command before, where a person may let it out.
+    refused: Option<String>,
     site: &'w dyn Site,
 }
 
@@ -104,6 +152,8 @@ struct Asked<'a> {
     confinement: Option<&'a Confinement>,
     shown: &'a str,
     declaration: Option<&'a Declaration>,
+    lent: &'a [String],
+    refused: Option<&'a str>,
     site: &'a dyn Site,
 }
 
@@ -129,6 +179,7 @@ impl ShellGrant {
                 plugin: self.plugin.clone(),
                 sha256: self.sha256.clone(),
                 approval_timeout: self.approval_timeout,
+                has_secret: false,
             }),
         }
     }
@@ -166,25 +217,46 @@ impl ShellGrant {
         self.confine.in_own_pane()
     }
 
+    /// The secrets that a command gets: those that its text names.
+    pub(crate) fn lent(&self, text: &str) -> Vec<String> {
+        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let words: HashSet<&str> = words.by_ref().collect();
+        self.secrets.iter().filter(|name| words.contains(name.as_str())).cloned().collect()
+    }
+
     /// Decides on a command that runs so, and records the decision.
     pub(crate) async fn admit(
         &self,
-        text: String,
-        declaration: Declaration,
-        goes_to: Destination,
+        Wanted { text, declaration, goes_to, is_awaited }: Wanted,
         confinement: &Confinement,
         site: &dyn Site,
         scope: &Scope,
     ) -> Result<AdmittedCommand, Failure> {
-        let held = Held::Script(text.clone(), goes_to);
-        let wish = Wish { capability: Capability::Shell, confinement, shown: &text, held, keyboard: None, site };
-        let seen = self.decide(wish, declaration, scope).await?;
+        let (lent, key) = (self.lent(&text), self.command_key(&text, scope));
+        // What gets a secret stays where its hosts are known.
+        let refused = match is_awaited && lent.is_empty() {
+            true => self.refused_before(&key, goes_to, confinement, scope).await?,
+            false => None,
+        };
+        let (capability, held) = (Capability::Shell, Held::Script(text.clone(), goes_to));
+        let wish = Wish { capability, confinement, shown: &text, held, keyboard: None, lent: &lent, refused, site };
+        let Consent { seen, is_out, .. } = self.decide(wish, declaration, scope).await?;
+        let cell = confinement.cell().filter(|_| !is_out);
+        let (mut secrets, has_secret) = (Vec::new(), !lent.is_empty());
+        for name in lent {
+            let _waiting = scope.clock.waiting();
+            let value = scope.secrets.value(&name).await?;
+            secrets.push((name, value));
+        }
         Ok(AdmittedCommand {
             text,
+            key,
+            is_out,
             directory: seen.and_then(|landing| landing.directory),
             environment: self.environment.clone(),
-            cell: confinement.cell().cloned(),
-            connections: confinement.cell().and_then(|cell| self.connections(cell)),
+            secrets,
+            cell: cell.cloned(),
+            connections: cell.and_then(|cell| self.connections(cell)).map(|own| own.with_secret(has_secret)),
             confine: self.confine.clone(),
         })
     }
@@ -197,10 +269,10 @@ impl ShellGrant {
         site: &dyn Site,
         scope: &Scope,
     ) -> Result<AdmittedAction, Failure> {
-        let confinement = self.confinement(scope).await?;
+        let confinement = &self.confinement(scope).await?;
         let held = Held::Script(command.to_owned(), Destination::Program);
-        let capability = Capability::Panes;
-        let wish = Wish { capability, confinement: &confinement, shown: command, held, keyboard: None, site };
+        let (capability, keyboard, lent, refused) = (Capability::Panes, None, &[][..], None);
+        let wish = Wish { capability, confinement, shown: command, held, keyboard, lent, refused, site };
         self.decide(wish, declaration, scope).await?;
         Ok(AdmittedAction { cell: confinement.cell().cloned() })
     }
@@ -214,15 +286,19 @@ impl ShellGrant {
         site: &dyn Site,
         scope: &Scope,
     ) -> Result<AdmittedInput, Failure> {
-        let keyboard = Some(keyboard);
-        let wish = Wish { capability: Capability::Panes, confinement, shown: &shown, held, keyboard, site };
+        let (capability, keyboard, refused) = (Capability::Panes, Some(keyboard), None);
+        let wish = Wish { capability, confinement, shown: &shown, held, keyboard, lent: &[], refused, site };
         self.decide(wish, declaration, scope).await?;
+        if confinement.cell().is_some() {
+            self.confine.watch().go_on();
+        }
         Ok(AdmittedInput(input))
     }
 
     /// Decides on a look at what is on a person's own screen, and records the decision.
     pub(crate) async fn admit_look(&self, shown: &str, site: &dyn Site, scope: &Scope) -> Result<(), Failure> {
-        let look = Asked { capability: Capability::Panes, confinement: None, shown, declaration: None, site };
+        let (capability, confinement, declaration, refused) = (Capability::Panes, None, None, None);
+        let look = Asked { capability, confinement, shown, declaration, lent: &[], refused, site };
         let decided = self.confirm(ActionKind::Look, look, scope).await;
         scope.record(Action {
             capability: Capability::Panes,
@@ -234,30 +310,37 @@ impl ShellGrant {
         decided.map(|_| ()).map_err(|(failure, _)| failure)
     }
 
-    /// Returns the place that a person was shown, if one was asked.
-    async fn decide(
-        &self,
-        wish: Wish<'_>,
-        declaration: Declaration,
-        scope: &Scope,
-    ) -> Result<Option<Landing>, Failure> {
-        let Wish { capability, confinement, shown, held, keyboard, site } = wish;
-        let decided = match self.check(held, keyboard, scope.approver.is_read()).await {
+    async fn decide(&self, wish: Wish<'_>, declaration: Declaration, scope: &Scope) -> Result<Consent, Failure> {
+        let Wish { capability, confinement, shown, held, keyboard, lent, refused, site } = wish;
+        let spelled: Vec<&[u8]> = [shown.as_bytes()].into_iter().chain(held.texts()).collect();
+        let leaks = scope.guard.check(Exit::Command, spelled.iter().copied());
+        let leaks = leaks.map_err(|refusal| (refusal, "leaks.commands"));
+        let checked = match leaks {
+            Ok(()) => self.check(held, keyboard, scope.approver.is_read()).await,
+            Err(refused) => Err(refused),
+        };
+        let decided = match checked {
             Ok(()) => {
                 let (confinement, declaration) = (Some(confinement), Some(&declaration));
-                let asked = Asked { capability, confinement, shown, declaration, site };
+                let refused = refused.as_deref();
+                let asked = Asked { capability, confinement, shown, declaration, lent, refused, site };
                 self.confirm(ActionKind::Command, asked, scope).await
             }
             Err(refused) => Err(refused),
         };
+        let is_out = decided.as_ref().is_ok_and(|consent| consent.is_out);
         scope.record(Action {
             capability,
             what: shown.to_owned(),
-            confinement: confinement.told(),
+            confinement: if is_out { Some(LET_OUT.into()) } else { confinement.told() },
             declaration: Some(declaration),
-            decision: told(&decided),
+            decision: if lent.is_empty() {
+                told(&decided)
+            } else {
+                format!("{}; secrets: {}", told(&decided), lent.join(", "))
+            },
         });
-        decided.map(|consent| consent.seen).map_err(|(failure, _)| failure)
+        decided.map_err(|(failure, _)| failure)
     }
 
     /// Checks where keys would go, and the action against the denylist, on a thread that serves no other call: it takes milliseconds.
@@ -276,7 +359,8 @@ impl ShellGrant {
 
     /// Returns who allowed it, or the refusal and who refused.
     async fn confirm(&self, kind: ActionKind, asked: Asked<'_>, scope: &Scope) -> Result<Consent, (Failure, By)> {
-        let Asked { capability, confinement, shown, declaration, site } = asked;
+        let Asked { capability, confinement, shown, declaration, lent, refused, site } = asked;
+        let lent = self.lending(lent, confinement);
         let asks = match confinement {
             None | Some(Confinement::Off | Confinement::Elsewhere) => self.confirm,
             Some(Confinement::Cell(profile)) => {
@@ -285,20 +369,49 @@ impl ShellGrant {
             }
             Some(Confinement::Unconfined(_)) => true,
         };
-        if !asks {
+        if !asks && refused.is_none() && lent.as_ref().is_none_or(|lent| lent.is_bounded) {
             return Ok(Consent::unasked(if self.confirm { "confine.ask" } else { "tools.shell_confirm" }));
         }
+        // Another yes for the session says nothing of secrets.
+        let place = match &lent {
+            Some(lent) => format!("{} with {}", scope.backend.name(), lent.names),
+            None => scope.backend.name().to_owned(),
+        };
         let question = Question {
-            key: ApprovalKey::new(&self.sha256, capability, kind, scope.backend.name()),
+            key: ApprovalKey::new(&self.sha256, capability, kind, &place),
             plugin: &self.plugin,
             site,
             confinement,
+            lent: lent.as_ref(),
             action: shown,
             details: None,
             declaration,
+            refused,
             timeout: self.approval_timeout,
         };
         question.ask(scope).await
+    }
+}
+
+impl ShellGrant {
+    /// What a command that runs so can do with the secrets that it gets.
+    fn lending(&self, names: &[String], confinement: Option<&Confinement>) -> Option<Lending> {
+        if names.is_empty() {
+            return None;
+        }
+        let (hosts, is_bounded) = match confinement {
+            Some(Confinement::Cell(profile)) => match profile.network {
+                CellNetwork::None => ("no host".into(), true),
+                CellNetwork::Egress if profile.by.is_full() => (self.confine.reachable().shown(), true),
+                // Without namespaces it has no sockets.
+                CellNetwork::Egress => ("no host".into(), true),
+                CellNetwork::Full => ("every host".into(), false),
+            },
+            Some(Confinement::Off | Confinement::Elsewhere | Confinement::Unconfined(_)) | None => {
+                ("every host".into(), false)
+            }
+        };
+        Some(Lending { names: names.join(", "), hosts, is_bounded })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::envelope::{Failure, Kind};
 use std::fmt;
 
 /// What a pane runs until its shell is there.
-const STARTING: [&str; 3] = ["tmux", "toolcrib", "toolcrib-init"];
+const STARTING: [&str; 4] = ["tmux", "toolcrib", "toolcrib-init", "bwrap"];
 /// A person who typed so many seconds ago may go on typing.
 const PERSON_SECONDS: u64 = 2;
 /// A mode of tmux's that shows what was printed: leaving it disturbs nobody's work.
@@ -194,9 +194,9 @@ impl Condition {
         self.holder.get(self.sign().len()..).unwrap_or_default().trim()
     }
 
-    /// Its shell is not there yet.
+    /// Its shell is not there yet, or nothing is in the foreground for a moment: then tmux tells what the pane was started with, in quotes.
     pub(super) fn is_starting(&self) -> bool {
-        STARTING.contains(&self.program.as_str())
+        STARTING.contains(&self.program.as_str()) || self.program.starts_with('\'')
     }
 
     /// Nothing was typed into it yet, and its shell has shown no prompt: what is typed now is echoed where it falls, and once more after the

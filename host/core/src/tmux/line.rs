@@ -20,6 +20,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// How often a shell that is not at its prompt is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How long a shell may take to be at its prompt again after a program that has left the alternate screen behind.
+const COMES_BACK: Duration = Duration::from_millis(500);
 /// How long a shell may take to answer C-c with a new prompt, and how often it is pressed: zsh first leaves a search.
 const ANSWER: Duration = Duration::from_millis(700);
 const PRESSES: u32 = 3;
@@ -47,10 +49,14 @@ impl Pane {
 
     /// Keys that are pressed must not end what runs: a loop of a person's, `read`.
     async fn until_at_prompt(&self, condition: &Condition, deadline: Instant) -> Result<(), Failure> {
+        let begun = Instant::now();
         loop {
             match self.session.look_at_pane(self.number, &condition.pid).await? {
                 // Nobody can tell what is left of a program that has left the alternate screen behind.
-                Doing::Runs | Doing::Unknown if condition.alternate => return Err(condition.fills_screen(self)),
+                Doing::Runs | Doing::Unknown if condition.alternate && begun.elapsed() > COMES_BACK => {
+                    return Err(condition.fills_screen(self));
+                }
+                Doing::Unknown if condition.alternate => sleep(LOOK_AGAIN).await,
                 Doing::Runs if Instant::now() + LOOK_AGAIN < deadline => sleep(LOOK_AGAIN).await,
                 Doing::Runs => {
                     let message = format!("the shell of pane {} runs something that somebody typed", self.shown());

@@ -103,12 +103,12 @@ impl Session {
     /// Waits until this program has made way for the shell: as long as it is in a pane, nothing may be typed there.
     pub(super) async fn until_confined(&self, number: u32, cell: Option<&Arc<Profile>>) -> Result<(), Failure> {
         let begun = Instant::now();
-        while cell.is_some() && begun.elapsed() < MAKES_WAY {
+        while let Some(profile) = cell.filter(|_| begun.elapsed() < MAKES_WAY) {
             let condition = match self.condition(number).await {
                 Ok(condition) => condition,
                 Err(gone) => return Err(explained(gone, cell).await),
             };
-            if local::waits_for_cell(&condition.pid) && !condition.is_starting() {
+            if local::has_made_way(profile, &condition.pid) && !condition.is_starting() {
                 break;
             }
             tokio::time::sleep(A_MOMENT).await;

@@ -31,6 +31,7 @@ const QUESTION: &str = "approval";
 const FIELD: &str = "decision";
 const ONCE: &str = "allow once";
 const SESSION: &str = "allow for this session";
+const UNCONFINED: &str = "allow once, unconfined";
 const DENY: &str = "deny";
 /// Columns of a row, so that no client has to scroll to its end.
 const ROW_COLUMNS: usize = 76;
@@ -193,19 +194,27 @@ fn answer_of(result: &ElicitResult) -> Answer {
     match (&result.action, decision) {
         (ElicitationAction::Accept, Some(ONCE)) => Answer::Yes,
         (ElicitationAction::Accept, Some(SESSION)) => Answer::YesForSession,
+        // Where it was not offered it is not a yes: the host knows.
+        (ElicitationAction::Accept, Some(UNCONFINED)) => Answer::Unconfined,
         _ => Answer::No,
     }
 }
 
 /// The whole action, and what can be answered.
 fn form(request: &ApprovalRequest) -> ElicitRequestParams {
+    let mut decisions = vec![ONCE, SESSION, DENY];
+    let mut covers = format!("`{SESSION}` covers all that this plugin does in this way until the session ends");
+    if let Some(out) = request.out() {
+        decisions.insert(2, UNCONFINED);
+        covers += &format!("; `{UNCONFINED}` covers {out}");
+    }
     let schema = json!({
         "type": "object",
         "properties": { FIELD: {
             "type": "string",
             "title": "Decision",
-            "description": format!("`{SESSION}` covers all that this plugin does in this way until the session ends"),
-            "enum": [ONCE, SESSION, DENY],
+            "description": covers,
+            "enum": decisions,
         } },
         "required": [FIELD],
     });

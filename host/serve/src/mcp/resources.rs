@@ -84,7 +84,7 @@ impl Inner {
         let content = json!({
             "uri": uri,
             "mimeType": "text/plain",
-            "text": toolcrib::text::sanitize::text(&text),
+            "text": self.host.redacted(&toolcrib::text::sanitize::text(&text)),
             "_meta": { "bytes": page.size, "next": next },
         });
         let result = json!({ "contents": [content], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });

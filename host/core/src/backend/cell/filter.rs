@@ -7,9 +7,6 @@ use std::mem::offset_of;
 /// Refused with `EPERM`.
 const REFUSED: &[libc::c_long] = &[
     // Other processes' memory and descriptors.
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
     libc::SYS_pidfd_getfd,
     libc::SYS_process_madvise,
     libc::SYS_kcmp,
@@ -69,7 +66,9 @@ const REFUSED: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_ioperm,
 ];
-/// Families of sockets that a cell can have; others are as if the kernel did not know them.
+/// Refused likewise where nothing is to be debugged. They reach processes of the same command or pane, which others are not there for.
+const DEBUGGING: [libc::c_long; 3] = [libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev];
+/// Families of sockets that a cell can have, first that of files and names; others are as if the kernel did not know them.
 const FAMILIES: [libc::c_int; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
 /// Keys into a terminal that others read.
 const INPUTS: [u32; 2] = [libc::TIOCSTI as u32, 0x541C /* TIOCLINUX */];
@@ -94,15 +93,21 @@ const fn argument(number: usize) -> usize {
     offset_of!(libc::seccomp_data, args) + number * size_of::<u64>()
 }
 
-/// The program of the filter; without `unix_sockets` no socket of that family is made, but pairs of them.
-pub(super) fn program(unix_sockets: bool) -> Vec<sock_filter> {
+/// The families of which a cell can have sockets, with those of files and names or without.
+pub(super) fn families(unix_sockets: bool) -> &'static [libc::c_int] {
+    if unix_sockets { &FAMILIES } else { &FAMILIES[1..] }
+}
+
+/// The program of the filter. Sockets are of these families; pairs of them may be of any that a cell can have. Without `debug` no process is
+/// looked into.
+pub(super) fn program(families: &[libc::c_int], debug: bool) -> Vec<sock_filter> {
     let mut program = Vec::new();
     program.push(load(offset_of!(libc::seccomp_data, arch)));
     // Killing would break programs of 32 bits that can do without.
     program.extend([when(BPF_JEQ, ARCHITECTURE, 1, 0), refuse(libc::ENOSYS), load(NUMBER)]);
     #[cfg(target_arch = "x86_64")]
     program.extend([when(BPF_JGE, X32, 0, 1), refuse(libc::ENOSYS)]);
-    for call in REFUSED {
+    for call in REFUSED.iter().chain(if debug { &[][..] } else { &DEBUGGING }) {
         program.extend([when(BPF_JEQ, of(*call), 0, 1), refuse(libc::EPERM)]);
     }
     // The C library then takes `clone`, whose flags can be read.
@@ -113,15 +118,14 @@ pub(super) fn program(unix_sockets: bool) -> Vec<sock_filter> {
     let ioctl =
         [load(argument(1)), when(BPF_JEQ, first, 1, 0), when(BPF_JEQ, second, 0, 1), refuse(libc::EPERM), allow()];
     for_call(&mut program, libc::SYS_ioctl, &ioctl);
-    let without_unix: Vec<_> = FAMILIES.into_iter().filter(|family| *family != libc::AF_UNIX).collect();
-    for_call(&mut program, libc::SYS_socket, &families(if unix_sockets { &FAMILIES } else { &without_unix }));
-    for_call(&mut program, libc::SYS_socketpair, &families(&FAMILIES));
+    for_call(&mut program, libc::SYS_socket, &of_families(families));
+    for_call(&mut program, libc::SYS_socketpair, &of_families(&FAMILIES));
     program.push(allow());
     program
 }
 
 /// Lets sockets of these families be made.
-fn families(families: &[libc::c_int]) -> Vec<sock_filter> {
+fn of_families(families: &[libc::c_int]) -> Vec<sock_filter> {
     let mut looks = vec![load(argument(0))];
     for (number, family) in families.iter().enumerate() {
         looks.push(when(BPF_JEQ, family.cast_unsigned(), (families.len() - number) as u8, 0));

@@ -8,6 +8,9 @@
 //! the command left, and which signal ended it or 0, as two numbers of 32 bits. With `own` as GROUP the command becomes the foreground of the
 //! terminal that is its standard input, as a job of a shell does; else it is a session of its own.
 //!
+//! `GROUP:PROCESSES` is for a cell that another program made: it says by a zero of 32 bits that it is there, and there can be so many processes
+//! from then on.
+//!
 //! `init DESCRIPTOR keep -` starts nothing: it keeps the cell that it is in until the other end of that socket is closed.
 //!
 //! `init DESCRIPTOR wait PROCESS`: the same program outside, as what a pane of tmux runs. It waits for the first process of a cell, keeps the
@@ -42,6 +45,7 @@ mod number {
     pub const SETSID: usize = 112;
     pub const GETPID: usize = 39;
     pub const IOCTL: usize = 16;
+    pub const PRLIMIT64: usize = 302;
 }
 #[cfg(target_arch = "aarch64")]
 mod number {
@@ -61,6 +65,7 @@ mod number {
     pub const SETSID: usize = 157;
     pub const GETPID: usize = 172;
     pub const IOCTL: usize = 29;
+    pub const PRLIMIT64: usize = 261;
 }
 
 const SIGHUP: u32 = 1;
@@ -74,6 +79,7 @@ const MASK_BYTES: usize = 8;
 const SIG_SETMASK: usize = 2;
 const PR_SET_DUMPABLE: usize = 4;
 const WNOHANG: usize = 1;
+const RLIMIT_NPROC: usize = 6;
 /// Of a status: the signal that ended the process.
 const SIGNAL: u32 = 0x7f;
 const SIGKILL: usize = 9;
@@ -152,6 +158,18 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
         }
         let has_own_group = **arguments.add(2) == b'o';
         let host = number_of(*arguments.add(1));
+        let mut limit = *arguments.add(2);
+        while *limit != 0 && *limit != b':' {
+            limit = limit.add(1);
+        }
+        if *limit == b':' {
+            let most = [number_of(limit.add(1)) as u64; 2];
+            if call(number::PRLIMIT64, [0, RLIMIT_NPROC, &raw const most as usize, 0, 0]) < 0 {
+                exit(BROKEN);
+            }
+            let there: u32 = 0;
+            call(number::WRITE, [host as usize, &raw const there as usize, size_of_val(&there), 0, 0]);
+        }
         // What it knows is nobody's to read.
         call(number::PRCTL, [PR_SET_DUMPABLE, 0, 0, 0, 0]);
         let watched: u64 = PASSED_ON.iter().chain(&[SIGCHLD]).map(|signal| 1 << (signal - 1)).sum();

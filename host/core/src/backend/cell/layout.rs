@@ -2,7 +2,7 @@
 
 use super::hidden::Place;
 use super::steps::{self, Mounts, NODEV, NONE, NOSUID, OUT_OF_REACH, RDONLY, Step, path};
-use super::{Cache, DEVICES, LINKS, MACHINES, NOTHING, OWN, Profile};
+use super::{Cache, DEVICES, LINKS, MACHINES, NOTHING, OWN, Profile, RESOLVER};
 use crate::config::CellNetwork;
 use std::collections::BTreeSet;
 use std::fs::{Metadata, canonicalize, metadata, symlink_metadata};
@@ -12,9 +12,7 @@ use std::os::fd::RawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What the names of hosts are resolved by; a link into `/run` on many systems.
-const RESOLVER: &str = "/etc/resolv.conf";
-/// What takes its place.
+/// What takes the place of [`RESOLVER`].
 const NAMES: &str = "/run/.names";
 
 /// Which file it is.
@@ -32,17 +30,17 @@ impl Which {
 
 /// A copy of something that is laid over a place.
 pub(super) struct Cover {
-    from: PathBuf,
-    attributes: u64,
+    pub(super) from: PathBuf,
+    pub(super) attributes: u64,
     /// The errors with which the place needs none.
-    passes: &'static [i32],
+    pub(super) passes: &'static [i32],
     pub(super) over: Over,
 }
 
 /// What it is laid over. Another file at this path is not covered by it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Over {
-    place: PathBuf,
+    pub(super) place: PathBuf,
     which: Option<Which>,
 }
 
@@ -108,12 +106,12 @@ struct Shown<'p> {
 }
 
 /// Whether what stays to be read lies in a place that is hidden.
-fn holds_shown(hidden: &Place, profile: &Profile) -> bool {
+pub(super) fn holds_shown(hidden: &Place, profile: &Profile) -> bool {
     hidden.is_directory && profile.show.iter().any(|shown| shown.starts_with(&hidden.path) && shown.exists())
 }
 
 /// Whether it lies in a place that a cell has new.
-fn is_new(path: &Path) -> bool {
+pub(super) fn is_new(path: &Path) -> bool {
     OWN.iter().any(|(own, _)| path.starts_with(own))
 }
 
@@ -158,6 +156,8 @@ impl Layout {
         }
         for (device, slot) in devices.iter().zip(taken) {
             layout.push(Step::MakeFile { path: path(device)? });
+            // A device is written all the same, but its owner cannot change its mode for the whole machine.
+            layout.push(Step::Attributes { of: Mounts::Slot(slot), set: RDONLY | NOSUID });
             layout.lay(slot, Path::new(device), NONE)?;
         }
         layout.directory(Path::new("/dev/pts"))?;

@@ -6,6 +6,7 @@
 use super::layout::{Layout, Over, Which, covers};
 use super::{Cell, Listeners, Profile};
 use crate::backend::{spawn, tree};
+use crate::config::CellNetwork;
 use parking_lot::Mutex;
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 use std::collections::HashSet;
@@ -23,27 +24,30 @@ const KINDS: [&str; 6] = ["user", "ipc", "uts", "cgroup", "net", "mnt"];
 pub(in crate::backend) struct Namespaces(Vec<File>);
 
 impl Namespaces {
-    fn of(pid: &str) -> io::Result<Self> {
+    /// Those of a process in a cell of this profile. One that has any of them in common with this process is in no such cell.
+    fn of(profile: &Profile, pid: &str) -> io::Result<Self> {
         let open = |process: &str, kind: &str| File::open(format!("/proc/{process}/ns/{kind}"));
         let mut all = Vec::new();
         for kind in KINDS {
             let (theirs, ours) = (open(pid, kind)?, open("self", kind)?);
             if theirs.metadata()?.ino() != ours.metadata()?.ino() {
                 all.push(theirs);
+            } else if kind != "net" || profile.network != CellNetwork::Full {
+                return Err(io::Error::new(io::ErrorKind::NotFound, format!("process {pid} is in no cell")));
             }
         }
         Ok(Self(all))
     }
 
     /// Those that an address names, as [`Living::address`] wrote it.
-    pub(in crate::backend) fn at(address: &str) -> io::Result<Self> {
+    pub(in crate::backend) fn at(profile: &Profile, address: &str) -> io::Result<Self> {
         let (pid, user) = address.split_once(':').ok_or(io::ErrorKind::InvalidInput)?;
         let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number(pid) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let gone = || io::Error::new(io::ErrorKind::NotFound, "the cell that it is to join is gone");
-        let found = Self::of(pid).map_err(|_| gone())?;
+        let found = Self::of(profile, pid).map_err(|_| gone())?;
         // The number of a process may be another one's by now.
         if found.user()?.to_string() == user { Ok(found) } else { Err(gone()) }
     }
@@ -100,7 +104,7 @@ impl Living {
     pub(in crate::backend) fn make(profile: &Profile) -> io::Result<Self> {
         let cell = Cell::of(profile)?;
         let keeper = Keeper::start(&cell)?;
-        let namespaces = Arc::new(Namespaces::of(&keeper.0.pid.to_string())?);
+        let namespaces = Arc::new(Namespaces::of(profile, &keeper.0.pid.to_string())?);
         let Layout { taken, covered, .. } = cell.layout;
         Ok(Self {
             namespaces,
@@ -111,9 +115,17 @@ impl Living {
         })
     }
 
-    /// Keeps the cell of a process that is in one of this profile.
-    pub(in crate::backend) fn of_process(profile: &Profile, pid: &str) -> io::Result<Self> {
-        let namespaces = Arc::new(Namespaces::of(pid)?);
+    /// Keeps the cell of a process that is in one of this profile; `is_there` says whether the number is still that process's.
+    pub(in crate::backend) fn of_process(
+        profile: &Profile,
+        pid: &str,
+        is_there: impl FnOnce() -> bool,
+    ) -> io::Result<Self> {
+        let namespaces = Arc::new(Namespaces::of(profile, pid)?);
+        // What was opened before it was so is the process's own.
+        if !is_there() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         let keeper = Mutex::new(Keeper::start(&Cell::joining(profile, namespaces.clone())?)?);
         let (taken, covered) = (Layout::of(profile)?.taken, Mutex::default());
         Ok(Self { namespaces, keeper, taken, covered, is_served: Mutex::default() })

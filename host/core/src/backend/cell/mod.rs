@@ -5,16 +5,25 @@
 //! finds what there is to hide. `filter.rs` refuses what would make others, `init.rs` is the first process, whose end is the end of all.
 //! Commands and panes join a cell that lives (`living.rs`), and this host makes their connections for them (`listeners.rs`). `../spawn.rs` has
 //! the children.
+//!
+//! Where the system does not let this program make namespaces, bubblewrap may be let (`bwrap.rs`), or Landlock bounds what it can
+//! (`domain.rs`); `means.rs` names which of these it is.
 
+mod bwrap;
+mod domain;
 mod filter;
 mod hidden;
 mod layout;
 mod listeners;
 mod living;
+mod means;
 mod steps;
 
+pub(super) use bwrap::Bwrap;
+pub(super) use domain::Domain;
 pub use listeners::Listeners;
 pub(super) use living::{Living, Namespaces};
+pub use means::Means;
 
 use crate::config::CellNetwork;
 use hidden::Hidden;
@@ -58,6 +67,10 @@ const LINKS: [(&str, &str); 5] = [
 ];
 /// What of `/proc` is the machine's: root, without any capability, could write there what runs outside (`core_pattern`).
 const MACHINES: [&str; 6] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"];
+/// What the names of hosts are resolved by; a link into `/run` on many systems.
+pub(crate) const RESOLVER: &str = "/etc/resolv.conf";
+/// Where what is written into a copy of a directory is kept.
+const WRITTEN: &str = "written";
 /// What lies over hidden directories.
 const NOTHING: &str = "/run/.nothing";
 
@@ -65,6 +78,8 @@ const NOTHING: &str = "/run/.nothing";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
+    /// By what it is enforced.
+    pub by: Means,
     /// Directories that may be written. All else can be read at most.
     pub write: Vec<PathBuf>,
     /// What is not there. What is missing is passed over.
@@ -81,6 +96,8 @@ pub struct Profile {
     pub ports: Vec<u16>,
     /// Whether its processes can have sockets of files and names among themselves.
     pub unix_sockets: bool,
+    /// Whether they can look into each other, as debuggers do.
+    pub debug: bool,
     /// Processes that there can be at once. Does not bind root.
     pub processes: u64,
     /// What was found out about it.
@@ -101,9 +118,14 @@ pub struct Cache {
 }
 
 impl Cache {
+    /// One that commands find where it is kept.
+    pub(crate) fn kept(own: PathBuf, variable: &str) -> Self {
+        Self { place: own.join(WRITTEN), own, variable: Some(variable.to_owned()) }
+    }
+
     /// What was written there.
     fn upper(&self) -> PathBuf {
-        self.own.join("written")
+        self.own.join(WRITTEN)
     }
 
     /// What the kernel has for itself.
@@ -146,8 +168,9 @@ impl Profile {
     pub fn closed() -> Self {
         let [write, hide, show, protect] = [const { Vec::new() }; 4];
         let caches = Vec::new();
-        let (network, ports, known) = (CellNetwork::None, Vec::new(), Known::default());
-        Self { write, hide, show, protect, caches, network, ports, unix_sockets: true, processes: 512, known }
+        let (by, network, ports, known) = (Means::Namespaces, CellNetwork::None, Vec::new(), Known::default());
+        let (unix_sockets, debug, processes) = (true, false, 512);
+        Self { by, write, hide, show, protect, caches, network, ports, unix_sockets, debug, processes, known }
     }
 
     pub(crate) fn can_write(&self, path: &Path) -> bool {
@@ -163,6 +186,20 @@ impl Profile {
     pub(crate) fn writes(&self) -> String {
         let roots: Vec<_> = self.write.iter().map(|root| root.display().to_string()).collect();
         if roots.is_empty() { "writes nowhere".into() } else { format!("writes below {}", roots.join(", ")) }
+    }
+
+    /// How it confines, in words.
+    pub(crate) fn words(&self) -> String {
+        format!("{} {}", self.by.words(), self.network.words())
+    }
+
+    /// Where can be written, and what else is open, in words.
+    pub(crate) fn bounds(&self) -> String {
+        let open = match self.by {
+            Means::Namespaces | Means::Bwrap(_) => "",
+            Means::Landlock => ", what is protected there too; can read credentials and all else that you can",
+        };
+        self.writes() + open
     }
 
     /// Tells it from every other one. It is not changed after it was asked for this.
@@ -215,7 +252,8 @@ impl Cell {
     }
 
     fn new(profile: &Profile, layout: Layout, namespaces: libc::c_int, joins: Option<Arc<Namespaces>>) -> Self {
-        let (filter, processes) = (filter::program(profile.unix_sockets), profile.processes);
+        let filter = filter::program(filter::families(profile.unix_sockets), profile.debug);
+        let processes = profile.processes;
         Self { layout, filter, processes, namespaces, joins }
     }
 
@@ -242,31 +280,57 @@ impl Cell {
     /// As [`Self::make`].
     #[expect(unsafe_code, reason = "system calls of a child that shares memory until it executes")]
     pub(super) unsafe fn close(&self) -> Result<(), i32> {
-        const LAST_CAPABILITY: libc::c_ulong = 63;
-        const VERSION_3: u32 = 0x2008_0522;
-        let zero: libc::c_ulong = 0;
-        // SAFETY: system calls on values of this function and of `self`.
-        unsafe {
-            // Those that this kernel does not have are refused.
-            for capability in zero..=LAST_CAPABILITY {
-                libc::prctl(libc::PR_CAPBSET_DROP, capability, zero, zero, zero);
-            }
-            let (header, none) = ([VERSION_3, 0], [0_u32; 6]);
-            result(libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()))?;
-            let most = libc::rlimit { rlim_cur: self.processes, rlim_max: self.processes };
-            result(libc::setrlimit(libc::RLIMIT_NPROC, &raw const most).into())?;
-            let one: libc::c_ulong = 1;
-            result(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, one, zero, zero, zero).into())?;
-            let length = self.filter.len() as libc::c_ushort;
-            let program = libc::sock_fprog { len: length, filter: self.filter.as_ptr().cast_mut() };
-            result(libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, zero, &raw const program)).map(drop)
-        }
+        // SAFETY: up to the caller.
+        unsafe { give_up(&self.filter, Some(self.processes)) }
     }
 
     /// What a step does.
     pub(super) fn described(&self, step: usize) -> String {
         self.layout.described(step)
     }
+}
+
+/// What a child is confined by, laid out before it exists.
+pub(super) enum Walls {
+    Cell(Cell),
+    Bwrap(Bwrap),
+    Domain(Domain),
+}
+
+/// Gives up all capabilities, and what the filter refuses; there can be so many processes from here on.
+///
+/// # Safety
+///
+/// Nothing else runs in the memory of the thread that calls this.
+#[expect(unsafe_code, reason = "system calls of a child that shares memory until it executes")]
+unsafe fn give_up(filter: &[libc::sock_filter], processes: Option<u64>) -> Result<(), i32> {
+    const LAST_CAPABILITY: libc::c_ulong = 63;
+    let zero: libc::c_ulong = 0;
+    // SAFETY: system calls on values of this function and on the filter.
+    unsafe {
+        // Those that this kernel does not have are refused.
+        for capability in zero..=LAST_CAPABILITY {
+            libc::prctl(libc::PR_CAPBSET_DROP, capability, zero, zero, zero);
+        }
+        drop_capabilities()?;
+        if let Some(processes) = processes {
+            let most = libc::rlimit { rlim_cur: processes, rlim_max: processes };
+            result(libc::setrlimit(libc::RLIMIT_NPROC, &raw const most).into())?;
+        }
+        let one: libc::c_ulong = 1;
+        result(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, one, zero, zero, zero).into())?;
+        let program = libc::sock_fprog { len: filter.len() as libc::c_ushort, filter: filter.as_ptr().cast_mut() };
+        result(libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, zero, &raw const program)).map(drop)
+    }
+}
+
+/// Leaves the thread that calls this without a capability. No allocation, no lock.
+#[expect(unsafe_code, reason = "a system call, as the C library has none for it")]
+fn drop_capabilities() -> Result<(), i32> {
+    const VERSION_3: u32 = 0x2008_0522;
+    let (header, none) = ([VERSION_3, 0], [0_u32; 6]);
+    // SAFETY: a system call on values of this function.
+    result(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) }).map(drop)
 }
 
 /// The program of the first process, in memory that nobody can write.

@@ -1,9 +1,9 @@
 //! How cells are made, and what ends them. What commands try in one is tested from outside. The letters are those of the cases of
 //! confinement.
 
-use super::super::local::{start_in, try_cell};
+use super::super::local::{start_in, try_cell, walls};
 use super::super::{Finished, finish};
-use super::{Cell, Profile};
+use super::{Cell, Means, Profile, Walls};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Write;
@@ -44,7 +44,10 @@ fn run_in(profile: &Profile, directory: &Path, argv: &[&OsStr]) -> std::io::Resu
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
     let environment = [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
-    runtime.block_on(async { finish(start_in(&Cell::of(profile)?, &argv, &environment, directory)?).await })
+    runtime.block_on(async {
+        let walls = walls(profile, || Cell::of(profile))?;
+        finish(start_in(&walls, &argv, &environment, directory)?).await
+    })
 }
 
 /// Whether cells can be made here. Where they cannot, that counts as a skipped test for whoever counts those.
@@ -72,7 +75,7 @@ fn a_cell_ends_with_its_lifeline() {
         return;
     }
     let place = Place::new();
-    let cell = Cell::of(&place.profile()).expect("a cell");
+    let walls = Walls::Cell(Cell::of(&place.profile()).expect("a cell"));
     let (null, argv) = (fs::File::open("/dev/null").expect("a device"), ["/bin/sleep".into(), "1002".into()]);
     let directory = place.path("work");
     let program = spawn::Program {
@@ -80,7 +83,7 @@ fn a_cell_ends_with_its_lifeline() {
         environment: &[],
         directory: &directory,
         standard: [null.as_fd(); 3],
-        cell: Some(&cell),
+        walls: Some(&walls),
         terminal: spawn::Terminal::None,
     };
     let mut started = spawn::spawn(&program).expect("a process");
@@ -98,12 +101,21 @@ fn a_directory_that_is_swapped_is_not_written() {
     if !has_cells() {
         return;
     }
+    let rounds = if std::env::var_os("TOOLCRIB_LONG").is_some() { 100_000 } else { 1000 };
+    swap_while(Means::Namespaces, rounds);
+    // Each takes three times as long.
+    swap_while(Means::Bwrap("/usr/bin/bwrap".into()), rounds / 10);
+    swap_while(Means::Landlock, rounds);
+}
+
+fn swap_while(by: Means, rounds: u32) {
     let place = Place::new();
     let (work, other) = (place.path("work"), place.path("other"));
     fs::create_dir(&other).expect("a directory");
+    let profile = Profile { by, ..place.profile() };
     let touch = |name: &str| {
         let file = work.join(name);
-        let touched = run_in(&place.profile(), Path::new("/"), &["/bin/touch".as_ref(), file.as_os_str()]);
+        let touched = run_in(&profile.clone(), Path::new("/"), &["/bin/touch".as_ref(), file.as_os_str()]);
         touched.is_ok_and(|finished| finished.status == 0)
     };
     assert!(touch("before"), "while nobody swaps it, it can be written");
@@ -119,10 +131,9 @@ fn a_directory_that_is_swapped_is_not_written() {
                 let _ = fs::rename(&aside, &work);
             }
         });
-        let rounds = if std::env::var_os("TOOLCRIB_LONG").is_some() { 100_000 } else { 1000 };
         let made = (0..rounds).filter(|round| touch(&round.to_string())).count();
         done.store(true, Ordering::Relaxed);
-        println!("{made} of {rounds} were made");
+        println!("{made} of {rounds} were made by {}", profile.by.name());
     });
     assert_eq!(fs::read_dir(&other).expect("a directory").count(), 0);
 }

@@ -1,7 +1,7 @@
 //! A command in a pane: found or made, waited for, followed. It is the pane's, not the call's: who stops waiting leaves it running.
 
 use super::stream::Stream;
-use super::{End, Plan, printed, refused, shell, told};
+use super::{End, Plan, made, printed, shell, told, with_way_out};
 use crate::backend::cell::Profile;
 use crate::call::scope::Scope;
 use crate::egress::Calling;
@@ -81,6 +81,7 @@ pub(super) async fn run(
 ) -> Result<shell::Outcome, Failure> {
     let _waiting = scope.clock.waiting();
     let tmux = target.tmux;
+    let look = command.look(true, &*scope.backend).await;
     let (Begun { mut run, directory, mut notices }, calling) = start(command, &target, plan.wait).await?;
     if plan.dispatch {
         return Ok(shell::Outcome::Dispatched(run.pane()));
@@ -94,8 +95,9 @@ pub(super) async fn run(
     match followed {
         Ok(End::Exited(exit_code)) => {
             let stdout = stdout.finish().await;
-            notices.extend(command.notices(exit_code, &stdout.text, &*scope.backend).await);
-            notices.extend(refused(calling.as_ref()));
+            notices.extend(made(look).await);
+            let refusals = command.notices(exit_code, &stdout.text, &*scope.backend).await;
+            notices.extend(with_way_out(refusals, calling.as_ref(), command, scope));
             notices.push(ONE_STREAM.into());
             let stderr = Captured::default().into();
             Ok(shell::Outcome::Finished(shell::Finished { exit_code, stdout: stdout.into(), stderr, notices }))
@@ -105,7 +107,7 @@ pub(super) async fn run(
                 format!("timed out waiting for the command after {}; it is still running", duration(plan.wait));
             let failure = Failure::new(Kind::TimedOut, message)
                 .hint("see its progress with capture-pane, or end it with send-keys `C-c`");
-            Err(told(with_output(failure, &run, stdout).await, calling.as_ref()))
+            Err(told(with_output(failure, &run, stdout).await, made(look).await, calling.as_ref()))
         }
         Ok(End::Cancelled) => {
             let ended = async {

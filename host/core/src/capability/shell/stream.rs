@@ -4,6 +4,7 @@ use super::Plan;
 use crate::call::scope::Scope;
 use crate::event::Event;
 use crate::kept_output::{Capture, Captured};
+use crate::leaks::Redactor;
 use crate::text::sanitize;
 
 /// One stream of a command.
@@ -13,6 +14,10 @@ pub(super) struct Stream<'s> {
     event: fn(String) -> Event,
     undecoded: Vec<u8>,
     cleaner: sanitize::Stream,
+    /// What it takes out of what is kept and handed out.
+    redactor: Redactor<'s>,
+    /// The same for events: what controls of a terminal took apart reads as one there.
+    of_events: Redactor<'s>,
 }
 
 impl<'s> Stream<'s> {
@@ -22,10 +27,17 @@ impl<'s> Stream<'s> {
             _ => |text| Event::Stdout { text },
         };
         let capture = scope.output.capture(format!("{}-{name}", scope.id), plan.head_chars, plan.head_bytes);
-        Self { capture, scope, event, undecoded: Vec::new(), cleaner: sanitize::Stream::new() }
+        let (undecoded, cleaner) = (Vec::new(), sanitize::Stream::new());
+        let (redactor, of_events) = (scope.guard.stream(), scope.guard.stream());
+        Self { capture, scope, event, undecoded, cleaner, redactor, of_events }
     }
 
     pub(super) async fn push(&mut self, bytes: &[u8]) {
+        let bytes = self.redactor.push(bytes);
+        self.take(&bytes).await;
+    }
+
+    async fn take(&mut self, bytes: &[u8]) {
         self.capture.push(bytes).await;
         if !self.scope.is_watched() {
             return;
@@ -37,15 +49,24 @@ impl<'s> Stream<'s> {
 
     fn emit(&mut self, text: String) {
         let text = self.cleaner.push(&text);
+        self.show(&text);
+    }
+
+    fn show(&mut self, text: &str) {
+        let text = String::from_utf8_lossy(&self.of_events.push(text.as_bytes())).into_owned();
         if !text.is_empty() {
             self.scope.emit((self.event)(text));
         }
     }
 
     pub(super) async fn finish(mut self) -> Captured {
+        let held = std::mem::replace(&mut self.redactor, self.scope.guard.stream()).finish();
+        self.take(&held).await;
         let rest = String::from_utf8_lossy(&std::mem::take(&mut self.undecoded)).into_owned();
         self.emit(rest);
         let last = std::mem::replace(&mut self.cleaner, sanitize::Stream::new()).finish();
+        self.show(&last);
+        let last = String::from_utf8_lossy(&self.of_events.finish()).into_owned();
         if !last.is_empty() {
             self.scope.emit((self.event)(last));
         }

@@ -22,10 +22,10 @@ impl Config {
         let section = self.plugin.get(name).cloned().unwrap_or_default();
         let own = Table::try_from(&section).expect("a section came from TOML");
         let values = Table::from_iter([("plugin".into(), Table::from_iter([(name.into(), own.into())]).into())]);
+        let is_about_it = section.sha256.as_ref().is_none_or(|digest| digest.eq_ignore_ascii_case(sha256));
         let (origins, notices) = (Origins::default(), Vec::new());
         let mut draft = Draft { values, origins, bounds: self.bounds.clone(), notices };
         if let Some(vetted) = vetted {
-            let is_about_it = section.sha256.as_ref().is_none_or(|digest| digest.eq_ignore_ascii_case(sha256));
             let before = std::mem::take(&mut draft.values);
             put(&mut draft.values, &format!("plugin.{name}.sha256"), sha256.into());
             if let Some(enabled) = section.enabled {
@@ -51,9 +51,13 @@ impl Config {
                 draft.narrow_to(leaf);
             });
         }
+        // Which headers hold secrets is the user's to say, whoever says where requests go.
+        let headers = section.http.headers.filter(|_| is_about_it);
         let section = get(&draft.values, &format!("plugin.{name}")).cloned();
         let section = section.map(|section| PluginSection::deserialize(section).expect("every value was checked"));
-        let plugin = BTreeMap::from_iter([(name.to_owned(), section.unwrap_or_default())]);
+        let mut section = section.unwrap_or_default();
+        section.http.headers = headers;
+        let plugin = BTreeMap::from_iter([(name.to_owned(), section)]);
         (Self { plugin, bounds: draft.bounds, ..self.clone() }, draft.origins)
     }
 }

@@ -529,6 +529,7 @@ fn a_section_grants_requests_to_its_bytes_only() {
         methods: vec![vec!["POST".into()]],
         paths: vec![vec!["/v1".into()]],
         base: Some("https://a.com/v1/".into()),
+        headers: BTreeMap::new(),
     };
     assert_eq!(config.plugin_rights("x", A, false).http, Some(rights));
     for embedded in [true, false] {

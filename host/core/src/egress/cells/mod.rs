@@ -40,6 +40,10 @@ const HEAD: Duration = Duration::from_secs(10);
 const HEAD_BYTES: usize = 32 << 10;
 /// Refusals that one call tells; others are like them.
 const MOST_REFUSALS: usize = 8;
+/// Servers that one call is decided on. A program that asks for more is not after any one of them.
+const MOST_SERVERS: usize = 1024;
+/// How long nothing is accepted after that failed.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The networks of cells, by the digests of their profiles.
 #[derive(Default)]
@@ -77,7 +81,7 @@ struct Caller {
     /// Not held: who follows a call waits until all that knows of it is gone.
     scope: Weak<Scope>,
     connections: Connections,
-    /// By host and port: a person is asked once.
+    /// By host and port, as long as the call runs: a person is asked once.
     decided: Mutex<HashMap<String, Decided>>,
     refused: Mutex<Vec<String>>,
 }
@@ -189,13 +193,15 @@ impl Network {
     /// Who may be asked for a connection that is made now, and by whose rules it goes.
     fn caller(&self) -> (Option<Arc<Caller>>, bool) {
         let calls = self.calls.lock();
-        match calls.running.last() {
+        // Which of them connects is not known: one that has a secret decides for all.
+        let strictest = calls.running.iter().rev().find(|caller| caller.connections.has_secret());
+        match strictest.or(calls.running.last()) {
             Some(running) => (Some(running.clone()), true),
             None => (calls.last.clone(), false),
         }
     }
 
-    /// Connects to a target, if it may be reached. What is refused is told in the result of the call.
+    /// Connects to a target, if it may be reached. The result of the call has a notice of what is refused.
     async fn open(&self, target: Target) -> Result<Server, Failure> {
         let (caller, runs) = self.caller();
         let Some(caller) = caller else {
@@ -218,7 +224,7 @@ impl Network {
         Ok(Server { target: route.target().clone(), stream })
     }
 
-    /// Tells that what a client said does not fit where it was let to.
+    /// Notes that what a client said does not fit where it was let to.
     fn refuse(&self, refusal: &Failure) {
         if let (Some(caller), _) = self.caller() {
             caller.refuse(refusal);
@@ -227,20 +233,50 @@ impl Network {
 }
 
 impl Caller {
-    /// Decides once a call: the first connection to a server waits for a person, others with it.
+    /// Decides once a call: the first connection to a server waits for a person, others with it. What a person said holds as long as the call.
     async fn admit(&self, target: Target, runs: bool) -> Result<AdmittedTarget, Failure> {
-        let decided = self.decided.lock().entry(target.server()).or_default().clone();
         let call = if runs { self.scope.upgrade() } else { None };
-        decided.get_or_init(|| self.connections.admit(target, call.as_deref())).await.clone()
+        let Some(call) = call else { return self.connections.admit(target, None).await };
+        let decided = {
+            let (server, mut all) = (target.server(), self.decided.lock());
+            if all.len() >= MOST_SERVERS && !all.contains_key(&server) {
+                let message = format!("limit: servers that one call connects to {MOST_SERVERS}");
+                return Err(Failure::limit(message).hint("connect to fewer in one command"));
+            }
+            all.entry(server).or_default().clone()
+        };
+        decided.get_or_init(|| self.connections.admit(target, Some(&call))).await.clone()
     }
 
     fn refuse(&self, refusal: &Failure) {
-        let hint = refusal.hint.as_ref().map(|hint| format!(": {hint}")).unwrap_or_default();
-        let told = format!("{}{hint}", refusal.message);
+        let told = told(refusal);
         let mut refused = self.refused.lock();
         if refused.len() < MOST_REFUSALS && !refused.contains(&told) {
             refused.push(told);
         }
+    }
+}
+
+/// A refusal with the line that opens it.
+fn told(refusal: &Failure) -> String {
+    let hint = refusal.hint.as_ref().map(|hint| format!(": {hint}")).unwrap_or_default();
+    format!("{}{hint}", refusal.message)
+}
+
+/// Whether a server may be reached and could not be.
+fn is_unreachable(failure: &Failure) -> bool {
+    match failure.kind {
+        Kind::Unavailable | Kind::TimedOut => true,
+        Kind::Internal
+        | Kind::Usage
+        | Kind::UnknownTool
+        | Kind::InvalidArguments
+        | Kind::Denied
+        | Kind::Limit
+        | Kind::Cancelled
+        | Kind::Busy
+        | Kind::OutcomeUnknown
+        | Kind::ExecutionFailed => false,
     }
 }
 
@@ -251,15 +287,14 @@ async fn accept<W: Future<Output = ()> + Send + 'static>(
     work: impl Fn(Client, TcpStream) -> W,
 ) {
     loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // It ended before it was accepted, or no descriptor is left: others end meanwhile.
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
         let Ok(room) = network.room.clone().acquire_owned().await else { return };
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let client = Client { network: network.clone(), _room: Arc::new(room) };
-                network.spawn(work(client, stream));
-            }
-            // What ended before it was accepted, or no descriptor is left: others end meanwhile.
-            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-        }
+        let client = Client { network: network.clone(), _room: Arc::new(room) };
+        network.spawn(work(client, stream));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Names in a cell: each gets an address that was made up, and no question leaves the machine.
 
-use super::Network;
+use super::{Network, PAUSE};
 use crate::egress::target::Target;
 use hickory_resolver::proto::op::{Message, MessageType, OpCode, ResponseCode};
 use hickory_resolver::proto::rr::rdata::A;
@@ -61,7 +61,10 @@ fn at(place: u16) -> Ipv4Addr {
 pub(super) async fn answer(network: Arc<Network>, socket: UdpSocket) {
     let mut question = [0; QUESTION];
     loop {
-        let Ok((length, asker)) = socket.recv_from(&mut question).await else { continue };
+        let Ok((length, asker)) = socket.recv_from(&mut question).await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
         let question = Message::from_vec(&question[..length]);
         let said = question.ok().and_then(|question| reply(&network, &question)).and_then(|said| said.to_vec().ok());
         if let Some(said) = said {

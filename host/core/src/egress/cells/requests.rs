@@ -1,9 +1,9 @@
 //! Plain requests of confined commands: each is read, held against the server that its connection was let to, and written anew.
 
 use super::proxy::builder;
-use super::{Client, Server};
+use super::{Client, Server, is_unreachable, told};
 use crate::egress::target::Target;
-use crate::envelope::{Failure, Kind};
+use crate::envelope::Failure;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -56,12 +56,8 @@ impl Refused {
 
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
-        let status = match failure.kind {
-            Kind::Unavailable | Kind::TimedOut => StatusCode::BAD_GATEWAY,
-            _ => StatusCode::FORBIDDEN,
-        };
-        let hint = failure.hint.map(|hint| format!(": {hint}")).unwrap_or_default();
-        Self { status, words: format!("{}{hint}", failure.message).into() }
+        let status = if is_unreachable(&failure) { StatusCode::BAD_GATEWAY } else { StatusCode::FORBIDDEN };
+        Self { status, words: told(&failure).into() }
     }
 }
 
@@ -76,7 +72,7 @@ impl Sent {
         let Server { target, stream } = server;
         let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| Refused::gateway(&error))?;
         client.network.spawn(async move {
-            // Who sent a request is told of its failure.
+            // Whoever sent a request gets an answer that says so.
             let _ = connection.with_upgrades().await;
         });
         Ok(Self { sender: Mutex::new(sender), target })

@@ -1,8 +1,8 @@
 //! The proxy's SOCKS 5 (RFC 1928): connections, without credentials.
 
-use super::{Client, Server, tunnel};
+use super::{Client, HEAD, Server, is_unreachable, tunnel};
 use crate::egress::target::Target;
-use crate::envelope::{Failure, Kind};
+use crate::envelope::Failure;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -31,6 +31,21 @@ pub(super) async fn serve(client: Client, mut stream: TcpStream) {
 }
 
 async fn negotiate(client: &Client, stream: &mut TcpStream) -> io::Result<Option<Server>> {
+    // A person may take longer than a program to say where it wants to go.
+    let Some((host, port)) = tokio::time::timeout(HEAD, asked(stream)).await?? else { return Ok(None) };
+    let target = Target::of_server(&host, port).inspect_err(|refusal| client.network.refuse(refusal));
+    let opened = match target {
+        Ok(target) => client.network.open(target).await,
+        Err(refusal) => Err(refusal),
+    };
+    match opened {
+        Ok(server) => reply(stream, Reply::Granted).await.map(|()| Some(server)),
+        Err(failure) => reply(stream, Reply::of(&failure)).await.map(|()| None),
+    }
+}
+
+/// The host and the port that a client asks for; none where it asked for something else, and has its reply.
+async fn asked(stream: &mut TcpStream) -> io::Result<Option<(String, u16)>> {
     let [_, count] = take(stream).await?;
     let mut methods = vec![0; usize::from(count)];
     stream.read_exact(&mut methods).await?;
@@ -47,7 +62,7 @@ async fn negotiate(client: &Client, stream: &mut TcpStream) -> io::Result<Option
             let [length] = take(stream).await?;
             let mut name = vec![0; usize::from(length)];
             stream.read_exact(&mut name).await?;
-            // What is no text is no name either, and refused as such.
+            // Bytes that are no text become characters that no name may have.
             String::from_utf8_lossy(&name).into_owned()
         }
         _ => return reply(stream, Reply::NoSuchAddress).await.map(|()| None),
@@ -56,23 +71,12 @@ async fn negotiate(client: &Client, stream: &mut TcpStream) -> io::Result<Option
     if command != CONNECT {
         return reply(stream, Reply::NoSuchCommand).await.map(|()| None);
     }
-    let target = Target::of_server(&host, port).inspect_err(|refusal| client.network.refuse(refusal));
-    let opened = match target {
-        Ok(target) => client.network.open(target).await,
-        Err(refusal) => Err(refusal),
-    };
-    match opened {
-        Ok(server) => reply(stream, Reply::Granted).await.map(|()| Some(server)),
-        Err(failure) => reply(stream, Reply::of(&failure)).await.map(|()| None),
-    }
+    Ok(Some((host, port)))
 }
 
 impl Reply {
     fn of(failure: &Failure) -> Self {
-        match failure.kind {
-            Kind::Unavailable | Kind::TimedOut => Self::Unreachable,
-            _ => Self::NotAllowed,
-        }
+        if is_unreachable(failure) { Self::Unreachable } else { Self::NotAllowed }
     }
 }
 

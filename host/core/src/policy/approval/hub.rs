@@ -9,6 +9,7 @@ use crate::call::scope::Scope;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use tokio::sync::{oneshot, watch};
 
@@ -20,6 +21,7 @@ pub struct Approvals {
     open: Mutex<BTreeMap<u64, Open>>,
     /// The number of questions that were ever asked.
     asked: watch::Sender<u64>,
+    has_let_out: AtomicBool,
 }
 
 struct Open {
@@ -50,7 +52,7 @@ struct Asking<'a> {
 
 impl Default for Approvals {
     fn default() -> Self {
-        Self { open: Mutex::default(), asked: watch::Sender::new(0) }
+        Self { open: Mutex::default(), asked: watch::Sender::new(0), has_let_out: AtomicBool::new(false) }
     }
 }
 
@@ -76,6 +78,16 @@ impl Approvals {
     /// A call waits for an answer.
     pub(crate) fn has_question_of(&self, call: &str) -> bool {
         self.open.lock().values().any(|open| open.question.call == call)
+    }
+
+    /// A command is about to run out of its cell: from now on one could answer in the place of a person, or has left what does.
+    pub(super) fn note_let_out(&self) {
+        self.has_let_out.store(true, Ordering::Release);
+    }
+
+    /// Whether a person has let a command out of its cell.
+    pub(crate) fn has_let_out(&self) -> bool {
+        self.has_let_out.load(Ordering::Acquire)
     }
 
     /// Asks, and says who answered. The caller bounds the wait; a dropped question is withdrawn everywhere.

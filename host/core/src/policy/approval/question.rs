@@ -5,7 +5,7 @@ use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
 use crate::config::Needed;
 use crate::envelope::{Failure, duration};
-use crate::policy::confine::{Confinement, network};
+use crate::policy::confine::Confinement;
 use crate::text::sanitize;
 use async_trait::async_trait;
 use std::time::Duration;
@@ -39,10 +39,24 @@ pub(in crate::policy) struct Question<'q> {
     pub(in crate::policy) site: &'q dyn Site,
     /// How the command runs, where one does.
     pub(in crate::policy) confinement: Option<&'q Confinement>,
+    /// The secrets that the command gets, where it gets any.
+    pub(in crate::policy) lent: Option<&'q Lending>,
     pub(in crate::policy) action: &'q str,
     pub(in crate::policy) details: Option<&'q str>,
     pub(in crate::policy) declaration: Option<&'q Declaration>,
+    /// What its cell refused the command when it ran last, where a person may let it out; somebody reads the question then.
+    pub(in crate::policy) refused: Option<&'q str>,
     pub(in crate::policy) timeout: Duration,
+}
+
+/// Secrets that a command is to get.
+pub(in crate::policy) struct Lending {
+    /// Their names.
+    pub(in crate::policy) names: String,
+    /// The hosts that it can send them to.
+    pub(in crate::policy) hosts: String,
+    /// It can send them to no others.
+    pub(in crate::policy) is_bounded: bool,
 }
 
 /// Who or what decided.
@@ -53,6 +67,8 @@ pub(in crate::policy) struct Consent {
     pub(in crate::policy) by: By,
     /// The place that a person was shown as the action's target; none when nobody was asked.
     pub(in crate::policy) seen: Option<Landing>,
+    /// The command runs out of its cell.
+    pub(in crate::policy) is_out: bool,
 }
 
 /// What came of asking.
@@ -66,7 +82,7 @@ struct Answered {
 impl Consent {
     /// Allowed without a question.
     pub(in crate::policy) fn unasked(by: By) -> Self {
-        Self { by, seen: None }
+        Self { by, seen: None, is_out: false }
     }
 }
 
@@ -78,10 +94,7 @@ impl Question<'_> {
         }
         let needs_a_person = self.is_out();
         if needs_a_person && !scope.approver.is_read() {
-            let why = "the command cannot be confined here, so that a person has to allow it each time";
-            let line = "`toolcrib doctor` says why; to run commands unconfined, set `mode = \"off\"` under [confine]";
-            let hint = scope.remedies.hint("confine.mode", &Needed::AtMost("off"), line);
-            return Err((Failure::denied(why).hint(hint), "confine.mode"));
+            return Err(self.needs_a_person(scope));
         }
         let _waiting = scope.clock.waiting();
         let asked = async {
@@ -111,14 +124,20 @@ impl Question<'_> {
             }
         };
         match answer {
-            Answer::Yes => Ok(Consent { by, seen }),
+            Answer::Yes => Ok(Consent { by, seen, is_out: false }),
             // It covers what is confined, later.
-            Answer::YesForSession if needs_a_person => Ok(Consent { by, seen }),
+            Answer::YesForSession if needs_a_person => Ok(Consent { by, seen, is_out: false }),
             Answer::YesForSession => {
                 scope.session.approve(self.key.clone());
-                Ok(Consent { by, seen })
+                Ok(Consent { by, seen, is_out: false })
             }
-            Answer::No => Err((Failure::denied(kind.refused()), by)),
+            Answer::Unconfined if self.refused.is_some() => {
+                // Before it runs.
+                scope.approvals.note_let_out();
+                Ok(Consent { by, seen, is_out: true })
+            }
+            // Or an answer that nobody was offered.
+            Answer::No | Answer::Unconfined => Err((Failure::denied(kind.refused()), by)),
             Answer::Nobody { reason, hint } => {
                 let hint = kind.remedy(scope, hint);
                 Err((Failure::denied(reason).hint(hint), by))
@@ -126,13 +145,31 @@ impl Question<'_> {
         }
     }
 
-    /// The command has all rights of the user, though it should be confined: no answer in advance counts.
+    /// The command has all rights of the user, though it should be confined, or it gets a secret and can send it anywhere: no answer in
+    /// advance counts.
     fn is_out(&self) -> bool {
-        matches!(self.confinement, Some(Confinement::Unconfined(_)))
+        matches!(self.confinement, Some(Confinement::Unconfined(_))) || self.lent.is_some_and(|lent| !lent.is_bounded)
+    }
+
+    /// The refusal where nobody is there to answer what no answer in advance counts for.
+    fn needs_a_person(&self, scope: &Scope) -> (Failure, By) {
+        if let Some(lent) = self.lent.filter(|lent| !lent.is_bounded) {
+            let message = format!(
+                "the command gets a secret (`{}`) and reaches every host, so that a person has to allow it",
+                lent.names
+            );
+            let hint =
+                "call it where a person can answer, or confine commands with `network = \"egress\"` under [confine]";
+            return (Failure::denied(message).hint(hint), "tools.shell_secrets");
+        }
+        let why = "the command cannot be confined here, so that a person has to allow it each time";
+        let line = "`toolcrib doctor` says why; to run commands unconfined, set `mode = \"off\"` under [confine]";
+        let hint = scope.remedies.hint("confine.mode", &Needed::AtMost("off"), line);
+        (Failure::denied(why).hint(hint), "confine.mode")
     }
 
     fn is_answered_before(&self, scope: &Scope) -> bool {
-        !self.is_out() && scope.session.is_approved(&self.key)
+        !self.is_out() && self.refused.is_none() && scope.session.is_approved(&self.key)
     }
 
     /// Asks until the action would land in the place that the person was shown; returns that place.
@@ -145,8 +182,9 @@ impl Question<'_> {
         let mut landing = self.site.landing().await?;
         for _ in 0..TIMES {
             let (answer, by) = scope.approvals.ask(scope, self.request(scope, landing.clone())).await;
-            if !matches!(answer, Answer::Yes | Answer::YesForSession) {
-                return Ok(Answered { answer, by, seen: None });
+            match answer {
+                Answer::Yes | Answer::YesForSession | Answer::Unconfined => {}
+                Answer::No | Answer::Nobody { .. } => return Ok(Answered { answer, by, seen: None }),
             }
             let present = self.site.landing().await?;
             if present == landing {
@@ -161,19 +199,21 @@ impl Question<'_> {
     }
 
     fn request(&self, scope: &Scope, landing: Landing) -> ApprovalRequest {
-        let shown = |text: &str| sanitize::visible(text).into_owned();
+        let shown = |text: &str| sanitize::visible(&scope.guard.redact(text)).into_owned();
         ApprovalRequest {
             kind: self.key.kind,
             tool: scope.tool.clone(),
             plugin: self.plugin.to_owned(),
-            landing: landing.shown(),
+            landing: landing.shown(|text| scope.guard.redact(&text).into_owned()),
             confinement: self.confinement.and_then(Confined::of),
+            secrets: self.lent.map(|lent| format!("{}, and can send it to: {}", lent.names, lent.hosts)),
             action: shown(self.action),
             details: self.details.map(shown),
             declaration: self.declaration.map(|said| {
-                let why = sanitize::line(&said.why).into_owned();
+                let why = scope.guard.redact(&sanitize::line(&said.why)).into_owned();
                 Declaration { why, ..said.clone() }
             }),
+            refused: self.refused.map(shown),
         }
     }
 }
@@ -184,18 +224,17 @@ impl Confined {
             Confinement::Off => Some(Self::No { why: String::new() }),
             Confinement::Unconfined(why) => Some(Self::No { why: format!("none: {}", sanitize::visible_line(why)) }),
             Confinement::Elsewhere => None,
-            Confinement::Cell(profile) => Some(Self::Yes {
-                network: network(profile.network).into(),
-                writes: sanitize::visible_line(&profile.writes()),
-            }),
+            Confinement::Cell(profile) => {
+                Some(Self::Yes { how: profile.words(), bounds: sanitize::visible_line(&profile.bounds()) })
+            }
         }
     }
 }
 
 impl Landing {
     /// As people read it: the name of a directory may hold anything.
-    fn shown(self) -> Self {
-        let line = |text: String| sanitize::visible_line(&text);
+    fn shown(self, redacted: impl Fn(String) -> String) -> Self {
+        let line = |text: String| redacted(sanitize::visible_line(&text));
         Self {
             backend: line(self.backend),
             pane: self.pane.map(line),

@@ -66,8 +66,11 @@ impl ApprovalRequest {
             ("why", Some(self.why())),
             (action, Some(self.action.as_str())),
             (details, self.details.as_deref()),
+            ("gets", self.secrets.as_deref()),
             // The headline has it in short.
             ("cell", self.cell()),
+            // What of it the command printed is a sign that anybody can give.
+            ("last", self.refused.as_deref()),
         ];
         let given = parts.into_iter().filter_map(|(label, text)| Some(Foreign { label, text: text? }));
         given.filter(|part| !part.text.is_empty())
@@ -79,7 +82,14 @@ impl ApprovalRequest {
         let counted = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
         let lines = counted(texts().map(|text| text.lines().count()).sum(), "line");
         let bytes = counted(texts().map(String::len).sum(), "byte");
-        format!("{} would {}: {lines}, {bytes}", self.who(&mark), self.does(&mark))
+        let refused = if self.refused.is_some() { "; the last time its cell refused it something" } else { "" };
+        format!("{} would {}: {lines}, {bytes}{refused}", self.who(&mark), self.does(&mark))
+    }
+
+    /// What an answer covers that lets the command out of its cell; none where nobody is offered that.
+    #[must_use]
+    pub fn out(&self) -> Option<&'static str> {
+        self.refused.as_ref().map(|_| "this once, with all rights of your user")
     }
 
     /// What an approval for the session covers.
@@ -99,7 +109,7 @@ impl ApprovalRequest {
     fn cell(&self) -> Option<&str> {
         self.confinement.as_ref().map(|confined| match confined {
             Confined::No { why } => why.as_str(),
-            Confined::Yes { writes, .. } => writes,
+            Confined::Yes { bounds, .. } => bounds,
         })
     }
 
@@ -128,8 +138,9 @@ impl ApprovalRequest {
         let confined = match &self.confinement {
             None => String::new(),
             Some(Confined::No { .. }) => ", unconfined".into(),
-            Some(Confined::Yes { network, .. }) => format!(", confined {network}"),
+            Some(Confined::Yes { how, .. }) => format!(", {how}"),
         };
-        format!("{does} {}{delay}{confined}", mark(Mark::Strong, &self.landing.backend))
+        let secrets = if self.secrets.is_some() { ", with a secret" } else { "" };
+        format!("{does} {}{delay}{confined}{secrets}", mark(Mark::Strong, &self.landing.backend))
     }
 }

@@ -23,6 +23,8 @@ const NO_NETWORK: [&str; 6] = [
     "EAI_AGAIN",
     "ENETUNREACH",
 ];
+/// What they say that get no socket.
+const NO_FAMILY: &str = "Address family not supported";
 /// What they say whose address leads nowhere.
 const NO_WAY: &str = "Network is unreachable";
 /// What they say that can start no process.
@@ -52,6 +54,12 @@ impl Confine {
             return hidden.map(|hidden| format!("`{}` is hidden from commands", shown(hidden)));
         }
         match profile.network {
+            CellNetwork::None if !profile.by.is_full() => {
+                let is_missing = NO_NETWORK.iter().chain([&NO_FAMILY]).any(|sign| line.contains(sign));
+                if is_missing {
+                    return Some("commands that are partially confined have no network".into());
+                }
+            }
             CellNetwork::None if NO_NETWORK.iter().any(|sign| line.contains(sign)) => {
                 let line = "set `network = \"egress\"` there for hosts that are named";
                 let hint = self.remedies.hint("confine.network", &Needed::AtMost("egress"), line);
@@ -75,9 +83,7 @@ impl Confine {
     fn not_connected(&self, profile: &Profile, line: &str) -> Option<String> {
         let port = refused_port(line);
         if let Some(port) = port.filter(|port| !profile.ports.contains(port)) {
-            let line = format!("add {port} to `ports` under [confine]");
-            let hint = self.remedies.hint("confine.ports", &Needed::Entry(&port.to_string()), line);
-            return Some(format!("commands reach no host at port {port}: {hint}"));
+            return Some(format!("commands reach no host at port {port}: {}", self.reachable.list_port(port)));
         }
         let is_address = |word: &str| word.parse::<IpAddr>().is_ok_and(|address| !address.is_loopback());
         let mut words = line.split(|c: char| !c.is_ascii_hexdigit() && c != '.' && c != ':');
@@ -135,7 +141,7 @@ fn refused_port(line: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use crate::backend::Backend;
-    use crate::backend::cell::Profile;
+    use crate::backend::cell::{Means, Profile};
     use crate::backend::local::Local;
     use crate::config::{CellNetwork, Settings, Sources};
     use crate::dirs::Dirs;
@@ -155,7 +161,7 @@ mod tests {
         let work = root.path().canonicalize().expect("a path").join("work");
         let local = Local::new(work.clone(), dirs.home.clone(), dirs.state.clone(), Default::default());
         let facts = local.facts().await.expect("facts");
-        let profile = policy.confine.profile(&facts).expect("a profile");
+        let profile = policy.confine.ladder(&facts).expect("a ladder").first().clone();
         let told = |printed: &str| policy.confine.notices(&profile, &facts, printed);
         let (home, write) = (dirs.home.display(), "add a directory above it to `write` under [confine]");
         for (printed, expected) in [
@@ -218,7 +224,11 @@ mod tests {
             assert_eq!(said, expected, "{printed}");
         }
         let closed = Profile { network: CellNetwork::None, ..(*profile).clone() };
-        let said = policy.confine.notices(&closed, &facts, "curl: (6) Could not resolve host: example.com");
+        let unresolved = "curl: (6) Could not resolve host: example.com";
+        let partial = Profile { by: Means::Landlock, ..closed.clone() };
+        let said = policy.confine.notices(&partial, &facts, unresolved);
+        assert_eq!(said, ["commands that are partially confined have no network"]);
+        let said = policy.confine.notices(&closed, &facts, unresolved);
         let line = "set `network = \"egress\"` there for hosts that are named";
         assert_eq!(said, [format!("commands have no network, as `network = \"none\"` under [confine] says: {line}")]);
         assert_eq!(told("/a: Read-only file system\n/b: Read-only file system\n".repeat(9).as_str()).len(), 2);

@@ -81,9 +81,11 @@ impl FilesGrant {
             plugin: &self.label,
             site: &Landing { backend: backend.to_owned(), ..Landing::default() },
             confinement: None,
+            lent: None,
             action: &sanitize::visible_line(&wanted.path.shown()),
             details: Some(&details),
             declaration: None,
+            refused: None,
             timeout: self.approval_timeout,
         };
         let consent = question.ask(scope).await.map_err(|(refusal, by)| (refusal, Some(by)))?;

@@ -57,6 +57,14 @@ impl Protected {
         }
     }
 
+    /// The same with files that hold secrets of the user's.
+    pub(crate) fn with_secrets(mut self, files: &[PathBuf]) -> Self {
+        let secret = |path: PathBuf| Secret { root: path, what: "a secret of Toolcrib's settings" };
+        // By the name, and where it leads now.
+        self.secrets.extend(files.iter().flat_map(|file| [file.clone(), canonical(file)]).map(secret));
+        self
+    }
+
     /// The same for a place beyond this machine, by names; what is Toolcrib's own there is not known yet.
     pub(crate) fn elsewhere() -> Self {
         let home = Path::new(HOME_THERE);

@@ -1,0 +1,24 @@
+//! Secrets in text: the values this host knows, and what has the shape of a secret.
+//!
+//! What a finding leads to (a refusal, a redaction, a notice) is left to the callers, and so is where values come from.
+//!
+//! - [`Known`] finds exact values in every form that an encoder or a serialiser gives them, and puts `[secret:NAME]` in
+//!   their place. [`Stream`] does the same for bytes that arrive in pieces.
+//! - [`shapes`] finds what looks like a vendor's token, a private key, or a password in a URL, whoever it belongs to.
+//!
+//! Both take time linear in the input. What neither finds: a value that is compressed, encrypted, spelled out, encoded
+//! twice, or broken by line ends that are not its own (`base64` breaks its lines at 76 characters).
+
+#[cfg(test)]
+mod corpus;
+mod forms;
+mod guard;
+mod known;
+#[cfg(test)]
+mod sample;
+pub(crate) mod shapes;
+mod stream;
+
+pub(crate) use guard::{Exit, Guard, Redactor};
+pub(crate) use known::{Known, why_weak};
+pub(crate) use stream::Stream;

@@ -1,0 +1,187 @@
+//! What commands made that runs or is obeyed later. It was not there when they began, so it could not be protected.
+//!
+//! The kernel says where something has happened (`made/watches.rs`), and stamps each change of a file with a time that no process can set
+//! (ctime): a look after a command (`made/walk.rs`) needs no picture of before it, except of repositories, which are as old as ever when they
+//! are moved. What a command left running in a pane makes things when nobody waits for it: the next look tells those. What the names mean is
+//! `policy/files/later.rs`.
+
+mod walk;
+mod watches;
+
+use super::Confine;
+use crate::backend::cell::Profile;
+use crate::backend::{Backend, Facts};
+use crate::text::sanitize;
+use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use walk::{How, Made, Repositories, Walk};
+use watches::{Dirty, Watches};
+
+/// What one command is told of; more are counted.
+const MOST_TOLD: usize = 3;
+
+/// Seconds and nanoseconds, by the clock of file systems.
+type Stamp = (i64, i64);
+
+/// What is known between commands.
+#[derive(Default)]
+pub(in crate::policy) struct Watch(Mutex<Watched>);
+
+#[derive(Default)]
+struct Watched {
+    /// Since when things may have been made that nobody has looked for.
+    unseen: Option<Stamp>,
+    /// Something may go on in a pane after its command.
+    goes_on: bool,
+    /// Looks that have begun and not ended.
+    open: usize,
+    watches: Watches,
+    /// Those below each directory that can be written.
+    repositories: HashMap<PathBuf, Repositories>,
+    /// What the last look found: the next one may begin within the same tick of that clock.
+    last: Vec<Made>,
+}
+
+impl Watch {
+    /// What runs from now on may go on when nobody waits for it.
+    pub(in crate::policy) fn go_on(&self) {
+        let mut watched = self.0.lock();
+        watched.goes_on = true;
+        watched.unseen.get_or_insert_with(now);
+    }
+}
+
+/// The time by which file systems stamp.
+fn now() -> Stamp {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    (now.tv_sec, now.tv_nsec)
+}
+
+/// A look at what a command makes. Where it does not come to its end, the next one tells what this one would have told.
+pub(crate) struct Look {
+    watch: Arc<Watch>,
+    profile: Arc<Profile>,
+    /// What is protected below each directory, where it exists.
+    names: Arc<Vec<String>>,
+    facts: Arc<Facts>,
+    since: Stamp,
+    has_ended: bool,
+}
+
+impl Confine {
+    /// Begins to look for what a command makes in its cell; `goes_on` where what it starts may outlive it.
+    pub(crate) async fn look(&self, profile: &Arc<Profile>, goes_on: bool, backend: &dyn Backend) -> Option<Look> {
+        let facts = backend.facts().await.ok()?;
+        if goes_on {
+            self.watch.go_on();
+        }
+        let since = now();
+        let (since, is_known) = {
+            let mut watched = self.watch.0.lock();
+            watched.open += 1;
+            let is_known = profile.write.iter().all(|root| watched.repositories.contains_key(root));
+            (watched.unseen.map_or(since, |unseen| unseen.min(since)), is_known)
+        };
+        let (watch, profile, names) = (self.watch.clone(), profile.clone(), self.names.clone());
+        let look = Look { watch, profile, names, facts, since, has_ended: false };
+        // Before the command can make anything.
+        if is_known { Some(look) } else { tokio::task::spawn_blocking(|| look.begin()).await.ok() }
+    }
+}
+
+impl Look {
+    /// Has the directories watched that are new to this program, and notes which repositories there are.
+    fn begin(self) -> Self {
+        let mut watched = self.watch.0.lock();
+        for root in &self.profile.write {
+            if !watched.repositories.contains_key(root) {
+                self.walk(&mut watched, root, |walk| walk.whole());
+            }
+        }
+        drop(watched);
+        self
+    }
+
+    /// Ends it; returns what is to be said.
+    pub(crate) async fn end(self) -> Vec<String> {
+        tokio::task::spawn_blocking(|| self.told()).await.unwrap_or_default()
+    }
+
+    fn told(mut self) -> Vec<String> {
+        self.has_ended = true;
+        let made = self.made();
+        let more = made.len().saturating_sub(MOST_TOLD);
+        let mut notices: Vec<String> = made.iter().take(MOST_TOLD).map(|made| self.notice(made)).collect();
+        if more > 0 {
+            notices.push(format!("{more} more were made of what runs or is obeyed later"));
+        }
+        notices
+    }
+
+    fn made(&self) -> Vec<Made> {
+        let mut watched = self.watch.0.lock();
+        let begun = now();
+        let mut found = Vec::new();
+        match watched.watches.dirty() {
+            Dirty::All => {
+                for root in &self.profile.write {
+                    found.extend(self.walk(&mut watched, root, |walk| walk.whole()));
+                }
+            }
+            Dirty::Places(places) => {
+                for (place, names) in places.iter().filter(|(place, _)| self.profile.write.contains(&place.root)) {
+                    found.extend(self.walk(&mut watched, &place.root, |walk| walk.part(place, names)));
+                }
+            }
+        }
+        watched.open -= 1;
+        let has_missed = watched.unseen.is_some_and(|unseen| unseen < self.since);
+        if !has_missed {
+            watched.unseen = watched.goes_on.then_some(begun);
+        }
+        // Others that have begun before need to see it as well.
+        if watched.open == 0 && !has_missed {
+            watched.watches.forget();
+        }
+        let last = std::mem::replace(&mut watched.last, found.clone());
+        let is_news = |made: &Made| !last.iter().any(|told| told.path == made.path && told.when == made.when);
+        found.into_iter().filter(|made| made.how != How::Within && is_news(made)).collect()
+    }
+
+    /// Walks through a directory that can be written; returns what was made there.
+    fn walk(&self, watched: &mut Watched, root: &PathBuf, walks: impl FnOnce(&mut Walk<'_>)) -> Vec<Made> {
+        let before = watched.repositories.get(root).cloned();
+        let mut walk = Walk::new(root, &self.names, self.since, before.as_ref(), &mut watched.watches);
+        walks(&mut walk);
+        let Walk { made, repositories, .. } = walk;
+        watched.repositories.insert(root.clone(), repositories);
+        made
+    }
+
+    fn notice(&self, Made { path, how, .. }: &Made) -> String {
+        let workspace = &self.facts.workspace.root;
+        let name = path.strip_prefix(workspace).unwrap_or(path);
+        let name = sanitize::visible_line(&name.to_string_lossy());
+        let what = self.facts.surroundings.later(path).map_or("`protect` under [confine] names it", |later| later.what);
+        match how {
+            How::Created | How::Within => format!("`{name}` was created: {what}"),
+            How::Changed => format!("`{name}` was changed or moved there: {what}"),
+            How::SetId => {
+                format!("`{name}` is setuid or setgid now: whoever runs it gets the rights of its owner or group")
+            }
+        }
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let mut watched = self.watch.0.lock();
+            watched.open -= 1;
+            watched.unseen = Some(watched.unseen.map_or(self.since, |unseen| unseen.min(self.since)));
+        }
+    }
+}

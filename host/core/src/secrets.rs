@@ -1,0 +1,333 @@
+//! Secrets: values that settings name, and that no tool sees. To all but the egress and the commands that get one, a secret is its name.
+//!
+//! Where a value may go is decided by the grants of `policy/`; that it gets nowhere else is the work of `leaks/`, which learns each value
+//! here as soon as it is known.
+
+use crate::backend::local::Local;
+use crate::backend::{Backend, Finished, ProcessSpec, finish};
+use crate::config::{Config, SecretSection};
+use crate::dirs::Dirs;
+use crate::disk::{OwnDir, told};
+use crate::envelope::{Failure, Kind, duration};
+use crate::leaks::{Known, why_weak};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::Metadata;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use zeroize::Zeroizing;
+
+/// How long what a program printed counts before it is asked again.
+const LIFETIME: Duration = Duration::from_secs(600);
+/// How long such a program may take: a person may have to unlock what it reads.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a program that failed is not asked again: it may count wrong attempts, and whoever calls may try at once.
+const AFTER_FAILURE: Duration = Duration::from_secs(10);
+/// A value, in bytes.
+pub const MOST_BYTES: usize = 16 << 10;
+/// How often files are looked at, so that another value is known within a second.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The value of a secret. It appears in no message.
+#[derive(Clone)]
+pub struct Value(Arc<Zeroizing<String>>);
+
+impl Value {
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("[secret]")
+    }
+}
+
+/// The secrets of a host.
+pub struct Secrets {
+    all: BTreeMap<String, Secret>,
+    /// What runs the programs that print secrets, and the names of the variables that they get: all of the user's.
+    runner: Option<(Local, Vec<String>)>,
+    state: Mutex<State>,
+}
+
+struct Secret {
+    source: Source,
+    /// One asks its program, others wait. When that failed last, and why.
+    asking: tokio::sync::Mutex<Option<(Instant, String)>>,
+}
+
+/// Where a value is.
+#[derive(Clone)]
+enum Source {
+    File(PathBuf),
+    Command(Vec<String>),
+}
+
+struct State {
+    looked: Option<Instant>,
+    held: BTreeMap<String, Held>,
+    /// What is no secret of a section: a token of this program itself.
+    further: Vec<(String, Value)>,
+    known: Arc<Known>,
+}
+
+/// A value, and what it was read from.
+struct Held {
+    value: Value,
+    /// The one before it may still be good for its server.
+    before: Option<Value>,
+    mark: Mark,
+}
+
+/// By what it is known that a value is still the one that was read.
+#[derive(Clone, Copy, PartialEq)]
+enum Mark {
+    /// Of a file: device, inode, size, and when it was changed last.
+    File(u64, u64, u64, i64, i64),
+    /// When a program printed it.
+    Printed(Instant),
+}
+
+impl Mark {
+    fn of(found: &Metadata) -> Self {
+        Self::File(found.dev(), found.ino(), found.size(), found.ctime(), found.ctime_nsec())
+    }
+}
+
+impl Secrets {
+    /// The secrets of these settings. Nothing is read yet.
+    ///
+    /// # Errors
+    ///
+    /// When a section names no source, or two.
+    pub fn new(config: &Config, dirs: &Dirs) -> Result<Self, Failure> {
+        let mut all = BTreeMap::new();
+        for (name, section) in &config.secret {
+            let source = Source::of(name, section, dirs)?;
+            all.insert(name.clone(), Secret { source, asking: tokio::sync::Mutex::default() });
+        }
+        let has_command = all.values().any(|secret| matches!(secret.source, Source::Command(_)));
+        let runner = has_command.then(|| {
+            let (home, environment) = (dirs.home.clone(), dirs.environment.clone());
+            let names = environment.names().map(str::to_owned).collect();
+            (Local::new(home.clone(), home, dirs.state.clone(), environment), names)
+        });
+        let state = State { looked: None, held: BTreeMap::new(), further: Vec::new(), known: Arc::default() };
+        Ok(Self { all, runner, state: Mutex::new(state) })
+    }
+
+    /// No secrets.
+    #[must_use]
+    pub(crate) fn none() -> Self {
+        let state = State { looked: None, held: BTreeMap::new(), further: Vec::new(), known: Arc::default() };
+        Self { all: BTreeMap::new(), runner: None, state: Mutex::new(state) }
+    }
+
+    /// Has a value of this program's own looked for as well, such as its token.
+    pub fn guard(&self, name: &str, value: &str) {
+        let mut state = self.state.lock();
+        state.further.push((name.to_owned(), Value(Arc::new(Zeroizing::new(value.to_owned())))));
+        state.learn();
+    }
+
+    /// All values that are known now. Files are looked at for that, twice a second.
+    pub(crate) fn known(&self) -> Arc<Known> {
+        let mut state = self.state.lock();
+        if !self.all.is_empty() && state.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
+            self.look(&mut state);
+        }
+        state.known.clone()
+    }
+
+    /// Reads the files that have changed.
+    fn look(&self, state: &mut State) {
+        state.looked = Some(Instant::now());
+        let mut has_news = false;
+        for (name, secret) in &self.all {
+            if let Source::File(path) = &secret.source {
+                // Why it cannot be read is said to whoever needs it.
+                has_news |= state.read(name, path).unwrap_or(false);
+            }
+        }
+        if has_news {
+            state.learn();
+        }
+    }
+
+    /// The value of a secret, for its egress or its command alone.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` when it cannot be read, with the reason.
+    pub(crate) async fn value(&self, name: &str) -> Result<Value, Failure> {
+        let secret = self.all.get(name).ok_or_else(|| {
+            Failure::new(Kind::Unavailable, format!("there is no secret `{name}`"))
+                .hint(format!("`toolcrib secret set {name}` makes it"))
+        })?;
+        match &secret.source {
+            Source::File(path) => {
+                let mut state = self.state.lock();
+                if state.read(name, path).map_err(|why| unreadable(name, &why))? {
+                    state.learn();
+                }
+                Ok(state.held[name].value.clone())
+            }
+            Source::Command(argv) => {
+                let mut failed = secret.asking.lock().await;
+                if let Some(value) = self.state.lock().fresh(name) {
+                    return Ok(value);
+                }
+                if let Some((at, why)) = &*failed
+                    && at.elapsed() < AFTER_FAILURE
+                {
+                    return Err(unreadable(name, why));
+                }
+                let printed = match self.print(argv).await {
+                    Ok(printed) => printed,
+                    Err(why) => {
+                        *failed = Some((Instant::now(), why.clone()));
+                        return Err(unreadable(name, &why));
+                    }
+                };
+                let mut state = self.state.lock();
+                state.hold(name, printed.clone(), Mark::Printed(Instant::now()));
+                state.learn();
+                Ok(printed)
+            }
+        }
+    }
+
+    async fn print(&self, argv: &[String]) -> Result<Value, String> {
+        let (local, variables) = self.runner.as_ref().expect("there is a runner where a secret has a command");
+        let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
+        let spec = ProcessSpec { environment: variables.clone(), ..ProcessSpec::own(argv) };
+        let process = local.start(spec).await.map_err(|failure| failure.message)?;
+        let finished = tokio::time::timeout(PATIENCE, finish(process)).await;
+        let finished = finished.map_err(|_| format!("its program took more than {}", duration(PATIENCE)))?;
+        let Finished { status, stdout, .. } = finished.map_err(|error| format!("its program was lost: {error}"))?;
+        let printed = Zeroizing::new(stdout);
+        // What it says on standard error may hold anything.
+        if status != 0 {
+            return Err(format!("its program exits with {status}"));
+        }
+        value(&printed)
+    }
+
+    /// Each secret by its name, with what stands against its use now, if anything does. Programs are not run for that.
+    #[must_use]
+    pub fn check(&self) -> Vec<(&str, Result<(), String>)> {
+        let checked = self.all.iter().map(|(name, secret)| {
+            let found = match &secret.source {
+                Source::File(path) => self.state.lock().read(name, path).map(|_| ()),
+                Source::Command(_) => Ok(()),
+            };
+            (name.as_str(), found)
+        });
+        checked.collect()
+    }
+}
+
+impl State {
+    /// Reads a file whose mark is another one than before; says whether it holds another value.
+    fn read(&mut self, name: &str, path: &Path) -> Result<bool, String> {
+        let (directory, file) = OwnDir::of_file(path).map_err(|error| told(&error))?;
+        let file = directory.file(&file).map_err(|error| told(&error))?;
+        let found = file.metadata().map_err(|error| error.to_string())?;
+        let mark = Mark::of(&found);
+        if self.held.get(name).is_some_and(|held| held.mark == mark) {
+            return Ok(false);
+        }
+        let mut bytes = Zeroizing::new(Vec::new());
+        file.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        self.hold(name, value(&bytes)?, mark);
+        Ok(true)
+    }
+
+    fn hold(&mut self, name: &str, value: Value, mark: Mark) {
+        let before = self.held.remove(name).map(|held| held.value);
+        let before = before.filter(|before| before.expose() != value.expose());
+        self.held.insert(name.to_owned(), Held { value, before, mark });
+    }
+
+    /// What a program printed not long ago.
+    fn fresh(&self, name: &str) -> Option<Value> {
+        let held = self.held.get(name)?;
+        let is_fresh = match held.mark {
+            Mark::File(..) => true,
+            Mark::Printed(at) => at.elapsed() < LIFETIME,
+        };
+        is_fresh.then(|| held.value.clone())
+    }
+
+    fn learn(&mut self) {
+        let held = self.held.iter().flat_map(|(name, held)| {
+            let values = [Some(&held.value), held.before.as_ref()].into_iter().flatten();
+            values.map(move |value| (name.as_str(), value.expose()))
+        });
+        let further = self.further.iter().map(|(name, value)| (name.as_str(), value.expose()));
+        self.known = Arc::new(Known::new(held.chain(further)));
+    }
+}
+
+impl Source {
+    fn of(name: &str, section: &SecretSection, dirs: &Dirs) -> Result<Self, Failure> {
+        match (&section.file, &section.command) {
+            (Some(file), None) => match file.to_str().map(|file| dirs.expand(file)) {
+                Some(path) if path.is_absolute() => Ok(Self::File(path)),
+                Some(_) | None => Err(Failure::invalid(format!("`file` of [secret.{name}] is relative"))
+                    .hint("write an absolute path, or one that begins with `~/`")),
+            },
+            (None, Some(argv)) => Ok(Self::Command(argv.clone())),
+            (Some(_), Some(_)) => {
+                Err(Failure::invalid(format!("[secret.{name}] has both `file` and `command`"))
+                    .hint("remove one of them"))
+            }
+            (None, None) => Err(Failure::invalid(format!("[secret.{name}] does not say where its value is"))
+                .hint(format!("`toolcrib secret set {name}` keeps one, or write `file` or `command`"))),
+        }
+    }
+}
+
+/// The files that settings name for secrets: no tool and no command reads them.
+pub(crate) fn files(config: &Config, dirs: &Dirs) -> Vec<PathBuf> {
+    let files = config.secret.values().filter_map(|section| section.file.as_ref()?.to_str());
+    files.map(|file| dirs.expand(file)).collect()
+}
+
+/// A value as it was written, without the end of its last line.
+fn value(bytes: &[u8]) -> Result<Value, String> {
+    if bytes.len() > MOST_BYTES {
+        return Err(format!("it is longer than {} KiB", MOST_BYTES >> 10));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    if text.contains('\0') {
+        return Err("it contains a NUL byte".into());
+    }
+    match why_weak(text) {
+        Some(why) => Err(format!("it {why}, so that it could not be told from other text")),
+        None => Ok(Value(Arc::new(Zeroizing::new(text.to_owned())))),
+    }
+}
+
+fn unreadable(name: &str, why: &str) -> Failure {
+    Failure::new(Kind::Unavailable, format!("the secret `{name}` cannot be used: {why}"))
+        .hint("`toolcrib secret list` says where each is and what is wrong with it")
+}
+
+/// Why a value would be refused.
+///
+/// # Errors
+///
+/// That, without the value.
+pub fn check_value(bytes: &[u8]) -> Result<(), String> {
+    value(bytes).map(drop)
+}
