@@ -13,7 +13,7 @@ use rmcp::model::{
     ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
     InputRequiredResult, InputResponses, RequestStateCodec, SealOptions, ServerRequest,
 };
-use rmcp::service::{Peer, PeerRequestOptions, RequestContext, RoleServer, ServiceError};
+use rmcp::service::{PeerRequestOptions, RequestContext, RoleServer, ServiceError};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -105,10 +105,10 @@ impl Approver for Deferred {
 impl Asked {
     /// Asks a client of the older eras, from within its request: over HTTP the question then goes where the request's answer goes. The
     /// client is notified when it is withdrawn; over HTTP on the stream that it has opened by GET, if any.
-    pub(super) async fn elicit(self, peer: &Peer<RoleServer>) {
+    pub(super) async fn elicit(self, context: &RequestContext<RoleServer>) {
         let Self { request, mut answer } = self;
         let question = ServerRequest::ElicitRequest(ElicitRequest::new(form(&request)));
-        let sent = peer.send_cancellable_request(question, PeerRequestOptions::no_options()).await;
+        let sent = context.peer.send_cancellable_request(question, PeerRequestOptions::no_options()).await;
         let answered = match sent {
             Ok(mut question) => tokio::select! {
                 answered = &mut question.rx => answered.unwrap_or(Err(ServiceError::TransportClosed)),
@@ -120,6 +120,10 @@ impl Asked {
             },
             Err(error) => Err(error),
         };
+        // What a client that has given the call up says of its question comes after that, and counts no more.
+        if context.ct.is_cancelled() {
+            return answer.closed().await;
+        }
         let says = match answered {
             Ok(ClientResult::ElicitResult(result)) => answer_of(&result),
             Ok(_) => Answer::No,

@@ -62,7 +62,7 @@ impl Running {
             if is_stateless(context) {
                 return Turn::Asked(asked);
             }
-            let mut asking = Box::pin(asked.elicit(&context.peer));
+            let mut asking = Box::pin(asked.elicit(context));
             let ended = tokio::select! {
                 () = &mut asking => continue,
                 envelope = &mut self.call => envelope,
