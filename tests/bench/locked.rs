@@ -173,7 +173,7 @@ impl Deployment {
 }
 
 /// The component with another tool's name, which is in its bytes: of the same length, so that all of it stays where it is.
-fn renamed(bytes: &[u8], name: &str) -> Vec<u8> {
+pub(crate) fn renamed(bytes: &[u8], name: &str) -> Vec<u8> {
     let (from, mut to) = (b"word_count", name.as_bytes().to_vec());
     to.resize(from.len(), b'_');
     let mut bytes = bytes.to_vec();

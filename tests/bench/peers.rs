@@ -1,0 +1,387 @@
+//! Our MCP server beside those of others, by one client, in rounds that alternate: calls one after the other and many at once, and starts.
+//!
+//! Others are those that `tests/bench/run` installs (`peers/`), and those of the file that `TOOLCRIB_PEERS` names, a line each: name, tool,
+//! arguments as JSON, command, and `NAME=VALUE;…` for its environment, with tabs between. The first one is what the others are compared with.
+
+use crate::locked::renamed;
+use crate::quantile;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+use toolcrib_tests::{Program, guest};
+
+const ROUNDS: usize = 60;
+/// Calls of a round, one after the other.
+const CALLS: usize = 40;
+/// Calls in flight.
+const WINDOWS: [usize; 3] = [1, 8, 64];
+const STARTS: usize = 12;
+/// Further plugins of a start with many.
+const PLUGINS: usize = 300;
+
+struct Peer {
+    name: String,
+    tool: String,
+    arguments: Value,
+    command: Vec<String>,
+    environment: BTreeMap<String, String>,
+}
+
+/// Where `tests/bench/run` has installed the servers of others.
+fn installed() -> Option<PathBuf> {
+    std::env::var_os("TOOLCRIB_BENCH_PEERS").map(PathBuf::from)
+}
+
+fn others() -> Vec<Peer> {
+    let mut peers = Vec::new();
+    if let Some(place) = installed() {
+        let node = |name: &str, arguments: &str| {
+            format!("node {}/node_modules/@modelcontextprotocol/{name}/dist/index.js {arguments}", place.display())
+        };
+        let time = format!("{}/python/bin/mcp-server-time", place.display());
+        for (name, tool, arguments, command) in [
+            ("server-everything (Node)", "echo", json!({ "message": "hello" }), node("server-everything", "stdio")),
+            ("server-filesystem (Node)", "list_allowed_directories", json!({}), node("server-filesystem", "/tmp")),
+            ("mcp-server-time (Python)", "get_current_time", json!({ "timezone": "UTC" }), time),
+        ] {
+            let command = command.split_whitespace().map(str::to_owned).collect();
+            peers.push(Peer { name: name.into(), tool: tool.into(), arguments, command, environment: BTreeMap::new() });
+        }
+    } else {
+        println!("TOOLCRIB_BENCH_PEERS is not set: `tests/bench/run peers` installs the servers of others");
+    }
+    let named = std::env::var_os("TOOLCRIB_PEERS").map(|file| std::fs::read_to_string(file).expect("a file of peers"));
+    let lines = named.iter().flat_map(|text| text.lines()).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    peers.extend(lines.map(|line| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [name, tool, arguments, command, rest @ ..] = &fields[..] else { panic!("too few fields: {line}") };
+        let pairs = rest.iter().flat_map(|pairs| pairs.split(';')).filter_map(|pair| pair.split_once('='));
+        Peer {
+            name: (*name).into(),
+            tool: (*tool).into(),
+            arguments: serde_json::from_str(arguments).expect("arguments in JSON"),
+            command: command.split_whitespace().map(str::to_owned).collect(),
+            environment: pairs.map(|(name, value)| (name.into(), value.into())).collect(),
+        }
+    }));
+    peers
+}
+
+fn ours(name: &str, program: &Program, flags: &[&str]) -> Peer {
+    let command = program.command(&[]);
+    let path = command.get_program().to_string_lossy().into_owned();
+    let environment =
+        command.get_envs().filter_map(|(name, value)| Some((name.to_str()?.into(), value?.to_str()?.into()))).collect();
+    let flags = [&["--no-tmux", "--set", "limits.calls_per_minute=1000000000"], flags, &["serve"]].concat();
+    let command = [vec![path], flags.into_iter().map(str::to_owned).collect()].concat();
+    Peer { name: name.into(), tool: "time".into(), arguments: json!({}), command, environment }
+}
+
+/// A server, and what is left of its output.
+struct Connection {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: ChildStdout,
+    read: Vec<u8>,
+    begin: usize,
+    requests: u64,
+}
+
+impl Connection {
+    fn start(peer: &Peer) -> Self {
+        let mut command = Command::new(&peer.command[0]);
+        command.args(&peer.command[1..]).envs(&peer.environment);
+        let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut child = started.unwrap_or_else(|error| panic!("{}: {error}", peer.name));
+        let (input, output) = (child.stdin.take(), child.stdout.take().expect("piped"));
+        Self { child, input, output, read: Vec::new(), begin: 0, requests: 0 }
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> String {
+        self.requests += 1;
+        format!("{}\n", json!({ "jsonrpc": "2.0", "id": self.requests, "method": method, "params": params }))
+    }
+
+    fn call(&mut self, peer: &Peer) -> String {
+        self.request("tools/call", &json!({ "name": peer.tool, "arguments": peer.arguments }))
+    }
+
+    fn write(&mut self, text: &str) {
+        self.input.as_mut().expect("open").write_all(text.as_bytes()).expect("it reads");
+    }
+
+    /// Whether a line is there already.
+    fn has_line(&self) -> bool {
+        self.read[self.begin..].contains(&b'\n')
+    }
+
+    /// The next line.
+    fn line(&mut self) -> Vec<u8> {
+        loop {
+            if let Some(length) = self.read[self.begin..].iter().position(|byte| *byte == b'\n') {
+                let line = self.read[self.begin..self.begin + length].to_vec();
+                self.begin += length + 1;
+                return line;
+            }
+            self.read.drain(..std::mem::take(&mut self.begin));
+            let mut piece = [0; 64 << 10];
+            let bytes = self.output.read(&mut piece).expect("it can be read");
+            assert!(bytes > 0, "the server has ended");
+            self.read.extend_from_slice(&piece[..bytes]);
+        }
+    }
+
+    fn answer(&mut self, method: &str, params: &Value) -> Value {
+        let request = self.request(method, params);
+        self.write(&request);
+        loop {
+            let message: Value = serde_json::from_slice(&self.line()).expect("a message");
+            if message["id"] == self.requests && message.get("method").is_none() {
+                return message;
+            }
+        }
+    }
+
+    fn shake_hands(&mut self) {
+        let client = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } });
+        assert!(self.answer("initialize", &client)["result"].is_object());
+        self.write("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
+    }
+
+    fn end(mut self) {
+        drop(self.input.take());
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_millis(300) {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.child.kill().and_then(|()| self.child.wait());
+    }
+}
+
+/// Without reading it as JSON, which would be measured too.
+fn assert_succeeded(line: &[u8], peer: &Peer) {
+    let has = |text: &[u8]| line.windows(text.len()).any(|window| window == text);
+    let shown = || String::from_utf8_lossy(line).into_owned();
+    assert!(has(b"\"result\"") && !has(b"\"isError\":true"), "{}: {}", peer.name, shown());
+}
+
+/// What a process has used, over all its threads.
+#[derive(Clone, Copy, Default)]
+struct Usage {
+    cpu: Duration,
+    switches: u64,
+    faults: u64,
+}
+
+impl Usage {
+    fn of(pid: u32) -> Self {
+        let mut usage = Self::default();
+        for task in std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten() {
+            let text = |file: &str| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+            let number = |word: Option<&str>| word.and_then(|word| word.parse().ok()).unwrap_or(0);
+            usage.cpu += Duration::from_nanos(number(text("schedstat").split_whitespace().next()));
+            let switches = text("status");
+            let switches = switches.lines().filter(|line| line.contains("ctxt_switches"));
+            usage.switches += switches.map(|line| number(line.split_whitespace().nth(1))).sum::<u64>();
+        }
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+        // Behind the name, which may hold anything: minflt is the 10th field.
+        usage.faults = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(7)?.parse().ok()).unwrap_or(0);
+        usage
+    }
+}
+
+#[derive(Default)]
+struct Measured {
+    all: Vec<Duration>,
+    /// The median of each round.
+    rounds: Vec<Duration>,
+    cpu: Duration,
+    switches: u64,
+    faults: u64,
+    /// Calls a second, by calls in flight.
+    rates: BTreeMap<usize, Vec<f64>>,
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+fn mebibytes(pid: u32) -> f64 {
+    toolcrib_tests::resident_kib(pid) as f64 / 1024.0
+}
+
+/// Calls, beside those of others.
+pub(crate) fn calls() {
+    let program = Program::new();
+    let mut peers = others();
+    peers.push(ours("toolcrib", &program, &[]));
+    let mut connections: Vec<Connection> = peers.iter().map(ready).collect();
+    let mut measured: Vec<Measured> = peers.iter().map(|_| Measured::default()).collect();
+    for round in 0..ROUNDS {
+        for turn in 0..peers.len() {
+            let at = (turn + round) % peers.len();
+            one_by_one(&peers[at], &mut connections[at], &mut measured[at]);
+        }
+        for window in WINDOWS {
+            for turn in 0..peers.len() {
+                let at = (turn + round) % peers.len();
+                let rate = at_once(&peers[at], &mut connections[at], window);
+                measured[at].rates.entry(window).or_default().push(rate);
+            }
+        }
+    }
+    let columns: String = WINDOWS.map(|window| format!(" calls/s, {window} in flight |")).concat();
+    println!(
+        "| MCP over stdio | p50 µs | p99 µs | p50 / {} | CPU µs/call | switches/call | faults/call |{columns} resident MiB |",
+        peers[0].name
+    );
+    println!("|{}", "---|".repeat(8 + WINDOWS.len()));
+    let base = measured[0].rounds.clone();
+    for ((peer, connection), mut found) in peers.iter().zip(connections).zip(measured) {
+        let mut ratios: Vec<f64> =
+            found.rounds.iter().zip(&base).map(|(one, base)| one.as_secs_f64() / base.as_secs_f64()).collect();
+        found.all.sort();
+        let count = found.all.len() as f64;
+        let rates: String = found.rates.values_mut().map(|rates| format!(" {:.0} |", median(rates))).collect();
+        println!(
+            "| {} | {:.0} | {:.0} | {:.2} | {:.0} | {:.2} | {:.2} |{rates} {:.1} |",
+            peer.name,
+            micros(quantile(&found.all, 50)),
+            micros(quantile(&found.all, 99)),
+            median(&mut ratios),
+            micros(found.cpu) / count,
+            found.switches as f64 / count,
+            found.faults as f64 / count,
+            mebibytes(connection.child.id()),
+        );
+        connection.end();
+    }
+}
+
+/// A server that has answered often enough to be warm.
+fn ready(peer: &Peer) -> Connection {
+    let mut connection = Connection::start(peer);
+    connection.shake_hands();
+    assert!(connection.answer("tools/list", &json!({}))["result"].is_object());
+    for _ in 0..200 {
+        let call = connection.call(peer);
+        connection.write(&call);
+        assert_succeeded(&connection.line(), peer);
+    }
+    connection
+}
+
+fn one_by_one(peer: &Peer, connection: &mut Connection, measured: &mut Measured) {
+    let before = Usage::of(connection.child.id());
+    let mut times = Vec::new();
+    for _ in 0..CALLS {
+        let call = connection.call(peer);
+        let begin = Instant::now();
+        connection.write(&call);
+        let answer = connection.line();
+        times.push(begin.elapsed());
+        assert_succeeded(&answer, peer);
+    }
+    let after = Usage::of(connection.child.id());
+    measured.cpu += after.cpu.saturating_sub(before.cpu);
+    measured.switches += after.switches.saturating_sub(before.switches);
+    measured.faults += after.faults.saturating_sub(before.faults);
+    times.sort();
+    measured.rounds.push(quantile(&times, 50));
+    measured.all.extend(times);
+}
+
+/// Calls a second with so many in flight.
+fn at_once(peer: &Peer, connection: &mut Connection, window: usize) -> f64 {
+    let total = CALLS.max(window * 4);
+    let (mut sent, mut got, begin) = (window, 0, Instant::now());
+    let mut text: String = (0..window).map(|_| connection.call(peer)).collect();
+    while got < total {
+        connection.write(&text);
+        text.clear();
+        loop {
+            assert_succeeded(&connection.line(), peer);
+            got += 1;
+            if sent < total {
+                text += &connection.call(peer);
+                sent += 1;
+            }
+            if got == total || !connection.has_line() {
+                break;
+            }
+        }
+    }
+    total as f64 / begin.elapsed().as_secs_f64()
+}
+
+/// Starts, of ours also with many plugins.
+pub(crate) fn starts() {
+    let (program, many) = (Program::new(), Program::new());
+    let plugins = many.path("plugins");
+    clone_plugins(&plugins);
+    let plugins = plugins.display().to_string();
+    let mut peers = others();
+    peers.push(ours("toolcrib", &program, &[]));
+    peers.push(ours(&format!("toolcrib, {PLUGINS} plugins more"), &many, &["--plugins", &plugins]));
+    // What was compiled and seen once is there at each start from then on.
+    peers.iter().for_each(|peer| ready(peer).end());
+    std::thread::sleep(Duration::from_secs(4));
+    peers.iter().for_each(|peer| ready(peer).end());
+    let mut measured: Vec<[Vec<f64>; 4]> = peers.iter().map(|_| Default::default()).collect();
+    for round in 0..STARTS {
+        for turn in 0..peers.len() {
+            let at = (turn + round) % peers.len();
+            let times = start(&peers[at]);
+            measured[at].iter_mut().zip(times).for_each(|(all, time)| all.push(time));
+        }
+    }
+    println!(
+        "| start | to `initialize` answered, ms | first `tools/list` after it, ms | first call, ms | resident MiB |"
+    );
+    println!("|{}", "---|".repeat(5));
+    for (peer, mut found) in peers.iter().zip(measured) {
+        let [hello, list, call, resident] = found.each_mut().map(|values| median(values));
+        println!("| {} | {hello:.1} | {list:.1} | {call:.2} | {resident:.1} |", peer.name);
+    }
+}
+
+fn start(peer: &Peer) -> [f64; 4] {
+    let millis = |begin: Instant| begin.elapsed().as_secs_f64() * 1e3;
+    let begin = Instant::now();
+    let mut connection = Connection::start(peer);
+    connection.shake_hands();
+    let hello = millis(begin);
+    let begin = Instant::now();
+    assert!(connection.answer("tools/list", &json!({}))["result"].is_object());
+    let list = millis(begin);
+    let resident = mebibytes(connection.child.id());
+    let begin = Instant::now();
+    let call = connection.call(peer);
+    connection.write(&call);
+    assert_succeeded(&connection.line(), peer);
+    let called = millis(begin);
+    connection.end();
+    [hello, list, called, resident]
+}
+
+/// Plugins that differ in their names.
+fn clone_plugins(directory: &Path) {
+    let bytes = std::fs::read(guest("word_count")).expect("a guest that was built");
+    std::fs::create_dir_all(directory).expect("a directory");
+    for number in 0..PLUGINS {
+        let name = format!("wc{number:08}");
+        std::fs::write(directory.join(format!("{name}.wasm")), renamed(&bytes, &name)).expect("a plugin");
+    }
+}
