@@ -9,8 +9,11 @@ use toolcrib_tests::Siege;
 fn recursion_without_end_stops_at_the_bound_of_the_guests_stack() {
     let mut siege = Siege::with("hostile").begin();
     for _ in 0..2 {
-        let failure = siege.failure("hostile", json!({ "how": "recurse" }));
+        let failure = siege.failure("hostile", json!({ "how": "recurse_bare" }));
         assert_eq!(failure, "execution_failed: the plugin stopped: stack overflow (limit: 512 KiB)");
+        // What a compiler keeps in memory has a stack of its own there, with nothing below it.
+        let failure = siege.failure("hostile", json!({ "how": "recurse" }));
+        assert_eq!(failure, "execution_failed: the plugin stopped: wasm trap: out of bounds memory access");
     }
     siege.lift();
 }

@@ -3,10 +3,12 @@
 use crate::world::{context, outcomes, send, small_host, started_again};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::Kind;
+use toolcrib::event::{Event, EventSink};
 use toolcrib::policy::approval::Answer;
+use toolcrib_tests::TestHost;
 use toolcrib_tests::shell::harmless;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,6 +24,45 @@ async fn every_call_leaves_one_accepted_and_one_outcome_line() {
         outcomes(&host.audit()),
         ["ok", "unknown_tool", "invalid_arguments", "invalid_arguments", "execution_failed", "denied"]
     );
+}
+
+/// A process that is killed leaves what it had begun.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_on_record_before_its_command_runs() {
+    let host = small_host().set("confine.mode=off");
+    let trail = host.dirs().audit();
+    let seen = host.shell(&format!("cat '{}'", trail.display())).await["stdout"].to_string();
+    assert!(seen.contains(r#"\"event\":\"accepted\""#) && !seen.contains("outcome"), "{seen}");
+}
+
+/// Looks at the trail when the guest says something.
+struct Looking(Arc<TestHost>, Mutex<Vec<Value>>);
+
+impl EventSink for Looking {
+    fn emit(&self, event: Event) {
+        if let Event::Info { .. } = event {
+            *self.1.lock().unwrap() = self.0.audit();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_on_record_before_its_plugin_is_heard() {
+    let host = Arc::new(small_host().plugin("hostile"));
+    let looking = Arc::new(Looking(host.clone(), Mutex::default()));
+    let context = context(&host).events(looking.clone());
+    send(&host, &context, "hostile", json!({ "how": "say_much", "text": "x", "number": 1 })).await;
+    let seen = looking.1.lock().unwrap().clone();
+    assert_eq!(seen.iter().map(|line| line["event"].clone()).collect::<Vec<_>>(), ["accepted"]);
+}
+
+/// Nothing of such a call can be lost but the call itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_did_nothing_is_on_record_as_a_whole() {
+    let host = small_host();
+    host.result("time", json!({})).await;
+    let events: Vec<Value> = host.audit().iter().map(|line| line["event"].clone()).collect();
+    assert_eq!(events, ["accepted", "outcome"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,7 +27,7 @@ fn away(host: &Arc<TestHost>) -> JoinHandle<Envelope> {
 async fn a_call_is_listed_while_it_runs_and_ended_by_its_id() {
     let host = Arc::new(small_host());
     let running = begin(&host, &context(&host).principal("somebody"), "run_shell", harmless("sleep 60"));
-    eventually("the call runs", || host.parts().0.calls().len() == 1);
+    eventually("the call runs, and is on record", || host.parts().0.calls().len() == 1 && !host.audit().is_empty());
     let listed = host.parts().0.calls().remove(0);
     assert_eq!((listed.principal, listed.tool.as_str()), (Principal::from("somebody"), "run_shell"));
     assert_eq!((listed.backend.as_str(), listed.asks), ("local", false));

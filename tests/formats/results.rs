@@ -31,7 +31,7 @@ fn envelopes() -> [Envelope; 3] {
 fn answers(format: Format) -> Vec<Value> {
     let calls = golden(&format!("calls-{}", format.name()));
     let read = format.read(&calls[0].to_string()).expect("a call");
-    envelopes().iter().map(|envelope| format.answer(&read.calls[0], envelope)).collect()
+    envelopes().into_iter().map(|envelope| format.answer(&read.calls[0], envelope)).collect()
 }
 
 #[test]

@@ -7,6 +7,11 @@ use std::process::Command;
 const TARGET: &str = "wasm32-wasip2";
 const PROFILE: &str = "component";
 
+/// Rust gives a guest a stack of 1 MiB, below its data. A call touches little of it, but so far from the data that a place of the pool could
+/// not keep those pages, and each call would have to be given them anew (`sandbox/engine.rs`). A stack that overflows ends the call either
+/// way: below it is nothing.
+const STACK: &str = "-Clink-arg=-zstack-size=131072";
+
 /// The directory of the package that is built. Asked when the script runs: a script that was compiled in another checkout is used again
 /// where the target directory moves along.
 pub(crate) fn here() -> PathBuf {
@@ -30,6 +35,7 @@ pub(crate) fn build(directory: &Path, watched: &[&str]) -> Vec<PathBuf> {
     let mut cargo = clean(Command::new(std::env::var_os("CARGO").expect("cargo sets CARGO")));
     cargo.current_dir(root).args(["build", "--locked", "--target", TARGET, "--profile", PROFILE]);
     cargo.arg("--target-dir").arg(&target);
+    cargo.env("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS", STACK);
     for (_, package) in &crates {
         cargo.args(["--package", package]);
     }

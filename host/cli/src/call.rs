@@ -86,7 +86,7 @@ async fn answer(global: &Global, format: Format, arguments: &Arguments) -> Resul
     let (mut answers, mut first_failure) = (Vec::new(), None);
     for call in calls {
         let envelope = setup.host.call(call.request.clone(), &setup.context).await;
-        answers.push(format.answer(&call, &envelope));
+        answers.push(format.answer(&call, envelope.clone()));
         result::tell(envelope.outcome.as_ref().err());
         first_failure = first_failure.or(envelope.outcome.is_err().then_some(envelope));
     }

@@ -247,7 +247,11 @@ fn main() -> ExitCode {
     local::own_children();
     local::answer_to_watch();
     local::answer_to_cell();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = match &cli.command {
+        Command::Serve(_) | Command::Run(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
+        // One call at a time needs no further threads, which would have to be started first.
+        _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+    };
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return report(&Failure::new(Kind::Internal, format!("no threads to run on: {error}"))),

@@ -204,14 +204,16 @@ fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
     let file = format!("{}.wasm", plugin.name());
     // A file that cannot be read there, such as a link, counts as other bytes.
     let there = directory.read(&file).unwrap_or_else(|_| Some(Vec::new()));
-    let is_other = there.as_deref().is_some_and(|there| there != component.bytes());
+    let bytes = component.bytes(&setup.settings.config.limits);
+    let bytes = bytes.map_err(|reason| Failure::new(Kind::Unavailable, reason))?;
+    let is_other = there.as_deref().is_some_and(|there| there != &*bytes);
     if is_other && !replace {
         return Err(usage(format!("`{}` exists already, with other bytes", place.display()))
             .hint("add `--replace` to replace it; the new file does not get the rights of the old one"));
     }
     if is_other || there.is_none() {
         // The same bytes that were inspected: the file may have changed since.
-        directory.replace(&file, component.bytes()).map_err(unavailable)?;
+        directory.replace(&file, &bytes).map_err(unavailable)?;
         record(setup, &format!("added {} {}", place.display(), plugin.sha256()));
     }
     let asked = asked_rights(plugin);

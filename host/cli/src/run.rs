@@ -4,7 +4,7 @@ use super::call::cancel_on_signal;
 use super::setup::Setup;
 use super::{Global, INTERRUPTED, calls, notice};
 use parking_lot::Mutex;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io;
@@ -68,7 +68,7 @@ struct Door {
     /// Calls have the tools as they are when they begin.
     catalog: Catalog,
     events: bool,
-    lines: Sender<Value>,
+    lines: Sender<String>,
     /// Calls in flight, by the text of their id.
     running: Mutex<HashMap<String, CancellationToken>>,
 }
@@ -103,11 +103,15 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
 }
 
 /// Writes lines until all senders are gone, those that wait together. A reader that has gone cancels what runs.
-async fn write_lines(mut lines: Receiver<Value>, cancel: CancellationToken) -> io::Result<()> {
+async fn write_lines(mut lines: Receiver<String>, cancel: CancellationToken) -> io::Result<()> {
     let mut stdout = tokio::io::stdout();
     let mut waiting = Vec::new();
     while lines.recv_many(&mut waiting, LINES_AT_ONCE).await > 0 {
-        let text: String = waiting.drain(..).map(|line| format!("{line}\n")).collect();
+        let mut text = String::new();
+        for line in waiting.drain(..) {
+            text += &line;
+            text.push('\n');
+        }
         let mut written = stdout.write_all(text.as_bytes()).await;
         if written.is_ok() {
             written = stdout.flush().await;
@@ -189,24 +193,29 @@ impl Door {
     }
 
     async fn send(&self, id: &Value, envelope: &Envelope) {
-        let mut line = json!({ "id": id });
-        if let (Value::Object(line), Value::Object(envelope)) = (&mut line, envelope.to_json()) {
-            line.extend(envelope);
-        }
+        let line = serde_json::to_string(&Answer { id, envelope }).expect("an envelope is plain data");
         // The writer ends only when the reader has gone.
         let _ = self.lines.send(line).await;
     }
 }
 
+/// The line that answers a request.
+#[derive(Serialize)]
+struct Answer<'l> {
+    id: &'l Value,
+    #[serde(flatten)]
+    envelope: &'l Envelope,
+}
+
 /// Events of one call as lines.
 struct Lines {
     id: Value,
-    lines: Sender<Value>,
+    lines: Sender<String>,
 }
 
 impl EventSink for Lines {
     fn emit(&self, event: Event) {
-        let _ = self.lines.try_send(json!({ "id": self.id, "event": event }));
+        let _ = self.lines.try_send(json!({ "id": self.id, "event": event }).to_string());
     }
 }
 

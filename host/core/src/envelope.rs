@@ -3,6 +3,8 @@
 //! `call/` is the only maker of envelopes; the doors print them.
 
 use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -199,20 +201,7 @@ impl Envelope {
     /// The envelope as JSON: `harness_timestamp`, then `result` and `notices`, or `error`.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let mut json = json!({ "harness_timestamp": { "source": "harness", "unix_millis": self.unix_millis } });
-        match &self.outcome {
-            Ok(output) => {
-                json["result"] = output.result.clone();
-                if !output.content.is_empty() {
-                    json["content"] = output.content.iter().map(Content::to_json).collect();
-                }
-                if !output.notices.is_empty() {
-                    json["notices"] = json!(output.notices);
-                }
-            }
-            Err(failure) => json["error"] = failure.to_json(),
-        }
-        json
+        serde_json::to_value(self).expect("an envelope is plain data")
     }
 
     /// The exit code of a program that made this one call.
@@ -220,6 +209,32 @@ impl Envelope {
     pub fn exit_code(&self) -> u8 {
         self.outcome.as_ref().map_or_else(|failure| failure.kind.exit_code(), |_| 0)
     }
+}
+
+impl Serialize for Envelope {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("harness_timestamp", &Timestamp { source: "harness", unix_millis: self.unix_millis })?;
+        match &self.outcome {
+            Ok(output) => {
+                map.serialize_entry("result", &output.result)?;
+                if !output.content.is_empty() {
+                    map.serialize_entry("content", &output.content.iter().map(Content::to_json).collect::<Vec<_>>())?;
+                }
+                if !output.notices.is_empty() {
+                    map.serialize_entry("notices", &output.notices)?;
+                }
+            }
+            Err(failure) => map.serialize_entry("error", &failure.to_json())?,
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Timestamp {
+    source: &'static str,
+    unix_millis: u64,
 }
 
 impl Failure {

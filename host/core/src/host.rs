@@ -113,15 +113,10 @@ impl Host {
             self.audit.refused_call(&call.scope.tool, code.name());
             return call.refuse(refusal);
         }
-        let (unrecorded, outcome) = match self.audit.accepted(call.subject()) {
-            // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.
-            Ok(unrecorded) => {
-                let work = Box::pin(self.try_call(&policy, &request, context, &call));
-                (unrecorded, call.bounded(work, self.revoked(&request, context)).await)
-            }
-            Err(refused) => (None, Err(refused)),
-        };
-        call.finish(outcome, unrecorded)
+        // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.
+        let work = Box::pin(self.try_call(&policy, &request, context, &call));
+        let outcome = call.bounded(call.on_record(policy.is_locked(), work), self.revoked(&request, context)).await;
+        call.finish(outcome)
     }
 
     /// The word of a lock against the plugin of a request.
@@ -168,7 +163,8 @@ impl Host {
         let key = CallKey::new(&context.principal, &request.tool, &arguments);
         context.session.check_repeats(&key)?;
         let (grants, scope) = (policy.grants_for(&admission), &call.scope);
-        let answer = ready.code().call(&self.sandbox, &request.tool, &text, grants, scope.clone()).await;
+        let code = context.tools.code(plugin, ready, &self.sandbox, &scope.limits, &*context.events).await?;
+        let answer = code.call(&self.sandbox, &request.tool, &text, grants, scope.clone()).await;
         let outcome = match answer {
             Ok(Ok(output)) => check_output(output, tool, scope),
             Ok(Err(failure)) => Err(check_failure(failure, scope)),
@@ -226,10 +222,12 @@ impl Host {
         let alone = context.clone().tools(Arc::new(Registry::of(component)));
         let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
         let ready = self.loaded(plugin, &alone).await?;
+        let policy = self.policy();
+        let code = alone.tools.code(plugin, ready, &self.sandbox, &policy.config().limits, &*alone.events).await?;
         for days in OTHER_TIMES {
             let scope = Scope::for_definitions(self.policy().config(), alone.backend.clone(), self.egress.clone());
             let scope = scope.ahead(Duration::from_secs(days * DAY));
-            if ready.code().definitions(&self.sandbox, scope).await? != ready.definitions() {
+            if code.definitions(&self.sandbox, scope).await? != ready.definitions() {
                 let message = format!("plugin `{}` does not always say the same of its tools", plugin.name());
                 return Err(Failure::denied(message)
                     .hint("it may ask the clock or random numbers: such a plugin cannot be vetted"));
@@ -351,6 +349,6 @@ impl Host {
     /// them. A policy may name other directories.
     #[must_use]
     pub fn plugin_source(&self, builtins: &'static [Builtin], directories: Vec<PathBuf>) -> PluginSource {
-        PluginSource::new(builtins, directories, self.policy.clone()).audited(&self.audit)
+        PluginSource::new(builtins, directories, self.policy.clone()).of_host(&self.audit, &self.sandbox)
     }
 }

@@ -1,6 +1,7 @@
 //! The audit trail: who called what and what came of it, which plugins were admitted or refused, who changed what they may do.
 //!
-//! A call leaves a line when it is accepted and one with its outcome, also one that is dropped half-way (`call/`). Lines are a chain that shows
+//! A call leaves a line when it is accepted, before it does anything or waits, and one with its outcome, also one that is dropped half-way
+//! (`call/`); one that did nothing writes both at once, unless a record is required or a lock is in force. Lines are a chain that shows
 //! what is changed afterwards: `chain.rs` writes it, `seal.rs` seals it, `rotate.rs` ends its files, `verify.rs` checks it. Where a line
 //! cannot be written, the call is refused if settings require a record (`audit.required`); otherwise its result says that the line is missing.
 
@@ -263,6 +264,40 @@ pub(crate) enum Event<'e> {
     Changed { what: &'e str },
 }
 
+fn not_recorded(reason: &str) -> String {
+    format!("this call is not in the audit trail: {reason}")
+}
+
+/// How a call ended.
+pub(crate) struct Ended<'e> {
+    pub(crate) failure: Option<&'e Failure>,
+    pub(crate) spent: Duration,
+    pub(crate) actions: &'e Actions,
+}
+
+impl Ended<'_> {
+    /// As many of its actions as fit into a line.
+    fn line(&self, subject: Subject<'_>) -> Vec<u8> {
+        let Self { failure, spent, actions } = self;
+        let outcome = failure.map_or("ok", |failure| failure.kind.name());
+        let message = failure.map(|failure| line(&failure.message));
+        let duration_ms = spent.as_millis();
+        let text = |told: usize| {
+            let (actions, more_actions) = (&actions.told[..told], actions.more + (actions.told.len() - told) as u64);
+            let message = message.clone();
+            let entry = Entry::Outcome { outcome, message, duration_ms, actions, more_actions };
+            Line { entry, time: now(), subject }.text()
+        };
+        let mut told_actions = actions.told.len();
+        let mut line = text(told_actions);
+        while line.len() > LINE_BYTES && told_actions > 0 {
+            told_actions /= 2;
+            line = text(told_actions);
+        }
+        line
+    }
+}
+
 impl Audit {
     /// The trail that settings speak of. Where it cannot be kept, the host goes on without, unless it is required; also returns why.
     #[must_use]
@@ -324,7 +359,7 @@ impl Audit {
         let reason = match &self.place {
             Place::Chain(chain) => {
                 let reserve = self.required.then_some(running * CALL_RESERVE);
-                match self.append(chain, Line { entry: Entry::Accepted, time: now(), subject }.text(), reserve) {
+                match self.append(chain, vec![Line::accepted(subject)], reserve) {
                     Ok(()) => return Ok(None),
                     Err(error) => told(&error),
                 }
@@ -333,7 +368,7 @@ impl Audit {
             Place::Nowhere(reason) => reason.clone(),
         };
         if !self.required {
-            return Ok(Some(format!("this call is not in the audit trail: {reason}")));
+            return Ok(Some(not_recorded(&reason)));
         }
         let message = format!("no call runs without a line in the audit trail (`audit.required`): {reason}");
         Err(Failure::new(Kind::Unavailable, message)
@@ -341,36 +376,24 @@ impl Audit {
     }
 
     /// Records how a call ended. Returns what its result has to say if that is not on record.
-    pub(crate) fn outcome(
-        &self,
-        subject: Subject<'_>,
-        failure: Option<&Failure>,
-        spent: Duration,
-        actions: &Actions,
-    ) -> Option<String> {
+    pub(crate) fn outcome(&self, subject: Subject<'_>, ended: &Ended<'_>) -> Option<String> {
         self.running.fetch_sub(1, Ordering::Relaxed);
         let Place::Chain(chain) = &self.place else { return None };
-        let outcome = failure.map_or("ok", |failure| failure.kind.name());
-        let message = failure.map(|failure| line(&failure.message));
-        let duration_ms = spent.as_millis();
-        let text = |told: usize| {
-            let (actions, more_actions) = (&actions.told[..told], actions.more + (actions.told.len() - told) as u64);
-            let message = message.clone();
-            Line {
-                entry: Entry::Outcome { outcome, message, duration_ms, actions, more_actions },
-                time: now(),
-                subject,
-            }
-            .text()
-        };
-        let mut told_actions = actions.told.len();
-        let mut line = text(told_actions);
-        while line.len() > LINE_BYTES && told_actions > 0 {
-            told_actions /= 2;
-            line = text(told_actions);
-        }
-        let error = self.append(chain, line, None).err()?;
+        let error = self.append(chain, vec![ended.line(subject)], None).err()?;
         Some(format!("the outcome of this call is not in the audit trail: {}", told(&error)))
+    }
+
+    /// Records a call that has ended and did nothing: that it began, and how it ended. Returns what its result has to say if that is not on
+    /// record.
+    pub(crate) fn whole(&self, subject: Subject<'_>, ended: &Ended<'_>) -> Option<String> {
+        let Place::Chain(chain) = &self.place else { return None };
+        let error = self.append(chain, vec![Line::accepted(subject), ended.line(subject)], None).err()?;
+        Some(not_recorded(&told(&error)))
+    }
+
+    /// Whether nothing runs without a record.
+    pub(crate) fn is_required(&self) -> bool {
+        self.required
     }
 
     /// Records something that is no call. Returns what has to be said if it is not on record.
@@ -384,7 +407,7 @@ impl Audit {
             }
         }
         fields.insert("time".into(), now().into());
-        let error = self.append(chain, line.to_string().into_bytes(), None).err()?;
+        let error = self.append(chain, vec![line.to_string().into_bytes()], None).err()?;
         Some(format!("this is not in the audit trail: {}", told(&error)))
     }
 
@@ -497,16 +520,17 @@ impl Audit {
         }
     }
 
-    /// Adds a line, the first of this process after the one that says who writes.
-    fn append(&self, chain: &Chain, line: Vec<u8>, reserve: Option<u64>) -> io::Result<()> {
+    /// Adds lines, the first of this process after the one that says who writes.
+    fn append(&self, chain: &Chain, mut lines: Vec<Vec<u8>>, reserve: Option<u64>) -> io::Result<()> {
         let mut opening = self.opening.lock();
         match opening.as_mut() {
             None => {
                 drop(opening);
-                chain.append(&[line], reserve)
+                chain.append(&lines, reserve)
             }
             Some(first) => {
-                chain.append(&[first.text(), line], reserve)?;
+                lines.insert(0, first.text());
+                chain.append(&lines, reserve)?;
                 *opening = None;
                 Ok(())
             }
@@ -545,7 +569,11 @@ impl Drop for Audit {
     }
 }
 
-impl Line<'_> {
+impl<'l> Line<'l> {
+    fn accepted(subject: Subject<'l>) -> Vec<u8> {
+        Self { entry: Entry::Accepted, time: now(), subject }.text()
+    }
+
     fn text(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("an audit line is plain data")
     }

@@ -9,7 +9,7 @@ pub(crate) mod scope;
 pub mod session;
 
 use crate::Host;
-use crate::audit::{Audit, Subject};
+use crate::audit::{Audit, Ended};
 use crate::backend::Backend;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::capability::bindings::toolcrib::plugin::types;
@@ -29,9 +29,11 @@ use scope::{Scope, ScopeParts};
 use serde_json::Value;
 use session::Session;
 use std::any::Any;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -195,8 +197,6 @@ pub(crate) struct Call<'h> {
     audit: &'h Audit,
     pub(crate) scope: Arc<Scope>,
     _listed: Listed<'h>,
-    /// Digest of the plugin's component, once it is known.
-    plugin: OnceLock<String>,
     begin: Instant,
     /// Whether its outcome goes on record; what a lock refuses is only counted.
     recorded: bool,
@@ -222,38 +222,43 @@ impl<'h> Call<'h> {
             leaks: policy.config().leaks.clone(),
             limits: policy.config().limits.clone(),
             remedies: policy.config().remedies(),
+            audit: Arc::downgrade(&host.audit),
         });
-        let (scope, plugin) = (Arc::new(scope), OnceLock::new());
+        let scope = Arc::new(scope);
         let listed = host.calls.list(&scope);
-        Self {
-            audit: &host.audit,
-            scope,
-            _listed: listed,
-            plugin,
-            begin: Instant::now(),
-            recorded: true,
-            finished: false,
-        }
-    }
-
-    pub(crate) fn subject(&self) -> Subject<'_> {
-        Subject {
-            call: &self.scope.id,
-            principal: &self.scope.principal,
-            tool: &self.scope.tool,
-            plugin_sha256: self.plugin.get().map(String::as_str),
-            backend: self.scope.backend.name(),
-        }
+        Self { audit: &host.audit, scope, _listed: listed, begin: Instant::now(), recorded: true, finished: false }
     }
 
     /// Answers what was refused before it was accepted: it has no line of its own in the audit trail, however often it is asked for.
     pub(crate) fn refuse(mut self, refusal: Failure) -> Envelope {
         self.recorded = false;
-        self.finish(Err(refusal), None)
+        self.finish(Err(refusal))
     }
 
     pub(crate) fn know_plugin(&self, plugin: &Manifest) {
-        let _ = self.plugin.set(plugin.sha256().to_owned());
+        let _ = self.scope.plugin.set(plugin.sha256().to_owned());
+    }
+
+    /// Does the work, and has it on record before anybody waits for it; where it is `guarded`, before anything runs.
+    pub(crate) async fn on_record(
+        &self,
+        guarded: bool,
+        work: impl Future<Output = Result<Output, Failure>>,
+    ) -> Result<Output, Failure> {
+        if guarded || self.audit.is_required() {
+            self.scope.accept()?;
+        }
+        let mut work = pin!(work);
+        poll_fn(|context| {
+            let polled = work.as_mut().poll(context);
+            if polled.is_pending()
+                && let Err(refused) = self.scope.accept()
+            {
+                return Poll::Ready(Err(refused));
+            }
+            polled
+        })
+        .await
     }
 
     /// Runs the work within the call's time. At its end, when the caller cancels, or once it is `revoked`, the work is asked to stop, then
@@ -289,32 +294,39 @@ impl<'h> Call<'h> {
         }
     }
 
-    /// Makes the envelope: clean texts, one audit line, one last event. `unrecorded` says that the audit trail lacks its first line.
-    pub(crate) fn finish(mut self, outcome: Result<Output, Failure>, unrecorded: Option<String>) -> Envelope {
+    /// Makes the envelope: clean texts, one outcome in the audit trail, one last event.
+    pub(crate) fn finish(mut self, outcome: Result<Output, Failure>) -> Envelope {
         // Only what was cleaned reads as whoever gets it will read it.
         let cleaned = outcome.map(clean_output).map_err(clean_failure);
         let mut outcome = self.scope.guard.outcome(cleaned, &self.scope.session);
         if outcome.is_ok() && self.scope.has_touched_state() {
             self.scope.session.forget_failures();
         }
-        let without_outcome = self.close(outcome.as_ref().err());
+        let unrecorded = self.close(outcome.as_ref().err());
         if let Ok(output) = &mut outcome {
-            output.notices.extend(unrecorded.or(without_outcome));
+            output.notices.extend(unrecorded);
         }
         Envelope { kept: self.scope.kept(), ..Envelope::new(outcome) }
     }
 
-    /// Returns what the result has to say where the audit trail lacks its outcome.
+    /// Returns what the result has to say where the audit trail lacks a line of the call.
     fn close(&mut self, failure: Option<&Failure>) -> Option<String> {
         self.finished = true;
         // The record holds no secret, whatever a result may.
-        let recorded = failure.map(|failure| self.scope.guard.redact_failure(failure.clone()));
-        let failure = recorded.as_ref();
-        let outcome = || self.audit.outcome(self.subject(), failure, self.begin.elapsed(), &self.scope.actions());
-        let told = if self.recorded { outcome() } else { None };
+        let redacted = failure.map(|failure| self.scope.guard.redact_failure(failure.clone()));
+        let (subject, actions) = (self.scope.subject(), self.scope.actions());
+        let ended = Ended { failure: redacted.as_ref(), spent: self.begin.elapsed(), actions: &actions };
+        let told = match self.scope.accepted() {
+            _ if !self.recorded => None,
+            None => self.audit.whole(subject, &ended),
+            Some(accepted) => {
+                let outcome = self.audit.outcome(subject, &ended);
+                accepted.as_ref().ok().cloned().flatten().or(outcome)
+            }
+        };
         let outcome = failure.map_or("ok", |failure| failure.kind.name());
         // The outcome is decided; a sink that fails now must not cost the caller the answer.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.scope.emit(Event::Completed { outcome })));
+        let _ = catch_unwind(AssertUnwindSafe(|| self.scope.emit_last(Event::Completed { outcome })));
         told
     }
 }

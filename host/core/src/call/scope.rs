@@ -2,12 +2,13 @@
 //!
 //! Made and closed with its `Call`; a plugin's guest code never sees it.
 
-use crate::audit::{Action, Actions};
+use crate::audit::{Action, Actions, Audit, Subject};
 use crate::backend::Backend;
 use crate::call::Principal;
 use crate::call::session::Session;
 use crate::config::{Config, Leaks, Limits, Remedies};
 use crate::egress::Egress;
+use crate::envelope::Failure;
 use crate::event::{Event, EventSink, GuestEvents, NoEvents};
 use crate::kept_output::OutputStore;
 use crate::leaks::Guard;
@@ -16,8 +17,8 @@ use crate::secrets::Secrets;
 use crate::text::id::random_id;
 use crate::tmux::Panes;
 use parking_lot::Mutex;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +45,11 @@ pub(crate) struct Scope {
     pub(crate) clock: Clock,
     /// How far the guest's clock is ahead of this machine's.
     pub(crate) ahead: Duration,
+    /// Digest of the plugin's component, once it is known.
+    pub(crate) plugin: OnceLock<String>,
+    audit: Weak<Audit>,
+    /// What came of the first line in the audit trail, once that is written.
+    accepted: OnceLock<Result<Option<String>, Failure>>,
     events: Arc<dyn EventSink>,
     guest_events: GuestEvents,
     actions: Mutex<Actions>,
@@ -68,6 +74,8 @@ pub(crate) struct ScopeParts {
     pub(crate) leaks: Leaks,
     pub(crate) limits: Limits,
     pub(crate) remedies: Remedies,
+    /// Where the call is recorded, if it is one.
+    pub(crate) audit: Weak<Audit>,
 }
 
 impl Scope {
@@ -91,6 +99,9 @@ impl Scope {
             remedies: parts.remedies,
             clock: Clock::start(),
             ahead: Duration::ZERO,
+            plugin: OnceLock::new(),
+            audit: parts.audit,
+            accepted: OnceLock::new(),
             events: parts.events,
             actions: Mutex::default(),
             touched_state: AtomicBool::new(false),
@@ -116,6 +127,7 @@ impl Scope {
             leaks: config.leaks.clone(),
             limits: config.limits.clone(),
             remedies: Remedies::default(),
+            audit: Weak::new(),
         })
     }
 
@@ -124,8 +136,41 @@ impl Scope {
         Self { ahead, ..self }
     }
 
+    /// Whom lines of the audit trail speak of.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject {
+            call: &self.id,
+            principal: &self.principal,
+            tool: &self.tool,
+            plugin_sha256: self.plugin.get().map(String::as_str),
+            backend: self.backend.name(),
+        }
+    }
+
+    /// Writes the first line of the call, unless that was done. Nothing leaves the call before: grants and events are behind this.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` where a record is required and cannot be made.
+    pub(crate) fn accept(&self) -> Result<(), Failure> {
+        let accept = || self.audit.upgrade().map_or(Ok(None), |audit| audit.accepted(self.subject()));
+        self.accepted.get_or_init(accept).as_ref().map(|_| ()).map_err(Failure::clone)
+    }
+
+    /// What came of the first line, if it was written by now: what the result has to say where it is missing.
+    pub(crate) fn accepted(&self) -> Option<&Result<Option<String>, Failure>> {
+        self.accepted.get()
+    }
+
     /// Emits an event of the host's own.
     pub(crate) fn emit(&self, event: Event) {
+        if self.accept().is_ok() {
+            self.emit_last(event);
+        }
+    }
+
+    /// Emits the event that ends all others.
+    pub(crate) fn emit_last(&self, event: Event) {
         self.events.emit(self.guard.event(event));
     }
 
@@ -136,7 +181,9 @@ impl Scope {
 
     /// Emits an event of the guest's with so many bytes of text, within its caps.
     pub(crate) fn emit_for_guest(&self, text_bytes: usize, event: impl FnOnce() -> Event) {
-        self.guest_events.emit(&*self.events, text_bytes, || self.guard.event(event()));
+        if self.accept().is_ok() {
+            self.guest_events.emit(&*self.events, text_bytes, || self.guard.event(event()));
+        }
     }
 
     /// Milliseconds since the session has looked at `what` and found the same text; none when it is new.

@@ -16,7 +16,7 @@ const READ_BYTES: usize = 4 << 20;
 
 impl files::Host for State {
     async fn read(&mut self, path: String, offset: u64, max: u32) -> Result<types::Captured, Refusal> {
-        let grant = self.grants.files()?.clone();
+        let grant = self.grants()?.files()?.clone();
         self.meter.charge_bytes(path.len())?;
         let max_bytes = (max as usize).saturating_mul(char::MAX.len_utf8()).min(READ_BYTES);
         // One sequence more at each end: the first may begin before the offset, the last may be cut.
@@ -38,7 +38,7 @@ impl files::Host for State {
     }
 
     async fn write(&mut self, path: String, content: Vec<u8>) -> Result<u64, Refusal> {
-        let grant = self.grants.files()?.clone();
+        let grant = self.grants()?.files()?.clone();
         self.meter.charge_bytes(path.len() + content.len())?;
         if let Err(refusal) = self.scope.guard.check(Exit::Write, [path.as_bytes(), &content]) {
             self.record("write", &path, Err((&refusal, None)));

@@ -54,7 +54,7 @@ impl http::HostRequest for State {
     }
 
     async fn send(&mut self, request: Resource<Request>) -> Result<http::Response, Refusal> {
-        let grant = self.grants.http()?.clone();
+        let grant = self.grants()?.http()?.clone();
         let request = self.table.get(&request)?.clone();
         let target = Target::parse(&request.url, grant.base())?;
         let request = prepared(request, &grant)?;

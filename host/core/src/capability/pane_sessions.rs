@@ -68,7 +68,7 @@ impl pane_sessions::Host for State {
 impl State {
     /// The managed tmux, for a plugin that may use panes.
     async fn managed(&mut self) -> Result<Arc<Tmux>, Failure> {
-        self.grants.panes()?;
+        self.grants()?.panes()?;
         self.scope.panes.managed().await?.cloned().ok_or_else(no_panes)
     }
 

@@ -28,7 +28,7 @@ const DELAY: Duration = Duration::from_secs(600);
 
 impl panes::Host for State {
     async fn capture(&mut self, pane: types::Pane, view: panes::View, delay_ms: u64) -> Result<panes::Screen, Refusal> {
-        let grant = self.grants.panes()?.clone();
+        let grant = self.grants()?.panes()?.clone();
         let (selector, view) = (Selector::from(pane), View::try_from(view)?);
         check_delay(delay_ms)?;
         let (id, text, mut notices) = match (&self.scope.panes, self.scope.panes.managed().await?) {
@@ -61,7 +61,7 @@ impl panes::Host for State {
         delay_ms: u64,
         declaration: types::Declaration,
     ) -> Result<panes::Place, Refusal> {
-        let grant = self.grants.panes()?.clone();
+        let grant = self.grants()?.panes()?.clone();
         let panes::Input { literal_text, keys, enter } = input;
         let input = Input::parse(&literal_text.unwrap_or_default(), &keys, enter)?;
         check_delay(delay_ms)?;
@@ -81,7 +81,7 @@ impl State {
         self.meter.charge_bytes(command.len() + declaration.why.len())?;
         let declaration = Declaration::from(declaration);
         check_why(&declaration)?;
-        let (grant, scope) = (self.grants.panes()?.clone(), self.scope.clone());
+        let (grant, scope) = (self.grants()?.panes()?.clone(), self.scope.clone());
         Ok(grant.admit_action(command, declaration, site, &scope).await?)
     }
 
@@ -94,7 +94,7 @@ impl State {
         delay_ms: u64,
     ) -> Result<(String, String, Vec<String>), Refusal> {
         let place = own.place(selector).await?;
-        let (grant, scope) = (self.grants.panes()?.clone(), self.scope.clone());
+        let (grant, scope) = (self.grants()?.panes()?.clone(), self.scope.clone());
         let pane = own_shown(&place);
         let shown = format!("look at pane {pane}: {}", view.shown());
         let landing = landing(&*scope.backend, pane, None, delay_ms);

@@ -70,7 +70,7 @@ impl shell::HostCommand for State {
     }
 
     async fn run(&mut self, command: Resource<Command>) -> Result<shell::Outcome, Refusal> {
-        let grant = self.grants.shell()?.clone();
+        let grant = self.grants()?.shell()?.clone();
         let command = self.table.get(&command)?.clone();
         // The shell of a pane is what earlier commands made of it: functions, aliases, `PATH`. Only a grant that names panes leads into one;
         // any other command gets a process that nothing ran in before.

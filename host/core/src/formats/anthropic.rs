@@ -50,7 +50,7 @@ impl Shape for Messages {
         IMAGES.contains(&media_type.as_str()).then(|| json!({ "type": "image", "source": source }))
     }
 
-    fn answer(&self, call: &ToolCall, result: ToolResult<'_>) -> Value {
+    fn answer(&self, call: &ToolCall, result: ToolResult) -> Value {
         let text = json!({ "type": "text", "text": result.text });
         let content: Value = [text].into_iter().chain(result.parts).collect();
         let mut answer = json!({ "type": "tool_result", "tool_use_id": call.id, "content": content });

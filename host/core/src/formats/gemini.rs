@@ -52,7 +52,7 @@ impl Shape for Gemini {
     }
 
     /// A result goes as text: of an object the API would read `$ref` keys as its own.
-    fn answer(&self, call: &ToolCall, result: ToolResult<'_>) -> Value {
+    fn answer(&self, call: &ToolCall, result: ToolResult) -> Value {
         let key = if result.is_error { "error" } else { "output" };
         let mut response = json!({});
         if let Some(id) = &call.id {

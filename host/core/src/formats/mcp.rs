@@ -120,12 +120,12 @@ impl Shape for Mcp {
         }
     }
 
-    fn answer(&self, call: &ToolCall, result: ToolResult<'_>) -> Value {
+    fn answer(&self, call: &ToolCall, result: ToolResult) -> Value {
         let text = json!({ "type": "text", "text": result.text });
         let content: Value = [text].into_iter().chain(result.parts).collect();
         let mut answer = json!({ "content": content });
         if let Some(structured) = result.structured {
-            answer["structuredContent"] = structured.clone();
+            answer["structuredContent"] = structured;
         }
         answer["isError"] = result.is_error.into();
         match &call.id {

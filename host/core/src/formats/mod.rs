@@ -14,7 +14,7 @@ pub mod strict;
 use crate::call::{Arguments, Request};
 use crate::envelope::{Content, Envelope, Failure, Kind};
 pub use definitions::{Definitions, Effects, Offer, Strictness};
-use results::ToolResult;
+pub use results::ToolResult;
 use serde_json::{Map, Value};
 use std::fmt;
 use strict::Dialect;
@@ -123,7 +123,7 @@ trait Shape {
     }
 
     /// The message that answers `call`.
-    fn answer(&self, call: &ToolCall, result: ToolResult<'_>) -> Value;
+    fn answer(&self, call: &ToolCall, result: ToolResult) -> Value;
 }
 
 /// A tool as a definition shows it.
@@ -191,9 +191,14 @@ impl Format {
 
     /// Writes the message that answers a call.
     #[must_use]
-    pub fn answer(self, call: &ToolCall, envelope: &Envelope) -> Value {
-        let shape = self.shape();
-        shape.answer(call, ToolResult::new(envelope, shape))
+    pub fn answer(self, call: &ToolCall, envelope: Envelope) -> Value {
+        self.shape().answer(call, self.result(envelope))
+    }
+
+    /// What the message that answers a call says, for those who write it themselves.
+    #[must_use]
+    pub fn result(self, envelope: Envelope) -> ToolResult {
+        ToolResult::new(envelope, self.shape())
     }
 }
 

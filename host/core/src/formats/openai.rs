@@ -49,7 +49,7 @@ impl Shape for Chat {
         Some("tool_calls")
     }
 
-    fn answer(&self, call: &ToolCall, result: ToolResult<'_>) -> Value {
+    fn answer(&self, call: &ToolCall, result: ToolResult) -> Value {
         json!({ "role": "tool", "tool_call_id": call.id, "content": result.text })
     }
 }
@@ -103,7 +103,7 @@ impl Shape for Responses {
         Some(json!({ "type": "input_image", "image_url": url, "detail": "auto" }))
     }
 
-    fn answer(&self, call: &ToolCall, result: ToolResult<'_>) -> Value {
+    fn answer(&self, call: &ToolCall, result: ToolResult) -> Value {
         let output = if result.parts.is_empty() {
             result.text.into()
         } else {

@@ -6,27 +6,25 @@ use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
 use serde_json::{Value, json};
 
 /// What came of a call, as a conversation has it.
-pub(super) struct ToolResult<'e> {
+#[non_exhaustive]
+pub struct ToolResult {
     /// The envelope as JSON, or the failure in words.
-    pub(super) text: String,
+    pub text: String,
     /// Images and the like, as the API writes them.
-    pub(super) parts: Vec<Value>,
+    pub parts: Vec<Value>,
     /// The result, where it is an object.
-    pub(super) structured: Option<&'e Value>,
-    pub(super) is_error: bool,
+    pub structured: Option<Value>,
+    /// The call failed.
+    pub is_error: bool,
 }
 
-impl<'e> ToolResult<'e> {
-    pub(super) fn new(envelope: &'e Envelope, shape: &dyn Shape) -> Self {
+impl ToolResult {
+    pub(super) fn new(envelope: Envelope, shape: &dyn Shape) -> Self {
         match &envelope.outcome {
             Ok(output) => {
-                let (text, parts) = success(envelope, output, shape);
-                Self {
-                    text,
-                    parts,
-                    structured: Some(&output.result).filter(|result| result.is_object()),
-                    is_error: false,
-                }
+                let (text, parts) = success(&envelope, output, shape);
+                let structured = envelope.outcome.ok().map(|output| output.result).filter(Value::is_object);
+                Self { text, parts, structured, is_error: false }
             }
             Err(failure) => Self { text: words(failure), parts: Vec::new(), structured: None, is_error: true },
         }
@@ -35,6 +33,9 @@ impl<'e> ToolResult<'e> {
 
 /// The envelope in one line. Of images and audio it has kind and size; the bytes follow as parts where the API takes them.
 fn success(envelope: &Envelope, output: &Output, shape: &dyn Shape) -> (String, Vec<Value>) {
+    if output.content.is_empty() {
+        return (serde_json::to_string(envelope).expect("an envelope is plain data"), Vec::new());
+    }
     let (mut json, mut parts) = (envelope.to_json(), Vec::new());
     let shown = json.get_mut("content").and_then(Value::as_array_mut);
     for (shown, content) in shown.into_iter().flatten().zip(&output.content) {

@@ -286,6 +286,9 @@ impl Guard {
     fn look_for_shapes(&self, outcome: &mut Result<Output, Failure>) {
         let mut kinds = BTreeSet::new();
         each_text(outcome, &mut |text| {
+            if text.len() < shapes::SHORTEST {
+                return None;
+            }
             kinds.extend(shapes::find(text).iter().map(|shape| shape.name));
             match shapes::redact_keys(text) {
                 Cow::Owned(redacted) => Some(redacted),
@@ -328,54 +331,49 @@ fn first_shape(text: &str) -> Option<&'static str> {
 
 /// Visits each text of an outcome, in order; what the visit returns takes its place.
 fn each_text(outcome: &mut Result<Output, Failure>, visit: &mut impl FnMut(&str) -> Option<String>) {
-    let mut replace = |text: &mut String| {
-        if let Some(other) = visit(text) {
-            *text = other;
-        }
-    };
     match outcome {
         Ok(output) => {
-            each_leaf(&mut output.result, &mut replace);
+            each_leaf(&mut output.result, visit);
             for content in &mut output.content {
                 match content {
                     Content::Text(text) | Content::Link(text) | Content::Image(text, _) | Content::Audio(text, _) => {
-                        replace(text);
+                        replace(text, visit);
                     }
                 }
             }
-            output.notices.iter_mut().for_each(replace);
+            output.notices.iter_mut().for_each(|notice| replace(notice, visit));
         }
         Err(failure) => {
-            replace(&mut failure.message);
-            failure.hint.iter_mut().for_each(&mut replace);
-            failure.data.iter_mut().for_each(|data| each_leaf(data, &mut replace));
+            replace(&mut failure.message, visit);
+            failure.hint.iter_mut().for_each(|hint| replace(hint, visit));
+            failure.data.iter_mut().for_each(|data| each_leaf(data, visit));
         }
     }
 }
 
+fn replace(text: &mut String, visit: &mut impl FnMut(&str) -> Option<String>) {
+    if let Some(other) = visit(text) {
+        *text = other;
+    }
+}
+
 /// Visits each text of a JSON value, names of members too.
-fn each_leaf(value: &mut Value, replace: &mut impl FnMut(&mut String)) {
+fn each_leaf(value: &mut Value, visit: &mut impl FnMut(&str) -> Option<String>) {
     match value {
-        Value::String(text) => replace(text),
-        Value::Array(entries) => entries.iter_mut().for_each(|entry| each_leaf(entry, replace)),
+        Value::String(text) => replace(text, visit),
+        Value::Array(entries) => entries.iter_mut().for_each(|entry| each_leaf(entry, visit)),
         Value::Object(members) => {
-            let renamed = |name: &String| {
-                let mut other = name.clone();
-                replace(&mut other);
-                (other != *name).then(|| (name.clone(), other))
-            };
+            let renamed = |name: &String| visit(name).map(|other| (name.clone(), other));
             let renamed: Vec<_> = members.keys().filter_map(renamed).collect();
             for (name, other) in renamed {
                 let value = members.remove(&name).expect("the name is of a member");
                 members.insert(other, value);
             }
-            members.values_mut().for_each(|member| each_leaf(member, replace));
+            members.values_mut().for_each(|member| each_leaf(member, visit));
         }
         Value::Number(number) => {
-            let mut text = number.to_string();
-            replace(&mut text);
-            if text != number.to_string() {
-                *value = Value::String(text);
+            if let Some(other) = visit(&number.to_string()) {
+                *value = Value::String(other);
             }
         }
         Value::Null | Value::Bool(_) => {}

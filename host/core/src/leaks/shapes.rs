@@ -14,6 +14,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
+/// Bytes of the shortest find there can be, a password in a URL: `a://b:c@d`.
+pub(crate) const SHORTEST: usize = 9;
+
 /// How far a rule looks, but for JSON Web Tokens and private keys: more than the longest token takes.
 const WINDOW: usize = 4096;
 

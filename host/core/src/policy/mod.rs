@@ -44,6 +44,9 @@ use std::time::Duration;
 use vetting::Vetted;
 use vetting::marks::Marks;
 
+/// Plugins whose grants are kept.
+const GRANTS_KEPT: usize = 1024;
+
 /// The settings of this host, ready to decide.
 pub struct Policy {
     config: Arc<Config>,
@@ -55,6 +58,8 @@ pub struct Policy {
     notice: Option<String>,
     /// The rights of plugins that locks bind, as they were vetted then.
     bound: Mutex<HashMap<PluginId, Bound>>,
+    /// What plugins may do that no lock binds.
+    granted: Mutex<HashMap<PluginId, Arc<Grants>>>,
     denylist: Arc<Denylist>,
     confine: Arc<Confine>,
     protected: Arc<Protected>,
@@ -197,8 +202,8 @@ impl Policy {
         let locks = settings.locks.iter().map(|lock| Enforced::new(lock.clone(), marks.as_ref())).collect();
         let (protected, elsewhere) = (Arc::new(protected), Arc::new(elsewhere));
         let confine = Arc::new(Confine::new(&config, dirs, &protected, watch)?);
-        let bound = Mutex::default();
-        Ok(Self { config, locks, level, marks, notice, bound, denylist, confine, protected, elsewhere })
+        let (bound, granted) = (Mutex::default(), Mutex::default());
+        Ok(Self { config, locks, level, marks, notice, bound, granted, denylist, confine, protected, elsewhere })
     }
 
     /// What whoever starts this should know.
@@ -220,14 +225,33 @@ impl Policy {
 
     /// Returns what a plugin may do, for listings; one that is not admitted may do nothing.
     #[must_use]
-    pub fn grants_of(&self, plugin: &Manifest) -> Grants {
+    pub fn grants_of(&self, plugin: &Manifest) -> Arc<Grants> {
         self.admit(plugin)
-            .map_or_else(|barred| Grants::refused(&barred.failure), |admission| self.grants_for(&admission))
+            .map_or_else(|barred| Arc::new(Grants::refused(&barred.failure)), |admission| self.grants_for(&admission))
     }
 
     /// Returns what an admitted plugin may do. For what it does not import it has no grant: it cannot ask for it.
     #[must_use]
-    pub fn grants_for(&self, admission: &Admission<'_>) -> Grants {
+    pub fn grants_for(&self, admission: &Admission<'_>) -> Arc<Grants> {
+        let plugin = admission.manifest();
+        // What locks leave of rights may be another thing at another time; settings stay what they are.
+        if !self.locks.is_empty() {
+            return Arc::new(self.grants_now(admission));
+        }
+        let mut all = self.granted.lock();
+        if let Some(grants) = all.get(&plugin.id) {
+            return grants.clone();
+        }
+        let grants = Arc::new(self.grants_now(admission));
+        // Plugins that come and go do not pile up.
+        if all.len() >= GRANTS_KEPT {
+            all.clear();
+        }
+        all.insert(plugin.id.clone(), grants.clone());
+        grants
+    }
+
+    fn grants_now(&self, admission: &Admission<'_>) -> Grants {
         let plugin = admission.manifest();
         let bound = self.rights(admission);
         let mut grants = Grants::none();

@@ -17,28 +17,50 @@ pub(super) struct CpuClock(Arc<Counter>);
 #[derive(Default)]
 struct Counter {
     spent: AtomicU64,
-    /// What the thread's clock said when the present stretch began.
+    /// What the wall said when the present stretch in the guest began.
     since: AtomicU64,
     in_guest: AtomicBool,
+    span: Span,
 }
+
+/// What is not settled yet. The clock of a thread costs a system call, that of the wall does not, and a guest may cross the border of the host
+/// a million times. So stretches are taken from the wall, and settled from time to time: the guest has used no more than its thread has
+/// since.
+#[derive(Default)]
+struct Span {
+    /// What both clocks said when it began.
+    wall: AtomicU64,
+    thread: AtomicU64,
+    /// In the guest, by the wall.
+    in_guest: AtomicU64,
+}
+
+/// A span that is shorter is taken as the wall has it: the kernel hardly ever takes a thread off its processor within it, and if so, counts
+/// against the guest by no more than this.
+const SHORT: u64 = 200_000;
 
 impl CpuClock {
     /// The host hands over to the guest.
     pub(super) fn enter_guest(&self) {
         self.0.in_guest.store(true, Relaxed);
-        self.0.since.store(thread_time(), Relaxed);
+        self.0.since.store(wall(), Relaxed);
     }
 
     /// The guest hands over to the host.
     pub(super) fn leave_guest(&self) {
-        self.stop();
+        self.stop(wall());
         self.0.in_guest.store(false, Relaxed);
     }
 
     /// What the guest has used so far; to be asked on the thread that runs it.
     pub(super) fn spent(&self) -> Duration {
-        self.stop();
-        self.spent_by_then()
+        let now = wall();
+        self.stop(now);
+        if now.saturating_sub(self.0.span.wall.load(Relaxed)) >= SHORT {
+            self.settle(now);
+            self.begin(now);
+        }
+        Duration::from_nanos(self.0.spent.load(Relaxed) + self.0.span.in_guest.load(Relaxed))
     }
 
     /// What the guest had used when its thread last let go of it.
@@ -50,31 +72,54 @@ impl CpuClock {
     pub(super) async fn run<W: Future>(&self, work: W) -> W::Output {
         let mut work = pin!(work);
         std::future::poll_fn(|context| {
-            self.start();
+            let now = wall();
+            self.begin(now);
+            if self.0.in_guest.load(Relaxed) {
+                self.0.since.store(now, Relaxed);
+            }
             let polled = work.as_mut().poll(context);
-            self.stop();
+            let now = wall();
+            self.stop(now);
+            self.settle(now);
             polled
         })
         .await
     }
 
-    fn start(&self) {
+    fn begin(&self, now: u64) {
+        let span = &self.0.span;
+        span.wall.store(now, Relaxed);
+        span.thread.store(thread_time(), Relaxed);
+        span.in_guest.store(0, Relaxed);
+    }
+
+    /// Takes the present stretch in the guest, if there is one. The next begins here.
+    fn stop(&self, now: u64) {
         if self.0.in_guest.load(Relaxed) {
-            self.0.since.store(thread_time(), Relaxed);
+            self.0.span.in_guest.fetch_add(now.saturating_sub(self.0.since.swap(now, Relaxed)), Relaxed);
         }
     }
 
-    fn stop(&self) {
-        if self.0.in_guest.load(Relaxed) {
-            // The next stretch begins here, if there is one: the clock is read once.
-            let now = thread_time();
-            self.0.spent.fetch_add(now.saturating_sub(self.0.since.swap(now, Relaxed)), Relaxed);
+    fn settle(&self, now: u64) {
+        let span = &self.0.span;
+        let mut in_guest = span.in_guest.swap(0, Relaxed);
+        if now.saturating_sub(span.wall.load(Relaxed)) >= SHORT {
+            in_guest = in_guest.min(thread_time().saturating_sub(span.thread.load(Relaxed)));
         }
+        self.0.spent.fetch_add(in_guest, Relaxed);
     }
 }
 
+fn wall() -> u64 {
+    nanoseconds(ClockId::Monotonic)
+}
+
 fn thread_time() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+    nanoseconds(ClockId::ThreadCPUTime)
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     // Neither part is ever negative.
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }

@@ -39,6 +39,9 @@ use tokio::sync::Semaphore;
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
+/// The entry of the cache that is of no component alone; others begin with a digest.
+const COMPONENTS: &str = "components";
+
 /// Compiles components and runs them.
 pub(crate) struct Sandbox {
     engine: Engine,
@@ -91,12 +94,16 @@ impl Sandbox {
         Ok(Self { engine, linker, ticker, cache, compiler, compiling, asking, room, limits })
     }
 
-    /// Returns the cached code and definitions of a component.
-    pub(crate) fn cached(&self, source: &Source) -> Option<(Guest, Vec<u8>)> {
-        let entry = self.cache.read(&self.cache_name(source))?;
+    /// Returns what was kept of what a component said, without its code.
+    pub(crate) fn said(&self, source: &Source) -> Option<Vec<u8>> {
+        self.cache.said(&self.cache_name(source))
+    }
+
+    /// Returns the cached code of a component.
+    pub(crate) fn cached(&self, source: &Source) -> Option<Guest> {
+        let code = self.cache.code(&self.cache_name(source))?;
         // These very bytes were authenticated under this user's key: this program wrote them.
-        let code = self.believe(&entry.code, source).ok()?;
-        Some((code, entry.definitions))
+        self.believe(code.as_ref(), source).ok()
     }
 
     /// Makes native code of bytes that our own compiler process is known to have produced.
@@ -140,11 +147,21 @@ impl Sandbox {
         Ok(Guest { component, pre, owner: source.owner.clone(), places: size.places() })
     }
 
-    /// Keeps compiled code with the definitions that the plugin gave.
-    pub(crate) fn keep(&self, source: &Source, code: &Guest, definitions: Vec<u8>) {
+    /// Keeps compiled code with what the plugin said.
+    pub(crate) fn keep(&self, source: &Source, code: &Guest, said: Vec<u8>) {
         if let Ok(code) = code.component.serialize() {
-            self.cache.write(&self.cache_name(source), &Entry { definitions, code });
+            self.cache.write(&self.cache_name(source), &Entry { said, code });
         }
+    }
+
+    /// Returns what was remembered of components, whatever it is.
+    pub(crate) fn remembered(&self) -> Option<Vec<u8>> {
+        self.cache.said(COMPONENTS)
+    }
+
+    /// Remembers something of components until the next start.
+    pub(crate) fn remember(&self, said: Vec<u8>) {
+        self.cache.write(COMPONENTS, &Entry { said, code: Vec::new() });
     }
 
     /// Guest is good for one component under one engine configuration.
@@ -158,7 +175,7 @@ impl Sandbox {
     pub(crate) async fn instantiate(
         &self,
         code: &Guest,
-        grants: Grants,
+        grants: Arc<Grants>,
         scope: Arc<Scope>,
     ) -> Result<Instance, Failure> {
         self.instantiate_by(code, grants, scope, CpuClock::default()).await
@@ -169,7 +186,7 @@ impl Sandbox {
     async fn instantiate_by(
         &self,
         code: &Guest,
-        grants: Grants,
+        grants: Arc<Grants>,
         scope: Arc<Scope>,
         cpu: CpuClock,
     ) -> Result<Instance, Failure> {
@@ -211,7 +228,8 @@ impl Sandbox {
         let patience = Duration::from_millis(self.limits.guest_cpu_ms.saturating_mul(2));
         let cpu = CpuClock::default();
         let asked = async {
-            let mut instance = self.instantiate_by(code, Grants::none(), Arc::new(scope), cpu.clone()).await?;
+            let mut instance =
+                self.instantiate_by(code, Arc::new(Grants::none()), Arc::new(scope), cpu.clone()).await?;
             let asked = instance.plugin.toolcrib_plugin_tools().call_definitions(&mut instance.store);
             let definitions = cpu.run(asked).await;
             definitions.map_err(|error| explain(&error, &instance.store))

@@ -2,6 +2,7 @@
 
 use super::meter::Meter;
 use crate::call::scope::Scope;
+use crate::envelope::Failure;
 use crate::event::Event;
 use crate::policy::Grants;
 use bytes::Bytes;
@@ -23,14 +24,14 @@ const RANDOM_BYTES: u64 = 64 << 10;
 pub(crate) struct State {
     pub(crate) table: ResourceTable,
     pub(crate) meter: Meter,
-    pub(crate) grants: Grants,
+    grants: Arc<Grants>,
     pub(crate) scope: Arc<Scope>,
     printed: Arc<Mutex<Tail>>,
     wasi: WasiCtx,
 }
 
 impl State {
-    pub(super) fn new(meter: Meter, handles: usize, grants: Grants, scope: Arc<Scope>) -> Self {
+    pub(super) fn new(meter: Meter, handles: usize, grants: Arc<Grants>, scope: Arc<Scope>) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(handles);
         let mut wasi = WasiCtx::builder();
@@ -41,6 +42,15 @@ impl State {
             .monotonic_clock(CoarseMonotonic(Instant::now()))
             .max_random_size(RANDOM_BYTES);
         Self { table, meter, grants, scope, printed, wasi: wasi.build() }
+    }
+
+    /// What the guest may do. From here on the call is on record.
+    ///
+    /// # Errors
+    ///
+    /// Where it has to be and cannot.
+    pub(crate) fn grants(&self) -> Result<&Grants, Failure> {
+        self.scope.accept().map(|()| &*self.grants)
     }
 
     /// The last that the guest printed, as text; none when it printed nothing.

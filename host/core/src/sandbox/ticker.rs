@@ -20,6 +20,8 @@ struct Shared {
 struct State {
     running: usize,
     closed: bool,
+    /// The thread waits to be woken. While it sleeps from tick to tick it looks for itself.
+    is_waiting: bool,
 }
 
 /// Owns the thread; dropping it ends the thread.
@@ -45,9 +47,11 @@ impl Ticker {
 impl Shared {
     fn update(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
-        let was_idle = state.running == 0;
         change(&mut state);
-        if was_idle {
+        let is_wanted = state.is_waiting && (state.running > 0 || state.closed);
+        if is_wanted {
+            state.is_waiting = false;
+            drop(state);
             self.woken.notify_one();
         }
     }
@@ -69,7 +73,10 @@ fn tick(engine: &EngineWeak, shared: &Shared) {
     loop {
         {
             let mut state = shared.state.lock();
-            shared.woken.wait_while(&mut state, |state| state.running == 0 && !state.closed);
+            while state.running == 0 && !state.closed {
+                state.is_waiting = true;
+                shared.woken.wait(&mut state);
+            }
             if state.closed {
                 return;
             }

@@ -7,13 +7,16 @@ use crate::config::Limits;
 use crate::envelope::Failure;
 use crate::text::sanitize;
 use crate::tools::manifest::Manifest;
-use crate::tools::schema::{Schema, resolve};
+use crate::tools::schema::{Admitted, resolve};
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;
+
+/// Counts the versions of what is checked of a definition, here and in `schema.rs`: what was checked by another is checked anew.
+pub(super) const CHECKS: u32 = 1;
 
 /// Bytes of a title: a label of one line.
 const TITLE_BYTES: usize = 256;
@@ -56,8 +59,8 @@ pub struct Guidance {
 pub struct Tool {
     definition: Definition,
     description: String,
-    input: Schema,
-    output: Option<Schema>,
+    input: Admitted,
+    output: Admitted,
     plugin: Arc<Manifest>,
 }
 
@@ -124,6 +127,13 @@ impl Definition {
 }
 
 impl Tool {
+    /// Takes a definition that this program has checked before, under the same limits.
+    pub(crate) fn checked_before(definition: Definition, plugin: Arc<Manifest>) -> Self {
+        let definition = definition.cleaned();
+        let (input, output) = (Admitted::before(), Admitted::before());
+        Self { description: definition.description(), input, output, plugin, definition }
+    }
+
     /// Checks a definition; an error is the reason to refuse the plugin.
     pub(crate) fn new(definition: Definition, plugin: Arc<Manifest>, limits: &Limits) -> Result<Self, String> {
         let definition = definition.cleaned();
@@ -139,13 +149,13 @@ impl Tool {
                 limits.description_bytes
             ));
         }
-        let input = Schema::admit(&definition.input_schema, limits)
+        let input = Admitted::admit(&definition.input_schema, limits)
             .map_err(|fault| format!("the input schema of `{name}` {fault}"))?;
         if definition.input_schema["type"] != "object" {
             return Err(format!("the input schema of `{name}` is not of type object"));
         }
-        let output = definition.output_schema.as_ref().map(|schema| Schema::admit(schema, limits)).transpose();
-        let output = output.map_err(|fault| format!("the output schema of `{name}` {fault}"))?;
+        let output = definition.output_schema.as_ref().map(|schema| Admitted::admit(schema, limits)).transpose();
+        let output = output.map_err(|fault| format!("the output schema of `{name}` {fault}"))?.unwrap_or_default();
         Ok(Self { description, input, output, plugin, definition })
     }
 
@@ -172,7 +182,7 @@ impl Tool {
         drop_nulls(&mut arguments, &self.definition.input_schema, &self.definition.input_schema);
         write_integers_plainly(&mut arguments);
         let schema = &self.definition.input_schema;
-        let faults = self.input.faults(&arguments)?;
+        let faults = self.input.faults(schema, &arguments)?;
         if faults.is_empty() {
             return Ok(arguments);
         }
@@ -188,14 +198,13 @@ impl Tool {
 
     /// Checks a result against the schema that the plugin promised.
     pub(crate) fn check_result(&self, result: &Value) -> Result<(), Failure> {
-        let Some(output) = &self.output else { return Ok(()) };
-        let faults = output.faults(result)?;
+        let Some(schema) = &self.definition.output_schema else { return Ok(()) };
+        let faults = self.output.faults(schema, result)?;
         let Some(fault) = faults.first() else { return Ok(()) };
-        let schema = self.definition.output_schema.as_ref();
         Err(Failure::failed(format!(
             "`{}` returned a result that does not fit its own schema: {}",
             self.definition.name,
-            describe(fault, schema.unwrap_or(&Value::Null))
+            describe(fault, schema)
         ))
         .hint("this is a fault of the plugin"))
     }

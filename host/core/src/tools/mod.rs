@@ -6,4 +6,5 @@ pub mod manifest;
 pub mod provider;
 pub mod registry;
 pub mod schema;
+mod seen;
 pub mod source;

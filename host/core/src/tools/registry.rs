@@ -4,6 +4,7 @@
 //! What a definition must be like is `definition.rs`, what a plugin shows before it is loaded `manifest.rs`, how it is loaded `provider/`.
 
 use crate::call::scope::Scope;
+use crate::config::Limits;
 use crate::envelope::{Failure, Kind};
 use crate::event::EventSink;
 use crate::policy::Policy;
@@ -11,7 +12,7 @@ use crate::sandbox::Sandbox;
 use crate::text::names::folded;
 use crate::text::sanitize;
 use crate::tools::manifest::Manifest;
-use crate::tools::provider::{Component, LoadError, Provider, Ready, Refused};
+use crate::tools::provider::{Code, Component, LoadError, Provider, Ready, Refused};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -71,22 +72,30 @@ impl Entry {
         scope: impl FnOnce() -> Scope,
         events: &dyn EventSink,
     ) -> Result<&Ready, Failure> {
-        self.ready.get_or_try_init(|| Box::pin(self.load(sandbox, scope, events))).await
+        let load = async || self.provider.load(sandbox, scope(), events).await;
+        self.ready.get_or_try_init(|| Box::pin(self.attempt(load))).await
     }
 
-    async fn load(
+    /// The code of a plugin that is ready, likewise.
+    async fn code<'r>(
         &self,
+        ready: &'r Ready,
         sandbox: &Arc<Sandbox>,
-        scope: impl FnOnce() -> Scope,
+        limits: &Limits,
         events: &dyn EventSink,
-    ) -> Result<Ready, Failure> {
+    ) -> Result<&'r Code, Failure> {
+        let load = async || self.provider.code(sandbox, limits, events).await;
+        ready.code().get_or_try_init(|| Box::pin(self.attempt(load))).await
+    }
+
+    async fn attempt<T>(&self, load: impl AsyncFnOnce() -> Result<T, LoadError>) -> Result<T, Failure> {
         let standing = self.refusal.lock().clone();
         if let Some(standing) = standing.filter(|refusal| refusal.until.is_none_or(|until| Instant::now() < until)) {
             return Err(self.refused(&standing));
         }
         let begin = Instant::now();
-        let (reason, until) = match self.provider.load(sandbox, scope(), events).await {
-            Ok(ready) => return Ok(ready),
+        let (reason, until) = match load().await {
+            Ok(loaded) => return Ok(loaded),
             Err(LoadError::Busy(failure)) => return Err(failure),
             Err(LoadError::Broken(reason)) => (reason, None),
             Err(LoadError::Passing(reason)) => (reason, Some(Instant::now() + begin.elapsed() * PAUSE)),
@@ -211,13 +220,35 @@ impl Registry {
         scope: impl FnOnce() -> Scope,
         events: &dyn EventSink,
     ) -> Result<&Ready, Failure> {
+        self.entry(plugin)?.ready(sandbox, scope, events).await
+    }
+
+    /// The code of a plugin of this registry that is ready, loaded the first time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::ready`].
+    pub(crate) async fn code<'r>(
+        &self,
+        plugin: &Arc<Manifest>,
+        ready: &'r Ready,
+        sandbox: &Arc<Sandbox>,
+        limits: &Limits,
+        events: &dyn EventSink,
+    ) -> Result<&'r Code, Failure> {
+        match ready.code().get() {
+            Some(code) => Ok(code),
+            None => self.entry(plugin)?.code(ready, sandbox, limits, events).await,
+        }
+    }
+
+    fn entry(&self, plugin: &Arc<Manifest>) -> Result<&Arc<Entry>, Failure> {
         let is_it = |entry: &&Arc<Entry>| Arc::ptr_eq(entry.manifest(), plugin);
-        let entry = self.entries.iter().find(is_it).ok_or_else(|| {
+        self.entries.iter().find(is_it).ok_or_else(|| {
             let message =
                 format!("plugin `{}` is admitted now, and was not when tools were last looked for", plugin.name());
             Failure::new(Kind::Unavailable, message).hint("try again in a moment")
-        })?;
-        entry.ready(sandbox, scope, events).await
+        })
     }
 
     /// What cannot be used, though policy may admit it. A plugin that fails when it is first needed says so itself.

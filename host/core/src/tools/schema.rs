@@ -3,13 +3,16 @@
 //! A few KiB of references that lead to references can name more subschemas than there is time for. So it is counted beforehand how many
 //! subschemas look at one value at most, wherever in a document it is; times the size of the value, that bounds the work.
 
+mod plain;
+
 use crate::config::Limits;
-use crate::envelope::Failure;
+use crate::envelope::{Failure, Kind};
 use crate::text::names::is_name;
 use crate::text::sanitize;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 /// Keywords whose value is a schema.
 pub(crate) const SCHEMA: [&str; 12] = [
@@ -55,10 +58,11 @@ const MOST_WORK: u64 = 100_000_000;
 /// Up to here all faults of a value are collected; beyond, only the first is reported.
 const WORK_FOR_ALL_FAULTS: u64 = 100_000;
 
-/// A schema that was admitted.
-pub(crate) struct Schema {
-    validator: Validator,
-    looks: Looks,
+/// That a schema was admitted, and what is made of it when it is needed.
+#[derive(Default)]
+pub(crate) struct Admitted {
+    looks: OnceLock<Looks>,
+    validator: OnceLock<Validator>,
 }
 
 /// What may look at one value.
@@ -68,7 +72,12 @@ struct Looks {
     patterns: u64,
 }
 
-impl Schema {
+impl Admitted {
+    /// Takes the word of who has checked the schema before: this program, with the same limits.
+    pub(crate) fn before() -> Self {
+        Self::default()
+    }
+
     /// Checks a schema; an error ends a sentence that begins with "the schema".
     pub(crate) fn admit(schema: &Value, limits: &Limits) -> Result<Self, String> {
         let bytes = schema.to_string().len() as u64;
@@ -91,14 +100,12 @@ impl Schema {
         if patterns > MOST_PATTERNS {
             return Err(format!("has {patterns} patterns, more than {MOST_PATTERNS}"));
         }
-        let pattern_options = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
-        let options = jsonschema::draft202012::options().with_pattern_options(pattern_options);
         if let Err(error) = jsonschema::draft202012::meta::validate(schema) {
             return Err(format!("is not JSON Schema 2020-12: {}", shortened(&error)));
         }
         let looks = Counter::count(schema)?;
-        let validator = options.build(schema).map_err(|error| format!("cannot be used: {}", shortened(&error)))?;
-        Ok(Self { validator, looks })
+        let validator = validator(schema)?;
+        Ok(Self { looks: looks.into(), validator: validator.into() })
     }
 
     /// What is wrong with a value: all of it, or of a large value the first.
@@ -106,20 +113,48 @@ impl Schema {
     /// # Errors
     ///
     /// `limit`, when the value is too large for a schema of this kind.
-    pub(crate) fn faults<'v>(&'v self, value: &'v Value) -> Result<Vec<ValidationError<'v>>, Failure> {
+    pub(crate) fn faults<'v>(
+        &'v self,
+        schema: &'v Value,
+        value: &'v Value,
+    ) -> Result<Vec<ValidationError<'v>>, Failure> {
+        let looks = made(&self.looks, || Counter::count(schema))?;
         let (values, bytes) = size(value);
-        let work = values.saturating_mul(self.looks.schemas).saturating_add(bytes.saturating_mul(self.looks.patterns));
+        let work = values.saturating_mul(looks.schemas).saturating_add(bytes.saturating_mul(looks.patterns));
         if work > MOST_WORK {
             return Err(Failure::limit(format!(
                 "limit: {values} values of {bytes} bytes are more than can be checked against this schema"
             ))
             .hint("give less in one call"));
         }
-        if work > WORK_FOR_ALL_FAULTS {
-            return Ok(self.validator.validate(value).err().into_iter().collect());
+        if plain::fits(value, schema, schema) {
+            return Ok(Vec::new());
         }
-        Ok(self.validator.iter_errors(value).collect())
+        let validator = made(&self.validator, || validator(schema))?;
+        // Cheaper than looking for faults one by one, and there rarely are any.
+        if validator.is_valid(value) {
+            return Ok(Vec::new());
+        }
+        if work > WORK_FOR_ALL_FAULTS {
+            return Ok(validator.validate(value).err().into_iter().collect());
+        }
+        Ok(validator.iter_errors(value).collect())
     }
+}
+
+/// What a cell holds, or is to hold from now on.
+fn made<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T, String>) -> Result<&T, Failure> {
+    if let Some(made) = cell.get() {
+        return Ok(made);
+    }
+    let made = make().map_err(|fault| Failure::new(Kind::Internal, format!("a schema that was admitted {fault}")))?;
+    Ok(cell.get_or_init(|| made))
+}
+
+fn validator(schema: &Value) -> Result<Validator, String> {
+    let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES);
+    let options = jsonschema::draft202012::options().with_pattern_options(patterns);
+    options.build(schema).map_err(|error| format!("cannot be used: {}", shortened(&error)))
 }
 
 fn shortened(error: &ValidationError<'_>) -> String {
@@ -367,7 +402,7 @@ mod tests {
     }
 
     fn refusal(schema: &Value) -> String {
-        match Schema::admit(schema, &crate::config::Config::default().limits) {
+        match Admitted::admit(schema, &crate::config::Config::default().limits) {
             Ok(_) => panic!("it was admitted"),
             Err(reason) => reason,
         }
@@ -431,11 +466,11 @@ mod tests {
     fn a_value_that_would_take_too_long_is_a_limit() {
         let values: Vec<u32> = (0..5000).collect();
         let schema = json!({ "type": "object", "properties": { "a": { "items": { "enum": values } } } });
-        let Ok(schema) = Schema::admit(&schema, &crate::config::Config::default().limits) else {
+        let Ok(admitted) = Admitted::admit(&schema, &crate::config::Config::default().limits) else {
             panic!("it is refused");
         };
-        assert_eq!(schema.faults(&json!({ "a": [1, 2, 7000] })).expect("within the bounds").len(), 1);
+        assert_eq!(admitted.faults(&schema, &json!({ "a": [1, 2, 7000] })).expect("within the bounds").len(), 1);
         let many = json!({ "a": vec![1; 100_000] });
-        assert_eq!(schema.faults(&many).expect_err("too much").kind, crate::envelope::Kind::Limit);
+        assert_eq!(admitted.faults(&schema, &many).expect_err("too much").kind, crate::envelope::Kind::Limit);
     }
 }

@@ -1,10 +1,12 @@
 //! Where plugins come from: what came with the program, and the files of directories. Here policy decides which of them are there at all,
 //! before one takes a name.
 
-use super::provider::{Component, Provider, Refused};
+use super::provider::{Component, Provider};
 use super::registry::Registry;
+use super::seen::Seen;
 use crate::audit::Audit;
 use crate::policy::in_force::InForce;
+use crate::sandbox::Sandbox;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use tokio::sync::watch;
@@ -21,19 +23,21 @@ pub struct PluginSource {
     policy: Arc<InForce>,
     /// What is told of plugins that a lock refuses.
     audit: Weak<Audit>,
+    /// Keeps what was found of components, where somebody does.
+    sandbox: Option<Arc<Sandbox>>,
 }
 
 impl PluginSource {
     /// The built-in components, and every `.wasm` of the directories, as far as `policy` admits them; it may name other directories.
     #[must_use]
     pub fn new(builtins: &'static [Builtin], directories: Vec<PathBuf>, policy: Arc<InForce>) -> Self {
-        Self { builtins, directories, policy, audit: Weak::new() }
+        Self { builtins, directories, policy, audit: Weak::new(), sandbox: None }
     }
 
-    /// The same, on record.
+    /// The same for a host: on its record, and with what it keeps between starts.
     #[must_use]
-    pub(crate) fn audited(self, audit: &Arc<Audit>) -> Self {
-        Self { audit: Arc::downgrade(audit), ..self }
+    pub(crate) fn of_host(self, audit: &Arc<Audit>, sandbox: &Arc<Sandbox>) -> Self {
+        Self { audit: Arc::downgrade(audit), sandbox: Some(sandbox.clone()), ..self }
     }
 
     /// The directories, in the order in which they are read.
@@ -57,7 +61,7 @@ impl PluginSource {
     /// Reads everything. What cannot be used is listed as refused.
     #[must_use]
     pub fn load(&self) -> Registry {
-        let registry = Registry::read(self.providers(), &self.policy.policy(), None);
+        let registry = self.read(None);
         self.record(&registry);
         registry
     }
@@ -66,7 +70,7 @@ impl PluginSource {
     #[must_use]
     pub fn reload(&self, before: &Registry) -> Option<Registry> {
         self.policy.look_anew();
-        let anew = Registry::read(self.providers(), &self.policy.policy(), Some(before));
+        let anew = self.read(Some(before));
         self.record(&anew);
         (!anew.is_same(before)).then_some(anew)
     }
@@ -81,12 +85,16 @@ impl PluginSource {
         }
     }
 
-    fn providers(&self) -> impl Iterator<Item = Result<Box<dyn Provider>, Refused>> {
-        let builtins = self.builtins.iter().map(|builtin| Component::builtin(*builtin));
-        let policy = self.policy.policy();
+    fn read(&self, known: Option<&Registry>) -> Registry {
+        let (policy, seen) = (self.policy.policy(), Seen::read(self.sandbox.clone()));
+        let (limits, trusting) = (&policy.config().limits, !policy.is_locked());
+        let builtins = self.builtins.iter().map(|builtin| Component::builtin(*builtin, &seen));
         let files = self.directories().into_iter().flat_map(|directory| components_in(&directory));
-        let components = builtins.chain(files.map(move |file| Component::open(&file, &policy.config().limits)));
-        components.map(|component| component.map(|component| Box::new(component) as Box<dyn Provider>))
+        let components = builtins.chain(files.map(|file| Component::found(&file, limits, &seen, trusting)));
+        let providers = components.map(|component| component.map(|component| Box::new(component) as Box<dyn Provider>));
+        let registry = Registry::read(providers, &policy, known);
+        seen.keep(|sha256| registry.plugins().chain(registry.barred()).any(|plugin| plugin.sha256() == sha256));
+        registry
     }
 }
 

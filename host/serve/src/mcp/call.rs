@@ -6,8 +6,9 @@ use super::progress::{Progress, Sending};
 use super::sessions::{is_stateless, principal};
 use futures_util::future::{BoxFuture, Fuse, FusedFuture};
 use futures_util::{FutureExt, TryFutureExt};
+use parking_lot::Mutex;
 use rmcp::ErrorData;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, RequestMetaObject};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -20,8 +21,30 @@ use tokio_util::task::TaskTracker;
 use toolcrib::call::session::Session;
 use toolcrib::call::{Arguments, Principal, Request};
 use toolcrib::envelope::{Envelope, Failure, Kind};
-use toolcrib::formats::{Format, ToolCall};
+use toolcrib::formats::{Format, ToolResult};
 use toolcrib::policy::approval::{Answer, Approver};
+
+/// The first turn of a call, in which nothing is waited for: an extension of its request. If the call goes on, the request does as well, as
+/// any other, and takes it from here.
+#[derive(Clone, Default)]
+pub(super) struct FirstTurn(Arc<Mutex<Begun>>);
+
+#[derive(Default)]
+struct Begun {
+    running: Option<Running>,
+    request: Option<(CallToolRequestParams, RequestMetaObject)>,
+}
+
+impl FirstTurn {
+    /// What the request consists of, if the call has not ended.
+    pub(super) fn goes_on(&self) -> Option<(CallToolRequestParams, RequestMetaObject)> {
+        self.0.lock().request.take()
+    }
+
+    fn running(&self) -> Option<Running> {
+        self.0.lock().running.take()
+    }
+}
 
 /// A call, which whoever serves its request drives. It winds down by itself when nobody waits for it any more.
 pub(super) struct Running {
@@ -121,7 +144,20 @@ impl Inner {
                 let _ = answer.send(answer_among(params.input_responses.as_ref()));
                 running
             }
-            None => self.begin(principal.clone(), request(&params), &context),
+            None => match context.extensions.get::<FirstTurn>().cloned() {
+                None => self.begin(principal.clone(), request(&params), &context),
+                Some(first) => match first.running() {
+                    Some(running) => running,
+                    None => {
+                        let mut running = self.begin(principal, request(&params), &context);
+                        if let Some(envelope) = (&mut running.call).now_or_never() {
+                            return finished(envelope, &running.session);
+                        }
+                        *first.0.lock() = Begun { running: Some(running), request: Some((params, context.meta)) };
+                        return Err(ErrorData::internal_error("the call goes on", None));
+                    }
+                },
+            },
         };
         self.follow(running, binding, &context).await
     }
@@ -198,26 +234,15 @@ fn binding(principal: &Principal, params: &CallToolRequestParams) -> Vec<u8> {
 }
 
 /// The envelope as the protocol has it, with the output that was kept as links.
-fn finished(envelope: Envelope, session: &Session) -> Result<CallToolResponse, ErrorData> {
-    let call = ToolCall { id: None, request: Request { tool: String::new(), arguments: Arguments::Json(Value::Null) } };
-    let Value::Object(mut answer) = Format::Mcp.answer(&call, &envelope) else {
-        return Err(ErrorData::internal_error("the result is not valid in MCP", None));
-    };
-    let content = answer.get_mut("content").and_then(Value::as_array_mut).map(std::mem::take).unwrap_or_default();
-    let content = content.into_iter().chain(super::resources::links(&envelope.kept, session));
-    let content = content.map(block).collect::<Result<_, _>>();
+fn finished(mut envelope: Envelope, session: &Session) -> Result<CallToolResponse, ErrorData> {
+    let links = super::resources::links(&std::mem::take(&mut envelope.kept), session);
+    let ToolResult { text, parts, structured, is_error, .. } = Format::Mcp.result(envelope);
+    let others = parts.into_iter().chain(links).map(serde_json::from_value);
+    let content = [Ok(ContentBlock::text(text))].into_iter().chain(others).collect::<Result<_, _>>();
     let content = content
         .map_err(|error| ErrorData::internal_error(format!("the content is not valid in MCP: {error}"), None))?;
     let mut result = CallToolResult::success(content);
-    result.structured_content = answer.shift_remove("structuredContent");
-    result.is_error = answer.get("isError").and_then(Value::as_bool);
+    result.structured_content = structured;
+    result.is_error = Some(is_error);
     Ok(result.into())
-}
-
-/// A part of the content; the text, which every result has, without a detour.
-fn block(mut content: Value) -> serde_json::Result<ContentBlock> {
-    match content.get_mut("text").map(Value::take) {
-        Some(Value::String(text)) => Ok(ContentBlock::text(text)),
-        _ => serde_json::from_value(content),
-    }
 }

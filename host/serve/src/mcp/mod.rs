@@ -7,7 +7,6 @@ mod approval;
 mod call;
 mod hang_up;
 pub mod http;
-mod metered;
 mod progress;
 mod resources;
 mod sessions;

@@ -1,39 +1,62 @@
 //! The transport of a client that started this program: a message a line, on standard input and output, until the input ends.
 //!
-//! A client that does not read is not read from either, so that answers that wait stay few. Four parts see to that: `Reader` reads at most
-//! `UNANSWERED_BYTES` while the client takes no answers, `Metered` takes no request while too many answers are owed, code that makes large
-//! answers waits for `Client::has_room`, and `Client::hung_up` finds a client that has gone while nothing is read.
+//! The protocol is rmcp's, but for `tools/call`: such a line is read in one pass, and its call begun here. Most calls end at their first
+//! turn and are answered at once, without a task or a channel. One that does not becomes a request like all others, with what was begun
+//! ([`FirstTurn`]), so cancelling, questions and progress are the same for each.
+//!
+//! A client that does not read is not read from either ([`Lines::room`]): no message is taken while too many requests are open or too many
+//! bytes of answers wait. Code that makes large answers waits for [`Client::has_room`] before.
 
 use super::Door;
-use super::metered::Metered;
+use super::call::FirstTurn;
 use crate::mcp::hang_up::is_hung_up;
-use futures_util::task::AtomicWaker;
-use rmcp::service::ServerInitializeError;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::io::stdio_pipes;
-use rmcp::{RoleServer, ServiceExt};
+use bytes::{Buf, BufMut, BytesMut};
+use futures_util::FutureExt;
+use parking_lot::Mutex;
+use rmcp::ServiceExt;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestMethod, CallToolRequestParams, ClientNotification, ClientRequest, ErrorData,
+    GetExtensions, GetMeta, JsonRpcMessage, JsonRpcVersion2_0, RequestId, RequestMetaObject,
+};
+use rmcp::service::{
+    Peer, RequestContext, RoleServer, RxJsonRpcMessage, ServerInitializeError, Service, TxJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::{JsonRpcMessageCodec, JsonRpcMessageCodecError};
+use rmcp::transport::io::{StdioReader, StdioWriter, stdio_pipes};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::error::Category;
+use std::collections::HashSet;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
+use tokio_util::codec::Decoder;
 use tokio_util::sync::CancellationToken;
 use toolcrib::envelope::{Failure, Kind};
 
 /// How long calls that run when the input ends may still come to their own end.
 const LAST_CALLS: Duration = Duration::from_millis(500);
-
 /// How long the end may wait for a client that does not take its last answers.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
-/// How often the server checks on a client that takes no answers.
+/// How often the server checks whether a client that takes no answers is still there.
 const LOOK: Duration = Duration::from_millis(250);
-/// Messages that may be on their way to a client.
-const SENDING: usize = 64;
-/// Bytes that are read of a client that takes no answers: enough to see the end of its input behind them.
-const UNANSWERED_BYTES: usize = 1 << 20;
+
+/// Bytes of a line, as over HTTP; a longer one is dropped.
+const LINE_BYTES: usize = 16 << 20;
+/// Bytes that are read at a time.
+const READ_BYTES: usize = 64 << 10;
+/// Bytes of answers that wait for a client before nothing more is taken from it: one that writes all before it reads gets that far.
+const WAITING_BYTES: usize = 1 << 20;
+/// Bytes of answers that may wait while a large one is made.
+const ROOM_BYTES: usize = 128 << 10;
+/// Calls that are answered in place before others get a turn.
+const AT_A_TIME: usize = 32;
 
 /// Serves one client until its input ends or `stop` is cancelled, which then ends the calls in flight.
 pub async fn serve(door: Door, stop: CancellationToken) -> Result<(), Failure> {
@@ -42,15 +65,11 @@ pub async fn serve(door: Door, stop: CancellationToken) -> Result<(), Failure> {
     };
     let (reader, writer) = stdio_pipes();
     let (client, ended) = (door.0.client.clone(), CancellationToken::new());
-    let reader = Reader { inner: reader, client: client.clone(), ended: ended.clone(), unanswered: 0 };
-    let writer = Writer { inner: writer, client: client.clone() };
-    // Calls beyond those that may run are refused at once.
-    let calls = usize::try_from(door.0.host.policy().config().limits.concurrent_calls).unwrap_or(usize::MAX);
-    let transport = Metered::new(AsyncRwTransport::new_server(reader, writer), calls.saturating_mul(2), client.clone());
+    client.out.lock().writer = Some(writer);
+    let lines = Lines::new(reader, door.clone(), ended.clone());
     let last_calls = async {
         tokio::select! {
             () = ended.cancelled() => {}
-            () = client.hung_up() => {}
             () = stop.cancelled() => {}
         }
         // First time to end by themselves: a client may write its requests, close its end and still read the answers.
@@ -59,8 +78,12 @@ pub async fn serve(door: Door, stop: CancellationToken) -> Result<(), Failure> {
         tokio::time::sleep(LAST_ANSWERS).await;
     };
     let served = async {
-        match ServiceExt::<RoleServer>::serve_with_ct(door.clone(), transport, stop.child_token()).await {
-            Ok(service) => service.waiting().await.map(drop).map_err(|error| failed(&error)),
+        match ServiceExt::<RoleServer>::serve_with_ct(door.clone(), lines, stop.child_token()).await {
+            Ok(service) => {
+                // From now on calls are begun in place: what the client has said of itself is known.
+                let _ = client.peer.set(service.peer().clone());
+                service.waiting().await.map(drop).map_err(|error| failed(&error))
+            }
             // It has gone before it said anything, or this program was asked to end.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
             Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
@@ -72,126 +95,344 @@ pub async fn serve(door: Door, stop: CancellationToken) -> Result<(), Failure> {
     tokio::select! {
         served = served => served,
         () = last_calls => Ok(()),
+        () = client.write_on() => Ok(()),
     }
 }
 
-/// What the two directions know of each other.
+/// What is on its way to the client.
 #[derive(Default)]
 pub(super) struct Client {
-    /// It does not take what is written.
-    is_full: AtomicBool,
-    /// Messages on their way to it.
-    sending: AtomicUsize,
-    reading: AtomicWaker,
-    filled: Notify,
-    emptied: Notify,
+    out: Mutex<Out>,
+    /// Something was written.
+    written: Notify,
+    /// Something is left that the client did not take at once.
+    left: Notify,
+    peer: OnceLock<Peer<RoleServer>>,
+}
+
+#[derive(Default)]
+struct Out {
+    /// None over HTTP, and when it is closed or broken.
+    writer: Option<StdioWriter>,
+    waiting: BytesMut,
+    /// [`Client::write_on`] waits until the client takes more.
+    is_left: bool,
+    /// All bytes that were ever put here.
+    put: u64,
+}
+
+impl Out {
+    /// Writes what waits, until all is written or the client takes no more.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.waiting.is_empty() {
+            let writer = self.writer.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+            match ready!(Pin::new(writer).poll_write(context, &self.waiting)) {
+                Ok(bytes @ 1..) => self.waiting.advance(bytes),
+                Ok(0) | Err(_) => self.writer = None,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
 }
 
 impl Client {
-    /// Returns when the client takes answers.
+    /// Returns when the client takes answers as fast as they are made, or nearly.
     pub(super) async fn has_room(&self) {
         loop {
             // Made before the check: `notify_waiters` reaches only those that exist, so a change in between would be lost.
-            let emptied = self.emptied.notified();
-            // That it takes some does not say that it takes them as fast as they are made.
-            if !self.is_full.load(Ordering::SeqCst) && self.sending.load(Ordering::SeqCst) < SENDING {
+            let written = self.written.notified();
+            if self.waiting() < ROOM_BYTES {
                 return;
             }
-            emptied.await;
+            written.await;
         }
     }
 
-    pub(super) fn sends(&self) {
-        self.sending.fetch_add(1, Ordering::SeqCst);
+    fn waiting(&self) -> usize {
+        self.out.lock().waiting.len()
     }
 
-    pub(super) fn sent(&self) {
-        self.sending.fetch_sub(1, Ordering::SeqCst);
-        self.emptied.notify_waiters();
+    /// Puts a message behind those that wait. Returns where it ends, among all bytes that were ever put there.
+    fn put(&self, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<u64> {
+        let mut out = self.out.lock();
+        if out.writer.is_none() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let before = out.waiting.len();
+        serde_json::to_writer((&mut out.waiting).writer(), message)?;
+        out.waiting.extend_from_slice(b"\n");
+        out.put += (out.waiting.len() - before) as u64;
+        Ok(out.put)
     }
 
-    /// Returns when the client has closed our input while it takes no answers: then nothing may be reading up to the end.
-    async fn hung_up(&self) {
+    /// Writes what waits, as far as the client takes it now.
+    fn write(&self) {
+        let mut out = self.out.lock();
+        // The waker of `write_on` must stay.
+        if out.is_left {
+            return;
+        }
+        out.is_left = out.poll_write(&mut Context::from_waker(Waker::noop())).is_pending();
+        if out.is_left {
+            self.left.notify_one();
+        }
+    }
+
+    /// Writes what the client did not take at once.
+    async fn write_on(&self) {
         loop {
-            self.filled.notified().await;
-            // Polled, because the end of an input that nobody reads wakes no task.
-            while self.is_full.load(Ordering::SeqCst) {
-                tokio::time::sleep(LOOK).await;
-                if is_hung_up(&io::stdin()) {
-                    return;
+            self.left.notified().await;
+            // Who waits for what is lost by an error is told by `has_written`.
+            let _ = poll_fn(|context| {
+                let mut out = self.out.lock();
+                let written = out.poll_write(context);
+                out.is_left = written.is_pending();
+                self.written.notify_waiters();
+                written
+            })
+            .await;
+        }
+    }
+
+    /// Returns when all is written up to there.
+    async fn has_written(&self, end: u64) -> io::Result<()> {
+        loop {
+            let written = self.written.notified();
+            {
+                let out = self.out.lock();
+                if out.put - out.waiting.len() as u64 >= end {
+                    return Ok(());
+                }
+                if out.writer.is_none() {
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+            }
+            written.await;
+        }
+    }
+
+    /// Writes all that waits, and nothing more.
+    async fn close(&self) {
+        let end = self.out.lock().put;
+        let _ = self.has_written(end).await;
+        let writer = self.out.lock().writer.take();
+        if let Some(mut writer) = writer {
+            let _ = writer.shutdown().await;
+        }
+    }
+}
+
+/// The client's messages, and the answers to them.
+struct Lines {
+    reader: StdioReader,
+    door: Door,
+    client: Arc<Client>,
+    /// The client will send no more.
+    ended: CancellationToken,
+    codec: JsonRpcMessageCodec<RxJsonRpcMessage<RoleServer>>,
+    input: BytesMut,
+    /// Bytes of it in which no line ends.
+    scanned: usize,
+    /// The rest of the line is dropped.
+    is_too_long: bool,
+    /// Requests without an answer; those that the client has cancelled get none.
+    open: HashSet<RequestId>,
+    most_open: usize,
+    /// Calls answered in place since others had a turn.
+    answered: usize,
+}
+
+impl Lines {
+    fn new(reader: StdioReader, door: Door, ended: CancellationToken) -> Self {
+        // Calls beyond those that may run are refused at once.
+        let calls = usize::try_from(door.0.host.policy().config().limits.concurrent_calls).unwrap_or(usize::MAX);
+        Self {
+            reader,
+            client: door.0.client.clone(),
+            door,
+            ended,
+            codec: JsonRpcMessageCodec::new(),
+            input: BytesMut::new(),
+            scanned: 0,
+            is_too_long: false,
+            open: HashSet::new(),
+            most_open: calls.saturating_mul(2),
+            answered: 0,
+        }
+    }
+
+    /// Returns when another message may be taken.
+    async fn room(&mut self) {
+        self.answered += 1;
+        if self.answered > AT_A_TIME {
+            self.answered = 0;
+            self.client.write();
+            tokio::task::yield_now().await;
+        }
+        loop {
+            let written = self.client.written.notified();
+            let waiting = self.client.waiting();
+            if self.open.len() < self.most_open && waiting < WAITING_BYTES {
+                return;
+            }
+            self.client.write();
+            let is_unchanged = tokio::time::timeout(LOOK, written).await.is_err();
+            // The end of an input that nobody reads wakes no task.
+            if is_unchanged && waiting > 0 && is_hung_up(&io::stdin()) {
+                self.ended.cancel();
+                return pending().await;
+            }
+        }
+    }
+
+    /// A whole line, with its end. Loses nothing when it is dropped.
+    async fn line(&mut self) -> Option<BytesMut> {
+        loop {
+            if let Some(length) = self.input[self.scanned..].iter().position(|byte| *byte == b'\n') {
+                let line = self.input.split_to(self.scanned + length + 1);
+                self.scanned = 0;
+                if line.len() > READ_BYTES {
+                    // What it took is given back with it.
+                    self.input = BytesMut::from(&*self.input);
+                }
+                if std::mem::take(&mut self.is_too_long) {
+                    continue;
+                }
+                return Some(line);
+            }
+            self.scanned = self.input.len();
+            if self.is_too_long || self.scanned > LINE_BYTES {
+                (self.input, self.scanned, self.is_too_long) = (BytesMut::new(), 0, true);
+            }
+            // Whoever waits for more has seen all answers so far.
+            self.client.write();
+            self.input.reserve(READ_BYTES);
+            match self.reader.read_buf(&mut self.input).await {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => {
+                    self.ended.cancel();
+                    return None;
                 }
             }
         }
     }
-}
 
-/// The client's messages; few while it takes no answers.
-struct Reader<R> {
-    inner: R,
-    client: Arc<Client>,
-    ended: CancellationToken,
-    /// Bytes read since it takes none.
-    unanswered: usize,
-}
-
-/// The answers.
-struct Writer<W> {
-    inner: W,
-    client: Arc<Client>,
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for Reader<R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        // Registered before the check: a writer that gets rid of its bytes in between still wakes this task.
-        self.client.reading.register(context.waker());
-        if !self.client.is_full.load(Ordering::SeqCst) {
-            self.unanswered = 0;
-        } else if self.unanswered >= UNANSWERED_BYTES {
-            return Poll::Pending;
+    /// Reads a message. None where there is none, or it was answered.
+    fn message(&mut self, mut line: BytesMut) -> Option<RxJsonRpcMessage<RoleServer>> {
+        if let Some(called) = Called::read(&line) {
+            return self.called(called);
         }
-        let before = buffer.filled().len();
-        let read = ready!(Pin::new(&mut self.inner).poll_read(context, buffer));
-        let bytes = buffer.filled().len() - before;
-        self.unanswered += bytes;
-        if read.is_err() || bytes == 0 {
-            self.ended.cancel();
+        match self.codec.decode(&mut line) {
+            Ok(message) => message,
+            Err(JsonRpcMessageCodecError::Serde(error))
+                if matches!(error.classify(), Category::Data | Category::Io) =>
+            {
+                let refusal = ErrorData::invalid_request("Invalid request", None);
+                let _ = self.client.put(&TxJsonRpcMessage::<RoleServer>::error(refusal, None));
+                None
+            }
+            // What is no JSON could be an answer to an answer, without end.
+            Err(_) => None,
         }
-        Poll::Ready(read)
+    }
+
+    /// Begins a call, and answers it if it has ended by then.
+    fn called(&self, Called { id, mut params, .. }: Called) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let (meta, first) = (params.meta.take().unwrap_or_default(), FirstTurn::default());
+        // Who wants progress gets it from a task of its own, and what resumes a call was begun before.
+        let is_plain = meta.get_progress_token().is_none() && params.request_state.is_none();
+        let Some(peer) = self.client.peer.get().filter(|_| is_plain) else {
+            return Some(request(id, params, meta));
+        };
+        let mut context = RequestContext::new(id.clone(), peer.clone());
+        context.meta = meta;
+        context.extensions.insert(first.clone());
+        let called = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let ended = self.door.handle_request(called, context).now_or_never();
+        if let Some((params, meta)) = first.goes_on() {
+            let mut request = request(id, params, meta);
+            if let JsonRpcMessage::Request(request) = &mut request {
+                request.request.extensions_mut().insert(first);
+            }
+            return Some(request);
+        }
+        let answer = match ended {
+            Some(Ok(result)) => TxJsonRpcMessage::<RoleServer>::response(result, id),
+            Some(Err(error)) => JsonRpcMessage::error(error, Some(id)),
+            None => unreachable!("nothing is waited for in the first turn"),
+        };
+        let _ = self.client.put(&answer);
+        None
     }
 }
 
-impl<W> Writer<W> {
-    /// Notes whether the client took it.
-    fn noted<T>(&self, done: Poll<T>) -> Poll<T> {
-        let was_full = self.client.is_full.swap(done.is_pending(), Ordering::SeqCst);
-        if !was_full && done.is_pending() {
-            // Unlike `notify_waiters` this is remembered: `hung_up` may not be waiting yet.
-            self.client.filled.notify_one();
+/// A call as any other request.
+fn request(id: RequestId, params: CallToolRequestParams, meta: RequestMetaObject) -> RxJsonRpcMessage<RoleServer> {
+    let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    *request.get_meta_mut() = meta;
+    JsonRpcMessage::request(request, id)
+}
+
+impl Transport<RoleServer> for Lines {
+    type Error = io::Error;
+
+    fn send(&mut self, message: TxJsonRpcMessage<RoleServer>) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        match &message {
+            JsonRpcMessage::Response(response) => _ = self.open.remove(&response.id),
+            JsonRpcMessage::Error(error) => _ = error.id.as_ref().map(|id| self.open.remove(id)),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {}
         }
-        if was_full && done.is_ready() {
-            self.client.reading.wake();
-            self.client.emptied.notify_waiters();
+        // Now, so that messages stay in order; whoever sent it waits until it is written.
+        let put = self.client.put(&message);
+        self.client.write();
+        let client = self.client.clone();
+        async move { client.has_written(put?).await }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            // Before anything is read: rmcp drops this future when something else happens first, and must lose no message by that.
+            self.room().await;
+            let line = self.line().await?;
+            let Some(message) = self.message(line) else { continue };
+            match &message {
+                JsonRpcMessage::Request(request) => _ = self.open.insert(request.id.clone()),
+                JsonRpcMessage::Notification(notification) => {
+                    if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                        && let Some(id) = &cancelled.params.request_id
+                    {
+                        self.open.remove(id);
+                    }
+                }
+                JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
+            }
+            return Some(message);
         }
-        done
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.client.close().await;
+        Ok(())
     }
 }
 
-impl<W: AsyncWrite + Unpin> AsyncWrite for Writer<W> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.inner).poll_write(context, bytes);
-        self.noted(written)
-    }
+/// A line that calls a tool, read in one pass: rmcp's own type for every message is tried shape by shape.
+#[derive(Deserialize)]
+struct Called {
+    #[serde(rename = "jsonrpc")]
+    _version: JsonRpcVersion2_0,
+    id: RequestId,
+    #[serde(rename = "method")]
+    _method: CallToolRequestMethod,
+    params: CallToolRequestParams,
+    /// With one of these it is no request.
+    result: Option<IgnoredAny>,
+    error: Option<IgnoredAny>,
+}
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.inner).poll_flush(context);
-        self.noted(flushed)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
+impl Called {
+    fn read(line: &[u8]) -> Option<Self> {
+        let called: Self = serde_json::from_slice(line).ok()?;
+        (called.result.is_none() && called.error.is_none()).then_some(called)
     }
 }

@@ -28,6 +28,8 @@ struct Input {
 enum How {
     Spin,
     Recurse,
+    // With nothing in memory: only the engine's own stack grows.
+    RecurseBare,
     Unreachable,
     OutOfBounds,
     BadIndirectCall,
@@ -90,6 +92,7 @@ fn misbehave(Input { how, text, number }: Input) -> String {
             black_box(0);
         },
         How::Recurse => recurse(0).to_string(),
+        How::RecurseBare => recurse_bare(number).to_string(),
         How::Unreachable => core::arch::wasm32::unreachable(),
         // SAFETY: none; that is the point.
         How::OutOfBounds => unsafe { black_box(0xffff_0000_usize as *const u8).read_volatile() }.to_string(),
@@ -192,6 +195,11 @@ fn recurse(depth: u64) -> u64 {
         return 0;
     }
     black_box(recurse(black_box(frame[0] + 1))) + frame[2]
+}
+
+#[inline(never)]
+fn recurse_bare(depth: u64) -> u64 {
+    if depth == u64::MAX { 0 } else { recurse_bare(depth + 1).rotate_left(3) ^ depth }
 }
 
 fn grow_memory() -> String {

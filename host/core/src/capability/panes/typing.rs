@@ -117,7 +117,7 @@ impl State {
         let place = own.place(selector).await?;
         own.ready().await?;
         let held = Held::Script(command.to_owned(), Destination::Pane);
-        let confinement = self.grants.panes()?.confinement_of_own_pane()?;
+        let confinement = self.grants()?.panes()?.confinement_of_own_pane()?;
         let wish = Wish { input, held, delay_ms: 0 };
         self.admit_and_type(Target::Own(own, place), &confinement, wish, declaration).await
     }
@@ -133,7 +133,7 @@ impl State {
         let shown = format!("type into pane {}: {}", target.shown(), input.shown());
         self.meter.charge_bytes(shown.len() + declaration.why.len())?;
         check_why(&declaration)?;
-        let (grant, scope) = (self.grants.panes()?.clone(), self.scope.clone());
+        let (grant, scope) = (self.grants()?.panes()?.clone(), self.scope.clone());
         let site = Keys { target: &target, backend: scope.backend.clone(), delay_ms };
         let is_command = matches!(held, Held::Script(..));
         let typing = Typing { input, held, keyboard, shown };

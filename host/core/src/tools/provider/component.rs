@@ -1,23 +1,24 @@
 //! A component of our own world: what its bytes show without being compiled (tools by name, imports), and how it is loaded.
 
-use super::{Code, LoadError, Provider, Ready, Refused};
+use super::{Code, LoadError, Provider, Ready, Refused, Said, digest};
 use crate::call::scope::Scope;
 use crate::capability::Capability;
 use crate::config::Limits;
 use crate::envelope::Kind;
 use crate::event::{Compiling, EventSink};
-use crate::sandbox::{CompileError, Owner, Sandbox, Source};
+use crate::sandbox::{CompileError, Guest, Owner, Sandbox, Source};
 use crate::text::sanitize;
-use crate::tools::definition::Definition;
+use crate::tools::definition::{CHECKS, Definition};
 use crate::tools::manifest::{MOST_TOOLS, Manifest, Origin, PluginId};
+use crate::tools::seen::{Seen, Stamp};
 use crate::tools::source::Builtin;
 use async_trait::async_trait;
-use sha2::{Digest, Sha256};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wasmparser::{Encoding, Instance, Parser, Payload};
 
@@ -36,13 +37,21 @@ const NO_CAPABILITY: [&str; 2] = ["types", "tools"];
 /// One component.
 pub struct Component {
     manifest: Arc<Manifest>,
-    bytes: Cow<'static, [u8]>,
+    bytes: Bytes,
     /// Core instances that it makes, if its bytes show that: where components within it do the same, their number is not known.
     core_instances: Option<u64>,
 }
 
+/// Where the bytes of a component are.
+enum Bytes {
+    Here(Cow<'static, [u8]>),
+    /// In its file, which is read again when it is compiled: of many plugins few are called.
+    There(PathBuf),
+}
+
 /// What the bytes of a component show.
-struct Shown {
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::tools) struct Shown {
     tools: Vec<String>,
     imports: Vec<String>,
     /// Functions of our interfaces that its code calls, as `interface` and `function`.
@@ -57,29 +66,58 @@ impl Component {
     ///
     /// What is wrong with the file.
     pub fn open(path: &Path, limits: &Limits) -> Result<Self, Refused> {
-        let origin = path.display().to_string();
-        let refuse = |reason| Refused { origin: origin.clone(), reason };
-        let bytes = read(path, limits).map_err(refuse)?;
-        let shown = Shown::by(&bytes).map_err(refuse)?;
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let sha256 = hex::encode(Sha256::digest(&bytes));
-        Self::new(PluginId { name, sha256, origin: Origin::File(origin.clone()) }, bytes.into(), shown).map_err(refuse)
+        Self::read(path, limits, None)
+    }
+
+    /// The same for a registry, which needs its bytes only when it is called for the first time. With `trusting`, a file that has not changed
+    /// since it was read is what it was then, and is read again for that call; else what was judged is what is compiled.
+    pub(in crate::tools) fn found(path: &Path, limits: &Limits, seen: &Seen, trusting: bool) -> Result<Self, Refused> {
+        if !trusting {
+            return Self::read(path, limits, Some(seen));
+        }
+        if let Some(component) = Self::known(path, seen) {
+            return Ok(component);
+        }
+        let component = Self::read(path, limits, Some(seen))?;
+        Ok(Self { bytes: Bytes::There(path.into()), ..component })
     }
 
     /// Takes a component of this program, whose digest was made when it was built.
-    pub(in crate::tools) fn builtin((name, sha256, bytes): Builtin) -> Result<Self, Refused> {
+    pub(in crate::tools) fn builtin((name, sha256, bytes): Builtin, seen: &Seen) -> Result<Self, Refused> {
         let id = PluginId { name: name.into(), sha256: sha256.into(), origin: Origin::BuiltIn };
-        let component = Shown::by(bytes).and_then(|shown| Self::new(id, bytes.into(), shown));
+        let shown =
+            seen.shown(sha256).map_or_else(|| Shown::by(bytes).inspect(|shown| seen.remember(sha256, shown)), Ok);
+        let component = shown.and_then(|shown| Self::new(id, Bytes::Here(bytes.into()), bytes.len() as u64, shown));
         component.map_err(|reason| Refused { origin: name.into(), reason })
     }
 
-    fn new(id: PluginId, bytes: Cow<'static, [u8]>, shown: Shown) -> Result<Self, String> {
+    fn known(path: &Path, seen: &Seen) -> Option<Self> {
+        let found = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
+        let sha256 = seen.digest(path, &Stamp::of(&found))?;
+        let id = id(path, sha256.to_owned());
+        Self::new(id, Bytes::There(path.into()), found.len(), seen.shown(sha256)?).ok()
+    }
+
+    fn read(path: &Path, limits: &Limits, seen: Option<&Seen>) -> Result<Self, Refused> {
+        let refuse = |reason| Refused { origin: path.display().to_string(), reason };
+        let (bytes, found) = read(path, limits).map_err(refuse)?;
+        let shown = Shown::by(&bytes).map_err(refuse)?;
+        let sha256 = digest(&bytes);
+        if let Some(seen) = seen {
+            seen.remember(&sha256, &shown);
+            seen.remember_file(path, Stamp::of(&found), &sha256);
+        }
+        let size = bytes.len() as u64;
+        Self::new(id(path, sha256), Bytes::Here(Cow::Owned(bytes)), size, shown).map_err(refuse)
+    }
+
+    fn new(id: PluginId, bytes: Bytes, size: u64, shown: Shown) -> Result<Self, String> {
         let Shown { tools, imports, functions, core_instances } = shown;
         let capabilities = imports.iter().filter_map(|import| Capability::of_interface(interface(import)?)).collect();
         let called = |(interface, function): (String, _)| Some((Capability::of_interface(&interface)?, function));
         let functions = functions.into_iter().filter_map(called).collect();
         let manifest = Manifest::new(id, tools, capabilities, functions)?;
-        let manifest = Arc::new(Manifest { imports, size: bytes.len() as u64, ..manifest });
+        let manifest = Arc::new(Manifest { imports, size, ..manifest });
         Ok(Self { manifest, bytes, core_instances })
     }
 
@@ -89,10 +127,21 @@ impl Component {
         &self.manifest
     }
 
-    /// Its bytes.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// Its bytes, as it was opened.
+    ///
+    /// # Errors
+    ///
+    /// Where they are in its file alone, and that has others by now.
+    pub fn bytes(&self, limits: &Limits) -> Result<Cow<'static, [u8]>, String> {
+        let file = match &self.bytes {
+            Bytes::Here(bytes) => return Ok(bytes.clone()),
+            Bytes::There(file) => file,
+        };
+        let (bytes, _) = read(file, limits)?;
+        if digest(&bytes) != self.manifest.sha256() {
+            return Err("its file has changed since plugins were last looked for".into());
+        }
+        Ok(Cow::Owned(bytes))
     }
 
     fn source(&self) -> Source {
@@ -108,22 +157,14 @@ impl Provider for Component {
         &self.manifest
     }
 
-    /// Compiles it and asks for its definitions, unless both are cached.
+    /// Compiles it and asks for its definitions, unless they are cached.
     async fn load(&self, sandbox: &Arc<Sandbox>, scope: Scope, events: &dyn EventSink) -> Result<Ready, LoadError> {
         let (limits, source) = (scope.limits.clone(), self.source());
-        let ready = |guest, definitions, json: &[u8]| {
-            Ready::new(&self.manifest, Code::Component(guest), definitions, json, &limits)
-        };
-        if let Some((guest, json)) = sandbox.cached(&source)
-            && let Ok(definitions) = serde_json::from_slice::<Vec<Definition>>(&json)
-        {
-            return Ok(ready(guest, definitions, &json)?);
+        let rules = rules(&limits);
+        if let Some(said) = sandbox.said(&source).and_then(|kept| Said::kept(&kept, &rules)) {
+            return Ok(Ready::checked_before(&self.manifest, said));
         }
-        let _shown = CompilingShown::new(events);
-        let guest = sandbox.compile(&source, self.bytes.clone()).await.map_err(|error| match error {
-            CompileError::Component(reason) => LoadError::Broken(reason),
-            CompileError::Passing(reason) => LoadError::Passing(reason),
-        })?;
+        let guest = self.compiled(sandbox, &limits, events).await?;
         let said = sandbox.definitions(&guest, scope).await.map_err(|failure| match failure.kind {
             Kind::Busy => LoadError::Busy(failure),
             Kind::TimedOut => LoadError::Passing(failure.message),
@@ -140,11 +181,67 @@ impl Provider for Component {
         })?;
         let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>()?;
         let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
-        let ready = ready(guest, definitions, &json)?;
+        let said = Said { definitions, json };
+        let ready = Ready::new(&self.manifest, Code::Component(guest), &said, &limits)?;
         // Only now: what cannot be used is not worth its place on disk.
-        let Code::Component(guest) = ready.code();
-        sandbox.keep(&source, guest, json);
+        if let Some(Code::Component(guest)) = ready.code().get() {
+            sandbox.keep(&source, guest, said.to_keep(&rules));
+        }
         Ok(ready)
+    }
+
+    async fn code(&self, sandbox: &Arc<Sandbox>, limits: &Limits, events: &dyn EventSink) -> Result<Code, LoadError> {
+        let source = self.source();
+        // Whose file has another component by now is not that plugin any more.
+        if let Bytes::There(_) = &self.bytes {
+            self.bytes(limits).map_err(LoadError::Passing)?;
+        }
+        let guest = match sandbox.cached(&source) {
+            Some(guest) => guest,
+            None => {
+                let guest = self.compiled(sandbox, limits, events).await?;
+                // What it said is as it was, or it would have been asked again.
+                if let Some(said) = sandbox.said(&source) {
+                    sandbox.keep(&source, &guest, said);
+                }
+                guest
+            }
+        };
+        Ok(Code::Component(guest))
+    }
+}
+
+impl Component {
+    async fn compiled(
+        &self,
+        sandbox: &Arc<Sandbox>,
+        limits: &Limits,
+        events: &dyn EventSink,
+    ) -> Result<Guest, LoadError> {
+        let _shown = CompilingShown::new(events);
+        let bytes = self.bytes(limits).map_err(LoadError::Passing)?;
+        sandbox.compile(&self.source(), bytes).await.map_err(|error| match error {
+            CompileError::Component(reason) => LoadError::Broken(reason),
+            CompileError::Passing(reason) => LoadError::Passing(reason),
+        })
+    }
+}
+
+/// By which rules definitions are checked. What was kept under others is checked anew.
+fn rules(limits: &Limits) -> String {
+    let Limits { schema_kib, schema_depth, description_bytes, .. } = limits;
+    format!("{CHECKS} {schema_kib} {schema_depth} {description_bytes}")
+}
+
+impl Said {
+    /// As it is kept: the rules by which it was checked, and a line below them what was said.
+    fn to_keep(&self, rules: &str) -> Vec<u8> {
+        [rules.as_bytes(), b"\n", &self.json].concat()
+    }
+
+    fn kept(kept: &[u8], rules: &str) -> Option<Self> {
+        let json = kept.strip_prefix(rules.as_bytes())?.strip_prefix(b"\n")?.to_vec();
+        Some(Self { definitions: serde_json::from_slice(&json).ok()?, json })
     }
 }
 
@@ -164,8 +261,13 @@ impl Drop for CompilingShown<'_> {
     }
 }
 
-/// Reads a file, no more of it than a component may have.
-fn read(path: &Path, limits: &Limits) -> Result<Vec<u8>, String> {
+fn id(path: &Path, sha256: String) -> PluginId {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    PluginId { name, sha256, origin: Origin::File(path.display().to_string()) }
+}
+
+/// Reads a file, no more of it than a component may have. Also returns what it was before.
+fn read(path: &Path, limits: &Limits) -> Result<(Vec<u8>, Metadata), String> {
     let most = limits.component_mib << 20;
     // Opening a FIFO or a device does something to it, so its type is looked at before; that it may have changed since, after.
     if !std::fs::metadata(path).map_err(|error| error.to_string())?.is_file() {
@@ -185,7 +287,7 @@ fn read(path: &Path, limits: &Limits) -> Result<Vec<u8>, String> {
     if bytes.len() as u64 > most {
         return Err(format!("it is larger than {} MiB", limits.component_mib));
     }
-    Ok(bytes)
+    Ok((bytes, found))
 }
 
 impl Shown {

@@ -7,6 +7,7 @@
 mod component;
 
 pub use component::Component;
+pub(in crate::tools) use component::Shown;
 
 use crate::call::scope::Scope;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
@@ -22,6 +23,7 @@ use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 
 /// What a plugin comes from.
 #[async_trait]
@@ -29,8 +31,11 @@ pub(crate) trait Provider: Send + Sync {
     /// What it shows before anything of it runs.
     fn manifest(&self) -> &Arc<Manifest>;
 
-    /// Makes it ready to be called, and asks it what it offers. It gets no rights for that.
+    /// Learns what it offers. It gets no rights for that.
     async fn load(&self, sandbox: &Arc<Sandbox>, scope: Scope, events: &dyn EventSink) -> Result<Ready, LoadError>;
+
+    /// Makes what runs when one of its tools is called.
+    async fn code(&self, sandbox: &Arc<Sandbox>, limits: &Limits, events: &dyn EventSink) -> Result<Code, LoadError>;
 }
 
 /// What runs when a tool is called.
@@ -39,9 +44,10 @@ pub(crate) enum Code {
     Component(Guest),
 }
 
-/// A plugin that has said what it offers and can be called.
+/// A plugin that has said what it offers.
 pub struct Ready {
-    code: Code,
+    /// Made with it, or when one of its tools is called for the first time.
+    code: OnceCell<Code>,
     tools: Vec<Arc<Tool>>,
     /// Digest of what it said of its tools, in hex.
     definitions: String,
@@ -85,7 +91,7 @@ impl Code {
         sandbox: &Sandbox,
         tool: &str,
         arguments: &str,
-        grants: Grants,
+        grants: Arc<Grants>,
         scope: Arc<Scope>,
     ) -> Result<Result<tools::Output, types::Failure>, Failure> {
         match self {
@@ -108,30 +114,37 @@ impl Code {
     }
 }
 
+/// What a plugin said of its tools, and that word for word.
+struct Said {
+    definitions: Vec<Definition>,
+    json: Vec<u8>,
+}
+
 /// The digest by which definitions are known.
 fn digest(json: &[u8]) -> String {
     hex::encode(Sha256::digest(json))
 }
 
 impl Ready {
-    /// Checks what a plugin said of itself, also against the names that its manifest shows. `json` is what it said, word for word.
-    fn new(
-        manifest: &Arc<Manifest>,
-        code: Code,
-        definitions: Vec<Definition>,
-        json: &[u8],
-        limits: &Limits,
-    ) -> Result<Self, String> {
-        let mut said: Vec<&str> = definitions.iter().map(|definition| definition.name.as_str()).collect();
+    /// Checks what a plugin said of itself, also against the names that its manifest shows.
+    fn new(manifest: &Arc<Manifest>, code: Code, said: &Said, limits: &Limits) -> Result<Self, String> {
+        let mut names: Vec<&str> = said.definitions.iter().map(|definition| definition.name.as_str()).collect();
         let mut shown: Vec<&str> = manifest.tools.iter().map(String::as_str).collect();
-        said.sort_unstable();
+        names.sort_unstable();
         shown.sort_unstable();
-        if said != shown {
-            return Err(format!("its definitions name the tools {said:?}, and the plugin shows {shown:?}"));
+        if names != shown {
+            return Err(format!("its definitions name the tools {names:?}, and the plugin shows {shown:?}"));
         }
-        let tool = |definition| Tool::new(definition, manifest.clone(), limits).map(Arc::new);
-        let tools = definitions.into_iter().map(tool).collect::<Result<_, _>>()?;
-        Ok(Self { code, tools, definitions: digest(json) })
+        let tool = |definition: &Definition| Tool::new(definition.clone(), manifest.clone(), limits).map(Arc::new);
+        let tools = said.definitions.iter().map(tool).collect::<Result<_, _>>()?;
+        Ok(Self { code: OnceCell::new_with(Some(code)), tools, definitions: digest(&said.json) })
+    }
+
+    /// Takes what this program has checked before, under the same limits. The code is made when it is needed.
+    fn checked_before(manifest: &Arc<Manifest>, said: Said) -> Self {
+        let tool = |definition| Arc::new(Tool::checked_before(definition, manifest.clone()));
+        let tools = said.definitions.into_iter().map(tool).collect();
+        Self { code: OnceCell::new(), tools, definitions: digest(&said.json) }
     }
 
     /// Digest of what it said of its tools, in hex.
@@ -139,7 +152,7 @@ impl Ready {
         &self.definitions
     }
 
-    pub(crate) fn code(&self) -> &Code {
+    pub(super) fn code(&self) -> &OnceCell<Code> {
         &self.code
     }
 
