@@ -61,6 +61,13 @@ impl From<Failure> for Faulty {
     }
 }
 
+/// A line that waits to be written.
+enum Written {
+    Answer(String),
+    /// As text, what a command prints would take up to six times the room.
+    Event(Value),
+}
+
 /// What the lines share.
 struct Door {
     host: Arc<Host>,
@@ -68,7 +75,7 @@ struct Door {
     /// Calls have the tools as they are when they begin.
     catalog: Catalog,
     events: bool,
-    lines: Sender<String>,
+    lines: Sender<Written>,
     /// Calls in flight, by the text of their id.
     running: Mutex<HashMap<String, CancellationToken>>,
 }
@@ -103,13 +110,16 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
 }
 
 /// Writes lines until all senders are gone, those that wait together. A reader that has gone cancels what runs.
-async fn write_lines(mut lines: Receiver<String>, cancel: CancellationToken) -> io::Result<()> {
+async fn write_lines(mut lines: Receiver<Written>, cancel: CancellationToken) -> io::Result<()> {
     let mut stdout = tokio::io::stdout();
     let mut waiting = Vec::new();
     while lines.recv_many(&mut waiting, LINES_AT_ONCE).await > 0 {
         let mut text = String::new();
         for line in waiting.drain(..) {
-            text += &line;
+            match line {
+                Written::Answer(line) => text += &line,
+                Written::Event(event) => text += &event.to_string(),
+            }
             text.push('\n');
         }
         let mut written = stdout.write_all(text.as_bytes()).await;
@@ -195,7 +205,7 @@ impl Door {
     async fn send(&self, id: &Value, envelope: &Envelope) {
         let line = serde_json::to_string(&Answer { id, envelope }).expect("an envelope is plain data");
         // The writer ends only when the reader has gone.
-        let _ = self.lines.send(line).await;
+        let _ = self.lines.send(Written::Answer(line)).await;
     }
 }
 
@@ -210,12 +220,12 @@ struct Answer<'l> {
 /// Events of one call as lines.
 struct Lines {
     id: Value,
-    lines: Sender<String>,
+    lines: Sender<Written>,
 }
 
 impl EventSink for Lines {
     fn emit(&self, event: Event) {
-        let _ = self.lines.try_send(json!({ "id": self.id, "event": event }).to_string());
+        let _ = self.lines.try_send(Written::Event(json!({ "id": self.id, "event": event })));
     }
 }
 
