@@ -1,13 +1,14 @@
 //! The trail of what was asked and what came of it: two lines a call, for this user's eyes, never rewritten.
 
 use crate::world::{context, outcomes, send, small_host, started_again};
+use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
 use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::Kind;
 use toolcrib::event::{Event, EventSink};
-use toolcrib::policy::approval::Answer;
+use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib_tests::TestHost;
 use toolcrib_tests::shell::harmless;
 
@@ -33,6 +34,31 @@ async fn a_call_is_on_record_before_its_command_runs() {
     let trail = host.dirs().audit();
     let seen = host.shell(&format!("cat '{}'", trail.display())).await["stdout"].to_string();
     assert!(seen.contains(r#"\"event\":\"accepted\""#) && !seen.contains("outcome"), "{seen}");
+}
+
+/// Looks at the trail when it is asked.
+struct LookingWhenAsked(Arc<TestHost>, Mutex<Vec<Value>>);
+
+#[async_trait]
+impl Approver for LookingWhenAsked {
+    async fn ask(&self, _: &ApprovalRequest) -> Answer {
+        *self.1.lock().unwrap() = self.0.audit();
+        Answer::No
+    }
+
+    fn name(&self) -> &'static str {
+        "the test"
+    }
+}
+
+/// Nothing was waited for by then: what a plugin may do is behind the record.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_on_record_before_its_plugin_may_do_anything() {
+    let host = Arc::new(small_host().set("tools.shell_confirm=true").set("confine.mode=off"));
+    let looking = Arc::new(LookingWhenAsked(host.clone(), Mutex::default()));
+    send(&host, &context(&host).approver(looking.clone()), "run_shell", harmless("true")).await;
+    let seen = looking.1.lock().unwrap().clone();
+    assert_eq!(seen.iter().map(|line| line["event"].clone()).collect::<Vec<_>>(), ["accepted"]);
 }
 
 /// Looks at the trail when the guest says something.

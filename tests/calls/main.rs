@@ -11,5 +11,6 @@ mod leaks;
 mod registry;
 mod repeats;
 mod running;
+mod seen;
 mod state;
 mod world;
