@@ -2,10 +2,10 @@
 //!
 //! The protocol is rmcp's, but for `tools/call`: such a line is read in one pass, and its call begun here. Most calls end at their first
 //! turn and are answered at once, without a task or a channel. One that does not becomes a request like all others, with what was begun
-//! ([`FirstTurn`]), so cancelling, questions and progress are the same for each.
+//! (`FirstTurn`), so cancelling, questions and progress are the same for each.
 //!
-//! A client that does not read is not read from either ([`Lines::room`]): no message is taken while too many requests are open or too many
-//! bytes of answers wait. Code that makes large answers waits for [`Client::has_room`] before.
+//! A client that does not read is not read from either (`Lines::room`): no message is taken while too many requests are open or too many
+//! bytes of answers wait. Code that makes large answers waits for `Client::has_room` before.
 
 use super::Door;
 use super::call::FirstTurn;
