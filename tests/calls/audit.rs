@@ -75,11 +75,13 @@ impl EventSink for Looking {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_is_on_record_before_its_plugin_is_heard() {
     let host = Arc::new(small_host().plugin("hostile"));
+    let say = |times: u64| json!({ "how": "say_much", "text": "x", "number": times });
+    // Loaded, so that nothing is waited for before it is heard.
+    host.result("hostile", say(0)).await;
     let looking = Arc::new(Looking(host.clone(), Mutex::default()));
-    let context = context(&host).events(looking.clone());
-    send(&host, &context, "hostile", json!({ "how": "say_much", "text": "x", "number": 1 })).await;
+    send(&host, &context(&host).events(looking.clone()), "hostile", say(1)).await;
     let seen = looking.1.lock().unwrap().clone();
-    assert_eq!(seen.iter().map(|line| line["event"].clone()).collect::<Vec<_>>(), ["accepted"]);
+    assert_eq!(seen.iter().map(|line| line["event"].clone()).collect::<Vec<_>>(), ["accepted", "outcome", "accepted"]);
 }
 
 /// Nothing of such a call can be lost but the call itself.
