@@ -44,6 +44,20 @@ impl FirstTurn {
     fn running(&self) -> Option<Running> {
         self.0.lock().running.take()
     }
+
+    /// Has the call take its turn. The error is for nobody: whoever asked for the first turn sees that the call goes on.
+    fn turn(
+        &self,
+        mut running: Running,
+        params: CallToolRequestParams,
+        meta: RequestMetaObject,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(envelope) = (&mut running.call).now_or_never() {
+            return finished(envelope, &running.session);
+        }
+        *self.0.lock() = Begun { running: Some(running), request: Some((params, meta)) };
+        Err(ErrorData::internal_error("the call goes on", None))
+    }
 }
 
 /// A call, which whoever serves its request drives. It winds down by itself when nobody waits for it any more.
@@ -132,8 +146,10 @@ impl Inner {
         }
         let principal = principal(&context).unwrap_or_else(|| self.context.principal.clone());
         let binding = || binding(&principal, &params);
-        let running = match &params.request_state {
-            Some(state) => {
+        let first = context.extensions.get::<FirstTurn>().cloned();
+        let begun = first.as_ref().and_then(FirstTurn::running);
+        let running = match (&params.request_state, begun) {
+            (Some(state), _) => {
                 let Some(Waiting { running, answer }) = self.pending.take(state, &binding()) else {
                     return Err(ErrorData::invalid_params(
                         "no call waits for this requestState: it was used already, is too old, or was made for another call",
@@ -144,20 +160,14 @@ impl Inner {
                 let _ = answer.send(answer_among(params.input_responses.as_ref()));
                 running
             }
-            None => match context.extensions.get::<FirstTurn>().cloned() {
-                None => self.begin(principal.clone(), request(&params), &context),
-                Some(first) => match first.running() {
-                    Some(running) => running,
-                    None => {
-                        let mut running = self.begin(principal, request(&params), &context);
-                        if let Some(envelope) = (&mut running.call).now_or_never() {
-                            return finished(envelope, &running.session);
-                        }
-                        *first.0.lock() = Begun { running: Some(running), request: Some((params, context.meta)) };
-                        return Err(ErrorData::internal_error("the call goes on", None));
-                    }
-                },
-            },
+            (None, Some(running)) => running,
+            (None, None) => {
+                let running = self.begin(principal.clone(), request(&params), &context);
+                match first {
+                    Some(first) => return first.turn(running, params, context.meta),
+                    None => running,
+                }
+            }
         };
         self.follow(running, binding, &context).await
     }

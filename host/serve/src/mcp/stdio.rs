@@ -30,6 +30,7 @@ use serde_json::error::Category;
 use std::collections::HashSet;
 use std::future::{pending, poll_fn};
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker, ready};
@@ -348,7 +349,8 @@ impl Lines {
         context.meta = meta;
         context.extensions.insert(first.clone());
         let called = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let ended = self.door.handle_request(called, context).now_or_never();
+        // A fault here must not end the loop that all calls go through.
+        let ended = AssertUnwindSafe(self.door.handle_request(called, context)).catch_unwind().now_or_never();
         if let Some((params, meta)) = first.goes_on() {
             let mut request = request(id, params, meta);
             if let JsonRpcMessage::Request(request) = &mut request {
@@ -357,9 +359,11 @@ impl Lines {
             return Some(request);
         }
         let answer = match ended {
-            Some(Ok(result)) => TxJsonRpcMessage::<RoleServer>::response(result, id),
-            Some(Err(error)) => JsonRpcMessage::error(error, Some(id)),
-            None => unreachable!("nothing is waited for in the first turn"),
+            Some(Ok(Ok(result))) => TxJsonRpcMessage::<RoleServer>::response(result, id),
+            Some(Ok(Err(error))) => JsonRpcMessage::error(error, Some(id)),
+            Some(Err(_)) | None => {
+                JsonRpcMessage::error(ErrorData::internal_error("internal error in the host", None), Some(id))
+            }
         };
         let _ = self.client.put(&answer);
         None
