@@ -183,7 +183,7 @@ impl Client {
     async fn write_on(&self) {
         loop {
             self.left.notified().await;
-            // Who waits for what is lost by an error is told by `has_written`.
+            // An error drops the writer, which `has_written` reports.
             let _ = poll_fn(|context| {
                 let mut out = self.out.lock();
                 let written = out.poll_write(context);
