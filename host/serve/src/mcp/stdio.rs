@@ -149,8 +149,10 @@ impl Client {
         }
     }
 
+    /// Bytes that wait; none where nobody will take them any more.
     fn waiting(&self) -> usize {
-        self.out.lock().waiting.len()
+        let out = self.out.lock();
+        if out.writer.is_some() { out.waiting.len() } else { 0 }
     }
 
     /// Puts a message behind those that wait. Returns where it ends, among all bytes that were ever put there.
@@ -174,6 +176,8 @@ impl Client {
             return;
         }
         out.is_left = out.poll_write(&mut Context::from_waker(Waker::noop())).is_pending();
+        // Also those who wait for room: what was put there may have waited for this alone.
+        self.written.notify_waiters();
         if out.is_left {
             self.left.notify_one();
         }
@@ -270,20 +274,24 @@ impl Lines {
             self.client.write();
             tokio::task::yield_now().await;
         }
-        loop {
+        while !self.has_room() {
+            // Before anybody waits for it; and not after `written` was made, which it would complete.
+            self.client.write();
             let written = self.client.written.notified();
-            let waiting = self.client.waiting();
-            if self.open.len() < self.most_open && waiting < WAITING_BYTES {
+            if self.has_room() {
                 return;
             }
-            self.client.write();
             let is_unchanged = tokio::time::timeout(LOOK, written).await.is_err();
             // The end of an input that nobody reads wakes no task.
-            if is_unchanged && waiting > 0 && is_hung_up(&io::stdin()) {
+            if is_unchanged && self.client.waiting() > 0 && is_hung_up(&io::stdin()) {
                 self.ended.cancel();
                 return pending().await;
             }
         }
+    }
+
+    fn has_room(&self) -> bool {
+        self.open.len() < self.most_open && self.client.waiting() < WAITING_BYTES
     }
 
     /// A whole line, with its end. Loses nothing when it is dropped.
