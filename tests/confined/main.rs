@@ -16,3 +16,4 @@ mod questions;
 mod rig;
 mod secrets;
 mod shared;
+mod spare;

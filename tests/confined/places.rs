@@ -3,6 +3,7 @@
 use crate::rig::{BOTH, Rig, Via, program, word};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use toolcrib_tests::outcome::{code, stderr};
 
 /// C-22, C-27: nothing is written but the workspace and what is named.
@@ -45,6 +46,74 @@ fn what_is_hidden_is_not_there() {
             assert!(fs::read_to_string(rig.program.path(name)).expect("a file").contains("private\n"), "{name}");
         }
     }
+}
+
+/// With a list in `read` the home is empty but for that, for what is written there, and for caches.
+#[test]
+fn the_home_is_empty_but_for_what_is_to_be_read() {
+    for via in BOTH {
+        let program = program(via);
+        for name in ["home/shared/there", "home/shared/.ssh-like", "home/.gitconfig", "home/.cache/outside", "home/new"]
+        {
+            program.write(name, "told\n");
+        }
+        program.write("home/src/project/file", "told\n");
+        let home = program.path("home").canonicalize().expect("a directory");
+        symlink("shared/there", home.join("link")).expect("a link");
+        let _socket = UnixListener::bind(home.join("shared/socket")).expect("a socket");
+        let written = home.join("src/project");
+        let read = ["shared", ".gitconfig", "link", "missing"].map(|name| home.join(name));
+        let settings = [
+            format!("confine.read={read:?}"),
+            format!("confine.write=[\".\", {written:?}]"),
+            format!("confine.hide=[{:?}]", home.join("shared/.ssh-like")),
+        ];
+        let mut rig = Rig::of(program, &settings.each_ref().map(String::as_str));
+        let at = word(&home);
+        let (_, printed) = rig.run(&format!("cd {at} && ls -A1 . src"));
+        // Programs and caches are those of this machine and of the defaults.
+        assert_eq!(printed, ".:\n.cache\n.gitconfig\nlink\nshared\nsrc\n\nsrc:\nproject\n", "{via:?}");
+        let (_, printed) = rig
+            .run(&format!("cd {at} && cat .gitconfig link shared/there src/project/file .bashrc notes; ls -A .cache"));
+        assert_eq!(printed.matches("told").count(), 4, "{via:?} {printed}");
+        assert!(!printed.contains("private") && !printed.contains("outside"), "{via:?} {printed}");
+        let (_, printed) =
+            rig.run(&format!("cd {at} && cat shared/.ssh-like; touch x shared/x .ssh; mkdir .config; mv shared away"));
+        assert!(!printed.contains("told"), "{via:?} {printed}");
+        assert_eq!(printed.matches("Read-only file system").count(), 5, "{via:?} {printed}");
+        assert_eq!(
+            rig.run(&format!("echo inside | tee {at}/src/project/made >{at}/.cache/made && cat {at}/.cache/made")).1,
+            "inside\n"
+        );
+        assert!(written.join("made").exists() && !home.join(".cache/made").exists() && !home.join("x").exists());
+        let script = "import socket,sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1]); print('reached')";
+        let (_, printed) = rig.run(&format!("python3 -c {} {at}/shared/socket 2>&1 | tail -n 1", word(script)));
+        assert!(!printed.contains("reached") && printed.contains("Error"), "{via:?} {printed}");
+        let notices = rig.notices(&format!("cat {at}/notes"));
+        let line = format!(
+            "`{}` is not there for commands: add it, or a directory above it, to `read` under [confine]",
+            home.join("notes").display()
+        );
+        assert!(notices.contains(&line), "{via:?} {notices}");
+    }
+}
+
+/// A list about the home has nothing to say of other places, and what cannot close the home does not pretend to.
+#[test]
+fn a_list_of_what_is_read_is_one_of_the_home() {
+    for (read, said) in [("[\"/usr\"]", "is not in the home"), ("[\"relative\"]", "is relative")] {
+        let program = program(Via::Process);
+        let set = format!("confine.read={read}");
+        let output =
+            program.command(&["--set", &set, "--set", crate::rig::REQUIRED, "tools"]).output().expect("it starts");
+        assert!(stderr(&output).contains(said), "{read}: {}", stderr(&output));
+        assert_ne!(code(&output), 0, "{read}");
+    }
+    // By the name of the home, and above it: all of it.
+    let program = program(Via::Process);
+    let mut rig = Rig::of(program, &["confine.read=[\"~/\"]"]);
+    let home = rig.program.path("home").canonicalize().expect("a directory");
+    assert_eq!(rig.run(&format!("cat {}", word(home.join("notes")))), (0, "# private\n".into()));
 }
 
 /// Programs keep what they download in copies that the workspace has for itself.

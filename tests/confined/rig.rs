@@ -122,3 +122,16 @@ impl Rig {
 pub(crate) fn word(text: impl AsRef<OsStr>) -> String {
     format!("'{}'", text.as_ref().to_str().expect("text").replace('\'', "'\\''"))
 }
+
+/// The first processes of a host's cells that have no command: those that `keep` a cell, and a `spare` for the next command.
+pub(crate) fn idle(rig: &Rig, what: &str) -> Vec<rustix::process::Pid> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", rig.client.pid())).expect("its threads");
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    let children: String = children.collect();
+    let ending = format!("\0{what}\0-\0");
+    let is_one = |pid: &&str| {
+        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words.ends_with(ending.as_bytes()))
+    };
+    let pids = children.split_whitespace().filter(is_one).filter_map(|pid| pid.parse().ok());
+    pids.filter_map(rustix::process::Pid::from_raw).collect()
+}

@@ -1,6 +1,6 @@
 //! What the commands and panes of a workspace have in common: one cell, with a `/tmp` and a loopback.
 
-use crate::rig::{BOTH, REQUIRED, Rig, Via, program, word};
+use crate::rig::{BOTH, REQUIRED, Rig, Via, idle, program, word};
 use serde_json::{Value, json};
 use std::os::unix::net::UnixListener;
 use toolcrib_tests::shell::{command, declared, with};
@@ -58,7 +58,13 @@ fn what_comes_into_being_is_covered_before_the_next_command() {
     for via in BOTH {
         let mut rig = Rig::new(via);
         let home = rig.program.path("home").canonicalize().expect("a directory");
-        assert_eq!(rig.run("true").0, 0);
+        for _ in 0..3 {
+            assert_eq!(rig.run("true").0, 0);
+        }
+        if via == Via::Process {
+            // What the next command would be started by, which was there before.
+            eventually("a spare", || idle(&rig, "spare").len() == 1);
+        }
         rig.program.write("home/.aws/credentials", "# private\n");
         rig.program.write("work/.envrc", "true\n");
         let _socket = UnixListener::bind(home.join("socket")).expect("a socket");
@@ -103,7 +109,7 @@ fn a_cell_whose_keeper_was_ended_lives_on() {
     for via in BOTH {
         let mut rig = Rig::new(via);
         assert_eq!(rig.run("touch /tmp/before").0, 0);
-        let keepers = keepers(&rig);
+        let keepers = idle(&rig, "keep");
         assert_eq!(keepers.len(), 1, "{via:?} {keepers:?}");
         rustix::process::kill_process(keepers[0], rustix::process::Signal::KILL).expect("a signal");
         let words = format!("/proc/{}/cmdline", keepers[0]);
@@ -113,15 +119,4 @@ fn a_cell_whose_keeper_was_ended_lives_on() {
             assert_eq!(in_pane(&mut rig.client, "new", "ls /tmp")["stdout"], "before\n", "another one keeps it");
         }
     }
-}
-
-/// The processes that keep the cells of a host.
-fn keepers(rig: &Rig) -> Vec<rustix::process::Pid> {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", rig.client.pid())).expect("its threads");
-    let children = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
-    let children: String = children.collect();
-    let keeps =
-        |pid: &&str| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| words.ends_with(b"\0keep\0-\0"));
-    let pids = children.split_whitespace().filter(keeps).filter_map(|pid| pid.parse().ok());
-    pids.filter_map(rustix::process::Pid::from_raw).collect()
 }

@@ -164,6 +164,8 @@ pub struct Confine {
     pub floor: ConfineFloor,
     /// Directories that they may write in: absolute ones, and [`WORKSPACE`].
     pub write: Vec<PathBuf>,
+    /// What of the home is there for them.
+    pub read: Allowlist,
     /// What is not there for them, besides what is hidden from all.
     pub hide: Vec<PathBuf>,
     /// Directories of the home of which they have copies to write in.

@@ -2,7 +2,7 @@
 //!
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
-use super::cell::{self, Bwrap, Cell, Domain, Listeners, Living, Means, Namespaces, Profile, Walls};
+use super::cell::{self, Bwrap, Cell, Domain, Joined, Listeners, Living, Means, Namespaces, Profile, Walls};
 use super::environment::Environment;
 use super::{
     Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, finish,
@@ -116,7 +116,8 @@ impl Local {
         if let Some(profile) = &spec.cell {
             profile.add_variables(&mut environment);
         }
-        let walls = spec.cell.as_deref().map(|profile| walls(profile, || self.living(profile, None)?.join(profile)));
+        let join = |profile: &Arc<Profile>| self.living(profile, None)?.join(profile).map(Walls::Living);
+        let walls = spec.cell.as_ref().map(|profile| walls(profile, || join(profile)));
         let walls = walls.transpose()?;
         let started = started(&spec.argv, &environment, &self.facts.directory, input, walls.as_ref())?;
         LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id), walls.as_ref())
@@ -124,9 +125,9 @@ impl Local {
 }
 
 /// What a command of this profile is confined by; `cell` joins one that lives.
-pub(super) fn walls(profile: &Profile, cell: impl FnOnce() -> io::Result<Cell>) -> io::Result<Walls> {
+pub(super) fn walls(profile: &Profile, cell: impl FnOnce() -> io::Result<Walls>) -> io::Result<Walls> {
     match &profile.by {
-        Means::Namespaces => cell().map(Walls::Cell),
+        Means::Namespaces => cell(),
         Means::Bwrap(program) => Bwrap::of(profile, program).map(Walls::Bwrap),
         Means::Landlock => Domain::of(profile).map(Walls::Domain),
     }
@@ -150,7 +151,11 @@ fn started(
     let ((stdout, stdout_end), (stderr, stderr_end)) = (io::pipe()?, io::pipe()?);
     let standard = [input, stdout_end.as_fd(), stderr_end.as_fd()];
     let program = spawn::Program { argv, environment, directory, standard, walls, terminal: spawn::Terminal::None };
-    let started = tree::born(|| spawn::spawn(&program))?;
+    let begun = match walls {
+        Some(Walls::Living(joined)) => joined.begin(&program),
+        None | Some(Walls::Cell(_) | Walls::Bwrap(_) | Walls::Domain(_)) => None,
+    };
+    let started = begun.map_or_else(|| tree::born(|| spawn::spawn(&program)), Ok)?;
     Ok(Piped { started, stdout: stdout.into(), stderr: stderr.into() })
 }
 
@@ -288,7 +293,8 @@ fn start_shell(profile: &Path, address: &str, directory: &Path, argv: &[OsString
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     let mut time = 1;
     loop {
-        let walls = walls(&profile, || Cell::joining(&profile, Arc::new(Namespaces::at(&profile, address)?)))?;
+        let walls =
+            walls(&profile, || Cell::joining(&profile, Arc::new(Namespaces::at(&profile, address)?)).map(Walls::Cell))?;
         if let Walls::Domain(domain) = &walls {
             return Err(become_shell(domain, &environment, directory, argv));
         }
@@ -302,7 +308,7 @@ fn start_shell(profile: &Path, address: &str, directory: &Path, argv: &[OsString
         })?;
         match walls {
             Walls::Bwrap(_) if time < TIMES && !is_made(&started)? => time += 1,
-            Walls::Bwrap(_) | Walls::Cell(_) | Walls::Domain(_) => return Ok(started),
+            Walls::Bwrap(_) | Walls::Cell(_) | Walls::Living(_) | Walls::Domain(_) => return Ok(started),
         }
     }
 }
@@ -433,12 +439,12 @@ pub async fn try_cell(profile: &Profile) -> io::Result<()> {
 
 async fn try_once(profile: &Profile) -> io::Result<()> {
     let walls = walls(profile, || {
-        let living = Living::make(profile)?;
+        let living = Arc::new(Living::make(profile)?);
         match profile.network {
             CellNetwork::Egress => drop(living.listeners(profile)?),
             CellNetwork::None | CellNetwork::Full => {}
         }
-        living.join(profile)
+        living.join(&Arc::new(profile.clone())).map(Walls::Living)
     })?;
     let path = (OsString::from("PATH"), OsString::from("/usr/bin:/bin"));
     let finished = finish(start_in(&walls, &["true".into()], &[path], Path::new("/"))?).await?;
@@ -484,6 +490,8 @@ struct LocalProcess {
     stderr: Stream,
     /// Held as long as its cell is to live.
     lifeline: Option<OwnedFd>,
+    /// The cell that it has joined.
+    joined: Option<Joined>,
     /// Another program makes its cell, which may yet fail.
     is_made_yet: bool,
     ended_with_it: usize,
@@ -496,8 +504,12 @@ impl LocalProcess {
         let handle = pipe::Receiver::from_owned_fd_unchecked(handle)?;
         let (stdout, stderr) = (Stream::new(stdout)?, Stream::new(stderr)?);
         let is_made_yet = matches!(walls, Some(Walls::Bwrap(_)));
+        let joined = match walls {
+            Some(Walls::Living(joined)) => Some(joined.clone()),
+            None | Some(Walls::Cell(_) | Walls::Bwrap(_) | Walls::Domain(_)) => None,
+        };
         let (alone, ended_with_it, exited) = (false, 0, None);
-        Ok(Self { leader, handle, call, alone, stdout, stderr, lifeline, is_made_yet, ended_with_it, exited })
+        Ok(Self { leader, handle, call, alone, stdout, stderr, lifeline, joined, is_made_yet, ended_with_it, exited })
     }
 
     /// Waits until the first process of a cell is there that another program makes.
@@ -544,6 +556,10 @@ impl LocalProcess {
         let status = status.and_then(|status| status.exit_status()).filter(|_| end.is_none_or(|end| !end.by_signal));
         self.exited = Some(status.unwrap_or(-1));
         tree::remove_leader(self.leader);
+        if let Some(joined) = self.joined.take() {
+            // Nobody waits for it.
+            drop(tokio::task::spawn_blocking(move || joined.prepare()));
+        }
         Ok(())
     }
 }

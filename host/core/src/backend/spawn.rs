@@ -97,12 +97,20 @@ pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
     let group = if program.terminal == Terminal::Ours { "own" } else { "-" };
     // In a cell its first process comes before.
     let first = |group: String| [LIFELINE.to_string().into(), group.into(), file.clone()];
+    let joined;
+    let cell = match program.walls {
+        Some(Walls::Cell(cell)) => Some(cell),
+        Some(Walls::Living(living)) => {
+            joined = living.cell()?;
+            Some(&joined)
+        }
+        None | Some(Walls::Bwrap(_) | Walls::Domain(_)) => None,
+    };
+    let in_cell = || ["toolcrib-init".into()].into_iter().chain(first(group.into())).collect();
     let (before, by) = match program.walls {
         None => (Vec::new(), None),
         Some(Walls::Domain(domain)) => (Vec::new(), Some(By::Domain(domain))),
-        Some(Walls::Cell(cell)) => {
-            (["toolcrib-init".into()].into_iter().chain(first(group.into())).collect(), Some(By::Cell(cell)))
-        }
+        Some(Walls::Cell(_) | Walls::Living(_)) => (in_cell(), cell.map(By::Cell)),
         Some(Walls::Bwrap(bwrap)) => {
             let first = first(format!("{group}:{}", bwrap.processes));
             (bwrap.argv(program.directory).into_iter().chain(first).collect(), Some(By::Bwrap(bwrap)))
@@ -122,10 +130,10 @@ pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
     image.start(program.standard, by)
 }
 
-/// Starts a process that does nothing but keep a cell, as long as its lifeline is open.
-pub(super) fn keeper(cell: &Cell) -> io::Result<Started> {
+/// Starts the first process of a cell without a command: it keeps the cell, or waits for a command, as long as its lifeline is open.
+pub(super) fn idle(cell: &Cell, what: &str) -> io::Result<Started> {
     let lifeline = LIFELINE.to_string();
-    let argv = ["toolcrib-init", &lifeline, "keep", "-"].map(|word| text(word.into()));
+    let argv = ["toolcrib-init", &lifeline, what, "-"].map(|word| text(word.into()));
     let argv = argv.into_iter().collect::<io::Result<Vec<_>>>()?;
     let (file, directory) = (CString::default(), text("/".into())?);
     let image = Image { file, argv, variables: Vec::new(), directory, terminal: Terminal::None };

@@ -104,6 +104,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("confine.mode", MODE, EachTime),
     ("confine.floor", FLOOR, EachTime),
     ("confine.write", Roots, EachTime),
+    ("confine.read", Paths, EachTime),
     ("confine.hide", Places, EachTime),
     ("confine.caches", Intersect, EachTime),
     ("confine.protect", Union, EachTime),

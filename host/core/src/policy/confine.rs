@@ -14,7 +14,9 @@ use super::connections::Reachable;
 use super::files::{Protected, canonical};
 use crate::backend::cell::{Cache, Means, Profile, RESOLVER};
 use crate::backend::{Backend, Facts};
-use crate::config::{self, CellNetwork, Config, ConfineFloor, ConfineMode, Needed, Remedies, Unconfined, WORKSPACE};
+use crate::config::{
+    self, Allowlist, CellNetwork, Config, ConfineFloor, ConfineMode, Needed, Remedies, Unconfined, WORKSPACE,
+};
 use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind};
 use parking_lot::Mutex;
@@ -157,12 +159,16 @@ pub(crate) struct Confine {
     settings: config::Confine,
     /// The directories that are named, without links.
     write: Vec<PathBuf>,
+    /// What of the home is there; none where all of it is.
+    read: Option<Vec<PathBuf>>,
     /// What is never there.
     hide: Vec<PathBuf>,
     /// The part of it that is.
     output: PathBuf,
     protected: Arc<Protected>,
+    /// Without links, and as settings have it.
     home: PathBuf,
+    named_home: PathBuf,
     remedies: Remedies,
     reachable: Arc<Reachable>,
     /// What is protected below each directory that can be written.
@@ -187,10 +193,12 @@ impl Confine {
         let settings = config.confine.clone();
         let mut confine = Self {
             write: Vec::new(),
+            read: None,
             hide: protected.hidden(&[&dirs.config, &dirs.state]).chain(settings.hide.iter().cloned()).collect(),
             output: canonical(&dirs.output()),
             protected: protected.clone(),
             home: canonical(&dirs.home),
+            named_home: dirs.home.clone(),
             remedies: config.remedies(),
             reachable: Arc::new(Reachable::new(config)),
             names: Arc::new(settings.protect.clone()),
@@ -217,7 +225,33 @@ impl Confine {
             }
             confine.write.push(found);
         }
+        confine.read = confine.readable()?;
         Ok(confine)
+    }
+
+    /// What of the home is there; none where all of it is.
+    ///
+    /// # Errors
+    ///
+    /// When something is named that is not in the home.
+    fn readable(&self) -> Result<Option<Vec<PathBuf>>, Failure> {
+        let Allowlist::Only(list) = &self.settings.read else { return Ok(None) };
+        // By the name: a link is read where it is.
+        let within = |entry: &PathBuf| entry.strip_prefix(&self.named_home).ok().map(|rest| self.home.join(rest));
+        let mut all = Vec::new();
+        for entry in list {
+            let path = within(entry).unwrap_or_else(|| entry.clone());
+            if self.home.starts_with(&path) {
+                return Ok(None);
+            }
+            if !path.starts_with(&self.home) {
+                let why = "is not in the home: outside of it all can be read but what `hide` names";
+                return Err(Failure::invalid(format!("`{}` in `read` under [confine] {why}", entry.display()))
+                    .hint("leave it out"));
+            }
+            all.push(path);
+        }
+        Ok(Some(all))
     }
 
     /// Why a directory is not one that confined commands may write in.
@@ -357,6 +391,11 @@ impl Confine {
                 let remedy = self.remedies.hint("confine.floor", &Needed::AtMost("partial"), PARTIAL);
                 Err(Step::Landlock.unusable("it does not count as confined", &remedy))
             }
+            ConfineFloor::Partial if own.emptied.is_some() => {
+                let remedy =
+                    self.remedies.hint("confine.read", &Needed::AtMost("[]"), "leave `read` under [confine] empty");
+                Err(Step::Landlock.unusable("it cannot close the home, as `read` under [confine] says", &remedy))
+            }
             ConfineFloor::Partial => Ok(self.partial(facts, own.clone())),
         };
         Ok(Ladder::new(own, bwrap, landlock))
@@ -385,11 +424,12 @@ impl Confine {
                 return None;
             }
             if place.is_dir() {
-                return Some(Cache { place, own, variable: None });
+                let is_copy = self.read.as_ref().is_none_or(|list| list.iter().any(|entry| place.starts_with(entry)));
+                return Some(Cache { place, own, variable: None, is_copy });
             }
             let (_, variable) = VARIABLES.iter().find(|(of, _)| of == name)?;
             let place = Path::new(EMPTY_CACHES).join(name.replace('/', "-"));
-            Some(Cache { place, own, variable: Some((*variable).to_owned()) })
+            Some(Cache { place, own, variable: Some((*variable).to_owned()), is_copy: false })
         };
         self.settings.caches.iter().filter_map(cache).collect()
     }
@@ -416,13 +456,19 @@ impl Confine {
         let staged = facts.staged();
         let show = [&self.output, &self.home, root, &facts.directory, &staged].into_iter().cloned().chain(resolver);
         let show = show.chain(facts.surroundings.programs.iter().cloned());
-        let show = show.filter(|path| !write.iter().any(|root| path.starts_with(root))).collect();
+        let show = show.chain(self.read.iter().flatten().cloned());
+        let emptied = self.read.is_some().then(|| self.home.clone());
+        // The whole home is not shown because commands begin there.
+        let is_emptied = |path: &Path| emptied.as_ref().is_some_and(|home| home.starts_with(path));
+        let is_written = |path: &Path| write.iter().any(|root| path.starts_with(root));
+        let show = show.filter(|path| !is_written(path) && !is_emptied(path)).collect();
         let (network, processes) = (settings.network, settings.processes);
         let (unix_sockets, debug) = (settings.unix_sockets, settings.debug);
         let ports = if network == CellNetwork::Egress { settings.ports.clone() } else { Vec::new() };
         let caches = self.caches(facts, &write);
         let profile = Profile {
             write,
+            emptied,
             hide,
             show,
             protect,

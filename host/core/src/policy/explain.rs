@@ -207,6 +207,15 @@ impl Policy {
         let written = listed(&shown(&confine.write), "nowhere");
         let hidden =
             listed(&[vec!["credentials, histories, Toolcrib's own state".into()], shown(&confine.hide)].concat(), "");
+        let read = match &confine.read {
+            Allowlist::Any => "they read all of the home but what is hidden".to_owned(),
+            Allowlist::Only(list) => {
+                format!(
+                    "of the home they read, besides what they write and programs: {}",
+                    listed(&shown(list), "nothing")
+                )
+            }
+        };
         let caches: Vec<_> = confine.caches.iter().map(|name| format!("~/{name}")).collect();
         let mut clauses = vec![
             ("allowed", mode.into(), "confine.mode"),
@@ -214,6 +223,7 @@ impl Policy {
             ("allowed", format!("confined commands write below: {written}"), "confine.write"),
             ("denied", format!("they cannot write there: {}", listed(&confine.protect, "nothing")), "confine.protect"),
             ("allowed", format!("they write into copies of: {}", listed(&caches, "nothing")), "confine.caches"),
+            ("allowed", read, "confine.read"),
             ("denied", format!("they cannot read: {hidden}"), "confine.hide"),
             ("allowed", format!("they are {}", confine.network.words()), "confine.network"),
         ];

@@ -3,7 +3,7 @@
 //!
 //! What may be read or written of what lies outside is handed over as a descriptor, so that nothing can be put in its place meanwhile.
 
-use super::layout::{covers, holds_shown, is_new};
+use super::layout::{covers, holds_shown};
 use super::steps::RDONLY;
 use super::{MACHINES, NOTHING, OWN, Profile, drop_capabilities, filter, init};
 use crate::backend::spawn;
@@ -53,8 +53,14 @@ impl Bwrap {
         let (kept, processes) = (Vec::new(), profile.processes);
         let mut bwrap = Self { arguments, kept, init: String::new(), processes };
         bwrap.places();
-        bwrap.written(profile)?;
+        if let Some(home) = &profile.emptied {
+            bwrap.new_place(home, "mode=755,size=1m");
+        }
+        bwrap.pieces(profile)?;
         bwrap.covered(profile)?;
+        if let Some(home) = &profile.emptied {
+            bwrap.option(["--remount-ro".as_ref(), home.as_os_str()]);
+        }
         let filter =
             bwrap.keep(in_memory(&bytes_of(&filter::program(filter::families(profile.unix_sockets), profile.debug)))?);
         bwrap.option(["--seccomp", &filter.to_string()]);
@@ -89,17 +95,23 @@ impl Bwrap {
     }
 
     /// What can be written, and what of new places is what it is outside.
-    fn written(&mut self, profile: &Profile) -> io::Result<()> {
+    fn pieces(&mut self, profile: &Profile) -> io::Result<()> {
+        let mut pieces = Vec::new();
         for cache in &profile.caches {
             // It begins empty: not every version can lay one directory over another.
             cache.make()?;
-            self.bind("--bind-fd", &cache.upper(), &cache.place)?;
+            pieces.push(("--bind-fd", &cache.place, cache.upper()));
         }
-        profile.write.iter().try_for_each(|root| self.bind("--bind-fd", root, root))?;
+        pieces.extend(profile.write.iter().map(|root| ("--bind-fd", root, root.clone())));
         let is_copied = |path: &Path| profile.caches.iter().any(|cache| path.starts_with(&cache.place));
         let is_hidden = |path: &Path| profile.hide.iter().any(|hidden| path.starts_with(hidden));
-        let shown = profile.show.iter().filter(|path| (is_new(path) || is_copied(path)) && !is_hidden(path));
-        shown.filter(|path| path.exists()).try_for_each(|path| self.show(path))
+        let shown = profile.show.iter().filter(|path| (profile.has_new(path) || is_copied(path)) && !is_hidden(path));
+        for path in shown.filter(|path| path.exists()) {
+            pieces.push(("--ro-bind-fd", path, canonicalize(path)?));
+        }
+        // From the top down: one may lie in another.
+        pieces.sort_by_key(|(_, place, _)| *place);
+        pieces.iter().try_for_each(|(how, place, from)| self.bind(how, from, place))
     }
 
     /// What lies over places.
@@ -127,7 +139,8 @@ impl Bwrap {
                 let mut shown = profile.show.iter().filter(|shown| shown.starts_with(above));
                 shown.any(|shown| path.starts_with(shown))
             };
-            above.any(|above| path.starts_with(above) && !is_shown(above))
+            let is_out_of_sight = !profile.has_in_sight(path) && !profile.can_write(path);
+            is_out_of_sight || above.any(|above| path.starts_with(above) && !is_shown(above))
         };
         let others = covers.iter().filter(|cover| cover.from != cover.over.place);
         let others: Vec<_> = others.filter_map(|cover| Some((cover, canonicalize(&cover.over.place).ok()?))).collect();

@@ -13,12 +13,15 @@
 //!
 //! `init DESCRIPTOR keep -` starts nothing: it keeps the cell that it is in until the other end of that socket is closed.
 //!
+//! `init DESCRIPTOR spare -` is there before its command is known: it reads from the socket what to start, as [`spare`] says.
+//!
 //! `init DESCRIPTOR wait PROCESS`: the same program outside, as what a pane of tmux runs. It waits for the first process of a cell, keeps the
 //! other end of that socket open meanwhile, and ends as that one did.
 #![no_std]
 #![no_main]
 
 use core::arch::{asm, global_asm};
+use core::mem::MaybeUninit;
 use core::panic::PanicInfo;
 
 #[cfg(target_arch = "x86_64")]
@@ -30,6 +33,9 @@ global_asm!(".globl _start", "_start:", "mov x0, sp", "bl {main}", "brk 1", main
 #[cfg(target_arch = "x86_64")]
 mod number {
     pub const READ: usize = 0;
+    pub const RECVMSG: usize = 47;
+    pub const CHDIR: usize = 80;
+    pub const DUP3: usize = 292;
     pub const CLONE: usize = 56;
     pub const EXECVE: usize = 59;
     pub const WAIT4: usize = 61;
@@ -50,6 +56,9 @@ mod number {
 #[cfg(target_arch = "aarch64")]
 mod number {
     pub const READ: usize = 63;
+    pub const RECVMSG: usize = 212;
+    pub const CHDIR: usize = 49;
+    pub const DUP3: usize = 24;
     pub const CLONE: usize = 220;
     pub const EXECVE: usize = 221;
     pub const WAIT4: usize = 260;
@@ -84,6 +93,7 @@ const RLIMIT_NPROC: usize = 6;
 const SIGNAL: u32 = 0x7f;
 const SIGKILL: usize = 9;
 const TIOCSPGRP: usize = 0x5410;
+const MSG_CMSG_CLOEXEC: usize = 0x4000_0000;
 const POLLIN: i16 = 1;
 const CLOEXEC: usize = 0o2_000_000;
 /// Bytes of what a signal descriptor says of one signal; its number comes first.
@@ -92,6 +102,10 @@ const ECHILD: isize = -10;
 /// As shells say that a file could not be executed.
 const NOT_EXECUTED: usize = 127;
 const BROKEN: usize = 125;
+/// Bytes of what a spare is told after its head; the host (`spare.rs`) has the same number.
+const MOST_TOLD: usize = 64 << 10;
+/// Arguments and variables of what a spare is told.
+const MOST_WORDS: usize = 1024;
 
 #[repr(C)]
 struct Polled {
@@ -147,17 +161,14 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
         if count < 4 {
             exit(BROKEN);
         }
-        if **arguments.add(2) == b'w' {
-            wait_for(number_of(*arguments.add(3)));
-        }
-        if **arguments.add(2) == b'k' {
-            keep(number_of(*arguments.add(1)));
-        }
-        if count < 5 {
-            exit(BROKEN);
-        }
-        let has_own_group = **arguments.add(2) == b'o';
         let host = number_of(*arguments.add(1));
+        match **arguments.add(2) {
+            b'w' => wait_for(number_of(*arguments.add(3))),
+            b'k' => keep(host),
+            b's' => spare(host),
+            _ if count < 5 => exit(BROKEN),
+            _ => {}
+        }
         let mut limit = *arguments.add(2);
         while *limit != 0 && *limit != b':' {
             limit = limit.add(1);
@@ -172,12 +183,28 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
         }
         // What it knows is nobody's to read.
         call(number::PRCTL, [PR_SET_DUMPABLE, 0, 0, 0, 0]);
+        let has_own_group = **arguments.add(2) == b'o';
+        run(host, has_own_group, &Command { file: *arguments.add(3), arguments: arguments.add(4), variables });
+    }
+}
+
+/// What to execute, as `execve` takes it.
+struct Command {
+    file: *const u8,
+    arguments: *const *const u8,
+    variables: *const *const u8,
+}
+
+/// Starts the command, and stays until it has ended.
+unsafe fn run(host: i32, has_own_group: bool, command: &Command) -> ! {
+    // SAFETY: system calls on memory of this function, and on texts that end with a zero.
+    unsafe {
         let watched: u64 = PASSED_ON.iter().chain(&[SIGCHLD]).map(|signal| 1 << (signal - 1)).sum();
         let (none, all): (u64, u64) = (0, u64::MAX);
         // Who takes a terminal from its foreground is stopped by SIGTTOU, but for those who block it.
         call(number::SIGPROCMASK, [SIG_SETMASK, &raw const all as usize, 0, MASK_BYTES, 0]);
-        let command = call(number::CLONE, [SIGCHLD as usize, 0, 0, 0, 0]);
-        if command == 0 {
+        let child = call(number::CLONE, [SIGCHLD as usize, 0, 0, 0, 0]);
+        if child == 0 {
             if !has_own_group {
                 call(number::SETSID, [0; 5]);
             } else {
@@ -187,12 +214,12 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
             }
             call(number::SIGPROCMASK, [SIG_SETMASK, &raw const none as usize, 0, MASK_BYTES, 0]);
             call(number::CLOSE_RANGE, [3, u32::MAX as usize, 0, 0, 0]);
-            call(number::EXECVE, [*arguments.add(3) as usize, arguments.add(4) as usize, variables as usize, 0, 0]);
+            call(number::EXECVE, [command.file as usize, command.arguments as usize, command.variables as usize, 0, 0]);
             let told = b"toolcrib: the program could not be executed\n";
             call(number::WRITE, [2, told.as_ptr() as usize, told.len(), 0, 0]);
             exit(NOT_EXECUTED);
         }
-        if command < 0 {
+        if child < 0 {
             exit(BROKEN);
         }
         let signals = call(number::SIGNALFD4, [usize::MAX, &raw const watched as usize, MASK_BYTES, CLOEXEC, 0]);
@@ -220,11 +247,101 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
             call(number::READ, [signals as usize, said.as_mut_ptr() as usize, SIGNAL_BYTES, 0, 0]);
             let signal = u32::from_ne_bytes([said[0], said[1], said[2], said[3]]);
             if signal != SIGCHLD {
-                call(number::KILL, [command as usize, signal as usize, 0, 0, 0]);
+                call(number::KILL, [child as usize, signal as usize, 0, 0, 0]);
                 continue;
             }
-            reap(command, host);
+            reap(child, host);
         }
+    }
+}
+
+/// A message as `recvmsg` takes it.
+#[repr(C)]
+struct Message {
+    name: usize,
+    name_bytes: u32,
+    pieces: *mut [usize; 2],
+    piece_count: usize,
+    control: *mut Descriptors,
+    control_bytes: usize,
+    flags: i32,
+}
+
+/// Three descriptors that come with a message.
+#[repr(C)]
+struct Descriptors {
+    bytes: usize,
+    level: i32,
+    kind: i32,
+    standard: [i32; 3],
+}
+
+/// Waits until it is told what to start, and starts that.
+///
+/// It is told three numbers of 32 bits: the bytes that follow, and how many arguments and variables are among them. What follows are texts
+/// that end with a zero: the directory, the file, the arguments, the variables. Its standard input, output and error come with the first byte.
+unsafe fn spare(host: i32) -> ! {
+    let mut head = [0_u32; 3];
+    let mut texts = MaybeUninit::<[u8; MOST_TOLD]>::uninit();
+    let mut words = MaybeUninit::<[*const u8; MOST_WORDS + 2]>::uninit();
+    let mut came = Descriptors { bytes: 0, level: 0, kind: 0, standard: [-1; 3] };
+    let mut piece = [head.as_mut_ptr() as usize, size_of_val(&head)];
+    let (pieces, control) = (&raw mut piece, &raw mut came);
+    let control_bytes = size_of::<Descriptors>();
+    let mut message = Message { name: 0, name_bytes: 0, pieces, piece_count: 1, control, control_bytes, flags: 0 };
+    // SAFETY: system calls on memory of this function; what the host tells is as it is said above.
+    unsafe {
+        call(number::PRCTL, [PR_SET_DUMPABLE, 0, 0, 0, 0]);
+        let got = call(number::RECVMSG, [host as usize, &raw mut message as usize, MSG_CMSG_CLOEXEC, 0, 0]);
+        // The host is gone, or has no use for it.
+        if got <= 0 {
+            exit(0);
+        }
+        let [bytes, arguments, variables] = head.map(|number| number as usize);
+        let is_whole = got as usize == size_of_val(&head) && came.standard[2] >= 0;
+        if !is_whole || bytes > MOST_TOLD || arguments + variables > MOST_WORDS {
+            exit(BROKEN);
+        }
+        let texts = texts.as_mut_ptr().cast::<u8>();
+        let mut read = 0;
+        while read < bytes {
+            let more = call(number::READ, [host as usize, texts.add(read) as usize, bytes - read, 0, 0]);
+            if more <= 0 {
+                exit(BROKEN);
+            }
+            read += more as usize;
+        }
+        let (mut text, end) = (texts.cast_const(), texts.add(bytes).cast_const());
+        let mut next = || {
+            let this = text;
+            while text < end && *text != 0 {
+                text = text.add(1);
+            }
+            if text == end {
+                exit(BROKEN);
+            }
+            text = text.add(1);
+            this
+        };
+        let (directory, file) = (next(), next());
+        let words = words.as_mut_ptr().cast::<*const u8>();
+        let (arguments_at, variables_at) = (words, words.add(arguments + 1));
+        for (at, count) in [(arguments_at, arguments), (variables_at, variables)] {
+            for number in 0..count {
+                at.add(number).write(next());
+            }
+            at.add(count).write(core::ptr::null());
+        }
+        for (standard, descriptor) in came.standard.into_iter().enumerate() {
+            call(number::DUP3, [descriptor as usize, standard, 0, 0, 0]);
+        }
+        call(number::CLOSE_RANGE, [host as usize + 1, u32::MAX as usize, 0, 0, 0]);
+        if call(number::CHDIR, [directory as usize, 0, 0, 0, 0]) < 0 {
+            let told = b"toolcrib: the directory is not there\n";
+            call(number::WRITE, [2, told.as_ptr() as usize, told.len(), 0, 0]);
+            exit(BROKEN);
+        }
+        run(host, false, &Command { file, arguments: arguments_at, variables: variables_at })
     }
 }
 

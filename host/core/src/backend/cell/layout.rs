@@ -90,19 +90,27 @@ fn sockets(profile: &Profile) -> Vec<Cover> {
     let names = sockets.lines().filter_map(|line| line.split_once(" /").map(|(_, path)| format!("/{path}")));
     // As who bound it wrote it: by a link, or by a descriptor of its own.
     let paths = names.filter_map(|name| canonicalize(name).ok());
-    let reached = |path: &PathBuf| !is_new(path) && !path.starts_with("/proc") && !profile.can_write(path);
+    let reached = |path: &PathBuf| profile.has_in_sight(path) && !path.starts_with("/proc") && !profile.can_write(path);
     let is_there = |path: &PathBuf| symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     let paths: BTreeSet<PathBuf> = paths.filter(reached).filter(is_there).collect();
     paths.iter().map(|path| Cover::new(Path::new("/dev/null"), path, RDONLY | NOSUID, OUT_OF_REACH)).collect()
 }
 
-/// What stays to be read.
-struct Shown<'p> {
+/// What is there of what lies outside.
+struct Piece<'p> {
     path: &'p Path,
     is_directory: bool,
+    attributes: u64,
     /// It lies in a place that is hidden.
     is_hidden: bool,
     slot: usize,
+}
+
+impl<'p> Piece<'p> {
+    /// A directory that can be written.
+    fn written(path: &'p Path, slot: usize) -> Self {
+        Self { path, is_directory: true, attributes: NOSUID | NODEV, is_hidden: false, slot }
+    }
 }
 
 /// Whether what stays to be read lies in a place that is hidden.
@@ -110,14 +118,13 @@ pub(super) fn holds_shown(hidden: &Place, profile: &Profile) -> bool {
     hidden.is_directory && profile.show.iter().any(|shown| shown.starts_with(&hidden.path) && shown.exists())
 }
 
-/// Whether it lies in a place that a cell has new.
-pub(super) fn is_new(path: &Path) -> bool {
-    OWN.iter().any(|(own, _)| path.starts_with(own))
-}
-
 /// It is not there, for this user.
 pub(super) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::PermissionDenied)
+}
+
+fn text(path: &Path) -> io::Result<&str> {
+    path.to_str().ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 /// Steps as they are put together.
@@ -125,6 +132,8 @@ pub(super) fn is_missing(error: &io::Error) -> bool {
 pub(in crate::backend) struct Layout {
     pub(in crate::backend) steps: Vec<Step>,
     slots: usize,
+    /// Places that a cell has new, where directories have to be made.
+    new: Vec<PathBuf>,
     /// The directories and files that were taken from outside.
     pub(super) taken: Vec<(PathBuf, Which)>,
     /// What was covered.
@@ -134,7 +143,8 @@ pub(in crate::backend) struct Layout {
 impl Layout {
     /// A cell that is made from nothing.
     pub(super) fn of(profile: &Profile) -> io::Result<Self> {
-        let mut layout = Self::default();
+        let new = OWN.iter().map(|(own, _)| PathBuf::from(own)).chain(profile.emptied.clone()).collect();
+        let mut layout = Self { new, ..Self::default() };
         layout.user()?;
         match profile.network {
             CellNetwork::None | CellNetwork::Egress => layout.push(Step::LoopbackUp),
@@ -142,11 +152,12 @@ impl Layout {
         }
         layout.mount("", "/", "", libc::MS_REC | libc::MS_PRIVATE, "")?;
         // All are taken while they can be written, and before what is new lies over them.
-        let roots = layout.roots(&profile.write)?;
+        let mut pieces = layout.roots(&profile.write)?;
         let devices = DEVICES.map(|name| format!("/dev/{name}"));
         let taken = devices.iter().map(|device| layout.take(device)).collect::<io::Result<Vec<_>>>()?;
-        let caches = layout.caches(&profile.caches)?;
-        let shown = layout.shown(profile)?;
+        pieces.extend(layout.caches(&profile.caches)?);
+        let (hidden, shown) = layout.shown(profile)?.into_iter().partition(|shown| shown.is_hidden);
+        pieces.extend::<Vec<_>>(shown);
         layout.push(Step::Attributes { of: Mounts::All, set: RDONLY | NOSUID });
         for (place, options) in OWN {
             // Devices are bound into `/dev`, and work there.
@@ -173,16 +184,21 @@ impl Layout {
         if profile.network == CellNetwork::Egress {
             layout.names()?;
         }
-        for (root, slot) in caches.into_iter().chain(roots) {
-            layout.push(Step::Attributes { of: Mounts::Slot(slot), set: NOSUID | NODEV });
-            layout.directories_to(root)?;
-            layout.lay(slot, root, NONE)?;
+        let emptied = profile.emptied.as_deref().map(text).transpose()?;
+        if let Some(home) = emptied {
+            layout.directories_to(Path::new(home))?;
+            layout.mount("tmpfs", home, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, "mode=755,size=1m")?;
         }
+        // From the top down: one may lie in another.
+        pieces.sort_by_key(|piece| piece.path);
+        pieces.iter().try_for_each(|piece| layout.lay_piece(piece))?;
         // What lies in hidden places comes with those.
-        for shown in shown.iter().filter(|shown| !shown.is_hidden) {
-            layout.show(shown)?;
+        layout.hide_but_shown(profile, &hidden)?;
+        if let Some(home) = emptied {
+            // This mount alone, and not what lies in it.
+            let flags = libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV;
+            layout.mount("", home, "", flags, "")?;
         }
-        layout.hide_but_shown(profile, &shown)?;
         Ok(layout)
     }
 
@@ -217,11 +233,12 @@ impl Layout {
     fn names(&mut self) -> io::Result<()> {
         // Without the file the C library asks there too.
         let Ok(place) = canonicalize(RESOLVER) else { return Ok(()) };
-        let file = if is_new(&place) { place.as_path() } else { Path::new(NAMES) };
+        let is_new = self.is_new(&place);
+        let file = if is_new { place.as_path() } else { Path::new(NAMES) };
         self.directories_to(file.parent().unwrap_or(file))?;
         self.push(Step::MakeFile { path: path(file)? });
         self.push(Step::Write { file: path(file)?, text: b"nameserver 127.0.0.1\n".to_vec() });
-        match is_new(&place) {
+        match is_new {
             true => Ok(()),
             false => self.cover(&Cover::new(file, &place, RDONLY | NOSUID, NONE)),
         }
@@ -248,7 +265,7 @@ impl Layout {
     }
 
     /// Takes the directories that may be written, each as it is found now: another one in its place ends the cell.
-    fn roots<'p>(&mut self, write: &'p [PathBuf]) -> io::Result<Vec<(&'p Path, usize)>> {
+    fn roots<'p>(&mut self, write: &'p [PathBuf]) -> io::Result<Vec<Piece<'p>>> {
         let mut roots = Vec::new();
         for root in write {
             let missing = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", root.display()));
@@ -256,42 +273,44 @@ impl Layout {
             let slot = self.slot();
             self.push(Step::TakeSame { path: path(root)?, slot, device: found.dev(), inode: found.ino() });
             self.taken.push((root.clone(), Which::of(&found)));
-            roots.push((root.as_path(), slot));
+            roots.push(Piece::written(root, slot));
         }
         Ok(roots)
     }
 
     /// Takes the copies of directories.
-    fn caches<'p>(&mut self, caches: &'p [Cache]) -> io::Result<Vec<(&'p Path, usize)>> {
+    fn caches<'p>(&mut self, caches: &'p [Cache]) -> io::Result<Vec<Piece<'p>>> {
         let mut all = Vec::new();
         for cache in caches {
             cache.make()?;
-            let slot = match cache.variable {
-                Some(_) => self.take(cache.upper())?,
-                None => {
-                    let slot = self.slot();
-                    let (lower, upper, work) = (path(&cache.place)?, path(cache.upper())?, path(cache.work())?);
-                    self.push(Step::Overlay { lower, upper, work, slot });
-                    self.taken.push((cache.place.clone(), Which::of(&metadata(&cache.place)?)));
-                    slot
-                }
+            let slot = if cache.is_copy {
+                let slot = self.slot();
+                let (lower, upper, work) = (path(&cache.place)?, path(cache.upper())?, path(cache.work())?);
+                self.push(Step::Overlay { lower, upper, work, slot });
+                self.taken.push((cache.place.clone(), Which::of(&metadata(&cache.place)?)));
+                slot
+            } else {
+                self.take(cache.upper())?
             };
-            all.push((cache.place.as_path(), slot));
+            all.push(Piece::written(&cache.place, slot));
         }
         Ok(all)
     }
 
     /// Takes what stays to be read where all else is gone.
-    fn shown<'p>(&mut self, profile: &'p Profile) -> io::Result<Vec<Shown<'p>>> {
+    fn shown<'p>(&mut self, profile: &'p Profile) -> io::Result<Vec<Piece<'p>>> {
+        let copies: Vec<_> = profile.caches.iter().filter(|cache| cache.is_copy).map(|cache| &cache.place).collect();
         let mut all = Vec::new();
         for path in &profile.show {
             let is_hidden = profile.hide.iter().any(|hidden| path.starts_with(hidden));
-            if !is_hidden && !is_new(path) {
+            let is_there = !profile.has_new(path) || copies.iter().any(|copy| path.starts_with(copy));
+            if !is_hidden && is_there {
                 continue;
             }
             match metadata(path) {
                 Ok(found) => {
-                    all.push(Shown { path, is_directory: found.is_dir(), is_hidden, slot: self.take(path)? });
+                    let (is_directory, attributes) = (found.is_dir(), RDONLY | NOSUID | NODEV);
+                    all.push(Piece { path, is_directory, attributes, is_hidden, slot: self.take(path)? });
                     self.taken.push((path.clone(), Which::of(&found)));
                 }
                 Err(error) if is_missing(&error) => {}
@@ -302,30 +321,30 @@ impl Layout {
     }
 
     /// Lays it where it was.
-    fn show(&mut self, shown: &Shown<'_>) -> io::Result<()> {
-        self.push(Step::Attributes { of: Mounts::Slot(shown.slot), set: RDONLY | NOSUID | NODEV });
-        if shown.is_directory {
-            self.directories_to(shown.path)?;
+    fn lay_piece(&mut self, piece: &Piece<'_>) -> io::Result<()> {
+        self.push(Step::Attributes { of: Mounts::Slot(piece.slot), set: piece.attributes });
+        if piece.is_directory {
+            self.directories_to(piece.path)?;
         } else {
-            self.directories_to(shown.path.parent().unwrap_or(shown.path))?;
-            self.push(Step::MakeFile { path: path(shown.path)? });
+            self.directories_to(piece.path.parent().unwrap_or(piece.path))?;
+            self.push(Step::MakeFile { path: path(piece.path)? });
         }
-        self.lay(shown.slot, shown.path, NONE)
+        self.lay(piece.slot, piece.path, NONE)
     }
 
     /// Makes hidden places empty but for what of them stays to be read.
-    fn hide_but_shown(&mut self, profile: &Profile, shown: &[Shown<'_>]) -> io::Result<()> {
+    fn hide_but_shown(&mut self, profile: &Profile, shown: &[Piece<'_>]) -> io::Result<()> {
         for hidden in profile.hidden()?.places.iter().filter(|place| holds_shown(place, profile)) {
             let within = shown.iter().filter(|shown| shown.path.starts_with(&hidden.path));
             self.directories_to(&hidden.path)?;
-            let place = hidden.path.to_str().ok_or(io::ErrorKind::InvalidInput)?;
+            let place = text(&hidden.path)?;
             self.mount("tmpfs", place, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, "mode=755,size=64k")?;
             for shown in within {
                 let between = shown.path.ancestors().take_while(|above| *above != hidden.path);
                 let mut between: Vec<_> = between.skip(usize::from(!shown.is_directory)).collect();
                 between.reverse();
                 between.into_iter().try_for_each(|directory| self.directory(directory))?;
-                self.show(shown)?;
+                self.lay_piece(shown)?;
             }
             self.push(Step::Attributes { of: Mounts::At(path(place)?), set: RDONLY | NOSUID | NODEV });
         }
@@ -341,9 +360,13 @@ impl Layout {
 
     /// Makes a directory and those above it where they are in a place that is new.
     fn directories_to(&mut self, root: &Path) -> io::Result<()> {
-        let mut directories: Vec<_> = root.ancestors().filter(|above| is_new(above)).collect();
+        let mut directories: Vec<_> = root.ancestors().filter(|above| self.is_new(above)).collect();
         directories.reverse();
         directories.into_iter().try_for_each(|directory| self.directory(directory))
+    }
+
+    fn is_new(&self, path: &Path) -> bool {
+        self.new.iter().any(|new| path.starts_with(new))
     }
 
     fn push(&mut self, step: Step) {

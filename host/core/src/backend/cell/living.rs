@@ -4,6 +4,7 @@
 //! the mounts and processes of its own. What comes into being outside and is to be hidden or protected is covered before the next one joins.
 
 use super::layout::{Layout, Over, Which, covers};
+use super::spare::Told;
 use super::{Cell, Listeners, Profile};
 use crate::backend::{spawn, tree};
 use crate::config::CellNetwork;
@@ -12,10 +13,11 @@ use rustix::process::{Signal, WaitId, WaitIdOptions};
 use std::collections::HashSet;
 use std::fs::{File, metadata};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// In the order in which they are entered: what comes after the first belongs to it.
 const KINDS: [&str; 6] = ["user", "ipc", "uts", "cgroup", "net", "mnt"];
@@ -62,55 +64,119 @@ impl Namespaces {
     }
 }
 
-/// The process that keeps a cell.
-struct Keeper(spawn::Started);
+/// The first process of a cell that has no command, which ends with this.
+pub(super) struct Idle(Option<spawn::Started>);
 
-impl Keeper {
-    fn start(cell: &Cell) -> io::Result<Self> {
-        tree::born(|| spawn::keeper(cell)).map(Self)
+impl Idle {
+    fn start(cell: &Cell, what: &str) -> io::Result<Self> {
+        tree::born(|| spawn::idle(cell, what)).map(|started| Self(Some(started)))
+    }
+
+    /// One that keeps the cell that it is in.
+    fn keeper(cell: &Cell) -> io::Result<Self> {
+        Self::start(cell, "keep")
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.as_ref().map_or(0, |started| started.pid)
+    }
+
+    pub(super) fn lifeline(&self) -> Option<&OwnedFd> {
+        self.0.as_ref()?.lifeline.as_ref()
     }
 
     fn is_alive(&self) -> bool {
-        let ended = rustix::process::waitid(
-            WaitId::PidFd(self.0.handle.as_fd()),
-            WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT,
-        );
-        matches!(ended, Ok(None))
+        let ended = self.0.as_ref().map(|started| {
+            let how = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            rustix::process::waitid(WaitId::PidFd(started.handle.as_fd()), how)
+        });
+        matches!(ended, Some(Ok(None)))
+    }
+
+    /// It has a command now.
+    pub(super) fn begun(mut self) -> spawn::Started {
+        self.0.take().expect("it is taken by nothing else (this function takes itself)")
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Idle {
     fn drop(&mut self) {
+        let Some(started) = &self.0 else { return };
         // It has nothing to lose, and is gone at once.
-        let _ = rustix::process::pidfd_send_signal(&self.0.handle, Signal::KILL);
-        let _ = rustix::process::waitid(WaitId::PidFd(self.0.handle.as_fd()), WaitIdOptions::EXITED);
-        tree::remove_leader(self.0.pid);
+        let _ = rustix::process::pidfd_send_signal(&started.handle, Signal::KILL);
+        let _ = rustix::process::waitid(WaitId::PidFd(started.handle.as_fd()), WaitIdOptions::EXITED);
+        tree::remove_leader(started.pid);
     }
 }
 
 /// A cell of this host's.
 pub(in crate::backend) struct Living {
     namespaces: Arc<Namespaces>,
-    keeper: Mutex<Keeper>,
+    keeper: Mutex<Idle>,
     /// What was taken from outside when it was made.
     taken: Vec<(PathBuf, Which)>,
-    covered: Mutex<HashSet<Over>>,
+    covered: Mutex<Covered>,
+    /// What the next command is started by, and how often places had been covered when it joined.
+    spare: Mutex<Option<(u64, Idle)>>,
+    /// Commands that have joined.
+    commands: AtomicU32,
     /// Its listeners were handed out.
     is_served: Mutex<bool>,
+}
+
+/// What lies over places in it.
+#[derive(Default)]
+struct Covered {
+    over: HashSet<Over>,
+    /// How often something was added.
+    times: u64,
+}
+
+/// A cell that lives, and the profile by which a command or a pane joins it.
+#[derive(Clone)]
+pub(in crate::backend) struct Joined {
+    living: Arc<Living>,
+    profile: Arc<Profile>,
+}
+
+impl Joined {
+    /// What the command has of its own there.
+    pub(in crate::backend) fn cell(&self) -> io::Result<Cell> {
+        Cell::joining(&self.profile, self.living.namespaces.clone())
+    }
+
+    /// Starts the program by what is there for the next command; none where nothing is, or it cannot be told so much.
+    pub(in crate::backend) fn begin(&self, program: &spawn::Program<'_>) -> Option<spawn::Started> {
+        self.living.commands.fetch_add(1, Ordering::Relaxed);
+        let name = program.argv.first()?;
+        let told = Told::new(&spawn::find(name, program.environment).ok()?, program)?;
+        let idle = self.living.take_spare()?;
+        told.tell(idle, program).ok()
+    }
+
+    /// Makes what the next command is started by, where there was more than one: a program that runs one command and ends needs none.
+    pub(in crate::backend) fn prepare(&self) {
+        if self.living.commands.load(Ordering::Relaxed) > 1 {
+            // The next command can do without.
+            let _ = self.living.make_spare(self);
+        }
+    }
 }
 
 impl Living {
     /// Makes a cell.
     pub(in crate::backend) fn make(profile: &Profile) -> io::Result<Self> {
         let cell = Cell::of(profile)?;
-        let keeper = Keeper::start(&cell)?;
-        let namespaces = Arc::new(Namespaces::of(profile, &keeper.0.pid.to_string())?);
+        let keeper = Idle::keeper(&cell)?;
+        let namespaces = Arc::new(Namespaces::of(profile, &keeper.pid().to_string())?);
         let Layout { taken, covered, .. } = cell.layout;
         Ok(Self {
             namespaces,
             keeper: Mutex::new(keeper),
             taken,
-            covered: Mutex::new(covered.into_iter().collect()),
+            covered: Mutex::new(Covered { over: covered.into_iter().collect(), times: 0 }),
+            spare: Mutex::default(),
+            commands: AtomicU32::default(),
             is_served: Mutex::default(),
         })
     }
@@ -126,9 +192,10 @@ impl Living {
         if !is_there() {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let keeper = Mutex::new(Keeper::start(&Cell::joining(profile, namespaces.clone())?)?);
-        let (taken, covered) = (Layout::of(profile)?.taken, Mutex::default());
-        Ok(Self { namespaces, keeper, taken, covered, is_served: Mutex::default() })
+        let keeper = Mutex::new(Idle::keeper(&Cell::joining(profile, namespaces.clone())?)?);
+        let (taken, covered, spare) = (Layout::of(profile)?.taken, Mutex::default(), Mutex::default());
+        let (commands, is_served) = (AtomicU32::default(), Mutex::default());
+        Ok(Self { namespaces, keeper, taken, covered, spare, commands, is_served })
     }
 
     /// What it was made of is what is there now.
@@ -137,10 +204,29 @@ impl Living {
         self.taken.iter().all(is_same)
     }
 
-    /// What a command or a pane has of its own in it.
-    pub(in crate::backend) fn join(&self, profile: &Profile) -> io::Result<Cell> {
+    /// Has it as it is to be for a command that joins it now.
+    pub(in crate::backend) fn join(self: Arc<Self>, profile: &Arc<Profile>) -> io::Result<Joined> {
         self.cover(profile)?;
-        Cell::joining(profile, self.namespaces.clone())
+        Ok(Joined { living: self, profile: profile.clone() })
+    }
+
+    /// What the next command is started by, if all is covered there.
+    fn take_spare(&self) -> Option<Idle> {
+        let times = self.covered.lock().times;
+        let (since, idle) = self.spare.lock().take()?;
+        Some(idle).filter(|_| since == times)
+    }
+
+    fn make_spare(&self, joined: &Joined) -> io::Result<()> {
+        // Before it joins: what is covered meanwhile is missing there, or is not.
+        let times = self.covered.lock().times;
+        if self.spare.lock().as_ref().is_some_and(|(since, idle)| *since == times && idle.is_alive()) {
+            return Ok(());
+        }
+        let idle = Idle::start(&joined.cell()?, "spare")?;
+        let before = self.spare.lock().replace((times, idle));
+        drop(before);
+        Ok(())
     }
 
     /// Where another program finds it: a process in it, and which user namespace that is in.
@@ -149,9 +235,9 @@ impl Living {
         let mut keeper = self.keeper.lock();
         // Somebody may have ended it; the cell is there all the same.
         if !keeper.is_alive() {
-            *keeper = Keeper::start(&Cell::joining(profile, self.namespaces.clone())?)?;
+            *keeper = Idle::keeper(&Cell::joining(profile, self.namespaces.clone())?)?;
         }
-        Ok(format!("{}:{}", keeper.0.pid, self.namespaces.user()?))
+        Ok(format!("{}:{}", keeper.pid(), self.namespaces.user()?))
     }
 
     /// What waits for its connections; none where this or another host has that already.
@@ -169,11 +255,12 @@ impl Living {
     fn cover(&self, profile: &Profile) -> io::Result<()> {
         let covers = covers(profile)?;
         let mut covered = self.covered.lock();
-        let new: Vec<_> = covers.iter().filter(|cover| !covered.contains(&cover.over)).collect();
+        let new: Vec<_> = covers.iter().filter(|cover| !covered.over.contains(&cover.over)).collect();
         if !new.is_empty() {
             spawn::enter(&self.namespaces, &Layout::default().covering(new)?)?;
+            covered.times += 1;
         }
-        *covered = covers.into_iter().map(|cover| cover.over).collect();
+        covered.over = covers.into_iter().map(|cover| cover.over).collect();
         Ok(())
     }
 }

@@ -17,12 +17,13 @@ mod layout;
 mod listeners;
 mod living;
 mod means;
+mod spare;
 mod steps;
 
 pub(super) use bwrap::Bwrap;
 pub(super) use domain::Domain;
 pub use listeners::Listeners;
-pub(super) use living::{Living, Namespaces};
+pub(super) use living::{Joined, Living, Namespaces};
 pub use means::Means;
 
 use crate::config::CellNetwork;
@@ -82,6 +83,8 @@ pub struct Profile {
     pub by: Means,
     /// Directories that may be written. All else can be read at most.
     pub write: Vec<PathBuf>,
+    /// The home, where it is empty but for what is written or shown there, and for caches.
+    pub emptied: Option<PathBuf>,
     /// What is not there. What is missing is passed over.
     pub hide: Vec<PathBuf>,
     /// What can be read in places that are hidden, or that a cell has new. What is missing is passed over.
@@ -115,12 +118,14 @@ pub struct Cache {
     pub own: PathBuf,
     /// What programs read that look for it; none where it is where they look by themselves.
     pub variable: Option<String>,
+    /// It shows what is at that place outside; else it begins empty.
+    pub is_copy: bool,
 }
 
 impl Cache {
     /// One that commands find where it is kept.
     pub(crate) fn kept(own: PathBuf, variable: &str) -> Self {
-        Self { place: own.join(WRITTEN), own, variable: Some(variable.to_owned()) }
+        Self { place: own.join(WRITTEN), own, variable: Some(variable.to_owned()), is_copy: false }
     }
 
     /// What was written there.
@@ -169,12 +174,23 @@ impl Profile {
         let [write, hide, show, protect] = [const { Vec::new() }; 4];
         let caches = Vec::new();
         let (by, network, ports, known) = (Means::Namespaces, CellNetwork::None, Vec::new(), Known::default());
-        let (unix_sockets, debug, processes) = (true, false, 512);
-        Self { by, write, hide, show, protect, caches, network, ports, unix_sockets, debug, processes, known }
+        let (emptied, unix_sockets, debug, processes) = (None, true, false, 512);
+        Self { by, write, emptied, hide, show, protect, caches, network, ports, unix_sockets, debug, processes, known }
     }
 
     pub(crate) fn can_write(&self, path: &Path) -> bool {
         self.write.iter().any(|root| path.starts_with(root))
+    }
+
+    /// Whether a place is new in a cell: nothing of what is there outside is there, but for what is laid there.
+    fn has_new(&self, path: &Path) -> bool {
+        OWN.iter().map(|(own, _)| Path::new(own)).chain(self.emptied.as_deref()).any(|new| path.starts_with(new))
+    }
+
+    /// Whether commands see what is at a path outside, if it is not hidden.
+    pub(crate) fn has_in_sight(&self, path: &Path) -> bool {
+        let copies = self.caches.iter().filter(|cache| cache.is_copy).map(|cache| &cache.place);
+        !self.has_new(path) || copies.chain(&self.show).any(|above| path.starts_with(above))
     }
 
     /// The errors with which a place that is to be hidden is so already. In a directory that can be written its owner could open the way.
@@ -293,6 +309,8 @@ impl Cell {
 /// What a child is confined by, laid out before it exists.
 pub(super) enum Walls {
     Cell(Cell),
+    /// A cell that lives, and that it joins.
+    Living(Joined),
     Bwrap(Bwrap),
     Domain(Domain),
 }

@@ -7,6 +7,7 @@ use crate::backend::Facts;
 use crate::backend::cell::Profile;
 use crate::config::{CellNetwork, Needed};
 use crate::text::sanitize;
+use std::fs::symlink_metadata;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +52,16 @@ impl Confine {
         if line.contains(MISSING) {
             let hidden =
                 paths(line, facts).find_map(|path| profile.hide.iter().find(|hidden| path.starts_with(hidden)));
-            return hidden.map(|hidden| format!("`{}` is hidden from commands", shown(hidden)));
+            if let Some(hidden) = hidden {
+                return Some(format!("`{}` is hidden from commands", shown(hidden)));
+            }
+            let home = profile.emptied.as_ref()?;
+            let is_left_out = |path: &PathBuf| path.starts_with(home) && symlink_metadata(path).is_ok();
+            let path = paths(line, facts).find(|path| is_left_out(path) && !profile.has_in_sight(path))?;
+            let entry = path.display().to_string();
+            let line = "add it, or a directory above it, to `read` under [confine]";
+            let hint = self.remedies.hint("confine.read", &Needed::Entry(&entry), line);
+            return Some(format!("`{}` is not there for commands: {hint}", shown(&path)));
         }
         match profile.network {
             CellNetwork::None if !profile.by.is_full() => {
