@@ -4,6 +4,7 @@
 
 use super::cell::{self, Bwrap, Cell, Domain, Joined, Listeners, Living, Means, Namespaces, Profile, Walls};
 use super::environment::Environment;
+use super::spawn::CellEnd;
 use super::{
     Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, finish,
     spawn, tree, watcher,
@@ -481,14 +482,13 @@ fn start_failure(program: &std::ffi::OsStr, error: &io::Error) -> Failure {
 
 struct LocalProcess {
     leader: u32,
-    /// A pidfd. It is waited for, never read, so it may pass for a pipe.
-    handle: pipe::Receiver,
+    end: End,
     call: String,
     /// It starts nothing that would have to end with it.
     alone: bool,
     stdout: Stream,
     stderr: Stream,
-    /// Held as long as its cell is to live.
+    /// Held as long as the cell is to live that another program makes.
     lifeline: Option<OwnedFd>,
     /// The cell that it has joined.
     joined: Option<Joined>,
@@ -498,10 +498,41 @@ struct LocalProcess {
     exited: Option<i32>,
 }
 
+/// By what its end is known. These are waited for, so they may pass for pipes.
+enum End {
+    /// A pidfd.
+    Process(pipe::Receiver),
+    /// The lifeline of a cell: its first process tells by it how the command ended when all else is gone, some time before the kernel has
+    /// taken the cell apart. It is held as long as that is to live.
+    Cell { lifeline: pipe::Receiver, first: OwnedFd },
+}
+
+impl End {
+    fn source(&self) -> &pipe::Receiver {
+        match self {
+            Self::Process(source) | Self::Cell { lifeline: source, .. } => source,
+        }
+    }
+}
+
+/// Takes the status of the first process of a cell when that has ended, too.
+async fn bury_first(leader: u32, first: OwnedFd) {
+    if let Ok(first) = pipe::Receiver::from_owned_fd_unchecked(first) {
+        let _ = first.readable().await;
+        let _ = rustix::process::waitid(WaitId::PidFd(first.as_fd()), WaitIdOptions::EXITED);
+    }
+    tree::remove_leader(leader);
+}
+
 impl LocalProcess {
     fn new(Piped { started, stdout, stderr }: Piped, call: String, walls: Option<&Walls>) -> io::Result<Self> {
         let spawn::Started { pid: leader, handle, lifeline } = started;
-        let handle = pipe::Receiver::from_owned_fd_unchecked(handle)?;
+        let (end, lifeline) = match (walls, lifeline) {
+            (Some(Walls::Cell(_) | Walls::Living(_)), Some(lifeline)) => {
+                (End::Cell { lifeline: pipe::Receiver::from_owned_fd_unchecked(lifeline)?, first: handle }, None)
+            }
+            (None | Some(_), lifeline) => (End::Process(pipe::Receiver::from_owned_fd_unchecked(handle)?), lifeline),
+        };
         let (stdout, stderr) = (Stream::new(stdout)?, Stream::new(stderr)?);
         let is_made_yet = matches!(walls, Some(Walls::Bwrap(_)));
         let joined = match walls {
@@ -509,7 +540,7 @@ impl LocalProcess {
             None | Some(Walls::Cell(_) | Walls::Bwrap(_) | Walls::Domain(_)) => None,
         };
         let (alone, ended_with_it, exited) = (false, 0, None);
-        Ok(Self { leader, handle, call, alone, stdout, stderr, lifeline, joined, is_made_yet, ended_with_it, exited })
+        Ok(Self { leader, end, call, alone, stdout, stderr, lifeline, joined, is_made_yet, ended_with_it, exited })
     }
 
     /// Waits until the first process of a cell is there that another program makes.
@@ -526,7 +557,7 @@ impl LocalProcess {
         tokio::select! {
             bytes = self.stdout.receive() => Ok(Some(ProcessEvent::Stdout(bytes?))),
             bytes = self.stderr.receive() => Ok(Some(ProcessEvent::Stderr(bytes?))),
-            ended = self.handle.readable() => {
+            ended = self.end.source().readable() => {
                 ended?;
                 self.reap()?;
                 self.stdout.mark_end()?;
@@ -546,16 +577,32 @@ impl LocalProcess {
 
     /// Takes the status of a leader that has ended.
     fn reap(&mut self) -> io::Result<()> {
-        let status = rustix::process::waitid(WaitId::PidFd(self.handle.as_fd()), WaitIdOptions::EXITED)?;
-        let lifeline = self.lifeline.take();
-        if let Some(lifeline) = lifeline.as_ref().filter(|_| self.is_made_yet) {
-            self.is_made_yet = !spawn::Started::says_it_is_there(lifeline);
-        }
-        let end = lifeline.and_then(spawn::CellEnd::read);
-        self.ended_with_it = end.as_ref().map_or(0, |end| end.left as usize);
-        let status = status.and_then(|status| status.exit_status()).filter(|_| end.is_none_or(|end| !end.by_signal));
-        self.exited = Some(status.unwrap_or(-1));
-        tree::remove_leader(self.leader);
+        let told = match &self.end {
+            End::Cell { lifeline, first } => match CellEnd::read(lifeline) {
+                Some(end) => {
+                    tokio::spawn(bury_first(self.leader, first.try_clone()?));
+                    Some(end)
+                }
+                // It was ended itself.
+                None => {
+                    rustix::process::waitid(WaitId::PidFd(first.as_fd()), WaitIdOptions::EXITED)?;
+                    tree::remove_leader(self.leader);
+                    None
+                }
+            },
+            End::Process(handle) => {
+                let status = rustix::process::waitid(WaitId::PidFd(handle.as_fd()), WaitIdOptions::EXITED)?;
+                tree::remove_leader(self.leader);
+                let lifeline = self.lifeline.take();
+                if let Some(lifeline) = lifeline.as_ref().filter(|_| self.is_made_yet) {
+                    self.is_made_yet = !spawn::Started::says_it_is_there(lifeline);
+                }
+                let of_cell = lifeline.and_then(CellEnd::read);
+                of_cell.or_else(|| Some(CellEnd { left: 0, status: status?.exit_status() }))
+            }
+        };
+        self.ended_with_it = told.as_ref().map_or(0, |end| end.left as usize);
+        self.exited = Some(told.and_then(|end| end.status).unwrap_or(-1));
         if let Some(joined) = self.joined.take() {
             // Nobody waits for it.
             drop(tokio::task::spawn_blocking(move || joined.prepare()));
@@ -601,7 +648,7 @@ impl Process for LocalProcess {
         }
         let (ended, left) = tree::end(self.leader, &self.call).await;
         // It was killed: this does not wait long.
-        let _ = self.handle.readable().await;
+        let _ = self.end.source().readable().await;
         let _ = self.reap();
         tree::bury(&ended);
         Some(left)

@@ -76,17 +76,22 @@ impl Started {
 pub(super) struct CellEnd {
     /// Processes that it left, and that ended with it.
     pub(super) left: u32,
-    /// A signal ended it.
-    pub(super) by_signal: bool,
+    /// None where a signal ended it.
+    pub(super) status: Option<i32>,
 }
 
 impl CellEnd {
-    /// What the first process of a cell that has ended said; nothing where it was ended itself.
-    pub(super) fn read(lifeline: OwnedFd) -> Option<Self> {
-        let mut said = [0; 2 * size_of::<u32>()];
+    /// What the first process of a cell said last; nothing where it was ended itself.
+    pub(super) fn read(lifeline: impl AsFd) -> Option<Self> {
+        let mut said = [0; 3 * size_of::<u32>()];
         let told = rustix::io::read(lifeline, &mut said).ok()?;
-        let (left, signal) = said.split_first_chunk().filter(|_| told == said.len())?;
-        Some(Self { left: u32::from_ne_bytes(*left), by_signal: signal != [0; 4] })
+        if told != said.len() {
+            return None;
+        }
+        let mut numbers = said.chunks_exact(size_of::<u32>()).filter_map(|number| number.try_into().ok());
+        let mut number = || numbers.next().map(u32::from_ne_bytes);
+        let (left, signal, status) = (number()?, number()?, number()?);
+        Some(Self { left, status: (signal == 0).then_some(status.cast_signed()) })
     }
 }
 

@@ -5,7 +5,7 @@
 //! but its stack, so that it starts in a tenth of a millisecond. When it ends the kernel kills all that is left in the cell.
 //!
 //! `init DESCRIPTOR GROUP FILE ARGUMENTS…`: the descriptor is a socket whose other end the host holds. It reads there how many processes
-//! the command left, and which signal ended it or 0, as two numbers of 32 bits. With `own` as GROUP the command becomes the foreground of the
+//! the command left, which signal ended it or 0, and its status, as three numbers of 32 bits: by then all processes are gone but this one. With `own` as GROUP the command becomes the foreground of the
 //! terminal that is its standard input, as a job of a shell does; else it is a session of its own.
 //!
 //! `GROUP:PROCESSES` is for a cell that another program made: it says by a zero of 32 bits that it is there, and there can be so many processes
@@ -399,7 +399,7 @@ unsafe fn reap(command: isize, host: i32) {
         }
         let Some(status) = end else { return };
         call(number::KILL, [usize::MAX, SIGKILL, 0, 0, 0]);
-        let mut told = [0, status & SIGNAL];
+        let mut told = [0, status & SIGNAL, code(status) as u32];
         while call(number::WAIT4, [usize::MAX, 0, 0, 0, 0]) > 0 {
             told[0] += 1;
         }
