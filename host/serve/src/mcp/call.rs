@@ -2,13 +2,14 @@
 
 use super::Inner;
 use super::approval::{Asked, CannotBeAsked, Deferred, Waiting, answer_among, can_be_asked};
+use super::in_place::FirstTurn;
 use super::progress::{Progress, Sending};
 use super::sessions::{is_stateless, principal};
 use futures_util::future::{BoxFuture, Fuse, FusedFuture};
 use futures_util::{FutureExt, TryFutureExt};
-use parking_lot::Mutex;
+use hyper::http::request::Parts;
 use rmcp::ErrorData;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, RequestMetaObject};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -24,42 +25,6 @@ use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::formats::{Format, ToolResult};
 use toolcrib::policy::approval::{Answer, Approver};
 
-/// The first turn of a call, in which nothing is waited for: an extension of its request. If the call goes on, the request does as well, as
-/// any other, and takes it from here.
-#[derive(Clone, Default)]
-pub(super) struct FirstTurn(Arc<Mutex<Begun>>);
-
-#[derive(Default)]
-struct Begun {
-    running: Option<Running>,
-    request: Option<(CallToolRequestParams, RequestMetaObject)>,
-}
-
-impl FirstTurn {
-    /// What the request consists of, if the call has not ended.
-    pub(super) fn goes_on(&self) -> Option<(CallToolRequestParams, RequestMetaObject)> {
-        self.0.lock().request.take()
-    }
-
-    fn running(&self) -> Option<Running> {
-        self.0.lock().running.take()
-    }
-
-    /// Has the call take its turn. The error is for nobody: whoever asked for the first turn sees that the call goes on.
-    fn turn(
-        &self,
-        mut running: Running,
-        params: CallToolRequestParams,
-        meta: RequestMetaObject,
-    ) -> Result<CallToolResponse, ErrorData> {
-        if let Some(envelope) = (&mut running.call).now_or_never() {
-            return finished(envelope, &running.session);
-        }
-        *self.0.lock() = Begun { running: Some(running), request: Some((params, meta)) };
-        Err(ErrorData::internal_error("the call goes on", None))
-    }
-}
-
 /// A call, which whoever serves its request drives. It winds down by itself when nobody waits for it any more.
 pub(super) struct Running {
     call: Fuse<BoxFuture<'static, Envelope>>,
@@ -73,6 +38,11 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// The outcome, if nothing has to be waited for.
+    pub(super) fn first_turn(&mut self) -> Option<Envelope> {
+        (&mut self.call).now_or_never()
+    }
+
     pub(super) fn has_ended(&self) -> bool {
         self.task.as_ref().is_some_and(AbortHandle::is_finished)
     }
@@ -146,7 +116,8 @@ impl Inner {
         }
         let principal = principal(&context).unwrap_or_else(|| self.context.principal.clone());
         let binding = || binding(&principal, &params);
-        let first = context.extensions.get::<FirstTurn>().cloned();
+        let of_request = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<FirstTurn>());
+        let first = context.extensions.get::<FirstTurn>().or(of_request).cloned();
         let begun = first.as_ref().and_then(FirstTurn::running);
         let running = match (&params.request_state, begun) {
             (Some(state), _) => {
@@ -164,7 +135,7 @@ impl Inner {
             (None, None) => {
                 let running = self.begin(principal.clone(), request(&params), &context);
                 match first {
-                    Some(first) => return first.turn(running, params, context.meta),
+                    Some(first) => return first.turn(running, params, context),
                     None => running,
                 }
             }
@@ -208,7 +179,7 @@ impl Inner {
         let sending: Option<Sending> = token.map(|token| running.progress.send_to(context.peer.clone(), token));
         let result = loop {
             let asked = match running.turn(context).await {
-                Turn::Ended(envelope) => break finished(envelope, &running.session),
+                Turn::Ended(envelope) => break finished(envelope, &running),
                 Turn::Asked(asked) => asked,
             };
             running.go_on();
@@ -244,8 +215,8 @@ fn binding(principal: &Principal, params: &CallToolRequestParams) -> Vec<u8> {
 }
 
 /// The envelope as the protocol has it, with the output that was kept as links.
-fn finished(mut envelope: Envelope, session: &Session) -> Result<CallToolResponse, ErrorData> {
-    let links = super::resources::links(&std::mem::take(&mut envelope.kept), session);
+pub(super) fn finished(mut envelope: Envelope, running: &Running) -> Result<CallToolResponse, ErrorData> {
+    let links = super::resources::links(&std::mem::take(&mut envelope.kept), &running.session);
     let ToolResult { text, parts, structured, is_error, .. } = Format::Mcp.result(envelope);
     let others = parts.into_iter().chain(links).map(serde_json::from_value);
     let content = [Ok(ContentBlock::text(text))].into_iter().chain(others).collect::<Result<_, _>>();

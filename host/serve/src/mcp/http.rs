@@ -9,6 +9,8 @@ mod names;
 mod resumable;
 
 use super::hang_up::is_hung_up;
+use super::in_place::{Begun, Called, FirstTurn, InPlace};
+use super::stdio::Line;
 use super::token::Token;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
@@ -16,6 +18,7 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{
     ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, WWW_AUTHENTICATE,
 };
+use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -24,8 +27,8 @@ use message::{Fault, Message};
 use names::Name;
 pub use names::{host, origin};
 use resumable::{Resumable, noticing};
-use rmcp::ServerHandler;
-use rmcp::model::ProtocolVersion;
+use rmcp::model::{Extensions, ProtocolVersion};
+use rmcp::service::{RoleServer, RunningService, TxJsonRpcMessage, serve_directly_with_ct};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rustix::process::{Resource, getrlimit};
 use std::convert::Infallible;
@@ -102,7 +105,7 @@ pub async fn serve<H>(
     bound: impl FnOnce(SocketAddr),
 ) -> io::Result<()>
 where
-    H: ServerHandler + Clone,
+    H: InPlace,
 {
     let listener = TcpListener::bind(options.listen).await?;
     let address = listener.local_addr()?;
@@ -141,21 +144,24 @@ async fn next(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, Owne
 }
 
 /// What is between the connections and the handler.
-struct Gate<H> {
+struct Gate<H: InPlace> {
     token: Option<Token>,
     hosts: Vec<Name>,
     origins: Vec<String>,
-    mcp: StreamableHttpService<H, Resumable>,
+    mcp: StreamableHttpService<H, Resumable<H>>,
     /// The same for streams of news, which never end by themselves: they end as soon as the server stops.
-    news: StreamableHttpService<H, Resumable>,
-    sessions: Arc<Resumable>,
+    news: StreamableHttpService<H, Resumable<H>>,
+    sessions: Arc<Resumable<H>>,
+    handler: H,
+    /// Who asks at the version without sessions: nobody who could be asked back.
+    nobody: RunningService<RoleServer, H>,
     /// No more requests.
     stop: CancellationToken,
     /// No more answers.
     end: CancellationToken,
 }
 
-impl<H: ServerHandler + Clone> Gate<H> {
+impl<H: InPlace> Gate<H> {
     fn new(options: Options, address: SocketAddr, handler: H, stop: CancellationToken) -> io::Result<Self> {
         let unusable = |fault: String| io::Error::new(io::ErrorKind::InvalidInput, fault);
         let own = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).into_iter();
@@ -175,11 +181,12 @@ impl<H: ServerHandler + Clone> Gate<H> {
             .with_json_response(true)
             .with_max_request_body_bytes(BODY_BYTES)
             .with_cancellation_token(end.clone());
-        let sessions = Arc::new(Resumable::new(SESSION_TIME));
-        let mcp = StreamableHttpService::new(move || Ok(handler.clone()), sessions.clone(), config);
+        let sessions = Arc::new(Resumable::new(handler.clone(), SESSION_TIME));
+        let (nobody, served) = (nobody(handler.clone(), end.clone()), handler.clone());
+        let mcp = StreamableHttpService::new(move || Ok(served.clone()), sessions.clone(), config);
         let mut news = mcp.clone();
         news.config.cancellation_token = stop.clone();
-        Ok(Self { token: options.token, hosts: names, origins, mcp, news, sessions, stop, end })
+        Ok(Self { token: options.token, hosts: names, origins, mcp, news, sessions, handler, nobody, stop, end })
     }
 
     /// Answers the requests of one connection, until it ends or has to. A client that leaves or does not speak HTTP is not an error.
@@ -239,10 +246,23 @@ impl<H: ServerHandler + Clone> Gate<H> {
     }
 
     async fn post(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let body = read(body).await?;
         let message = Message::read(&body)?;
         message.check(&parts.headers)?;
+        if message.is_plain_call(&parts.headers)
+            && let Some(line) = Line::read(&body)
+        {
+            match self.begin(line, &parts) {
+                Begun::Answered(answer) => return Ok(json(&answer)),
+                // The request goes on with what was begun.
+                Begun::GoesOn(mut called) => {
+                    if let Some(first) = called.extensions.remove::<FirstTurn>() {
+                        parts.extensions.insert(first);
+                    }
+                }
+            }
+        }
         let method = message.method();
         if method == Some("initialize") {
             // A session keeps it.
@@ -255,6 +275,15 @@ impl<H: ServerHandler + Clone> Gate<H> {
         }
         let mcp = if method == Some("subscriptions/listen") { &self.news } else { &self.mcp };
         Ok(mcp.handle(Request::from_parts(parts, Full::new(body))).await)
+    }
+
+    /// Has a call of the version without sessions take its first turn.
+    fn begin(&self, Line { id, mut params, .. }: Line, parts: &Parts) -> Begun {
+        let (mut known, ()) = Request::new(()).into_parts();
+        known.extensions = parts.extensions.clone();
+        let (meta, mut extensions) = (params.meta.take().unwrap_or_default(), Extensions::default());
+        extensions.insert(known);
+        self.handler.begin(Called { id, params, meta, extensions }, Some(self.nobody.peer()))
     }
 
     /// Sessions of the older versions have streams by GET and end by DELETE; the newer ones have no sessions.
@@ -387,6 +416,25 @@ impl Refusal {
             }
         }
     }
+}
+
+/// Somebody who says nothing and hears nothing.
+fn nobody<H: InPlace>(handler: H, end: CancellationToken) -> RunningService<RoleServer, H> {
+    let (silence, other) = tokio::io::duplex(1);
+    // The other end stays open until the server ends.
+    let kept = end.clone();
+    tokio::spawn(async move {
+        kept.cancelled().await;
+        drop(other);
+    });
+    serve_directly_with_ct(handler, silence, None, end)
+}
+
+fn json(message: &TxJsonRpcMessage<RoleServer>) -> Answer {
+    let body = serde_json::to_vec(message).expect("a message of JSON-RPC is made of text and numbers");
+    let mut answer = text(StatusCode::OK, body);
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(message::JSON));
+    answer
 }
 
 fn text(status: StatusCode, body: impl Into<Bytes>) -> Answer {

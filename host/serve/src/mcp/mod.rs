@@ -7,6 +7,7 @@ mod approval;
 mod call;
 mod hang_up;
 pub mod http;
+pub mod in_place;
 mod progress;
 mod resources;
 mod sessions;

@@ -2,16 +2,27 @@
 
 use hyper::http::request::Parts;
 use parking_lot::Mutex;
-use rmcp::service::{NotificationContext, RequestContext, RoleServer};
-use std::collections::{HashSet, VecDeque};
+use rmcp::model::Extensions;
+use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use toolcrib::call::Principal;
 use toolcrib::call::session::Session;
 
 /// Sessions remembered at once; the oldest goes first, and with it what it had approved.
 const SESSIONS_KEPT: usize = 1000;
+/// How long calls of a session may go past the transport.
+const HEARD: Duration = Duration::from_secs(60);
 /// The header by which the older eras know their session.
 const SESSION_ID: &str = "mcp-session-id";
+
+/// Who speaks in a session.
+struct Client {
+    peer: Peer<RoleServer>,
+    /// When a call went all the way through the transport last.
+    heard: Instant,
+}
 
 /// The sessions of all clients.
 pub(super) struct Sessions {
@@ -19,7 +30,7 @@ pub(super) struct Sessions {
     shared: Arc<Session>,
     by_id: Mutex<VecDeque<(String, Arc<Session>)>>,
     /// Those that have begun, by id; the one of stdio has none.
-    begun: Mutex<HashSet<String>>,
+    begun: Mutex<HashMap<String, Client>>,
 }
 
 impl Sessions {
@@ -32,10 +43,26 @@ impl Sessions {
         let parts = context.extensions.get::<Parts>();
         let id = parts.and_then(|parts| parts.headers.get(SESSION_ID)).and_then(|id| id.to_str().ok());
         let mut begun = self.begun.lock();
+        // They keep what clients said of themselves.
+        begun.retain(|_, client| !client.peer.is_transport_closed());
         if begun.len() >= SESSIONS_KEPT {
             begun.clear();
         }
-        begun.insert(id.unwrap_or_default().to_owned())
+        let client = Client { peer: context.peer.clone(), heard: Instant::now() };
+        begun.insert(id.unwrap_or_default().to_owned(), client).is_none()
+    }
+
+    /// Who asked, where the request has come in a session that has begun. None now and then: the transport takes a session for silent of
+    /// which it hears nothing, and calls that are answered in place go past it.
+    pub(super) fn peer_in_use(&self, extensions: &Extensions) -> Option<Peer<RoleServer>> {
+        let id = extensions.get::<Parts>()?.headers.get(SESSION_ID)?.to_str().ok()?;
+        let mut begun = self.begun.lock();
+        let client = begun.get_mut(id)?;
+        if client.heard.elapsed() > HEARD {
+            client.heard = Instant::now();
+            return None;
+        }
+        Some(client.peer.clone())
     }
 
     /// The session of a request. An id is looked at only where the transport has made it.

@@ -1,26 +1,21 @@
 //! The transport of a client that started this program: a message a line, on standard input and output, until the input ends.
 //!
-//! The protocol is rmcp's, but for `tools/call`: such a line is read in one pass, and its call begun here. Most calls end at their first
-//! turn and are answered at once, without a task or a channel. One that does not becomes a request like all others, with what was begun
-//! (`FirstTurn`), so cancelling, questions and progress are the same for each.
+//! The protocol is rmcp's, but for `tools/call`: such a line is read in one pass, and its call begun here (`in_place.rs`).
 //!
 //! A client that does not read is not read from either (`Lines::room`): no message is taken while too many requests are open or too many
 //! bytes of answers wait. Code that makes large answers waits for `Client::has_room` before.
 
 use super::Door;
-use super::call::FirstTurn;
+use super::in_place::{Begun, Called, InPlace};
 use crate::mcp::hang_up::is_hung_up;
 use bytes::{Buf, BufMut, BytesMut};
-use futures_util::FutureExt;
 use parking_lot::Mutex;
 use rmcp::ServiceExt;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestMethod, CallToolRequestParams, ClientNotification, ClientRequest, ErrorData,
-    GetExtensions, GetMeta, JsonRpcMessage, JsonRpcVersion2_0, RequestId, RequestMetaObject,
+    CallToolRequestMethod, CallToolRequestParams, ClientNotification, ErrorData, Extensions, JsonRpcMessage,
+    JsonRpcVersion2_0, RequestId,
 };
-use rmcp::service::{
-    Peer, RequestContext, RoleServer, RxJsonRpcMessage, ServerInitializeError, Service, TxJsonRpcMessage,
-};
+use rmcp::service::{Peer, RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::{JsonRpcMessageCodec, JsonRpcMessageCodecError};
 use rmcp::transport::io::{StdioReader, StdioWriter, stdio_pipes};
@@ -30,7 +25,6 @@ use serde_json::error::Category;
 use std::collections::HashSet;
 use std::future::{pending, poll_fn};
 use std::io;
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker, ready};
@@ -328,7 +322,7 @@ impl Lines {
 
     /// Reads a message. None where there is none, or it was answered.
     fn message(&mut self, mut line: BytesMut) -> Option<RxJsonRpcMessage<RoleServer>> {
-        if let Some(called) = Called::read(&line) {
+        if let Some(called) = Line::read(&line) {
             return self.called(called);
         }
         match self.codec.decode(&mut line) {
@@ -346,43 +340,19 @@ impl Lines {
     }
 
     /// Begins a call, and answers it if it has ended by then.
-    fn called(&self, Called { id, mut params, .. }: Called) -> Option<RxJsonRpcMessage<RoleServer>> {
-        let (meta, first) = (params.meta.take().unwrap_or_default(), FirstTurn::default());
-        // Who wants progress gets it from a task of its own, and what resumes a call was begun before.
-        let is_plain = meta.get_progress_token().is_none() && params.request_state.is_none();
-        let Some(peer) = self.client.peer.get().filter(|_| is_plain) else {
-            return Some(request(id, params, meta));
-        };
-        let mut context = RequestContext::new(id.clone(), peer.clone());
-        context.meta = meta;
-        context.extensions.insert(first.clone());
-        let called = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        // A fault here must not end the loop that all calls go through.
-        let ended = AssertUnwindSafe(self.door.handle_request(called, context)).catch_unwind().now_or_never();
-        if let Some((params, meta)) = first.goes_on() {
-            let mut request = request(id, params, meta);
-            if let JsonRpcMessage::Request(request) = &mut request {
-                request.request.extensions_mut().insert(first);
+    fn called(&self, Line { id, mut params, .. }: Line) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let meta = params.meta.take().unwrap_or_default();
+        let called = Called { id, params, meta, extensions: Extensions::default() };
+        // What the client has said of itself is not known before.
+        let Some(peer) = self.client.peer.get() else { return Some(called.into_message()) };
+        match self.door.begin(called, Some(peer)) {
+            Begun::Answered(answer) => {
+                let _ = self.client.put(&answer);
+                None
             }
-            return Some(request);
+            Begun::GoesOn(called) => Some(called.into_message()),
         }
-        let answer = match ended {
-            Some(Ok(Ok(result))) => TxJsonRpcMessage::<RoleServer>::response(result, id),
-            Some(Ok(Err(error))) => JsonRpcMessage::error(error, Some(id)),
-            Some(Err(_)) | None => {
-                JsonRpcMessage::error(ErrorData::internal_error("internal error in the host", None), Some(id))
-            }
-        };
-        let _ = self.client.put(&answer);
-        None
     }
-}
-
-/// A call as any other request.
-fn request(id: RequestId, params: CallToolRequestParams, meta: RequestMetaObject) -> RxJsonRpcMessage<RoleServer> {
-    let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-    *request.get_meta_mut() = meta;
-    JsonRpcMessage::request(request, id)
 }
 
 impl Transport<RoleServer> for Lines {
@@ -430,21 +400,21 @@ impl Transport<RoleServer> for Lines {
 
 /// A line that calls a tool, read in one pass: rmcp's own type for every message is tried shape by shape.
 #[derive(Deserialize)]
-struct Called {
+pub(super) struct Line {
     #[serde(rename = "jsonrpc")]
     _version: JsonRpcVersion2_0,
-    id: RequestId,
+    pub(super) id: RequestId,
     #[serde(rename = "method")]
     _method: CallToolRequestMethod,
-    params: CallToolRequestParams,
+    pub(super) params: CallToolRequestParams,
     /// With one of these it is no request.
     result: Option<IgnoredAny>,
     error: Option<IgnoredAny>,
 }
 
-impl Called {
-    fn read(line: &[u8]) -> Option<Self> {
-        let called: Self = serde_json::from_slice(line).ok()?;
-        (called.result.is_none() && called.error.is_none()).then_some(called)
+impl Line {
+    pub(super) fn read(line: &[u8]) -> Option<Self> {
+        let line: Self = serde_json::from_slice(line).ok()?;
+        (line.result.is_none() && line.error.is_none()).then_some(line)
     }
 }

@@ -3,7 +3,7 @@
 //! rmcp checks that required headers are present, and the version; this module refuses contradictions.
 
 use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use rmcp::ErrorData;
 use rmcp::model::{ErrorCode, ProtocolVersion};
 use serde::de::value::MapAccessDeserializer;
@@ -17,6 +17,10 @@ pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-ver
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// How headers begin that repeat arguments of a tool.
+const PARAMETER: &str = "mcp-param-";
+pub(super) const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
 
 /// A message, as far as headers speak of it. A key that appears twice can be read in two ways, and is refused.
 #[derive(Default, Deserialize)]
@@ -26,7 +30,6 @@ pub(super) struct Message {
     method: Option<String>,
     params: Option<Object<Params>>,
 }
-
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Params {
@@ -113,6 +116,32 @@ impl Message {
         }
         let error = ErrorData::unsupported_protocol_version(version.clone(), &[ProtocolVersion::NO_INITIALIZE]);
         Err(Fault::new(self.id.as_ref(), error))
+    }
+
+    /// Whether nothing about a request is left to be judged but its parameters: it calls a tool, and its headers say all that they have to
+    /// say at the version without sessions, in the plainest form. What says it otherwise may be as good, and is the transport's to judge.
+    pub(super) fn is_plain_call(&self, headers: &HeaderMap) -> bool {
+        let is = |name: HeaderName, value: &str| headers.get(name).is_some_and(|said| said == value);
+        let is_version = |version: &ProtocolVersion| *version == ProtocolVersion::NO_INITIALIZE;
+        let meta = self.params().and_then(|params| params.meta.as_ref());
+        let is_whole = meta.is_some_and(|Object(meta)| {
+            meta.version.as_ref().is_some_and(is_version) && meta.capabilities.as_ref().is_some_and(Value::is_object)
+        });
+        let mut accepted = headers.get_all(ACCEPT).iter();
+        let accepted = accepted.next().filter(|_| accepted.next().is_none()).and_then(|value| value.to_str().ok());
+        let accepts = |kind: &str| accepted.is_some_and(|list| list.split(',').any(|entry| entry.trim() == kind));
+        is_whole
+            && self.method() == Some("tools/call")
+            && is(VERSION, ProtocolVersion::NO_INITIALIZE.as_str())
+            && is(METHOD, "tools/call")
+            && headers.get(NAME).and_then(|said| said.to_str().ok()).is_some_and(|said| self.name() == Some(said))
+            && is(CONTENT_TYPE, JSON)
+            && accepts(JSON)
+            && accepts(EVENTS)
+            && !headers.contains_key(SESSION_ID)
+            // Nor a page's: its request passes the transport's checks as well.
+            && !headers.contains_key(ORIGIN)
+            && !headers.keys().any(|name| name.as_str().starts_with(PARAMETER))
     }
 
     fn params(&self) -> Option<&Params> {

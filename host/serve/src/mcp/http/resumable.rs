@@ -3,12 +3,14 @@
 //! The streams are rmcp's. Two things differ here: rmcp repeats the event that the client names as its last one, so that a question would
 //! be asked twice; and it answers for a stream that has ended with an empty one, which clients request again for ever.
 
-use futures_util::Stream;
+use crate::mcp::in_place::{Begun, Called, InPlace};
+use futures_util::{Stream, StreamExt, stream};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{EventStore, RestoreOutcome, ServerSseMessage};
 use rmcp::transport::streamable_http_server::{SessionId, SessionManager};
 use std::cell::Cell;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,25 +19,28 @@ tokio::task_local! {
     static HAS_ENDED: Cell<bool>;
 }
 
-/// The sessions of one server.
-pub(super) struct Resumable(LocalSessionManager);
+/// The sessions of one server, and what calls are begun by.
+pub(super) struct Resumable<H> {
+    sessions: LocalSessionManager,
+    handler: H,
+}
 
 type Inner = <LocalSessionManager as SessionManager>::Error;
 type Transport = <LocalSessionManager as SessionManager>::Transport;
 
-impl Resumable {
+impl<H> Resumable<H> {
     /// `silent` is how long a session may be silent.
-    pub(super) fn new(silent: Duration) -> Self {
+    pub(super) fn new(handler: H, silent: Duration) -> Self {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(silent);
         // Of a stream that ended by a cancellation nothing is missed.
         sessions.session_config.completed_cache_ttl = Duration::ZERO;
-        Self(sessions)
+        Self { sessions, handler }
     }
 
     /// Sessions that are open.
     pub(super) async fn open(&self) -> usize {
-        self.0.sessions.read().await.len()
+        self.sessions.sessions.read().await.len()
     }
 }
 
@@ -56,12 +61,12 @@ fn behind(last: String) -> String {
     }
 }
 
-impl SessionManager for Resumable {
+impl<H: InPlace> SessionManager for Resumable<H> {
     type Error = Inner;
     type Transport = Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Transport), Inner> {
-        self.0.create_session().await
+        self.sessions.create_session().await
     }
 
     async fn initialize_session(
@@ -69,15 +74,15 @@ impl SessionManager for Resumable {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Inner> {
-        self.0.initialize_session(id, message).await
+        self.sessions.initialize_session(id, message).await
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, Inner> {
-        self.0.has_session(id).await
+        self.sessions.has_session(id).await
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Inner> {
-        self.0.close_session(id).await
+        self.sessions.close_session(id).await
     }
 
     async fn create_stream(
@@ -85,18 +90,25 @@ impl SessionManager for Resumable {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Inner> {
-        self.0.create_stream(id, message).await
+        let message = match Called::of(message).map(|called| self.handler.begin(called, None)) {
+            Ok(Begun::Answered(answer)) => {
+                return Ok(stream::once(ready(ServerSseMessage::from_message(*answer))).left_stream());
+            }
+            Ok(Begun::GoesOn(called)) => called.into_message(),
+            Err(other) => *other,
+        };
+        Ok(self.sessions.create_stream(id, message).await?.right_stream())
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Inner> {
-        self.0.accept_message(id, message).await
+        self.sessions.accept_message(id, message).await
     }
 
     async fn create_standalone_stream(
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Inner> {
-        self.0.create_standalone_stream(id).await
+        self.sessions.create_standalone_stream(id).await
     }
 
     async fn resume(
@@ -104,7 +116,7 @@ impl SessionManager for Resumable {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Inner> {
-        let resumed = self.0.resume(id, behind(last_event_id)).await;
+        let resumed = self.sessions.resume(id, behind(last_event_id)).await;
         if resumed.is_err() {
             let _ = HAS_ENDED.try_with(|has_ended| has_ended.set(true));
         }
@@ -112,11 +124,11 @@ impl SessionManager for Resumable {
     }
 
     async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Transport>, Inner> {
-        self.0.restore_session(id).await
+        self.sessions.restore_session(id).await
     }
 
     fn event_store(&self) -> Option<Arc<dyn EventStore>> {
-        self.0.event_store()
+        self.sessions.event_store()
     }
 }
 

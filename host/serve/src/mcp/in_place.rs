@@ -1,0 +1,133 @@
+//! Calls that are begun where they are read. Most end at their first turn, in which nothing is waited for, and are answered there, without a
+//! task or a channel. One that goes on becomes a request like all others, with what was begun, so cancelling, questions and progress are the
+//! same for each.
+
+use super::Door;
+use super::call::{Running, finished};
+use futures_util::FutureExt;
+use parking_lot::Mutex;
+use rmcp::ServerHandler;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResponse, ClientRequest, ErrorData, Extensions, GetExtensions,
+    GetMeta, JsonRpcMessage, RequestId, RequestMetaObject,
+};
+use rmcp::service::{Peer, RequestContext, RoleServer, RxJsonRpcMessage, Service, TxJsonRpcMessage};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+/// A request for a tool, as it was read.
+pub struct Called {
+    pub(super) id: RequestId,
+    pub(super) params: CallToolRequestParams,
+    pub(super) meta: RequestMetaObject,
+    pub(super) extensions: Extensions,
+}
+
+impl Called {
+    /// What was asked, where a message is such a request; else the message.
+    pub(super) fn of(message: RxJsonRpcMessage<RoleServer>) -> Result<Self, Box<RxJsonRpcMessage<RoleServer>>> {
+        let JsonRpcMessage::Request(mut request) = message else { return Err(Box::new(message)) };
+        // It is kept among the extensions.
+        let meta = std::mem::take(request.request.get_meta_mut());
+        let extensions = std::mem::take(request.request.extensions_mut());
+        match request.request {
+            ClientRequest::CallToolRequest(call) => Ok(Self { id: request.id, params: call.params, meta, extensions }),
+            mut other => {
+                *other.extensions_mut() = extensions;
+                *other.get_meta_mut() = meta;
+                Err(Box::new(JsonRpcMessage::request(other, request.id)))
+            }
+        }
+    }
+
+    /// The same as any other request.
+    pub(super) fn into_message(self) -> RxJsonRpcMessage<RoleServer> {
+        let mut request = CallToolRequest::new(self.params);
+        *request.extensions_mut() = self.extensions;
+        let mut request = ClientRequest::CallToolRequest(request);
+        *request.get_meta_mut() = self.meta;
+        JsonRpcMessage::request(request, self.id)
+    }
+}
+
+/// What became of a call at its first turn.
+pub enum Begun {
+    /// It has ended: with this answer.
+    Answered(Box<TxJsonRpcMessage<RoleServer>>),
+    /// It is a request like others from here on.
+    GoesOn(Called),
+}
+
+/// A handler that may begin calls where they are read.
+pub trait InPlace: ServerHandler + Clone {
+    /// Has a call take its first turn. The peer is who asked; where there is none, the session of the request knows it.
+    fn begin(&self, called: Called, _peer: Option<&Peer<RoleServer>>) -> Begun {
+        Begun::GoesOn(called)
+    }
+}
+
+impl InPlace for Door {
+    fn begin(&self, Called { id, params, meta, extensions }: Called, peer: Option<&Peer<RoleServer>>) -> Begun {
+        // Who wants progress gets it from a task of its own, and what resumes a call was begun before.
+        let is_plain = meta.get_progress_token().is_none() && params.request_state.is_none();
+        let peer = match peer.filter(|_| is_plain) {
+            None if is_plain => self.0.sessions.peer_in_use(&extensions),
+            known => known.cloned(),
+        };
+        let Some(peer) = peer else { return Begun::GoesOn(Called { id, params, meta, extensions }) };
+        let first = FirstTurn::default();
+        let mut context = RequestContext::new(id.clone(), peer);
+        (context.meta, context.extensions) = (meta, extensions);
+        context.extensions.insert(first.clone());
+        let called = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        // A fault here must not end the loop that all calls go through.
+        let ended = AssertUnwindSafe(self.handle_request(called, context)).catch_unwind().now_or_never();
+        if let Some((params, meta, mut extensions)) = first.goes_on() {
+            extensions.insert(first);
+            return Begun::GoesOn(Called { id, params, meta, extensions });
+        }
+        Begun::Answered(Box::new(match ended {
+            Some(Ok(Ok(result))) => TxJsonRpcMessage::<RoleServer>::response(result, id),
+            Some(Ok(Err(error))) => JsonRpcMessage::error(error, Some(id)),
+            Some(Err(_)) | None => {
+                JsonRpcMessage::error(ErrorData::internal_error("internal error in the host", None), Some(id))
+            }
+        }))
+    }
+}
+
+/// The first turn of a call, in which nothing is waited for: an extension of its request. If the call goes on, the request does as well, as
+/// any other, and takes it from here.
+#[derive(Clone, Default)]
+pub(super) struct FirstTurn(Arc<Mutex<Taken>>);
+
+#[derive(Default)]
+struct Taken {
+    running: Option<Running>,
+    request: Option<(CallToolRequestParams, RequestMetaObject, Extensions)>,
+}
+
+impl FirstTurn {
+    /// What the request consists of, if the call has not ended.
+    fn goes_on(&self) -> Option<(CallToolRequestParams, RequestMetaObject, Extensions)> {
+        self.0.lock().request.take()
+    }
+
+    pub(super) fn running(&self) -> Option<Running> {
+        self.0.lock().running.take()
+    }
+
+    /// Has the call take its turn. The error is for nobody: whoever asked for the first turn sees that the call goes on.
+    pub(super) fn turn(
+        &self,
+        mut running: Running,
+        params: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(envelope) = running.first_turn() {
+            return finished(envelope, &running);
+        }
+        *self.0.lock() = Taken { running: Some(running), request: Some((params, context.meta, context.extensions)) };
+        Err(ErrorData::internal_error("the call goes on", None))
+    }
+}
