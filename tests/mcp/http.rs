@@ -407,6 +407,88 @@ fn nothing_runs_whose_headers_and_body_disagree() {
     server.assert_healthy();
 }
 
+/// A request in its plainest form is begun where it is read. What it says in another form is judged by the transport, which has the same to say.
+#[test]
+fn a_call_that_is_begun_where_it_is_read_is_answered_as_any_other() {
+    let server = Server::new();
+    server.program.write("work/there", "told\n");
+    let read = |path: &str| server.call("read_file", json!({ "path": path }));
+    let good = read("there");
+    let altered = |from: &str, to: &str| good.clone().saying(&good.body.replacen(from, to, 1));
+    let elsewhere = |request: Request| request.set("Accept", "application/json;q=1, text/event-stream");
+    let without_times = |text: &str| {
+        let digits = |part: &str| part.len() > 9 && part.bytes().all(|byte| byte.is_ascii_digit());
+        text.split_inclusive(|c: char| !c.is_ascii_digit())
+            .map(|part| if digits(&part[..part.len() - 1]) { "N" } else { part })
+            .collect::<String>()
+    };
+    let mut ran = 0;
+    for request in [
+        good.clone(),
+        read("missing"),
+        read("/etc/shadow"),
+        read(""),
+        server.call("read_file", json!({})),
+        server.call("read_file", json!({ "path": "there", "more": 1 })),
+        server.call("no_such_tool", json!({})),
+        server.call("run_shell", command("echo told")),
+        altered("\"arguments\"", "\"argument\""),
+        altered("{\"path\":\"there\"}", "null"),
+        altered("{\"path\":\"there\"}", "[]"),
+        altered("\"id\":1", "\"id\":\"one\""),
+        altered("\"id\":1", "\"id\":1.5"),
+        altered("\"id\":1", "\"id\":null"),
+        altered("\"id\":1,", ""),
+        altered("\"2.0\"", "\"1.0\""),
+        altered("\"jsonrpc\":\"2.0\",", ""),
+        altered("\"id\":1", "\"id\":1,\"result\":{}"),
+        altered("\"id\":1", "\"id\":1,\"error\":{\"code\":1,\"message\":\"\"}"),
+        altered("\"id\":1", "\"id\":1,\"more\":[{}]"),
+        altered("clientCapabilities\":{}", "clientCapabilities\":{\"elicitation\":{}}"),
+        altered("clientCapabilities\":{}", "clientCapabilities\":{\"elicitation\":5}"),
+        altered("clientCapabilities\":{}", "clientInfo\":{\"name\":\"x\"},\"x\":{}"),
+        good.clone().with("Mcp-Param-Path", "there"),
+        good.clone().set("Content-Type", "application/json; charset=utf-8"),
+        good.clone().set("Content-Type", "text/plain"),
+        good.clone().without("Content-Type"),
+        good.clone().without("Mcp-Name"),
+        good.clone().set("Mcp-Name", "=?base64?cmVhZF9maWxl?="),
+    ] {
+        let (here, there) = (server.answer(&request), server.answer(&elsewhere(request.clone())));
+        assert_eq!(here.status, there.status, "{request:?}: {here:?} {there:?}");
+        assert_eq!(here.header("content-type"), there.header("content-type"), "{request:?}");
+        assert_eq!(without_times(&here.body), without_times(&there.body), "{request:?}");
+        ran += usize::from(here.body.contains("\"isError\":false"));
+    }
+    assert!(ran >= 5, "{ran}");
+}
+
+/// In a session, too; and one that only calls is not taken for silent by what it does not hear of.
+#[test]
+fn a_call_in_a_session_is_answered_as_any_other() {
+    let server = Server::new();
+    server.program.write("work/there", "told\n");
+    let session = server.session();
+    let call = |id: usize, path: &str, meta: serde_json::Value| {
+        let params = json!({ "name": "read_file", "arguments": { "path": path }, "_meta": meta });
+        server.of_session(&session, &json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }))
+    };
+    for (number, path) in ["there", "missing", "/etc/shadow"].into_iter().enumerate() {
+        let here = server.answer(&call(2 * number, path, json!({})));
+        // Who wants progress gets it from a task of its own.
+        let there = server.answer(&call(2 * number + 1, path, json!({ "progressToken": "p" })));
+        assert_eq!((here.status, here.header("content-type")), (there.status, there.header("content-type")));
+        let (here, there) = (here.message(), there.message());
+        assert_eq!(here["id"], 2 * number, "{here}");
+        let result = |message: &serde_json::Value| message["result"]["structuredContent"]["result"].clone();
+        assert_eq!(result(&here), result(&there), "{here} {there}");
+        assert_eq!(here["result"]["isError"], there["result"]["isError"], "{here} {there}");
+    }
+    let gone = server.request("DELETE", "/mcp").with("Mcp-Session-Id", &session).with("MCP-Protocol-Version", LEGACY);
+    assert!(server.answer(&gone).status < 300);
+    assert_eq!(server.answer(&call(9, "there", json!({}))).status, 404, "its session has ended");
+}
+
 #[test]
 fn headers_of_the_newer_era_have_to_be_right_in_a_session_as_well() {
     let server = Server::new();

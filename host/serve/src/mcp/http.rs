@@ -252,6 +252,7 @@ impl<H: InPlace> Gate<H> {
         message.check(&parts.headers)?;
         if message.is_plain_call(&parts.headers)
             && let Some(line) = Line::read(&body)
+            && line.says_all()
         {
             match self.begin(line, &parts) {
                 Begun::Answered(answer) => return Ok(json(&answer)),

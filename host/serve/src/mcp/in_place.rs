@@ -55,14 +55,14 @@ pub enum Begun {
     /// It has ended: with this answer.
     Answered(Box<TxJsonRpcMessage<RoleServer>>),
     /// It is a request like others from here on.
-    GoesOn(Called),
+    GoesOn(Box<Called>),
 }
 
 /// A handler that may begin calls where they are read.
 pub trait InPlace: ServerHandler + Clone {
     /// Has a call take its first turn. The peer is who asked; where there is none, the session of the request knows it.
     fn begin(&self, called: Called, _peer: Option<&Peer<RoleServer>>) -> Begun {
-        Begun::GoesOn(called)
+        Begun::GoesOn(Box::new(called))
     }
 }
 
@@ -74,7 +74,9 @@ impl InPlace for Door {
             None if is_plain => self.0.sessions.peer_in_use(&extensions),
             known => known.cloned(),
         };
-        let Some(peer) = peer else { return Begun::GoesOn(Called { id, params, meta, extensions }) };
+        let Some(peer) = peer else {
+            return Begun::GoesOn(Box::new(Called { id, params, meta, extensions }));
+        };
         let first = FirstTurn::default();
         let mut context = RequestContext::new(id.clone(), peer);
         (context.meta, context.extensions) = (meta, extensions);
@@ -84,7 +86,7 @@ impl InPlace for Door {
         let ended = AssertUnwindSafe(self.handle_request(called, context)).catch_unwind().now_or_never();
         if let Some((params, meta, mut extensions)) = first.goes_on() {
             extensions.insert(first);
-            return Begun::GoesOn(Called { id, params, meta, extensions });
+            return Begun::GoesOn(Box::new(Called { id, params, meta, extensions }));
         }
         Begun::Answered(Box::new(match ended {
             Some(Ok(Ok(result))) => TxJsonRpcMessage::<RoleServer>::response(result, id),

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use rmcp::ServiceExt;
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, ClientNotification, ErrorData, Extensions, JsonRpcMessage,
-    JsonRpcVersion2_0, RequestId,
+    JsonRpcVersion2_0, ProtocolVersion, RequestId,
 };
 use rmcp::service::{Peer, RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -413,6 +413,12 @@ pub(super) struct Line {
 }
 
 impl Line {
+    /// Whether it carries all that a request does which belongs to no session.
+    pub(super) fn says_all(&self) -> bool {
+        let version = &ProtocolVersion::NO_INITIALIZE;
+        self.params.meta.as_ref().is_some_and(|meta| meta.missing_required_keys(version).is_empty())
+    }
+
     pub(super) fn read(line: &[u8]) -> Option<Self> {
         let line: Self = serde_json::from_slice(line).ok()?;
         (line.result.is_none() && line.error.is_none()).then_some(line)

@@ -122,15 +122,12 @@ impl Message {
     /// say at the version without sessions, in the plainest form. What says it otherwise may be as good, and is the transport's to judge.
     pub(super) fn is_plain_call(&self, headers: &HeaderMap) -> bool {
         let is = |name: HeaderName, value: &str| headers.get(name).is_some_and(|said| said == value);
-        let is_version = |version: &ProtocolVersion| *version == ProtocolVersion::NO_INITIALIZE;
         let meta = self.params().and_then(|params| params.meta.as_ref());
-        let is_whole = meta.is_some_and(|Object(meta)| {
-            meta.version.as_ref().is_some_and(is_version) && meta.capabilities.as_ref().is_some_and(Value::is_object)
-        });
+        let version = meta.and_then(|Object(meta)| meta.version.as_ref());
         let mut accepted = headers.get_all(ACCEPT).iter();
         let accepted = accepted.next().filter(|_| accepted.next().is_none()).and_then(|value| value.to_str().ok());
         let accepts = |kind: &str| accepted.is_some_and(|list| list.split(',').any(|entry| entry.trim() == kind));
-        is_whole
+        version == Some(&ProtocolVersion::NO_INITIALIZE)
             && self.method() == Some("tools/call")
             && is(VERSION, ProtocolVersion::NO_INITIALIZE.as_str())
             && is(METHOD, "tools/call")
