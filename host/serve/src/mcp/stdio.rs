@@ -22,7 +22,7 @@ use rmcp::transport::io::{StdioReader, StdioWriter, stdio_pipes};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::error::Category;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::Pin;
@@ -31,6 +31,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio_util::codec::Decoder;
 use tokio_util::sync::CancellationToken;
 use toolcrib::envelope::{Failure, Kind};
@@ -52,6 +53,8 @@ const WAITING_BYTES: usize = 1 << 20;
 const ROOM_BYTES: usize = 128 << 10;
 /// Calls that are answered in place before others get a turn.
 const AT_A_TIME: usize = 32;
+/// Calls that wait together, so many that another thread begins half of them.
+const SEVERAL: usize = 4;
 
 /// Serves one client until its input ends or `stop` is cancelled, which then ends the calls in flight.
 pub async fn serve(door: Door, stop: CancellationToken) -> Result<(), Failure> {
@@ -239,6 +242,24 @@ struct Lines {
     most_open: usize,
     /// Calls answered in place since others had a turn.
     answered: usize,
+    /// Messages for the handler.
+    ready: VecDeque<RxJsonRpcMessage<RoleServer>>,
+    /// Calls that another thread begins.
+    beside: Option<JoinHandle<Vec<RxJsonRpcMessage<RoleServer>>>>,
+    /// The message that came behind those calls: it may be about one of them.
+    behind: Option<RxJsonRpcMessage<RoleServer>>,
+}
+
+/// Begins calls, and answers those that have ended by then; returns those that go on.
+fn begin(door: &Door, calls: Vec<Called>, peer: &Peer<RoleServer>) -> Vec<RxJsonRpcMessage<RoleServer>> {
+    let begun = |called| match door.begin(called, Some(peer)) {
+        Begun::Answered(answer) => {
+            let _ = door.0.client.put(&answer);
+            None
+        }
+        Begun::GoesOn(called) => Some(called.into_message()),
+    };
+    calls.into_iter().filter_map(begun).collect()
 }
 
 impl Lines {
@@ -257,12 +278,14 @@ impl Lines {
             open: HashSet::new(),
             most_open: calls.saturating_mul(2),
             answered: 0,
+            ready: VecDeque::new(),
+            beside: None,
+            behind: None,
         }
     }
 
     /// Returns when another message may be taken.
     async fn room(&mut self) {
-        self.answered += 1;
         if self.answered > AT_A_TIME {
             self.answered = 0;
             self.client.write();
@@ -288,22 +311,31 @@ impl Lines {
         self.open.len() < self.most_open && self.client.waiting() < WAITING_BYTES
     }
 
-    /// A whole line, with its end. Loses nothing when it is dropped.
-    async fn line(&mut self) -> Option<BytesMut> {
+    /// A whole line of what was read, with its end.
+    fn whole_line(&mut self) -> Option<BytesMut> {
         loop {
-            if let Some(length) = self.input[self.scanned..].iter().position(|byte| *byte == b'\n') {
-                let line = self.input.split_to(self.scanned + length + 1);
-                self.scanned = 0;
-                if line.len() > READ_BYTES {
-                    // What it took is given back with it.
-                    self.input = BytesMut::from(&*self.input);
-                }
-                if std::mem::take(&mut self.is_too_long) {
-                    continue;
-                }
+            let Some(length) = self.input[self.scanned..].iter().position(|byte| *byte == b'\n') else {
+                self.scanned = self.input.len();
+                return None;
+            };
+            let line = self.input.split_to(self.scanned + length + 1);
+            self.scanned = 0;
+            if line.len() > READ_BYTES {
+                // What it took is given back with it.
+                self.input = BytesMut::from(&*self.input);
+            }
+            if !std::mem::take(&mut self.is_too_long) {
                 return Some(line);
             }
-            self.scanned = self.input.len();
+        }
+    }
+
+    /// The next line. Loses nothing when it is dropped.
+    async fn line(&mut self) -> Option<BytesMut> {
+        loop {
+            if let Some(line) = self.whole_line() {
+                return Some(line);
+            }
             if self.is_too_long || self.scanned > LINE_BYTES {
                 (self.input, self.scanned, self.is_too_long) = (BytesMut::new(), 0, true);
             }
@@ -320,11 +352,49 @@ impl Lines {
         }
     }
 
-    /// Reads a message. None where there is none, or it was answered.
-    fn message(&mut self, mut line: BytesMut) -> Option<RxJsonRpcMessage<RoleServer>> {
-        if let Some(called) = Line::read(&line) {
-            return self.called(called);
+    /// Begins the calls that wait, up to the first message that is none.
+    fn take(&mut self, line: BytesMut) {
+        let (mut calls, mut line) = (Vec::new(), Some(line));
+        while let Some(text) = line.take() {
+            match Line::read(&text) {
+                Some(Line { id, mut params, .. }) => {
+                    let meta = params.meta.take().unwrap_or_default();
+                    calls.push(Called { id, params, meta, extensions: Extensions::default() });
+                    line = if calls.len() < AT_A_TIME && self.has_room() { self.whole_line() } else { None };
+                }
+                None => self.behind = self.message(text),
+            }
         }
+        self.answered += calls.len().max(1);
+        match self.client.peer.get().cloned() {
+            // What the client has said of itself is not known before.
+            None => self.ready.extend(calls.into_iter().map(Called::into_message)),
+            Some(peer) => {
+                if calls.len() >= SEVERAL {
+                    let (door, half, peer) = (self.door.clone(), calls.split_off(calls.len() / 2), peer.clone());
+                    self.beside = Some(tokio::spawn(async move { begin(&door, half, &peer) }));
+                }
+                self.ready.extend(begin(&self.door, calls, &peer));
+            }
+        }
+        if self.beside.is_none() {
+            self.ready.extend(self.behind.take());
+        } else {
+            self.client.write();
+        }
+    }
+
+    /// Waits for the calls that another thread begins. Loses nothing when it is dropped.
+    async fn join(&mut self) {
+        if let Some(beside) = &mut self.beside {
+            let begun = beside.await.unwrap_or_default();
+            self.beside = None;
+            self.ready.extend(begun.into_iter().chain(self.behind.take()));
+        }
+    }
+
+    /// Reads a message that calls no tool. None where it was answered, or is none.
+    fn message(&mut self, mut line: BytesMut) -> Option<RxJsonRpcMessage<RoleServer>> {
         match self.codec.decode(&mut line) {
             Ok(message) => message,
             Err(JsonRpcMessageCodecError::Serde(error))
@@ -336,21 +406,6 @@ impl Lines {
             }
             // What is no JSON could be an answer to an answer, without end.
             Err(_) => None,
-        }
-    }
-
-    /// Begins a call, and answers it if it has ended by then.
-    fn called(&self, Line { id, mut params, .. }: Line) -> Option<RxJsonRpcMessage<RoleServer>> {
-        let meta = params.meta.take().unwrap_or_default();
-        let called = Called { id, params, meta, extensions: Extensions::default() };
-        // What the client has said of itself is not known before.
-        let Some(peer) = self.client.peer.get() else { return Some(called.into_message()) };
-        match self.door.begin(called, Some(peer)) {
-            Begun::Answered(answer) => {
-                let _ = self.client.put(&answer);
-                None
-            }
-            Begun::GoesOn(called) => Some(called.into_message()),
         }
     }
 }
@@ -373,10 +428,14 @@ impl Transport<RoleServer> for Lines {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            // Before anything is read: rmcp drops this future when something else happens first, and must lose no message by that.
-            self.room().await;
-            let line = self.line().await?;
-            let Some(message) = self.message(line) else { continue };
+            // rmcp drops this future when something else happens first, and must lose no message by that.
+            self.join().await;
+            let Some(message) = self.ready.pop_front() else {
+                self.room().await;
+                let line = self.line().await?;
+                self.take(line);
+                continue;
+            };
             match &message {
                 JsonRpcMessage::Request(request) => _ = self.open.insert(request.id.clone()),
                 JsonRpcMessage::Notification(notification) => {
