@@ -53,8 +53,10 @@ const WAITING_BYTES: usize = 1 << 20;
 const ROOM_BYTES: usize = 128 << 10;
 /// Calls that are answered in place before others get a turn.
 const AT_A_TIME: usize = 32;
+/// Answers that are written together.
+const AT_ONCE: usize = 8;
 /// Calls that wait together, so many that another thread begins half of them.
-const SEVERAL: usize = 4;
+const SEVERAL: usize = 16;
 
 /// Serves one client until its input ends or `stop` is cancelled, which then ends the calls in flight.
 pub async fn serve(door: Door, stop: CancellationToken) -> Result<(), Failure> {
@@ -252,14 +254,18 @@ struct Lines {
 
 /// Begins calls, and answers those that have ended by then; returns those that go on.
 fn begin(door: &Door, calls: Vec<Called>, peer: &Peer<RoleServer>) -> Vec<RxJsonRpcMessage<RoleServer>> {
-    let begun = |called| match door.begin(called, Some(peer)) {
-        Begun::Answered(answer) => {
-            let _ = door.0.client.put(&answer);
-            None
+    let (client, mut go_on) = (&door.0.client, Vec::new());
+    for (number, called) in calls.into_iter().enumerate() {
+        // The client reads some while the next ones are made.
+        if number > 0 && number % AT_ONCE == 0 {
+            client.write();
         }
-        Begun::GoesOn(called) => Some(called.into_message()),
-    };
-    calls.into_iter().filter_map(begun).collect()
+        match door.begin(called, Some(peer)) {
+            Begun::Answered(answer) => _ = client.put(&answer),
+            Begun::GoesOn(called) => go_on.push(called.into_message()),
+        }
+    }
+    go_on
 }
 
 impl Lines {
@@ -372,7 +378,8 @@ impl Lines {
             Some(peer) => {
                 if calls.len() >= SEVERAL {
                     let (door, half, peer) = (self.door.clone(), calls.split_off(calls.len() / 2), peer.clone());
-                    self.beside = Some(tokio::spawn(async move { begin(&door, half, &peer) }));
+                    // A task could wait for this very thread.
+                    self.beside = Some(tokio::task::spawn_blocking(move || begin(&door, half, &peer)));
                 }
                 self.ready.extend(begin(&self.door, calls, &peer));
             }
