@@ -13,4 +13,5 @@ mod repeats;
 mod running;
 mod seen;
 mod state;
+mod toolsets;
 mod world;

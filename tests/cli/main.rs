@@ -15,4 +15,5 @@ mod screen;
 mod secret;
 mod signals;
 mod tools;
+mod toolsets;
 mod trust;

@@ -176,7 +176,8 @@ fn a_line_that_is_not_text_is_refused_and_the_next_is_answered() {
 fn a_line_without_tool_and_cancel_or_with_both_is_refused_by_its_id() {
     for line in [r#"{"id": 5}"#, r#"{"id": 5, "tool": "time", "cancel": 1}"#, r#"{"id": 5, "arguments": {}}"#] {
         let answers = run(&Program::new(), line);
-        assert_eq!((&answers[0]["id"], error(&answers[0])), (&json!(5), "a line has either `tool` or `cancel`"));
+        let told = "a line has either `tool` or `cancel`, or is about a session";
+        assert_eq!((&answers[0]["id"], error(&answers[0])), (&json!(5), told));
     }
 }
 

@@ -64,7 +64,17 @@ impl Server {
 
     /// Starts one with these arguments of `serve`, and these variables in its environment.
     pub fn start(program: &Arc<Program>, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let arguments = [&["--set", "tools.shell_confirm=false", "serve"], arguments].concat();
+        Self::start_with(program, &[], arguments, environment)
+    }
+
+    /// The same with arguments before `serve`.
+    pub fn start_with(
+        program: &Arc<Program>,
+        before: &[&str],
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
+        let arguments = [before, &["--set", "tools.shell_confirm=false", "serve"], arguments].concat();
         Self::launch(program, &arguments, environment)
     }
 

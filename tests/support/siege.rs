@@ -1,7 +1,7 @@
 //! A host under attack: the program serves calls, and afterwards everything must be as before.
 
 use crate::shell::harmless;
-use crate::{Client, PATIENCE, Program, guest};
+use crate::{Client, PATIENCE, Program, eventually, guest};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fs::Permissions;
@@ -41,11 +41,21 @@ impl DerefMut for Siege {
 }
 
 /// What a process holds.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 struct Holdings {
     descriptors: usize,
     threads: usize,
     children: Vec<u32>,
+    /// Whether there is a cell, and what the next commands of such are started by.
+    cells: bool,
+    spares: usize,
+}
+
+impl Holdings {
+    /// What comes beside a cell is there.
+    fn is_whole(&self) -> bool {
+        !self.cells || self.spares > 0
+    }
 }
 
 impl Default for Preparation {
@@ -122,9 +132,11 @@ impl Preparation {
     pub fn begin(self) -> Siege {
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).chain(["run"]).collect();
         let client = self.program.client(&arguments);
-        let before = Holdings { descriptors: 0, threads: 0, children: Vec::new() };
+        let before = Holdings::default();
         let mut siege = Siege { client, program: self.program, before };
-        siege.healthy();
+        // The second command of a cell has what the next one is started by made.
+        (0..2).for_each(|_| siege.healthy());
+        eventually("a spare", || siege.holdings().is_whole());
         siege.before = siege.settled();
         siege
     }
@@ -220,12 +232,22 @@ impl Siege {
         let tasks = process.join("task");
         let threads = entries(&tasks).into_iter().filter(|task| !is_spare(task));
         let (kept, others): (Vec<_>, Vec<_>) = threads.partition(|task| is_named(task, "command-parser"));
+        let all: Vec<u32> = entries(&tasks).iter().flat_map(|task| children(task)).collect();
+        let of_cells = |what: &'static str| all.iter().filter(move |pid| is_of_cell(**pid, what));
         Holdings {
             descriptors: entries(&process.join("fd")).iter().filter(|descriptor| !is_code(descriptor)).count(),
             threads: others.len() + kept.len().saturating_sub(KEPT_PARSERS),
-            children: entries(&tasks).iter().flat_map(|task| children(task)).collect(),
+            cells: of_cells("keep").count() > 0,
+            spares: of_cells("spare").count(),
+            children: all.iter().copied().filter(|pid| !is_of_cell(*pid, "spare")).collect(),
         }
     }
+}
+
+/// A first process of a cell that has no command: one keeps the cell, one waits for the next command and is another one each time.
+fn is_of_cell(pid: u32, what: &str) -> bool {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    words.ends_with(format!("\0{what}\0-\0").as_bytes())
 }
 
 /// A thread for blocking work comes when there is some and goes when there has been none for ten seconds.

@@ -178,6 +178,16 @@ async fn plugins(report: &mut Report, setup: &Setup) {
     for stray in strays(&setup.settings, &setup.context.tools).iter().filter(|stray| !stray.is_mistyped()) {
         report.line(Verdict::Note, "plugin", stray.to_string());
     }
+    let config = setup.host.policy();
+    for name in config.config().toolset.keys() {
+        match setup.host.toolset(name) {
+            Err(failure) => report.fault("toolset", &failure),
+            Ok(toolset) => {
+                let odd = toolset.odd(config.config(), &setup.context.tools);
+                odd.iter().for_each(|text| report.line(Verdict::Note, "toolset", text));
+            }
+        }
+    }
     report.line(
         Verdict::Good,
         "plugins",

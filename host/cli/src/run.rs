@@ -2,10 +2,10 @@
 
 use super::call::cancel_on_signal;
 use super::setup::Setup;
-use super::{Global, INTERRUPTED, calls, notice};
+use super::{Global, INTERRUPTED, calls, choice, notice};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io;
 use std::process::ExitCode;
@@ -15,9 +15,11 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib::Host;
+use toolcrib::call::session::Session;
 use toolcrib::call::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, Arguments as CallArguments, CallContext, Request};
-use toolcrib::envelope::{Envelope, Failure, Kind};
+use toolcrib::envelope::{Envelope, Failure, Kind, Output};
 use toolcrib::event::{Event, EventSink, NoEvents};
+use toolcrib::formats::{Format, Strictness};
 use toolcrib::tools::schema::depth;
 use toolcrib_serve::{Catalog, Notices};
 
@@ -31,6 +33,8 @@ const LINES_AT_ONCE: usize = 64;
 #[derive(clap::Args)]
 #[command(after_help = "In:   {\"id\": 1, \"tool\": \"time\", \"arguments\": {}}     or  {\"id\": 2, \"cancel\": 1}
 Out:  {\"id\": 1, \"harness_timestamp\": {…}, \"result\": …}  or  {\"id\": 1, …, \"error\": {\"kind\": …, \"message\": …}}
+Toolsets: {\"id\": 3, \"open\": {\"toolset\": \"worker\"}} answers {\"session\": \"s1\", …}; calls then carry \"session\": \"s1\".
+      {\"id\": 4, \"session\": \"s1\", \"turn\": \"begin\"}, … \"end\", {\"id\": 5, \"session\": \"s1\", \"list\": \"mcp\"}, … \"close\": true
 With --events also {\"id\": 1, \"event\": {\"type\": \"stdout\", \"text\": …}} while a call runs.
 A line is at most 4 MiB and nests at most 64 levels. At the end of the input running calls still finish.")]
 pub(super) struct Arguments {
@@ -47,6 +51,57 @@ struct Line {
     tool: Option<String>,
     arguments: Option<Value>,
     cancel: Option<Value>,
+    open: Option<Open>,
+    session: Option<String>,
+    turn: Option<Turn>,
+    list: Option<String>,
+    close: Option<bool>,
+}
+
+impl Line {
+    /// What it asks for, if that is one thing.
+    fn asked(self) -> Option<Asked> {
+        let Self { tool, arguments, cancel, open, session, turn, list, close, .. } = self;
+        match (tool, cancel, open, session, turn, list, close) {
+            (Some(tool), None, None, session, None, None, None) => {
+                let arguments = CallArguments::Json(arguments.unwrap_or_else(|| json!({})));
+                Some(Asked::Call(session, Request { tool, arguments }))
+            }
+            _ if arguments.is_some() => None,
+            (None, Some(target), None, None, None, None, None) => Some(Asked::Cancel(target)),
+            (None, None, Some(open), None, None, None, None) => Some(Asked::Open(open)),
+            (None, None, None, Some(session), Some(turn), None, None) => Some(Asked::Turn(session, turn)),
+            (None, None, None, Some(session), None, Some(format), None) => Some(Asked::List(session, format)),
+            (None, None, None, Some(session), None, None, Some(true)) => Some(Asked::Close(session)),
+            _ => None,
+        }
+    }
+}
+
+/// What a line asks for.
+enum Asked {
+    Call(Option<String>, Request),
+    Cancel(Value),
+    Open(Open),
+    Turn(String, Turn),
+    List(String, String),
+    Close(String),
+}
+
+/// A session that is to be opened.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Open {
+    toolset: String,
+    #[serde(default)]
+    bind: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Turn {
+    Begin,
+    End,
 }
 
 /// A line that is not a request, and the id under which it is answered.
@@ -78,7 +133,19 @@ struct Door {
     lines: Sender<Written>,
     /// Calls in flight, by the text of their id.
     running: Mutex<HashMap<String, CancellationToken>>,
+    sessions: Mutex<Sessions>,
 }
+
+/// Sessions on toolsets, by name.
+#[derive(Default)]
+struct Sessions {
+    open: HashMap<String, Arc<Session>>,
+    /// How many there ever were.
+    opened: u64,
+}
+
+/// Sessions that may be open at one time.
+const SESSIONS: usize = 10_000;
 
 pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
     let setup = Setup::serving(global).await?;
@@ -89,7 +156,15 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     let (lines, waiting) = channel(LINES_WAITING);
     let writer = tokio::spawn(write_lines(waiting, cancel.clone()));
     let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), Notices::new(notice));
-    let door = Arc::new(Door { host, context, catalog, events: arguments.events, lines, running: Mutex::default() });
+    let door = Arc::new(Door {
+        host,
+        context,
+        catalog,
+        events: arguments.events,
+        lines,
+        running: Mutex::default(),
+        sessions: Mutex::default(),
+    });
     let calls = TaskTracker::new();
     let mut input = BufReader::new(tokio::io::stdin());
     while let Some(line) = tokio::select! { line = next_line(&mut input) => line, () = cancel.cancelled() => None } {
@@ -142,20 +217,67 @@ impl Door {
             Err(Faulty { id, failure }) => return self.answer(*id, failure).await,
         };
         let id = line.id.clone();
-        match (line.tool, line.cancel) {
-            (Some(tool), None) => {
-                let arguments = CallArguments::Json(line.arguments.unwrap_or_else(|| json!({})));
-                self.begin(id, Request { tool, arguments }, calls).await;
-            }
-            (None, Some(target)) => self.cancel(id, &target).await,
-            _ => {
-                let failure = Failure::invalid("a line has either `tool` or `cancel`");
-                self.answer(id, failure.hint("write {\"id\": 1, \"tool\": \"time\", \"arguments\": {}}")).await;
-            }
-        }
+        let asked = match line.asked() {
+            Some(Asked::Call(session, request)) => match session.map(|name| self.session(&name)).transpose() {
+                Ok(session) => return self.begin(id, session, request, calls).await,
+                Err(failure) => Err(failure),
+            },
+            Some(Asked::Cancel(target)) => return self.cancel(id, &target).await,
+            Some(Asked::Open(open)) => self.open(open),
+            Some(Asked::Turn(session, turn)) => self.turn(&session, turn),
+            Some(Asked::List(session, format)) => self.list(&session, &format).await,
+            Some(Asked::Close(session)) => self.close(&session),
+            None => Err(Failure::invalid("a line has either `tool` or `cancel`, or is about a session")
+                .hint("write {\"id\": 1, \"tool\": \"time\", \"arguments\": {}}")),
+        };
+        let answer = asked.map(|result| Output { result, content: Vec::new(), notices: Vec::new() });
+        self.send(&id, &Envelope::new(answer)).await;
     }
 
-    async fn begin(self: Arc<Self>, id: Value, request: Request, calls: &TaskTracker) {
+    fn open(&self, Open { toolset, bind }: Open) -> Result<Value, Failure> {
+        let session = Session::on(self.host.toolset(&toolset)?, bind)?;
+        let mut sessions = self.sessions.lock();
+        if sessions.open.len() >= SESSIONS {
+            return Err(Failure::limit(format!("{SESSIONS} sessions are open")).hint("close some"));
+        }
+        sessions.opened += 1;
+        let name = format!("s{}", sessions.opened);
+        sessions.open.insert(name.clone(), Arc::new(session));
+        Ok(json!({ "session": name, "toolset": toolset, "generation": 0 }))
+    }
+
+    fn turn(&self, session: &str, turn: Turn) -> Result<Value, Failure> {
+        let session = self.session(session)?;
+        session.turn(matches!(turn, Turn::Begin))?;
+        Ok(json!({ "generation": session.generation() }))
+    }
+
+    /// The definitions of the tools that a session has now.
+    async fn list(&self, session: &str, format: &str) -> Result<Value, Failure> {
+        let session = self.session(session)?;
+        let format: Format = choice::named(format).ok_or_else(|| {
+            let known: Vec<_> = choice::values::<Format>().map(|value| value.get_name().to_owned()).collect();
+            Failure::invalid(format!("there is no format `{format}`")).hint(format!("there is {}", known.join(", ")))
+        })?;
+        let context = self.context.clone().tools(self.catalog.current()).session(session.clone());
+        let offered = self.host.offered(&context).await;
+        let callable = offered.tools.iter().filter(|tool| self.host.denial(tool, &context).is_none());
+        let offers = callable.map(|tool| self.host.offer(tool, &context)).collect();
+        let definitions = format.definitions(offers, Strictness::default())?;
+        Ok(json!({ "definitions": definitions.json, "generation": session.generation() }))
+    }
+
+    /// Calls of the session that run go on.
+    fn close(&self, session: &str) -> Result<Value, Failure> {
+        let closed = self.sessions.lock().open.remove(session);
+        closed.map(|_| json!({ "closed": session })).ok_or_else(|| no_session(session))
+    }
+
+    fn session(&self, name: &str) -> Result<Arc<Session>, Failure> {
+        self.sessions.lock().open.get(name).cloned().ok_or_else(|| no_session(name))
+    }
+
+    async fn begin(self: Arc<Self>, id: Value, session: Option<Arc<Session>>, request: Request, calls: &TaskTracker) {
         let (key, cancel) = (id.to_string(), self.context.cancel.child_token());
         let taken = {
             let mut running = self.running();
@@ -177,7 +299,9 @@ impl Door {
             } else {
                 Arc::new(NoEvents)
             };
-            let context = self.context.clone().tools(self.catalog.current()).cancel(cancel).events(events);
+            let session = session.unwrap_or_else(|| self.context.session.clone());
+            let context = self.context.clone().session(session).tools(self.catalog.current());
+            let context = context.cancel(cancel).events(events);
             let envelope = self.host.call(request, &context).await;
             self.running().remove(&key);
             self.send(&id, &envelope).await;
@@ -252,6 +376,12 @@ async fn next_line(input: &mut BufReader<impl AsyncRead + Unpin>) -> Option<Resu
     }
 }
 
+fn no_session(name: &str) -> Failure {
+    let shown: String = name.chars().take(64).collect();
+    Failure::invalid(format!("no session `{shown}` is open"))
+        .hint("open one: {\"id\": 1, \"open\": {\"toolset\": \"NAME\"}}")
+}
+
 fn over_long() -> Failure {
     Failure::invalid(format!("a line is longer than {LINE_BYTES} bytes"))
 }
@@ -269,6 +399,8 @@ fn parse(line: &[u8]) -> Result<Option<Line>, Faulty> {
     // The line itself is one level.
     let deepest =
         [Some(&parsed.id), parsed.arguments.as_ref(), parsed.cancel.as_ref()].into_iter().flatten().map(depth).max();
+    let bound = parsed.open.iter().flat_map(|open| open.bind.values()).map(depth).max();
+    let deepest = deepest.max(bound);
     if deepest.unwrap_or(0) >= ARGUMENTS_DEPTH {
         let failure = Failure::invalid(format!("the line nests deeper than {ARGUMENTS_DEPTH} levels"));
         return Err(Faulty { id: Box::new(parsed.id), failure });

@@ -1,8 +1,9 @@
 //! `toolcrib serve`: tools for any agent that speaks the Model Context Protocol, over standard input and output or over HTTP.
 
 use super::call::cancel_on_signal;
-use super::setup::{Setup, usage};
+use super::setup::{Setup, constant, usage};
 use super::{Global, INTERRUPTED, calls, notice};
+use serde_json::Value;
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -44,6 +45,12 @@ pub(super) struct Arguments {
     /// The origin of a web page that may call, such as https://app.example (repeatable)
     #[arg(long, value_name = "ORIGIN", requires = "http", value_parser = http::origin)]
     allow_origin: Vec<String>,
+    /// Serve the tools of this toolset alone: each session is opened on it
+    #[arg(long, value_name = "NAME")]
+    toolset: Option<String>,
+    /// A constant that the toolset wants of its sessions; the value is JSON, or text (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", requires = "toolset", value_parser = constant)]
+    bind: Vec<(String, Value)>,
 }
 
 /// An address with its port, or a port of loopback.
@@ -53,7 +60,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsString>) -> Result<ExitCode, Failure> {
-    let setup = Setup::serving(global).await?;
+    let mut setup = Setup::serving(global).await?;
+    setup.open(arguments.toolset.as_deref(), &arguments.bind)?;
     let stop = setup.context.cancel.clone();
     cancel_on_signal(stop.clone())?;
     let options = options(&setup, arguments, token)?;

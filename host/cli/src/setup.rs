@@ -5,6 +5,7 @@ use super::progress::{Progress, StillTerminal};
 use super::sections::{Stray, strays};
 use super::{Global, PanesAt, choice, notice};
 use etcetera::BaseStrategy;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolcrib::Host;
@@ -13,6 +14,7 @@ use toolcrib::backend::container::{self, ContainerName};
 use toolcrib::backend::local::Local;
 use toolcrib::backend::ssh::{self, SshTarget};
 use toolcrib::call::CallContext;
+use toolcrib::call::session::Session;
 use toolcrib::config::{Config, PolicySource, Settings, Sources};
 use toolcrib::dirs::Dirs;
 use toolcrib::disk::{OwnDir, told};
@@ -49,7 +51,22 @@ pub(super) struct Setup {
     pub(super) notices: Vec<String>,
 }
 
+/// A constant of a toolset, as it is typed: what is no JSON is text.
+pub(super) fn constant(text: &str) -> Result<(String, Value), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| value.into())))
+}
+
 impl Setup {
+    /// Opens the session on a toolset, if one is named. Its turn is open as long as the program runs.
+    pub(super) fn open(&mut self, toolset: Option<&str>, given: &[(String, Value)]) -> Result<(), Failure> {
+        let Some(toolset) = toolset else { return Ok(()) };
+        let session = Session::on(self.host.toolset(toolset)?, given.iter().cloned().collect())?;
+        session.turn(true)?;
+        self.context.session = Arc::new(session);
+        Ok(())
+    }
+
     /// Makes a host for one call after the other, as flags, files and environment say. Notices go to stderr.
     pub(super) async fn new(global: &Global) -> Result<Self, Failure> {
         Self::quiet(global).await.map(Self::noticed)

@@ -1,7 +1,7 @@
 //! `toolcrib tools`: what there is, as a table, as JSON or as a model API takes it; one tool with all it says.
 
 use super::screen::{BOLD, Page, Table};
-use super::setup::{Setup, usage};
+use super::setup::{Setup, constant, usage};
 use super::{Global, choice, completions, notice, print_json};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap_complete::ArgValueCompleter;
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolcrib::Host;
+use toolcrib::call::CallContext;
 use toolcrib::envelope::Failure;
 use toolcrib::formats::{self, Strictness};
 use toolcrib::text::sanitize;
@@ -29,6 +30,15 @@ pub(super) struct Arguments {
     /// Force the model to follow the schemas, if its API can
     #[arg(long, value_parser = choice::one_of::<Strictness>(), value_name = "WHEN")]
     strict: Option<Strictness>,
+    /// Show the tools of this toolset, as a session on it has them
+    #[arg(long, value_name = "NAME")]
+    toolset: Option<String>,
+    /// A constant that the toolset wants of its session; the value is JSON, or text (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", requires = "toolset", value_parser = constant)]
+    bind: Vec<(String, Value)>,
+    /// Say whether a tool is offered, and if it is not, why
+    #[arg(long, value_name = "TOOL", conflicts_with_all = ["name", "format", "json", "strict"])]
+    why: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -55,36 +65,83 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     if arguments.strict.is_some() && !matches!(format, Format::Api(_)) {
         return Err(usage("`--strict` is for the format of a model API").hint("add `--format openai-chat` or another"));
     }
-    let setup = Setup::new(global).await?;
-    let host = &*setup.host;
+    let mut setup = Setup::new(global).await?;
+    setup.open(arguments.toolset.as_deref(), &arguments.bind)?;
+    if let Some(name) = &arguments.why {
+        return why(&setup, name).await;
+    }
+    let from = From { host: &setup.host, context: &setup.context };
     let tools = match &arguments.name {
         Some(name) => vec![one(&setup, name).await?],
         None => all(&setup).await,
     };
     match (format, &arguments.name) {
-        (Format::Table, Some(_)) => page(&tools[0], host).print(),
-        (Format::Table, None) => table(&tools, host).print(),
-        (Format::Json, Some(_)) => print_json(&describe(&tools[0], host)),
-        (Format::Json, None) => print_json(&tools.iter().map(|tool| describe(tool, host)).collect()),
-        (Format::Api(api), Some(_)) => match host.denial(&tools[0]) {
+        (Format::Table, Some(_)) => page(&tools[0], &from).print(),
+        (Format::Table, None) => table(&tools, &from).print(),
+        (Format::Json, Some(_)) => print_json(&describe(&tools[0], &from)),
+        (Format::Json, None) => print_json(&tools.iter().map(|tool| describe(tool, &from)).collect()),
+        (Format::Api(api), Some(_)) => match from.denial(&tools[0]) {
             Some(denial) => Err(denial),
-            None => define(api, arguments, &tools, host),
+            None => define(api, arguments, &tools, &from),
         },
-        (Format::Api(api), None) => define(api, arguments, &tools, host),
+        (Format::Api(api), None) => define(api, arguments, &tools, &from),
     }
+}
+
+/// Whom the tools are offered to, and by whom.
+struct From<'s> {
+    host: &'s Host,
+    context: &'s CallContext,
+}
+
+impl From<'_> {
+    fn denial(&self, tool: &Tool) -> Option<Failure> {
+        self.host.denial(tool, self.context)
+    }
+}
+
+/// Says whether a tool is offered, and if it is not, why: the first reason of those for which it could be missing.
+async fn why(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
+    let context = &setup.context;
+    let reason = match context.tools.plugin_of(name) {
+        Err(failure) => Some(failure),
+        Ok(plugin) => match setup.host.ready(plugin, context).await {
+            Err(failure) => Some(failure),
+            Ok(ready) => {
+                let tool = ready.tool(name).expect("a ready plugin has the tools that it showed");
+                setup.host.missing(tool, context).await
+            }
+        },
+    };
+    let mut page = Page::default();
+    match reason {
+        None => page.add(&format!("`{name}` is offered")).end(0),
+        Some(failure) => {
+            page.add(&format!("`{name}` is not offered: {}", failure.message)).end(0);
+            failure.hint.iter().for_each(|hint| _ = page.add(hint).end(0));
+            &mut page
+        }
+    };
+    page.print()
 }
 
 async fn one(setup: &Setup, name: &str) -> Result<Arc<Tool>, Failure> {
     let ready = setup.host.ready(setup.context.tools.plugin_of(name)?, &setup.context).await?;
-    Ok(ready.tool(name).expect("a ready plugin has the tools that it showed").clone())
+    let tool = ready.tool(name).expect("a ready plugin has the tools that it showed");
+    setup.host.as_offered(tool, &setup.context)
 }
 
 /// Prints the definitions of the tools that can be called; what they omit goes to stderr.
-fn define(api: formats::Format, arguments: &Arguments, tools: &[Arc<Tool>], host: &Host) -> Result<ExitCode, Failure> {
+fn define(
+    api: formats::Format,
+    arguments: &Arguments,
+    tools: &[Arc<Tool>],
+    from: &From<'_>,
+) -> Result<ExitCode, Failure> {
     let mut offers = Vec::new();
     for tool in tools {
-        match host.denial(tool) {
-            None => offers.push(host.offer(tool)),
+        match from.denial(tool) {
+            None => offers.push(from.host.offer(tool, from.context)),
             Some(denial) => {
                 let hint = denial.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
                 notice(&format!("`{}` is omitted: {}{hint}", tool.definition().name, denial.message));
@@ -103,9 +160,9 @@ async fn all(setup: &Setup) -> Vec<Arc<Tool>> {
     offered.tools
 }
 
-fn describe(tool: &Tool, host: &Host) -> Value {
+fn describe(tool: &Tool, from: &From<'_>) -> Value {
     let (definition, plugin) = (tool.definition(), tool.plugin());
-    let denial = host.denial(tool);
+    let denial = from.denial(tool);
     json!({
         "name": definition.name,
         "title": definition.title,
@@ -118,14 +175,14 @@ fn describe(tool: &Tool, host: &Host) -> Value {
     })
 }
 
-fn table(tools: &[Arc<Tool>], host: &Host) -> Table {
+fn table(tools: &[Arc<Tool>], from: &From<'_>) -> Table {
     let mut table = Table::new(&["tool", "what it does", "needs", "plugin", "state"]);
     for tool in tools {
         let plugin = tool.plugin();
         let needs = super::plugin::names(&plugin.capabilities);
         let origin = if plugin.id.is_builtin() { "built in" } else { plugin.id.origin() };
         let cells = |state| [&tool.definition().name, &tool.definition().summary, &needs, origin, state];
-        match host.denial(tool) {
+        match from.denial(tool) {
             None => table.row_in(Color::Green, cells("ready")),
             Some(denial) => table.row_in(Color::Yellow, cells(&denial.hint.unwrap_or(denial.message))),
         }
@@ -133,7 +190,7 @@ fn table(tools: &[Arc<Tool>], host: &Host) -> Table {
     table
 }
 
-fn page(tool: &Tool, host: &Host) -> Page {
+fn page(tool: &Tool, from: &From<'_>) -> Page {
     let mut page = Page::default();
     page.add_in(BOLD, &tool.definition().name).add(&format!(", of plugin {}", tool.plugin().id.label())).end(0).end(0);
     page.lines(tool.description()).end(0);
@@ -143,7 +200,7 @@ fn page(tool: &Tool, host: &Host) -> Page {
         let description = property["description"].as_str().unwrap_or("(not described)");
         page.add(&format!("  {name}: {}", sanitize::line(description))).end(4);
     }
-    if let Some(denial) = host.denial(tool) {
+    if let Some(denial) = from.denial(tool) {
         page.end(0).add_in(BOLD, "Not available").add(&format!(": {}", denial.message)).end(0);
         denial.hint.iter().for_each(|hint| _ = page.add(hint).end(0));
     }

@@ -13,6 +13,7 @@ mod remedy;
 pub mod requests;
 mod secrets;
 mod shell;
+mod toolset;
 mod variables;
 mod vetting;
 
@@ -26,6 +27,7 @@ pub use read::{ConfigError, Origin, Place};
 pub(crate) use remedy::{Needed, Remedies};
 pub use secrets::{LeakAction, LeakGate, Leaks, Part, SecretSection, ShapeAction, Template};
 pub use shell::PluginShell;
+pub use toolset::ToolsetSection;
 pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed};
 pub(crate) use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seconds};
 
@@ -79,6 +81,9 @@ pub struct Config {
     /// `[secret.NAME]` by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secret: BTreeMap<String, SecretSection>,
+    /// `[toolset.NAME]` by name; `toolset.rs` makes toolsets of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub toolset: BTreeMap<String, ToolsetSection>,
     #[serde(skip)]
     bounds: Bounds,
 }

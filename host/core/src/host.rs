@@ -16,10 +16,10 @@ use crate::egress::Egress;
 use crate::envelope::{Envelope, Failure, Kind, Output};
 use crate::formats::Offer;
 use crate::kept_output::{KeptFile, OutputStore};
-use crate::policy::Policy;
 use crate::policy::approval::{Approvals, InAdvance};
 use crate::policy::in_force::InForce;
 use crate::policy::lock::Code;
+use crate::policy::{Grants, Policy};
 use crate::sandbox::{CodeCache, Compiler, Sandbox};
 use crate::secrets::Secrets;
 use crate::tmux::Panes;
@@ -29,6 +29,7 @@ use crate::tools::manifest::Manifest;
 use crate::tools::provider::{Component, Ready};
 use crate::tools::registry::Registry;
 use crate::tools::source::{Builtin, PluginSource};
+use crate::toolset::{self, Toolset, narrowed};
 use futures_util::future::join_all;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -103,8 +104,9 @@ impl Host {
 
     /// Takes a request to its envelope. Whatever happens on the way, there is exactly one outcome.
     pub async fn call(&self, request: Request, context: &CallContext) -> Envelope {
-        let obeyed = self.policy.obeyed();
-        let call = Call::begin(self, &request, context);
+        let obeyed = self.policy.obeyed().and_then(|policy| self.within(policy, context));
+        let known = obeyed.as_ref().map_or_else(|_| self.policy(), Arc::clone);
+        let call = Call::begin(self, &known, &request, context);
         let policy = match obeyed {
             Ok(policy) => policy,
             Err(refusal) => return call.refuse(refusal),
@@ -117,6 +119,28 @@ impl Host {
         let work = Box::pin(self.try_call(&policy, &request, context, &call));
         let outcome = call.bounded(call.on_record(policy.is_locked(), work), self.revoked(&request, context)).await;
         call.finish(outcome)
+    }
+
+    /// A policy within what the caller's toolset leaves of it.
+    fn within(&self, policy: Arc<Policy>, context: &CallContext) -> Result<Arc<Policy>, Failure> {
+        match context.session.toolset().filter(|toolset| toolset.narrows()) {
+            None => Ok(policy),
+            Some(toolset) => self.policy.within(&policy, toolset.name()),
+        }
+    }
+
+    /// The toolset of this name.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_arguments` where there is none, or it would give more than there is.
+    pub fn toolset(&self, name: &str) -> Result<Arc<Toolset>, Failure> {
+        let policy = self.policy();
+        let toolset = Toolset::of(policy.config(), name)?;
+        if toolset.narrows() {
+            self.policy.within(&policy, name)?;
+        }
+        Ok(Arc::new(toolset))
     }
 
     /// The word of a lock against the plugin of a request.
@@ -153,11 +177,17 @@ impl Host {
         let _permit = self.permit(policy)?;
         let plugin = context.tools.plugin_of(&request.tool)?;
         call.know_plugin(plugin);
+        context.session.admit(&request.tool)?;
         let admission = policy.admit(plugin)?;
         let ready = self.loaded(plugin, context).await?;
         self.admit_definitions(policy, plugin, ready)?;
         let tool = ready.tool(&request.tool).expect("a ready plugin has the tools that it showed");
-        let arguments = tool.validate(request.arguments.parse()?)?;
+        let mut given = request.arguments.parse()?;
+        let bound = context.session.bound(&request.tool);
+        if let (Some(bound), Some(toolset)) = (bound, context.session.toolset()) {
+            toolset::set(toolset.name(), &request.tool, bound, &mut given)?;
+        }
+        let arguments = tool.validate(given)?;
         let text = arguments.to_string();
         check_length(&text)?;
         let key = CallKey::new(&context.principal, &request.tool, &arguments);
@@ -252,26 +282,66 @@ impl Host {
             let lacks = plugin.capabilities.iter().any(|needed| missing.contains(needed));
             !lacks && (can_type || !plugin.calls(Capability::Panes, "send"))
         };
-        let plugins: Vec<_> = context.tools.plugins().filter(is_usable).collect();
+        let is_of_session = |tool: &Arc<Tool>| context.session.admit(tool.name()).is_ok();
+        let is_wanted = |plugin: &&Arc<Manifest>| plugin.tools.iter().any(|tool| context.session.admit(tool).is_ok());
+        let plugins: Vec<_> = context.tools.plugins().filter(is_usable).filter(is_wanted).collect();
         let mut tools = Vec::new();
         for ready in join_all(plugins.into_iter().map(|plugin| self.ready(plugin, context))).await {
             match ready {
-                Ok(ready) => tools.extend(ready.tools().iter().cloned()),
+                Ok(ready) => {
+                    let of_session = ready.tools().iter().filter(|tool| is_of_session(tool));
+                    tools.extend(of_session.map(|tool| narrowed(tool, context.session.bound(tool.name()).as_ref())));
+                }
                 Err(failure) => notices.push(failure.message),
             }
         }
         Offered { tools, notices }
     }
 
+    /// What a plugin may do in calls of this caller.
+    fn grants(&self, tool: &Tool, context: &CallContext) -> Result<Arc<Grants>, Failure> {
+        self.within(self.policy(), context).map(|policy| policy.grants_of(tool.plugin()))
+    }
+
+    /// A tool as this caller is offered it.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` where its toolset does not have it.
+    pub fn as_offered(&self, tool: &Arc<Tool>, context: &CallContext) -> Result<Arc<Tool>, Failure> {
+        context.session.admit(tool.name())?;
+        Ok(narrowed(tool, context.session.bound(tool.name()).as_ref()))
+    }
+
+    /// Why a tool is not offered to this caller; none where it is.
+    pub async fn missing(&self, tool: &Arc<Tool>, context: &CallContext) -> Option<Failure> {
+        if let Err(failure) = context.session.admit(tool.name()) {
+            return Some(failure);
+        }
+        let unavailable = |why: String, hint: &str| Some(Failure::new(Kind::Unavailable, why).hint(hint));
+        let lacks = missing(context, &mut Vec::new()).await;
+        if let Some(lacking) = tool.plugin().capabilities.iter().find(|needed| lacks.contains(needed)) {
+            let why = format!("it needs `{}`, and there are no managed panes here", lacking.name());
+            return unavailable(why, "`toolcrib doctor` says what tmux lacks");
+        }
+        if tool.plugin().calls(Capability::Panes, "send") && !can_type(context) {
+            return unavailable("the only pane is one where questions are answered".into(), "use managed panes");
+        }
+        self.denial(tool, context)
+    }
+
     /// The first reason why a call of the tool would be denied.
-    pub fn denial(&self, tool: &Tool) -> Option<Failure> {
-        let grants = self.policy().grants_of(tool.plugin());
+    pub fn denial(&self, tool: &Tool, context: &CallContext) -> Option<Failure> {
+        let grants = match self.grants(tool, context) {
+            Ok(grants) => grants,
+            Err(failure) => return Some(failure),
+        };
         tool.plugin().capabilities.iter().find_map(|capability| grants.refusal(*capability))
     }
 
     /// The tool as a list of definitions has it.
-    pub fn offer<'t>(&self, tool: &'t Tool) -> Offer<'t> {
-        Offer::new(tool, &self.policy().grants_of(tool.plugin()))
+    pub fn offer<'t>(&self, tool: &'t Tool, context: &CallContext) -> Offer<'t> {
+        Offer::new(tool, &self.grants(tool, context).unwrap_or_else(|_| Arc::new(Grants::none())))
     }
 
     /// The calls that run, the oldest first.

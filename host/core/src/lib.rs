@@ -3,7 +3,8 @@
 //! One call, door to effect:
 //! 1. a door turns what came in into a [`call::Request`] with a [`call::CallContext`], and gives both to [`Host::call`];
 //! 2. [`call`] accepts it, bounds it in time, and makes its one outcome; a [`call::session::Session`] remembers across calls;
-//! 3. [`tools`] finds the plugin among its [`tools::source`], and validates the arguments by the tool's definition;
+//! 3. [`tools`] finds the plugin among its [`tools::source`], and validates the arguments by the tool's definition; a session on a [`toolset`]
+//!    has some of them;
 //! 4. [`policy`] turns the settings of [`config`] into the plugin's grants, and asks people;
 //! 5. [`sandbox`] makes a fresh instance with all limits, and runs the guest, whose words come out as [`event`]s;
 //! 6. the guest reaches the world through a [`capability`]: check the grant, act, convert;
@@ -35,6 +36,7 @@ pub mod secrets;
 pub mod text;
 pub mod tmux;
 pub mod tools;
+pub mod toolset;
 pub mod workspace;
 
 pub use host::Host;

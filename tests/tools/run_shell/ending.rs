@@ -63,7 +63,8 @@ async fn cancelled(host: &Arc<TestHost>, command: &str, seconds: &str) -> Cancel
     let arguments = Arguments::Json(waiting(&command.replace("SECONDS", seconds), "30s"));
     let (watcher, seconds) = (host.clone(), seconds.to_owned());
     let watching = tokio::task::spawn_blocking(move || {
-        eventually("the command is ready", || is_ready(&watcher, &seconds));
+        // It says so before it executes what is looked for.
+        eventually("the command is ready", || is_ready(&watcher, &seconds) && !running(&seconds).is_empty());
         let there = running(&seconds);
         cancel.cancel();
         (there, Instant::now())

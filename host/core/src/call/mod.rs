@@ -15,6 +15,7 @@ use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::capability::bindings::toolcrib::plugin::types;
 use crate::envelope::{Content, Envelope, Failure, Kind, Output};
 use crate::event::{Event, EventSink, NoEvents};
+use crate::policy::Policy;
 use crate::policy::approval::{Approver, Nobody};
 use crate::text::sanitize;
 use crate::tmux::Panes;
@@ -204,8 +205,7 @@ pub(crate) struct Call<'h> {
 }
 
 impl<'h> Call<'h> {
-    pub(crate) fn begin(host: &'h Host, request: &Request, context: &CallContext) -> Self {
-        let policy = host.policy();
+    pub(crate) fn begin(host: &'h Host, policy: &Policy, request: &Request, context: &CallContext) -> Self {
         let scope = Scope::new(ScopeParts {
             principal: context.principal.clone(),
             tool: host.secrets.known().redact(&sanitize::line(&request.tool)).chars().take(64).collect(),

@@ -6,8 +6,9 @@ use crate::call::Principal;
 use crate::capability::Capability;
 use crate::envelope::Failure;
 use crate::policy::approval::ActionKind;
+use crate::toolset::Toolset;
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -38,6 +39,23 @@ pub struct Session {
     /// The ends of what the last result said.
     tails: Mutex<Vec<Vec<u8>>>,
     refused: Arc<Mutex<VecDeque<(CommandKey, String)>>>,
+    opened: Option<Arc<Opened>>,
+}
+
+/// The toolset that a session was opened on.
+struct Opened {
+    toolset: Arc<Toolset>,
+    /// What it was given for its constants.
+    given: Map<String, Value>,
+    state: Mutex<Turn>,
+}
+
+/// Where a session is in its turns.
+#[derive(Clone, Copy, Default)]
+struct Turn {
+    is_open: bool,
+    /// How often its tools have changed.
+    generation: u64,
 }
 
 /// What makes two calls the same: who asks, the tool, and the digest of the arguments in canonical form, which may be MiB.
@@ -106,10 +124,87 @@ impl CallKey {
 }
 
 impl Session {
+    /// A memory that sees the tools of a toolset. `given` are the constants that it wants of the session, by name.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_arguments` where one is missing, or is not wanted.
+    pub fn on(toolset: Arc<Toolset>, given: Map<String, Value>) -> Result<Self, Failure> {
+        let needs = toolset.needs();
+        let name = toolset.name();
+        if let Some(missing) = needs.iter().find(|need| !given.contains_key(**need)) {
+            let message = format!("toolset `{name}` wants `{missing}` of its session");
+            return Err(Failure::invalid(message).hint(format!("give `{missing}` where the session is opened")));
+        }
+        if let Some(odd) = given.keys().find(|given| !needs.contains(given.as_str())) {
+            let wanted: Vec<_> = needs.iter().map(|need| format!("`{need}`")).collect();
+            let wanted = if wanted.is_empty() { "nothing".to_owned() } else { wanted.join(", ") };
+            return Err(Failure::invalid(format!("toolset `{name}` has no use for `{odd}`"))
+                .hint(format!("it wants {wanted} of its session")));
+        }
+        let opened = Opened { toolset, given, state: Mutex::default() };
+        Ok(Self { opened: Some(Arc::new(opened)), ..Self::default() })
+    }
+
+    /// The toolset that it was opened on.
+    #[must_use]
+    pub fn toolset(&self) -> Option<&Arc<Toolset>> {
+        self.opened.as_ref().map(|opened| &opened.toolset)
+    }
+
+    /// Another memory on the same toolset, with turns of its own that begin where these are.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        let opened = self.opened.as_ref().map(|opened| {
+            let (toolset, given, state) = (opened.toolset.clone(), opened.given.clone(), *opened.state.lock());
+            Arc::new(Opened { toolset, given, state: Mutex::new(state) })
+        });
+        Self { opened, ..Self::default() }
+    }
+
+    /// Begins or ends a turn. Tools that are there for a turn come and go with it.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_arguments` where there is no toolset, or it is so already.
+    pub fn turn(&self, begins: bool) -> Result<(), Failure> {
+        let opened = self.opened.as_ref();
+        let opened = opened.ok_or_else(|| Failure::invalid("a session without a toolset has no turns"))?;
+        let mut state = opened.state.lock();
+        if state.is_open == begins {
+            let (is, hint) = if begins { ("is open already", "end it first") } else { ("is open", "begin one first") };
+            let message = format!("{} turn {is}", if begins { "a" } else { "no" });
+            return Err(Failure::invalid(message).hint(hint));
+        }
+        state.is_open = begins;
+        state.generation += 1;
+        Ok(())
+    }
+
+    /// How often its tools have changed.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.opened.as_ref().map_or(0, |opened| opened.state.lock().generation)
+    }
+
+    /// Refuses a tool that its toolset does not have now.
+    pub(crate) fn admit(&self, tool: &str) -> Result<(), Failure> {
+        match &self.opened {
+            None => Ok(()),
+            Some(opened) => opened.toolset.admit(tool, opened.state.lock().is_open),
+        }
+    }
+
+    /// What is set of the arguments of a tool.
+    pub(crate) fn bound(&self, tool: &str) -> Option<Map<String, Value>> {
+        self.opened.as_ref().and_then(|opened| opened.toolset.bound(tool, &opened.given))
+    }
+
     /// A fresh memory that shares approvals, refusals of cells and kept output with this one, but neither looks nor failures.
     pub fn beside(&self) -> Self {
         let (approved, asking, outputs) = (self.approved.clone(), self.asking.clone(), self.outputs.clone());
-        Self { approved, asking, outputs, refused: self.refused.clone(), ..Self::default() }
+        let (refused, opened) = (self.refused.clone(), self.opened.clone());
+        Self { approved, asking, outputs, refused, opened, ..Self::default() }
     }
 
     /// Refuses a call that has just failed the same way often enough.

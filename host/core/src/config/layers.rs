@@ -6,7 +6,7 @@ mod locks;
 #[cfg(test)]
 mod tests;
 
-use super::narrow::{RULES, Rule, When};
+use super::narrow::{RULES, Rule, When, is_set_up};
 use super::policy_file::{Lock, PolicyFile};
 use super::read::{Author, ConfigError, Leaf, Origin, Reader, defaults, get, invalid_at, put, read_text};
 use super::remedy::Over;
@@ -24,7 +24,7 @@ use toml::{Table, Value};
 /// Notices about one project's file; a hostile one could ask for more.
 const MAX_NOTICES: usize = 20;
 /// Sections whose settings are those of a name.
-const NAMED: [&str; 2] = ["plugin.", SECRET];
+const NAMED: [&str; 3] = ["plugin.", SECRET, "toolset."];
 const SECRET: &str = "secret.";
 
 /// Where the configuration comes from; paths are absolute.
@@ -143,7 +143,19 @@ impl Settings {
         Self::under_policies(self.sources.clone(), self.below.clone())
     }
 
+    /// The same within the grants of toolsets, each given as its name and its settings; the policies are read anew.
+    ///
+    /// # Errors
+    /// Also where one of them would give more than there is.
+    pub(crate) fn within(&self, grants: &[(String, Table)]) -> Result<Self, ConfigError> {
+        Self::layered(self.sources.clone(), self.below.clone(), grants)
+    }
+
     fn under_policies(sources: Sources, below: Arc<Draft>) -> Result<Self, ConfigError> {
+        Self::layered(sources, below, &[])
+    }
+
+    fn layered(sources: Sources, below: Arc<Draft>, grants: &[(String, Table)]) -> Result<Self, ConfigError> {
         let reader = Reader { home: &sources.home, start: None, is_policy: true };
         let mut draft = (*below).clone();
         let (mut locks, mut policies) = (Vec::new(), Vec::new());
@@ -152,6 +164,11 @@ impl Settings {
             draft.narrow_by_policy(file.narrows);
             locks.extend(file.lock);
             policies.push(PolicyDigest { path: policy.path.clone(), sha256: file.sha256 });
+        }
+        for (toolset, grant) in grants {
+            let text = toml::to_string(grant).expect("a table is TOML");
+            let place = PathBuf::from(format!("[toolset.{toolset}.grant]"));
+            draft.narrow_by_toolset(reader.text(&place, &text)?)?;
         }
         let trail = trail(&locks)?;
         Ok(draft.finish(sources, below, locks, policies, trail))
@@ -291,6 +308,33 @@ impl Draft {
         notices.truncate(MAX_NOTICES);
         self.notices.append(&mut notices);
         self.notices.extend((more > 0).then(|| format!("{more} more settings of the project are ignored likewise")));
+    }
+
+    /// Narrows by what a toolset grants: what would give more than there is, is an error, as whoever wrote it would rely on it.
+    fn narrow_by_toolset(&mut self, leaves: Vec<Leaf>) -> Result<(), ConfigError> {
+        for leaf in leaves {
+            let refused = |what: &str| {
+                let message = format!("`{}` {what}", leaf.key);
+                Err(ConfigError::Invalid { origin: leaf.origin.clone(), message })
+            };
+            if is_set_up(&leaf.key) || leaf.rule == Rule::Digest {
+                return refused("is one for the whole program: a toolset cannot narrow it");
+            }
+            let base = get(&self.values, &leaf.key);
+            let narrowed = if leaf.rule.applies_to_projects() { leaf.narrowing(base) } else { None };
+            let is_cap = leaf.is_cap(base);
+            if narrowed.is_none() && !is_cap && base.is_none() && !leaf.rule.gives_nothing(&leaf.value) {
+                return refused("gives what nothing else gives: a toolset can only narrow");
+            }
+            if narrowed.as_ref().is_some_and(|narrowed| leaf.rule != Rule::Union && !alike(narrowed, &leaf.value)) {
+                return refused("gives more than there is: a toolset can only narrow");
+            }
+            if narrowed.is_some() || is_cap {
+                self.note(&leaf, false);
+                self.narrow(leaf, narrowed);
+            }
+        }
+        Ok(())
     }
 
     fn narrow_by_policy(&mut self, leaves: Vec<Leaf>) {

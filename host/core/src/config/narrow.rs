@@ -80,7 +80,7 @@ const LEAKS: Rule = Stricter(&["warn", "redact", "block"]);
 const GATE: Rule = Stricter(&["warn", "block"]);
 const SHAPES: Rule = Stricter(&["off", "warn", "block"]);
 
-/// Every setting; `*` stands for the name of a plugin or of a secret.
+/// Every setting; `*` stands for the name of a plugin, of a secret or of a toolset.
 pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("agent.name", Never, AtStart),
     ("tools.shell_enabled", And, EachTime),
@@ -179,6 +179,12 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("secret.*.command", Never, AtStart),
     ("secret.*.hosts", Never, AtStart),
     ("secret.*.env", Never, AtStart),
+    ("toolset.*.extends", Never, EachTime),
+    ("toolset.*.tools", Never, EachTime),
+    ("toolset.*.turn", Never, EachTime),
+    ("toolset.*.bind", Never, EachTime),
+    ("toolset.*.grant", Never, EachTime),
+    ("toolset.*.delegates", Never, EachTime),
 ];
 
 /// A list that took part in narrowing.
@@ -257,6 +263,18 @@ fn likeness(one: &str, other: &str) -> f64 {
 /// Returns whether `name` can be the name of a plugin.
 pub(super) fn is_plugin_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
+/// Returns whether `name` can be the name of a tool, which is as plugins are called.
+pub(super) fn is_tool_name(name: &str) -> bool {
+    is_plugin_name(name)
+}
+
+/// Returns whether a setting is looked at when a host is made, and never again.
+pub(super) fn is_set_up(key: &str) -> bool {
+    RULES
+        .iter()
+        .any(|(pattern, _, when)| covers(pattern, key) && segments(pattern) == segments(key) && *when == AtStart)
 }
 
 fn segments(key: &str) -> usize {

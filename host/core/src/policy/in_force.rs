@@ -11,8 +11,10 @@ use crate::config::Settings;
 use crate::dirs::Dirs;
 use crate::disk::{open_of_root, told};
 use crate::envelope::{Failure, Kind};
+use crate::toolset::line_of;
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -33,6 +35,8 @@ pub struct InForce {
     /// Weak: whoever holds the host writes the last line of the trail.
     audit: Weak<Audit>,
     state: Mutex<State>,
+    /// The policies of toolsets that narrow settings, by their names, and of which policy each was made.
+    narrowed: Mutex<HashMap<String, (Arc<Policy>, Arc<Policy>)>>,
     changes: watch::Sender<()>,
 }
 
@@ -72,7 +76,8 @@ impl InForce {
         let now = Instant::now();
         let state = State { looked: now, settings: settings.clone(), seen, since: now, refusal: None };
         let (dirs, own, state) = (dirs.clone(), own.to_vec(), Mutex::new(state));
-        Ok(Self { policy, dirs, own, audit: Weak::new(), state, changes: watch::channel(()).0 })
+        let (narrowed, changes) = (Mutex::default(), watch::channel(()).0);
+        Ok(Self { policy, dirs, own, audit: Weak::new(), state, narrowed, changes })
     }
 
     /// The same, with its changes on record.
@@ -97,6 +102,29 @@ impl InForce {
             self.look(&mut state);
         }
         state.refusal.clone().map_or_else(|| Ok(self.policy()), Err)
+    }
+
+    /// A policy within the grants of a toolset.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_arguments` where a grant would give more than there is; `unavailable` where the policy files cannot be read.
+    pub(crate) fn within(&self, policy: &Arc<Policy>, toolset: &str) -> Result<Arc<Policy>, Failure> {
+        let mut all = self.narrowed.lock();
+        if let Some((_, narrowed)) = all.get(toolset).filter(|(of, _)| Arc::ptr_eq(of, policy)) {
+            return Ok(narrowed.clone());
+        }
+        let settings = self.state.lock().settings.clone();
+        let line = line_of(policy.config(), toolset)?;
+        let grants = line.into_iter().filter_map(|name| {
+            let grant = policy.config().toolset.get(&name)?.grant.clone();
+            (!grant.is_empty()).then_some((name, grant))
+        });
+        let settings =
+            settings.within(&grants.collect::<Vec<_>>()).map_err(|error| Failure::invalid(error.to_string()))?;
+        let narrowed = Arc::new(policy.anew(&settings, &self.dirs, &self.own)?);
+        all.insert(toolset.to_owned(), (policy.clone(), narrowed.clone()));
+        Ok(narrowed)
     }
 
     /// Looks at the files, and at those that the policy names, before the next decision.

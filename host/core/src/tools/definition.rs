@@ -159,6 +159,25 @@ impl Tool {
         Ok(Self { description, input, output, plugin, definition })
     }
 
+    /// The same without arguments that are set for it; what it says in words stays.
+    pub(crate) fn without(&self, is_set: impl Fn(&str) -> bool) -> Self {
+        let mut definition = self.definition.clone();
+        let schema = &mut definition.input_schema;
+        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.retain(|name, _| !is_set(name));
+        }
+        if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+            required.retain(|name| name.as_str().is_none_or(|name| !is_set(name)));
+        }
+        Self::checked_before(definition, self.plugin.clone())
+    }
+
+    /// What it is called by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
     /// What the plugin said of it.
     #[must_use]
     pub fn definition(&self) -> &Definition {

@@ -78,7 +78,7 @@ impl Sessions {
         if by_id.len() >= SESSIONS_KEPT {
             by_id.pop_front();
         }
-        let session = Arc::<Session>::default();
+        let session = Arc::new(self.shared.another());
         by_id.push_back((id, session.clone()));
         session
     }

@@ -30,8 +30,8 @@ impl Inner {
         let context = self.context.clone().tools(self.catalog.current());
         let offered = self.host.offered(&context).await;
         self.catalog.notices().tell(offered.notices);
-        let callable = offered.tools.iter().filter(|tool| self.host.denial(tool).is_none());
-        let offers = callable.map(|tool| self.host.offer(tool)).collect();
+        let callable = offered.tools.iter().filter(|tool| self.host.denial(tool, &context).is_none());
+        let offers = callable.map(|tool| self.host.offer(tool, &context)).collect();
         let definitions = Format::Mcp.definitions(offers, Strictness::default());
         let list = definitions.map_err(|failure| ErrorData::internal_error(failure.message, None))?.json;
         let listed = list.and_then(|mut list| list.get_mut("tools").map(Value::take)).unwrap_or_default();

@@ -1,0 +1,212 @@
+//! Sessions on toolsets at the doors: lines of `toolcrib run`, `serve --toolset`, `tools --toolset` and `--why`, `doctor`.
+
+use serde_json::{Value, json};
+use toolcrib_tests::http::{Server, home};
+use toolcrib_tests::outcome::{NO_QUESTION, answers, code, json_of, stderr, succeeded};
+use toolcrib_tests::{Program, Running};
+
+const SETTINGS: &str = "[toolset.worker]\ntools = [\"run_shell\", \"read_file\"]\nbind.read_file.path = \"$session.file\"\n\
+                        [toolset.channel]\ntools = [\"time\"]\nturn = [\"write_file\"]\ndelegates = [\"channel\"]\n";
+
+fn program() -> Program {
+    let program = Program::new();
+    program.write("toolsets.toml", SETTINGS);
+    program.write("work/there", "told\n");
+    program
+}
+
+fn with<'a>(config: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+    [&NO_QUESTION[..], &["--config", config], arguments].concat()
+}
+
+/// Writes a line and reads its answer.
+fn ask(running: &mut Running, line: &Value) -> Value {
+    running.write(format!("{line}\n"));
+    let answer = running.line();
+    assert_eq!(answer["id"], line["id"], "{answer}");
+    answer
+}
+
+#[test]
+fn a_session_is_opened_used_and_closed_by_lines() {
+    let program = program();
+    let config = program.path("toolsets.toml").display().to_string();
+    let mut running = program.start(&with(&config, &["run"]));
+    let mut ask = |line: Value| ask(&mut running, &line);
+    let opened = ask(json!({ "id": 1, "open": { "toolset": "worker", "bind": { "file": "there" } } }));
+    assert_eq!(opened["result"], json!({ "session": "s1", "toolset": "worker", "generation": 0 }));
+    let read = json!({ "id": 2, "session": "s1", "tool": "read_file", "arguments": {} });
+    assert_eq!(ask(read.clone())["result"], "told\n");
+    let refused = ask(json!({ "id": 3, "session": "s1", "tool": "time", "arguments": {} }));
+    assert_eq!(refused["error"]["message"], "toolset `worker` has no tool `time`");
+    // A line without a session has all tools.
+    assert_eq!(ask(json!({ "id": 4, "tool": "time" }))["result"]["source"], "harness");
+    let listed = ask(json!({ "id": 5, "session": "s1", "list": "mcp" }));
+    let tools = listed["result"]["definitions"]["tools"].as_array().expect("a list").clone();
+    let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(names, ["read_file", "run_shell"]);
+    assert!(tools[0]["inputSchema"]["properties"].get("path").is_none(), "{}", tools[0]);
+    assert_eq!(ask(json!({ "id": 6, "session": "s1", "close": true }))["result"], json!({ "closed": "s1" }));
+    assert_eq!(ask(read)["error"]["message"], "no session `s1` is open");
+    // Turns.
+    let opened = ask(json!({ "id": 7, "open": { "toolset": "channel" } }));
+    assert_eq!(opened["result"]["session"], "s2");
+    let write = |id: u64| json!({ "id": id, "session": "s2", "tool": "write_file", "arguments": { "path": "x", "content": "x" } });
+    assert_eq!(ask(write(8))["error"]["kind"], "unavailable");
+    assert_eq!(ask(json!({ "id": 9, "session": "s2", "turn": "begin" }))["result"], json!({ "generation": 1 }));
+    assert!(ask(write(10))["result"].is_string());
+    assert_eq!(ask(json!({ "id": 11, "session": "s2", "turn": "end" }))["result"], json!({ "generation": 2 }));
+    assert_eq!(ask(write(12))["error"]["kind"], "unavailable");
+}
+
+#[test]
+fn lines_about_sessions_that_make_no_sense_are_told() {
+    let program = program();
+    let config = program.path("toolsets.toml").display().to_string();
+    let lines = [
+        (json!({ "open": { "toolset": "none" } }), "there is no toolset `none`"),
+        (json!({ "open": { "toolset": "worker" } }), "toolset `worker` wants `file` of its session"),
+        (json!({ "open": { "toolset": "channel", "bind": { "x": 1 } } }), "toolset `channel` has no use for `x`"),
+        (json!({ "session": "s9", "tool": "time" }), "no session `s9` is open"),
+        (json!({ "session": "s9", "turn": "begin" }), "no session `s9` is open"),
+        (json!({ "session": "s9", "close": false }), "a line has either `tool` or `cancel`, or is about a session"),
+        (json!({ "session": "s9" }), "a line has either `tool` or `cancel`, or is about a session"),
+        (
+            json!({ "session": "s9", "close": true, "tool": "time" }),
+            "a line has either `tool` or `cancel`, or is about a session",
+        ),
+        (
+            json!({ "open": { "toolset": "channel" }, "arguments": {} }),
+            "a line has either `tool` or `cancel`, or is about a session",
+        ),
+    ];
+    let input: String = lines
+        .iter()
+        .enumerate()
+        .map(|(id, (line, _))| {
+            let mut line = line.clone();
+            line["id"] = id.into();
+            format!("{line}\n")
+        })
+        .collect();
+    let said = answers(&program.run_with(&with(&config, &["run"]), &input));
+    for (id, (line, expected)) in lines.iter().enumerate() {
+        let answer = said.iter().find(|answer| answer["id"] == id).expect("an answer");
+        assert_eq!(answer["error"]["message"], *expected, "{line}");
+    }
+    for line in [
+        "{\"id\":1,\"session\":\"s1\",\"turn\":\"middle\"}",
+        "{\"id\":1,\"open\":{}}",
+        "{\"id\":1,\"open\":{\"toolset\":\"a\",\"more\":1}}",
+    ] {
+        let said = answers(&program.run_with(&with(&config, &["run"]), &format!("{line}\n")));
+        assert!(
+            said[0]["error"]["message"].as_str().is_some_and(|text| text.starts_with("the line is not a request")),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
+fn tools_are_listed_and_missed_by_toolset() {
+    let program = program();
+    let config = program.path("toolsets.toml").display().to_string();
+    let tools = |arguments: &[&str]| program.run(&with(&config, &[&["tools"], arguments].concat()));
+    let names = |arguments: &[&str]| {
+        let list = json_of(&tools(&[arguments, &["--json"]].concat()));
+        list.as_array()
+            .expect("a list")
+            .iter()
+            .map(|tool| tool["name"].as_str().expect("a name").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["--toolset", "channel"]), ["time", "write_file"]);
+    assert_eq!(names(&["--toolset", "worker", "--bind", "file=there"]), ["read_file", "run_shell"]);
+    let one = json_of(&tools(&["read_file", "--toolset", "worker", "--bind", "file=there", "--json"]));
+    assert!(one["inputSchema"]["properties"].get("path").is_none(), "{one}");
+    for (arguments, said) in [
+        (&["time"][..], "`time` is offered"),
+        (
+            &["time", "--toolset", "worker", "--bind", "file=there"],
+            "`time` is not offered: toolset `worker` has no tool `time`",
+        ),
+        (&["no_such"], "`no_such` is not offered: there is no tool `no_such`"),
+        (&["capture-pane"], "`capture-pane` is not offered: it needs `panes`, and there are no managed panes here"),
+    ] {
+        let text = succeeded(&tools(&[&["--why"], arguments].concat()));
+        assert!(text.starts_with(said), "{text}");
+    }
+    let off = program.run(&with(&config, &["--set", "tools.files_enabled=false", "tools", "--why", "read_file"]));
+    assert!(succeeded(&off).contains("switched off by `tools.files_enabled = false`"));
+    for (arguments, said) in [
+        (&["--toolset", "none"][..], "there is no toolset `none`"),
+        (&["--toolset", "worker"], "wants `file`"),
+        (&["--toolset", "worker", "--bind", "file"], "write NAME=VALUE"),
+        (&["--bind", "file=x"], "--toolset"),
+    ] {
+        let output = tools(arguments);
+        assert!(code(&output) != 0 && stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
+    }
+    let doctor = String::from_utf8(program.run(&with(&config, &["doctor"])).stdout).expect("text");
+    assert!(doctor.contains("[toolset.channel] hands work over to `channel`, and neither that"), "{doctor}");
+}
+
+#[test]
+fn a_server_has_the_tools_of_its_toolset() {
+    let program = home();
+    program.write("toolsets.toml", SETTINGS);
+    program.write("work/there", "told\n");
+    let config = program.path("toolsets.toml").display().to_string();
+    let toolset = ["--toolset", "worker", "--bind", "file=there", "--http", "127.0.0.1:0"];
+    let server = Server::start_with(&program, &["--config", &config], &toolset, &[]);
+    let session = server.session();
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    for (reply, modern) in [
+        (server.answer(&server.of_session(&session, &list)), false),
+        (server.answer(&server.modern("tools/list", json!({}))), true),
+    ] {
+        let tools = reply.message()["result"]["tools"].as_array().expect("a list").clone();
+        let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+        assert_eq!(names, ["read_file", "run_shell"], "{modern}");
+    }
+    let call = |tool: &str, arguments: Value| {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let body = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params });
+        [
+            server.answer(&server.of_session(&session, &body)).message(),
+            server.answer(&server.call(tool, params["arguments"].clone())).message(),
+        ]
+    };
+    for answer in call("read_file", json!({})) {
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.contains("\"result\":\"told\\n\""), "{answer}");
+    }
+    for answer in call("time", json!({})) {
+        assert!(answer.to_string().contains("toolset `worker` has no tool `time`"), "{answer}");
+    }
+    for answer in call("read_file", json!({ "path": "/etc/passwd" })) {
+        assert!(answer.to_string().contains("is set by toolset `worker`"), "{answer}");
+    }
+}
+
+#[test]
+fn settings_of_toolsets_are_the_users_alone() {
+    let program = Program::new();
+    for (text, said) in [
+        ("[toolset.x]\ntools = [\"a b\"]", "toolsets.toml:2:1: `toolset.x.tools`: `a b` is no name of a tool"),
+        ("[toolset.x]\ntool = [\"a\"]", "`toolset.x.tool`"),
+        ("[toolset.x]\nbind.time = 5", "`toolset.x.bind`"),
+        ("[toolset.'a b']\ntools = []", "toolset"),
+    ] {
+        program.write("toolsets.toml", text);
+        let output = program.run(&["--config", &program.path("toolsets.toml").display().to_string(), "tools"]);
+        assert!(code(&output) != 0 && stderr(&output).contains(said), "{text}: {}", stderr(&output));
+    }
+    program.write("policy.toml", "[toolset.x]\ntools = [\"time\"]");
+    let output = program.run(&["--policy", &program.path("policy.toml").display().to_string(), "tools"]);
+    assert!(stderr(&output).contains("`toolset.x.tools` cannot be set by policy"), "{}", stderr(&output));
+    // A project that is not trusted has none.
+    program.write("work/toolcrib.toml", "[toolset.x]\ntools = [\"time\"]");
+    let output = program.run(&["tools", "--toolset", "x"]);
+    assert!(code(&output) != 0 && stderr(&output).contains("there is no toolset `x`"), "{}", stderr(&output));
+}
