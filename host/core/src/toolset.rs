@@ -32,6 +32,16 @@ enum Constant {
     Session(String),
 }
 
+impl Constant {
+    /// What the session has to give for it.
+    fn given(&self) -> Option<&str> {
+        match self {
+            Self::Session(name) => Some(name),
+            Self::Value(_) => None,
+        }
+    }
+}
+
 /// Which tools a session has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Toolset {
@@ -91,11 +101,7 @@ impl Toolset {
     #[must_use]
     pub fn needs(&self) -> BTreeSet<&str> {
         let constants = self.bind.iter().filter(|(tool, _)| self.tools.contains_key(*tool));
-        let of_session = |constant| match constant {
-            &Constant::Session(ref name) => Some(name.as_str()),
-            Constant::Value(_) => None,
-        };
-        constants.flat_map(|(_, constants)| constants.values()).filter_map(of_session).collect()
+        constants.flat_map(|(_, constants)| constants.values()).filter_map(Constant::given).collect()
     }
 
     /// Whether calls in it are decided by narrower settings.

@@ -35,9 +35,15 @@ pub struct InForce {
     /// Weak: whoever holds the host writes the last line of the trail.
     audit: Weak<Audit>,
     state: Mutex<State>,
-    /// The policies of toolsets that narrow settings, by their names, and of which policy each was made.
-    narrowed: Mutex<HashMap<String, (Arc<Policy>, Arc<Policy>)>>,
+    /// The policies of toolsets that narrow settings, by their names.
+    narrowed: Mutex<HashMap<String, Narrowed>>,
     changes: watch::Sender<()>,
+}
+
+/// A policy within what a toolset leaves of it.
+struct Narrowed {
+    of: Arc<Policy>,
+    policy: Arc<Policy>,
 }
 
 struct State {
@@ -111,8 +117,8 @@ impl InForce {
     /// `invalid_arguments` where a grant would give more than there is; `unavailable` where the policy files cannot be read.
     pub(crate) fn within(&self, policy: &Arc<Policy>, toolset: &str) -> Result<Arc<Policy>, Failure> {
         let mut all = self.narrowed.lock();
-        if let Some((_, narrowed)) = all.get(toolset).filter(|(of, _)| Arc::ptr_eq(of, policy)) {
-            return Ok(narrowed.clone());
+        if let Some(narrowed) = all.get(toolset).filter(|narrowed| Arc::ptr_eq(&narrowed.of, policy)) {
+            return Ok(narrowed.policy.clone());
         }
         let settings = self.state.lock().settings.clone();
         let line = line_of(policy.config(), toolset)?;
@@ -123,7 +129,7 @@ impl InForce {
         let settings =
             settings.within(&grants.collect::<Vec<_>>()).map_err(|error| Failure::invalid(error.to_string()))?;
         let narrowed = Arc::new(policy.anew(&settings, &self.dirs, &self.own)?);
-        all.insert(toolset.to_owned(), (policy.clone(), narrowed.clone()));
+        all.insert(toolset.to_owned(), Narrowed { of: policy.clone(), policy: narrowed.clone() });
         Ok(narrowed)
     }
 
