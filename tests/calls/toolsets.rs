@@ -161,6 +161,8 @@ async fn a_grant_only_narrows() {
          [toolset.open]\ntools = [\"read_file\"]\ngrant.plugin.read_file.files.read = [\"/\"]\n\
          [toolset.more]\ntools = [\"time\"]\ngrant.plugin.stranger.files.read = [\"~/x\"]\n\
          [toolset.limits]\ntools = [\"time\"]\ngrant.limits.call_ms = 5\n\
+         [toolset.yes]\ntools = [\"time\"]\ngrant.approval.allow_yes = false\n\
+         [toolset.off]\ntools = [\"time\"]\ngrant.plugin.time.enabled = false\n\
          [toolset.asking]\nextends = [\"closed\"]\ngrant.tools.shell_confirm = true\n",
     );
     let closed = open(&host, "closed", json!({})).expect("a session");
@@ -178,6 +180,7 @@ async fn a_grant_only_narrows() {
         ("open", "`plugin.read_file.files.read` gives more than there is: a toolset can only narrow"),
         ("more", "`plugin.stranger.files.read` gives what nothing else gives: a toolset can only narrow"),
         ("limits", "`limits.call_ms` is one for the whole program: a toolset cannot narrow it"),
+        ("yes", "`approval.allow_yes` is one for the whole program: a toolset cannot narrow it"),
     ] {
         let failure = open(&host, name, json!({})).map(|_| ()).expect_err("a failure");
         assert!(
@@ -186,6 +189,13 @@ async fn a_grant_only_narrows() {
             failure.message
         );
     }
+    // A plugin that is off there is not offered either, whatever it can do.
+    let off = open(&host, "off", json!({})).expect("a session");
+    assert_eq!(failure(&host, &off, "time", json!({})).await.kind, Kind::Denied);
+    let (called, context) = host.parts();
+    let context = context.clone().session(off);
+    let time = called.offered(&context).await.tools.pop().expect("a tool");
+    assert!(called.denial(&time, &context).is_some());
     // What it extends binds it as well.
     let asking = open(&host, "asking", json!({})).expect("a session");
     assert_eq!(failure(&host, &asking, "run_shell", harmless("true")).await.kind, Kind::Denied);

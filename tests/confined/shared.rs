@@ -120,3 +120,37 @@ fn a_cell_whose_keeper_was_ended_lives_on() {
         }
     }
 }
+
+/// What may be reached is decided by the rules of a session's toolset, so commands of one that narrows them join no cell of others.
+#[test]
+fn a_toolset_that_narrows_has_cells_of_its_own() {
+    let program = program(Via::Process);
+    program.write(
+        "toolsets.toml",
+        "[toolset.alone]\ntools = [\"run_shell\"]\n[toolset.alone.grant]\nconfine.network = \"none\"\n[toolset.same]\ntools = [\"run_shell\"]\n",
+    );
+    let config = program.path("toolsets.toml").display().to_string();
+    let mut running = program.start(&["--yes", "--config", &config, "--set", REQUIRED, "run"]);
+    let mut ask = |line: Value| {
+        running.write(format!("{line}\n"));
+        serde_json::from_value::<Value>(running.line()).expect("an answer")
+    };
+    for (number, name) in ["alone", "same"].into_iter().enumerate() {
+        let opened = ask(json!({ "id": number, "open": { "toolset": name } }));
+        assert_eq!(opened["result"]["toolset"], name, "{opened}");
+    }
+    let mut run = |session: Option<&str>, text: &str| {
+        let mut line = json!({ "id": 9, "tool": "run_shell", "arguments": command(text) });
+        if let Some(session) = session {
+            line["session"] = session.into();
+        }
+        let answer = ask(line);
+        answer["result"]["stdout"].as_str().map_or_else(|| panic!("{answer}"), str::to_owned)
+    };
+    run(None, "touch /tmp/shared");
+    assert_eq!(run(Some("s2"), "ls /tmp"), "shared\n");
+    assert_eq!(run(Some("s1"), "ls /tmp; env | grep -c PROXY"), "0\n");
+    run(Some("s1"), "touch /tmp/alone");
+    assert_eq!(run(Some("s1"), "ls /tmp"), "alone\n");
+    assert_eq!(run(None, "ls /tmp; env | grep -ci ^http_proxy"), "shared\n2\n");
+}

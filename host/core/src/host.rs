@@ -298,11 +298,6 @@ impl Host {
         Offered { tools, notices }
     }
 
-    /// What a plugin may do in calls of this caller.
-    fn grants(&self, tool: &Tool, context: &CallContext) -> Result<Arc<Grants>, Failure> {
-        self.within(self.policy(), context).map(|policy| policy.grants_of(tool.plugin()))
-    }
-
     /// A tool as this caller is offered it.
     ///
     /// # Errors
@@ -332,16 +327,22 @@ impl Host {
 
     /// The first reason why a call of the tool would be denied.
     pub fn denial(&self, tool: &Tool, context: &CallContext) -> Option<Failure> {
-        let grants = match self.grants(tool, context) {
-            Ok(grants) => grants,
+        let policy = match self.within(self.policy(), context) {
+            Ok(policy) => policy,
             Err(failure) => return Some(failure),
         };
+        if let Err(barred) = policy.admit(tool.plugin()) {
+            return Some(barred.failure);
+        }
+        let grants = policy.grants_of(tool.plugin());
         tool.plugin().capabilities.iter().find_map(|capability| grants.refusal(*capability))
     }
 
     /// The tool as a list of definitions has it.
     pub fn offer<'t>(&self, tool: &'t Tool, context: &CallContext) -> Offer<'t> {
-        Offer::new(tool, &self.grants(tool, context).unwrap_or_else(|_| Arc::new(Grants::none())))
+        let policy = self.within(self.policy(), context);
+        let grants = policy.map(|policy| policy.grants_of(tool.plugin()));
+        Offer::new(tool, &grants.unwrap_or_else(|_| Arc::new(Grants::none())))
     }
 
     /// The calls that run, the oldest first.

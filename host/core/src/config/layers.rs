@@ -26,6 +26,8 @@ const MAX_NOTICES: usize = 20;
 /// Sections whose settings are those of a name.
 const NAMED: [&str; 3] = ["plugin.", SECRET, "toolset."];
 const SECRET: &str = "secret.";
+/// Sections of which every setting that is not set up at the start is asked by what a call has been granted.
+const OF_CALLS: [&str; 3] = ["plugin.", "tools.", "confine."];
 
 /// Where the configuration comes from; paths are absolute.
 #[derive(Clone, Debug, Default)]
@@ -317,7 +319,9 @@ impl Draft {
                 let message = format!("`{}` {what}", leaf.key);
                 Err(ConfigError::Invalid { origin: leaf.origin.clone(), message })
             };
-            if is_set_up(&leaf.key) || leaf.rule == Rule::Digest {
+            // What others than the call's own grants ask, they ask of the whole program's policy.
+            let is_of_calls = OF_CALLS.iter().any(|section| leaf.key.starts_with(section));
+            if !is_of_calls || is_set_up(&leaf.key) || leaf.rule == Rule::Digest {
                 return refused("is one for the whole program: a toolset cannot narrow it");
             }
             let base = get(&self.values, &leaf.key);

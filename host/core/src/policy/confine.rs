@@ -174,12 +174,14 @@ pub(crate) struct Confine {
     /// What is protected below each directory that can be written.
     names: Arc<Vec<String>>,
     watch: Arc<Watch>,
+    /// The toolset whose policy this is.
+    toolset: Option<String>,
     /// What commands reach at the place where they ran last.
     last: Mutex<Option<(Arc<Facts>, Arc<Ladder>)>>,
 }
 
 impl Confine {
-    /// Prepares what settings say; `watch` knows what commands left under those before.
+    /// Prepares what settings say, for the sessions of a toolset if one is named; `watch` knows what commands left under those before.
     ///
     /// # Errors
     ///
@@ -189,6 +191,7 @@ impl Confine {
         dirs: &Dirs,
         protected: &Arc<Protected>,
         watch: Arc<Watch>,
+        toolset: Option<&str>,
     ) -> Result<Self, Failure> {
         let settings = config.confine.clone();
         let mut confine = Self {
@@ -203,6 +206,7 @@ impl Confine {
             reachable: Arc::new(Reachable::new(config)),
             names: Arc::new(settings.protect.clone()),
             watch,
+            toolset: toolset.map(str::to_owned),
             last: Mutex::default(),
             settings,
         };
@@ -410,7 +414,15 @@ impl Confine {
             CellNetwork::None | CellNetwork::Egress => CellNetwork::None,
             CellNetwork::Full => CellNetwork::Full,
         };
-        Profile { by: Means::Landlock, write: own.write, caches, network, unix_sockets: false, ..Profile::closed() }
+        Profile {
+            by: Means::Landlock,
+            toolset: own.toolset,
+            write: own.write,
+            caches,
+            network,
+            unix_sockets: false,
+            ..Profile::closed()
+        }
     }
 
     /// The directories of which commands have copies: those that are there, and for programs that have a variable for it those that are not.
@@ -467,6 +479,7 @@ impl Confine {
         let ports = if network == CellNetwork::Egress { settings.ports.clone() } else { Vec::new() };
         let caches = self.caches(facts, &write);
         let profile = Profile {
+            toolset: self.toolset.clone(),
             write,
             emptied,
             hide,

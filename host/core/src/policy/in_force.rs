@@ -128,7 +128,7 @@ impl InForce {
         });
         let settings =
             settings.within(&grants.collect::<Vec<_>>()).map_err(|error| Failure::invalid(error.to_string()))?;
-        let narrowed = Arc::new(policy.anew(&settings, &self.dirs, &self.own)?);
+        let narrowed = Arc::new(policy.of_toolset(toolset, &settings, &self.dirs, &self.own)?);
         all.insert(toolset.to_owned(), Narrowed { of: policy.clone(), policy: narrowed.clone() });
         Ok(narrowed)
     }

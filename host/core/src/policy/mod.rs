@@ -165,17 +165,29 @@ impl Policy {
     ///
     /// When a pattern of the denylist cannot be enforced, or a directory cannot be one that confined commands write in.
     pub fn new(settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<Self, Failure> {
-        Self::with(None, Arc::default(), settings, dirs, policies)
+        Self::with(None, Arc::default(), None, settings, dirs, policies)
     }
 
     /// The policy of other settings, which remembers what this one has seen.
     pub(crate) fn anew(&self, settings: &Settings, dirs: &Dirs, policies: &[PathBuf]) -> Result<Self, Failure> {
-        Self::with(self.marks.clone(), self.confine.watch(), settings, dirs, policies)
+        Self::with(self.marks.clone(), self.confine.watch(), None, settings, dirs, policies)
+    }
+
+    /// The same for the sessions of a toolset, whose grant is in these settings.
+    pub(crate) fn of_toolset(
+        &self,
+        toolset: &str,
+        settings: &Settings,
+        dirs: &Dirs,
+        policies: &[PathBuf],
+    ) -> Result<Self, Failure> {
+        Self::with(self.marks.clone(), self.confine.watch(), Some(toolset), settings, dirs, policies)
     }
 
     fn with(
         marks: Option<Arc<Marks>>,
         watch: Arc<Watch>,
+        toolset: Option<&str>,
         settings: &Settings,
         dirs: &Dirs,
         policies: &[PathBuf],
@@ -201,7 +213,7 @@ impl Policy {
         let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw());
         let locks = settings.locks.iter().map(|lock| Enforced::new(lock.clone(), marks.as_ref())).collect();
         let (protected, elsewhere) = (Arc::new(protected), Arc::new(elsewhere));
-        let confine = Arc::new(Confine::new(&config, dirs, &protected, watch)?);
+        let confine = Arc::new(Confine::new(&config, dirs, &protected, watch, toolset)?);
         let (bound, granted) = (Mutex::default(), Mutex::default());
         Ok(Self { config, locks, level, marks, notice, bound, granted, denylist, confine, protected, elsewhere })
     }

@@ -81,6 +81,8 @@ const NOTHING: &str = "/run/.nothing";
 pub struct Profile {
     /// By what it is enforced.
     pub by: Means,
+    /// The toolset whose sessions it is for, where that narrows settings: what may be reached is decided by its rules, so its cells are its own.
+    pub toolset: Option<String>,
     /// Directories that may be written. All else can be read at most.
     pub write: Vec<PathBuf>,
     /// The home, where it is empty but for what is written or shown there, and for caches.
@@ -174,8 +176,23 @@ impl Profile {
         let [write, hide, show, protect] = [const { Vec::new() }; 4];
         let caches = Vec::new();
         let (by, network, ports, known) = (Means::Namespaces, CellNetwork::None, Vec::new(), Known::default());
-        let (emptied, unix_sockets, debug, processes) = (None, true, false, 512);
-        Self { by, write, emptied, hide, show, protect, caches, network, ports, unix_sockets, debug, processes, known }
+        let (toolset, emptied, unix_sockets, debug, processes) = (None, None, true, false, 512);
+        Self {
+            by,
+            toolset,
+            write,
+            emptied,
+            hide,
+            show,
+            protect,
+            caches,
+            network,
+            ports,
+            unix_sockets,
+            debug,
+            processes,
+            known,
+        }
     }
 
     pub(crate) fn can_write(&self, path: &Path) -> bool {
