@@ -133,7 +133,7 @@ fn a_toolset_that_narrows_has_cells_of_its_own() {
     let mut running = program.start(&["--yes", "--config", &config, "--set", REQUIRED, "run"]);
     let mut ask = |line: Value| {
         running.write(format!("{line}\n"));
-        serde_json::from_value::<Value>(running.line()).expect("an answer")
+        running.line()
     };
     for (number, name) in ["alone", "same"].into_iter().enumerate() {
         let opened = ask(json!({ "id": number, "open": { "toolset": name } }));
