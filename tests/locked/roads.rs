@@ -68,7 +68,7 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 34] = [
+const OPTIONS: [(&str, Option<&str>); 37] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
@@ -103,6 +103,9 @@ const OPTIONS: [(&str, Option<&str>); 34] = [
     ("--keep", None),
     ("--method", Some("GET")),
     ("--path", Some("/")),
+    ("--toolset", Some("open")),
+    ("--bind", Some("x=1")),
+    ("--why", Some("word_count")),
 ];
 
 /// A client that asks for the tools, and calls one that it should not have.
@@ -123,7 +126,7 @@ fn no_option_of_the_command_line_opens_a_lock() {
     let locked = Locked::by(&[NONE]);
     let file = locked.installed("word_count", &word_count());
     locked.program.write("work/open.toml", "[lock]\nplugins = \"off\"\n");
-    locked.program.write("work/user.toml", "[plugin.word_count]\nenabled = true\n");
+    locked.program.write("work/user.toml", "[plugin.word_count]\nenabled = true\n[toolset.open]\ntools = [\"word_count\"]\n");
     locked.program.write("work/plugins/word_count.wasm", word_count());
     locked.program.write("work/token", "0123456789abcdef0123456789abcdef");
     let commands: [&[&str]; 6] = [
