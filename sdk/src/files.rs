@@ -32,6 +32,33 @@ pub fn read(path: &str, offset: u64, max: u32) -> Result<Captured> {
     files::read(path, offset, max).map_err(Failure::from_host)
 }
 
+/// A whole text file, and what tells its content from any other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// The text.
+    pub content: String,
+    /// For [`replace`].
+    pub revision: String,
+}
+
+/// Reads a whole text file of at most 4 MiB, to change it.
+///
+/// # Errors
+/// `limit` for a larger one, else as [`read`].
+pub fn read_whole(path: &str) -> Result<Whole> {
+    let files::Whole { content, revision } = files::read_whole(path).map_err(Failure::from_host)?;
+    Ok(Whole { content, revision })
+}
+
+/// Replaces the whole content of a file if it still has that of `revision`, and returns the number of bytes written. An empty revision is
+/// that of a file which does not exist.
+///
+/// # Errors
+/// `busy` where it has another content by now; else as [`write`].
+pub fn replace(path: &str, content: impl AsRef<[u8]>, revision: &str) -> Result<u64> {
+    files::replace(path, content.as_ref(), revision).map_err(Failure::from_host)
+}
+
 /// Replaces the whole content of a file, or creates it, and returns the number of bytes written.
 ///
 /// Whoever reads the path sees the old or the new content. The directory must exist.

@@ -126,7 +126,9 @@ fn no_option_of_the_command_line_opens_a_lock() {
     let locked = Locked::by(&[NONE]);
     let file = locked.installed("word_count", &word_count());
     locked.program.write("work/open.toml", "[lock]\nplugins = \"off\"\n");
-    locked.program.write("work/user.toml", "[plugin.word_count]\nenabled = true\n[toolset.open]\ntools = [\"word_count\"]\n");
+    locked
+        .program
+        .write("work/user.toml", "[plugin.word_count]\nenabled = true\n[toolset.open]\ntools = [\"word_count\"]\n");
     locked.program.write("work/plugins/word_count.wasm", word_count());
     locked.program.write("work/token", "0123456789abcdef0123456789abcdef");
     let commands: [&[&str]; 6] = [

@@ -2,6 +2,7 @@
 
 mod definitions;
 mod fetch_url;
+mod file_edit;
 mod ordinary_user;
 mod read_file;
 mod run_shell;

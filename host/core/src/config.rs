@@ -31,6 +31,7 @@ pub use toolset::ToolsetSection;
 pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed};
 pub(crate) use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seconds};
 
+use crate::tools::listing;
 pub(crate) use narrow::Bound;
 #[cfg(test)]
 pub(crate) use narrow::section_keys;
@@ -138,6 +139,9 @@ pub struct Tools {
     /// The ports of public addresses that may be reached.
     #[serde(deserialize_with = "ports")]
     pub fetch_ports: Vec<u16>,
+    /// Families of tools that are listed besides those that always are.
+    #[serde(deserialize_with = "families")]
+    pub offer: Vec<String>,
     /// Whether `web_search` is available.
     pub search_enabled: bool,
     /// The URL that `web_search` asks: of the web, without user, query and fragment, and with a `/` at its end.
@@ -653,6 +657,17 @@ fn engine<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
     if is_one { Ok(engine) } else { Err(D::Error::custom("must be \"docker\", \"podman\" or empty")) }
 }
 
+fn families<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    match names.iter().find(|name| !listing::is_family(name)) {
+        None => Ok(names),
+        Some(odd) => {
+            let known: Vec<&str> = listing::families().collect();
+            Err(D::Error::custom(format!("there is no family of tools `{odd}`: there is {}", known.join(", "))))
+        }
+    }
+}
+
 fn denials<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let entries = Vec::<String>::deserialize(deserializer)?;
     let empty = entries.iter().any(|entry| entry.trim().is_empty());
@@ -801,7 +816,8 @@ mod tests {
     #[test]
     fn every_setting_is_documented_in_default_toml() {
         for (key, ..) in narrow::RULES {
-            let name = key.trim_start_matches("plugin.*.").trim_start_matches("secret.*.");
+            let name = key.trim_start_matches("plugin.*.");
+            let name = name.trim_start_matches("secret.*.").trim_start_matches("toolset.*.");
             let line = DEFAULT_TOML.lines().find(|line| line.starts_with(&format!("# {name} = ")));
             let is_documented = match key.contains('*') {
                 true => line.is_some_and(|line| line.contains("     # ")),

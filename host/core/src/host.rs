@@ -24,7 +24,7 @@ use crate::sandbox::{CodeCache, Compiler, Sandbox};
 use crate::secrets::Secrets;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
-use crate::tools::listing::{Offered, can_type, missing};
+use crate::tools::listing::{Offered, can_type, family, missing};
 use crate::tools::manifest::Manifest;
 use crate::tools::provider::{Component, Ready};
 use crate::tools::registry::Registry;
@@ -40,6 +40,13 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 const OTHER_TIMES: [u64; 3] = [1, 400, 5000];
 /// How often a call that runs looks whether its plugin was taken back.
 const REVOKED_LOOK: Duration = Duration::from_secs(1);
+
+/// The family of a tool that nobody has asked for: no toolset of the session names it, nor do settings offer its family.
+fn not_on_request(policy: &Policy, plugin: &Manifest, tool: &str, context: &CallContext) -> Option<&'static str> {
+    let family = family(plugin, tool)?;
+    let is_offered = policy.config().tools.offer.iter().any(|offered| offered == family);
+    (!is_offered && context.session.toolset().is_none()).then_some(family)
+}
 
 /// Everything that calls share.
 pub struct Host {
@@ -282,8 +289,12 @@ impl Host {
             let lacks = plugin.capabilities.iter().any(|needed| missing.contains(needed));
             !lacks && (can_type || !plugin.calls(Capability::Panes, "send"))
         };
-        let is_of_session = |tool: &Arc<Tool>| context.session.admit(tool.name()).is_ok();
-        let is_wanted = |plugin: &&Arc<Manifest>| plugin.tools.iter().any(|tool| context.session.admit(tool).is_ok());
+        let policy = self.policy();
+        let is_there = |plugin: &Manifest, tool: &str| {
+            context.session.admit(tool).is_ok() && not_on_request(&policy, plugin, tool, context).is_none()
+        };
+        let is_of_session = |tool: &Arc<Tool>| is_there(tool.plugin(), tool.name());
+        let is_wanted = |plugin: &&Arc<Manifest>| plugin.tools.iter().any(|tool| is_there(plugin, tool));
         let plugins: Vec<_> = context.tools.plugins().filter(is_usable).filter(is_wanted).collect();
         let mut tools = Vec::new();
         for ready in join_all(plugins.into_iter().map(|plugin| self.ready(plugin, context))).await {
@@ -312,6 +323,13 @@ impl Host {
     pub async fn missing(&self, tool: &Arc<Tool>, context: &CallContext) -> Option<Failure> {
         if let Err(failure) = context.session.admit(tool.name()) {
             return Some(failure);
+        }
+        if let Some(family) = not_on_request(&self.policy(), tool.plugin(), tool.name(), context) {
+            let why = format!(
+                "it is one of the family `{family}`, which is listed on request; a call by its name works all the same"
+            );
+            let hint = format!("add \"{family}\" to `offer` under [tools], or name the tool in a toolset");
+            return Some(Failure::new(Kind::Unavailable, why).hint(hint));
         }
         let unavailable = |why: String, hint: &str| Some(Failure::new(Kind::Unavailable, why).hint(hint));
         let lacks = missing(context, &mut Vec::new()).await;

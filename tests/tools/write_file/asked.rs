@@ -176,7 +176,7 @@ async fn a_file_that_changes_while_a_person_reads_is_not_replaced() {
         let envelope = host.call(Request { tool: "write_file".into(), arguments }, &context).await;
         let failure = envelope.outcome.map(|output| output.result).expect_err("refused");
         assert_eq!(failure.kind, Kind::Denied, "{}", failure.message);
-        assert!(failure.message.contains("changed while a person was asked"), "{}", failure.message);
+        assert!(failure.message.contains("changed after it was looked at"), "{}", failure.message);
         assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), meanwhile);
         assert_eq!(names(&test.home()).len(), usize::from(meanwhile.is_some()), "something was left");
     }

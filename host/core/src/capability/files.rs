@@ -4,40 +4,69 @@ use super::Capability;
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{files, types};
 use crate::audit::Action;
+use crate::backend::{Backend, Before, FileText};
 use crate::envelope::{Failure, Kind};
 use crate::kept_output::Captured;
 use crate::leaks::Exit;
-use crate::policy::files::Resolved;
+use crate::policy::files::{Resolved, Wanted};
 use crate::sandbox::State;
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 /// What one `read` returns at most, as `wit/files.wit` promises.
 const READ_BYTES: usize = 4 << 20;
 
 impl files::Host for State {
     async fn read(&mut self, path: String, offset: u64, max: u32) -> Result<types::Captured, Refusal> {
-        let grant = self.grants()?.files()?.clone();
-        self.meter.charge_bytes(path.len())?;
         let max_bytes = (max as usize).saturating_mul(char::MAX.len_utf8()).min(READ_BYTES);
         // One sequence more at each end: the first may begin before the offset, the last may be cut.
         let piece = max_bytes + 2 * char::MAX.len_utf8();
-        let file = match self.scope.output.kept(&path).filter(|_| grant.reads_everywhere()) {
-            // Kept output lies on this machine, wherever the call lands.
-            Some(kept) => {
-                self.record("read", &path, Ok(None));
-                kept.read(offset, piece).await?
-            }
-            None => {
-                let resolved = self.scope.backend.resolve(&path, &grant.roots()).await;
-                let admitted = judged(resolved, move |resolved| grant.admit_read(resolved)).await;
-                self.record("read", &path, admitted.as_ref().map(|_| None).map_err(|refusal| (refusal, None)));
-                self.scope.backend.read(&admitted?, offset, piece).await?
-            }
-        };
+        let file = self.piece(&path, offset, piece).await?;
         Ok(text(&path, offset, &file.bytes, file.size, max as usize, max_bytes)?.into())
     }
 
+    async fn read_whole(&mut self, path: String) -> Result<files::Whole, Refusal> {
+        let file = self.piece(&path, 0, READ_BYTES + 1).await?;
+        if file.size > READ_BYTES as u64 || file.bytes.len() > READ_BYTES {
+            let message = format!("`{path}` has {} bytes, more than the 4 MiB that are read as a whole", file.size);
+            return Err(Failure::limit(message).hint("change it with run_shell, for example by `sed`").into());
+        }
+        let revision = revision(&file.bytes);
+        let content = text(&path, 0, &file.bytes, file.size, usize::MAX, READ_BYTES)?.text;
+        Ok(files::Whole { content, revision })
+    }
+
     async fn write(&mut self, path: String, content: Vec<u8>) -> Result<u64, Refusal> {
+        self.write_over(path, content, None).await
+    }
+
+    async fn replace(&mut self, path: String, content: Vec<u8>, revision: String) -> Result<u64, Refusal> {
+        self.write_over(path, content, Some(revision)).await
+    }
+}
+
+impl State {
+    /// A piece of a file that the plugin may read.
+    async fn piece(&mut self, path: &str, offset: u64, bytes: usize) -> Result<FileText, Refusal> {
+        let grant = self.grants()?.files()?.clone();
+        self.meter.charge_bytes(path.len())?;
+        match self.scope.output.kept(path).filter(|_| grant.reads_everywhere()) {
+            // Kept output lies on this machine, wherever the call lands.
+            Some(kept) => {
+                self.record("read", path, Ok(None));
+                Ok(kept.read(offset, bytes).await?)
+            }
+            None => {
+                let resolved = self.scope.backend.resolve(path, &grant.roots()).await;
+                let admitted = judged(resolved, move |resolved| grant.admit_read(resolved)).await;
+                self.record("read", path, admitted.as_ref().map(|_| None).map_err(|refusal| (refusal, None)));
+                Ok(self.scope.backend.read(&admitted?, offset, bytes).await?)
+            }
+        }
+    }
+
+    /// Writes a file, if it still has the content of a revision where one is given.
+    async fn write_over(&mut self, path: String, content: Vec<u8>, revision: Option<String>) -> Result<u64, Refusal> {
         let grant = self.grants()?.files()?.clone();
         self.meter.charge_bytes(path.len() + content.len())?;
         if let Err(refusal) = self.scope.guard.check(Exit::Write, [path.as_bytes(), &content]) {
@@ -46,7 +75,11 @@ impl files::Host for State {
         }
         let resolved = self.scope.backend.resolve(&path, &grant.roots()).await;
         let rules = grant.clone();
-        let admitted = match judged(resolved, move |resolved| rules.admit_write(resolved)).await {
+        let wanted = match (judged(resolved, move |resolved| rules.admit_write(resolved)).await, revision) {
+            (Ok(wanted), Some(revision)) => still(&*self.scope.backend, wanted, &revision).await,
+            (wanted, _) => wanted,
+        };
+        let admitted = match wanted {
             Ok(wanted) => grant.confirm(wanted, &content, &self.scope).await,
             Err(refusal) => Err((refusal, None)),
         };
@@ -58,9 +91,7 @@ impl files::Host for State {
         self.scope.touch_state();
         Ok(bytes)
     }
-}
 
-impl State {
     /// Writes down what was decided, and by whom where somebody was asked.
     fn record(&self, verb: &str, path: &str, decided: Result<Option<&'static str>, (&Failure, Option<&'static str>)>) {
         let decision = match decided {
@@ -78,6 +109,25 @@ impl State {
             decision,
         });
     }
+}
+
+/// Refuses a file that has another content than that of a revision; what it has must be there until it is replaced.
+async fn still(backend: &dyn Backend, wanted: Wanted, revision: &str) -> Result<Wanted, Failure> {
+    let before = backend.look(&wanted, READ_BYTES).await?;
+    let found = match &before {
+        Before::New => Some(String::new()),
+        Before::There { content, .. } => content.as_deref().map(self::revision),
+    };
+    if found.as_deref() == Some(revision) {
+        return Ok(wanted.expecting(before.expected()));
+    }
+    let message = format!("`{}` is another than it was when it was read; nothing was written", wanted.shown());
+    Err(Failure::new(Kind::Busy, message).hint("read it again, then change it again"))
+}
+
+/// What tells a content from all others.
+fn revision(content: &[u8]) -> String {
+    hex::encode(&Sha256::digest(content)[..16])
 }
 
 /// Judges a path on a thread that serves no other call: this reads from the disk, which may be slow.

@@ -105,7 +105,9 @@ impl Capability {
             Self::Panes | Self::PaneSessions => &[PANE],
             Self::Files => &[
                 AllowOption { function: Some("read"), what: "read files", option: "--read DIR" },
+                AllowOption { function: Some("read-whole"), what: "read files", option: "--read DIR" },
                 AllowOption { function: Some("write"), what: "write files", option: "--write DIR" },
+                AllowOption { function: Some("replace"), what: "write files", option: "--write DIR" },
             ],
             Self::Http => &[AllowOption { function: None, what: "make requests", option: "--host HOST" }],
             Self::Events => &[],

@@ -99,6 +99,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("tools.fetch_blocked_domains", Union, EachTime),
     ("tools.fetch_private_ranges", Ranges, EachTime),
     ("tools.fetch_ports", Intersect, EachTime),
+    ("tools.offer", Intersect, EachTime),
     ("tools.search_enabled", And, EachTime),
     ("tools.search_endpoint", Never, EachTime),
     ("confine.mode", MODE, EachTime),
@@ -253,7 +254,10 @@ pub(super) fn nearest(key: &str) -> Option<String> {
             [(section, section.to_owned()), (last, whole.clone())].map(|(like, meant)| (likeness(key, like), meant));
         [(likeness(key, &whole), whole)].into_iter().chain(bare.into_iter().filter(move |_| is_bare))
     });
-    rated.filter(|(likeness, _)| *likeness > 0.85).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate)
+    // Of those that are as like, the first.
+    let best =
+        rated.filter(|(likeness, _)| *likeness > 0.85).reduce(|best, next| if next.0 > best.0 { next } else { best });
+    best.map(|(_, candidate)| candidate)
 }
 
 fn likeness(one: &str, other: &str) -> f64 {

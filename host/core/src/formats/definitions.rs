@@ -102,7 +102,7 @@ fn only_looks(plugin: &Manifest) -> bool {
 /// Of a plugin of others only the grant counts: the calls in its code are what it shows.
 fn can_write(plugin: &Manifest, grants: &Grants) -> bool {
     let is_granted = grants.files().is_ok_and(|files| !files.writable().contains(&Allowlist::NOTHING));
-    is_granted && (!plugin.id.is_builtin() || plugin.calls(Capability::Files, "write"))
+    is_granted && (!plugin.id.is_builtin() || plugin.writes_files())
 }
 
 /// A method that is granted is more than a question.

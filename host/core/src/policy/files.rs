@@ -477,19 +477,24 @@ impl WritePath {
         &self.1
     }
 
-    /// Refuses to replace something else than what a person was shown.
+    /// Refuses to replace something else than what was looked at, by a person or by who wrote the change.
     pub(crate) fn check_expected(&self, found: &Expected) -> Result<(), Failure> {
         if self.1 == Expected::Anything || self.1 == *found { Ok(()) } else { Err(self.changed()) }
     }
 
     /// The refusal for it.
     pub(crate) fn changed(&self) -> Failure {
-        Failure::denied(format!("`{}` changed while a person was asked about it; nothing was written", self.shown()))
+        Failure::denied(format!("`{}` changed after it was looked at; nothing was written", self.shown()))
             .hint("read it again, then write it again")
     }
 }
 
 impl Wanted {
+    /// The same path, to be written only while it holds that.
+    pub(crate) fn expecting(self, expected: Expected) -> Self {
+        Self { path: self.path.expecting(expected), ..self }
+    }
+
     pub(crate) fn as_path(&self) -> &Path {
         self.path.as_path()
     }

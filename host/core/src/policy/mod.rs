@@ -337,7 +337,7 @@ impl Policy {
         let rights = &bound.rights;
         let is_nothing = |lists: &[Allowlist]| lists.contains(&Allowlist::NOTHING);
         if is_nothing(&rights.read) && is_nothing(&rights.write) {
-            let (verb, option) = match plugin.calls(Capability::Files, "read") {
+            let (verb, option) = match plugin.reads_files() {
                 true => ("read", "--read DIR"),
                 false => ("write", "--write DIR"),
             };

@@ -7,12 +7,32 @@ use crate::capability::Capability;
 use crate::policy::typing;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
+use crate::tools::manifest::Manifest;
 use std::sync::Arc;
 
 /// Tools that load, and what is to be said of those that do not.
 pub struct Offered {
     pub tools: Vec<Arc<Tool>>,
     pub notices: Vec<String>,
+}
+
+/// Tools of this program that are listed on request, by families, so that nobody's list is flooded.
+const FAMILIES: [(&str, &[&str]); 1] = [("files", &["file_edit"])];
+
+/// Whether there is a family of this name.
+pub(crate) fn is_family(name: &str) -> bool {
+    FAMILIES.iter().any(|(family, _)| *family == name)
+}
+
+/// The names of all families.
+pub(crate) fn families() -> impl Iterator<Item = &'static str> {
+    FAMILIES.iter().map(|(family, _)| *family)
+}
+
+/// The family of a tool that is listed on request.
+pub(crate) fn family(plugin: &Manifest, tool: &str) -> Option<&'static str> {
+    let is_of = |(_, tools): &&(&'static str, &[&str])| tools.contains(&tool);
+    FAMILIES.iter().find(is_of).filter(|_| plugin.id.is_builtin()).map(|(family, _)| *family)
 }
 
 /// Typing could succeed: the only pane is not one where questions are answered.

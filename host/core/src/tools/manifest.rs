@@ -132,6 +132,18 @@ impl Manifest {
         &self.id.sha256
     }
 
+    /// Its code reads files.
+    #[must_use]
+    pub fn reads_files(&self) -> bool {
+        ["read", "read-whole"].iter().any(|function| self.calls(Capability::Files, function))
+    }
+
+    /// Its code writes files.
+    #[must_use]
+    pub fn writes_files(&self) -> bool {
+        ["write", "replace"].iter().any(|function| self.calls(Capability::Files, function))
+    }
+
     /// Its code calls this function of a capability.
     #[must_use]
     pub fn calls(&self, capability: Capability, function: &str) -> bool {

@@ -55,6 +55,8 @@ enum How {
     Notice,
     NoticeMuch,
     Fail,
+    /// Writes a file, then replaces what it was before.
+    ReplaceStale,
     WriteFile,
     ReadFile,
     ReadMuch,
@@ -168,6 +170,14 @@ fn misbehave(Input { how, text, number }: Input) -> String {
             "noticed".into()
         }
         How::Fail => "it fails elsewhere".into(),
+        How::ReplaceStale => match files::read_whole(&text) {
+            Ok(before) => {
+                let written = files::write(&text, b"meanwhile").map_err(|failure| failure.kind);
+                let replaced = files::replace(&text, b"stale", &before.revision).map_err(|failure| failure.kind);
+                format!("{written:?} {replaced:?}")
+            }
+            Err(failure) => format!("{:?}", failure.kind),
+        },
         How::WriteFile => format!("{:?}", files::write(&text, b"planted").map_err(|failure| failure.kind)),
         How::ReadFile => {
             format!("{:?}", files::read(&text, number, u32::MAX).map(|read| read.text).map_err(|failure| failure.kind))

@@ -89,7 +89,12 @@ impl FilesGrant {
             timeout: self.approval_timeout,
         };
         let consent = question.ask(scope).await.map_err(|(refusal, by)| (refusal, Some(by)))?;
-        Ok((wanted.path.expecting(expected), Some(consent.by)))
+        let path = match wanted.path.expected() {
+            Expected::Anything => wanted.path.expecting(expected),
+            // What it was before is what it still has to be.
+            Expected::New | Expected::Marked(_) => wanted.path,
+        };
+        Ok((path, Some(consent.by)))
     }
 }
 
