@@ -54,7 +54,7 @@ pub fn read_whole(path: &str) -> Result<Whole> {
 /// that of a file which does not exist.
 ///
 /// # Errors
-/// `busy` where it has another content by now; else as [`write`].
+/// `busy` where it has another content by now; else as [`write()`].
 pub fn replace(path: &str, content: impl AsRef<[u8]>, revision: &str) -> Result<u64> {
     files::replace(path, content.as_ref(), revision).map_err(Failure::from_host)
 }
