@@ -276,6 +276,7 @@ mod tests {
         format!("-----BEGIN PRIVATE KEY-----\n{lines}ab==\n-----END PRIVATE KEY-----\n")
     }
 
+    /// K-01: every form of every secret, in any text around it.
     #[test]
     fn every_form_of_every_secret_is_found_and_replaced() {
         let secrets = secrets(200);

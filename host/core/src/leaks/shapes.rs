@@ -394,6 +394,7 @@ mod tests {
         find(text).into_iter().map(|shape| shape.name).collect()
     }
 
+    /// K-03: what each vendor makes is found,
     #[test]
     fn every_rule_finds_its_vendors_tokens() {
         let mut random = Random::new();
@@ -422,6 +423,7 @@ mod tests {
         }
     }
 
+    /// K-03: and what nearly looks so is not.
     #[test]
     fn near_misses_are_not_found() {
         let mut random = Random::new();

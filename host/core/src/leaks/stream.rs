@@ -172,6 +172,7 @@ mod tests {
         assert_eq!(stream.finish().0, b"");
     }
 
+    /// K-02: however a stream is cut into pieces.
     #[test]
     fn random_secrets_in_random_pieces_are_redacted() {
         let mut random = Random::new();
