@@ -201,6 +201,23 @@ async fn a_grant_only_narrows() {
     assert_eq!(failure(&host, &asking, "run_shell", harmless("true")).await.kind, Kind::Denied);
 }
 
+/// What a policy file says for a moment is in force neither then nor later.
+#[test]
+fn a_policy_that_is_swapped_for_a_moment_is_not_what_a_toolset_narrows() {
+    let strict = "[tools]\nshell_enabled = false\n";
+    let host = TestHost::new()
+        .policy(strict)
+        .user("[toolset.x]\ntools = [\"run_shell\"]\ngrant.tools.fetch_enabled = false\n");
+    let (called, _) = host.parts();
+    let file = host.work().parent().expect("its directory").join("policy0.toml");
+    assert!(file.exists());
+    std::fs::write(&file, "").expect("a file");
+    let refused = called.toolset("x").map(|_| ()).expect_err("a failure");
+    assert!(refused.kind == Kind::Unavailable && refused.message.contains("is not obeyed yet"), "{}", refused.message);
+    std::fs::write(&file, strict).expect("a file");
+    assert!(called.toolset("x").is_ok());
+}
+
 #[tokio::test]
 async fn toolsets_that_make_no_sense_are_told() {
     let host = TestHost::new().user(

@@ -126,8 +126,16 @@ impl InForce {
             let grant = policy.config().toolset.get(&name)?.grant.clone();
             (!grant.is_empty()).then_some((name, grant))
         });
-        let settings =
+        let narrowed =
             settings.within(&grants.collect::<Vec<_>>()).map_err(|error| Failure::invalid(error.to_string()))?;
+        // The files are read for that. What they say now is obeyed only once `look` has judged it: else who changes one for a moment would
+        // have it obeyed here, and kept.
+        let read: Vec<_> = narrowed.policies.iter().map(|file| Ok(file.sha256.clone())).collect();
+        if !different(&settings.policies, &read).is_empty() {
+            let message = "the policy was changed, and is not obeyed yet: a toolset narrows what is in force";
+            return Err(Failure::new(Kind::Unavailable, message).hint("try again in some seconds"));
+        }
+        let settings = narrowed;
         let narrowed = Arc::new(policy.of_toolset(toolset, &settings, &self.dirs, &self.own)?);
         all.insert(toolset.to_owned(), Narrowed { of: policy.clone(), policy: narrowed.clone() });
         Ok(narrowed)
