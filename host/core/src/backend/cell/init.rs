@@ -5,8 +5,9 @@
 //! but its stack, so that it starts in a tenth of a millisecond. When it ends the kernel kills all that is left in the cell.
 //!
 //! `init DESCRIPTOR GROUP FILE ARGUMENTS…`: the descriptor is a socket whose other end the host holds. It reads there how many processes
-//! the command left, which signal ended it or 0, and its status, as three numbers of 32 bits: by then all processes are gone but this one. With `own` as GROUP the command becomes the foreground of the
-//! terminal that is its standard input, as a job of a shell does; else it is a session of its own.
+//! the command left, which signal ended it or 0, and its status, as three numbers of 32 bits: by then all processes are gone but this one.
+//! With `own` as GROUP the command becomes the foreground of the terminal that is its standard input, as a job of a shell does; else it is a
+//! session of its own.
 //!
 //! `GROUP:PROCESSES` is for a cell that another program made: it says by a zero of 32 bits that it is there, and there can be so many processes
 //! from then on.
@@ -102,9 +103,9 @@ const ECHILD: isize = -10;
 /// As shells say that a file could not be executed.
 const NOT_EXECUTED: usize = 127;
 const BROKEN: usize = 125;
-/// Bytes of what a spare is told after its head; the host (`spare.rs`) has the same number.
+/// Bytes that a spare reads after the head of its message; the host (`spare.rs`) has the same number.
 const MOST_TOLD: usize = 64 << 10;
-/// Arguments and variables of what a spare is told.
+/// Arguments and variables in that message.
 const MOST_WORDS: usize = 1024;
 
 #[repr(C)]
@@ -276,9 +277,9 @@ struct Descriptors {
     standard: [i32; 3],
 }
 
-/// Waits until it is told what to start, and starts that.
+/// Waits for a message that says what to start, and starts that.
 ///
-/// It is told three numbers of 32 bits: the bytes that follow, and how many arguments and variables are among them. What follows are texts
+/// The message begins with three numbers of 32 bits: the bytes that follow, and how many arguments and variables are among them. What follows are texts
 /// that end with a zero: the directory, the file, the arguments, the variables. Its standard input, output and error come with the first byte.
 unsafe fn spare(host: i32) -> ! {
     let mut head = [0_u32; 3];

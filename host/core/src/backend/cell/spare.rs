@@ -1,5 +1,5 @@
-//! The first process of a command that is not known yet: in the cell, with all that it gives up given up, it waits to be told what to start
-//! (`init.rs`). So the next command does not wait for namespaces and mounts.
+//! The first process of a command that is not known yet: in the cell, with all that it gives up given up, it waits for a message that says
+//! what to start (`init.rs`). So the next command does not wait for namespaces and mounts.
 
 use super::living::Idle;
 use crate::backend::spawn::{Program, Started};
@@ -12,19 +12,19 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Bytes of texts that it can be told; `init.rs` has the same number. A longer command joins by itself.
+/// Bytes of texts in a message; `init.rs` has the same number. A longer command joins by itself.
 const MOST_TOLD: usize = 64 << 10;
 /// Arguments and variables of those.
 const MOST_WORDS: usize = 1024;
 
-/// What it is told.
+/// The message that says what to start.
 pub(super) struct Told {
     head: Vec<u8>,
     texts: Vec<u8>,
 }
 
 impl Told {
-    /// None where it is more than it can be told.
+    /// None where that is too much for a message.
     pub(super) fn new(file: &Path, program: &Program<'_>) -> Option<Self> {
         let mut texts = Vec::new();
         let mut add = |parts: &[&OsStr]| {
