@@ -196,13 +196,8 @@ fn a_staged_command_that_is_read_again_does_not_run_again() {
     for shell in SHELLS {
         let Some(mut crib) = crib_with(shell) else { continue };
         assert_eq!(crib.run("echo once >>ran.txt").0, 0);
-        let session = crib.program.session();
-        let (_, workspace) = session.rsplit_once('-').expect("it ends with its workspace's");
-        let directory = crib.program.path("state/toolcrib/tmux").join(workspace).join(&session);
-        let staged = std::fs::read_dir(directory).expect("a directory");
-        let mut staged = staged.map(|entry| entry.expect("a name").path());
-        let script = staged.find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("t-")));
-        let text = format!("\\. '{}'; echo re''ad >read.txt", script.expect("a staged command").display());
+        let staged = crib.program.staged();
+        let text = format!("\\. '{}'; echo re''ad >read.txt", staged[0].display());
         crib.result("send-keys", declared(json!({ "literal_text": text, "enter": true })));
         eventually("it was read", || crib.program.path("work/read.txt").exists());
         let ran = std::fs::read_to_string(crib.program.path("work/ran.txt")).expect("it ran");

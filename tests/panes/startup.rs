@@ -51,6 +51,12 @@ fn a_command_that_was_cancelled_before_the_shell_took_it_up_never_runs() {
     crib.cancel(id);
     let answer = crib.answer();
     assert_eq!((&answer["id"], &answer["error"]["kind"]), (&json!(id), &json!("cancelled")), "{answer}");
+    // The answer does not wait for it.
+    toolcrib_tests::eventually("its text is taken back", || {
+        let staged = crib.program.staged();
+        let text = |path| std::fs::read_to_string(path).unwrap_or_default();
+        !staged.is_empty() && staged.into_iter().map(text).all(|text| !text.contains("first"))
+    });
     crib.program.write("home/go", "");
     assert_eq!(crib.run("echo second >>ran.txt").0, 0);
     assert_eq!(crib.run("cat ran.txt"), (0, "second\n".into()));

@@ -112,6 +112,16 @@ impl Program {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// The files of the commands that panes of the default session were last given.
+    #[must_use]
+    pub fn staged(&self) -> Vec<PathBuf> {
+        let session = self.session();
+        let (_, workspace) = session.rsplit_once('-').expect("it ends with its workspace's");
+        let directory = self.path("state/toolcrib/tmux").join(workspace).join(&session);
+        let files = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("a name").path());
+        files.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("t-"))).collect()
+    }
+
     /// The name of the default session: of the agent that has no name of its own, in its working directory.
     #[must_use]
     pub fn session(&self) -> String {
