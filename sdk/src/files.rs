@@ -59,6 +59,94 @@ pub fn replace(path: &str, content: impl AsRef<[u8]>, revision: &str) -> Result<
     files::replace(path, content.as_ref(), revision).map_err(Failure::from_host)
 }
 
+/// Reads at most `max` bytes that start `offset` bytes into the file, whatever they are; at most 4 MiB.
+///
+/// # Errors
+/// As [`read`], but for what is not UTF-8.
+pub fn read_bytes(path: &str, offset: u64, max: u32) -> Result<Vec<u8>> {
+    files::read_bytes(path, offset, max).map_err(Failure::from_host)
+}
+
+/// Adds to the end of a file of at most 4 MiB, or creates it, and returns the size that it has now.
+///
+/// # Errors
+/// `limit` for a larger one, `busy` where somebody else writes it meanwhile; else as [`write`].
+pub fn append(path: &str, content: impl AsRef<[u8]>) -> Result<u64> {
+    files::append(path, content.as_ref()).map_err(Failure::from_host)
+}
+
+/// What an [`Entry`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link, which was not followed.
+    Link,
+    /// A device, a socket, a pipe …
+    Other,
+}
+
+/// What a directory has under one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Without its directory. What is not UTF-8 in it is replaced by U+FFFD.
+    pub name: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Bytes of a file; 0 for all others.
+    pub size: u64,
+    /// When it was changed last, in milliseconds since 1970; none where the backend does not say.
+    pub modified_ms: Option<u64>,
+}
+
+impl From<files::Entry> for Entry {
+    fn from(entry: files::Entry) -> Self {
+        let kind = match entry.kind {
+            files::EntryKind::File => EntryKind::File,
+            files::EntryKind::Directory => EntryKind::Directory,
+            files::EntryKind::Link => EntryKind::Link,
+            files::EntryKind::Other => EntryKind::Other,
+        };
+        Self { name: entry.name, kind, size: entry.size, modified_ms: entry.modified_ms }
+    }
+}
+
+/// What a directory has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The first of them, in the order of the bytes of their names.
+    pub entries: Vec<Entry>,
+    /// How many there are.
+    pub total: u64,
+}
+
+/// The first `max` entries of a directory, at most 10,000.
+///
+/// # Errors
+/// `limit` for a directory of more than 100,000 entries; `execution_failed` for what is none; else as [`read`].
+pub fn list_directory(path: &str, max: u32) -> Result<Listing> {
+    let files::Listing { entries, total } = files::list_directory(path, max).map_err(Failure::from_host)?;
+    Ok(Listing { entries: entries.into_iter().map(Entry::from).collect(), total })
+}
+
+/// What a path leads to; never a link.
+///
+/// # Errors
+/// As [`read`], for any kind of file.
+pub fn stat(path: &str) -> Result<Entry> {
+    files::stat(path).map(Entry::from).map_err(Failure::from_host)
+}
+
+/// Makes a directory, and those above it that are missing; false where it was there.
+///
+/// # Errors
+/// `denied` by policy or by whoever was asked; `execution_failed` where something else has the name.
+pub fn make_directory(path: &str) -> Result<bool> {
+    files::make_directory(path).map_err(Failure::from_host)
+}
+
 /// Replaces the whole content of a file, or creates it, and returns the number of bytes written.
 ///
 /// Whoever reads the path sees the old or the new content. The directory must exist.

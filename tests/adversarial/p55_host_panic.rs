@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use toolcrib::backend::local::Local;
-use toolcrib::backend::{Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec};
+use toolcrib::backend::{Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessEvent, ProcessSpec};
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::event::{Event, EventSink};
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
-use toolcrib::policy::files::{ReadPath, Resolved, Wanted, WritePath};
+use toolcrib::policy::files::{Place, ReadPath, Resolved, Wanted, WritePath};
 use toolcrib_tests::TestHost;
 use toolcrib_tests::shell::harmless;
 
@@ -75,6 +75,18 @@ impl Backend for Faulty {
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
         self.reach(At::Read);
         self.1.read(path, offset, max_bytes).await
+    }
+
+    async fn list(&self, path: &ReadPath, max: usize) -> Result<Listing, Failure> {
+        self.1.list(path, max).await
+    }
+
+    async fn stat(&self, path: &Place) -> Result<Entry, Failure> {
+        self.1.stat(path).await
+    }
+
+    async fn make_directory(&self, path: &WritePath) -> Result<bool, Failure> {
+        self.1.make_directory(path).await
     }
 
     async fn look(&self, path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {

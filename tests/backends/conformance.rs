@@ -16,7 +16,7 @@ use toolcrib_tests::shell::{command, declared, waiting};
 /// What one place has to do, by what it is.
 type Case = (&'static str, fn(&mut Rig));
 
-const CASES: [Case; 31] = [
+const CASES: [Case; 32] = [
     ("the exit status is the command's own", exit_status),
     ("death by a signal is no exit", death_by_a_signal),
     ("both streams are returned", both_streams),
@@ -38,6 +38,7 @@ const CASES: [Case; 31] = [
     ("a mebibyte passes both ways", a_large_file),
     ("names of files may hold anything", file_names),
     ("failures of files are told apart", file_failures),
+    ("directories are listed and made, and a file is edited", directories),
     ("keys, the kernel's trees and the system's files are closed", closed_files),
     ("links that exist only there are followed before it is decided", closed_by_links),
     ("nothing of the host's environment passes", environment),
@@ -584,6 +585,68 @@ fn file_failures(rig: &mut Rig) {
     let said = rig.refused("read_file", json!({ "path": "fail/binary" }));
     assert!(said.starts_with("execution_failed: ") && said.contains("byte 2 of 5"), "{said}");
     assert_eq!(rig.output("rm fail/binary; cat fail/file; ls -A fail"), format!("old\n{before}"));
+}
+
+fn directories(rig: &mut Rig) {
+    let result = |rig: &mut Rig, tool: &str, arguments: Value| {
+        let answer = rig.call(tool, arguments);
+        assert!(answer["error"].is_null(), "{tool}: {answer}");
+        answer["result"].clone()
+    };
+    let path = "dirs/a b/'\u{e9}/file";
+    let write = json!({ "path": path, "content": "one two\n" });
+    assert_eq!(result(rig, "file_write", write.clone()), format!("Wrote 8 bytes to {path}"));
+    let edit = json!({ "path": path, "old_string": "two", "new_string": "three" });
+    assert_eq!(result(rig, "file_edit", edit), format!("Replaced 1 occurrence in {path}"));
+    assert_eq!(result(rig, "file_read", json!({ "path": path, "offset": 1 })), "1\tone three\n");
+    assert_eq!(rig.output(&format!("cat {}", quoted(path))), "one three\n");
+    // What a shell sets aside, what ends a line, a link, what is no file.
+    assert_eq!(
+        rig.output(
+            "cd dirs && touch -- -n '*' .hid 'a\nb' 'a b/c' && ln -s /nowhere gone && mkfifo fifo && mkdir empty"
+        ),
+        ""
+    );
+    let listed = result(rig, "file_list", json!({ "path": "dirs" }));
+    let seen: Vec<_> = listed["entries"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|entry| (&entry["name"], &entry["type"], &entry["size"]))
+        .collect();
+    let (file, none) = (json!("file"), Value::Null);
+    let expected = [
+        ("*", &file, &json!(0)),
+        ("-n", &file, &json!(0)),
+        (".hid", &file, &json!(0)),
+        ("a b", &json!("directory"), &none),
+        ("empty", &json!("directory"), &none),
+        ("fifo", &json!("other"), &none),
+        ("gone", &json!("link"), &none),
+    ];
+    let (odd, seen): (Vec<_>, Vec<_>) = seen
+        .into_iter()
+        .partition(|(name, ..)| name.as_str().is_some_and(|name| name.starts_with("a\\n") || name.starts_with("a\n")));
+    assert_eq!(odd.len(), 1, "{listed}");
+    let names: Vec<_> = expected.iter().map(|(name, ..)| json!(name)).collect();
+    let expected: Vec<_> = names.iter().zip(&expected).map(|(name, (_, kind, size))| (name, *kind, *size)).collect();
+    assert_eq!((seen, &listed["total"]), (expected, &json!(8)));
+    assert_eq!(result(rig, "file_list", json!({ "path": "dirs/empty" })), json!({ "entries": [], "total": 0 }));
+    let inner = result(rig, "file_list", json!({ "path": "dirs/a b/'\u{e9}" }));
+    assert_eq!(inner["entries"], json!([{ "name": "file", "type": "file", "size": 10 }]));
+    for (path, why) in [
+        ("dirs/gone", "directory"),
+        ("dirs/fifo", "not a directory"),
+        ("dirs/none", "no such file or directory"),
+    ] {
+        let said = rig.refused("file_list", json!({ "path": path }));
+        assert!(said.starts_with("execution_failed: ") && said.contains(why), "{path}: {said}");
+    }
+    for path in ["dirs/fifo/x/y", "dirs/none/../../../x/y"] {
+        let said = rig.refused("file_write", json!({ "path": path, "content": "x" }));
+        assert!(said.starts_with("execution_failed: ") || said.starts_with("denied: "), "{path}: {said}");
+    }
+    assert_eq!(rig.output("ls -A dirs/none ../x 2>/dev/null; rm -r dirs"), "");
 }
 
 fn closed_files(rig: &mut Rig) {

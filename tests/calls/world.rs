@@ -10,13 +10,13 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use toolcrib::Host;
 use toolcrib::backend::local::Local;
-use toolcrib::backend::{Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec};
+use toolcrib::backend::{Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessEvent, ProcessSpec};
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::config::{Settings, Sources};
 use toolcrib::envelope::{Envelope, Failure};
 use toolcrib::event::Event;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
-use toolcrib::policy::files::{ReadPath, Resolved, Wanted, WritePath};
+use toolcrib::policy::files::{Place, ReadPath, Resolved, Wanted, WritePath};
 use toolcrib::sandbox::Compiler;
 use toolcrib_builtins::BUILTINS;
 use toolcrib_tests::{Program, TestHost};
@@ -192,6 +192,18 @@ impl Backend for Elsewhere {
 
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
         self.local.read(path, offset, max_bytes).await
+    }
+
+    async fn list(&self, path: &ReadPath, max: usize) -> Result<Listing, Failure> {
+        self.local.list(path, max).await
+    }
+
+    async fn stat(&self, path: &Place) -> Result<Entry, Failure> {
+        self.local.stat(path).await
+    }
+
+    async fn make_directory(&self, path: &WritePath) -> Result<bool, Failure> {
+        self.local.make_directory(path).await
     }
 
     async fn look(&self, path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {

@@ -3,6 +3,7 @@
 mod definitions;
 mod fetch_url;
 mod file_edit;
+mod files;
 mod ordinary_user;
 mod read_file;
 mod run_shell;

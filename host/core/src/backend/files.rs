@@ -4,14 +4,14 @@
 //! A link that somebody plants between those steps is refused, not followed.
 
 use super::temporary::Temporary;
-use super::{Before, Facts, FileText};
+use super::{Before, Entry, EntryKind, Facts, FileText, Listing};
 use crate::envelope::Failure;
-use crate::policy::files::{Expected, ReadPath, Resolved, Wanted, WritePath, canonical, normal};
+use crate::policy::files::{Expected, Place, ReadPath, Resolved, Wanted, WritePath, canonical, normal};
 use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
 use rustix::fs::{Gid, Mode, OFlags, Uid};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 /// How often a file that others replace meanwhile is opened anew.
 const OPENINGS: u32 = 10;
+/// Entries of a directory that is listed.
+pub(super) const MOST_ENTRIES: usize = 100_000;
 /// Linux's bound for a path, in bytes.
 const PATH_BYTES: usize = 4096;
 
@@ -156,17 +158,93 @@ pub(super) fn write(path: &WritePath, content: &[u8]) -> Result<(), Failure> {
         .map_err(|error| fail(error.into()))
 }
 
-/// Opens the directory of an absolute path, a step at a time, following no link.
+/// The first entries of a directory.
+pub(super) fn list(path: &ReadPath, max: usize) -> Result<Listing, Failure> {
+    let shown = path.shown();
+    let fail = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotADirectory => not_a_directory(&shown),
+        _ => failure(&shown, &error),
+    };
+    let directory = open_directory(path.as_path()).map_err(fail)?;
+    let mut names = Vec::new();
+    for found in directory.entries().map_err(fail)? {
+        names.push(found.map_err(fail)?.file_name());
+        if names.len() > MOST_ENTRIES {
+            return Err(too_many_entries(&shown));
+        }
+    }
+    let total = names.len() as u64;
+    names.sort_unstable();
+    names.truncate(max);
+    // One that is gone by now is left out.
+    let entry = |name: OsString| directory.symlink_metadata(&name).ok().map(|found| entry(name, &found));
+    Ok(Listing { entries: names.into_iter().filter_map(entry).collect(), total })
+}
+
+/// What a path leads to.
+pub(super) fn stat(path: &Place) -> Result<Entry, Failure> {
+    let fail = |error| failure(&path.shown(), &error);
+    let Some(name) = path.as_path().file_name() else {
+        let found = open_directory(path.as_path()).and_then(|root| root.dir_metadata()).map_err(fail)?;
+        return Ok(entry("/".into(), &found));
+    };
+    let (directory, _) = open_parent(path.as_path()).map_err(fail)?;
+    Ok(entry(name.to_owned(), &directory.symlink_metadata(name).map_err(fail)?))
+}
+
+fn entry(name: OsString, found: &Metadata) -> Entry {
+    let kind = match found.file_type() {
+        kind if kind.is_symlink() => EntryKind::Link,
+        kind if kind.is_dir() => EntryKind::Directory,
+        kind if kind.is_file() => EntryKind::File,
+        _ => EntryKind::Other,
+    };
+    let size = if kind == EntryKind::File { found.len() } else { 0 };
+    let modified_ms = u64::try_from(found.mtime() * 1000 + found.mtime_nsec() / 1_000_000).ok();
+    Entry { name, kind, size, modified_ms }
+}
+
+/// Makes a directory and those above it.
+pub(super) fn make_directory(path: &WritePath) -> Result<bool, Failure> {
+    let shown = path.shown();
+    let fail = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotADirectory => not_a_directory(&shown),
+        _ => failure(&shown, &error),
+    };
+    let mut directory = root().map_err(fail)?;
+    let mut is_made = false;
+    for step in path.as_path().components() {
+        let Component::Normal(step) = step else { continue };
+        let made = match directory.create_dir(step) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            // What is there need not be writable.
+            Err(_) if directory.symlink_metadata(step).is_ok() => false,
+            Err(error) => return Err(fail(error)),
+        };
+        is_made |= made;
+        directory = directory.open_dir_nofollow(step).map_err(fail)?;
+    }
+    Ok(is_made)
+}
+
+/// Opens an absolute path's directory, a step at a time, following no link.
+fn open_directory(path: &Path) -> io::Result<Dir> {
+    path.components().try_fold(root()?, |directory, step| match step {
+        Component::Normal(step) => directory.open_dir_nofollow(step),
+        _ => Ok(directory),
+    })
+}
+
+fn root() -> io::Result<Dir> {
+    Dir::open_ambient_dir("/", ambient_authority())
+}
+
+/// Opens the directory that a path is in.
 fn open_parent(path: &Path) -> io::Result<(Dir, &OsStr)> {
     let missing = || io::Error::from(io::ErrorKind::IsADirectory);
     let (parent, name) = (path.parent().ok_or_else(missing)?, path.file_name().ok_or_else(missing)?);
-    let mut directory = Dir::open_ambient_dir("/", ambient_authority())?;
-    for step in parent.components() {
-        if let Component::Normal(step) = step {
-            directory = directory.open_dir_nofollow(step)?;
-        }
-    }
-    Ok((directory, name))
+    Ok((open_directory(parent)?, name))
 }
 
 /// Opens a regular file, and looks at it by its name.
@@ -222,6 +300,15 @@ pub(super) fn is_link(path: &str) -> Failure {
 
 pub(super) fn is_directory(path: &str) -> Failure {
     Failure::failed(format!("`{path}` is a directory")).hint("list it with run_shell `ls -la`, or name a file in it")
+}
+
+pub(super) fn not_a_directory(path: &str) -> Failure {
+    Failure::failed(format!("`{path}` is not a directory, or a part of it is not"))
+}
+
+pub(super) fn too_many_entries(path: &str) -> Failure {
+    Failure::limit(format!("`{path}` has more than {MOST_ENTRIES} entries"))
+        .hint("list it with run_shell, for example by `find`")
 }
 
 pub(super) fn not_regular(path: &str) -> Failure {

@@ -6,13 +6,13 @@ use super::cell::{self, Bwrap, Cell, Domain, Joined, Listeners, Living, Means, N
 use super::environment::Environment;
 use super::spawn::CellEnd;
 use super::{
-    Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, environment, files, finish,
-    spawn, tree, watcher,
+    Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessEvent, ProcessSpec, TmuxThere,
+    environment, files, finish, spawn, tree, watcher,
 };
 use crate::config::CellNetwork;
 use crate::disk::OwnDir;
 use crate::envelope::{Failure, Kind};
-use crate::policy::files::{ReadPath, Resolved, Surroundings, Wanted, WritePath, canonical};
+use crate::policy::files::{Place, ReadPath, Resolved, Surroundings, Wanted, WritePath, canonical};
 use crate::text::id::random_id;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
@@ -233,6 +233,21 @@ impl Backend for Local {
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
         let path = path.clone();
         blocking(move || files::read(&path, offset, max_bytes)).await
+    }
+
+    async fn list(&self, path: &ReadPath, max: usize) -> Result<Listing, Failure> {
+        let path = path.clone();
+        blocking(move || files::list(&path, max)).await
+    }
+
+    async fn stat(&self, path: &Place) -> Result<Entry, Failure> {
+        let path = path.clone();
+        blocking(move || files::stat(&path)).await
+    }
+
+    async fn make_directory(&self, path: &WritePath) -> Result<bool, Failure> {
+        let path = path.clone();
+        blocking(move || files::make_directory(&path)).await
     }
 
     async fn look(&self, path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {

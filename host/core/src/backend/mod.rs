@@ -25,7 +25,7 @@ mod watcher;
 pub use environment::Environment;
 
 use crate::envelope::{Failure, Kind};
-use crate::policy::files::{Expected, ReadPath, Resolved, Surroundings, Wanted, WritePath};
+use crate::policy::files::{Expected, Place, ReadPath, Resolved, Surroundings, Wanted, WritePath};
 use crate::secrets::Value;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
@@ -58,6 +58,15 @@ pub trait Backend: Send + Sync {
 
     /// Reads at most `max_bytes` from a regular file, and says how large it is.
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure>;
+
+    /// The first entries of a directory, at most `max`, and how many it has.
+    async fn list(&self, path: &ReadPath, max: usize) -> Result<Listing, Failure>;
+
+    /// What a path leads to.
+    async fn stat(&self, path: &Place) -> Result<Entry, Failure>;
+
+    /// Makes a directory, and those above it that are missing; false where it was there.
+    async fn make_directory(&self, path: &WritePath) -> Result<bool, Failure>;
 
     /// Looks at a regular file that is to be replaced, for the question to a person: it is read when it has at most `max_bytes`.
     async fn look(&self, path: &Wanted, max_bytes: usize) -> Result<Before, Failure>;
@@ -299,6 +308,41 @@ pub async fn finish(mut process: Box<dyn Process>) -> io::Result<Finished> {
             ProcessEvent::Exited(status) => return Ok(Finished { status, stdout, stderr }),
         }
     }
+}
+
+/// What a name in a directory stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular one.
+    File,
+    /// What has entries itself.
+    Directory,
+    /// One that was not followed.
+    Link,
+    /// A device, a socket, a pipe …
+    Other,
+}
+
+/// What a directory has under one name.
+#[derive(Debug)]
+pub struct Entry {
+    /// Without its directory.
+    pub name: OsString,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Bytes of a file, 0 for all others.
+    pub size: u64,
+    /// When it was changed last, in milliseconds since 1970, where that is known.
+    pub modified_ms: Option<u64>,
+}
+
+/// What a directory has.
+#[derive(Debug)]
+pub struct Listing {
+    /// The first of them, in the order of the bytes of their names.
+    pub entries: Vec<Entry>,
+    /// How many there are.
+    pub total: u64,
 }
 
 /// A piece of a file.

@@ -6,10 +6,12 @@
 mod files;
 mod runner;
 
-use super::{Backend, Before, Facts, FileText, Input, Process, ProcessEvent, ProcessSpec, TmuxThere, finish};
+use super::{
+    Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessEvent, ProcessSpec, TmuxThere, finish,
+};
 use crate::backend::osc133::{Breaks, Scanner, State};
 use crate::envelope::{Failure, Kind};
-use crate::policy::files::{ReadPath, Resolved, Surroundings, Wanted, WritePath};
+use crate::policy::files::{Place, ReadPath, Resolved, Surroundings, Wanted, WritePath};
 use crate::text::id::random_id;
 use crate::text::sanitize;
 use crate::workspace::Workspace;
@@ -370,6 +372,18 @@ impl<W: Way> Backend for Remote<W> {
 
     async fn read(&self, path: &ReadPath, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
         files::read(self, path, offset, max_bytes).await
+    }
+
+    async fn list(&self, path: &ReadPath, max: usize) -> Result<Listing, Failure> {
+        files::list(self, path, max).await
+    }
+
+    async fn stat(&self, path: &Place) -> Result<Entry, Failure> {
+        files::stat(self, path).await
+    }
+
+    async fn make_directory(&self, path: &WritePath) -> Result<bool, Failure> {
+        files::make_directory(self, path).await
     }
 
     async fn look(&self, path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {

@@ -1,20 +1,22 @@
-//! `wit/files.wit`: regular files, by the backend, where the grant admits the resolved path.
+//! `wit/files.wit`: files and directories, by the backend, where the grant admits the resolved path.
 
 use super::Capability;
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{files, types};
 use crate::audit::Action;
-use crate::backend::{Backend, Before, FileText};
+use crate::backend::{Backend, Before, Entry, EntryKind, FileText, Listing};
 use crate::envelope::{Failure, Kind};
 use crate::kept_output::Captured;
 use crate::leaks::Exit;
-use crate::policy::files::{Resolved, Wanted};
+use crate::policy::files::{FilesGrant, New, ReadPath, Resolved, Wanted, WritePath};
 use crate::sandbox::State;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
 /// What one `read` returns at most, as `wit/files.wit` promises.
 const READ_BYTES: usize = 4 << 20;
+/// The same for entries of a directory.
+const LISTED: usize = 10_000;
 
 impl files::Host for State {
     async fn read(&mut self, path: String, offset: u64, max: u32) -> Result<types::Captured, Refusal> {
@@ -36,12 +38,77 @@ impl files::Host for State {
         Ok(files::Whole { content, revision })
     }
 
+    async fn read_bytes(&mut self, path: String, offset: u64, max: u32) -> Result<Vec<u8>, Refusal> {
+        Ok(self.piece(&path, offset, (max as usize).min(READ_BYTES)).await?.bytes)
+    }
+
     async fn write(&mut self, path: String, content: Vec<u8>) -> Result<u64, Refusal> {
-        self.write_over(path, content, None).await
+        self.write_over(path, content, Over::Anything).await
     }
 
     async fn replace(&mut self, path: String, content: Vec<u8>, revision: String) -> Result<u64, Refusal> {
-        self.write_over(path, content, Some(revision)).await
+        self.write_over(path, content, Over::Revision(revision)).await
+    }
+
+    async fn append(&mut self, path: String, content: Vec<u8>) -> Result<u64, Refusal> {
+        self.write_over(path, content, Over::Added).await
+    }
+
+    async fn list_directory(&mut self, path: String, max: u32) -> Result<files::Listing, Refusal> {
+        let admitted = self.to_read("list", &path).await?;
+        let Listing { entries, total } = self.scope.backend.list(&admitted, LISTED.min(max as usize)).await?;
+        Ok(files::Listing { entries: entries.into_iter().map(files::Entry::from).collect(), total })
+    }
+
+    async fn stat(&mut self, path: String) -> Result<files::Entry, Refusal> {
+        let admitted = self.to_read("look at", &path).await?;
+        Ok(self.scope.backend.stat(&admitted.place()).await?.into())
+    }
+
+    async fn make_directory(&mut self, path: String) -> Result<bool, Refusal> {
+        let grant = self.grants()?.files()?.clone();
+        self.meter.charge_bytes(path.len())?;
+        if let Err(refusal) = self.scope.guard.check(Exit::Write, [path.as_bytes()]) {
+            self.record("make", &path, Err((&refusal, None)));
+            return Err(refusal.into());
+        }
+        let resolved = self.scope.backend.resolve(&path, &grant.roots()).await;
+        let rules = grant.clone();
+        let wanted = judged(resolved, move |resolved| rules.admit_directory(resolved)).await;
+        // Nobody has to be asked for what is there.
+        if let Ok(wanted) = &wanted
+            && let Ok(found) = self.scope.backend.stat(&wanted.place()).await
+            && found.kind == EntryKind::Directory
+        {
+            self.record("make", &path, Ok(None));
+            return Ok(false);
+        }
+        let admitted = self.confirmed("make", &path, &grant, wanted, New::Directory).await?;
+        let is_made = self.scope.backend.make_directory(&admitted).await?;
+        self.scope.touch_state();
+        Ok(is_made)
+    }
+}
+
+/// What a write takes the place of.
+enum Over {
+    Anything,
+    /// The content of that revision; none where it is empty.
+    Revision(String),
+    /// What is there, which stays: it is added to.
+    Added,
+}
+
+impl From<Entry> for files::Entry {
+    fn from(entry: Entry) -> Self {
+        let kind = match entry.kind {
+            EntryKind::File => files::EntryKind::File,
+            EntryKind::Directory => files::EntryKind::Directory,
+            EntryKind::Link => files::EntryKind::Link,
+            EntryKind::Other => files::EntryKind::Other,
+        };
+        let name = entry.name.to_string_lossy().into_owned();
+        Self { name, kind, size: entry.size, modified_ms: entry.modified_ms }
     }
 }
 
@@ -57,16 +124,28 @@ impl State {
                 Ok(kept.read(offset, bytes).await?)
             }
             None => {
-                let resolved = self.scope.backend.resolve(path, &grant.roots()).await;
-                let admitted = judged(resolved, move |resolved| grant.admit_read(resolved)).await;
-                self.record("read", path, admitted.as_ref().map(|_| None).map_err(|refusal| (refusal, None)));
-                Ok(self.scope.backend.read(&admitted?, offset, bytes).await?)
+                let admitted = self.admitted("read", path, grant).await?;
+                Ok(self.scope.backend.read(&admitted, offset, bytes).await?)
             }
         }
     }
 
-    /// Writes a file, if it still has the content of a revision where one is given.
-    async fn write_over(&mut self, path: String, content: Vec<u8>, revision: Option<String>) -> Result<u64, Refusal> {
+    /// A path that the plugin may read, for what is not the content of a file.
+    async fn to_read(&mut self, verb: &str, path: &str) -> Result<ReadPath, Refusal> {
+        let grant = self.grants()?.files()?.clone();
+        self.meter.charge_bytes(path.len())?;
+        self.admitted(verb, path, grant).await
+    }
+
+    async fn admitted(&mut self, verb: &str, path: &str, grant: FilesGrant) -> Result<ReadPath, Refusal> {
+        let resolved = self.scope.backend.resolve(path, &grant.roots()).await;
+        let admitted = judged(resolved, move |resolved| grant.admit_read(resolved)).await;
+        self.record(verb, path, admitted.as_ref().map(|_| None).map_err(|refusal| (refusal, None)));
+        Ok(admitted?)
+    }
+
+    /// Writes a file, if it still has what it is to take the place of. Returns its new size.
+    async fn write_over(&mut self, path: String, mut content: Vec<u8>, over: Over) -> Result<u64, Refusal> {
         let grant = self.grants()?.files()?.clone();
         self.meter.charge_bytes(path.len() + content.len())?;
         if let Err(refusal) = self.scope.guard.check(Exit::Write, [path.as_bytes(), &content]) {
@@ -75,21 +154,35 @@ impl State {
         }
         let resolved = self.scope.backend.resolve(&path, &grant.roots()).await;
         let rules = grant.clone();
-        let wanted = match (judged(resolved, move |resolved| rules.admit_write(resolved)).await, revision) {
-            (Ok(wanted), Some(revision)) => still(&*self.scope.backend, wanted, &revision).await,
+        let backend = &*self.scope.backend;
+        let wanted = match (judged(resolved, move |resolved| rules.admit_write(resolved)).await, over) {
+            (Ok(wanted), Over::Revision(revision)) => still(backend, wanted, &revision).await,
+            (Ok(wanted), Over::Added) => added(backend, wanted, &mut content).await,
             (wanted, _) => wanted,
         };
-        let admitted = match wanted {
-            Ok(wanted) => grant.confirm(wanted, &content, &self.scope).await,
-            Err(refusal) => Err((refusal, None)),
-        };
-        let decided = admitted.as_ref().map(|(_, by)| *by).map_err(|(refusal, by)| (refusal, *by));
-        self.record("write", &path, decided);
-        let (admitted, _) = admitted.map_err(|(refusal, _)| refusal)?;
+        let admitted = self.confirmed("write", &path, &grant, wanted, New::Content(&content)).await?;
         let bytes = content.len() as u64;
         self.scope.backend.write(&admitted, content).await?;
         self.scope.touch_state();
         Ok(bytes)
+    }
+
+    /// Has a person admit it where settings ask for that, and writes down what was decided.
+    async fn confirmed(
+        &mut self,
+        verb: &str,
+        path: &str,
+        grant: &FilesGrant,
+        wanted: Result<Wanted, Failure>,
+        new: New<'_>,
+    ) -> Result<WritePath, Refusal> {
+        let admitted = match wanted {
+            Ok(wanted) => grant.confirm(wanted, new, &self.scope).await,
+            Err(refusal) => Err((refusal, None)),
+        };
+        let decided = admitted.as_ref().map(|(_, by)| *by).map_err(|(refusal, by)| (refusal, *by));
+        self.record(verb, path, decided);
+        Ok(admitted.map_err(|(refusal, _)| refusal)?.0)
     }
 
     /// Writes down what was decided, and by whom where somebody was asked.
@@ -123,6 +216,23 @@ async fn still(backend: &dyn Backend, wanted: Wanted, revision: &str) -> Result<
     }
     let message = format!("`{}` is another than it was when it was read; nothing was written", wanted.shown());
     Err(Failure::new(Kind::Busy, message).hint("read it again, then change it again"))
+}
+
+/// Puts what a file has before what is added to it; it must be there until it is replaced.
+async fn added(backend: &dyn Backend, wanted: Wanted, content: &mut Vec<u8>) -> Result<Wanted, Failure> {
+    let before = backend.look(&wanted, READ_BYTES).await?;
+    match &before {
+        Before::New => {}
+        Before::There { content: Some(present), .. } => *content = [present, content.as_slice()].concat(),
+        Before::There { size, content: None, .. } if *size > READ_BYTES as u64 => {
+            let message = format!("`{}` has {size} bytes, more than the 4 MiB that can be added to", wanted.shown());
+            return Err(Failure::limit(message).hint("add to it with run_shell, by `>>`"));
+        }
+        Before::There { content: None, .. } => {
+            return Err(Failure::denied(format!("`{}` is closed to tools, or cannot be read", wanted.shown())));
+        }
+    }
+    Ok(wanted.expecting(before.expected()))
 }
 
 /// What tells a content from all others.

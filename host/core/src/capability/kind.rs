@@ -106,8 +106,13 @@ impl Capability {
             Self::Files => &[
                 AllowOption { function: Some("read"), what: "read files", option: "--read DIR" },
                 AllowOption { function: Some("read-whole"), what: "read files", option: "--read DIR" },
+                AllowOption { function: Some("read-bytes"), what: "read files", option: "--read DIR" },
+                AllowOption { function: Some("list-directory"), what: "list directories", option: "--read DIR" },
+                AllowOption { function: Some("stat"), what: "look at files", option: "--read DIR" },
                 AllowOption { function: Some("write"), what: "write files", option: "--write DIR" },
                 AllowOption { function: Some("replace"), what: "write files", option: "--write DIR" },
+                AllowOption { function: Some("append"), what: "write files", option: "--write DIR" },
+                AllowOption { function: Some("make-directory"), what: "make directories", option: "--write DIR" },
             ],
             Self::Http => &[AllowOption { function: None, what: "make requests", option: "--host HOST" }],
             Self::Events => &[],

@@ -8,7 +8,7 @@ mod credentials;
 mod later;
 mod protected;
 
-pub(crate) use ask::Reason;
+pub(crate) use ask::{New, Reason};
 pub use credentials::{CREDENTIALS, Class};
 pub use later::{LATER, Later, Surroundings};
 pub(crate) use protected::Protected;
@@ -63,6 +63,10 @@ impl Resolved {
 /// A path that policy admitted for reading. Made only here.
 #[derive(Clone)]
 pub struct ReadPath(Admitted);
+
+/// A path of which a plugin may know what is there. Made only here.
+#[derive(Clone)]
+pub struct Place(PathBuf);
 
 /// A path that policy and, where asked, a person admitted for writing. Made only here.
 #[derive(Clone)]
@@ -215,6 +219,15 @@ impl FilesGrant {
         self.rules(resolved)?.admit_write(resolved)
     }
 
+    /// Decides on making a directory, of which those above it may be missing.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line that would allow it where one would; `execution_failed` where it is not plain which directory is meant.
+    pub fn admit_directory(&self, resolved: &Resolved) -> Result<Wanted, Failure> {
+        self.rules(resolved)?.admit_directory(resolved)
+    }
+
     fn rules(&self, resolved: &Resolved) -> Result<Cow<'_, Rules>, Failure> {
         Ok(match &resolved.there {
             None => Cow::Borrowed(&self.here),
@@ -293,6 +306,24 @@ impl Rules {
     }
 
     fn admit_write(&self, resolved: &Resolved) -> Result<Wanted, Failure> {
+        let wanted = self.admit_change(resolved)?;
+        resolved.check_present()?;
+        Ok(wanted)
+    }
+
+    fn admit_directory(&self, resolved: &Resolved) -> Result<Wanted, Failure> {
+        let wanted = self.admit_change(resolved)?;
+        // By the text `missing/..` is where it stands; by the system it is nowhere, and may be elsewhere once `missing` is a link.
+        let leads_back = |path: &Path| path.components().any(|part| part == Component::ParentDir);
+        if leads_back(&resolved.path) || resolved.absent.is_some() && leads_back(&resolved.given) {
+            let message = format!("`{}` leads back by `..` from what is not there", resolved.given.display());
+            return Err(Failure::failed(message).hint("give the path without `..`"));
+        }
+        Ok(wanted)
+    }
+
+    /// Decides on what is written or made at a path, whether it can be or not.
+    fn admit_change(&self, resolved: &Resolved) -> Result<Wanted, Failure> {
         let path = &resolved.path;
         self.refuse_kernel(resolved)?;
         if let Some(root) = root_of(path, &self.protected.own) {
@@ -300,7 +331,6 @@ impl Rules {
         }
         self.check_allowed_paths(path)?;
         self.check_confined(path, &self.write, "write")?;
-        resolved.check_present()?;
         let (confined, protected) = (is_confined(&self.write), self.protected.clone());
         Ok(Wanted {
             path: WritePath(Admitted { path: path.clone(), confined, protected }, Expected::Anything),
@@ -450,7 +480,22 @@ macro_rules! admitted {
 
 admitted!(ReadPath, WritePath);
 
+impl Place {
+    pub(crate) fn as_path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The path for messages.
+    pub(crate) fn shown(&self) -> String {
+        self.0.display().to_string()
+    }
+}
+
 impl ReadPath {
+    pub(crate) fn place(&self) -> Place {
+        Place(self.0.path.clone())
+    }
+
     /// Refuses a second name of a closed file, and any second name where the plugin is confined to some directories.
     pub(crate) fn check_identity(&self, device: u64, inode: u64, links: u64) -> Result<(), Failure> {
         self.0.check_identity(device, inode, links)
@@ -497,6 +542,11 @@ impl Wanted {
 
     pub(crate) fn as_path(&self) -> &Path {
         self.path.as_path()
+    }
+
+    /// Who may write there finds out anyway.
+    pub(crate) fn place(&self) -> Place {
+        Place(self.as_path().to_owned())
     }
 
     /// The path for messages.

@@ -17,7 +17,7 @@ pub struct Offered {
 }
 
 /// Tools of this program that are listed on request, by families, so that nobody's list is flooded.
-const FAMILIES: [(&str, &[&str]); 1] = [("files", &["file_edit"])];
+const FAMILIES: [(&str, &[&str]); 1] = [("files", &["file_edit", "file_list", "file_read", "file_write"])];
 
 /// Whether there is a family of this name.
 pub(crate) fn is_family(name: &str) -> bool {

@@ -135,13 +135,15 @@ impl Manifest {
     /// Its code reads files.
     #[must_use]
     pub fn reads_files(&self) -> bool {
-        ["read", "read-whole"].iter().any(|function| self.calls(Capability::Files, function))
+        ["read", "read-whole", "read-bytes", "list-directory", "stat"]
+            .iter()
+            .any(|function| self.calls(Capability::Files, function))
     }
 
     /// Its code writes files.
     #[must_use]
     pub fn writes_files(&self) -> bool {
-        ["write", "replace"].iter().any(|function| self.calls(Capability::Files, function))
+        ["write", "replace", "append", "make-directory"].iter().any(|function| self.calls(Capability::Files, function))
     }
 
     /// Its code calls this function of a capability.

@@ -58,6 +58,14 @@ enum How {
     /// Writes a file, then replaces what it was before.
     ReplaceStale,
     WriteFile,
+    /// Adds `number` bytes to a file.
+    Append,
+    /// The bytes from `number` on, and what the file is.
+    Bytes,
+    /// Makes a directory.
+    MakeDirectory,
+    /// What a directory has, `number` entries of it.
+    List,
     ReadFile,
     ReadMuch,
     UseWasi,
@@ -178,6 +186,20 @@ fn misbehave(Input { how, text, number }: Input) -> String {
             }
             Err(failure) => format!("{:?}", failure.kind),
         },
+        How::Append => {
+            let added = files::append(&text, "x".repeat(number as usize).as_bytes());
+            format!("{:?}", added.map_err(|failure| failure.kind))
+        }
+        How::Bytes => {
+            let bytes = files::read_bytes(&text, number, u32::MAX).map_err(|failure| failure.kind);
+            let found = files::stat(&text).map(|found| (found.kind, found.size)).map_err(|failure| failure.kind);
+            format!("{bytes:?} {found:?}")
+        }
+        How::MakeDirectory => format!("{:?}", files::make_directory(&text).map_err(|failure| failure.kind)),
+        How::List => {
+            let listed = files::list_directory(&text, number as u32).map_err(|failure| failure.kind);
+            format!("{:?}", listed.map(|listed| (listed.entries.len(), listed.total)))
+        }
         How::WriteFile => format!("{:?}", files::write(&text, b"planted").map_err(|failure| failure.kind)),
         How::ReadFile => {
             format!("{:?}", files::read(&text, number, u32::MAX).map(|read| read.text).map_err(|failure| failure.kind))

@@ -4,15 +4,20 @@
 //! policy decides on is found by that place's own shell, in the same step as the roots that it compares with.
 
 use super::{Remote, Way, unknown};
-use crate::backend::files::{absolute, failure, is_directory, is_link, not_regular};
-use crate::backend::{Before, Facts, FileText};
+use crate::backend::files::{
+    MOST_ENTRIES, absolute, failure, is_directory, is_link, not_a_directory, not_regular, too_many_entries,
+};
+use crate::backend::{Before, Entry, EntryKind, Facts, FileText, Listing};
 use crate::envelope::{Failure, Kind};
-use crate::policy::files::{Expected, HOME_THERE, ReadPath, Resolved, There, Wanted, WritePath};
+use crate::policy::files::{Expected, HOME_THERE, Place, ReadPath, Resolved, There, Wanted, WritePath};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Names that are described by one script: their lengths are bounded by the system.
+const AT_ONCE: usize = 250;
 
 /// Prints, each ended by NUL: what became of the first path (`there`, `directory`, `new`, `absent`, `notdir`, `closed`), that path without links, then the others without
 /// links, as far as they exist.
@@ -189,6 +194,69 @@ trap - EXIT"#
     )
 );
 
+/// Prints for each name a letter: `f` for a file, `d` for a directory, `l` for a link, `o` for anything else, `-` where there is none; then on a line
+/// each their sizes and times. Arguments: directory, names.
+const DESCRIBE: &str = r#"CDPATH=
+cd -P -- "$1" 2>/dev/null || exit 62
+[ "$(pwd -P && echo x)" = "$1
+x" ] || exit 61
+shift
+for f; do
+    k=o
+    if [ -L "$f" ]; then k=l
+    elif [ -d "$f" ]; then k=d
+    elif [ -f "$f" ]; then k=f
+    elif ! [ -e "$f" ]; then k=-
+    fi
+    printf %s "$k"
+done
+echo
+# One that is gone leaves its line empty.
+each() {
+    for f; do stat -c '%s %Y' -- "$f" 2>/dev/null || stat -f '%z %m' -- "$f" 2>/dev/null || echo; done
+}
+s=$(stat -c '%s %Y' -- "$@" 2>/dev/null) || s=$(stat -f '%z %m' -- "$@" 2>/dev/null) || s=$(each "$@")
+printf '%s\n' "$s""#;
+
+/// Prints the names in a directory, each ended by NUL. Further argument: how many there may be.
+const NAMES: &str = r#"CDPATH=
+cd -P -- "$1" 2>/dev/null || {
+    [ -d "$1" ] && exit 65
+    [ -e "$1" ] && exit 71
+    exit 62
+}
+[ "$(pwd -P && echo x)" = "$1
+x" ] || exit 61
+[ -r . ] || exit 65
+most=$2
+set -- * .[!.]* ..?*
+[ "$#" -le "$((most + 3))" ] || exit 72
+for f; do
+    # A pattern that matches nothing stands for itself.
+    if [ -e "./$f" ] || [ -L "./$f" ]; then printf '%s\0' "$f"; fi
+done"#;
+
+/// Makes a directory and those above it, and prints whether that took any. Argument: its absolute path without links.
+const MAKE: &str = r#"CDPATH= made=0 at= rest=${1#/}/
+cd / || exit 62
+while [ -n "$rest" ]; do
+    step=${rest%%/*} rest=${rest#*/}
+    [ -n "$step" ] || continue
+    at=$at/$step
+    if ! [ -e "./$step" ] && ! [ -L "./$step" ]; then
+        if mkdir -- "./$step" 2>/dev/null; then
+            made=1
+        elif ! [ -d "./$step" ]; then
+            exit 65
+        fi
+    fi
+    [ -d "./$step" ] || exit 71
+    cd -P -- "./$step" 2>/dev/null || exit 65
+    [ "$(pwd -P && echo x)" = "$at
+x" ] || exit 61
+done
+echo "$made""#;
+
 pub(super) async fn resolve<W: Way>(
     remote: &Remote<W>,
     facts: Arc<Facts>,
@@ -258,6 +326,81 @@ pub(super) async fn read<W: Way>(
         return Err(path.second_name(&root));
     }
     Ok(FileText { bytes, size: size.parse().map_err(|_| odd())? })
+}
+
+pub(super) async fn list<W: Way>(remote: &Remote<W>, path: &ReadPath, max: usize) -> Result<Listing, Failure> {
+    let shown = path.shown();
+    let directory = OsString::from(path.as_path());
+    let (status, printed) = remote.script(NAMES, &[directory.clone(), MOST_ENTRIES.to_string().into()]).await?;
+    match status {
+        71 => return Err(not_a_directory(&shown)),
+        72 => return Err(too_many_entries(&shown)),
+        _ => check(&shown, status)?,
+    }
+    let printed = printed.strip_suffix(b"\0").unwrap_or(&printed);
+    let mut names: Vec<_> = printed.split(|byte| *byte == 0).filter(|name| !name.is_empty()).collect();
+    let total = names.len() as u64;
+    names.sort_unstable();
+    names.truncate(max);
+    let mut entries = Vec::new();
+    for names in names.chunks(AT_ONCE) {
+        entries.extend(describe(remote, &directory, names, &shown).await?);
+    }
+    Ok(Listing { entries, total })
+}
+
+pub(super) async fn stat<W: Way>(remote: &Remote<W>, path: &Place) -> Result<Entry, Failure> {
+    let shown = path.shown();
+    let (directory, name) = match (path.as_path().parent(), path.as_path().file_name()) {
+        (Some(parent), Some(name)) => (parent, name),
+        _ => (Path::new("/"), OsStr::new(".")),
+    };
+    let mut found = describe(remote, directory.as_os_str(), &[name.as_bytes()], &shown).await?;
+    found.pop().ok_or_else(|| failure(&shown, &io::ErrorKind::NotFound.into()))
+}
+
+/// Describes those of some names that are there.
+async fn describe<W: Way>(
+    remote: &Remote<W>,
+    directory: &OsStr,
+    names: &[&[u8]],
+    shown: &str,
+) -> Result<Vec<Entry>, Failure> {
+    let named = names.iter().map(|name| OsString::from_vec([b"./", *name].concat()));
+    let arguments: Vec<_> = [directory.to_owned()].into_iter().chain(named).collect();
+    let (status, printed) = remote.script(DESCRIBE, &arguments).await?;
+    check(shown, status)?;
+    let printed = String::from_utf8_lossy(&printed);
+    let mut lines = printed.lines();
+    let kinds = lines.next().unwrap_or_default();
+    if kinds.len() != names.len() {
+        let message = format!("{} did not say what is in `{shown}`", remote.way.name());
+        return Err(Failure::new(Kind::Unavailable, message));
+    }
+    let facts = lines.chain(std::iter::repeat(""));
+    let described = kinds.bytes().zip(names).zip(facts).filter_map(|((kind, name), facts)| {
+        let kind = match kind {
+            b'f' => EntryKind::File,
+            b'd' => EntryKind::Directory,
+            b'l' => EntryKind::Link,
+            b'o' => EntryKind::Other,
+            _ => return None,
+        };
+        let (size, seconds) = facts.split_once(' ').unwrap_or_default();
+        let size = size.parse().ok().filter(|_| kind == EntryKind::File).unwrap_or(0);
+        let modified_ms = seconds.parse::<u64>().ok().map(|seconds| seconds.saturating_mul(1000));
+        Some(Entry { name: OsString::from_vec(name.to_vec()), kind, size, modified_ms })
+    });
+    Ok(described.collect())
+}
+
+pub(super) async fn make_directory<W: Way>(remote: &Remote<W>, path: &WritePath) -> Result<bool, Failure> {
+    let shown = path.shown();
+    let (status, printed) = remote.script(MAKE, &[path.as_path().into()]).await?;
+    match status {
+        71 => Err(not_a_directory(&shown)),
+        _ => check(&shown, status).map(|()| printed.starts_with(b"1")),
+    }
 }
 
 pub(super) async fn look<W: Way>(remote: &Remote<W>, path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {

@@ -38,6 +38,13 @@ pub(crate) enum Reason {
     Always,
 }
 
+/// What is to be at a path.
+#[derive(Clone, Copy)]
+pub(crate) enum New<'c> {
+    Content(&'c [u8]),
+    Directory,
+}
+
 impl Reason {
     fn kind(self) -> ActionKind {
         match self {
@@ -52,7 +59,7 @@ impl FilesGrant {
     pub(crate) async fn confirm(
         &self,
         wanted: Wanted,
-        content: &[u8],
+        new: New<'_>,
         scope: &Scope,
     ) -> Result<(WritePath, Option<By>), (Failure, Option<By>)> {
         let Some(reason) = wanted.reason else { return Ok((wanted.path, None)) };
@@ -60,17 +67,27 @@ impl FilesGrant {
         let key = ApprovalKey::new(&self.sha256, Capability::Files, reason.kind(), backend);
         // The changes are made only if somebody sees them.
         let is_shown = scope.approver.is_read() && !scope.session.is_approved(&key);
-        let before = match is_shown {
-            true => Some(scope.backend.look(&wanted, COMPARED_BYTES).await.map_err(|failure| (failure, None))?),
-            false => None,
+        let before = match new {
+            New::Content(content) if is_shown => {
+                let before = scope.backend.look(&wanted, COMPARED_BYTES).await;
+                Some((before.map_err(|failure| (failure, None))?, content))
+            }
+            New::Content(_) | New::Directory => None,
         };
         let (details, expected) = match before {
+            None if matches!(new, New::Directory) => {
+                (facts(reason, "a new directory", &wanted.workspace), Expected::Anything)
+            }
             None => (String::new(), Expected::Anything),
-            Some(before) => {
+            Some((before, content)) => {
                 let expected = before.expected();
                 let (content, workspace) = (content.to_vec(), wanted.workspace.clone());
                 let shown = tokio::task::spawn_blocking(move || {
-                    format!("{}\n{}", facts(reason, &before, content.len(), &workspace), changes(&before, &content))
+                    let sizes = match before.size() {
+                        None => format!("a new file of {} bytes", content.len()),
+                        Some(old) => format!("{} bytes in place of {old}", content.len()),
+                    };
+                    format!("{}\n{}", facts(reason, &sizes, &workspace), changes(&before, &content))
                 });
                 let unshown = |_| (Failure::new(Kind::Internal, "the changes could not be shown"), None);
                 (shown.await.map_err(unshown)?, expected)
@@ -99,15 +116,11 @@ impl FilesGrant {
 }
 
 /// What the host knows of the write.
-fn facts(reason: Reason, before: &Before, bytes: usize, workspace: &str) -> String {
-    let sizes = match before.size() {
-        None => format!("a new file of {bytes} bytes"),
-        Some(old) => format!("{bytes} bytes in place of {old}"),
-    };
+fn facts(reason: Reason, what: &str, workspace: &str) -> String {
     match reason {
-        Reason::Later(later) => format!("{sizes}; it runs later: {}", later.what),
-        Reason::Outside => format!("{sizes}; it lies outside the workspace {}", sanitize::visible_line(workspace)),
-        Reason::Always => sizes,
+        Reason::Later(later) => format!("{what}; it runs later: {}", later.what),
+        Reason::Outside => format!("{what}; it lies outside the workspace {}", sanitize::visible_line(workspace)),
+        Reason::Always => what.to_owned(),
     }
 }
 
