@@ -70,7 +70,7 @@ pub fn read_bytes(path: &str, offset: u64, max: u32) -> Result<Vec<u8>> {
 /// Adds to the end of a file of at most 4 MiB, or creates it, and returns the size that it has now.
 ///
 /// # Errors
-/// `limit` for a larger one, `busy` where somebody else writes it meanwhile; else as [`write`].
+/// `limit` for a larger one, `busy` where somebody else writes it meanwhile; else as [`write()`].
 pub fn append(path: &str, content: impl AsRef<[u8]>) -> Result<u64> {
     files::append(path, content.as_ref()).map_err(Failure::from_host)
 }

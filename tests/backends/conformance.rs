@@ -603,7 +603,7 @@ fn directories(rig: &mut Rig) {
     // What a shell sets aside, what ends a line, a link, what is no file.
     assert_eq!(
         rig.output(
-            "cd dirs && touch -- -n '*' .hid 'a\nb' 'a b/c' && ln -s /nowhere gone && mkfifo fifo && mkdir empty"
+            "(cd dirs && touch -- -n '*' .hid 'a\nb' 'a b/c' && ln -s /nowhere gone && mkfifo fifo && mkdir empty)"
         ),
         ""
     );
@@ -634,11 +634,9 @@ fn directories(rig: &mut Rig) {
     assert_eq!(result(rig, "file_list", json!({ "path": "dirs/empty" })), json!({ "entries": [], "total": 0 }));
     let inner = result(rig, "file_list", json!({ "path": "dirs/a b/'\u{e9}" }));
     assert_eq!(inner["entries"], json!([{ "name": "file", "type": "file", "size": 10 }]));
-    for (path, why) in [
-        ("dirs/gone", "directory"),
-        ("dirs/fifo", "not a directory"),
-        ("dirs/none", "no such file or directory"),
-    ] {
+    for (path, why) in
+        [("dirs/gone", "directory"), ("dirs/fifo", "not a directory"), ("dirs/none", "no such file or directory")]
+    {
         let said = rig.refused("file_list", json!({ "path": path }));
         assert!(said.starts_with("execution_failed: ") && said.contains(why), "{path}: {said}");
     }

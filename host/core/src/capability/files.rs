@@ -55,13 +55,13 @@ impl files::Host for State {
     }
 
     async fn list_directory(&mut self, path: String, max: u32) -> Result<files::Listing, Refusal> {
-        let admitted = self.to_read("list", &path).await?;
+        let admitted = self.reading("list", &path).await?;
         let Listing { entries, total } = self.scope.backend.list(&admitted, LISTED.min(max as usize)).await?;
         Ok(files::Listing { entries: entries.into_iter().map(files::Entry::from).collect(), total })
     }
 
     async fn stat(&mut self, path: String) -> Result<files::Entry, Refusal> {
-        let admitted = self.to_read("look at", &path).await?;
+        let admitted = self.reading("look at", &path).await?;
         Ok(self.scope.backend.stat(&admitted.place()).await?.into())
     }
 
@@ -131,7 +131,7 @@ impl State {
     }
 
     /// A path that the plugin may read, for what is not the content of a file.
-    async fn to_read(&mut self, verb: &str, path: &str) -> Result<ReadPath, Refusal> {
+    async fn reading(&mut self, verb: &str, path: &str) -> Result<ReadPath, Refusal> {
         let grant = self.grants()?.files()?.clone();
         self.meter.charge_bytes(path.len())?;
         self.admitted(verb, path, grant).await

@@ -216,6 +216,6 @@ mod tests {
 
     #[test]
     fn the_name_of_a_workspace_adds_no_lines_to_the_question() {
-        assert!(!facts(Reason::Outside, &Before::New, 1, "/w\n+ harmless").contains('\n'));
+        assert!(!facts(Reason::Outside, "a new directory", "/w\n+ harmless").contains('\n'));
     }
 }
