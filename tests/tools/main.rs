@@ -3,7 +3,9 @@
 mod definitions;
 mod fetch_url;
 mod file_edit;
-mod files;
+mod file_list;
+mod file_read;
+mod file_write;
 mod ordinary_user;
 mod read_file;
 mod run_shell;

@@ -1,42 +1,11 @@
-//! `file_read`, `file_write`, `file_list`, and what only other plugins ask of files. The numbers are those of the cases of agents that are made of
-//! several processes.
+//! `file_write`: a file with the directories above it, and what only other plugins ask of files. The numbers are those of the cases of agents that
+//! are made of several processes.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use toolcrib::envelope::Kind;
 use toolcrib::policy::approval::{ActionKind, Answer};
 use toolcrib_tests::TestHost;
-
-fn made(content: &str) -> TestHost {
-    let host = TestHost::new();
-    std::fs::write(host.work().join("file"), content).expect("a file");
-    host
-}
-
-#[tokio::test]
-async fn a_file_is_read_whole_or_by_lines() {
-    let host = made("one\ntwo\nthree\n");
-    let read = async |more: Value| {
-        let mut arguments = json!({ "path": "file" });
-        arguments.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        host.call("file_read", arguments).await
-    };
-    let shown = |envelope: toolcrib::envelope::Envelope| {
-        let output = envelope.outcome.expect("a result");
-        (output.result, output.notices.join("\n"))
-    };
-    assert_eq!(shown(read(json!({})).await), (json!("one\ntwo\nthree\n"), String::new()));
-    let on = "`file` goes on; set `offset` to 3 to read on";
-    assert_eq!(shown(read(json!({ "offset": 2, "limit": 1 })).await), (json!("2\ttwo\n"), on.into()));
-    let past = "`offset` 9 is past the end: `file` has 3 lines";
-    assert_eq!(shown(read(json!({ "offset": 9 })).await), (json!(""), past.into()));
-    for odd in [json!({ "offset": 0 }), json!({ "limit": 0 }), json!({ "offset": -1 }), json!({ "lines": 3 })] {
-        assert_eq!(read(odd.clone()).await.outcome.expect_err("refused").kind, Kind::InvalidArguments, "{odd}");
-    }
-    // Longer than all that is read at once.
-    std::fs::write(host.work().join("file"), format!("{}\nlast\n", "ü".repeat(600_000))).expect("a file");
-    assert_eq!(shown(read(json!({ "offset": 2 })).await).0, "2\tlast\n");
-}
 
 #[tokio::test]
 async fn directories_above_a_file_are_made() {
@@ -53,7 +22,6 @@ async fn directories_above_a_file_are_made() {
     assert!(below.message.contains("is not a directory"), "{}", below.message);
 }
 
-/// Cases 32 and 36: nothing is made where nothing may be written, nor by a path that leads back.
 #[tokio::test]
 async fn no_directory_is_made_elsewhere() {
     let host = TestHost::new().answering(Answer::Yes);
@@ -100,52 +68,6 @@ async fn a_person_is_asked_about_a_directory_outside() {
             assert_eq!(host.asked().len(), before + 1);
         }
     }
-}
-
-/// Case 35.
-#[tokio::test]
-async fn the_first_entries_are_listed_in_order_and_all_are_counted() {
-    let host = made("content");
-    std::fs::create_dir(host.work().join("many")).expect("a directory");
-    for number in (0..600).rev() {
-        std::fs::write(host.work().join(format!("many/{number:03}")), "").expect("a file");
-    }
-    let output = host.call("file_list", json!({ "path": "many" })).await.outcome.expect("a result");
-    assert_eq!(
-        output.notices,
-        ["these are the first 500 of 600 entries; `run_shell` with `ls` or `find` shows others"]
-    );
-    let listed = output.result;
-    let names: Vec<_> =
-        listed["entries"].as_array().expect("a list").iter().map(|entry| entry["name"].clone()).collect();
-    let expected: Vec<_> = (0..500).map(|number| json!(format!("{number:03}"))).collect();
-    assert_eq!((names, &listed["total"]), (expected, &json!(600)));
-    symlink("/nowhere", host.work().join(".link")).expect("a link");
-    let all = host.result("file_list", json!({})).await;
-    let expected = json!([
-        { "name": ".link", "type": "link" },
-        { "name": "file", "type": "file", "size": 7 },
-        { "name": "many", "type": "directory" },
-    ]);
-    assert_eq!(all, json!({ "entries": expected, "total": 3 }));
-}
-
-#[tokio::test]
-async fn what_cannot_be_listed_says_why() {
-    let host = made("content");
-    std::fs::create_dir(host.home().join(".ssh")).expect("a directory");
-    for (path, kind, why) in [
-        ("file", Kind::ExecutionFailed, "is not a directory"),
-        ("missing", Kind::ExecutionFailed, "no such file or directory"),
-        (" ", Kind::InvalidArguments, "is blank"),
-        ("~/.ssh", Kind::Denied, "is closed to tools"),
-        ("/proc/self", Kind::Denied, "which file tools never access"),
-    ] {
-        let failure = host.failure("file_list", json!({ "path": path })).await;
-        assert!(failure.kind == kind && failure.message.contains(why), "{path}: {failure:?}");
-    }
-    let kept = TestHost::new().set("tools.files_read_paths=[\"/nowhere\"]");
-    assert_eq!(kept.failure("file_list", json!({})).await.kind, Kind::Denied);
 }
 
 #[tokio::test]
