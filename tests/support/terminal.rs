@@ -55,7 +55,7 @@ impl Terminal {
     /// The same, of so many columns, and with more rows than anything needs.
     #[must_use]
     pub fn columns(mut self, columns: u16) -> Self {
-        self.size = (columns, 300);
+        self.size = (columns, 600);
         self
     }
 

@@ -175,7 +175,9 @@ fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failur
 fn asked_rights(plugin: &Manifest) -> Vec<(&'static str, &'static str)> {
     let mut asked = Vec::new();
     for capability in Capability::ALL.into_iter().filter(|capability| plugin.capabilities.contains(capability)) {
-        let is_needed = |option: &&AllowOption| option.function.is_none_or(|name| plugin.calls(capability, name));
+        let is_needed = |option: &&AllowOption| {
+            option.functions.is_empty() || option.functions.iter().any(|name| plugin.calls(capability, name))
+        };
         asked.extend(capability.options().iter().filter(is_needed).map(|option| (option.what, option.option)));
     }
     // Panes and their sessions are allowed by one option.
