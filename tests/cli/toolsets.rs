@@ -1,6 +1,7 @@
-//! Sessions on toolsets at the doors: lines of `toolcrib run`, `serve --toolset`, `tools --toolset` and `--why`, `doctor`.
+//! Sessions on toolsets at the doors: lines of `toolcrib run`, `serve --toolset`, `tools --toolset` and `--why`, `--all`, `doctor`.
 
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use toolcrib_tests::http::{Server, home};
 use toolcrib_tests::outcome::{NO_QUESTION, answers, code, json_of, stderr, succeeded};
 use toolcrib_tests::{Program, Running};
@@ -149,6 +150,50 @@ fn tools_are_listed_and_missed_by_toolset() {
     }
     let doctor = String::from_utf8(program.run(&with(&config, &["doctor"])).stdout).expect("text");
     assert!(doctor.contains("[toolset.channel] hands work over to `channel`, and neither that"), "{doctor}");
+}
+
+#[test]
+fn every_tool_is_shown_with_why_it_is_not_offered() {
+    let program = home();
+    program.write("toolsets.toml", SETTINGS);
+    let config = program.path("toolsets.toml").display().to_string();
+    let tools = |arguments: &[&str]| program.run(&[&["--config", &config, "--no-tmux", "tools"], arguments].concat());
+    let reasons = |arguments: &[&str]| {
+        let list = json_of(&tools(&[arguments, &["--all", "--json"]].concat()));
+        let list = list.as_array().expect("a list").clone();
+        let reason = |tool: &Value| {
+            assert_eq!(tool["offered"], tool["missing"].is_null(), "{tool}");
+            (tool["name"].as_str().expect("a name").to_owned(), tool["missing"]["message"].clone())
+        };
+        list.iter().map(reason).collect::<BTreeMap<String, Value>>()
+    };
+    let plain = reasons(&[]);
+    assert_eq!(plain["time"], Value::Null);
+    assert!(plain["file_list"].as_str().expect("a reason").contains("one of the family `files`"), "{plain:?}");
+    assert!(plain["capture-pane"].as_str().expect("a reason").contains("no managed panes here"), "{plain:?}");
+    let worker = reasons(&["--toolset", "worker", "--bind", "file=there"]);
+    assert!(worker.keys().eq(plain.keys()), "{worker:?}");
+    assert_eq!(worker["read_file"], Value::Null);
+    assert_eq!(worker["time"], "toolset `worker` has no tool `time`");
+    // What is offered is what the list without the option has.
+    for arguments in [&[][..], &["--toolset", "worker", "--bind", "file=there"]] {
+        let listed = json_of(&tools(&[arguments, &["--json"]].concat()));
+        let listed = listed.as_array().expect("a list").iter().map(|tool| tool["name"].as_str().expect("a name"));
+        let listed: BTreeSet<String> = listed.map(str::to_owned).collect();
+        let offered = reasons(arguments).into_iter().filter(|(_, reason)| reason.is_null()).map(|(name, _)| name);
+        assert_eq!(offered.collect::<BTreeSet<String>>(), listed);
+    }
+    assert!(!reasons(&["--toolset", "worker", "--bind", "file=there", "--offer", "files"])["file_list"].is_null());
+    assert_eq!(reasons(&["--offer", "files"])["file_list"], Value::Null);
+    let elsewhere = tools(&["--offer", "nothing"]);
+    assert_eq!(code(&elsewhere), 2);
+    assert!(stderr(&elsewhere).contains("[possible values: files]"), "{}", stderr(&elsewhere));
+    let table = succeeded(&tools(&["--all"]));
+    assert!(table.lines().any(|line| line.starts_with("time ") && line.ends_with("yes")), "{table}");
+    assert!(table.lines().any(|line| line.starts_with("file_list ") && line.contains("no: it is one of")), "{table}");
+    let refused = tools(&["--all", "--format", "mcp"]);
+    assert_eq!(code(&refused), 2);
+    assert!(stderr(&refused).contains("a model is given the tools that are offered to it"));
 }
 
 #[test]

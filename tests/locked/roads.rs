@@ -68,11 +68,12 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 37] = [
+const OPTIONS: [(&str, Option<&str>); 39] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
     ("--set", Some("plugin.word_count.shell=true")),
+    ("--offer", Some("files")),
     ("--tmux", None),
     ("--no-tmux", None),
     ("--own-pane", None),
@@ -106,6 +107,7 @@ const OPTIONS: [(&str, Option<&str>); 37] = [
     ("--toolset", Some("open")),
     ("--bind", Some("x=1")),
     ("--why", Some("word_count")),
+    ("--all", None),
 ];
 
 /// A client that asks for the tools, and calls one that it should not have.

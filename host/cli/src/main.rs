@@ -29,6 +29,7 @@ mod terminal;
 mod tools;
 mod trust;
 
+use clap::builder::PossibleValuesParser;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use screen::{notice, print, print_bytes, print_json, report};
 use std::ffi::OsString;
@@ -38,6 +39,7 @@ use std::time::Duration;
 use toolcrib::backend::container::Engine;
 use toolcrib::backend::local;
 use toolcrib::envelope::{Failure, Kind};
+use toolcrib::tools::families;
 
 /// A sandboxed tool host for AI agents.
 ///
@@ -77,6 +79,9 @@ struct Global {
     /// A setting, such as tools.shell_confirm=false (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    /// Family of tools to list besides those that always are; overrides the setting tools.offer (repeatable)
+    #[arg(long, value_name = "FAMILY", value_parser = PossibleValuesParser::new(families()))]
+    offer: Vec<String>,
     /// Run commands in this managed tmux session; without a value, in the agent's default one
     #[arg(long, value_name = "SESSION", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with = "no_tmux")]
     tmux: Option<String>,
@@ -124,12 +129,13 @@ impl Global {
     /// Adds the options that appear after the subcommands.
     fn add_below(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         let Some((_, below)) = matches.subcommand() else { return Ok(()) };
-        let Self { config, policy, plugins, set, tmux, no_tmux, own_pane, container, engine, ssh, panes, yes } =
+        let Self { config, policy, plugins, set, offer, tmux, no_tmux, own_pane, container, engine, ssh, panes, yes } =
             Self::from_arg_matches(below)?;
         self.config = config.or(self.config.take());
         self.policy.extend(policy);
         self.plugins.extend(plugins);
         self.set.extend(set);
+        self.offer.extend(offer);
         self.tmux = tmux.or(self.tmux.take());
         self.no_tmux |= no_tmux;
         self.own_pane |= own_pane;

@@ -63,6 +63,7 @@ pub(super) fn line(global: &Global, subcommand: &str) -> String {
         policy: _,
         plugins: _,
         set,
+        offer: _,
         tmux,
         no_tmux: _,
         container,

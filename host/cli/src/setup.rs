@@ -395,14 +395,21 @@ pub(super) fn sources(global: &Global, dirs: &Dirs) -> Result<Sources, Failure> 
         project_sha256,
         policies: [system].into_iter().chain(added).collect(),
         environment: std::env::vars_os().filter_map(text).collect(),
-        set: global.set.clone(),
+        set: settings(global),
         flags: flags(global),
     })
 }
 
+/// What options set: each `--set` as it is, and `--offer` as the setting it stands for.
+fn settings(global: &Global) -> Vec<String> {
+    let offer = (!global.offer.is_empty()).then(|| format!("tools.offer={:?}", global.offer));
+    global.set.iter().cloned().chain(offer).collect()
+}
+
 /// The options that every command has, as they were given.
 fn flags(global: &Global) -> Vec<String> {
-    let Global { config, policy, plugins, set, tmux, no_tmux, own_pane, container, engine, ssh, panes, yes } = global;
+    let Global { config, policy, plugins, set, offer, tmux, no_tmux, own_pane, container, engine, ssh, panes, yes } =
+        global;
     let files = |name: &str, files: &[PathBuf]| {
         files.iter().map(|file| format!("--{name} {}", file.display())).collect::<Vec<_>>()
     };
@@ -413,7 +420,8 @@ fn flags(global: &Global) -> Vec<String> {
         PanesAt::Host => "--panes host".to_owned(),
     });
     let many = [files("policy", policy), files("plugins", plugins)].concat();
-    let many = many.into_iter().chain(set.iter().map(|set| format!("--set {set}")));
+    let sets = set.iter().map(|set| format!("--set {set}"));
+    let many = many.into_iter().chain(sets).chain(offer.iter().map(|family| format!("--offer {family}")));
     let one = [
         config.as_ref().map(|file| format!("--config {}", file.display())),
         text("tmux", tmux),

@@ -14,6 +14,7 @@ use toolcrib::call::CallContext;
 use toolcrib::envelope::Failure;
 use toolcrib::formats::{self, Strictness};
 use toolcrib::text::sanitize;
+use toolcrib::tools::Offered;
 use toolcrib::tools::definition::{Tool, signature};
 
 #[derive(clap::Args)]
@@ -36,8 +37,11 @@ pub(super) struct Arguments {
     /// A constant that the toolset wants of its session; the value is JSON, or text (repeatable)
     #[arg(long, value_name = "NAME=VALUE", requires = "toolset", value_parser = constant)]
     bind: Vec<(String, Value)>,
+    /// Show the tools that are not offered as well, and why they are not
+    #[arg(long, conflicts_with = "name")]
+    all: bool,
     /// Say whether a tool is offered, and if it is not, why
-    #[arg(long, value_name = "TOOL", conflicts_with_all = ["name", "format", "json", "strict"])]
+    #[arg(long, value_name = "TOOL", conflicts_with_all = ["name", "format", "json", "strict", "all"])]
     why: Option<String>,
 }
 
@@ -65,15 +69,22 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     if arguments.strict.is_some() && !matches!(format, Format::Api(_)) {
         return Err(usage("`--strict` is for the format of a model API").hint("add `--format openai-chat` or another"));
     }
+    if arguments.all && matches!(format, Format::Api(_)) {
+        return Err(usage("a model is given the tools that are offered to it")
+            .hint("leave `--all` out; `offer` under [tools], or a toolset, says what else is offered"));
+    }
     let mut setup = Setup::new(global).await?;
     setup.open(arguments.toolset.as_deref(), &arguments.bind)?;
     if let Some(name) = &arguments.why {
         return why(&setup, name).await;
     }
     let from = From { host: &setup.host, context: &setup.context };
+    if arguments.all {
+        return every_one(format, &from).await;
+    }
     let tools = match &arguments.name {
         Some(name) => vec![one(&setup, name).await?],
-        None => all(&setup).await,
+        None => reported(setup.host.offered(&setup.context).await),
     };
     match (format, &arguments.name) {
         (Format::Table, Some(_)) => page(&tools[0], &from).print(),
@@ -153,11 +164,37 @@ fn define(
     definitions.json.map_or(Ok(ExitCode::SUCCESS), |list| print_json(&list))
 }
 
-/// Loads every plugin; those that cannot be loaded are reported on stderr and omitted.
-async fn all(setup: &Setup) -> Vec<Arc<Tool>> {
-    let offered = setup.host.offered(&setup.context).await;
-    offered.notices.iter().for_each(|text| notice(text));
-    offered.tools
+/// The tools of a list; what is to be said of those that are not in it goes to stderr.
+fn reported(list: Offered) -> Vec<Arc<Tool>> {
+    list.notices.iter().for_each(|text| notice(text));
+    list.tools
+}
+
+/// Shows the tools of all plugins, each with why it is not offered.
+async fn every_one(format: Format, from: &From<'_>) -> Result<ExitCode, Failure> {
+    let mut tools = Vec::new();
+    for tool in reported(from.host.all_tools(from.context).await) {
+        let missing = from.host.missing(&tool, from.context).await;
+        tools.push((tool, missing));
+    }
+    if format == Format::Json {
+        let described = tools.iter().map(|(tool, missing)| {
+            let mut described = describe(tool, from);
+            described["offered"] = missing.is_none().into();
+            described["missing"] = missing.as_ref().map(Failure::to_json).into();
+            described
+        });
+        return print_json(&described.collect());
+    }
+    let mut table = Table::new(&["tool", "what it does", "offered"]);
+    for (tool, missing) in &tools {
+        let cells = |offered| [tool.name(), &tool.definition().summary, offered];
+        match missing {
+            None => table.row_in(Color::Green, cells("yes")),
+            Some(failure) => table.row_in(Color::Yellow, cells(&format!("no: {}", failure.message))),
+        }
+    }
+    table.print()
 }
 
 fn describe(tool: &Tool, from: &From<'_>) -> Value {

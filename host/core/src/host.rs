@@ -293,20 +293,37 @@ impl Host {
         let is_there = |plugin: &Manifest, tool: &str| {
             context.session.admit(tool).is_ok() && not_on_request(&policy, plugin, tool, context).is_none()
         };
-        let is_of_session = |tool: &Arc<Tool>| is_there(tool.plugin(), tool.name());
         let is_wanted = |plugin: &&Arc<Manifest>| plugin.tools.iter().any(|tool| is_there(plugin, tool));
-        let plugins: Vec<_> = context.tools.plugins().filter(is_usable).filter(is_wanted).collect();
+        let plugins = context.tools.plugins().filter(is_usable).filter(is_wanted);
+        let mut tools = self.tools_of(plugins, context, &mut notices).await;
+        tools.retain(|tool| is_there(tool.plugin(), tool.name()));
+        Offered { tools, notices }
+    }
+
+    /// Loads every plugin: the tools that are offered, and those that are not. [`Host::missing`] says of each why.
+    pub async fn all_tools(&self, context: &CallContext) -> Offered {
+        let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
+        let tools = self.tools_of(context.tools.plugins(), context, &mut notices).await;
+        Offered { tools, notices }
+    }
+
+    /// The tools of plugins, as the caller's session has them; of a plugin that does not load, what is wrong with it.
+    async fn tools_of<'p>(
+        &self,
+        plugins: impl Iterator<Item = &'p Arc<Manifest>>,
+        context: &CallContext,
+        notices: &mut Vec<String>,
+    ) -> Vec<Arc<Tool>> {
         let mut tools = Vec::new();
-        for ready in join_all(plugins.into_iter().map(|plugin| self.ready(plugin, context))).await {
+        for ready in join_all(plugins.map(|plugin| self.ready(plugin, context))).await {
             match ready {
-                Ok(ready) => {
-                    let of_session = ready.tools().iter().filter(|tool| is_of_session(tool));
-                    tools.extend(of_session.map(|tool| narrowed(tool, context.session.bound(tool.name()).as_ref())));
-                }
+                Ok(ready) => tools.extend(
+                    ready.tools().iter().map(|tool| narrowed(tool, context.session.bound(tool.name()).as_ref())),
+                ),
                 Err(failure) => notices.push(failure.message),
             }
         }
-        Offered { tools, notices }
+        tools
     }
 
     /// A tool as this caller is offered it.
@@ -328,7 +345,9 @@ impl Host {
             let why = format!(
                 "it is one of the family `{family}`, which is listed on request; a call by its name works all the same"
             );
-            let hint = format!("add \"{family}\" to `offer` under [tools], or name the tool in a toolset");
+            let hint = format!(
+                "`--offer {family}`, or \"{family}\" in `offer` under [tools], lists it, or name the tool in a toolset"
+            );
             return Some(Failure::new(Kind::Unavailable, why).hint(hint));
         }
         let unavailable = |why: String, hint: &str| Some(Failure::new(Kind::Unavailable, why).hint(hint));

@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 /// Tools that load, and what is to be said of those that do not.
 pub struct Offered {
+    /// As the caller's session has them, in the order of their plugins.
     pub tools: Vec<Arc<Tool>>,
+    /// A line each, for people.
     pub notices: Vec<String>,
 }
 
@@ -24,8 +26,8 @@ pub(crate) fn is_family(name: &str) -> bool {
     FAMILIES.iter().any(|(family, _)| *family == name)
 }
 
-/// The names of all families.
-pub(crate) fn families() -> impl Iterator<Item = &'static str> {
+/// The names of all families of tools that are listed on request: by `tools.offer` or a toolset.
+pub fn families() -> impl Iterator<Item = &'static str> {
     FAMILIES.iter().map(|(family, _)| *family)
 }
 

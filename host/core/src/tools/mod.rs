@@ -8,3 +8,5 @@ pub mod registry;
 pub mod schema;
 mod seen;
 pub mod source;
+
+pub use listing::{Offered, families};
