@@ -191,6 +191,8 @@ fn every_tool_is_shown_with_why_it_is_not_offered() {
     let table = succeeded(&tools(&["--all"]));
     assert!(table.lines().any(|line| line.starts_with("time ") && line.ends_with("yes")), "{table}");
     assert!(table.lines().any(|line| line.starts_with("file_list ") && line.contains("no: it is one of")), "{table}");
+    let nowhere = program.run(&["--ssh", "none@127.0.0.1:1", "--set", "tmux.enabled=true", "tools", "--all"]);
+    assert_eq!(stderr(&nowhere).matches("what it offers is not known").count(), 1, "{}", stderr(&nowhere));
     let refused = tools(&["--all", "--format", "mcp"]);
     assert_eq!(code(&refused), 2);
     assert!(stderr(&refused).contains("a model is given the tools that are offered to it"));

@@ -14,7 +14,7 @@ use toolcrib::call::CallContext;
 use toolcrib::envelope::Failure;
 use toolcrib::formats::{self, Strictness};
 use toolcrib::text::sanitize;
-use toolcrib::tools::Offered;
+use toolcrib::tools::AllTools;
 use toolcrib::tools::definition::{Tool, signature};
 
 #[derive(clap::Args)]
@@ -71,7 +71,7 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     }
     if arguments.all && matches!(format, Format::Api(_)) {
         return Err(usage("a model is given the tools that are offered to it")
-            .hint("leave `--all` out; `offer` under [tools], or a toolset, says what else is offered"));
+            .hint("leave `--all` out; `--offer`, `offer` under [tools] or a toolset says what else is offered"));
     }
     let mut setup = Setup::new(global).await?;
     setup.open(arguments.toolset.as_deref(), &arguments.bind)?;
@@ -84,7 +84,11 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     }
     let tools = match &arguments.name {
         Some(name) => vec![one(&setup, name).await?],
-        None => reported(setup.host.offered(&setup.context).await),
+        None => {
+            let offered = setup.host.offered(&setup.context).await;
+            offered.notices.iter().for_each(|text| notice(text));
+            offered.tools
+        }
     };
     match (format, &arguments.name) {
         (Format::Table, Some(_)) => page(&tools[0], &from).print(),
@@ -164,19 +168,10 @@ fn define(
     definitions.json.map_or(Ok(ExitCode::SUCCESS), |list| print_json(&list))
 }
 
-/// The tools of a list; what is to be said of those that are not in it goes to stderr.
-fn reported(list: Offered) -> Vec<Arc<Tool>> {
-    list.notices.iter().for_each(|text| notice(text));
-    list.tools
-}
-
 /// Shows the tools of all plugins, each with why it is not offered.
 async fn every_one(format: Format, from: &From<'_>) -> Result<ExitCode, Failure> {
-    let mut tools = Vec::new();
-    for tool in reported(from.host.all_tools(from.context).await) {
-        let missing = from.host.missing(&tool, from.context).await;
-        tools.push((tool, missing));
-    }
+    let AllTools { tools, notices } = from.host.all_tools(from.context).await;
+    notices.iter().for_each(|text| notice(text));
     if format == Format::Json {
         let described = tools.iter().map(|(tool, missing)| {
             let mut described = describe(tool, from);

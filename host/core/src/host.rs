@@ -24,7 +24,7 @@ use crate::sandbox::{CodeCache, Compiler, Sandbox};
 use crate::secrets::Secrets;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
-use crate::tools::listing::{Offered, can_type, family, missing};
+use crate::tools::listing::{AllTools, Offered, family, missing, useless_here};
 use crate::tools::manifest::Manifest;
 use crate::tools::provider::{Component, Ready};
 use crate::tools::registry::Registry;
@@ -284,11 +284,7 @@ impl Host {
     pub async fn offered(&self, context: &CallContext) -> Offered {
         let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
         let missing = missing(context, &mut notices).await;
-        let can_type = can_type(context);
-        let is_usable = |plugin: &&Arc<Manifest>| {
-            let lacks = plugin.capabilities.iter().any(|needed| missing.contains(needed));
-            !lacks && (can_type || !plugin.calls(Capability::Panes, "send"))
-        };
+        let is_usable = |plugin: &&Arc<Manifest>| useless_here(plugin, missing, context).is_none();
         let policy = self.policy();
         let is_there = |plugin: &Manifest, tool: &str| {
             context.session.admit(tool).is_ok() && not_on_request(&policy, plugin, tool, context).is_none()
@@ -300,11 +296,17 @@ impl Host {
         Offered { tools, notices }
     }
 
-    /// Loads every plugin: the tools that are offered, and those that are not. [`Host::missing`] says of each why.
-    pub async fn all_tools(&self, context: &CallContext) -> Offered {
+    /// Loads every plugin: each tool with why it is not offered, if it is not.
+    pub async fn all_tools(&self, context: &CallContext) -> AllTools {
         let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
+        // The place is asked once: a host that does not answer is waited for each time.
+        let lacks = missing(context, &mut notices).await;
         let tools = self.tools_of(context.tools.plugins(), context, &mut notices).await;
-        Offered { tools, notices }
+        let with_reason = |tool: Arc<Tool>| {
+            let missing = self.why_missing(&tool, lacks, context);
+            (tool, missing)
+        };
+        AllTools { tools: tools.into_iter().map(with_reason).collect(), notices }
     }
 
     /// The tools of plugins, as the caller's session has them; of a plugin that does not load, what is wrong with it.
@@ -337,7 +339,13 @@ impl Host {
     }
 
     /// Why a tool is not offered to this caller; none where it is.
-    pub async fn missing(&self, tool: &Arc<Tool>, context: &CallContext) -> Option<Failure> {
+    pub async fn missing(&self, tool: &Tool, context: &CallContext) -> Option<Failure> {
+        let lacks = missing(context, &mut Vec::new()).await;
+        self.why_missing(tool, lacks, context)
+    }
+
+    /// The same, where it is known which capabilities the place lacks.
+    fn why_missing(&self, tool: &Tool, lacks: &[Capability], context: &CallContext) -> Option<Failure> {
         if let Err(failure) = context.session.admit(tool.name()) {
             return Some(failure);
         }
@@ -350,16 +358,7 @@ impl Host {
             );
             return Some(Failure::new(Kind::Unavailable, why).hint(hint));
         }
-        let unavailable = |why: String, hint: &str| Some(Failure::new(Kind::Unavailable, why).hint(hint));
-        let lacks = missing(context, &mut Vec::new()).await;
-        if let Some(lacking) = tool.plugin().capabilities.iter().find(|needed| lacks.contains(needed)) {
-            let why = format!("it needs `{}`, and there are no managed panes here", lacking.name());
-            return unavailable(why, "`toolcrib doctor` says what tmux lacks");
-        }
-        if tool.plugin().calls(Capability::Panes, "send") && !can_type(context) {
-            return unavailable("the only pane is one where questions are answered".into(), "use managed panes");
-        }
-        self.denial(tool, context)
+        useless_here(tool.plugin(), lacks, context).or_else(|| self.denial(tool, context))
     }
 
     /// The first reason why a call of the tool would be denied.

@@ -4,6 +4,7 @@
 
 use crate::call::CallContext;
 use crate::capability::Capability;
+use crate::envelope::{Failure, Kind};
 use crate::policy::typing;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
@@ -15,6 +16,14 @@ pub struct Offered {
     /// As the caller's session has them, in the order of their plugins.
     pub tools: Vec<Arc<Tool>>,
     /// A line each, for people.
+    pub notices: Vec<String>,
+}
+
+/// Every tool, and why those that are not offered are not.
+pub struct AllTools {
+    /// As the caller's session has them, in the order of their plugins; a reason where it is not offered.
+    pub tools: Vec<(Arc<Tool>, Option<Failure>)>,
+    /// A line each, for people: of plugins that do not load, and of a place that cannot be asked.
     pub notices: Vec<String>,
 }
 
@@ -38,8 +47,21 @@ pub(crate) fn family(plugin: &Manifest, tool: &str) -> Option<&'static str> {
 }
 
 /// Typing could succeed: the only pane is not one where questions are answered.
-pub(crate) fn can_type(context: &CallContext) -> bool {
+fn can_type(context: &CallContext) -> bool {
     !matches!(context.panes, Panes::Own(_)) || typing::check_own(context.approver.is_read()).is_ok()
+}
+
+/// Why the place has no use for a plugin; none where it has one.
+pub(crate) fn useless_here(plugin: &Manifest, missing: &[Capability], context: &CallContext) -> Option<Failure> {
+    let unavailable = |why: String, hint: &str| Some(Failure::new(Kind::Unavailable, why).hint(hint));
+    if let Some(lacking) = plugin.capabilities.iter().find(|needed| missing.contains(needed)) {
+        let why = format!("it needs `{}`, and there are no managed panes here", lacking.name());
+        return unavailable(why, "`toolcrib doctor` says what tmux lacks");
+    }
+    if plugin.calls(Capability::Panes, "send") && !can_type(context) {
+        return unavailable("the only pane is one where questions are answered".into(), "use managed panes");
+    }
+    None
 }
 
 /// Capabilities that could only fail: without panes those of panes.

@@ -9,4 +9,4 @@ pub mod schema;
 mod seen;
 pub mod source;
 
-pub use listing::{Offered, families};
+pub use listing::{AllTools, Offered, families};
