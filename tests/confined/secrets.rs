@@ -4,8 +4,9 @@ use crate::rig::{Rig, Via, program};
 use serde_json::Value;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use toolcrib_tests::shell::command;
-use toolcrib_tests::{Program, QUESTION, Terminal};
+use toolcrib_tests::{Program, QUESTION, Terminal, eventually};
 
 const VALUE: &str = "zK4vQ9-Lw2x_Ht7Rm";
 /// Prints the value so that it is not found again.
@@ -17,8 +18,13 @@ fn spelled() -> String {
 
 /// A program with a secret that commands may get.
 fn lending(via: Via) -> (Program, Vec<String>) {
+    lending_value(via, VALUE)
+}
+
+/// The same, of another value.
+fn lending_value(via: Via, value: &str) -> (Program, Vec<String>) {
     let program = program(via);
-    program.write("home/key", VALUE);
+    program.write("home/key", value);
     let key = program.path("home/key");
     std::fs::set_permissions(&key, Permissions::from_mode(0o600)).expect("a file of ours");
     let settings = vec![
@@ -30,7 +36,10 @@ fn lending(via: Via) -> (Program, Vec<String>) {
 }
 
 fn rig(via: Via, more: &[&str]) -> Rig {
-    let (program, settings) = lending(via);
+    rig_of(lending(via), more)
+}
+
+fn rig_of((program, settings): (Program, Vec<String>), more: &[&str]) -> Rig {
     let settings: Vec<&str> = settings.iter().map(String::as_str).chain(more.iter().copied()).collect();
     Rig::of(program, &settings)
 }
@@ -70,19 +79,27 @@ fn a_secret_is_in_no_arguments_and_no_environment_but_the_commands() {
     let mut rig = rig(Via::Process, &["confine.mode=off", "tools.shell_confirm=false"]);
     let answer = rig.client.call("run_shell", command(SPELLED));
     assert_eq!(answer["error"]["kind"], "denied", "unconfined and unasked: {answer}");
-    let mut rig = self::rig(Via::Process, &[]);
+    // A value of its own: commands of other tests that run at the same time have theirs in their environment.
+    let value = "mB7tX-3qPf_8sYcEd";
+    let mut rig = rig_of(lending_value(Via::Process, value), &[]);
     let me = std::process::id();
-    rig.run(&format!("{SPELLED} >/dev/null; sleep 0"));
-    for entry in std::fs::read_dir("/proc").expect("processes").flatten() {
-        let name = entry.file_name();
-        if name.to_str().is_none_or(|name| name.parse::<u32>().is_err() || name == me.to_string()) {
-            continue;
-        }
-        for file in ["cmdline", "environ"] {
+    let spelled = value.chars().map(|c| format!("{c} ")).collect();
+    assert_eq!(rig.run(SPELLED), (0, spelled));
+    let seen_in = |file: &str| {
+        let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+        let others = processes.filter(|entry| {
+            let name = entry.file_name();
+            name.to_str().is_some_and(|name| name.parse::<u32>().is_ok() && name != me.to_string())
+        });
+        let holds = |entry: &std::fs::DirEntry| {
             let text = std::fs::read(entry.path().join(file)).unwrap_or_default();
-            assert!(!text.windows(VALUE.len()).any(|piece| piece == VALUE.as_bytes()), "{:?}", entry.path());
-        }
-    }
+            text.windows(value.len()).any(|piece| piece == value.as_bytes())
+        };
+        others.filter(holds).map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    assert_eq!(seen_in("cmdline"), Vec::<PathBuf>::new());
+    // The command's own first process has it, and ends a moment after the answer.
+    eventually("no environment has the secret", || seen_in("environ").is_empty());
 }
 
 /// Where its command can send it anywhere, no answer in advance counts.
