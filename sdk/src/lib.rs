@@ -4,6 +4,7 @@ mod answer;
 #[doc(hidden)]
 pub mod bindings;
 pub mod duration;
+pub mod embedder;
 pub mod events;
 mod export;
 mod failure;

@@ -19,6 +19,8 @@ pub trait Tool {
     const GUIDANCE: Guidance;
     /// Long-form help. With summary and guidance at most 4 KiB.
     const USAGE: Option<&'static str> = None;
+    /// The kinds of events that it hands to the [embedder](crate::embedder): where one of them is not taken, the tool is not offered.
+    const EVENTS: &'static [&'static str] = &[];
     /// The arguments. Doc comments of the fields describe them to the model; `()` takes none.
     type Input: DeserializeOwned + JsonSchema;
     /// The result.
@@ -59,7 +61,7 @@ pub(crate) fn definition<T: Tool>() -> tools::Definition {
         usage: T::USAGE.map(Into::into),
         input_schema: schema::of_arguments::<T::Input>(),
         output_schema: schema::of_result::<T::Output>(),
-        hints: Vec::new(),
+        hints: T::EVENTS.iter().map(|kind| ("embedder".into(), (*kind).into())).collect(),
     }
 }
 

@@ -6,6 +6,7 @@ mod audit;
 mod bounds;
 mod cache;
 mod cancellation;
+mod embedder;
 mod envelope;
 mod leaks;
 mod registry;

@@ -74,7 +74,7 @@ async fn a_session_has_the_tools_of_its_toolset_and_no_others() {
     assert_eq!(refused.hint.as_deref(), Some("it has `read_file`, `run_shell`, `time`"));
     assert!(!host.work().join("x").exists());
     // What there is nowhere is unknown here as well.
-    assert_eq!(failure(&host, &worker, "reply", json!({})).await.kind, Kind::UnknownTool);
+    assert_eq!(failure(&host, &worker, "no_such", json!({})).await.kind, Kind::UnknownTool);
     let nothing = open(&host, "nothing", json!({})).expect("a session");
     assert_eq!(offered(&host, &nothing).await, []);
     assert_eq!(failure(&host, &nothing, "time", json!({})).await.hint.as_deref(), Some("it has no tools at all"));

@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod doctor;
 mod documents;
+mod embedder;
 mod plugin;
 mod policy;
 mod program;

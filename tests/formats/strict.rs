@@ -50,8 +50,9 @@ fn definition(name: &str, input_schema: Value) -> Definition {
         disambiguation: String::new(),
         examples: Vec::new(),
     };
-    let (title, usage, output_schema) = (None, None, None);
-    Definition { name: name.into(), title, summary: "Test.".into(), guidance, usage, input_schema, output_schema }
+    let (title, usage, output_schema, events) = (None, None, None, Vec::new());
+    let summary = "Test.".into();
+    Definition { name: name.into(), title, summary, guidance, usage, input_schema, output_schema, events }
 }
 
 fn define(format: Format, strictness: Strictness, tools: &[Definition]) -> Result<Definitions, Failure> {

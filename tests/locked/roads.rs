@@ -68,12 +68,14 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 39] = [
+const OPTIONS: [(&str, Option<&str>); 41] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
     ("--set", Some("plugin.word_count.shell=true")),
     ("--offer", Some("files")),
+    ("--embedder", Some("message.*")),
+    ("--event", Some("message.send")),
     ("--tmux", None),
     ("--no-tmux", None),
     ("--own-pane", None),

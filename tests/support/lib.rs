@@ -3,6 +3,7 @@
 //! What is asked for here and does not come is a panic: the test has failed.
 
 pub mod client;
+pub mod embedder;
 pub mod envelope;
 pub mod forge;
 mod host;

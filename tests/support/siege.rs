@@ -219,7 +219,8 @@ impl Siege {
         for _ in 0..200 {
             std::thread::sleep(Duration::from_millis(10));
             let now = self.holdings();
-            if now == held {
+            // What is left of a command that has ended goes as well.
+            if now == held && now.children.iter().all(|pid| stays(*pid)) {
                 break;
             }
             held = now;
@@ -248,6 +249,12 @@ impl Siege {
 fn is_of_cell(pid: u32, what: &str) -> bool {
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     words.ends_with(format!("\0{what}\0-\0").as_bytes())
+}
+
+/// A process that a host has as long as it lives: what keeps a cell, and what ends commands when the host is gone.
+fn stays(pid: u32) -> bool {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    is_of_cell(pid, "keep") || words.ends_with(b"\0watch\0")
 }
 
 /// A thread for blocking work comes when there is some and goes when there has been none for ten seconds.

@@ -1,5 +1,6 @@
 //! One module a tool; what every tool must keep is in `definitions`.
 
+mod agent;
 mod definitions;
 mod fetch_url;
 mod file_edit;
@@ -9,6 +10,7 @@ mod file_write;
 mod ordinary_user;
 mod read_file;
 mod run_shell;
+mod send_file;
 mod shell_echo;
 mod time;
 mod web_search;

@@ -1,30 +1,33 @@
 //! `toolcrib run`: calls as JSON lines, for programs. A line in is a request, a line out an answer, in order of completion.
 
+mod line;
+
 use super::call::cancel_on_signal;
 use super::setup::Setup;
 use super::{Global, INTERRUPTED, calls, choice, notice};
+use async_trait::async_trait;
+use line::{Asked, Asking, Faulty, Open, Turn, next_line, parse};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::io;
 use std::process::ExitCode;
-use std::sync::Arc;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib::Host;
 use toolcrib::call::session::Session;
-use toolcrib::call::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, Arguments as CallArguments, CallContext, Request};
+use toolcrib::call::{CallContext, Request};
+use toolcrib::embedder::{Embedder, EmbedderEvent, End, KindPattern, Link};
 use toolcrib::envelope::{Envelope, Failure, Kind, Output};
 use toolcrib::event::{Event, EventSink, NoEvents};
 use toolcrib::formats::{Format, Strictness};
-use toolcrib::tools::schema::depth;
 use toolcrib_serve::{Catalog, Notices};
 
-/// How long a line may be, in bytes.
-const LINE_BYTES: usize = ARGUMENTS_BYTES;
 /// Lines that wait for a slow reader. Answers wait for room; events beyond it are dropped.
 const LINES_WAITING: usize = 1024;
 /// Lines that are written together, if they wait.
@@ -35,85 +38,17 @@ const LINES_AT_ONCE: usize = 64;
 Out:  {\"id\": 1, \"harness_timestamp\": {…}, \"result\": …}  or  {\"id\": 1, …, \"error\": {\"kind\": …, \"message\": …}}
 Toolsets: {\"id\": 3, \"open\": {\"toolset\": \"worker\"}} answers {\"session\": \"s1\", …}; calls then carry \"session\": \"s1\".
       {\"id\": 4, \"session\": \"s1\", \"turn\": \"begin\"}, … \"end\", {\"id\": 5, \"session\": \"s1\", \"list\": \"mcp\"}, … \"close\": true
+Embedder: with --embedder KIND, or a first line {\"embedder\": {\"kinds\": [KIND]}}, tools hand over events:
+      {\"id\": 7, \"ask\": {\"ask\": \"a1\", \"kind\": …, \"payload\": …}} wants {\"answer\": \"a1\", \"result\": …} or \"error\": {…}.
 With --events also {\"id\": 1, \"event\": {\"type\": \"stdout\", \"text\": …}} while a call runs.
 A line is at most 4 MiB and nests at most 64 levels. At the end of the input running calls still finish.")]
 pub(super) struct Arguments {
     /// Also print events while calls run
     #[arg(long)]
     events: bool,
-}
-
-/// One line of input.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object with `id`, and `tool` or `cancel`")]
-struct Line {
-    id: Value,
-    tool: Option<String>,
-    arguments: Option<Value>,
-    cancel: Option<Value>,
-    open: Option<Open>,
-    session: Option<String>,
-    turn: Option<Turn>,
-    list: Option<String>,
-    close: Option<bool>,
-}
-
-impl Line {
-    /// What it asks for, if that is one thing.
-    fn asked(self) -> Option<Asked> {
-        let Self { tool, arguments, cancel, open, session, turn, list, close, .. } = self;
-        match (tool, cancel, open, session, turn, list, close) {
-            (Some(tool), None, None, session, None, None, None) => {
-                let arguments = CallArguments::Json(arguments.unwrap_or_else(|| json!({})));
-                Some(Asked::Call(session, Request { tool, arguments }))
-            }
-            _ if arguments.is_some() => None,
-            (None, Some(target), None, None, None, None, None) => Some(Asked::Cancel(target)),
-            (None, None, Some(open), None, None, None, None) => Some(Asked::Open(open)),
-            (None, None, None, Some(session), Some(turn), None, None) => Some(Asked::Turn(session, turn)),
-            (None, None, None, Some(session), None, Some(format), None) => Some(Asked::List(session, format)),
-            (None, None, None, Some(session), None, None, Some(true)) => Some(Asked::Close(session)),
-            _ => None,
-        }
-    }
-}
-
-/// What a line asks for.
-enum Asked {
-    Call(Option<String>, Request),
-    Cancel(Value),
-    Open(Open),
-    Turn(String, Turn),
-    List(String, String),
-    Close(String),
-}
-
-/// A session that is to be opened.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Open {
-    toolset: String,
-    #[serde(default)]
-    bind: Map<String, Value>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Turn {
-    Begin,
-    End,
-}
-
-/// A line that is not a request, and the id under which it is answered.
-struct Faulty {
-    id: Box<Value>,
-    failure: Failure,
-}
-
-impl From<Failure> for Faulty {
-    fn from(failure: Failure) -> Self {
-        Self { id: Box::default(), failure }
-    }
+    /// Take events of this kind: `message.send`, `message.*` for all that begin so, or `*` (repeatable, or parted by commas)
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = KindPattern::parse)]
+    embedder: Vec<KindPattern>,
 }
 
 /// A line that waits to be written.
@@ -121,6 +56,12 @@ enum Written {
     Answer(String),
     /// As text, what a command prints would take up to six times the room.
     Event(Value),
+}
+
+impl From<Value> for Written {
+    fn from(line: Value) -> Self {
+        Self::Event(line)
+    }
 }
 
 /// What the lines share.
@@ -134,6 +75,10 @@ struct Door {
     /// Calls in flight, by the text of their id.
     running: Mutex<HashMap<String, CancellationToken>>,
     sessions: Mutex<Sessions>,
+    /// Whoever writes the lines, once it has said which events it takes.
+    link: OnceLock<Arc<Link<Written>>>,
+    /// A line was about something else than who takes events.
+    begun: AtomicBool,
 }
 
 /// Sessions on toolsets, by name.
@@ -164,12 +109,19 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
         lines,
         running: Mutex::default(),
         sessions: Mutex::default(),
+        link: OnceLock::new(),
+        begun: AtomicBool::new(false),
     });
+    if !arguments.embedder.is_empty() {
+        door.embed(arguments.embedder.clone())?;
+    }
     let calls = TaskTracker::new();
     let mut input = BufReader::new(tokio::io::stdin());
     while let Some(line) = tokio::select! { line = next_line(&mut input) => line, () = cancel.cancelled() => None } {
         door.clone().take(line, &calls).await;
     }
+    // Nobody is there to answer any more.
+    door.link.get().inspect(|link| link.close("its input has ended"));
     calls.close();
     calls.wait().await;
     drop(door);
@@ -216,22 +168,54 @@ impl Door {
             Ok(None) => return,
             Err(Faulty { id, failure }) => return self.answer(*id, failure).await,
         };
-        let id = line.id.clone();
-        let asked = match line.asked() {
-            Some(Asked::Call(session, request)) => match session.map(|name| self.session(&name)).transpose() {
+        let Asking { id, asked } = line;
+        if !matches!(asked, Asked::Embed(_)) {
+            self.begun.store(true, Ordering::Relaxed);
+        }
+        let asked = match asked {
+            Asked::Call(session, request) => match session.map(|name| self.session(&name)).transpose() {
                 Ok(session) => return self.begin(id, session, request, calls).await,
                 Err(failure) => Err(failure),
             },
-            Some(Asked::Cancel(target)) => return self.cancel(id, &target).await,
-            Some(Asked::Open(open)) => self.open(open),
-            Some(Asked::Turn(session, turn)) => self.turn(&session, turn),
-            Some(Asked::List(session, format)) => self.list(&session, &format).await,
-            Some(Asked::Close(session)) => self.close(&session),
-            None => Err(Failure::invalid("a line has either `tool` or `cancel`, or is about a session")
-                .hint("write {\"id\": 1, \"tool\": \"time\", \"arguments\": {}}")),
+            Asked::Cancel(target) => return self.cancel(id, &target).await,
+            Asked::Open(open) => self.open(open),
+            Asked::Turn(session, turn) => self.turn(&session, turn),
+            Asked::List(session, format) => self.list(&session, &format).await,
+            Asked::Close(session) => self.close(&session),
+            Asked::Embed(kinds) => self.embed(kinds),
+            Asked::Answer(answer) => match self.link.get() {
+                None => Err(Failure::invalid("no event waits: nobody said that events are taken here")),
+                // It is not answered itself.
+                Some(link) => match link.answer(answer) {
+                    Ok(()) => return,
+                    Err(failure) => Err(failure),
+                },
+            },
         };
         let answer = asked.map(|result| Output { result, content: Vec::new(), notices: Vec::new() });
         self.send(&id, &Envelope::new(answer)).await;
+    }
+
+    /// Whoever writes the lines takes events of these kinds.
+    fn embed(&self, kinds: Vec<KindPattern>) -> Result<Value, Failure> {
+        if self.begun.load(Ordering::Relaxed) {
+            return Err(Failure::invalid("which events are taken is said by the first line, or by `--embedder`"));
+        }
+        let link = Arc::new(Link::new(kinds.clone(), self.lines.clone()));
+        self.link.set(link).map_err(|_| Failure::invalid("which events are taken was said before"))?;
+        Ok(json!({ "kinds": kinds }))
+    }
+
+    /// The context of what a line asks for. Events of its calls begin with its id.
+    fn context(&self, id: &Value) -> CallContext {
+        let context = self.context.clone().tools(self.catalog.current());
+        match self.link.get() {
+            None => context,
+            Some(link) => {
+                let head = Map::from_iter([("id".to_owned(), id.clone())]);
+                context.embedder(Arc::new(AtLine { link: link.clone(), head }))
+            }
+        }
     }
 
     fn open(&self, Open { toolset, bind }: Open) -> Result<Value, Failure> {
@@ -259,7 +243,7 @@ impl Door {
             let known: Vec<_> = choice::values::<Format>().map(|value| value.get_name().to_owned()).collect();
             Failure::invalid(format!("there is no format `{format}`")).hint(format!("there is {}", known.join(", ")))
         })?;
-        let context = self.context.clone().tools(self.catalog.current()).session(session.clone());
+        let context = self.context(&Value::Null).session(session.clone());
         let offered = self.host.offered(&context).await;
         let callable = offered.tools.iter().filter(|tool| self.host.denial(tool, &context).is_none());
         let offers = callable.map(|tool| self.host.offer(tool, &context)).collect();
@@ -300,8 +284,7 @@ impl Door {
                 Arc::new(NoEvents)
             };
             let session = session.unwrap_or_else(|| self.context.session.clone());
-            let context = self.context.clone().session(session).tools(self.catalog.current());
-            let context = context.cancel(cancel).events(events);
+            let context = self.context(&id).session(session).cancel(cancel).events(events);
             let envelope = self.host.call(request, &context).await;
             self.running().remove(&key);
             self.send(&id, &envelope).await;
@@ -341,6 +324,27 @@ struct Answer<'l> {
     envelope: &'l Envelope,
 }
 
+/// The embedder of one call, on lines with its id.
+struct AtLine {
+    link: Arc<Link<Written>>,
+    head: Map<String, Value>,
+}
+
+#[async_trait]
+impl Embedder for AtLine {
+    fn kinds(&self) -> Vec<KindPattern> {
+        self.link.kinds().to_vec()
+    }
+
+    async fn ask(&self, event: EmbedderEvent, withdrawn: CancellationToken) -> End {
+        self.link.ask(&self.head, event, withdrawn).await
+    }
+
+    fn tell(&self, event: EmbedderEvent) -> bool {
+        self.link.tell(&self.head, &event)
+    }
+}
+
 /// Events of one call as lines.
 struct Lines {
     id: Value,
@@ -353,57 +357,8 @@ impl EventSink for Lines {
     }
 }
 
-/// Reads one line; one that is too long is read to its end and refused. `None` at the end of the input.
-async fn next_line(input: &mut BufReader<impl AsyncRead + Unpin>) -> Option<Result<Vec<u8>, Failure>> {
-    let mut line = Vec::new();
-    let mut too_long = false;
-    loop {
-        let buffer = input.fill_buf().await.ok()?;
-        if buffer.is_empty() {
-            return (!line.is_empty() || too_long).then_some(if too_long { Err(over_long()) } else { Ok(line) });
-        }
-        let end = buffer.iter().position(|byte| *byte == b'\n');
-        let part = &buffer[..end.unwrap_or(buffer.len())];
-        too_long |= line.len() + part.len() > LINE_BYTES;
-        if !too_long {
-            line.extend_from_slice(part);
-        }
-        let used = end.map_or(buffer.len(), |end| end + 1);
-        input.consume(used);
-        if end.is_some() {
-            return Some(if too_long { Err(over_long()) } else { Ok(line) });
-        }
-    }
-}
-
 fn no_session(name: &str) -> Failure {
     let shown: String = name.chars().take(64).collect();
     Failure::invalid(format!("no session `{shown}` is open"))
         .hint("open one: {\"id\": 1, \"open\": {\"toolset\": \"NAME\"}}")
-}
-
-fn over_long() -> Failure {
-    Failure::invalid(format!("a line is longer than {LINE_BYTES} bytes"))
-}
-
-/// Reads a line's JSON; a blank line is nothing. A fault comes with the id under which it is answered.
-fn parse(line: &[u8]) -> Result<Option<Line>, Faulty> {
-    if line.trim_ascii().is_empty() {
-        return Ok(None);
-    }
-    let parsed: Line = serde_json::from_slice(line).map_err(|error| {
-        let failure = Failure::invalid(format!("the line is not a request: {error}"))
-            .hint("write {\"id\": 1, \"tool\": \"time\", \"arguments\": {}} or {\"id\": 2, \"cancel\": 1}");
-        Faulty::from(failure)
-    })?;
-    // The line itself is one level.
-    let deepest =
-        [Some(&parsed.id), parsed.arguments.as_ref(), parsed.cancel.as_ref()].into_iter().flatten().map(depth).max();
-    let bound = parsed.open.iter().flat_map(|open| open.bind.values()).map(depth).max();
-    let deepest = deepest.max(bound);
-    if deepest.unwrap_or(0) >= ARGUMENTS_DEPTH {
-        let failure = Failure::invalid(format!("the line nests deeper than {ARGUMENTS_DEPTH} levels"));
-        return Err(Faulty { id: Box::new(parsed.id), failure });
-    }
-    Ok(Some(parsed))
 }

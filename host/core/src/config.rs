@@ -31,6 +31,7 @@ pub use toolset::ToolsetSection;
 pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed};
 pub(crate) use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seconds};
 
+use crate::embedder::KindPattern;
 use crate::tools::listing;
 pub(crate) use narrow::Bound;
 #[cfg(test)]
@@ -62,6 +63,8 @@ pub struct Config {
     pub confine: Confine,
     /// What happens where a secret would get out.
     pub leaks: Leaks,
+    /// How events go to the program around this one.
+    pub embedder: Embedder,
     /// How people are asked.
     pub approval: Approval,
     /// The record of calls.
@@ -318,6 +321,20 @@ pub struct Network {
     pub ca_file: String,
 }
 
+/// `[embedder]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Embedder {
+    /// The kinds of events that a person is asked about first.
+    pub confirm: Vec<KindPattern>,
+    /// How long an answer is waited for, in milliseconds.
+    #[serde(deserialize_with = "between::<1, YEAR_MS, _>")]
+    pub timeout_ms: u64,
+    /// How many events may wait for an answer at one time.
+    #[serde(deserialize_with = "between::<1, 10_000, _>")]
+    pub max_pending: u64,
+}
+
 /// `[approval]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -449,6 +466,9 @@ pub struct PluginSection {
     /// The requests it may make.
     #[serde(default)]
     pub http: PluginHttp,
+    /// The events it may hand over.
+    #[serde(default)]
+    pub embedder: PluginEmbedder,
 }
 
 /// `[plugin.NAME.files]`; an empty list means nowhere.
@@ -482,6 +502,15 @@ pub struct PluginHttp {
     /// Headers of its requests that hold secrets, by their names in lower case; it cannot set these itself.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "secrets::headers")]
     pub headers: Option<BTreeMap<String, Template>>,
+}
+
+/// `[plugin.NAME.embedder]`; an empty list means none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginEmbedder {
+    /// The kinds of events it may hand over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<Vec<KindPattern>>,
 }
 
 /// What the values themselves do not show after they were narrowed.
@@ -846,7 +875,14 @@ mod tests {
     #[test]
     fn a_default_configuration_leaves_embedded_plugins_alone_and_gives_others_nothing() {
         let (nowhere, everywhere) = (vec![Allowlist::NOTHING], vec![Allowlist::Any]);
-        let nothing = PluginRights { shell: false, pane: false, read: nowhere.clone(), write: nowhere, http: None };
+        let nothing = PluginRights {
+            shell: false,
+            pane: false,
+            read: nowhere.clone(),
+            write: nowhere,
+            http: None,
+            kinds: vec![Vec::new()],
+        };
         let reading = HttpRights {
             hosts: vec![HostList::Any],
             methods: vec![vec!["GET".into(), "HEAD".into()]],
@@ -854,8 +890,14 @@ mod tests {
             base: None,
             headers: BTreeMap::new(),
         };
-        let everything =
-            PluginRights { shell: true, pane: true, read: everywhere.clone(), write: everywhere, http: Some(reading) };
+        let everything = PluginRights {
+            shell: true,
+            pane: true,
+            read: everywhere.clone(),
+            write: everywhere,
+            http: Some(reading),
+            kinds: vec![vec![KindPattern::All]],
+        };
         assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), true), everything);
         assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), false), nothing);
     }

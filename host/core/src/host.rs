@@ -9,6 +9,7 @@ use crate::call::scope::Scope;
 use crate::call::session::CallKey;
 use crate::call::{Call, CallContext, Request, check_failure, check_length, check_output};
 use crate::capability::Capability;
+use crate::capability::embedder::Pending;
 use crate::config::{DAY, LeakAction, Settings};
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
@@ -24,7 +25,7 @@ use crate::sandbox::{CodeCache, Compiler, Sandbox};
 use crate::secrets::Secrets;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
-use crate::tools::listing::{AllTools, Offered, family, missing, useless_here};
+use crate::tools::listing::{AllTools, Offered, family, missing, not_taken_here, useless_here};
 use crate::tools::manifest::Manifest;
 use crate::tools::provider::{Component, Ready};
 use crate::tools::registry::Registry;
@@ -60,6 +61,8 @@ pub struct Host {
     pub(crate) rates: Rates,
     pub(crate) calls: Calls,
     pub(crate) approvals: Arc<Approvals>,
+    /// The events that wait for an embedder.
+    pub(crate) pending: Arc<Pending>,
 }
 
 impl Host {
@@ -104,8 +107,9 @@ impl Host {
         let egress = Arc::new(Egress::new(network.dns_servers(), ca_file));
         let secrets = Arc::new(Secrets::new(&settings.config, dirs)?);
         let (sandbox, output, calls) = (Arc::new(sandbox), Arc::new(output), Calls::default());
-        let host =
-            Self { sandbox, policy, audit, output, egress, secrets, permits, rates, calls, approvals: Arc::default() };
+        let pending = Arc::new(Pending::new(settings.config.embedder.max_pending));
+        let approvals = Arc::default();
+        let host = Self { sandbox, policy, audit, output, egress, secrets, permits, rates, calls, approvals, pending };
         Ok((host, notices))
     }
 
@@ -292,7 +296,7 @@ impl Host {
         let is_wanted = |plugin: &&Arc<Manifest>| plugin.tools.iter().any(|tool| is_there(plugin, tool));
         let plugins = context.tools.plugins().filter(is_usable).filter(is_wanted);
         let mut tools = self.tools_of(plugins, context, &mut notices).await;
-        tools.retain(|tool| is_there(tool.plugin(), tool.name()));
+        tools.retain(|tool| is_there(tool.plugin(), tool.name()) && not_taken_here(tool, context).is_none());
         Offered { tools, notices }
     }
 
@@ -349,6 +353,10 @@ impl Host {
         if let Err(failure) = context.session.admit(tool.name()) {
             return Some(failure);
         }
+        // Before the family: listed or not, without one it cannot be called.
+        if let Some(failure) = useless_here(tool.plugin(), lacks, context).or_else(|| not_taken_here(tool, context)) {
+            return Some(failure);
+        }
         if let Some(family) = not_on_request(&self.policy(), tool.plugin(), tool.name(), context) {
             let why = format!(
                 "it is one of the family `{family}`, which is listed on request; a call by its name works all the same"
@@ -358,7 +366,7 @@ impl Host {
             );
             return Some(Failure::new(Kind::Unavailable, why).hint(hint));
         }
-        useless_here(tool.plugin(), lacks, context).or_else(|| self.denial(tool, context))
+        self.denial(tool, context)
     }
 
     /// The first reason why a call of the tool would be denied.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use toolcrib::config::{HostPattern, PluginSection, PluginShell, requests};
+use toolcrib::embedder::KindPattern;
 use toolcrib::envelope::Failure;
 use toolcrib::policy::files::canonical;
 use toolcrib::text::names::is_name;
@@ -45,6 +46,9 @@ pub(in super::super) struct Allow {
     /// Let these requests go to this path and below it; default: every path (repeatable)
     #[arg(long, value_name = "PREFIX", value_parser = requests::prefix, requires = "host")]
     path: Vec<String>,
+    /// Let it hand events of this kind to the embedder: `message.send`, `message.*` for all that begin so, or `*` (repeatable)
+    #[arg(long, value_name = "KIND", value_parser = KindPattern::parse)]
+    event: Vec<KindPattern>,
     /// Let these bytes keep the rights that other bytes under this name had
     #[arg(long)]
     keep: bool,
@@ -134,8 +138,9 @@ fn settings(setup: &Setup) -> Result<SettingsFile, Failure> {
 }
 
 fn has_rights(section: &PluginSection) -> bool {
-    let PluginSection { sha256: _, definitions: _, enabled: _, shell, files, http } = section;
-    shell.is_some_and(|shell| shell.commands) || files.read.is_some() || files.write.is_some() || http.hosts.is_some()
+    let PluginSection { sha256: _, definitions: _, enabled: _, shell, files, http, embedder } = section;
+    let grants = [files.read.is_some(), files.write.is_some(), http.hosts.is_some(), embedder.kinds.is_some()];
+    shell.is_some_and(|shell| shell.commands) || grants.contains(&true)
 }
 
 /// Whether these bytes get the rights of other bytes under their name: `--keep`, or the answer of the person who was shown these.
@@ -161,7 +166,8 @@ async fn keeps(plugin: &Manifest, earlier: &PluginSection, arguments: &Allow) ->
 
 impl Allow {
     fn names_a_right(&self) -> bool {
-        self.shell || self.pane || !(self.read.is_empty() && self.write.is_empty() && self.host.is_empty())
+        let named = [&self.read, &self.write].into_iter().any(|directories| !directories.is_empty());
+        self.shell || self.pane || named || !self.host.is_empty() || !self.event.is_empty()
     }
 
     /// Replaces the old value of each right that is named. The options of requests belong together: a host that was allowed before would
@@ -183,6 +189,9 @@ impl Allow {
             section.http.methods = given(&self.method);
             section.http.paths = given(&self.path);
         }
+        if !self.event.is_empty() {
+            section.embedder.kinds = Some(self.event.clone());
+        }
         Ok(section)
     }
 }
@@ -201,6 +210,7 @@ mod tests {
             let words = option.option.split(' ').map(|word| match word {
                 "HOST" => "a.example.com",
                 "DIR" => "/a",
+                "KIND" => "message.send",
                 word => word,
             });
             let line = ["allow", "plugin"].into_iter().chain(words);

@@ -13,6 +13,7 @@ use crate::audit::{Audit, Ended};
 use crate::backend::Backend;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::capability::bindings::toolcrib::plugin::types;
+use crate::embedder::{Embedder, NoEmbedder};
 use crate::envelope::{Content, Envelope, Failure, Kind, Output};
 use crate::event::{Event, EventSink, NoEvents};
 use crate::policy::Policy;
@@ -85,12 +86,14 @@ pub struct CallContext {
     pub events: Arc<dyn EventSink>,
     /// Who can be asked.
     pub approver: Arc<dyn Approver>,
+    /// The program around the host.
+    pub embedder: Arc<dyn Embedder>,
     /// Ends the call: politely, then for certain.
     pub cancel: CancellationToken,
 }
 
 impl CallContext {
-    /// A caller whom nobody watches or approves, without panes, who is never cancelled.
+    /// A caller whom nobody watches or approves, without panes or an embedder, who is never cancelled.
     #[must_use]
     pub fn new(principal: impl Into<Principal>, tools: Arc<Registry>, backend: Arc<dyn Backend>) -> Self {
         Self {
@@ -101,6 +104,7 @@ impl CallContext {
             panes: Panes::None,
             events: Arc::new(NoEvents),
             approver: Arc::new(Nobody),
+            embedder: Arc::new(NoEmbedder),
             cancel: CancellationToken::new(),
         }
     }
@@ -145,6 +149,12 @@ impl CallContext {
     #[must_use]
     pub fn approver(self, approver: Arc<dyn Approver>) -> Self {
         Self { approver, ..self }
+    }
+
+    /// The same with a program around it that takes events.
+    #[must_use]
+    pub fn embedder(self, embedder: Arc<dyn Embedder>) -> Self {
+        Self { embedder, ..self }
     }
 
     /// The same, ended by another token.
@@ -216,6 +226,8 @@ impl<'h> Call<'h> {
             approver: context.approver.clone(),
             cancel: context.cancel.child_token(),
             approvals: host.approvals.clone(),
+            embedder: context.embedder.clone(),
+            pending: host.pending.clone(),
             output: host.output.clone(),
             egress: host.egress.clone(),
             secrets: host.secrets.clone(),

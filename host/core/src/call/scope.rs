@@ -6,8 +6,10 @@ use crate::audit::{Action, Actions, Audit, Subject};
 use crate::backend::Backend;
 use crate::call::Principal;
 use crate::call::session::Session;
+use crate::capability::embedder::Pending;
 use crate::config::{Config, Leaks, Limits, Remedies};
 use crate::egress::Egress;
+use crate::embedder::{Embedder, NoEmbedder};
 use crate::envelope::Failure;
 use crate::event::{Event, EventSink, GuestEvents, NoEvents};
 use crate::kept_output::OutputStore;
@@ -34,6 +36,9 @@ pub(crate) struct Scope {
     pub(crate) panes: Panes,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) approvals: Arc<Approvals>,
+    pub(crate) embedder: Arc<dyn Embedder>,
+    /// The events of all calls that wait for the embedder.
+    pub(crate) pending: Arc<Pending>,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
@@ -67,6 +72,8 @@ pub(crate) struct ScopeParts {
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) approvals: Arc<Approvals>,
+    pub(crate) embedder: Arc<dyn Embedder>,
+    pub(crate) pending: Arc<Pending>,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
@@ -89,6 +96,8 @@ impl Scope {
             panes: parts.panes,
             approver: parts.approver,
             approvals: parts.approvals,
+            embedder: parts.embedder,
+            pending: parts.pending,
             cancel: parts.cancel,
             output: parts.output,
             egress: parts.egress,
@@ -120,6 +129,8 @@ impl Scope {
             events: Arc::new(NoEvents),
             approver: Arc::new(Nobody),
             approvals: Arc::default(),
+            embedder: Arc::new(NoEmbedder),
+            pending: Arc::new(Pending::new(config.embedder.max_pending)),
             cancel: CancellationToken::new(),
             output: Arc::new(OutputStore::none()),
             egress,

@@ -200,6 +200,11 @@ impl Session {
         self.opened.as_ref().and_then(|opened| opened.toolset.bound(tool, &opened.given))
     }
 
+    /// What it was opened with, by name.
+    pub(crate) fn given(&self) -> Map<String, Value> {
+        self.opened.as_ref().map(|opened| opened.given.clone()).unwrap_or_default()
+    }
+
     /// A fresh memory that shares approvals, refusals of cells and kept output with this one, but neither looks nor failures.
     pub fn beside(&self) -> Self {
         let (approved, asking, outputs) = (self.approved.clone(), self.asking.clone(), self.outputs.clone());

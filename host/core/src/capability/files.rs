@@ -130,18 +130,37 @@ impl State {
         }
     }
 
+    /// A whole file that the plugin may read, of at most so many bytes.
+    pub(super) async fn whole_file(&mut self, path: &str, most: usize) -> Result<Vec<u8>, Failure> {
+        let grant = self.grants()?.files()?.clone();
+        let admitted = self.admitted("read", path, grant).await?;
+        let mut content = Vec::new();
+        loop {
+            let piece = self.scope.backend.read(&admitted, content.len() as u64, READ_BYTES).await?;
+            if piece.size > most as u64 || content.len() + piece.bytes.len() > most {
+                let message = format!("`{path}` has {} bytes (limit: {} MiB)", piece.size, most >> 20);
+                return Err(Failure::limit(message).hint("send less, or where it is"));
+            }
+            let is_end = piece.bytes.is_empty();
+            content.extend(piece.bytes);
+            if is_end || content.len() as u64 >= piece.size {
+                return Ok(content);
+            }
+        }
+    }
+
     /// A path that the plugin may read, for what is not the content of a file.
     async fn reading(&mut self, verb: &str, path: &str) -> Result<ReadPath, Refusal> {
         let grant = self.grants()?.files()?.clone();
         self.meter.charge_bytes(path.len())?;
-        self.admitted(verb, path, grant).await
+        Ok(self.admitted(verb, path, grant).await?)
     }
 
-    async fn admitted(&mut self, verb: &str, path: &str, grant: FilesGrant) -> Result<ReadPath, Refusal> {
+    async fn admitted(&mut self, verb: &str, path: &str, grant: FilesGrant) -> Result<ReadPath, Failure> {
         let resolved = self.scope.backend.resolve(path, &grant.roots()).await;
         let admitted = judged(resolved, move |resolved| grant.admit_read(resolved)).await;
         self.record(verb, path, admitted.as_ref().map(|_| None).map_err(|refusal| (refusal, None)));
-        Ok(admitted?)
+        admitted
     }
 
     /// Writes a file, if it still has what it is to take the place of. Returns its new size.

@@ -18,6 +18,8 @@ pub enum Capability {
     Files,
     /// Requests to web servers.
     Http,
+    /// Events for the program around the host.
+    Embedder,
     /// What a call says while it runs.
     Events,
 }
@@ -50,7 +52,8 @@ impl serde::Serialize for Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 6] = [Self::Shell, Self::Panes, Self::PaneSessions, Self::Files, Self::Http, Self::Events];
+    pub const ALL: [Self; 7] =
+        [Self::Shell, Self::Panes, Self::PaneSessions, Self::Files, Self::Http, Self::Embedder, Self::Events];
 
     /// The name of its interface.
     #[must_use]
@@ -61,6 +64,7 @@ impl Capability {
             Self::PaneSessions => "pane-sessions",
             Self::Files => "files",
             Self::Http => "http",
+            Self::Embedder => "embedder",
             Self::Events => "events",
         }
     }
@@ -78,6 +82,7 @@ impl Capability {
             Self::Shell | Self::Panes | Self::PaneSessions => Self::Shell,
             Self::Files => Self::Files,
             Self::Http => Self::Http,
+            Self::Embedder => Self::Embedder,
             Self::Events => Self::Events,
         }
     }
@@ -92,6 +97,7 @@ impl Capability {
                 grants: &["http.hosts"],
                 narrows: &["http.methods", "http.paths", "http.base", "http.headers"],
             },
+            Self::Embedder => SectionKeys { grants: &["embedder.kinds"], narrows: &[] },
             Self::Events => SectionKeys { grants: &[], narrows: &[] },
         }
     }
@@ -116,6 +122,9 @@ impl Capability {
                 },
             ],
             Self::Http => &[AllowOption { functions: &[], what: "make requests", option: "--host HOST" }],
+            Self::Embedder => {
+                &[AllowOption { functions: &[], what: "hand events to the embedder", option: "--event KIND" }]
+            }
             Self::Events => &[],
         }
     }

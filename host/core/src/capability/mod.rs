@@ -2,6 +2,7 @@
 //!
 //! What may be done is decided in `policy/`, where it lands in `backend/`. A guest reaches nothing else.
 
+pub(crate) mod embedder;
 mod events;
 mod files;
 mod http;
@@ -28,6 +29,7 @@ pub(crate) mod bindings {
         with: {
             "toolcrib:plugin/shell.command": super::shell::Command,
             "toolcrib:plugin/http.request": super::http::Request,
+            "toolcrib:plugin/embedder.event": super::embedder::Event,
         },
     });
 }

@@ -27,7 +27,7 @@ const MAX_NOTICES: usize = 20;
 const NAMED: [&str; 3] = ["plugin.", SECRET, "toolset."];
 const SECRET: &str = "secret.";
 /// Sections of which every setting that is not set up at the start is asked by what a call has been granted.
-const OF_CALLS: [&str; 3] = ["plugin.", "tools.", "confine."];
+const OF_CALLS: [&str; 4] = ["plugin.", "tools.", "confine.", "embedder."];
 
 /// Where the configuration comes from; paths are absolute.
 #[derive(Clone, Debug, Default)]

@@ -4,6 +4,7 @@
 
 use super::requests::lies_below;
 use super::{Allowlist, HostList, HostPattern, PluginShell};
+use crate::embedder::KindPattern;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use toml::Value;
@@ -45,6 +46,8 @@ pub(super) enum Rule {
     Methods,
     /// What lies within both lists of path prefixes; empty means none.
     Prefixes,
+    /// What is meant by patterns of both lists of kinds of events; empty means none.
+    Kinds,
     /// Commands, and panes, only if both say so.
     Shell,
     /// The bytes a plugin's section is about; sections about different bytes have nothing in common.
@@ -52,8 +55,8 @@ pub(super) enum Rule {
 }
 
 use Rule::{
-    And, AndByPolicy, Digest, Directories, Domains, Hosts, Intersect, Methods, Min, Never, Or, Paths, Places, Prefixes,
-    Ranges, Roots, Shell, Stricter, Union,
+    And, AndByPolicy, Digest, Directories, Domains, Hosts, Intersect, Kinds, Methods, Min, Never, Or, Paths, Places,
+    Prefixes, Ranges, Roots, Shell, Stricter, Union,
 };
 
 /// When a setting is looked at: whether a policy that changes under a running program can change it.
@@ -121,7 +124,11 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("leaks.requests", GATE, EachTime),
     ("leaks.commands", GATE, EachTime),
     ("leaks.writes", GATE, EachTime),
+    ("leaks.embedder", LEAKS, EachTime),
     ("leaks.shapes", SHAPES, EachTime),
+    ("embedder.confirm", Union, EachTime),
+    ("embedder.timeout_ms", Min, EachTime),
+    ("embedder.max_pending", Min, AtStart),
     ("approval.allow_yes", And, EachTime),
     ("approval.timeout_ms", Min, AtStart),
     ("audit.required", Or, AtStart),
@@ -176,6 +183,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("plugin.*.http.paths", Prefixes, EachTime),
     ("plugin.*.http.base", Never, EachTime),
     ("plugin.*.http.headers", Never, EachTime),
+    ("plugin.*.embedder.kinds", Kinds, EachTime),
     ("secret.*.file", Never, AtStart),
     ("secret.*.command", Never, AtStart),
     ("secret.*.hosts", Never, AtStart),
@@ -200,6 +208,8 @@ pub(crate) enum Bound {
     Ranges(Vec<HostPattern>),
     /// Of methods or of path prefixes.
     Words(Vec<String>),
+    /// Of kinds of events.
+    Kinds(Vec<KindPattern>),
     /// Not a list: what a layer says of panes.
     Shell(PluginShell),
 }
@@ -219,6 +229,10 @@ impl Bound {
 
     pub(crate) fn shell(&self) -> Option<&PluginShell> {
         if let Self::Shell(shell) = self { Some(shell) } else { None }
+    }
+
+    pub(crate) fn kinds(&self) -> Option<&Vec<KindPattern>> {
+        if let Self::Kinds(list) = self { Some(list) } else { None }
     }
 
     pub(crate) fn words(&self) -> Option<&Vec<String>> {
@@ -313,6 +327,7 @@ impl Rule {
             Ranges => written(common(&ranges(base), &ranges(by), HostPattern::is_within)),
             Hosts => written(common(&hosts(base), &hosts(by), HostPattern::is_within)),
             Prefixes => written(common(&words(base), &words(by), |path, prefix| lies_below(path, prefix))),
+            Kinds => written(common(&kinds(base), &kinds(by), KindPattern::is_within)),
         }
     }
 
@@ -321,7 +336,7 @@ impl Rule {
         match self {
             Never | AndByPolicy => false,
             And | Or | Stricter(_) | Min | Union | Intersect | Paths | Directories | Roots | Places | Domains
-            | Ranges | Hosts | Methods | Prefixes | Shell | Digest => true,
+            | Ranges | Hosts | Methods | Prefixes | Kinds | Shell | Digest => true,
         }
     }
 
@@ -330,7 +345,7 @@ impl Rule {
         match self {
             And | AndByPolicy => !is_on(value),
             Shell => !shell(value).commands,
-            Directories | Roots | Hosts | Methods | Prefixes => entries(value).is_empty(),
+            Directories | Roots | Hosts | Methods | Prefixes | Kinds => entries(value).is_empty(),
             Never | Or | Stricter(_) | Min | Union | Places | Intersect | Paths | Domains | Ranges | Digest => false,
         }
     }
@@ -338,7 +353,7 @@ impl Rule {
     /// Returns whether a project's list counts where no layer has granted anything: it binds what plugins of this
     /// binary may do without a grant.
     pub(super) fn caps(self) -> bool {
-        matches!(self, Hosts | Methods | Prefixes | Shell)
+        matches!(self, Hosts | Methods | Prefixes | Kinds | Shell)
     }
 
     /// Returns the list that a value is, for a rule that keeps every list that took part.
@@ -350,6 +365,7 @@ impl Rule {
             Hosts => Some(Bound::Hosts(HostList::Only(hosts(value)))),
             Ranges => Some(Bound::Ranges(ranges(value))),
             Methods | Prefixes => Some(Bound::Words(words(value))),
+            Kinds => Some(Bound::Kinds(kinds(value))),
             // One that closes panes binds also what plugins of this binary may do without a grant.
             Shell => Some(shell(value)).filter(|shell| shell.pane == Some(false)).map(Bound::Shell),
             // What a link in one leads to is looked at when a cell is laid out.
@@ -414,6 +430,10 @@ pub(super) fn hosts(value: &Value) -> Vec<HostPattern> {
     words(value).iter().map(host).collect()
 }
 
+pub(super) fn kinds(value: &Value) -> Vec<KindPattern> {
+    Vec::deserialize(value.clone()).expect("a list of kinds was checked when it was read")
+}
+
 pub(super) fn words(value: &Value) -> Vec<String> {
     Vec::deserialize(value.clone()).expect("a list was checked when it was read")
 }
@@ -459,7 +479,12 @@ mod tests {
     fn rules_are_in_the_order_of_the_default_file() {
         let text = crate::config::DEFAULT_TOML;
         let shared: Vec<_> = RULES.iter().filter(|(key, ..)| !key.contains('*')).collect();
-        let place = |key: &str| text.find(&format!("\n{} =", key.rsplit('.').next().unwrap()));
+        // Several sections may have a key of one name.
+        let place = |key: &str| {
+            let (section, name) = key.split_once('.').unwrap();
+            let section = text.find(&format!("\n[{section}]"))?;
+            Some(section + text[section..].find(&format!("\n{name} ="))?)
+        };
         let places: Vec<_> = shared.iter().filter_map(|(key, ..)| place(key)).collect();
         assert_eq!(places.len(), shared.len());
         assert!(places.is_sorted());

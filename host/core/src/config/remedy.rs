@@ -2,10 +2,11 @@
 //!
 //! `layers.rs` notes what narrows; whoever refuses asks here before it names a line to add.
 
-use super::narrow::{Rule, allowlist, directories, domains, entries, hosts, is_on, ranges, rank, shell, words};
+use super::narrow::{Rule, allowlist, directories, domains, entries, hosts, is_on, kinds, ranges, rank, shell, words};
 use super::read::Place;
 use super::requests::lies_below;
 use super::{Allowlist, HostList, HostPattern};
+use crate::embedder::any_covers;
 use std::path::Path;
 use std::sync::Arc;
 use toml::Value;
@@ -134,6 +135,7 @@ impl Over {
             Rule::Ranges => within(HostPattern::range(entry), &ranges(by)),
             Rule::Hosts => within(HostPattern::exact(entry), &hosts(by)),
             Rule::Prefixes => words(by).iter().any(|above| lies_below(entry, above)),
+            Rule::Kinds => any_covers(&kinds(by), entry),
         }
     }
 }

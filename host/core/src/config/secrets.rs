@@ -40,6 +40,8 @@ pub struct Leaks {
     pub commands: LeakGate,
     /// What happens to a write of a tool that holds one.
     pub writes: LeakGate,
+    /// What happens to an event for the embedder that holds one.
+    pub embedder: LeakAction,
     /// What happens where something looks like a secret.
     pub shapes: ShapeAction,
 }

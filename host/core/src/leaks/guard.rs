@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::fmt::Write;
 use std::sync::Arc;
 
 /// Texts of a result that the next one may go on with: its last ones, which it is held against with its first ones.
@@ -30,6 +31,8 @@ pub(crate) enum Exit {
     Command,
     /// A file that a tool writes.
     Write,
+    /// A file that goes to the embedder with an event.
+    Event,
 }
 
 impl Exit {
@@ -47,6 +50,7 @@ impl Exit {
                 "write its name instead, as in `$NAME`, where `shell_secrets` under [tools] has it",
             ),
             Self::Write => ("writes", "content", "remove it; programs read a secret from where it is kept"),
+            Self::Event => ("embedder", "file", "send one without it"),
         }
     }
 }
@@ -85,6 +89,11 @@ impl Guard {
             Exit::Request => self.rules.requests,
             Exit::Command => self.rules.commands,
             Exit::Write => self.rules.writes,
+            Exit::Event => match self.rules.embedder {
+                LeakAction::Warn => LeakGate::Warn,
+                // A file is not rewritten.
+                LeakAction::Redact | LeakAction::Block => LeakGate::Block,
+            },
         };
         let known = self.secrets.known();
         let secret = parts.clone().into_iter().find_map(|part| known.find(part));
@@ -110,6 +119,61 @@ impl Guard {
                     let hint = self.remedies.hint("leaks.shapes", &Needed::AtMost("warn"), line);
                     return Err(Failure::denied(found(shape)).hint(hint));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides whether an event may go to the embedder; what settings have taken out of it is gone from the payload, and said.
+    ///
+    /// # Errors
+    ///
+    /// `denied` where it holds a secret, or looks as if it did, and settings refuse that; with the place, as a JSON pointer.
+    pub(crate) fn check_event(&self, kind: &str, payload: &mut Value) -> Result<(), Failure> {
+        let known = self.secrets.known();
+        let mut found = Vec::new();
+        if known.longest() > 0 {
+            each_place(payload, &mut String::new(), &mut |place, text| {
+                found.extend(known.names(text.as_bytes()).map(|name| (name.to_owned(), place.to_owned())));
+            });
+        }
+        found.dedup();
+        let said = |(name, place): &(String, String)| {
+            format!("the event `{kind}` holds the value of the secret `{name}` at `{place}`")
+        };
+        match (self.rules.embedder, found.first()) {
+            (_, None) => {}
+            (LeakAction::Warn, Some(_)) => found.iter().for_each(|one| self.notice(said(one))),
+            (LeakAction::Redact, Some(_)) => {
+                each_leaf(payload, &mut |text| match known.redact(text) {
+                    Cow::Borrowed(_) => None,
+                    Cow::Owned(redacted) => Some(redacted),
+                });
+                for (name, place) in &found {
+                    self.notice(format!("the value of the secret `{name}` was taken out of the event at `{place}`"));
+                }
+            }
+            (LeakAction::Block, Some(first)) => {
+                let line = "remove it; `embedder = \"redact\"` under [leaks] puts its name in its place";
+                let hint = self.remedies.hint("leaks.embedder", &Needed::AtMost("redact"), line);
+                return Err(Failure::denied(said(first)).hint(hint));
+            }
+        }
+        let mut shape = None;
+        let looks = self.rules.shapes != ShapeAction::Off;
+        each_place(payload, &mut String::new(), &mut |place, text| {
+            if looks && shape.is_none() {
+                shape = first_shape(text).map(|shape| (shape, place.to_owned()));
+            }
+        });
+        let Some((shape, place)) = shape else { return Ok(()) };
+        let message = format!("the event `{kind}` holds what looks like {shape} at `{place}`");
+        match self.rules.shapes {
+            ShapeAction::Off | ShapeAction::Warn => self.notice(message),
+            ShapeAction::Block => {
+                let line = "remove it; `shapes = \"warn\"` under [leaks] lets it pass";
+                let hint = self.remedies.hint("leaks.shapes", &Needed::AtMost("warn"), line);
+                return Err(Failure::denied(message).hint(hint));
             }
         }
         Ok(())
@@ -354,6 +418,32 @@ fn each_text(outcome: &mut Result<Output, Failure>, visit: &mut impl FnMut(&str)
 fn replace(text: &mut String, visit: &mut impl FnMut(&str) -> Option<String>) {
     if let Some(other) = visit(text) {
         *text = other;
+    }
+}
+
+/// Shows each text of a JSON value, names of members and numbers too, with the JSON pointer to it.
+fn each_place(value: &Value, place: &mut String, show: &mut impl FnMut(&str, &str)) {
+    let length = place.len();
+    match value {
+        Value::String(text) => show(place, text),
+        Value::Number(number) => show(place, &number.to_string()),
+        Value::Array(entries) => {
+            for (index, entry) in entries.iter().enumerate() {
+                let _ = write!(place, "/{index}");
+                each_place(entry, place, show);
+                place.truncate(length);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                // The name itself may be the secret: its place is that of the object.
+                show(place, name);
+                let _ = write!(place, "/{}", name.replace('~', "~0").replace('/', "~1"));
+                each_place(member, place, show);
+                place.truncate(length);
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
     }
 }
 

@@ -36,6 +36,8 @@ pub enum ActionKind {
     WriteLater,
     /// A look at what a person's own terminal shows.
     Look,
+    /// An event for the program around the host.
+    Event,
 }
 
 impl ActionKind {
@@ -48,6 +50,7 @@ impl ActionKind {
             Self::Connection => "`hosts` under [confine]",
             Self::Write => "`files_confirm = \"runs-later\"` under [tools]",
             Self::WriteLater => "`files_confirm = \"never\"` under [tools]",
+            Self::Event => "`confirm` under [embedder]",
         }
     }
 
@@ -59,6 +62,7 @@ impl ActionKind {
             Self::Connection => ("confine.hosts", Needed::Any),
             Self::Write => ("tools.files_confirm", Needed::AtMost("runs-later")),
             Self::WriteLater => ("tools.files_confirm", Needed::AtMost("never")),
+            Self::Event => ("embedder.confirm", Needed::Any),
         };
         // As long as one of the two helps, the hint does.
         let decides = scope.remedies.hint(key, &needed, "");
@@ -73,6 +77,7 @@ impl ActionKind {
             Self::Connection => "Connection denied by user.",
             Self::Write | Self::WriteLater => "File write denied by user.",
             Self::Look => "Look at the terminal denied by user.",
+            Self::Event => "Event for the embedder denied by user.",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::admission::{Admission, Barred, Decider};
 use super::connections::open_to_all;
+use super::embedder::EmbedderGrant;
 use super::files::{CREDENTIALS, FilesGrant};
 use super::http::{HttpGrant, is_search};
 use super::lock::Enforced;
@@ -67,6 +68,10 @@ impl Policy {
                     Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
                 },
                 Capability::Http => clauses.extend(self.explain_http(&grants, plugin, settings)),
+                Capability::Embedder => match grants.embedder() {
+                    Ok(grant) => clauses.extend(explain_events(grant, plugin, settings)),
+                    Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
+                },
                 Capability::Events => clauses.push(Clause {
                     subject: "events",
                     verdict: "allowed",
@@ -99,7 +104,12 @@ impl Policy {
         };
         let gates = [("requests", leaks.requests), ("commands", leaks.commands), ("writes", leaks.writes)];
         let gates = gates.map(|(what, action)| gate(what, action)).join(", ");
-        let detail = format!("values of secrets {results}; with one in them {gates}");
+        let events = match leaks.embedder {
+            LeakAction::Warn => "events pass with a notice",
+            LeakAction::Redact => "events pass without it",
+            LeakAction::Block => "events are refused",
+        };
+        let detail = format!("values of secrets {results}; with one in them {gates}, {events}");
         Clause { subject: "leaks", verdict: "denied", detail, decided_by: decided(settings, "leaks.results") }
     }
 
@@ -322,6 +332,22 @@ fn explain_requests(grant: &HttpGrant, plugin: &Manifest, settings: &Settings) -
         clauses.push(clause("allowed", format!("the host adds: {}", headers.join("; ")), own("headers")));
     }
     clauses
+}
+
+/// Explains what binds the events of one plugin.
+fn explain_events(grant: &EmbedderGrant, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
+    let key = format!("plugin.{}.embedder.kinds", plugin.name());
+    let granted = if settings.origins.get(&key).is_some() { decided(settings, &key) } else { "built in".into() };
+    let kinds = distinct(grant.kinds().iter().map(|list| listed(list, "none")).collect());
+    let clause = |verdict, detail, decided_by| Clause { subject: "embedder", verdict, detail, decided_by };
+    let (verdict, asked) = match grant.confirms() {
+        [] => ("allowed", "events go to the embedder without a question".to_owned()),
+        kinds => ("asks", format!("a person is shown events of these kinds first: {}", listed(kinds, "none"))),
+    };
+    vec![
+        clause("allowed", format!("events for the embedder: {}", kinds.join(", of these only ")), granted),
+        clause(verdict, asked, decided(settings, "embedder.confirm")),
+    ]
 }
 
 fn explain_files(grant: &FilesGrant, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {

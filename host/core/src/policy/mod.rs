@@ -7,6 +7,7 @@ pub mod approval;
 pub mod command;
 pub mod confine;
 pub(crate) mod connections;
+pub mod embedder;
 pub mod explain;
 pub mod files;
 pub(crate) mod hosts;
@@ -30,6 +31,7 @@ use crate::tools::manifest::{Manifest, PluginId};
 use admission::Admission;
 use command::Denylist;
 use confine::{Confine, Watch};
+use embedder::EmbedderGrant;
 use files::{FilesGrant, Protected};
 use http::HttpGrant;
 pub use level::Level;
@@ -95,6 +97,7 @@ pub struct Grants {
     shell: Result<ShellGrant, Failure>,
     files: Result<FilesGrant, Failure>,
     http: Result<HttpGrant, Failure>,
+    embedder: Result<EmbedderGrant, Failure>,
 }
 
 impl Grants {
@@ -106,7 +109,7 @@ impl Grants {
 
     /// Nothing, for one and the same reason.
     fn refused(why: &Failure) -> Self {
-        Self { shell: Err(why.clone()), files: Err(why.clone()), http: Err(why.clone()) }
+        Self { shell: Err(why.clone()), files: Err(why.clone()), http: Err(why.clone()), embedder: Err(why.clone()) }
     }
 
     /// Why a capability cannot be used at all. Typing into a pane is running a command, so the grant for `shell` decides on panes too.
@@ -116,6 +119,7 @@ impl Grants {
             Capability::Shell | Capability::Panes | Capability::PaneSessions => self.shell().err(),
             Capability::Files => self.files().err(),
             Capability::Http => self.http().err(),
+            Capability::Embedder => self.embedder().err(),
             Capability::Events => None,
         }
     }
@@ -155,6 +159,15 @@ impl Grants {
     /// `denied`, with the line to add.
     pub fn http(&self) -> Result<&HttpGrant, Failure> {
         self.http.as_ref().map_err(Failure::clone)
+    }
+
+    /// The grant for `embedder`.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn embedder(&self) -> Result<&EmbedderGrant, Failure> {
+        self.embedder.as_ref().map_err(Failure::clone)
     }
 }
 
@@ -275,6 +288,7 @@ impl Policy {
                 }
                 Capability::Files => grants.files = is_on.and_then(|()| self.files_grant(plugin, &bound)),
                 Capability::Http => grants.http = is_on.and_then(|()| self.http_grant(plugin, &bound)),
+                Capability::Embedder => grants.embedder = is_on.and_then(|()| self.embedder_grant(plugin, &bound)),
                 // Caps bind it, no grant.
                 Capability::Events => {}
             }
@@ -354,6 +368,14 @@ impl Policy {
         Ok(HttpGrant::new(plugin, rights, &bound.config))
     }
 
+    fn embedder_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<EmbedderGrant, Failure> {
+        if bound.rights.kinds.iter().any(Vec::is_empty) {
+            let line = "embedder.kinds = [\"message.send\"]";
+            return Err(self.not_granted(plugin, bound, Capability::Embedder, line, "--event KIND"));
+        }
+        Ok(EmbedderGrant::new(plugin, bound.rights.kinds.clone(), &bound.config))
+    }
+
     /// Says why a plugin has no right to a capability, and what would give it: a line of its section, or an option of `allow`.
     fn not_granted(
         &self,
@@ -413,7 +435,7 @@ impl Policy {
             Capability::Files => Some(("tools.files_enabled", tools.files_enabled)),
             Capability::Http if http::is_search(plugin) => Some(("tools.search_enabled", tools.search_enabled)),
             Capability::Http => Some(("tools.fetch_enabled", tools.fetch_enabled)),
-            Capability::Events => None,
+            Capability::Embedder | Capability::Events => None,
         }
     }
 

@@ -4,6 +4,7 @@
 
 use crate::config::requests::READING_METHODS;
 use crate::config::{Allowlist, Bound, Config, HostList, PluginHttp, PluginShell, Template};
+use crate::embedder::KindPattern;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -20,6 +21,8 @@ pub struct PluginRights {
     pub write: Vec<Allowlist>,
     /// The requests it may make; `None` where it has no right to any.
     pub http: Option<HttpRights>,
+    /// The kinds of events it may hand over: meant by every one of these lists.
+    pub kinds: Vec<Vec<KindPattern>>,
 }
 
 /// The requests that a plugin may make, as far as its section tells.
@@ -69,6 +72,7 @@ impl Config {
             read: lists(section.files.read, "read"),
             write: lists(section.files.write, "write"),
             http: if about_it { self.http_rights(name, section.http, embedded) } else { None },
+            kinds: self.kinds(name, section.embedder.kinds.filter(|_| about_it), embedded && about_it),
         }
     }
 
@@ -76,6 +80,12 @@ impl Config {
     fn reaches_panes(&self, name: &str, own: Option<PluginShell>, embedded: bool) -> bool {
         let is_closed = self.shell_bounds(name).any(|shell| shell.pane == Some(false));
         !is_closed && own.and_then(|shell| shell.pane).unwrap_or(embedded)
+    }
+
+    /// Returns the kinds of events that a plugin may hand over whose section says `own`.
+    fn kinds(&self, name: &str, own: Option<Vec<KindPattern>>, embedded: bool) -> Vec<Vec<KindPattern>> {
+        let otherwise = if embedded { vec![KindPattern::All] } else { Vec::new() };
+        self.with_bounds(Some(own.unwrap_or(otherwise)), &format!("plugin.{name}.embedder.kinds"), Bound::kinds)
     }
 
     /// Returns what a plugin may request whose section `own` is in.

@@ -4,6 +4,7 @@
 
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::config::Limits;
+use crate::embedder::is_kind;
 use crate::envelope::Failure;
 use crate::text::sanitize;
 use crate::tools::manifest::Manifest;
@@ -16,8 +17,12 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 /// Counts the versions of what is checked of a definition, here and in `schema.rs`: what was checked by another is checked anew.
-pub(super) const CHECKS: u32 = 1;
+pub(super) const CHECKS: u32 = 2;
 
+/// The hint that names a kind of events.
+const EVENTS: &str = "embedder";
+/// Kinds that a tool may name.
+const MOST_KINDS: usize = 32;
 /// Bytes of a title: a label of one line.
 const TITLE_BYTES: usize = 256;
 /// How many faults of a call's arguments are reported at once.
@@ -40,6 +45,9 @@ pub struct Definition {
     pub input_schema: Value,
     /// JSON Schema of the result.
     pub output_schema: Option<Value>,
+    /// The kinds of events that it hands to the embedder: where one of them is not taken, it is not offered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<String>,
 }
 
 /// When a model should choose a tool.
@@ -84,6 +92,8 @@ impl TryFrom<tools::Definition> for Definition {
                 examples: said.guidance.examples,
             },
             usage: said.usage,
+            // Of hints that this host does not know nothing is kept.
+            events: said.hints.into_iter().filter(|(key, _)| key == EVENTS).map(|(_, kind)| kind).collect(),
         })
     }
 }
@@ -140,6 +150,9 @@ impl Tool {
         let name = &definition.name;
         if let Some(title) = definition.title.as_ref().filter(|title| title.len() > TITLE_BYTES) {
             return Err(format!("the title of `{name}` is {} bytes, more than {TITLE_BYTES}", title.len()));
+        }
+        if definition.events.len() > MOST_KINDS || !definition.events.iter().all(|kind| is_kind(kind)) {
+            return Err(format!("`{name}` names what are not kinds of events, or more than {MOST_KINDS} of them"));
         }
         let description = definition.description();
         if description.len() as u64 > limits.description_bytes {

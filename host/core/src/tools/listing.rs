@@ -4,6 +4,8 @@
 
 use crate::call::CallContext;
 use crate::capability::Capability;
+use crate::capability::embedder::not_taken;
+use crate::embedder::any_covers;
 use crate::envelope::{Failure, Kind};
 use crate::policy::typing;
 use crate::tmux::Panes;
@@ -28,7 +30,30 @@ pub struct AllTools {
 }
 
 /// Tools of this program that are listed on request, by families, so that nobody's list is flooded.
-const FAMILIES: [(&str, &[&str]); 1] = [("files", &["file_edit", "file_list", "file_read", "file_write"])];
+const FAMILIES: [(&str, &[&str]); 2] = [
+    ("files", &["file_edit", "file_list", "file_read", "file_write"]),
+    (
+        "agent",
+        &[
+            "ask",
+            "autonomy_complete",
+            "branch",
+            "cancel",
+            "react",
+            "reply",
+            "restart",
+            "route",
+            "send_agent_message",
+            "send_file",
+            "send_message_to_another_channel",
+            "set_home_channel",
+            "set_outcome",
+            "set_status",
+            "skip",
+            "spawn_worker",
+        ],
+    ),
+];
 
 /// Whether there is a family of this name.
 pub(crate) fn is_family(name: &str) -> bool {
@@ -58,10 +83,24 @@ pub(crate) fn useless_here(plugin: &Manifest, missing: &[Capability], context: &
         let why = format!("it needs `{}`, and there are no managed panes here", lacking.name());
         return unavailable(why, "`toolcrib doctor` says what tmux lacks");
     }
+    if plugin.capabilities.contains(&Capability::Embedder) && context.embedder.kinds().is_empty() {
+        let why = "it needs an embedder, a program around this one that takes its events, and there is none";
+        return unavailable(
+            why.into(),
+            "see docs/embedding.md: `toolcrib run --embedder KIND` and the library have one",
+        );
+    }
     if plugin.calls(Capability::Panes, "send") && !can_type(context) {
         return unavailable("the only pane is one where questions are answered".into(), "use managed panes");
     }
     None
+}
+
+/// Why a tool that hands over events is of no use here; none where the embedder takes all of their kinds.
+pub(crate) fn not_taken_here(tool: &Tool, context: &CallContext) -> Option<Failure> {
+    let kinds = context.embedder.kinds();
+    let untaken = tool.definition().events.iter().find(|kind| !any_covers(&kinds, kind))?;
+    Some(not_taken(untaken))
 }
 
 /// Capabilities that could only fail: without panes those of panes.

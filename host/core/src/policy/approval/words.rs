@@ -54,6 +54,7 @@ impl ApprovalRequest {
             ActionKind::Connection => ("to", "with"),
             ActionKind::Write | ActionKind::WriteLater => ("file", "diff"),
             ActionKind::Look => ("at", "with"),
+            ActionKind::Event => ("event", "with"),
         };
         let (tool, plugin, landing) = (self.tool.as_str(), self.plugin.as_str(), &self.landing);
         let pane = landing.pane.as_deref();
@@ -102,6 +103,7 @@ impl ApprovalRequest {
             ActionKind::Write => "all writes of this plugin, but not to files that run later",
             ActionKind::WriteLater => "all writes of this plugin to files that run later",
             ActionKind::Look => "all looks of this plugin",
+            ActionKind::Event => "all events of this kind of this plugin",
         }
     }
 
@@ -133,6 +135,7 @@ impl ApprovalRequest {
             ActionKind::Write => "write on",
             ActionKind::WriteLater => "write what runs later on",
             ActionKind::Look => "look at",
+            ActionKind::Event => "hand something to",
         };
         let delay = self.landing.delay.map(|delay| format!(" after {}", duration(delay))).unwrap_or_default();
         let confined = match &self.confinement {

@@ -1,0 +1,195 @@
+//! Lines of `toolcrib run`: how one is read, and what it asks for.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use toolcrib::call::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, Arguments, Request};
+use toolcrib::embedder::{AnswerLine, ErrorLine, KindPattern};
+use toolcrib::envelope::Failure;
+use toolcrib::tools::schema::depth;
+
+/// How long a line may be, in bytes.
+const LINE_BYTES: usize = ARGUMENTS_BYTES;
+
+/// One line of input.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object with `id`, and `tool` or `cancel`")]
+struct Line {
+    id: Option<Value>,
+    tool: Option<String>,
+    arguments: Option<Value>,
+    cancel: Option<Value>,
+    open: Option<Open>,
+    session: Option<String>,
+    turn: Option<Turn>,
+    list: Option<String>,
+    close: Option<bool>,
+    embedder: Option<Takes>,
+    answer: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    result: Option<Value>,
+    error: Option<ErrorLine>,
+}
+
+/// `null` is a result as well.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// A line, and the id under which it is answered.
+pub(super) struct Asking {
+    pub(super) id: Value,
+    pub(super) asked: Asked,
+}
+
+/// What a line asks for.
+pub(super) enum Asked {
+    Call(Option<String>, Request),
+    Cancel(Value),
+    Open(Open),
+    Turn(String, Turn),
+    List(String, String),
+    Close(String),
+    /// Whoever writes these lines takes events of these kinds.
+    Embed(Vec<KindPattern>),
+    Answer(AnswerLine),
+}
+
+/// A session that is to be opened.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Open {
+    pub(super) toolset: String,
+    #[serde(default)]
+    pub(super) bind: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Turn {
+    Begin,
+    End,
+}
+
+/// What the embedder says of itself.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Takes {
+    kinds: Vec<KindPattern>,
+}
+
+/// A line that is not a request, and the id under which it is answered.
+pub(super) struct Faulty {
+    pub(super) id: Box<Value>,
+    pub(super) failure: Failure,
+}
+
+impl From<Failure> for Faulty {
+    fn from(failure: Failure) -> Self {
+        Self { id: Box::default(), failure }
+    }
+}
+
+impl Line {
+    /// What it asks for, if that is one thing.
+    fn asked(self) -> Option<Asked> {
+        let Self { id: _, tool, arguments, cancel, open, session, turn, list, close, embedder, answer, result, error } =
+            self;
+        if let Some(answer) = answer {
+            let others = [
+                tool.is_some(),
+                arguments.is_some(),
+                cancel.is_some(),
+                open.is_some(),
+                session.is_some(),
+                turn.is_some(),
+                list.is_some(),
+                close.is_some(),
+                embedder.is_some(),
+            ];
+            return (!others.contains(&true)).then_some(Asked::Answer(AnswerLine { answer, result, error }));
+        }
+        if result.is_some() || error.is_some() {
+            return None;
+        }
+        match (tool, cancel, open, session, turn, list, close, embedder) {
+            (Some(tool), None, None, session, None, None, None, None) => {
+                let arguments = Arguments::Json(arguments.unwrap_or_else(|| json!({})));
+                Some(Asked::Call(session, Request { tool, arguments }))
+            }
+            _ if arguments.is_some() => None,
+            (None, Some(target), None, None, None, None, None, None) => Some(Asked::Cancel(target)),
+            (None, None, Some(open), None, None, None, None, None) => Some(Asked::Open(open)),
+            (None, None, None, Some(session), Some(turn), None, None, None) => Some(Asked::Turn(session, turn)),
+            (None, None, None, Some(session), None, Some(format), None, None) => Some(Asked::List(session, format)),
+            (None, None, None, Some(session), None, None, Some(true), None) => Some(Asked::Close(session)),
+            (None, None, None, None, None, None, None, Some(takes)) => Some(Asked::Embed(takes.kinds)),
+            _ => None,
+        }
+    }
+
+    fn deepest(&self) -> u64 {
+        let bound = self.open.iter().flat_map(|open| open.bind.values());
+        let values = [&self.id, &self.arguments, &self.cancel, &self.result].into_iter().flatten();
+        values.chain(bound).map(depth).max().unwrap_or(0)
+    }
+}
+
+/// Reads a line's JSON; a blank line is nothing. A fault comes with the id under which it is answered.
+pub(super) fn parse(line: &[u8]) -> Result<Option<Asking>, Faulty> {
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let no_request = |error: &dyn std::fmt::Display| {
+        Failure::invalid(format!("the line is not a request: {error}"))
+            .hint("write {\"id\": 1, \"tool\": \"time\", \"arguments\": {}} or {\"id\": 2, \"cancel\": 1}")
+    };
+    let parsed: Line = serde_json::from_slice(line).map_err(|error| Faulty::from(no_request(&error)))?;
+    // What answers an event, or says which the embedder takes, need not be answered itself.
+    if parsed.id.is_none() && parsed.answer.is_none() && parsed.embedder.is_none() {
+        // Where the parser would say that it ends.
+        let end = line.trim_ascii_end().len();
+        return Err(no_request(&format!("missing field `id` at line 1 column {end}")).into());
+    }
+    let id = parsed.id.clone().unwrap_or_default();
+    // The line itself is one level.
+    if parsed.deepest() >= ARGUMENTS_DEPTH {
+        let failure = Failure::invalid(format!("the line nests deeper than {ARGUMENTS_DEPTH} levels"));
+        return Err(Faulty { id: Box::new(id), failure });
+    }
+    match parsed.asked() {
+        Some(asked) => Ok(Some(Asking { id, asked })),
+        None => {
+            let failure = Failure::invalid("a line has either `tool` or `cancel`, or is about a session")
+                .hint("write {\"id\": 1, \"tool\": \"time\", \"arguments\": {}}");
+            Err(Faulty { id: Box::new(id), failure })
+        }
+    }
+}
+
+/// Reads one line; one that is too long is read to its end and refused. `None` at the end of the input.
+pub(super) async fn next_line(input: &mut BufReader<impl AsyncRead + Unpin>) -> Option<Result<Vec<u8>, Failure>> {
+    let mut line = Vec::new();
+    let mut too_long = false;
+    loop {
+        let buffer = input.fill_buf().await.ok()?;
+        if buffer.is_empty() {
+            return (!line.is_empty() || too_long).then_some(if too_long { Err(over_long()) } else { Ok(line) });
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let part = &buffer[..end.unwrap_or(buffer.len())];
+        too_long |= line.len() + part.len() > LINE_BYTES;
+        if !too_long {
+            line.extend_from_slice(part);
+        }
+        let used = end.map_or(buffer.len(), |end| end + 1);
+        input.consume(used);
+        if end.is_some() {
+            return Some(if too_long { Err(over_long()) } else { Ok(line) });
+        }
+    }
+}
+
+fn over_long() -> Failure {
+    Failure::invalid(format!("a line is longer than {LINE_BYTES} bytes"))
+}
