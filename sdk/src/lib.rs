@@ -6,6 +6,7 @@ pub mod bindings;
 pub mod duration;
 pub mod embedder;
 pub mod events;
+pub mod exec;
 mod export;
 mod failure;
 pub mod files;

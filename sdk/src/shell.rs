@@ -56,6 +56,41 @@ impl Command {
         self
     }
 
+    /// Sets how many characters of the end of each stream to return as well, behind a line that says how much is left out.
+    #[must_use]
+    pub fn tail(self, chars: u32) -> Self {
+        self.0.tail(chars);
+        self
+    }
+
+    /// Sets a variable for the command.
+    #[must_use]
+    pub fn env(self, name: &str, value: &str) -> Self {
+        self.0.environment(name, value);
+        self
+    }
+
+    /// Sets where the command begins: absolute, from `~/`, or relative to the working directory of the backend.
+    #[must_use]
+    pub fn directory(self, path: &str) -> Self {
+        self.0.directory(path);
+        self
+    }
+
+    /// Sets what is on its standard input before that ends, at most 4 MiB; the default is nothing.
+    #[must_use]
+    pub fn stdin(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.0.stdin(bytes.as_ref());
+        self
+    }
+
+    /// Has it run in a process of its own, with two streams, also where the grant says `shell.pane`.
+    #[must_use]
+    pub fn own_process(self) -> Self {
+        self.0.own_process();
+        self
+    }
+
     /// Runs the command. One that exits non-zero is an outcome, not a failure.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use toolcrib_tests::shell::{command, declared, waiting};
 /// What one place has to do, by what it is.
 type Case = (&'static str, fn(&mut Rig));
 
-const CASES: [Case; 32] = [
+const CASES: [Case; 33] = [
     ("the exit status is the command's own", exit_status),
     ("death by a signal is no exit", death_by_a_signal),
     ("both streams are returned", both_streams),
@@ -39,6 +39,7 @@ const CASES: [Case; 32] = [
     ("names of files may hold anything", file_names),
     ("failures of files are told apart", file_failures),
     ("directories are listed and made, and a file is edited", directories),
+    ("commands and programs have their directory, variables and input", surroundings),
     ("keys, the kernel's trees and the system's files are closed", closed_files),
     ("links that exist only there are followed before it is decided", closed_by_links),
     ("nothing of the host's environment passes", environment),
@@ -585,6 +586,37 @@ fn file_failures(rig: &mut Rig) {
     let said = rig.refused("read_file", json!({ "path": "fail/binary" }));
     assert!(said.starts_with("execution_failed: ") && said.contains("byte 2 of 5"), "{said}");
     assert_eq!(rig.output("rm fail/binary; cat fail/file; ls -A fail"), format!("old\n{before}"));
+}
+
+fn surroundings(rig: &mut Rig) {
+    let result = |rig: &mut Rig, tool: &str, arguments: Value| {
+        let answer = rig.call(tool, arguments);
+        assert!(answer["error"].is_null(), "{tool}: {answer}");
+        answer["result"].clone()
+    };
+    assert_eq!(rig.output("mkdir -p 'sur roundings'"), "");
+    let env = json!([{ "key": "TEXT", "value": "it's $HOME" }, { "key": "EMPTY", "value": "" }]);
+    let script = json!({
+        "command": "pwd; echo \"$TEXT|${EMPTY-unset}\"; cat; echo err >&2; exit 3", "working_dir": "sur roundings", "env": env,
+    });
+    let ran = result(rig, "shell", script);
+    let stdout = ran["stdout"].as_str().expect("text");
+    assert!(stdout.ends_with("/sur roundings\nit's $HOME|\n"), "{stdout}");
+    assert_eq!((&ran["stderr"], &ran["exit_code"]), (&json!("err\n"), &json!(3)));
+    let printed = result(rig, "exec", json!({ "program": "printf", "args": ["%s|", "a b;$(id)", "it's", "*", ""] }));
+    assert_eq!(printed["stdout"], "a b;$(id)|it's|*||");
+    let input = "one\ntwo \\ 'three' \u{e9}\0".to_owned() + &"x".repeat(10_000);
+    let read = json!({ "program": "cat", "stdin": input, "env": env, "working_dir": "sur roundings" });
+    let read = result(rig, "exec", read)["stdout"].as_str().expect("text").to_owned();
+    // A NUL is made visible.
+    assert!(read == input.replace('\0', "\u{2400}"), "{} bytes", read.len());
+    let program = json!({ "program": "sh", "args": ["-c", "echo \"$TEXT\"; exit 4"], "env": env });
+    let ran = result(rig, "exec", program);
+    assert_eq!((&ran["stdout"], &ran["exit_code"]), (&json!("it's $HOME\n"), &json!(4)));
+    let missing = rig.call("exec", json!({ "program": "no-such-program" }));
+    assert!(missing["error"]["kind"] == "unavailable" || missing["result"]["exit_code"] == 127, "{missing}");
+    let nowhere = rig.call("shell", json!({ "command": "touch made", "working_dir": "no such directory" }));
+    assert!(nowhere["error"]["kind"] == "execution_failed" || nowhere["result"]["exit_code"] == 125, "{nowhere}");
 }
 
 fn directories(rig: &mut Rig) {

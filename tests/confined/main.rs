@@ -12,6 +12,7 @@ mod out;
 mod panes;
 mod partial;
 mod places;
+mod programs;
 mod questions;
 mod rig;
 mod secrets;

@@ -2,7 +2,9 @@
 
 mod agent;
 mod definitions;
+mod exec;
 mod fetch_url;
+mod file;
 mod file_edit;
 mod file_list;
 mod file_read;
@@ -11,6 +13,7 @@ mod ordinary_user;
 mod read_file;
 mod run_shell;
 mod send_file;
+mod shell;
 mod shell_echo;
 mod time;
 mod web_search;

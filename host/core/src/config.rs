@@ -28,10 +28,11 @@ pub(crate) use remedy::{Needed, Remedies};
 pub use secrets::{LeakAction, LeakGate, Leaks, Part, SecretSection, ShapeAction, Template};
 pub use shell::PluginShell;
 pub use toolset::ToolsetSection;
-pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed};
+pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed, is_variable_name};
 pub(crate) use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seconds};
 
 use crate::embedder::KindPattern;
+use crate::policy::exec::EVERY;
 use crate::tools::listing;
 pub(crate) use narrow::Bound;
 #[cfg(test)]
@@ -466,6 +467,9 @@ pub struct PluginSection {
     /// The requests it may make.
     #[serde(default)]
     pub http: PluginHttp,
+    /// The programs it may start.
+    #[serde(default)]
+    pub exec: PluginExec,
     /// The events it may hand over.
     #[serde(default)]
     pub embedder: PluginEmbedder,
@@ -502,6 +506,18 @@ pub struct PluginHttp {
     /// Headers of its requests that hold secrets, by their names in lower case; it cannot set these itself.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "secrets::headers")]
     pub headers: Option<BTreeMap<String, Template>>,
+}
+
+/// `[plugin.NAME.exec]`; an empty list means none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginExec {
+    /// The programs it may start without a shell, by name or path; `*` means all.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "programs")]
+    pub programs: Option<Vec<String>>,
+    /// The variables it may set for them; `*` means all that may be set.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "set_names")]
+    pub environment: Option<Vec<String>>,
 }
 
 /// `[plugin.NAME.embedder]`; an empty list means none.
@@ -786,6 +802,31 @@ fn prefixes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Str
     each(deserializer, requests::prefix).map(Some)
 }
 
+fn programs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    each(deserializer, program).map(Some)
+}
+
+/// Reads the name of a program: one that is found on `PATH`, or an absolute path.
+///
+/// # Errors
+/// A fragment that says what to write instead.
+pub fn program(text: &str) -> Result<String, String> {
+    let is_name = !text.contains('/') && !["", ".", ".."].contains(&text);
+    let is_path = Path::new(text).is_absolute() && !text.ends_with('/');
+    let fits = (is_name || is_path) && !text.contains(|char: char| char.is_control());
+    let refused = || format!("`{}` is not a program: write `git`, `/usr/bin/git`, or `*`", text.escape_debug());
+    fits.then(|| text.to_owned()).ok_or_else(refused)
+}
+
+/// Names of variables that calls may set.
+fn set_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    let names = each(deserializer, |text| match text == EVERY || !is_never_passed(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("`{}` is never passed", text.escape_debug())),
+    });
+    names.map(Some)
+}
+
 fn digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
     sha256_hex(&text).map(|_| Some(text)).ok_or_else(|| D::Error::custom("must be 64 hex digits"))
@@ -881,6 +922,8 @@ mod tests {
             read: nowhere.clone(),
             write: nowhere,
             http: None,
+            programs: vec![Vec::new()],
+            variables: vec![Vec::new()],
             kinds: vec![Vec::new()],
         };
         let reading = HttpRights {
@@ -896,6 +939,8 @@ mod tests {
             read: everywhere.clone(),
             write: everywhere,
             http: Some(reading),
+            programs: vec![vec!["*".into()]],
+            variables: vec![vec!["*".into()]],
             kinds: vec![vec![KindPattern::All]],
         };
         assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), true), everything);

@@ -6,6 +6,7 @@ use crate::backend::FileText;
 use crate::disk::OwnDir;
 use crate::envelope::Failure;
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::io::{self, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +32,9 @@ pub(crate) struct Capture<'s> {
     head_bytes: usize,
     bytes: u64,
     kept: Option<Kept>,
+    /// How many characters of the end are handed out as well, and the end itself.
+    tail_chars: usize,
+    end: VecDeque<u8>,
 }
 
 struct Kept {
@@ -90,7 +94,8 @@ impl OutputStore {
     pub(crate) fn capture(&self, name: String, chars: usize, head_bytes: usize) -> Capture<'_> {
         // No character takes more than four bytes, so more of the head is never shown.
         let head_bytes = head_bytes.min(chars.saturating_mul(char::MAX.len_utf8()));
-        Capture { store: self, name, chars, head: Vec::new(), head_bytes, bytes: 0, kept: None }
+        let (head, end) = (Vec::new(), VecDeque::new());
+        Capture { store: self, name, chars, head, head_bytes, bytes: 0, kept: None, tail_chars: 0, end }
     }
 
     /// A file of kept output, by its path as results name it. Commands can put anything in its place: what is not a file of ours with one
@@ -117,6 +122,11 @@ impl OutputStore {
         Some(Kept { path, file, bytes: 0, tail: VecDeque::new(), dropped: 0 })
     }
 
+    async fn forget(&self, name: String) {
+        let Some(dir) = self.dir.clone() else { return };
+        let _ = tokio::task::spawn_blocking(move || dir.remove(OsStr::new(&name))).await;
+    }
+
     async fn make_room(&self) {
         let (Some(dir), total) = (self.dir.clone(), self.total_bytes) else { return };
         let _ = tokio::task::spawn_blocking(move || remove_oldest(&dir, total)).await;
@@ -124,10 +134,44 @@ impl OutputStore {
 }
 
 impl Capture<'_> {
+    /// Hands out so many characters of its end as well.
+    pub(crate) fn with_tail(self, chars: usize) -> Self {
+        Self { tail_chars: chars, ..self }
+    }
+
+    fn keep_end(&mut self, chunk: &[u8]) {
+        // No character takes more, and the first may be cut.
+        let most = self.tail_chars.saturating_mul(char::MAX.len_utf8()).min(TAIL * 2);
+        self.end.extend(&chunk[chunk.len().saturating_sub(most)..]);
+        let over = self.end.len().saturating_sub(most);
+        self.end.drain(..over);
+    }
+
+    /// What is handed out behind a head of so many bytes: all that follows, or the end behind a line that says how much is left out. Returns
+    /// whether it is all.
+    fn tail(&mut self, head: u64) -> (String, bool) {
+        let left = self.bytes - head;
+        let end = self.end.make_contiguous();
+        let end = &end[end.len().saturating_sub(usize::try_from(left).unwrap_or(usize::MAX))..];
+        let is_all = end.len() as u64 == left;
+        let skipped = end.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+        let text = String::from_utf8_lossy(if is_all { end } else { &end[skipped..] });
+        let over = text.chars().count().saturating_sub(self.tail_chars);
+        if is_all && over == 0 {
+            return (text.into_owned(), true);
+        }
+        let from = text.char_indices().nth(over).map_or(text.len(), |(index, _)| index);
+        let out = left - (text.len() - from) as u64;
+        (format!("\n[{out} bytes left out]\n{}", &text[from..]), false)
+    }
+
     pub(crate) async fn push(&mut self, chunk: &[u8]) {
         self.bytes += chunk.len() as u64;
         let (head, rest) = chunk.split_at(chunk.len().min(self.head_bytes - self.head.len()));
         self.head.extend_from_slice(head);
+        if self.tail_chars > 0 {
+            self.keep_end(chunk);
+        }
         if rest.is_empty() {
             return;
         }
@@ -150,13 +194,25 @@ impl Capture<'_> {
     pub(crate) async fn finish(mut self) -> Captured {
         let text = String::from_utf8_lossy(&self.head);
         let cut = text.char_indices().nth(self.chars).map(|(index, _)| index);
-        let truncated = cut.is_some() || self.bytes > self.head.len() as u64;
-        let text = text[..cut.unwrap_or(text.len())].to_owned();
+        let mut truncated = cut.is_some() || self.bytes > self.head.len() as u64;
+        let mut text = text[..cut.unwrap_or(text.len())].to_owned();
+        if truncated && self.tail_chars > 0 {
+            // As bytes the head may be shorter: what is not text was replaced in it.
+            let head = cut.map_or(self.head.len(), |_| text.len().min(self.head.len())) as u64;
+            let (tail, is_all) = self.tail(head);
+            text += &tail;
+            truncated = !is_all;
+        }
         if truncated && self.kept.is_none() {
             self.keep_head().await;
         }
         let stored = match self.kept {
-            Some(kept) => kept.close().await,
+            Some(kept) if truncated => kept.close().await,
+            // All of it is handed out after all.
+            Some(_) => {
+                self.store.forget(self.name).await;
+                None
+            }
             None => None,
         };
         if stored.is_some() {
@@ -237,6 +293,29 @@ mod tests {
             stored(&captured),
             [b"\xf0\x9f\x99\x82\xf0\x9f\x99\x82\xf0\x9f\x99\x82abcdef".as_slice(), &[b'x'; 100]].concat()
         );
+    }
+
+    #[tokio::test]
+    async fn the_end_is_handed_out_as_well() {
+        let with_tail = async |chars: usize, tail: usize, bytes: &[u8]| {
+            let dir = tempfile::tempdir().expect("a temporary directory");
+            let store = OutputStore::open(dir.path().into(), 1 << 20, 1 << 30).expect("a store");
+            let mut capture = store.capture("call-stdout".into(), chars, 1 << 20).with_tail(tail);
+            for piece in bytes.chunks(3) {
+                capture.push(piece).await;
+            }
+            let captured = capture.finish().await;
+            let kept = std::fs::read_dir(dir.path()).expect("the directory").count();
+            (captured.text, captured.truncated, captured.stored.is_some(), kept)
+        };
+        let whole = |text: &str| (text.to_owned(), false, false, 0);
+        assert_eq!(with_tail(4, 4, b"abcdefgh").await, whole("abcdefgh"));
+        assert_eq!(with_tail(4, 9, b"abcdefgh").await, whole("abcdefgh"));
+        assert_eq!(with_tail(4, 4, "ääääöööö".as_bytes()).await, whole("ääääöööö"));
+        let cut = |text: &str| (text.to_owned(), true, true, 1);
+        assert_eq!(with_tail(4, 3, b"abcdefgh").await, cut("abcd\n[1 bytes left out]\nfgh"));
+        assert_eq!(with_tail(2, 2, "ääääöööö".as_bytes()).await, cut("ää\n[8 bytes left out]\nöö"));
+        assert_eq!(with_tail(2, 2, b"ab\xff\xff\xffyz").await, cut("ab\n[3 bytes left out]\nyz"));
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use toolcrib::config::{HostPattern, PluginSection, PluginShell, requests};
+use toolcrib::config::{HostPattern, PluginSection, PluginShell, program, requests};
 use toolcrib::embedder::KindPattern;
 use toolcrib::envelope::Failure;
 use toolcrib::policy::files::canonical;
@@ -37,6 +37,9 @@ pub(in super::super) struct Allow {
     /// Let it use panes as well, whose shells others may have changed
     #[arg(long)]
     pane: bool,
+    /// Let it start this program without a shell between: a name that is found on PATH, an absolute path, or `*` (repeatable)
+    #[arg(long, value_name = "PROGRAM", value_parser = program)]
+    exec: Vec<String>,
     /// Let it make requests to this host: a name, `*.example.com` for its subdomains, an address or a range (repeatable)
     #[arg(long, value_name = "HOST", value_parser = HostPattern::exact)]
     host: Vec<HostPattern>,
@@ -138,9 +141,10 @@ fn settings(setup: &Setup) -> Result<SettingsFile, Failure> {
 }
 
 fn has_rights(section: &PluginSection) -> bool {
-    let PluginSection { sha256: _, definitions: _, enabled: _, shell, files, http, embedder } = section;
-    let grants = [files.read.is_some(), files.write.is_some(), http.hosts.is_some(), embedder.kinds.is_some()];
-    shell.is_some_and(|shell| shell.commands) || grants.contains(&true)
+    let PluginSection { sha256: _, definitions: _, enabled: _, shell, exec, files, http, embedder } = section;
+    let files = files.read.is_some() || files.write.is_some();
+    let named = exec.programs.is_some() || http.hosts.is_some() || embedder.kinds.is_some();
+    shell.is_some_and(|shell| shell.commands) || files || named
 }
 
 /// Whether these bytes get the rights of other bytes under their name: `--keep`, or the answer of the person who was shown these.
@@ -167,7 +171,8 @@ async fn keeps(plugin: &Manifest, earlier: &PluginSection, arguments: &Allow) ->
 impl Allow {
     fn names_a_right(&self) -> bool {
         let named = [&self.read, &self.write].into_iter().any(|directories| !directories.is_empty());
-        self.shell || self.pane || named || !self.host.is_empty() || !self.event.is_empty()
+        let lists = self.exec.is_empty() && self.host.is_empty() && self.event.is_empty();
+        self.shell || self.pane || named || !lists
     }
 
     /// Replaces the old value of each right that is named. The options of requests belong together: a host that was allowed before would
@@ -188,6 +193,9 @@ impl Allow {
             section.http.hosts = Some(self.host.clone());
             section.http.methods = given(&self.method);
             section.http.paths = given(&self.path);
+        }
+        if !self.exec.is_empty() {
+            section.exec.programs = Some(self.exec.clone());
         }
         if !self.event.is_empty() {
             section.embedder.kinds = Some(self.event.clone());
@@ -211,6 +219,7 @@ mod tests {
                 "HOST" => "a.example.com",
                 "DIR" => "/a",
                 "KIND" => "message.send",
+                "PROGRAM" => "git",
                 word => word,
             });
             let line = ["allow", "plugin"].into_iter().chain(words);

@@ -36,6 +36,14 @@ const STANDARD: [&str; 19] = [
 /// Where nothing is set, a shell finds the system's programs all the same.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// Sets variables; one of a name that is there takes its place.
+pub(super) fn set(environment: &mut Vec<(OsString, OsString)>, given: impl Iterator<Item = (OsString, OsString)>) {
+    for (name, value) in given {
+        environment.retain(|(known, _)| *known != name);
+        environment.push((name, value));
+    }
+}
+
 /// Returns the variables for a process, with the mark of its call: the standard ones, and those that `extra` names.
 pub(super) fn build(inherited: &Environment, extra: &[String], call: Option<&str>) -> Vec<(OsString, OsString)> {
     let mut environment: Vec<(OsString, OsString)> =

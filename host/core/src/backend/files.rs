@@ -38,7 +38,7 @@ pub(super) fn resolve(path: &str, facts: Arc<Facts>) -> Result<Resolved, Failure
     Ok(Resolved { given, path: found, absent, facts, there: None })
 }
 
-pub(super) fn absolute(path: &str, directory: &Path, home: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn absolute(path: &str, directory: &Path, home: &Path) -> Result<PathBuf, Failure> {
     if path.trim().is_empty() {
         return Err(Failure::invalid("path is empty").hint("give the path of a file"));
     }

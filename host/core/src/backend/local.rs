@@ -23,7 +23,7 @@ use rustix::process::{WaitId, WaitIdOptions};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,15 +112,18 @@ impl Local {
 
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
         let mut environment = environment::build(&self.environment, &spec.environment, spec.call.as_deref());
+        let given = spec.variables.iter().map(|(name, value)| (name.into(), value.into()));
+        environment::set(&mut environment, given);
         let secrets = spec.secrets.iter().map(|(name, value)| (name.into(), value.expose().into()));
-        environment.extend(secrets);
+        environment::set(&mut environment, secrets);
         if let Some(profile) = &spec.cell {
             profile.add_variables(&mut environment);
         }
         let join = |profile: &Arc<Profile>| self.living(profile, None)?.join(profile).map(Walls::Living);
         let walls = spec.cell.as_ref().map(|profile| walls(profile, || join(profile)));
         let walls = walls.transpose()?;
-        let started = started(&spec.argv, &environment, &self.facts.directory, input, walls.as_ref())?;
+        let directory = spec.directory.as_deref().unwrap_or(&self.facts.directory);
+        let started = started(&spec.argv, &environment, directory, input, walls.as_ref())?;
         LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id), walls.as_ref())
     }
 }
@@ -192,7 +195,14 @@ impl Backend for Local {
     }
 
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
-        let start = || File::open("/dev/null").and_then(|null| self.spawn(&spec, null.as_fd()));
+        if let Some(missing) = spec.directory.as_ref().filter(|directory| !directory.is_dir()) {
+            return Err(Failure::failed(format!("`{}` is not a directory", missing.display())));
+        }
+        let program = Path::new(&spec.argv[0]);
+        if program.is_absolute() && !program.exists() {
+            return Err(start_failure(&spec.argv[0], &io::ErrorKind::NotFound.into()));
+        }
+        let start = || input(&spec.input).and_then(|input| self.spawn(&spec, input.as_fd()));
         let mut time = 1;
         loop {
             let started = match &spec.call {
@@ -476,6 +486,17 @@ fn first_line(printed: &[u8]) -> String {
     let said = String::from_utf8_lossy(printed);
     let line = said.lines().next().unwrap_or_default();
     line.strip_prefix("bwrap: ").unwrap_or(line).to_owned()
+}
+
+/// What a program reads that is to read just this: a file without a name, so that nobody has to write while it runs.
+fn input(bytes: &[u8]) -> io::Result<File> {
+    if bytes.is_empty() {
+        return File::open("/dev/null");
+    }
+    let mut file = File::from(rustix::fs::memfd_create("toolcrib-input", rustix::fs::MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {

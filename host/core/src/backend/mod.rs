@@ -23,6 +23,7 @@ mod tree;
 mod watcher;
 
 pub use environment::Environment;
+pub(crate) use files::absolute;
 
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{Expected, Place, ReadPath, Resolved, Surroundings, Wanted, WritePath};
@@ -223,6 +224,12 @@ pub struct ProcessSpec {
     pub argv: Vec<OsString>,
     /// Names of variables that are passed beside the standard ones.
     pub environment: Vec<String>,
+    /// Variables that the call sets.
+    pub variables: Vec<(String, String)>,
+    /// Where it begins, as an absolute path; none for where commands begin.
+    pub directory: Option<PathBuf>,
+    /// What is on its standard input before that ends.
+    pub input: Vec<u8>,
     /// Secrets that it gets as variables.
     pub(crate) secrets: Vec<(String, Value)>,
     /// The call that the process belongs to; found again in its environment as [`CALL_MARK`](crate::config::CALL_MARK). None for what outlives calls.
@@ -239,13 +246,22 @@ impl ProcessSpec {
     #[must_use]
     pub fn shell(script: &str, environment: Vec<String>, call: &str) -> Self {
         let argv = ["/bin/sh", "-c", "--", script].map(OsString::from).into();
-        Self { argv, environment, secrets: Vec::new(), call: Some(call.into()), cell: None }
+        Self { environment, call: Some(call.into()), ..Self::own(argv) }
     }
 
     /// A program of ours, such as the client of a server, with the usual environment.
     #[must_use]
     pub fn own(argv: Vec<OsString>) -> Self {
-        Self { argv, environment: Vec::new(), secrets: Vec::new(), call: None, cell: None }
+        Self {
+            argv,
+            environment: Vec::new(),
+            variables: Vec::new(),
+            directory: None,
+            input: Vec::new(),
+            secrets: Vec::new(),
+            call: None,
+            cell: None,
+        }
     }
 }
 

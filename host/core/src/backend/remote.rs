@@ -298,6 +298,40 @@ async fn script<W: Way>(
     tokio::time::timeout(PATIENCE, work).await.unwrap_or_else(|_| Err(slow(&name)))
 }
 
+/// Begins a program in a directory, with variables and an input, which come as arguments: the directory, the input as `printf` reads it, the
+/// variables, and the program.
+const WITHIN: &str = r#"[ -z "$1" ] || cd -- "$1" || exit 125
+input=$2
+shift 2
+if [ -z "$input" ]; then
+    exec env "$@"
+fi
+printf %b "$input" | env "$@""#;
+
+/// Bytes of an input that a line of arguments has room for, each written as five.
+const INPUT_BYTES: usize = 20 << 10;
+
+/// The program of a process, which begins in its directory with its variables and input where it has any.
+fn within(spec: &ProcessSpec, name: &str) -> Result<Vec<OsString>, Failure> {
+    if spec.directory.is_none() && spec.variables.is_empty() && spec.input.is_empty() {
+        return Ok(spec.argv.clone());
+    }
+    if spec.input.len() > INPUT_BYTES {
+        let bytes = spec.input.len();
+        let message = format!("an input of {bytes} bytes is too long for {name} (limit: {} KiB)", INPUT_BYTES >> 10);
+        return Err(Failure::limit(message).hint("put it into a file there, and read that"));
+    }
+    // `env` would take it for a variable.
+    if spec.argv.first().is_some_and(|program| program.as_encoded_bytes().contains(&b'=')) {
+        return Err(Failure::invalid("a program with `=` in its name cannot be started there"));
+    }
+    let octal: String = spec.input.iter().map(|byte| format!("\\0{byte:03o}")).collect();
+    let directory = spec.directory.as_ref().map(|directory| directory.clone().into_os_string()).unwrap_or_default();
+    let variables = spec.variables.iter().map(|(name, value)| OsString::from(format!("{name}={value}")));
+    let before = [OsString::from("/bin/sh"), "-c".into(), WITHIN.into(), "sh".into(), directory, octal.into()];
+    Ok(before.into_iter().chain(variables).chain(spec.argv.iter().cloned()).collect())
+}
+
 /// Secrets go to commands of this machine alone.
 fn keep_secrets(spec: &ProcessSpec, name: &str) -> Result<(), Failure> {
     match spec.secrets.is_empty() {
@@ -324,7 +358,8 @@ impl<W: Way> Backend for Remote<W> {
     /// Variables that settings name are this machine's: there, commands have the environment of that place.
     async fn start(&self, spec: ProcessSpec) -> Result<Box<dyn Process>, Failure> {
         keep_secrets(&spec, self.name())?;
-        Ok(Box::new(framed(self.way.clone(), spec.argv, spec.call, Shell::Login).await?))
+        let argv = within(&spec, self.name())?;
+        Ok(Box::new(framed(self.way.clone(), argv, spec.call, Shell::Login).await?))
     }
 
     async fn open(&self, spec: ProcessSpec) -> Result<(Box<dyn Process>, Input), Failure> {

@@ -93,8 +93,8 @@ pub(crate) struct CommandKey {
 
 impl CommandKey {
     /// `sha256` is the digest of the plugin, `backend` where the command runs.
-    pub(crate) fn new(principal: &Principal, sha256: &str, backend: &str, text: &str) -> Self {
-        let text = Sha256::digest(text).into();
+    pub(crate) fn new(principal: &Principal, sha256: &str, backend: &str, text: impl AsRef<[u8]>) -> Self {
+        let text = Sha256::digest(text.as_ref()).into();
         Self { principal: principal.clone(), plugin: sha256.to_owned(), backend: backend.to_owned(), text }
     }
 }

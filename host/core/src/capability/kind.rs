@@ -10,6 +10,8 @@
 pub enum Capability {
     /// Commands, in processes of their own or in panes.
     Shell,
+    /// Programs, without a shell between.
+    Exec,
     /// Looking at panes, and typing into them.
     Panes,
     /// tmux sessions and panes, made and ended.
@@ -52,14 +54,23 @@ impl serde::Serialize for Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 7] =
-        [Self::Shell, Self::Panes, Self::PaneSessions, Self::Files, Self::Http, Self::Embedder, Self::Events];
+    pub const ALL: [Self; 8] = [
+        Self::Shell,
+        Self::Exec,
+        Self::Panes,
+        Self::PaneSessions,
+        Self::Files,
+        Self::Http,
+        Self::Embedder,
+        Self::Events,
+    ];
 
     /// The name of its interface.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Shell => "shell",
+            Self::Exec => "exec",
             Self::Panes => "panes",
             Self::PaneSessions => "pane-sessions",
             Self::Files => "files",
@@ -80,6 +91,7 @@ impl Capability {
     pub const fn decided_with(self) -> Self {
         match self {
             Self::Shell | Self::Panes | Self::PaneSessions => Self::Shell,
+            Self::Exec => Self::Exec,
             Self::Files => Self::Files,
             Self::Http => Self::Http,
             Self::Embedder => Self::Embedder,
@@ -92,6 +104,7 @@ impl Capability {
     pub const fn section(self) -> SectionKeys {
         match self {
             Self::Shell | Self::Panes | Self::PaneSessions => SectionKeys { grants: &["shell"], narrows: &[] },
+            Self::Exec => SectionKeys { grants: &["exec.programs"], narrows: &["exec.environment"] },
             Self::Files => SectionKeys { grants: &["files.read", "files.write"], narrows: &[] },
             Self::Http => SectionKeys {
                 grants: &["http.hosts"],
@@ -108,6 +121,7 @@ impl Capability {
         const PANE: AllowOption = AllowOption { functions: &[], what: "use panes", option: "--pane" };
         match self {
             Self::Shell => &[AllowOption { functions: &[], what: "run commands", option: "--shell" }],
+            Self::Exec => &[AllowOption { functions: &[], what: "start programs", option: "--exec PROGRAM" }],
             Self::Panes | Self::PaneSessions => &[PANE],
             Self::Files => &[
                 AllowOption {

@@ -4,6 +4,7 @@
 
 pub(crate) mod embedder;
 mod events;
+pub(crate) mod exec;
 mod files;
 mod http;
 mod kind;
@@ -28,6 +29,7 @@ pub(crate) mod bindings {
         trappable_error_type: { "toolcrib:plugin/types.failure" => super::Refusal },
         with: {
             "toolcrib:plugin/shell.command": super::shell::Command,
+            "toolcrib:plugin/exec.process": super::exec::Process,
             "toolcrib:plugin/http.request": super::http::Request,
             "toolcrib:plugin/embedder.event": super::embedder::Event,
         },

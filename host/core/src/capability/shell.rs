@@ -1,30 +1,28 @@
 //! `wit/shell.wit`: commands, by the backend or in one of its panes, after the grant admitted them.
 
 mod in_pane;
+pub(super) mod process;
 mod stream;
 
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{shell, types};
-use crate::backend::{Backend, Process, ProcessEvent, ProcessSpec};
 use crate::call::scope::Scope;
 use crate::egress::Calling;
 use crate::envelope::{Failure, Kind, duration};
 use crate::event::Event;
 use crate::kept_output::Captured;
-use crate::policy::approval::{Declaration, Landing, Risk, Site};
+use crate::policy::approval::{Declaration, Risk, Site};
 use crate::policy::command::Destination;
 use crate::policy::confine::Look;
+use crate::policy::run::Run;
 use crate::policy::shell::{AdmittedCommand, ShellGrant, Wanted};
 use crate::sandbox::State;
 use crate::text::sanitize;
 use crate::tmux::{Panes, Selector};
-use async_trait::async_trait;
 use in_pane::Target;
+use process::{Given, PlainProcess};
 use serde_json::{Value, json};
-use std::io;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use stream::Stream;
+use std::time::Duration;
 use wasmtime::component::Resource;
 
 /// Characters of each stream that a guest gets when it does not say.
@@ -40,7 +38,10 @@ pub struct Command {
     declaration: Declaration,
     wait: shell::Wait,
     head: u32,
+    tail: u32,
     pane: Selector,
+    given: Given,
+    is_alone: bool,
 }
 
 impl shell::Host for State {}
@@ -49,8 +50,9 @@ impl shell::HostCommand for State {
     async fn new(&mut self, text: String, declaration: types::Declaration) -> wasmtime::Result<Resource<Command>> {
         self.meter.charge_bytes(text.len() + declaration.why.len())?;
         let declaration = declaration.into();
-        let command =
-            Command { text, declaration, wait: shell::Wait::UntilExit, head: DEFAULT_HEAD, pane: Selector::default() };
+        let (wait, head, tail, pane) = (shell::Wait::UntilExit, DEFAULT_HEAD, 0, Selector::default());
+        let (given, is_alone) = (Given::default(), false);
+        let command = Command { text, declaration, wait, head, tail, pane, given, is_alone };
         Ok(self.table.push(command)?)
     }
 
@@ -69,6 +71,34 @@ impl shell::HostCommand for State {
         Ok(())
     }
 
+    async fn tail(&mut self, command: Resource<Command>, chars: u32) -> wasmtime::Result<()> {
+        self.table.get_mut(&command)?.tail = chars;
+        Ok(())
+    }
+
+    async fn environment(&mut self, command: Resource<Command>, name: String, value: String) -> wasmtime::Result<()> {
+        self.meter.charge_bytes(name.len() + value.len())?;
+        self.table.get_mut(&command)?.given.variables.push((name, value));
+        Ok(())
+    }
+
+    async fn directory(&mut self, command: Resource<Command>, path: String) -> wasmtime::Result<()> {
+        self.meter.charge_bytes(path.len())?;
+        self.table.get_mut(&command)?.given.directory = Some(path);
+        Ok(())
+    }
+
+    async fn stdin(&mut self, command: Resource<Command>, bytes: Vec<u8>) -> wasmtime::Result<()> {
+        self.meter.charge_bytes(bytes.len())?;
+        self.table.get_mut(&command)?.given.input = bytes;
+        Ok(())
+    }
+
+    async fn own_process(&mut self, command: Resource<Command>) -> wasmtime::Result<()> {
+        self.table.get_mut(&command)?.is_alone = true;
+        Ok(())
+    }
+
     async fn run(&mut self, command: Resource<Command>) -> Result<shell::Outcome, Refusal> {
         let grant = self.grants()?.shell()?.clone();
         let command = self.table.get(&command)?.clone();
@@ -76,8 +106,11 @@ impl shell::HostCommand for State {
         // any other command gets a process that nothing ran in before.
         let lent = grant.lent(&command.text);
         check_lent(&lent, &command, &self.scope)?;
+        let is_alone = command.is_alone || !command.given.is_nothing();
+        check_alone(is_alone, &command)?;
+        let with = command.given.located(&self.scope).await?;
         let tmux = match grant.pane() {
-            Ok(()) if lent.is_empty() => self.scope.panes.managed().await?.cloned(),
+            Ok(()) if lent.is_empty() && !is_alone => self.scope.panes.managed().await?.cloned(),
             Ok(()) | Err(_) => None,
         };
         // At a prompt nobody can tell when a command ends, so only one that is not waited for goes there.
@@ -91,10 +124,11 @@ impl shell::HostCommand for State {
         let confinement = grant.confinement(&self.scope).await?;
         let goes_to = if tmux.is_some() { Destination::Pane } else { Destination::Process };
         let target = tmux.as_ref().map(|tmux| Target::new(tmux, &command.pane, confinement.cell(), &self.scope));
-        let process = PlainProcess(&*self.scope.backend);
+        let process = PlainProcess::new(&*self.scope.backend, &with);
         let site = target.as_ref().map_or(&process as &dyn Site, |target| target);
         let Command { text, declaration, .. } = command;
-        let wanted = Wanted { text, declaration, goes_to, is_awaited: !plan.dispatch };
+        let (run, is_awaited) = (Run::Script(text), !plan.dispatch);
+        let wanted = Wanted { run, with: with.clone(), declaration, goes_to, is_awaited };
         let admitted = grant.admit(wanted, &confinement, site, &self.scope).await?;
         if let (Some(name), Panes::Managed(_)) = (lent.first(), &self.scope.panes) {
             self.scope.guard.notice(format!("it ran in a process of its own, as it gets the secret `{name}`"));
@@ -105,24 +139,13 @@ impl shell::HostCommand for State {
         // The shell of a pane is confined: what is let out is a process of its own.
         Ok(match target.filter(|_| !admitted.is_out()) {
             Some(target) => in_pane::run(&admitted, target, &plan, &self.scope).await?,
-            None => run(&admitted, &plan, &self.scope).await?,
+            None => shell::Outcome::Finished(process::run(&admitted, &plan, &self.scope).await?.into()),
         })
     }
 
     async fn drop(&mut self, command: Resource<Command>) -> wasmtime::Result<()> {
         self.table.delete(command)?;
         Ok(())
-    }
-}
-
-/// Where commands land that run as plain processes.
-struct PlainProcess<'b>(&'b dyn Backend);
-
-#[async_trait]
-impl Site for PlainProcess<'_> {
-    async fn landing(&self) -> Result<Landing, Failure> {
-        let directory = self.0.facts().await?.directory.display().to_string();
-        Ok(Landing { backend: self.0.name().into(), directory: Some(directory), ..Landing::default() })
     }
 }
 
@@ -169,15 +192,54 @@ fn check_lent(lent: &[String], command: &Command, scope: &Scope) -> Result<(), F
     }
 }
 
+/// What has a process of its own is in no pane, and is waited for.
+fn check_alone(is_alone: bool, command: &Command) -> Result<(), Failure> {
+    if is_alone && command.pane != Selector::default() {
+        let message = "what sets a variable, a directory or an input has a process of its own, and is in no pane";
+        return Err(Failure::invalid(message).hint("omit `session` and `pane`"));
+    }
+    match command.wait {
+        shell::Wait::Dispatch if is_alone => {
+            let message = "what sets a variable, a directory or an input has a process of its own, and is waited for";
+            Err(Failure::invalid(message).hint("omit `wait`, or give a duration such as \"10m\""))
+        }
+        shell::Wait::Dispatch | shell::Wait::UntilExit | shell::Wait::AtMostMs(_) => Ok(()),
+    }
+}
+
 /// What was found valid before anybody is asked.
-struct Plan {
+pub(super) struct Plan {
     wait: Duration,
     /// Not waited for at all.
     dispatch: bool,
     /// It runs in a pane where there are any.
     wants_pane: bool,
     head_chars: usize,
+    tail_chars: usize,
     head_bytes: usize,
+}
+
+impl Plan {
+    /// For what has a process of its own.
+    pub(super) fn alone(wait: Duration, head: u32, tail: u32, scope: &Scope) -> Self {
+        let (head_chars, tail_chars) = (head as usize, tail as usize);
+        Self { wait, dispatch: false, wants_pane: false, head_chars, tail_chars, head_bytes: head_bytes(scope) }
+    }
+}
+
+fn head_bytes(scope: &Scope) -> usize {
+    usize::try_from(scope.limits.result_kib << 10).unwrap_or(usize::MAX)
+}
+
+/// How long what says so is waited for.
+pub(super) fn at_most(wait: u64, scope: &Scope) -> Result<Duration, Failure> {
+    let most = scope.limits.command_max_ms;
+    if wait <= most {
+        return Ok(Duration::from_millis(wait));
+    }
+    let (wait, shown) = (Duration::from_millis(wait), duration(Duration::from_millis(most)));
+    let hint = scope.remedies.raise("limits.command_max_ms", most, "give a shorter `wait`");
+    Err(Failure::invalid(format!("a wait of {} is too long (limit: {shown})", duration(wait))).hint(hint))
 }
 
 fn plan(command: &Command, has_panes: bool, grant: &ShellGrant, scope: &Scope) -> Result<Plan, Failure> {
@@ -195,22 +257,17 @@ fn plan(command: &Command, has_panes: bool, grant: &ShellGrant, scope: &Scope) -
     let limits = &scope.limits;
     let wait = match command.wait {
         shell::Wait::UntilExit => limits.command(),
-        shell::Wait::AtMostMs(wait) if wait > limits.command_max_ms => {
-            let most = duration(Duration::from_millis(limits.command_max_ms));
-            let message = format!("a wait of {} is too long (limit: {most})", duration(Duration::from_millis(wait)));
-            let hint = scope.remedies.raise("limits.command_max_ms", limits.command_max_ms, "give a shorter `wait`");
-            return Err(Failure::invalid(message).hint(hint));
-        }
-        shell::Wait::AtMostMs(wait) => Duration::from_millis(wait),
+        shell::Wait::AtMostMs(wait) => at_most(wait, scope)?,
         shell::Wait::Dispatch if has_panes => limits.command(),
         shell::Wait::Dispatch => {
             let hint = "omit `wait`, or give a duration such as \"10m\"";
             return Err(grant.pane().err().unwrap_or_else(|| needs_tmux("`wait: false`", hint)));
         }
     };
-    let head_bytes = usize::try_from(limits.result_kib << 10).unwrap_or(usize::MAX);
     let dispatch = matches!(command.wait, shell::Wait::Dispatch);
-    Ok(Plan { wait, dispatch, wants_pane: grant.pane().is_ok(), head_chars: command.head as usize, head_bytes })
+    let (wants_pane, head_bytes) = (grant.pane().is_ok(), head_bytes(scope));
+    let (head_chars, tail_chars) = (command.head as usize, command.tail as usize);
+    Ok(Plan { wait, dispatch, wants_pane, head_chars, tail_chars, head_bytes })
 }
 
 fn needs_tmux(what: &str, hint: &str) -> Failure {
@@ -224,69 +281,6 @@ enum End {
     Cancelled,
     /// The backend cannot be used any more.
     Lost(Failure),
-}
-
-async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scope>) -> Result<shell::Outcome, Failure> {
-    let calling = command.serve(scope)?;
-    let look = command.look(false, &*scope.backend).await;
-    let spec = ProcessSpec::shell(command.text(), command.environment().to_vec(), &scope.id);
-    let spec = ProcessSpec { cell: command.cell().cloned(), secrets: command.secrets().to_vec(), ..spec };
-    let _waiting = scope.clock.waiting();
-    let mut process = tokio::select! {
-        started = scope.backend.start(spec) => started?,
-        () = scope.cancel.cancelled() => return Err(Failure::cancelled()),
-    };
-    let mut stdout = Stream::new("stdout", plan, scope);
-    let mut stderr = Stream::new("stderr", plan, scope);
-    let start = Instant::now();
-    let stopped = tokio::select! {
-        biased;
-        () = scope.cancel.cancelled() => Some(End::Cancelled),
-        () = tokio::time::sleep(plan.wait) => Some(End::TimedOut),
-        failure = scope.backend.lost() => Some(End::Lost(failure)),
-        begun = process.begun() => begun.map(|()| None)?,
-    };
-    let wait = plan.wait.saturating_sub(start.elapsed());
-    let followed = match stopped {
-        Some(end) => Ok(end),
-        None => follow(&mut *process, wait, &mut stdout, &mut stderr, scope).await,
-    };
-    let end = match followed {
-        Ok(end) => end,
-        Err(error) => return Err(lost(&error).data(printed(stdout.finish().await, stderr.finish().await))),
-    };
-    match end {
-        End::Exited(exit_code) => {
-            let (left, ended) = (process.left_running().await, process.ended_with_it());
-            let absence = match &scope.panes {
-                Panes::Managed(tmux) if plan.wants_pane => tmux.absence().await.unwrap_or_default(),
-                Panes::Managed(_) | Panes::Own(_) | Panes::None => None,
-            };
-            let left = (!left.is_empty()).then(|| left_running(&left));
-            let ended = (ended > 0).then(|| ended_with_it(ended, plan.wants_pane));
-            let (stdout, stderr) = (stdout.finish().await, stderr.finish().await);
-            let made = made(look).await;
-            let refusals = command.notices(exit_code, &stderr.text, &*scope.backend).await;
-            let refusals = with_way_out(refusals, calling.as_ref(), command, scope);
-            let out = match command.is_out() {
-                true => Some(let_out(&*scope.backend).await?),
-                false => None,
-            };
-            let notices = out.into_iter().chain(left).chain(ended).chain(made).chain(refusals).chain(absence).collect();
-            let (stdout, stderr) = (stdout.into(), stderr.into());
-            Ok(shell::Outcome::Finished(shell::Finished { exit_code, stdout, stderr, notices }))
-        }
-        End::TimedOut => {
-            let message = format!("timed out waiting for the command after {}", duration(plan.wait));
-            let failure = Failure::new(Kind::TimedOut, message).hint(
-                "the command was ended; give a longer `wait`, or start it in the background with its output in a file",
-            );
-            let failure = ended(failure, &mut *process, stdout, stderr).await;
-            Err(told(failure, made(look).await, calling.as_ref()))
-        }
-        End::Cancelled => Err(ended(Failure::cancelled(), &mut *process, stdout, stderr).await),
-        End::Lost(failure) => Err(failure.data(printed(stdout.finish().await, stderr.finish().await))),
-    }
 }
 
 /// The connections that were refused to a command.
@@ -305,14 +299,6 @@ fn with_way_out(
     let way_out = command.remember(&refusals, scope);
     refusals.extend(way_out);
     refusals
-}
-
-/// How a command ran that a person let out of its cell.
-async fn let_out(backend: &dyn Backend) -> Result<String, Failure> {
-    let directory = backend.facts().await?.directory.display().to_string();
-    Ok(format!(
-        "a person let this command out of its cell: it ran unconfined, this once, as a process of its own in `{directory}`"
-    ))
 }
 
 /// What a command made that runs or is obeyed later.
@@ -334,42 +320,6 @@ fn told(failure: Failure, made: Vec<String>, calling: Option<&Calling>) -> Failu
     failure.data(data)
 }
 
-async fn follow(
-    process: &mut dyn Process,
-    wait: Duration,
-    stdout: &mut Stream<'_>,
-    stderr: &mut Stream<'_>,
-    scope: &Scope,
-) -> io::Result<End> {
-    let (timeout, lost) = (tokio::time::sleep(wait), scope.backend.lost());
-    tokio::pin!(timeout, lost);
-    loop {
-        tokio::select! {
-            biased;
-            () = scope.cancel.cancelled() => return Ok(End::Cancelled),
-            () = &mut timeout => return Ok(End::TimedOut),
-            failure = &mut lost => return Ok(End::Lost(failure)),
-            event = process.next() => match event? {
-                ProcessEvent::Stdout(bytes) => stdout.push(&bytes).await,
-                ProcessEvent::Stderr(bytes) => stderr.push(&bytes).await,
-                ProcessEvent::Exited(status) => return Ok(End::Exited(status)),
-            },
-        }
-    }
-}
-
-/// Ends the process and gives the failure what the command had printed.
-async fn ended(failure: Failure, process: &mut dyn Process, stdout: Stream<'_>, stderr: Stream<'_>) -> Failure {
-    let survivors = process.end().await;
-    let mut data = printed(stdout.finish().await, stderr.finish().await);
-    match survivors {
-        Some(0) => {}
-        Some(survivors) => data["survivors"] = json!(survivors),
-        None => data["survivors"] = json!("unknown"),
-    }
-    failure.data(data)
-}
-
 /// What a command that did not come to its end had printed.
 fn printed(stdout: Captured, stderr: Captured) -> Value {
     let stored: Vec<&String> = stdout.stored.iter().chain(&stderr.stored).collect();
@@ -378,27 +328,4 @@ fn printed(stdout: Captured, stderr: Captured) -> Value {
         data["stored"] = json!(stored);
     }
     data
-}
-
-fn lost(error: &io::Error) -> Failure {
-    Failure::new(Kind::OutcomeUnknown, format!("the command was started, then lost: {error}"))
-        .hint("check whether it had its effect before you run it again")
-}
-
-/// What a confined command started in the background ends with it.
-fn ended_with_it(count: usize, has_panes: bool) -> String {
-    let what = if count == 1 {
-        "a process that the command started".into()
-    } else {
-        format!("{count} processes that the command started")
-    };
-    let instead = if has_panes { "; what is to run on belongs in a pane (`wait: false`)" } else { "" };
-    format!("{what} ended with it, as its cell did{instead}")
-}
-
-fn left_running(pids: &[u32]) -> String {
-    let list: Vec<String> = pids.iter().map(ToString::to_string).collect();
-    let (list, one) = (list.join(" "), pids.len() == 1);
-    let what = if one { "a process that the command started is" } else { "processes that the command started are" };
-    format!("{what} still running: {list} (end with `kill {list}`)")
 }

@@ -5,6 +5,7 @@
 use super::requests::lies_below;
 use super::{Allowlist, HostList, HostPattern, PluginShell};
 use crate::embedder::KindPattern;
+use crate::policy::exec::EVERY;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use toml::Value;
@@ -46,6 +47,8 @@ pub(super) enum Rule {
     Methods,
     /// What lies within both lists of path prefixes; empty means none.
     Prefixes,
+    /// The names that both have, where `*` is every name; empty means none.
+    Names,
     /// What is meant by patterns of both lists of kinds of events; empty means none.
     Kinds,
     /// Commands, and panes, only if both say so.
@@ -55,8 +58,8 @@ pub(super) enum Rule {
 }
 
 use Rule::{
-    And, AndByPolicy, Digest, Directories, Domains, Hosts, Intersect, Kinds, Methods, Min, Never, Or, Paths, Places,
-    Prefixes, Ranges, Roots, Shell, Stricter, Union,
+    And, AndByPolicy, Digest, Directories, Domains, Hosts, Intersect, Kinds, Methods, Min, Names, Never, Or, Paths,
+    Places, Prefixes, Ranges, Roots, Shell, Stricter, Union,
 };
 
 /// When a setting is looked at: whether a policy that changes under a running program can change it.
@@ -183,6 +186,8 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("plugin.*.http.paths", Prefixes, EachTime),
     ("plugin.*.http.base", Never, EachTime),
     ("plugin.*.http.headers", Never, EachTime),
+    ("plugin.*.exec.programs", Names, EachTime),
+    ("plugin.*.exec.environment", Names, EachTime),
     ("plugin.*.embedder.kinds", Kinds, EachTime),
     ("secret.*.file", Never, AtStart),
     ("secret.*.command", Never, AtStart),
@@ -327,6 +332,7 @@ impl Rule {
             Ranges => written(common(&ranges(base), &ranges(by), HostPattern::is_within)),
             Hosts => written(common(&hosts(base), &hosts(by), HostPattern::is_within)),
             Prefixes => written(common(&words(base), &words(by), |path, prefix| lies_below(path, prefix))),
+            Names => written(common(&words(base), &words(by), |name, other| name == other || other == EVERY)),
             Kinds => written(common(&kinds(base), &kinds(by), KindPattern::is_within)),
         }
     }
@@ -336,7 +342,7 @@ impl Rule {
         match self {
             Never | AndByPolicy => false,
             And | Or | Stricter(_) | Min | Union | Intersect | Paths | Directories | Roots | Places | Domains
-            | Ranges | Hosts | Methods | Prefixes | Kinds | Shell | Digest => true,
+            | Ranges | Hosts | Methods | Prefixes | Names | Kinds | Shell | Digest => true,
         }
     }
 
@@ -345,7 +351,7 @@ impl Rule {
         match self {
             And | AndByPolicy => !is_on(value),
             Shell => !shell(value).commands,
-            Directories | Roots | Hosts | Methods | Prefixes | Kinds => entries(value).is_empty(),
+            Directories | Roots | Hosts | Methods | Prefixes | Names | Kinds => entries(value).is_empty(),
             Never | Or | Stricter(_) | Min | Union | Places | Intersect | Paths | Domains | Ranges | Digest => false,
         }
     }
@@ -353,7 +359,7 @@ impl Rule {
     /// Returns whether a project's list counts where no layer has granted anything: it binds what plugins of this
     /// binary may do without a grant.
     pub(super) fn caps(self) -> bool {
-        matches!(self, Hosts | Methods | Prefixes | Kinds | Shell)
+        matches!(self, Hosts | Methods | Prefixes | Names | Kinds | Shell)
     }
 
     /// Returns the list that a value is, for a rule that keeps every list that took part.
@@ -364,7 +370,7 @@ impl Rule {
             Domains => Some(Bound::Hosts(domains(value))),
             Hosts => Some(Bound::Hosts(HostList::Only(hosts(value)))),
             Ranges => Some(Bound::Ranges(ranges(value))),
-            Methods | Prefixes => Some(Bound::Words(words(value))),
+            Methods | Prefixes | Names => Some(Bound::Words(words(value))),
             Kinds => Some(Bound::Kinds(kinds(value))),
             // One that closes panes binds also what plugins of this binary may do without a grant.
             Shell => Some(shell(value)).filter(|shell| shell.pane == Some(false)).map(Bound::Shell),

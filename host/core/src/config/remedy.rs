@@ -7,6 +7,7 @@ use super::read::Place;
 use super::requests::lies_below;
 use super::{Allowlist, HostList, HostPattern};
 use crate::embedder::any_covers;
+use crate::policy::exec::EVERY;
 use std::path::Path;
 use std::sync::Arc;
 use toml::Value;
@@ -135,6 +136,7 @@ impl Over {
             Rule::Ranges => within(HostPattern::range(entry), &ranges(by)),
             Rule::Hosts => within(HostPattern::exact(entry), &hosts(by)),
             Rule::Prefixes => words(by).iter().any(|above| lies_below(entry, above)),
+            Rule::Names => words(by).iter().any(|name| name == EVERY || name == entry),
             Rule::Kinds => any_covers(&kinds(by), entry),
         }
     }

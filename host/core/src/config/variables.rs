@@ -13,15 +13,20 @@ const LOADER_HOOKS: &str =
 const SHELL_HOOKS: &str = "BASH_ENV ENV BASH_FUNC_* SHELLOPTS BASHOPTS PS4 PROMPT_COMMAND IFS CDPATH GLOBIGNORE \
     ZDOTDIR FPATH KSH_ENV fish_* INPUTRC HISTFILE SHELL";
 
+/// Returns whether a text is the name of a variable, as shells have them.
+#[must_use]
+pub fn is_variable_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
 /// Returns whether an environment variable never reaches a command: a hook of the loader or of a shell, or no name
 /// at all.
 #[must_use]
 pub fn is_never_passed(name: &str) -> bool {
     let is_hook = |hook: &str| hook.strip_suffix('*').map_or(hook == name, |prefix| name.starts_with(prefix));
-    let mut bytes = name.bytes();
-    let is_name = bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
-        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    !is_name
+    !is_variable_name(name)
         || [CALL_MARK, TOKEN_VARIABLE].contains(&name)
         || LOADER_HOOKS.split_whitespace().chain(SHELL_HOOKS.split_whitespace()).any(is_hook)
 }

@@ -84,7 +84,7 @@ impl Effects {
             Capability::Http => Self { writes: can_send(grants), reaches_out: true },
             Capability::Panes if only_looks(plugin) => Self { writes: false, reaches_out: false },
             // A command can do anything, and keys are commands.
-            Capability::Shell | Capability::Panes | Capability::PaneSessions => {
+            Capability::Shell | Capability::Exec | Capability::Panes | Capability::PaneSessions => {
                 Self { writes: true, reaches_out: true }
             }
         });

@@ -3,9 +3,11 @@
 use super::admission::{Admission, Barred, Decider};
 use super::connections::open_to_all;
 use super::embedder::EmbedderGrant;
+use super::exec::ExecGrant;
 use super::files::{CREDENTIALS, FilesGrant};
 use super::http::{HttpGrant, is_search};
 use super::lock::Enforced;
+use super::shell::ShellGrant;
 use super::vetting::Vetted;
 use super::{Grants, Policy};
 use crate::capability::Capability;
@@ -63,6 +65,10 @@ impl Policy {
                 Capability::Shell | Capability::Panes | Capability::PaneSessions => {
                     clauses.extend(self.explain_shell(&grants, plugin, settings))
                 }
+                Capability::Exec => match grants.exec() {
+                    Ok(grant) => clauses.extend(self.explain_programs(grant, plugin, settings)),
+                    Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
+                },
                 Capability::Files => match grants.files() {
                     Ok(grant) => clauses.extend(explain_files(grant, plugin, settings)),
                     Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
@@ -167,6 +173,22 @@ impl Policy {
             Ok(()) => "may run commands, and use panes where there is tmux",
             Err(_) => "may run commands, each in a process of its own",
         };
+        let own = Clause { subject: "shell", verdict: "allowed", detail: runs.into(), decided_by: granted };
+        [own].into_iter().chain(self.explain_commands("shell", grant, settings)).collect()
+    }
+
+    /// Explains which programs a plugin may start, and what binds them.
+    fn explain_programs(&self, grant: &ExecGrant, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
+        let key = format!("plugin.{}.exec.programs", plugin.name());
+        let decided_by = if settings.origins.get(&key).is_some() { decided(settings, &key) } else { "built in".into() };
+        let programs = distinct(grant.programs().iter().map(|list| listed(list, "none")).collect());
+        let detail = format!("programs: {}", programs.join(", of these only "));
+        let own = Clause { subject: "exec", verdict: "allowed", detail, decided_by };
+        [own].into_iter().chain(self.explain_commands("exec", grant.commands(), settings)).collect()
+    }
+
+    /// Explains what binds all commands of a plugin.
+    fn explain_commands(&self, subject: &'static str, grant: &ShellGrant, settings: &Settings) -> Vec<Clause> {
         let (verdict, detail) = if grant.confirms() {
             ("asks", "a person is shown every command first")
         } else {
@@ -177,12 +199,9 @@ impl Policy {
             if patterns.is_empty() { "no command".into() } else { format!("commands that match `{patterns}`") };
         let clause = |verdict, detail: String, key: &str| {
             let decided_by = decided(settings, key);
-            Clause { subject: "shell", verdict, detail, decided_by }
+            Clause { subject, verdict, detail, decided_by }
         };
-        let mut clauses = vec![
-            Clause { subject: "shell", verdict: "allowed", detail: runs.into(), decided_by: granted },
-            clause(verdict, detail.into(), "tools.shell_confirm"),
-        ];
+        let mut clauses = vec![clause(verdict, detail.into(), "tools.shell_confirm")];
         clauses.extend(self.explain_cells().into_iter().map(|(verdict, detail, key)| clause(verdict, detail, key)));
         clauses.push(clause("denied", denied, "tools.shell_denylist"));
         if !grant.secrets.is_empty() {

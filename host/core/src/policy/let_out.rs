@@ -17,7 +17,7 @@ const CALL_AGAIN: &str = "if the command needs that, call it again with the very
 
 impl ShellGrant {
     /// What makes a command the same when it is called again.
-    pub(super) fn command_key(&self, text: &str, scope: &Scope) -> CommandKey {
+    pub(super) fn command_key(&self, text: &[u8], scope: &Scope) -> CommandKey {
         CommandKey::new(&scope.principal, &self.sha256, scope.backend.name(), text)
     }
 

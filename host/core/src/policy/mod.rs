@@ -8,6 +8,7 @@ pub mod command;
 pub mod confine;
 pub(crate) mod connections;
 pub mod embedder;
+pub mod exec;
 pub mod explain;
 pub mod files;
 pub(crate) mod hosts;
@@ -17,6 +18,7 @@ mod let_out;
 mod level;
 pub mod lock;
 pub mod rights;
+pub(crate) mod run;
 pub mod shell;
 pub(crate) mod typing;
 pub mod vetting;
@@ -32,6 +34,7 @@ use admission::Admission;
 use command::Denylist;
 use confine::{Confine, Watch};
 use embedder::EmbedderGrant;
+use exec::ExecGrant;
 use files::{FilesGrant, Protected};
 use http::HttpGrant;
 pub use level::Level;
@@ -95,6 +98,7 @@ impl Bound {
 /// What one plugin may do. A capability that is refused knows why.
 pub struct Grants {
     shell: Result<ShellGrant, Failure>,
+    exec: Result<ExecGrant, Failure>,
     files: Result<FilesGrant, Failure>,
     http: Result<HttpGrant, Failure>,
     embedder: Result<EmbedderGrant, Failure>,
@@ -109,7 +113,13 @@ impl Grants {
 
     /// Nothing, for one and the same reason.
     fn refused(why: &Failure) -> Self {
-        Self { shell: Err(why.clone()), files: Err(why.clone()), http: Err(why.clone()), embedder: Err(why.clone()) }
+        Self {
+            shell: Err(why.clone()),
+            exec: Err(why.clone()),
+            files: Err(why.clone()),
+            http: Err(why.clone()),
+            embedder: Err(why.clone()),
+        }
     }
 
     /// Why a capability cannot be used at all. Typing into a pane is running a command, so the grant for `shell` decides on panes too.
@@ -117,6 +127,7 @@ impl Grants {
     pub fn refusal(&self, capability: Capability) -> Option<Failure> {
         match capability {
             Capability::Shell | Capability::Panes | Capability::PaneSessions => self.shell().err(),
+            Capability::Exec => self.exec().err(),
             Capability::Files => self.files().err(),
             Capability::Http => self.http().err(),
             Capability::Embedder => self.embedder().err(),
@@ -141,6 +152,15 @@ impl Grants {
     pub fn panes(&self) -> Result<&ShellGrant, Failure> {
         let grant = self.shell()?;
         grant.pane.as_ref().map(|()| grant).map_err(Failure::clone)
+    }
+
+    /// The grant for `exec`.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn exec(&self) -> Result<&ExecGrant, Failure> {
+        self.exec.as_ref().map_err(Failure::clone)
     }
 
     /// The grant for `files`.
@@ -286,6 +306,7 @@ impl Policy {
                 Capability::Shell | Capability::Panes | Capability::PaneSessions => {
                     grants.shell = is_on.and_then(|()| self.shell_grant(plugin, &bound));
                 }
+                Capability::Exec => grants.exec = is_on.and_then(|()| self.exec_grant(plugin, &bound)),
                 Capability::Files => grants.files = is_on.and_then(|()| self.files_grant(plugin, &bound)),
                 Capability::Http => grants.http = is_on.and_then(|()| self.http_grant(plugin, &bound)),
                 Capability::Embedder => grants.embedder = is_on.and_then(|()| self.embedder_grant(plugin, &bound)),
@@ -333,7 +354,13 @@ impl Policy {
             let option = if plugin.capabilities.contains(&Capability::Shell) { "--shell" } else { "--pane" };
             return Err(self.not_granted(plugin, bound, Capability::Shell, "shell = true", option));
         }
-        Ok(ShellGrant {
+        Ok(self.commands(plugin, bound))
+    }
+
+    /// What decides on commands of a plugin that may run some.
+    fn commands(&self, plugin: &Manifest, bound: &Bound) -> ShellGrant {
+        let rights = &bound.rights;
+        ShellGrant {
             plugin: plugin.id.label(),
             sha256: plugin.sha256().into(),
             confirm: self.config.tools.shell_confirm,
@@ -344,6 +371,21 @@ impl Policy {
             // Which plugins get a secret is written in their sections; these are for the tools that came with the program.
             secrets: if plugin.id.is_builtin() { self.config.tools.shell_secrets.clone() } else { Vec::new() },
             pane: if rights.pane { Ok(()) } else { Err(no_panes(plugin.name(), &bound.config)) },
+        }
+    }
+
+    fn exec_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<ExecGrant, Failure> {
+        let rights = &bound.rights;
+        if rights.programs.iter().any(Vec::is_empty) {
+            let line = "exec.programs = [\"git\"]";
+            return Err(self.not_granted(plugin, bound, Capability::Exec, line, "--exec PROGRAM"));
+        }
+        Ok(ExecGrant {
+            plugin: plugin.name().into(),
+            commands: self.commands(plugin, bound),
+            programs: rights.programs.clone(),
+            environment: rights.variables.clone(),
+            remedies: bound.config.remedies(),
         })
     }
 
@@ -429,7 +471,7 @@ impl Policy {
     fn switch(&self, capability: Capability, plugin: &Manifest) -> Option<(&'static str, bool)> {
         let tools = &self.config.tools;
         match capability {
-            Capability::Shell | Capability::Panes | Capability::PaneSessions => {
+            Capability::Shell | Capability::Exec | Capability::Panes | Capability::PaneSessions => {
                 Some(("tools.shell_enabled", tools.shell_enabled))
             }
             Capability::Files => Some(("tools.files_enabled", tools.files_enabled)),

@@ -5,6 +5,7 @@
 use crate::config::requests::READING_METHODS;
 use crate::config::{Allowlist, Bound, Config, HostList, PluginHttp, PluginShell, Template};
 use crate::embedder::KindPattern;
+use crate::policy::exec::EVERY;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -21,6 +22,10 @@ pub struct PluginRights {
     pub write: Vec<Allowlist>,
     /// The requests it may make; `None` where it has no right to any.
     pub http: Option<HttpRights>,
+    /// The programs it may start: in every one of these.
+    pub programs: Vec<Vec<String>>,
+    /// The variables it may set for them: in every one of these.
+    pub variables: Vec<Vec<String>>,
     /// The kinds of events it may hand over: meant by every one of these lists.
     pub kinds: Vec<Vec<KindPattern>>,
 }
@@ -72,6 +77,17 @@ impl Config {
             read: lists(section.files.read, "read"),
             write: lists(section.files.write, "write"),
             http: if about_it { self.http_rights(name, section.http, embedded) } else { None },
+            programs: self.names(
+                name,
+                "programs",
+                section.exec.programs.clone().filter(|_| about_it),
+                embedded && about_it,
+            ),
+            variables: {
+                // A variable may lead a program to another one: where these are listed, none is set unless that is listed, too.
+                let is_open = embedded && about_it && section.exec.programs.is_none();
+                self.names(name, "environment", section.exec.environment.filter(|_| about_it), is_open)
+            },
             kinds: self.kinds(name, section.embedder.kinds.filter(|_| about_it), embedded && about_it),
         }
     }
@@ -80,6 +96,12 @@ impl Config {
     fn reaches_panes(&self, name: &str, own: Option<PluginShell>, embedded: bool) -> bool {
         let is_closed = self.shell_bounds(name).any(|shell| shell.pane == Some(false));
         !is_closed && own.and_then(|shell| shell.pane).unwrap_or(embedded)
+    }
+
+    /// Returns the names that a plugin has for `exec`, whose section says `own`.
+    fn names(&self, plugin: &str, key: &str, own: Option<Vec<String>>, is_open: bool) -> Vec<Vec<String>> {
+        let otherwise = if is_open { vec![EVERY.to_owned()] } else { Vec::new() };
+        self.with_bounds(Some(own.unwrap_or(otherwise)), &format!("plugin.{plugin}.exec.{key}"), Bound::words)
     }
 
     /// Returns the kinds of events that a plugin may hand over whose section says `own`.

@@ -7,11 +7,12 @@ use super::command::{Denylist, Destination, Held};
 use super::confine::{Confine, Confinement, Look};
 use super::connections::Connections;
 use super::let_out::LET_OUT;
+use super::run::{self, Run, With};
 use super::typing::{AdmittedInput, Keyboard, Typing};
 use crate::audit::Action;
-use crate::backend::Backend;
 use crate::backend::cell::Profile;
 use crate::backend::terminals::Sitting;
+use crate::backend::{Backend, ProcessSpec};
 use crate::call::scope::Scope;
 use crate::call::session::{ApprovalKey, CommandKey};
 use crate::capability::Capability;
@@ -21,6 +22,7 @@ use crate::envelope::Failure;
 use crate::leaks::Exit;
 use crate::secrets::Value;
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,7 +45,8 @@ pub struct ShellGrant {
 
 /// A command as a plugin wants it to run.
 pub(crate) struct Wanted {
-    pub(crate) text: String,
+    pub(crate) run: Run,
+    pub(crate) with: With,
     pub(crate) declaration: Declaration,
     pub(crate) goes_to: Destination,
     /// The call waits for its end.
@@ -52,7 +55,10 @@ pub(crate) struct Wanted {
 
 /// A command that policy and, where asked, a person admitted. Made only here.
 pub struct AdmittedCommand {
+    /// All of it, as people read it.
     text: String,
+    run: Run,
+    with: With,
     key: CommandKey,
     /// A person let it out of its cell.
     is_out: bool,
@@ -74,13 +80,15 @@ impl AdmittedCommand {
         self.directory.as_deref()
     }
 
-    pub(crate) fn environment(&self) -> &[String] {
-        &self.environment
+    /// Where it begins, if that is not where commands begin.
+    pub(crate) fn begins_in(&self) -> Option<&Path> {
+        self.with.directory.as_deref()
     }
 
-    /// The secrets that it gets, by the names of the variables.
-    pub(crate) fn secrets(&self) -> &[(String, Value)] {
-        &self.secrets
+    /// A process of a call that does it.
+    pub(crate) fn process(&self, call: &str) -> ProcessSpec {
+        let spec = run::process(&self.run, &self.with, self.environment.clone(), call);
+        ProcessSpec { cell: self.cell.clone(), secrets: self.secrets.clone(), ..spec }
     }
 
     /// What it is confined to.
@@ -137,6 +145,8 @@ struct Wish<'w> {
     /// The whole action, as people read it.
     shown: &'w str,
     held: Held,
+    /// What is on its standard input.
+    with: &'w With,
     /// The pane, for what is typed.
     keyboard: Option<Keyboard>,
     /// The secrets that it gets.
@@ -151,6 +161,7 @@ struct Asked<'a> {
     capability: Capability,
     confinement: Option<&'a Confinement>,
     shown: &'a str,
+    details: Option<&'a str>,
     declaration: Option<&'a Declaration>,
     lent: &'a [String],
     refused: Option<&'a str>,
@@ -227,19 +238,27 @@ impl ShellGrant {
     /// Decides on a command that runs so, and records the decision.
     pub(crate) async fn admit(
         &self,
-        Wanted { text, declaration, goes_to, is_awaited }: Wanted,
+        Wanted { run, with, declaration, goes_to, is_awaited }: Wanted,
         confinement: &Confinement,
         site: &dyn Site,
         scope: &Scope,
     ) -> Result<AdmittedCommand, Failure> {
-        let (lent, key) = (self.lent(&text), self.command_key(&text, scope));
+        let (text, capability) = (run::shown(&run, &with), run.capability());
+        let lent = match &run {
+            Run::Script(script) => self.lent(script),
+            // Nothing in its arguments stands for a variable.
+            Run::Program(_) => Vec::new(),
+        };
+        let key = self.command_key(&[text.as_bytes(), &with.input].join(&0), scope);
         // What gets a secret stays where its hosts are known.
         let refused = match is_awaited && lent.is_empty() {
             true => self.refused_before(&key, goes_to, confinement, scope).await?,
             false => None,
         };
-        let (capability, held) = (Capability::Shell, Held::Script(text.clone(), goes_to));
-        let wish = Wish { capability, confinement, shown: &text, held, keyboard: None, lent: &lent, refused, site };
+        let held = Held::Script(text.clone(), goes_to);
+        let (keyboard, with_it) = (None, &with);
+        let shown = &text;
+        let wish = Wish { capability, confinement, shown, held, with: with_it, keyboard, lent: &lent, refused, site };
         let Consent { seen, is_out, .. } = self.decide(wish, declaration, scope).await?;
         let cell = confinement.cell().filter(|_| !is_out);
         let (mut secrets, has_secret) = (Vec::new(), !lent.is_empty());
@@ -250,6 +269,8 @@ impl ShellGrant {
         }
         Ok(AdmittedCommand {
             text,
+            run,
+            with,
             key,
             is_out,
             directory: seen.and_then(|landing| landing.directory),
@@ -272,7 +293,8 @@ impl ShellGrant {
         let confinement = &self.confinement(scope).await?;
         let held = Held::Script(command.to_owned(), Destination::Program);
         let (capability, keyboard, lent, refused) = (Capability::Panes, None, &[][..], None);
-        let wish = Wish { capability, confinement, shown: command, held, keyboard, lent, refused, site };
+        let with = &With::default();
+        let wish = Wish { capability, confinement, shown: command, held, with, keyboard, lent, refused, site };
         self.decide(wish, declaration, scope).await?;
         Ok(AdmittedAction { cell: confinement.cell().cloned() })
     }
@@ -287,7 +309,8 @@ impl ShellGrant {
         scope: &Scope,
     ) -> Result<AdmittedInput, Failure> {
         let (capability, keyboard, refused) = (Capability::Panes, Some(keyboard), None);
-        let wish = Wish { capability, confinement, shown: &shown, held, keyboard, lent: &[], refused, site };
+        let (shown, with) = (&shown, &With::default());
+        let wish = Wish { capability, confinement, shown, held, with, keyboard, lent: &[], refused, site };
         self.decide(wish, declaration, scope).await?;
         if confinement.cell().is_some() {
             self.confine.watch().go_on();
@@ -298,7 +321,7 @@ impl ShellGrant {
     /// Decides on a look at what is on a person's own screen, and records the decision.
     pub(crate) async fn admit_look(&self, shown: &str, site: &dyn Site, scope: &Scope) -> Result<(), Failure> {
         let (capability, confinement, declaration, refused) = (Capability::Panes, None, None, None);
-        let look = Asked { capability, confinement, shown, declaration, lent: &[], refused, site };
+        let look = Asked { capability, confinement, shown, details: None, declaration, lent: &[], refused, site };
         let decided = self.confirm(ActionKind::Look, look, scope).await;
         scope.record(Action {
             capability: Capability::Panes,
@@ -311,8 +334,8 @@ impl ShellGrant {
     }
 
     async fn decide(&self, wish: Wish<'_>, declaration: Declaration, scope: &Scope) -> Result<Consent, Failure> {
-        let Wish { capability, confinement, shown, held, keyboard, lent, refused, site } = wish;
-        let spelled: Vec<&[u8]> = [shown.as_bytes()].into_iter().chain(held.texts()).collect();
+        let Wish { capability, confinement, shown, held, with, keyboard, lent, refused, site } = wish;
+        let spelled: Vec<&[u8]> = [shown.as_bytes(), &with.input].into_iter().chain(held.texts()).collect();
         let leaks = scope.guard.check(Exit::Command, spelled.iter().copied());
         let leaks = leaks.map_err(|refusal| (refusal, "leaks.commands"));
         let checked = match leaks {
@@ -322,8 +345,9 @@ impl ShellGrant {
         let decided = match checked {
             Ok(()) => {
                 let (confinement, declaration) = (Some(confinement), Some(&declaration));
-                let refused = refused.as_deref();
-                let asked = Asked { capability, confinement, shown, declaration, lent, refused, site };
+                let (refused, details) = (refused.as_deref(), with.shown_input());
+                let details = details.as_deref();
+                let asked = Asked { capability, confinement, shown, details, declaration, lent, refused, site };
                 self.confirm(ActionKind::Command, asked, scope).await
             }
             Err(refused) => Err(refused),
@@ -359,7 +383,7 @@ impl ShellGrant {
 
     /// Returns who allowed it, or the refusal and who refused.
     async fn confirm(&self, kind: ActionKind, asked: Asked<'_>, scope: &Scope) -> Result<Consent, (Failure, By)> {
-        let Asked { capability, confinement, shown, declaration, lent, refused, site } = asked;
+        let Asked { capability, confinement, shown, details, declaration, lent, refused, site } = asked;
         let lent = self.lending(lent, confinement);
         let asks = match confinement {
             None | Some(Confinement::Off | Confinement::Elsewhere) => self.confirm,
@@ -384,7 +408,7 @@ impl ShellGrant {
             confinement,
             lent: lent.as_ref(),
             action: shown,
-            details: None,
+            details,
             declaration,
             refused,
             timeout: self.approval_timeout,

@@ -30,8 +30,9 @@ pub struct AllTools {
 }
 
 /// Tools of this program that are listed on request, by families, so that nobody's list is flooded.
-const FAMILIES: [(&str, &[&str]); 2] = [
-    ("files", &["file_edit", "file_list", "file_read", "file_write"]),
+const FAMILIES: [(&str, &[&str]); 3] = [
+    ("files", &["file", "file_edit", "file_list", "file_read", "file_write"]),
+    ("exec", &["exec", "shell"]),
     (
         "agent",
         &[

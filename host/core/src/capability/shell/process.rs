@@ -1,0 +1,224 @@
+//! A command as a process of its own: what it begins with, where it lands, and how it is followed to its end.
+
+use super::stream::Stream;
+use super::{End, Plan, made, printed, shell, told, with_way_out};
+use crate::backend::{Backend, Process, ProcessEvent, absolute};
+use crate::call::scope::Scope;
+use crate::capability::bindings::toolcrib::plugin::exec;
+use crate::envelope::{Failure, Kind, duration};
+use crate::kept_output::Captured;
+use crate::policy::approval::{Landing, Site};
+use crate::policy::run::With;
+use crate::policy::shell::AdmittedCommand;
+use crate::tmux::Panes;
+use async_trait::async_trait;
+use serde_json::json;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a guest sets for what it runs.
+#[derive(Clone, Default)]
+pub(crate) struct Given {
+    pub(crate) variables: Vec<(String, String)>,
+    /// As it was given.
+    pub(crate) directory: Option<String>,
+    pub(crate) input: Vec<u8>,
+}
+
+impl Given {
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.variables.is_empty() && self.directory.is_none() && self.input.is_empty()
+    }
+
+    /// The same where the call lands. Nothing is decided by it: a command could go anywhere itself.
+    pub(crate) async fn located(&self, scope: &Scope) -> Result<With, Failure> {
+        let directory = match &self.directory {
+            None => None,
+            Some(path) => {
+                let facts = scope.backend.facts().await?;
+                Some(absolute(path, &facts.directory, &facts.home)?)
+            }
+        };
+        let with = With { variables: self.variables.clone(), directory, input: self.input.clone() };
+        with.check()?;
+        Ok(with)
+    }
+}
+
+/// Where commands land that run as plain processes.
+pub(crate) struct PlainProcess<'b> {
+    backend: &'b dyn Backend,
+    /// Where it begins, if that is not where commands begin.
+    directory: Option<PathBuf>,
+}
+
+impl<'b> PlainProcess<'b> {
+    pub(crate) fn new(backend: &'b dyn Backend, with: &With) -> Self {
+        Self { backend, directory: with.directory.clone() }
+    }
+}
+
+#[async_trait]
+impl Site for PlainProcess<'_> {
+    async fn landing(&self) -> Result<Landing, Failure> {
+        let directory = match &self.directory {
+            Some(directory) => directory.display().to_string(),
+            None => self.backend.facts().await?.directory.display().to_string(),
+        };
+        Ok(Landing { backend: self.backend.name().into(), directory: Some(directory), ..Landing::default() })
+    }
+}
+
+/// What came of a process that has ended.
+pub(crate) struct Ran {
+    exit_code: i32,
+    stdout: Captured,
+    stderr: Captured,
+    notices: Vec<String>,
+}
+
+impl From<Ran> for shell::Finished {
+    fn from(Ran { exit_code, stdout, stderr, notices }: Ran) -> Self {
+        Self { exit_code, stdout: stdout.into(), stderr: stderr.into(), notices }
+    }
+}
+
+impl From<Ran> for exec::Finished {
+    fn from(Ran { exit_code, stdout, stderr, notices }: Ran) -> Self {
+        Self { exit_code, stdout: stdout.into(), stderr: stderr.into(), notices }
+    }
+}
+
+/// Runs a command that was admitted, and follows it to its end.
+pub(crate) async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scope>) -> Result<Ran, Failure> {
+    let calling = command.serve(scope)?;
+    let look = command.look(false, &*scope.backend).await;
+    let spec = command.process(&scope.id);
+    let _waiting = scope.clock.waiting();
+    let mut process = tokio::select! {
+        started = scope.backend.start(spec) => started?,
+        () = scope.cancel.cancelled() => return Err(Failure::cancelled()),
+    };
+    let mut stdout = Stream::new("stdout", plan, scope);
+    let mut stderr = Stream::new("stderr", plan, scope);
+    let start = Instant::now();
+    let stopped = tokio::select! {
+        biased;
+        () = scope.cancel.cancelled() => Some(End::Cancelled),
+        () = tokio::time::sleep(plan.wait) => Some(End::TimedOut),
+        failure = scope.backend.lost() => Some(End::Lost(failure)),
+        begun = process.begun() => begun.map(|()| None)?,
+    };
+    let wait = plan.wait.saturating_sub(start.elapsed());
+    let followed = match stopped {
+        Some(end) => Ok(end),
+        None => follow(&mut *process, wait, &mut stdout, &mut stderr, scope).await,
+    };
+    let end = match followed {
+        Ok(end) => end,
+        Err(error) => return Err(lost(&error).data(printed(stdout.finish().await, stderr.finish().await))),
+    };
+    match end {
+        End::Exited(exit_code) => {
+            let (left, ended) = (process.left_running().await, process.ended_with_it());
+            let absence = match &scope.panes {
+                Panes::Managed(tmux) if plan.wants_pane => tmux.absence().await.unwrap_or_default(),
+                Panes::Managed(_) | Panes::Own(_) | Panes::None => None,
+            };
+            let left = (!left.is_empty()).then(|| left_running(&left));
+            let ended = (ended > 0).then(|| ended_with_it(ended, plan.wants_pane));
+            let (stdout, stderr) = (stdout.finish().await, stderr.finish().await);
+            let made = made(look).await;
+            let refusals = command.notices(exit_code, &stderr.text, &*scope.backend).await;
+            let refusals = with_way_out(refusals, calling.as_ref(), command, scope);
+            let out = match command.is_out() {
+                true => Some(let_out(command, &*scope.backend).await?),
+                false => None,
+            };
+            let notices = out.into_iter().chain(left).chain(ended).chain(made).chain(refusals).chain(absence).collect();
+            Ok(Ran { exit_code, stdout, stderr, notices })
+        }
+        End::TimedOut => {
+            let message = format!("timed out waiting for the command after {}", duration(plan.wait));
+            let failure = Failure::new(Kind::TimedOut, message).hint(
+                "the command was ended; give a longer `wait`, or start it in the background with its output in a file",
+            );
+            let failure = ended(failure, &mut *process, stdout, stderr).await;
+            Err(told(failure, made(look).await, calling.as_ref()))
+        }
+        End::Cancelled => Err(ended(Failure::cancelled(), &mut *process, stdout, stderr).await),
+        End::Lost(failure) => Err(failure.data(printed(stdout.finish().await, stderr.finish().await))),
+    }
+}
+
+/// How a command ran that a person let out of its cell.
+async fn let_out(command: &AdmittedCommand, backend: &dyn Backend) -> Result<String, Failure> {
+    let directory = match command.begins_in() {
+        Some(directory) => directory.display().to_string(),
+        None => backend.facts().await?.directory.display().to_string(),
+    };
+    Ok(format!(
+        "a person let this command out of its cell: it ran unconfined, this once, as a process of its own in `{directory}`"
+    ))
+}
+
+async fn follow(
+    process: &mut dyn Process,
+    wait: Duration,
+    stdout: &mut Stream<'_>,
+    stderr: &mut Stream<'_>,
+    scope: &Scope,
+) -> io::Result<End> {
+    let (timeout, lost) = (tokio::time::sleep(wait), scope.backend.lost());
+    tokio::pin!(timeout, lost);
+    loop {
+        tokio::select! {
+            biased;
+            () = scope.cancel.cancelled() => return Ok(End::Cancelled),
+            () = &mut timeout => return Ok(End::TimedOut),
+            failure = &mut lost => return Ok(End::Lost(failure)),
+            event = process.next() => match event? {
+                ProcessEvent::Stdout(bytes) => stdout.push(&bytes).await,
+                ProcessEvent::Stderr(bytes) => stderr.push(&bytes).await,
+                ProcessEvent::Exited(status) => return Ok(End::Exited(status)),
+            },
+        }
+    }
+}
+
+/// Ends the process and gives the failure what the command had printed.
+async fn ended(failure: Failure, process: &mut dyn Process, stdout: Stream<'_>, stderr: Stream<'_>) -> Failure {
+    let survivors = process.end().await;
+    let mut data = printed(stdout.finish().await, stderr.finish().await);
+    match survivors {
+        Some(0) => {}
+        Some(survivors) => data["survivors"] = json!(survivors),
+        None => data["survivors"] = json!("unknown"),
+    }
+    failure.data(data)
+}
+
+fn lost(error: &io::Error) -> Failure {
+    Failure::new(Kind::OutcomeUnknown, format!("the command was started, then lost: {error}"))
+        .hint("check whether it had its effect before you run it again")
+}
+
+/// What a confined command started in the background ends with it.
+fn ended_with_it(count: usize, has_panes: bool) -> String {
+    let what = if count == 1 {
+        "a process that the command started".into()
+    } else {
+        format!("{count} processes that the command started")
+    };
+    let instead = if has_panes { "; what is to run on belongs in a pane (`wait: false`)" } else { "" };
+    format!("{what} ended with it, as its cell did{instead}")
+}
+
+fn left_running(pids: &[u32]) -> String {
+    let list: Vec<String> = pids.iter().map(ToString::to_string).collect();
+    let (list, one) = (list.join(" "), pids.len() == 1);
+    let what = if one { "a process that the command started is" } else { "processes that the command started are" };
+    format!("{what} still running: {list} (end with `kill {list}`)")
+}
