@@ -94,11 +94,15 @@ async fn without_an_embedder_no_tool_that_needs_one_is_offered() {
 /// Case 2: one event, with what the session was opened with; its answer is the result.
 #[tokio::test]
 async fn an_event_has_what_the_session_was_opened_with() {
-    let settings = "[toolset.channel]\ntools = [\"reply\"]\nbind.reply.thread_name = \"$session.channel\"\n";
+    let settings =
+        "[toolset.channel]\nsession = [\"channel\"]\ntools = [\"reply\"]\nbind.reply.thread_name = \"notes\"\n";
     let host = TestHost::new().user(settings);
     let (called, context) = host.parts();
     let given = Map::from_iter([("channel".to_owned(), json!("ops"))]);
-    let session = Session::on(called.toolset("channel").expect("a toolset"), given).expect("a session");
+    let toolset = called.toolset("channel").expect("a toolset");
+    let missing = Session::on(toolset.clone(), Map::new()).map(|_| ()).expect_err("a refusal");
+    assert_eq!(missing.message, "toolset `channel` wants `channel` of its session");
+    let session = Session::on(toolset, given).expect("a session");
     let embedder = taking_all(json!({ "conversation_id": "c1", "more": true }));
     let context = context.clone().session(Arc::new(session)).embedder(embedder.clone());
     let request = |arguments: Value| Request { tool: "reply".into(), arguments: Arguments::Json(arguments) };
@@ -107,8 +111,9 @@ async fn an_event_has_what_the_session_was_opened_with() {
     let events = embedder.events();
     let [event] = events.as_slice() else { panic!("{events:?}") };
     assert_eq!((&*event.kind, &*event.tool), ("message.send", "reply"));
-    assert_eq!(event.payload, json!({ "content": "hi", "thread_name": "ops" }));
+    assert_eq!(event.payload, json!({ "content": "hi", "thread_name": "notes" }));
     assert_eq!(event.bindings, Map::from_iter([("channel".to_owned(), json!("ops"))]));
+    assert_eq!(host.audit().last().expect("a line")["toolset"], "channel");
     let [(what, decision)] = &recorded(&host)[..] else { panic!("{:?}", recorded(&host)) };
     assert!(what.starts_with("message.send sha256:") && what.ends_with(" bytes)"), "{what}");
     assert_eq!(decision, "allowed by embedder.confirm; answered");

@@ -165,3 +165,31 @@ async fn a_failure_that_may_pass_by_itself_is_tried_every_time() {
     }
     assert_eq!(host.events().iter().filter(|event| matches!(event, Event::Started { .. })).count(), 4);
 }
+
+/// Case 62: equal calls are counted until another one changes something; off where nothing is set.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_go_round_in_circles_are_ended_where_settings_say_so() {
+    let host = TestHost::new().set("tools.equal_calls=7");
+    std::fs::write(host.work().join("a"), "x").expect("a file");
+    let test = || harmless("cat a");
+    for time in 1..=7 {
+        let outcome = host.call("run_shell", test()).await.outcome.expect("a result");
+        let said = outcome.notices.iter().any(|notice| notice.contains(&format!("this is call {time} of `run_shell`")));
+        assert_eq!(said, time > 3, "{time}: {:?}", outcome.notices);
+    }
+    let ended = host.failure("run_shell", test()).await;
+    let message = "`run_shell` was called 7 times with these arguments, and nothing else has changed";
+    assert_eq!((ended.kind, &*ended.message), (Kind::Limit, message));
+    // Other arguments are another call; and a write lets it go on.
+    assert_eq!(host.result("read_file", json!({ "path": "a" })).await, "x");
+    assert_eq!(host.failure("run_shell", test()).await.kind, Kind::Limit);
+    for _ in 0..10 {
+        host.result("write_file", json!({ "path": "a", "content": "y" })).await;
+        let outcome = host.call("run_shell", test()).await.outcome.expect("a result");
+        assert_eq!(outcome.notices, [""; 0]);
+    }
+    let host = TestHost::new();
+    for _ in 0..20 {
+        assert!(host.call("time", json!({})).await.outcome.expect("a result").notices.is_empty());
+    }
+}

@@ -245,6 +245,50 @@ async fn toolsets_that_make_no_sense_are_told() {
     );
 }
 
+/// The sets in `host/docs/toolsets/`: each has tools that there are, and sessions can be opened on it.
+#[tokio::test]
+async fn the_sets_that_are_shipped_can_be_used() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/docs/toolsets");
+    let files: Vec<_> = std::fs::read_dir(root).expect("the sets").map(|file| file.expect("a file").path()).collect();
+    let mut names = Vec::new();
+    for file in &files {
+        let host = TestHost::new().user(&std::fs::read_to_string(file).expect("a set"));
+        let (called, context) = host.parts();
+        let policy = called.policy();
+        for name in policy.config().toolset.keys() {
+            let toolset = called.toolset(name).map_err(|failure| failure.message).expect("a toolset");
+            assert_eq!(toolset.odd(policy.config(), &context.tools), [""; 0], "{}", file.display());
+            let given: Map<String, Value> = toolset.needs().into_iter().map(|need| (need.into(), json!("x"))).collect();
+            let session = Arc::new(Session::on(toolset, given).expect("a session"));
+            session.turn(true).expect("a turn");
+            assert!(!offered(&host, &session).await.is_empty(), "{name}");
+            names.push(name.clone());
+        }
+    }
+    for name in ["channel", "branch", "worker", "cortex", "compactor", "cortex-chat", "otter"] {
+        assert!(names.contains(&name.to_owned()), "{name}: {names:?}");
+    }
+}
+
+/// The set of a reviewer changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_of_a_shipped_set_narrows_what_its_sessions_do() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/docs/toolsets/spacebot.toml");
+    let host = TestHost::new().user(&std::fs::read_to_string(file).expect("a set"));
+    std::fs::write(host.work().join("a.txt"), "tea").expect("a file");
+    let given = json!({ "channel": "x", "worker": "w1" });
+    let (worker, reviewer) = (open(&host, "worker", given.clone()), open(&host, "reviewer", given));
+    let (worker, reviewer) = (worker.expect("a session"), reviewer.expect("a session"));
+    let edit = |to: &str| json!({ "path": "a.txt", "old_string": "tea", "new_string": to });
+    assert_eq!(failure(&host, &reviewer, "file_edit", edit("milk")).await.kind, Kind::Denied);
+    assert_eq!(result(&host, &reviewer, "file_read", json!({ "path": "a.txt" })).await, "tea");
+    let write = json!({ "command": "echo x > made" });
+    assert_ne!(result(&host, &reviewer, "shell", write.clone()).await["exit_code"], 0);
+    assert!(!host.work().join("made").exists());
+    assert_eq!(result(&host, &worker, "file_edit", edit("coffee")).await, "Replaced 1 occurrence in a.txt");
+    assert_eq!(result(&host, &worker, "shell", write).await["exit_code"], 0);
+}
+
 /// A session costs little, and leaves nothing.
 #[tokio::test]
 async fn many_sessions_are_opened_and_closed() {

@@ -27,24 +27,33 @@ fn asked(running: &mut Running) -> Value {
 #[test]
 fn an_event_is_a_line_and_so_is_its_answer() {
     let program = Program::new();
-    program
-        .write("sets.toml", "[toolset.channel]\ntools = [\"reply\"]\nbind.reply.thread_name = \"$session.channel\"\n");
+    program.write("sets.toml", "[toolset.channel]\nsession = [\"channel\"]\nturn = [\"reply\"]\n");
     let config = program.path("sets.toml").display().to_string();
     let mut running = start(&program, &["--config", &config, "run", "--embedder", "message.send,agent.*"]);
     write(&mut running, &json!({ "id": 1, "open": { "toolset": "channel", "bind": { "channel": "ops" } } }));
     assert_eq!(running.line()["result"]["session"], "s1");
+    write(&mut running, &json!({ "id": 0, "session": "s1", "turn": "begin" }));
+    assert_eq!(running.line()["result"], json!({ "generation": 1 }));
     let mut call = reply(2);
     call["session"] = "s1".into();
     write(&mut running, &call);
     let line = asked(&mut running);
     let event = &line["ask"];
     assert_eq!((&line["id"], &event["kind"], &event["tool"]), (&json!(2), &json!("message.send"), &json!("reply")));
-    assert_eq!(event["payload"], json!({ "content": "hi", "thread_name": "ops" }));
+    assert_eq!(event["payload"], json!({ "content": "hi" }));
     assert_eq!((&event["bindings"], &event["deadline_ms"]), (&json!({ "channel": "ops" }), &json!(60_000)));
     let answer = json!({ "answer": event["ask"], "result": { "conversation_id": "c1" } });
     write(&mut running, &answer);
     let ended = running.line();
     assert_eq!((&ended["id"], &ended["result"]), (&json!(2), &json!({ "sent": true, "conversation_id": "c1" })));
+    // The end of a turn says what was told in it: whether there was a reply at all.
+    write(&mut running, &json!({ "id": 8, "session": "s1", "turn": "end" }));
+    assert_eq!(running.line()["result"], json!({ "generation": 2, "told": ["message.send"] }));
+    for turn in ["begin", "end"] {
+        write(&mut running, &json!({ "id": 9, "session": "s1", "turn": turn }));
+    }
+    running.line();
+    assert_eq!(running.line()["result"]["told"], json!([]));
     // A second answer changes nothing.
     write(&mut running, &answer);
     let refused = running.line();

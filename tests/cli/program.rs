@@ -160,6 +160,31 @@ fn nothing_is_left_in_the_working_directory() {
     assert_eq!(std::fs::read_dir(program.path("work")).unwrap().count(), 0);
 }
 
+/// `host/core/examples/agent.rs`: three processes with three toolsets over one host.
+#[test]
+fn an_agent_of_several_processes_has_its_day() {
+    let example = Program::file().with_file_name("examples").join("agent");
+    let program = Program::cold();
+    let output = Command::new(example).current_dir(program.path("work")).output().expect("the example was built");
+    let said = succeeded(&output);
+    let lines: Vec<&str> = said.lines().collect();
+    for expected in [
+        "#kitchen: Good morning! I will see to the notes.",
+        "(worker1 is working on: replace tea by coffee in notes.txt, and count the words)",
+        "#kitchen? Shall I go on? [\"yes\",\"no\"]",
+        "told in this turn: agent.branch, agent.spawn, message.ask, message.send",
+        "late: `reply` of toolset `channel` is there while a turn is open, and none is",
+        "asked: may `wc -w notes.txt` run? yes",
+        "outcome: done: 4 notes.txt",
+        "(branch2 no longer thinks about: what else could be improved)",
+        "#kitchen: \u{2615}",
+        "cancelled: true, false",
+        "notes: a cup of coffee",
+    ] {
+        assert!(lines.contains(&expected), "{expected}: {said}");
+    }
+}
+
 /// `host/core/examples/embed.rs`: the library without its command line.
 #[test]
 fn a_program_that_embeds_the_host_lists_calls_and_answers() {

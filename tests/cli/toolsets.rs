@@ -56,7 +56,10 @@ fn a_session_is_opened_used_and_closed_by_lines() {
     assert_eq!(ask(write(8))["error"]["kind"], "unavailable");
     assert_eq!(ask(json!({ "id": 9, "session": "s2", "turn": "begin" }))["result"], json!({ "generation": 1 }));
     assert!(ask(write(10))["result"].is_string());
-    assert_eq!(ask(json!({ "id": 11, "session": "s2", "turn": "end" }))["result"], json!({ "generation": 2 }));
+    assert_eq!(
+        ask(json!({ "id": 11, "session": "s2", "turn": "end" }))["result"],
+        json!({ "generation": 2, "told": [] })
+    );
     assert_eq!(ask(write(12))["error"]["kind"], "unavailable");
 }
 

@@ -233,7 +233,11 @@ impl Door {
     fn turn(&self, session: &str, turn: Turn) -> Result<Value, Failure> {
         let session = self.session(session)?;
         session.turn(matches!(turn, Turn::Begin))?;
-        Ok(json!({ "generation": session.generation() }))
+        let mut answer = json!({ "generation": session.generation() });
+        if let Turn::End = turn {
+            answer["told"] = session.told().into();
+        }
+        Ok(answer)
     }
 
     /// The definitions of the tools that a session has now.

@@ -146,6 +146,9 @@ pub struct Tools {
     /// Families of tools that are listed besides those that always are.
     #[serde(deserialize_with = "families")]
     pub offer: Vec<String>,
+    /// How often a session may call a tool with the same arguments while nothing else changes anything.
+    #[serde(deserialize_with = "between::<1, 1_000_000, _>")]
+    pub equal_calls: u64,
     /// Whether `web_search` is available.
     pub search_enabled: bool,
     /// The URL that `web_search` asks: of the web, without user, query and fragment, and with a `/` at its end.

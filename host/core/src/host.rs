@@ -39,6 +39,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Days from now at which a plugin has to say the same as today: another day, another year, after 2038.
 const OTHER_TIMES: [u64; 3] = [1, 400, 5000];
+/// What only looks at a pane may be called so many times as often: it waits for what somebody else does there.
+const POLLS: u64 = 3;
 /// How often a call that runs looks whether its plugin was taken back.
 const REVOKED_LOOK: Duration = Duration::from_secs(1);
 
@@ -203,6 +205,9 @@ impl Host {
         check_length(&text)?;
         let key = CallKey::new(&context.principal, &request.tool, &arguments);
         context.session.check_repeats(&key)?;
+        let polls = plugin.capabilities.contains(&Capability::Panes) && !plugin.calls(Capability::Panes, "send");
+        let most = policy.config().tools.equal_calls * if polls { POLLS } else { 1 };
+        context.session.count_equal(&key, most)?.into_iter().for_each(|notice| call.scope.guard.notice(notice));
         let (grants, scope) = (policy.grants_for(&admission), &call.scope);
         let code = context.tools.code(plugin, ready, &self.sandbox, &scope.limits, &*context.events).await?;
         let answer = code.call(&self.sandbox, &request.tool, &text, grants, scope.clone()).await;
@@ -211,6 +216,9 @@ impl Host {
             Ok(Err(failure)) => Err(check_failure(failure, scope)),
             Err(stopped) => Err(stopped),
         };
+        if scope.has_touched_state() {
+            context.session.note_change(&key);
+        }
         context.session.remember(key, outcome.as_ref().err());
         outcome
     }

@@ -47,6 +47,8 @@ impl Constant {
 pub struct Toolset {
     name: String,
     tools: BTreeMap<String, Lifetime>,
+    /// What a session has besides, by name.
+    session: BTreeSet<String>,
     bind: BTreeMap<String, BTreeMap<String, Constant>>,
     /// It or one that it extends narrows settings.
     narrows: bool,
@@ -63,6 +65,7 @@ impl Toolset {
         let mut toolset = Self {
             name: name.to_owned(),
             tools: BTreeMap::new(),
+            session: BTreeSet::new(),
             bind: BTreeMap::new(),
             narrows: false,
             delegates: BTreeSet::new(),
@@ -78,6 +81,7 @@ impl Toolset {
         let with = |lifetime| move |name: &String| (name.clone(), lifetime);
         self.tools.extend(section.tools.iter().map(with(Lifetime::Session)));
         self.tools.extend(section.turn.iter().map(with(Lifetime::Turn)));
+        self.session.extend(section.session.iter().cloned());
         for (tool, arguments) in &section.bind {
             let constants = arguments.iter().map(|(name, value)| (name.clone(), constant(value)));
             self.bind.entry(tool.clone()).or_default().extend(constants);
@@ -101,7 +105,8 @@ impl Toolset {
     #[must_use]
     pub fn needs(&self) -> BTreeSet<&str> {
         let constants = self.bind.iter().filter(|(tool, _)| self.tools.contains_key(*tool));
-        constants.flat_map(|(_, constants)| constants.values()).filter_map(Constant::given).collect()
+        let constants = constants.flat_map(|(_, constants)| constants.values()).filter_map(Constant::given);
+        constants.chain(self.session.iter().map(String::as_str)).collect()
     }
 
     /// Whether calls in it are decided by narrower settings.
@@ -167,13 +172,26 @@ impl Toolset {
     /// Whether it, or one that it hands work over to, runs commands.
     fn acts(&self, config: &Config, tools: &Registry, seen: &mut BTreeSet<String>) -> bool {
         let runs =
-            |tool: &String| tools.plugin_of(tool).is_ok_and(|plugin| plugin.capabilities.contains(&Capability::Shell));
+            |tool: &String| tools.plugin_of(tool).is_ok_and(|plugin| plugin.capabilities.iter().any(is_of_commands));
         seen.insert(self.name.clone())
             && (self.tools.keys().any(runs)
                 || self
                     .delegates
                     .iter()
                     .any(|other| Self::of(config, other).is_ok_and(|other| other.acts(config, tools, seen))))
+    }
+}
+
+/// Whether whoever has it runs commands.
+fn is_of_commands(capability: &Capability) -> bool {
+    match capability {
+        Capability::Shell | Capability::Exec => true,
+        Capability::Panes
+        | Capability::PaneSessions
+        | Capability::Files
+        | Capability::Http
+        | Capability::Embedder
+        | Capability::Events => false,
     }
 }
 

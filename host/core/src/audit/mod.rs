@@ -213,6 +213,9 @@ pub(crate) struct Subject<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plugin_sha256: Option<&'s str>,
     pub(crate) backend: &'s str,
+    /// The toolset of the session, if it was opened on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) toolset: Option<&'s str>,
 }
 
 #[derive(Serialize)]

@@ -446,8 +446,14 @@ fn a_process_that_adds_bytes_without_end_holds_no_call_up() {
             }
         });
         scope.spawn(move || {
-            let subject =
-                Subject { call: "1", principal: &"cli".into(), tool: "time", plugin_sha256: None, backend: "local" };
+            let subject = Subject {
+                call: "1",
+                principal: &"cli".into(),
+                tool: "time",
+                plugin_sha256: None,
+                backend: "local",
+                toolset: None,
+            };
             let recorded = (0..100).all(|_| audit.accepted(subject).is_ok());
             let _ = sender.send(recorded);
         });

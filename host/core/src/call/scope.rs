@@ -155,6 +155,7 @@ impl Scope {
             tool: &self.tool,
             plugin_sha256: self.plugin.get().map(String::as_str),
             backend: self.backend.name(),
+            toolset: self.session.toolset().map(|toolset| toolset.name()),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::toolset::Toolset;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,8 @@ const LOOKS_KEPT: usize = 64;
 
 /// Commands remembered that were refused something by their cells; the oldest goes first.
 const REFUSED_KEPT: usize = 16;
+/// Calls whose equals are counted; beyond, all are forgotten.
+const EQUALS_KEPT: usize = 256;
 /// Names of kept output that a session may read; the oldest goes first, as it does on disk.
 const OUTPUTS_KEPT: usize = 256;
 
@@ -40,6 +42,25 @@ pub struct Session {
     tails: Mutex<Vec<Vec<u8>>>,
     refused: Arc<Mutex<VecDeque<(CommandKey, String)>>>,
     opened: Option<Arc<Opened>>,
+    /// The kinds of events that were answered since the turn began.
+    told: Mutex<BTreeSet<String>>,
+    equals: Mutex<Equals>,
+}
+
+/// How often equal calls were made while nothing else changed anything.
+#[derive(Default)]
+struct Equals {
+    /// Calls that may have changed something.
+    changes: u64,
+    calls: HashMap<CallKey, Times>,
+}
+
+#[derive(Default)]
+struct Times {
+    times: u64,
+    /// The changes by such calls, and by all others up to the first of these.
+    own: u64,
+    others: u64,
 }
 
 /// The toolset that a session was opened on.
@@ -57,6 +78,9 @@ struct Turn {
     /// How often its tools have changed.
     generation: u64,
 }
+
+/// Kinds of events that are remembered of one turn.
+const KINDS_KEPT: usize = 64;
 
 /// What makes two calls the same: who asks, the tool, and the digest of the arguments in canonical form, which may be MiB.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -178,7 +202,24 @@ impl Session {
         }
         state.is_open = begins;
         state.generation += 1;
+        if begins {
+            self.told.lock().clear();
+        }
         Ok(())
+    }
+
+    /// The kinds of events that the embedder has answered since the turn began, or the session where it has none: whether a reply was sent, or
+    /// an outcome told.
+    #[must_use]
+    pub fn told(&self) -> Vec<String> {
+        self.told.lock().iter().cloned().collect()
+    }
+
+    pub(crate) fn remember_told(&self, kind: &str) {
+        let mut told = self.told.lock();
+        if told.len() < KINDS_KEPT {
+            told.insert(kind.to_owned());
+        }
     }
 
     /// How often its tools have changed.
@@ -241,6 +282,48 @@ impl Session {
         }
         repeated.times += 1;
         repeated.last = Instant::now();
+    }
+
+    /// Counts a call among its equals: those with the same arguments, since another call has changed something. Returns what is to be said of
+    /// it, where it is more than half of so many.
+    ///
+    /// # Errors
+    ///
+    /// `limit` where it would be one more than that.
+    pub(crate) fn count_equal(&self, key: &CallKey, most: u64) -> Result<Option<String>, Failure> {
+        let mut equals = self.equals.lock();
+        if equals.calls.len() >= EQUALS_KEPT && !equals.calls.contains_key(key) {
+            equals.calls.clear();
+        }
+        let changes = equals.changes;
+        let call = equals.calls.entry(key.clone()).or_default();
+        let others = changes - call.own;
+        if call.times == 0 || others != call.others {
+            (call.times, call.others) = (0, others);
+        }
+        let tool = &key.tool;
+        if call.times >= most {
+            let message =
+                format!("`{tool}` was called {most} times with these arguments, and nothing else has changed");
+            return Err(Failure::limit(message).hint("try something else, or say where you are stuck"));
+        }
+        call.times += 1;
+        let is_much = call.times > most / 2 && call.times > 1;
+        let times = call.times;
+        Ok(is_much.then(|| {
+            format!(
+                "this is call {times} of `{tool}` with these arguments, and nothing else has changed (limit: {most})"
+            )
+        }))
+    }
+
+    /// A call may have changed something: others that are equal to earlier ones may have another result now.
+    pub(crate) fn note_change(&self, key: &CallKey) {
+        let mut equals = self.equals.lock();
+        equals.changes += 1;
+        if let Some(call) = equals.calls.get_mut(key) {
+            call.own += 1;
+        }
     }
 
     /// Something changed in the world: what failed before may work now.
@@ -335,6 +418,27 @@ fn remedy(tool: &str, repeated: &Repeated) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn equal_calls_are_counted_until_another_one_changes_something() {
+        let (session, who) = (Session::default(), Principal::from("a"));
+        let key = |tool: &str| CallKey::new(&who, tool, &json!({}));
+        // Its own changes do not make a call another one.
+        for time in 1..=7 {
+            let said = session.count_equal(&key("test"), 7).expect("one of seven");
+            assert_eq!(said.is_some(), time > 3, "{time}");
+            session.note_change(&key("test"));
+        }
+        assert!(session.count_equal(&key("test"), 7).is_err());
+        session.note_change(&key("edit"));
+        for _ in 0..100 {
+            assert_eq!(session.count_equal(&key("test"), 7), Ok(None));
+            session.note_change(&key("test"));
+            session.note_change(&key("edit"));
+        }
+        assert!(session.count_equal(&key("other"), 1).is_ok() && session.count_equal(&key("other"), 1).is_err());
+    }
 
     #[test]
     fn a_refusal_is_remembered_of_one_command_and_once() {

@@ -161,7 +161,9 @@ impl embedder::HostEvent for State {
         let outcome = delivered(&admitted, &scope).await;
         // Whatever came of it, the world may have changed.
         scope.touch_state();
-        Ok(ending.or_ends(outcome)?.to_string())
+        let answer = ending.or_ends(outcome)?;
+        scope.session.remember_told(&admitted.kind);
+        Ok(answer.to_string())
     }
 
     async fn post(&mut self, event: Resource<Event>) -> Result<bool, Refusal> {

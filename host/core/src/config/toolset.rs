@@ -22,6 +22,9 @@ pub struct ToolsetSection {
     /// Tools that it has while a turn is open.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "tool_names")]
     pub turn: Vec<String>,
+    /// What whoever opens a session says of it, besides constants: events carry it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub session: Vec<String>,
     /// Arguments that are set here: models neither see nor give them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub bind: Bound,
