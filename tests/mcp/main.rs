@@ -3,6 +3,7 @@
 mod approvals;
 mod clients;
 mod day;
+mod embedder;
 mod http;
 mod lists;
 mod manners;

@@ -6,7 +6,7 @@ use super::call::cancel_on_signal;
 use super::setup::Setup;
 use super::{Global, INTERRUPTED, calls, choice, notice};
 use async_trait::async_trait;
-use line::{Asked, Asking, Faulty, Open, Turn, next_line, parse};
+use line::{Asked, Asking, Faulty, LINE_BYTES, Open, Turn, parse};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -26,6 +26,7 @@ use toolcrib::embedder::{Embedder, EmbedderEvent, End, KindPattern, Link};
 use toolcrib::envelope::{Envelope, Failure, Kind, Output};
 use toolcrib::event::{Event, EventSink, NoEvents};
 use toolcrib::formats::{Format, Strictness};
+use toolcrib::text::lines::next_line;
 use toolcrib_serve::{Catalog, Notices};
 
 /// Lines that wait for a slow reader. Answers wait for room; events beyond it are dropped.
@@ -100,7 +101,7 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     let cancel = context.cancel.clone();
     let (lines, waiting) = channel(LINES_WAITING);
     let writer = tokio::spawn(write_lines(waiting, cancel.clone()));
-    let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), Notices::new(notice));
+    let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), Notices::new(notice), None);
     let door = Arc::new(Door {
         host,
         context,
@@ -117,7 +118,9 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     }
     let calls = TaskTracker::new();
     let mut input = BufReader::new(tokio::io::stdin());
-    while let Some(line) = tokio::select! { line = next_line(&mut input) => line, () = cancel.cancelled() => None } {
+    while let Some(line) =
+        tokio::select! { line = next_line(&mut input, LINE_BYTES) => line, () = cancel.cancelled() => None }
+    {
         door.clone().take(line, &calls).await;
     }
     // Nobody is there to answer any more.

@@ -1,7 +1,7 @@
 //! `toolcrib serve`: tools for any agent that speaks the Model Context Protocol, over standard input and output or over HTTP.
 
 use super::call::cancel_on_signal;
-use super::setup::{Setup, constant, usage};
+use super::setup::{Setup, constant, usage, working_directory};
 use super::{Global, INTERRUPTED, calls, notice};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -9,10 +9,15 @@ use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use toolcrib::backend::local::Local;
 use toolcrib::config::TOKEN_VARIABLE;
+use toolcrib::dirs::Dirs;
 use toolcrib::envelope::{Failure, Kind};
+use toolcrib_serve::embedder::{Connected, Place};
 use toolcrib_serve::mcp::http::{self, Options};
 use toolcrib_serve::mcp::token::Token;
 use toolcrib_serve::mcp::{Door, stdio};
@@ -48,6 +53,10 @@ pub(super) struct Arguments {
     /// Serve the tools of this toolset alone: each session is opened on it
     #[arg(long, value_name = "NAME")]
     toolset: Option<String>,
+    /// Where the program is that takes the events of tools such as `reply`: unix:PATH where it listens at a socket, or a program to start, as a
+    /// JSON list
+    #[arg(long, value_name = "WHERE", value_parser = Place::parse)]
+    embedder: Option<Place>,
     /// A constant that the toolset wants of its sessions; the value is JSON, or text (repeatable)
     #[arg(long, value_name = "NAME=VALUE", requires = "toolset", value_parser = constant)]
     bind: Vec<(String, Value)>,
@@ -62,11 +71,16 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsString>) -> Result<ExitCode, Failure> {
     let mut setup = Setup::serving(global).await?;
     setup.open(arguments.toolset.as_deref(), &arguments.bind)?;
+    let embedder = arguments.embedder.clone().map(|place| embedder(place, &setup)).transpose()?;
+    if let Some(embedder) = &embedder {
+        setup.context = setup.context.clone().embedder(embedder.clone());
+    }
     let stop = setup.context.cancel.clone();
     cancel_on_signal(stop.clone())?;
     let options = options(&setup, arguments, token)?;
     let _announced = calls::announce(&setup);
-    let door = door(global, &setup, if options.is_some() { "mcp:http" } else { "mcp:stdio" });
+    let changes = embedder.map(|embedder| embedder.changes());
+    let door = door(global, &setup, changes, if options.is_some() { "mcp:http" } else { "mcp:stdio" });
     let served = match options {
         Some(options) => over_http(options, door.clone(), stop.clone()).await,
         None => stdio::serve(door.clone(), stop.clone()).await.map(|()| ExitCode::SUCCESS),
@@ -77,8 +91,16 @@ pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsS
     if was_stopped { served.map(|_| ExitCode::from(INTERRUPTED)) } else { served }
 }
 
-fn door(global: &Global, setup: &Setup, principal: &str) -> Door {
-    let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), Notices::new(notice));
+/// The program that takes the events, which is looked for as long as this one runs.
+fn embedder(place: Place, setup: &Setup) -> Result<Arc<Connected>, Failure> {
+    let Dirs { home, state, environment, .. } = setup.dirs.clone();
+    let local = Local::new(working_directory()?, home, state, environment);
+    Ok(Connected::with(place, Arc::new(local), Notices::new(notice), setup.context.cancel.clone()))
+}
+
+fn door(global: &Global, setup: &Setup, changes: Option<watch::Receiver<()>>, principal: &str) -> Door {
+    let (tools, plugins) = (setup.context.tools.clone(), setup.plugins.clone());
+    let catalog = Catalog::watching(tools, plugins, Notices::new(notice), changes);
     // Its own token: a client that leaves ends its calls, but sends no signal to this program.
     let cancel = setup.context.cancel.child_token();
     let context = setup.context.clone().principal(principal).cancel(cancel);

@@ -24,10 +24,18 @@ pub struct Catalog {
 impl Catalog {
     /// Watches the source from which `registry` was read. Where that cannot be done, the tools stay as they are. What is refused,
     /// or not watched, becomes a notice.
-    pub fn watching(registry: Arc<Registry>, source: PluginSource, notices: Notices) -> Self {
+    ///
+    /// `also` tells of other reasons for which what is offered may be another than before.
+    pub fn watching(
+        registry: Arc<Registry>,
+        source: PluginSource,
+        notices: Notices,
+        also: Option<watch::Receiver<()>>,
+    ) -> Self {
         let notices = Arc::new(notices);
         notices.tell(refused(&registry));
         let (sender, current) = watch::channel(registry);
+        also.into_iter().for_each(|also| drop(tokio::spawn(tell_anew(sender.clone(), also))));
         let (touched, touches) = mpsc::channel(1);
         let watcher = match notify::recommended_watcher(move |event: notify::Result<Event>| {
             // We read the files ourselves, which must not count as a change.
@@ -110,6 +118,13 @@ async fn follow(
             notices.tell(refused(&registry));
             current.send_replace(Arc::new(registry));
         }
+    }
+}
+
+/// Tells of the same registry anew, as something else of it is offered.
+async fn tell_anew(current: watch::Sender<Arc<Registry>>, mut also: watch::Receiver<()>) {
+    while tokio::select! { change = also.changed() => change.is_ok(), () = current.closed() => false } {
+        current.send_modify(|_| {});
     }
 }
 

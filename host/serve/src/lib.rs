@@ -1,6 +1,7 @@
 //! Serving a host to agents: doors translate, they decide nothing.
 
 mod catalog;
+pub mod embedder;
 pub mod mcp;
 mod notices;
 

@@ -2,14 +2,13 @@
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use toolcrib::call::{ARGUMENTS_BYTES, ARGUMENTS_DEPTH, Arguments, Request};
 use toolcrib::embedder::{AnswerLine, ErrorLine, KindPattern};
 use toolcrib::envelope::Failure;
 use toolcrib::tools::schema::depth;
 
 /// How long a line may be, in bytes.
-const LINE_BYTES: usize = ARGUMENTS_BYTES;
+pub(super) const LINE_BYTES: usize = ARGUMENTS_BYTES;
 
 /// One line of input.
 #[derive(Deserialize)]
@@ -165,31 +164,4 @@ pub(super) fn parse(line: &[u8]) -> Result<Option<Asking>, Faulty> {
             Err(Faulty { id: Box::new(id), failure })
         }
     }
-}
-
-/// Reads one line; one that is too long is read to its end and refused. `None` at the end of the input.
-pub(super) async fn next_line(input: &mut BufReader<impl AsyncRead + Unpin>) -> Option<Result<Vec<u8>, Failure>> {
-    let mut line = Vec::new();
-    let mut too_long = false;
-    loop {
-        let buffer = input.fill_buf().await.ok()?;
-        if buffer.is_empty() {
-            return (!line.is_empty() || too_long).then_some(if too_long { Err(over_long()) } else { Ok(line) });
-        }
-        let end = buffer.iter().position(|byte| *byte == b'\n');
-        let part = &buffer[..end.unwrap_or(buffer.len())];
-        too_long |= line.len() + part.len() > LINE_BYTES;
-        if !too_long {
-            line.extend_from_slice(part);
-        }
-        let used = end.map_or(buffer.len(), |end| end + 1);
-        input.consume(used);
-        if end.is_some() {
-            return Some(if too_long { Err(over_long()) } else { Ok(line) });
-        }
-    }
-}
-
-fn over_long() -> Failure {
-    Failure::invalid(format!("a line is longer than {LINE_BYTES} bytes"))
 }

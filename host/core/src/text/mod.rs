@@ -2,6 +2,7 @@
 
 pub mod columns;
 pub mod id;
+pub mod lines;
 pub mod names;
 pub mod sanitize;
 pub mod shell_quote;

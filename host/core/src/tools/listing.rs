@@ -88,7 +88,7 @@ pub(crate) fn useless_here(plugin: &Manifest, missing: &[Capability], context: &
         let why = "it needs an embedder, a program around this one that takes its events, and there is none";
         return unavailable(
             why.into(),
-            "see docs/embedding.md: `toolcrib run --embedder KIND` and the library have one",
+            "see docs/embedding.md: `toolcrib run --embedder KIND`, `toolcrib serve --embedder WHERE` and the library have one",
         );
     }
     if plugin.calls(Capability::Panes, "send") && !can_type(context) {
