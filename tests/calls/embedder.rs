@@ -464,6 +464,16 @@ async fn a_file_goes_with_an_event_where_the_plugin_may_read_it() {
     let denied = TestHost::new().set("tools.files_read_paths=[\"/nowhere\"]");
     std::fs::write(denied.work().join("a.png"), "x").expect("a file");
     assert_eq!(failure(&denied, &embedder, "send_file", json!({ "file_path": "a.png" })).await.kind, Kind::Denied);
+    // What a plugin of others attaches is bounded by the host.
+    let host = teller("[\"*\"]").set("plugin.teller.files.read=[\"/\"]");
+    for (name, bytes) in [("over", (25 << 20) + 1), ("full", 25 << 20)] {
+        let file = std::fs::File::create(host.work().join(name)).expect("a file");
+        file.set_len(bytes).expect("its size");
+    }
+    for names in [&["over"][..], &["full", "full", "full"]] {
+        let attached = json!({ "kind": "a.b", "payload": {}, "attach": names });
+        assert_eq!(failure(&host, &embedder, "tell", attached).await.kind, Kind::Limit, "{names:?}");
+    }
     // A plugin without a right to read has none to attach.
     let host = teller("[\"*\"]");
     std::fs::write(host.work().join("a.png"), "x").expect("a file");

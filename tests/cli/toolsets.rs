@@ -239,6 +239,70 @@ fn a_server_has_the_tools_of_its_toolset() {
     }
 }
 
+/// Over HTTP each client may choose its own by the address at which it speaks, where the server serves all tools.
+#[test]
+fn a_client_chooses_a_toolset_by_the_address() {
+    let program = home();
+    program.write("toolsets.toml", SETTINGS);
+    program.write("work/there", "told\n");
+    let config = program.path("toolsets.toml").display().to_string();
+    let http = ["--http", "127.0.0.1:0"];
+    let server = Server::start_with(&program, &["--config", &config], &http, &[]);
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let both = |at: &str, method: &str, params: Value| {
+        let body = json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params });
+        let session = server.session();
+        [
+            server.answer(&server.of_session(&session, &body).to(at)).message(),
+            server.answer(&server.modern(method, params).to(at)).message(),
+        ]
+    };
+    let names = |answer: &Value| -> Vec<String> {
+        let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("no list: {answer}"));
+        tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    for answer in both("/mcp?toolset=worker&file=there", "tools/list", json!({})) {
+        assert_eq!(names(&answer), ["read_file", "run_shell"]);
+    }
+    for answer in both("/mcp?toolset=channel", "tools/list", json!({})) {
+        assert_eq!(names(&answer), ["time", "write_file"]);
+    }
+    for answer in both("/mcp", "tools/list", json!({})) {
+        assert!(names(&answer).contains(&"fetch_url".to_owned()), "{answer}");
+    }
+    let read = json!({ "name": "read_file", "arguments": {} });
+    for answer in both("/mcp?toolset=worker&file=there", "tools/call", read) {
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        assert!(text.contains("\"result\":\"told\\n\""), "{answer}");
+    }
+    for answer in both("/mcp?toolset=channel", "tools/call", json!({ "name": "run_shell", "arguments": {} })) {
+        assert!(answer.to_string().contains("toolset `channel` has no tool `run_shell`"), "{answer}");
+    }
+    for (at, said) in [
+        ("/mcp?toolset=nothing", "there is no toolset `nothing`"),
+        ("/mcp?toolset=worker", "toolset `worker` wants `file` of its session"),
+        ("/mcp?toolset=channel&x=1", "toolset `channel` has no use for `x`"),
+    ] {
+        for (method, params) in [("tools/list", json!({})), ("tools/call", json!({ "name": "time", "arguments": {} }))]
+        {
+            for answer in both(at, method, params) {
+                assert_eq!(answer["error"]["message"], said, "{method} {answer}");
+            }
+        }
+    }
+    // What a session has chosen first stays.
+    let session = server.session();
+    let first = server.of_session(&session, &list).to("/mcp?toolset=channel");
+    assert_eq!(names(&server.answer(&first).message()), ["time", "write_file"]);
+    assert_eq!(names(&server.answer(&server.of_session(&session, &list)).message()), ["time", "write_file"]);
+    let twice = server.modern("tools/list", json!({})).to("/mcp?toolset=channel&toolset=worker");
+    assert!(server.answer(&twice).body.contains("`toolset` is twice in the address"));
+    // A server of one toolset has no other.
+    let one = Server::start_with(&program, &["--config", &config], &["--toolset", "channel", http[0], http[1]], &[]);
+    let other = one.answer(&one.modern("tools/list", json!({})).to("/mcp?toolset=worker&file=there")).message();
+    assert_eq!(other["error"]["message"], "this server serves the toolset `channel` alone");
+}
+
 #[test]
 fn settings_of_toolsets_are_the_users_alone() {
     let program = Program::new();

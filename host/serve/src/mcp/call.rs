@@ -133,7 +133,7 @@ impl Inner {
             }
             (None, Some(running)) => running,
             (None, None) => {
-                let running = self.begin(principal.clone(), request(&params), &context);
+                let running = self.begin(principal.clone(), request(&params), &context)?;
                 match first {
                     Some(first) => return first.turn(running, params, context),
                     None => running,
@@ -143,8 +143,13 @@ impl Inner {
         self.follow(running, binding, &context).await
     }
 
-    fn begin(&self, principal: Principal, request: Request, context: &RequestContext<RoleServer>) -> Running {
-        let session = self.sessions.of(context);
+    fn begin(
+        &self,
+        principal: Principal,
+        request: Request,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Running, ErrorData> {
+        let session = self.sessions.of(context)?;
         let (asking, questions) = mpsc::channel(1);
         let approver: Arc<dyn Approver> = if self.approves_in_advance {
             self.context.approver.clone()
@@ -165,7 +170,7 @@ impl Inner {
         // The request has an answer whatever happens here.
         let call = AssertUnwindSafe(call).catch_unwind().unwrap_or_else(|_| fault());
         let calls = self.calls.clone();
-        Running { call: call.boxed().fuse(), task: None, calls, questions, progress, session, cancel }
+        Ok(Running { call: call.boxed().fuse(), task: None, calls, questions, progress, session, cancel })
     }
 
     /// Serves a call until its outcome, or until it has to wait for another request.

@@ -3,6 +3,7 @@
 //! A request passes Host, Origin, path, token, body and headers; then it is rmcp's, and what it asks for is the handler's. Pages of an
 //! allowed origin get answers that their browser lets them read.
 
+pub(super) mod chosen;
 mod cors;
 mod message;
 mod names;
@@ -13,6 +14,7 @@ use super::in_place::{Begun, Called, FirstTurn, InPlace};
 use super::stdio::Line;
 use super::token::Token;
 use bytes::Bytes;
+use chosen::Chosen;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
 use hyper::body::{Body, Incoming};
 use hyper::header::{
@@ -242,6 +244,9 @@ impl<H: InPlace> Gate<H> {
         // The token has served its purpose, and whoever looks at headers later must not see it.
         request.headers_mut().remove(AUTHORIZATION);
         request.extensions_mut().insert(Principal::from(PRINCIPAL));
+        if let Some(chosen) = Chosen::read(request.uri().query()).map_err(Refusal::Query)? {
+            request.extensions_mut().insert(chosen);
+        }
         if request.method() == Method::POST { self.post(request).await } else { self.other(request).await }
     }
 
@@ -360,6 +365,8 @@ enum Refusal {
     Host,
     Origin,
     Path,
+    /// What is wrong with what the address says.
+    Query(String),
     /// With the methods that are allowed.
     Method(&'static str),
     /// The requested stream has ended.
@@ -388,6 +395,7 @@ impl Refusal {
             Self::Host => text(StatusCode::FORBIDDEN, "this Host is not allowed: add it with `--allow-host`"),
             Self::Origin => text(StatusCode::FORBIDDEN, "this Origin is not allowed: add it with `--allow-origin`"),
             Self::Path => text(StatusCode::NOT_FOUND, "not found"),
+            Self::Query(fault) => text(StatusCode::BAD_REQUEST, fault),
             Self::Method(taken) => with(text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"), ALLOW, taken),
             // What clients read as "no stream is here": they do not ask again.
             Self::Ended => {

@@ -68,7 +68,7 @@ impl Door {
     /// `context.cancel` ends every call; `context.principal` is who calls where the transport does not know better.
     /// `context.approver` answers where `approves_in_advance` says so; else the client is asked.
     pub fn new(host: Arc<Host>, context: CallContext, catalog: Catalog, approves_in_advance: bool) -> Self {
-        let sessions = Sessions::new(context.session.clone());
+        let sessions = Sessions::new(host.clone(), context.session.clone());
         let pending = Pending::new(Duration::from_millis(host.policy().config().approval.timeout_ms));
         let calls = TaskTracker::new();
         let (client, lists) = (Arc::default(), Semaphore::new(LISTS));
@@ -99,10 +99,10 @@ impl ServerHandler for Door {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         // Boxed, like all that is rare: the futures of all methods share the room that every request pays for.
-        Box::pin(self.0.list(request.and_then(|request| request.cursor))).await
+        Box::pin(self.0.list(request.and_then(|request| request.cursor), &context)).await
     }
 
     async fn call_tool(
@@ -118,7 +118,7 @@ impl ServerHandler for Door {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(self.0.list_resources(&context))
+        self.0.list_resources(&context)
     }
 
     async fn list_resource_templates(

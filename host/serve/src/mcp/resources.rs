@@ -47,14 +47,17 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 
 impl Inner {
     /// Lists what this session's calls have left.
-    pub(super) fn list_resources(&self, context: &RequestContext<RoleServer>) -> ListResourcesResult {
+    pub(super) fn list_resources(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
         // A link is known to whom it was given; without sessions nobody knows who else asks.
-        let names = if is_shared(context) { Vec::new() } else { self.sessions.of(context).outputs() };
+        let names = if is_shared(context) { Vec::new() } else { self.sessions.of(context)?.outputs() };
         let resource =
             |name: &String| json!({ "uri": format!("{PREFIX}{name}"), "name": name, "mimeType": "text/plain" });
         let list: Vec<Value> = names.iter().map(resource).collect();
         let list = json!({ "resources": list, "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
-        serde_json::from_value(list).expect("the list is one of the protocol's")
+        Ok(serde_json::from_value(list).expect("the list is one of the protocol's"))
     }
 
     /// Reads a page of what this session's calls have left; of others' there is nothing.
@@ -65,7 +68,7 @@ impl Inner {
     ) -> Result<ReadResourceResult, ErrorData> {
         let missing = || ErrorData::resource_not_found("there is no such resource", Some(json!({ "uri": uri })));
         let (name, offset) = parsed(uri).ok_or_else(missing)?;
-        if !self.sessions.of(context).outputs().contains(&name) {
+        if !self.sessions.of(context)?.outputs().contains(&name) {
             return Err(missing());
         }
         let gone = || {

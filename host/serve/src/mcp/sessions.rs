@@ -1,14 +1,19 @@
 //! Which memory a request has: one for a connection of the older eras, one for each caller of the newer era, which knows no sessions.
 
+use super::http::chosen::Chosen;
 use hyper::http::request::Parts;
 use parking_lot::Mutex;
+use rmcp::ErrorData;
 use rmcp::model::Extensions;
 use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer};
+use serde_json::json;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use toolcrib::Host;
 use toolcrib::call::Principal;
 use toolcrib::call::session::Session;
+use toolcrib::envelope::Failure;
 
 /// Sessions remembered at once; the oldest goes first, and with it what it had approved.
 const SESSIONS_KEPT: usize = 1000;
@@ -26,16 +31,19 @@ struct Client {
 
 /// The sessions of all clients.
 pub(super) struct Sessions {
+    host: Arc<Host>,
     /// That of stdio; over HTTP clients of the newer era share what people approved and the output that was kept.
     shared: Arc<Session>,
     by_id: Mutex<VecDeque<(String, Arc<Session>)>>,
+    /// As `shared`, for those who have chosen a toolset, by what they have chosen.
+    by_choice: Mutex<VecDeque<(String, Arc<Session>)>>,
     /// Those that have begun, by id; the one of stdio has none.
     begun: Mutex<HashMap<String, Client>>,
 }
 
 impl Sessions {
-    pub(super) fn new(shared: Arc<Session>) -> Self {
-        Self { shared, by_id: Mutex::default(), begun: Mutex::default() }
+    pub(super) fn new(host: Arc<Host>, shared: Arc<Session>) -> Self {
+        Self { host, shared, by_id: Mutex::default(), by_choice: Mutex::default(), begun: Mutex::default() }
     }
 
     /// Returns whether a client has begun for the first time: one that begins again and again is notified of changes once.
@@ -65,23 +73,60 @@ impl Sessions {
         Some(client.peer.clone())
     }
 
-    /// The session of a request. An id is looked at only where the transport has made it.
-    pub(super) fn of(&self, context: &RequestContext<RoleServer>) -> Arc<Session> {
+    /// The session of a request. An id is looked at only where the transport has made it. What a client has chosen counts from the first request
+    /// of its session on.
+    ///
+    /// # Errors
+    ///
+    /// Where it has chosen what there is not, or what this server does not let it choose.
+    pub(super) fn of(&self, context: &RequestContext<RoleServer>) -> Result<Arc<Session>, ErrorData> {
+        let chosen = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Chosen>());
         if is_shared(context) {
-            return Arc::new(self.shared.beside());
+            let shared = match chosen {
+                None => self.shared.clone(),
+                Some(chosen) => kept(&self.by_choice, &chosen.key(), || self.open(chosen))?,
+            };
+            return Ok(Arc::new(shared.beside()));
         }
-        let Some(id) = session_id(context) else { return self.shared.clone() };
-        let mut by_id = self.by_id.lock();
-        if let Some((_, session)) = by_id.iter().find(|(other, _)| *other == id) {
-            return session.clone();
-        }
-        if by_id.len() >= SESSIONS_KEPT {
-            by_id.pop_front();
-        }
-        let session = Arc::new(self.shared.another());
-        by_id.push_back((id, session.clone()));
-        session
+        let Some(id) = session_id(context) else { return Ok(self.shared.clone()) };
+        kept(&self.by_id, &id, || match chosen {
+            None => Ok(self.shared.another()),
+            Some(chosen) => self.open(chosen),
+        })
     }
+
+    /// A session on a toolset that a client has chosen, whose turn is open as long as it lives.
+    fn open(&self, chosen: &Chosen) -> Result<Session, ErrorData> {
+        if let Some(served) = self.shared.toolset() {
+            let message = format!("this server serves the toolset `{}` alone", served.name());
+            return Err(ErrorData::invalid_params(message, None));
+        }
+        let session = self.host.toolset(&chosen.toolset).and_then(|toolset| {
+            let session = Session::on(toolset, chosen.given.clone())?;
+            session.turn(true).map(|()| session)
+        });
+        session.map_err(|Failure { message, hint, .. }| {
+            ErrorData::invalid_params(message, hint.map(|hint| json!({ "hint": hint })))
+        })
+    }
+}
+
+/// The session of this key, which is made where there is none; the oldest makes room.
+fn kept(
+    all: &Mutex<VecDeque<(String, Arc<Session>)>>,
+    key: &str,
+    make: impl FnOnce() -> Result<Session, ErrorData>,
+) -> Result<Arc<Session>, ErrorData> {
+    let mut all = all.lock();
+    if let Some((_, session)) = all.iter().find(|(other, _)| other == key) {
+        return Ok(session.clone());
+    }
+    let session = Arc::new(make()?);
+    if all.len() >= SESSIONS_KEPT {
+        all.pop_front();
+    }
+    all.push_back((key.to_owned(), session.clone()));
+    Ok(session)
 }
 
 /// Who asked, where the HTTP door has found out.

@@ -3,7 +3,10 @@
 use super::Inner;
 use rmcp::ErrorData;
 use rmcp::model::{CacheScope, ListToolsResult, Tool};
+use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
+use std::sync::Arc;
+use toolcrib::call::session::Session;
 use toolcrib::formats::{Format, Strictness};
 
 /// Tools of a page.
@@ -13,10 +16,14 @@ const FRESH_MS: u64 = 60_000;
 
 impl Inner {
     /// Lists the tools that follow `cursor`, which is the name of the last one of the page before.
-    pub(super) async fn list(&self, cursor: Option<String>) -> Result<ListToolsResult, ErrorData> {
+    pub(super) async fn list(
+        &self,
+        cursor: Option<String>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
         let _turn = self.lists.acquire().await;
         self.client.has_room().await;
-        let tools = self.tools().await?;
+        let tools = self.tools(self.sessions.of(context)?).await?;
         let begin = cursor.map_or(0, |last| tools.partition_point(|tool| *tool.name <= *last));
         let end = tools.len().min(begin + PAGE);
         let next = (end < tools.len()).then(|| tools[end - 1].name.to_string());
@@ -26,8 +33,8 @@ impl Inner {
     }
 
     /// All tools that can be called, by name: the same tools give the same bytes.
-    async fn tools(&self) -> Result<Vec<Tool>, ErrorData> {
-        let context = self.context.clone().tools(self.catalog.current());
+    async fn tools(&self, session: Arc<Session>) -> Result<Vec<Tool>, ErrorData> {
+        let context = self.context.clone().tools(self.catalog.current()).session(session);
         let offered = self.host.offered(&context).await;
         self.catalog.notices().tell(offered.notices);
         let callable = offered.tools.iter().filter(|tool| self.host.denial(tool, &context).is_none());
