@@ -11,6 +11,7 @@ mod export;
 mod failure;
 pub mod files;
 pub mod http;
+pub mod introspect;
 pub mod pane_sessions;
 pub mod panes;
 mod schema;

@@ -190,7 +190,7 @@ fn every_tool_is_shown_with_why_it_is_not_offered() {
     assert_eq!(reasons(&["--offer", "files"])["file_list"], Value::Null);
     let elsewhere = tools(&["--offer", "nothing"]);
     assert_eq!(code(&elsewhere), 2);
-    assert!(stderr(&elsewhere).contains("[possible values: files, exec, agent]"), "{}", stderr(&elsewhere));
+    assert!(stderr(&elsewhere).contains("[possible values: files, exec, introspect, agent]"), "{}", stderr(&elsewhere));
     let table = succeeded(&tools(&["--all"]));
     assert!(table.lines().any(|line| line.starts_with("time ") && line.ends_with("yes")), "{table}");
     assert!(table.lines().any(|line| line.starts_with("file_list ") && line.contains("no: it is one of")), "{table}");
@@ -237,6 +237,39 @@ fn a_server_has_the_tools_of_its_toolset() {
     for answer in call("read_file", json!({ "path": "/etc/passwd" })) {
         assert!(answer.to_string().contains("is set by toolset `worker`"), "{answer}");
     }
+}
+
+/// The texts of a toolset are resources as well, of both eras.
+#[test]
+fn a_server_offers_the_contexts_of_its_toolset_as_resources() {
+    let program = home();
+    program.write("style.md", "Write plainly.\n");
+    let style = program.path("style.md").display().to_string();
+    let settings =
+        format!("[toolset.otter]\ntools = [\"time\"]\ncontext.style = {{ file = {style:?}, about = \"Ours.\" }}\n");
+    program.write("toolsets.toml", settings);
+    let config = program.path("toolsets.toml").display().to_string();
+    let otter = ["--toolset", "otter", "--http", "127.0.0.1:0"];
+    let server = Server::start_with(&program, &["--config", &config], &otter, &[]);
+    let session = server.session();
+    let ask = |method: &str, params: Value| {
+        let body = json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params });
+        server.answer(&server.of_session(&session, &body)).message()
+    };
+    let listed = ask("resources/list", json!({}))["result"]["resources"].clone();
+    assert_eq!((&listed[0]["uri"], &listed[0]["description"]), (&json!("toolcrib://context/style"), &json!("Ours.")));
+    let read = ask("resources/read", json!({ "uri": "toolcrib://context/style" }));
+    assert_eq!(read["result"]["contents"][0]["text"], "Write plainly.\n");
+    for uri in ["toolcrib://context/other", "toolcrib://context/../style", "toolcrib://context/"] {
+        let refused = ask("resources/read", json!({ "uri": uri }));
+        assert!(
+            refused["error"]["message"].as_str().is_some_and(|text| text.starts_with("there is no context")),
+            "{refused}"
+        );
+        assert!(!refused.to_string().contains("style.md"), "{refused}");
+    }
+    let modern = server.answer(&server.modern("resources/list", json!({}))).message();
+    assert_eq!(modern["result"]["resources"][0]["uri"], "toolcrib://context/style");
 }
 
 /// Over HTTP each client may choose its own by the address at which it speaks, where the server serves all tools.

@@ -9,6 +9,7 @@ mod file_edit;
 mod file_list;
 mod file_read;
 mod file_write;
+mod introspect;
 mod ordinary_user;
 mod read_file;
 mod run_shell;

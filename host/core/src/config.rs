@@ -27,7 +27,7 @@ pub use read::{ConfigError, Origin, Place};
 pub(crate) use remedy::{Needed, Remedies};
 pub use secrets::{LeakAction, LeakGate, Leaks, Part, SecretSection, ShapeAction, Template};
 pub use shell::PluginShell;
-pub use toolset::ToolsetSection;
+pub use toolset::{Context, ToolsetSection};
 pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed, is_variable_name};
 pub(crate) use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seconds};
 
@@ -476,6 +476,9 @@ pub struct PluginSection {
     /// The events it may hand over.
     #[serde(default)]
     pub embedder: PluginEmbedder,
+    /// Whether it may look at settings, and at what toolsets declare.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub introspect: Option<bool>,
 }
 
 /// `[plugin.NAME.files]`; an empty list means nowhere.
@@ -928,6 +931,7 @@ mod tests {
             programs: vec![Vec::new()],
             variables: vec![Vec::new()],
             kinds: vec![Vec::new()],
+            introspect: false,
         };
         let reading = HttpRights {
             hosts: vec![HostList::Any],
@@ -945,6 +949,7 @@ mod tests {
             programs: vec![vec!["*".into()]],
             variables: vec![vec!["*".into()]],
             kinds: vec![vec![KindPattern::All]],
+            introspect: true,
         };
         assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), true), everything);
         assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), false), nothing);

@@ -4,14 +4,19 @@
 //! (`grant`, which is a layer over the settings that only narrows). A session is opened on one with [`Session::on`](crate::call::session::Session::on).
 
 use crate::capability::Capability;
+use crate::capability::introspect::no_such;
 use crate::config::{Config, ToolsetSection};
 use crate::envelope::{Failure, Kind};
 use crate::tools::definition::Tool;
 use crate::tools::registry::Registry;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
+/// What a text for an agent may have.
+const TEXT_BYTES: u64 = 4 << 20;
 /// How a constant is written that the session gives.
 const OF_SESSION: &str = "$session.";
 
@@ -53,7 +58,11 @@ pub struct Toolset {
     /// It or one that it extends narrows settings.
     narrows: bool,
     delegates: BTreeSet<String>,
+    contexts: BTreeMap<String, Context>,
+    environment: BTreeMap<String, String>,
 }
+
+pub(crate) use crate::config::Context;
 
 impl Toolset {
     /// The toolset of this name.
@@ -69,6 +78,8 @@ impl Toolset {
             bind: BTreeMap::new(),
             narrows: false,
             delegates: BTreeSet::new(),
+            contexts: BTreeMap::new(),
+            environment: BTreeMap::new(),
         };
         for section in sections(config, name)? {
             toolset.add(section);
@@ -88,6 +99,8 @@ impl Toolset {
         }
         self.narrows |= !section.grant.is_empty();
         self.delegates.extend(section.delegates.iter().cloned());
+        self.contexts.extend(section.context.clone());
+        self.environment.extend(section.environment.clone());
     }
 
     /// Its name.
@@ -107,6 +120,36 @@ impl Toolset {
         let constants = self.bind.iter().filter(|(tool, _)| self.tools.contains_key(*tool));
         let constants = constants.flat_map(|(_, constants)| constants.values()).filter_map(Constant::given);
         constants.chain(self.session.iter().map(String::as_str)).collect()
+    }
+
+    /// The texts that it has for its agent, by name.
+    pub(crate) fn contexts(&self) -> impl Iterator<Item = (&str, &Context)> + Clone {
+        self.contexts.iter().map(|(name, context)| (name.as_str(), context))
+    }
+
+    /// The names of the texts that it has for its agent, and what each is about.
+    pub fn context_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.contexts().map(|(name, context)| (name, context.about.as_str()))
+    }
+
+    /// One of these texts.
+    ///
+    /// # Errors
+    ///
+    /// `execution_failed` where there is none of that name, or it cannot be read; where it lies is not told.
+    pub async fn context(&self, name: &str) -> Result<String, Failure> {
+        let Some(Context { file, .. }) = self.contexts.get(name) else {
+            return Err(no_such("context", name, self.contexts.keys().map(String::as_str)));
+        };
+        let file = file.clone();
+        let read = tokio::task::spawn_blocking(move || text(&file)).await;
+        read.unwrap_or_else(|error| Err(error.to_string()))
+            .map_err(|why| Failure::failed(format!("the context `{name}` cannot be read: {why}")))
+    }
+
+    /// The variables that it tells its agent of, by name, and what each is.
+    pub(crate) fn environment(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.environment.iter().map(|(name, about)| (name.as_str(), about.as_str()))
     }
 
     /// Whether calls in it are decided by narrower settings.
@@ -182,6 +225,20 @@ impl Toolset {
     }
 }
 
+/// A text that the operator has named; why not, without where it lies.
+fn text(path: &Path) -> Result<String, String> {
+    let file = std::fs::File::open(path).map_err(|error| error.kind().to_string())?;
+    if !file.metadata().is_ok_and(|found| found.is_file()) {
+        return Err("it is not a regular file".into());
+    }
+    let mut bytes = Vec::new();
+    file.take(TEXT_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.kind().to_string())?;
+    if bytes.len() as u64 > TEXT_BYTES {
+        return Err(format!("it is larger than {} MiB", TEXT_BYTES >> 20));
+    }
+    String::from_utf8(bytes).map_err(|_| "it is not text".into())
+}
+
 /// Whether whoever has it runs commands.
 fn is_of_commands(capability: &Capability) -> bool {
     match capability {
@@ -191,6 +248,7 @@ fn is_of_commands(capability: &Capability) -> bool {
         | Capability::Files
         | Capability::Http
         | Capability::Embedder
+        | Capability::Introspect
         | Capability::Events => false,
     }
 }

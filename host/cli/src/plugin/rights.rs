@@ -49,6 +49,9 @@ pub(in super::super) struct Allow {
     /// Let these requests go to this path and below it; default: every path (repeatable)
     #[arg(long, value_name = "PREFIX", value_parser = requests::prefix, requires = "host")]
     path: Vec<String>,
+    /// Let it look at settings, and at what toolsets declare
+    #[arg(long)]
+    introspect: bool,
     /// Let it hand events of this kind to the embedder: `message.send`, `message.*` for all that begin so, or `*` (repeatable)
     #[arg(long, value_name = "KIND", value_parser = KindPattern::parse)]
     event: Vec<KindPattern>,
@@ -141,10 +144,12 @@ fn settings(setup: &Setup) -> Result<SettingsFile, Failure> {
 }
 
 fn has_rights(section: &PluginSection) -> bool {
-    let PluginSection { sha256: _, definitions: _, enabled: _, shell, exec, files, http, embedder } = section;
+    let PluginSection { sha256: _, definitions: _, enabled: _, shell, exec, files, http, embedder, introspect } =
+        section;
     let files = files.read.is_some() || files.write.is_some();
     let named = exec.programs.is_some() || http.hosts.is_some() || embedder.kinds.is_some();
-    shell.is_some_and(|shell| shell.commands) || files || named
+    let switched = shell.is_some_and(|shell| shell.commands) || *introspect == Some(true);
+    switched || files || named
 }
 
 /// Whether these bytes get the rights of other bytes under their name: `--keep`, or the answer of the person who was shown these.
@@ -172,7 +177,7 @@ impl Allow {
     fn names_a_right(&self) -> bool {
         let named = [&self.read, &self.write].into_iter().any(|directories| !directories.is_empty());
         let lists = self.exec.is_empty() && self.host.is_empty() && self.event.is_empty();
-        self.shell || self.pane || named || !lists
+        self.shell || self.pane || self.introspect || named || !lists
     }
 
     /// Replaces the old value of each right that is named. The options of requests belong together: a host that was allowed before would
@@ -193,6 +198,9 @@ impl Allow {
             section.http.hosts = Some(self.host.clone());
             section.http.methods = given(&self.method);
             section.http.paths = given(&self.path);
+        }
+        if self.introspect {
+            section.introspect = Some(true);
         }
         if !self.exec.is_empty() {
             section.exec.programs = Some(self.exec.clone());

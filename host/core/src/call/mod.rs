@@ -231,6 +231,7 @@ impl<'h> Call<'h> {
             output: host.output.clone(),
             egress: host.egress.clone(),
             secrets: host.secrets.clone(),
+            settings: Arc::downgrade(&host.policy),
             leaks: policy.config().leaks.clone(),
             limits: policy.config().limits.clone(),
             remedies: policy.config().remedies(),

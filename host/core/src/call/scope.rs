@@ -15,6 +15,7 @@ use crate::event::{Event, EventSink, GuestEvents, NoEvents};
 use crate::kept_output::OutputStore;
 use crate::leaks::Guard;
 use crate::policy::approval::{Approvals, Approver, Nobody};
+use crate::policy::in_force::InForce;
 use crate::secrets::Secrets;
 use crate::text::id::random_id;
 use crate::tmux::Panes;
@@ -43,6 +44,8 @@ pub(crate) struct Scope {
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
     pub(crate) secrets: Arc<Secrets>,
+    /// The settings, for who may look at them.
+    pub(crate) settings: Weak<InForce>,
     /// Looks after what leaves the call.
     pub(crate) guard: Guard,
     pub(crate) limits: Limits,
@@ -78,6 +81,7 @@ pub(crate) struct ScopeParts {
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
     pub(crate) secrets: Arc<Secrets>,
+    pub(crate) settings: Weak<InForce>,
     pub(crate) leaks: Leaks,
     pub(crate) limits: Limits,
     pub(crate) remedies: Remedies,
@@ -103,6 +107,7 @@ impl Scope {
             egress: parts.egress,
             guard: Guard::new(parts.secrets.clone(), parts.leaks, parts.remedies.clone()),
             secrets: parts.secrets,
+            settings: parts.settings,
             guest_events: GuestEvents::new(&parts.limits),
             limits: parts.limits,
             remedies: parts.remedies,
@@ -135,6 +140,7 @@ impl Scope {
             output: Arc::new(OutputStore::none()),
             egress,
             secrets: Arc::new(Secrets::none()),
+            settings: Weak::new(),
             leaks: config.leaks.clone(),
             limits: config.limits.clone(),
             remedies: Remedies::default(),

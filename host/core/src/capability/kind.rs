@@ -22,6 +22,8 @@ pub enum Capability {
     Http,
     /// Events for the program around the host.
     Embedder,
+    /// What there is to know of where a call is made.
+    Introspect,
     /// What a call says while it runs.
     Events,
 }
@@ -54,7 +56,7 @@ impl serde::Serialize for Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Shell,
         Self::Exec,
         Self::Panes,
@@ -62,6 +64,7 @@ impl Capability {
         Self::Files,
         Self::Http,
         Self::Embedder,
+        Self::Introspect,
         Self::Events,
     ];
 
@@ -76,6 +79,7 @@ impl Capability {
             Self::Files => "files",
             Self::Http => "http",
             Self::Embedder => "embedder",
+            Self::Introspect => "introspect",
             Self::Events => "events",
         }
     }
@@ -95,6 +99,7 @@ impl Capability {
             Self::Files => Self::Files,
             Self::Http => Self::Http,
             Self::Embedder => Self::Embedder,
+            Self::Introspect => Self::Introspect,
             Self::Events => Self::Events,
         }
     }
@@ -111,6 +116,7 @@ impl Capability {
                 narrows: &["http.methods", "http.paths", "http.base", "http.headers"],
             },
             Self::Embedder => SectionKeys { grants: &["embedder.kinds"], narrows: &[] },
+            Self::Introspect => SectionKeys { grants: &["introspect"], narrows: &[] },
             Self::Events => SectionKeys { grants: &[], narrows: &[] },
         }
     }
@@ -138,6 +144,9 @@ impl Capability {
             Self::Http => &[AllowOption { functions: &[], what: "make requests", option: "--host HOST" }],
             Self::Embedder => {
                 &[AllowOption { functions: &[], what: "hand events to the embedder", option: "--event KIND" }]
+            }
+            Self::Introspect => {
+                &[AllowOption { functions: &[], what: "look at settings and contexts", option: "--introspect" }]
             }
             Self::Events => &[],
         }

@@ -7,6 +7,7 @@ mod events;
 pub(crate) mod exec;
 mod files;
 mod http;
+pub(crate) mod introspect;
 mod kind;
 mod pane_sessions;
 mod panes;

@@ -190,6 +190,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("plugin.*.exec.programs", Names, EachTime),
     ("plugin.*.exec.environment", Names, EachTime),
     ("plugin.*.embedder.kinds", Kinds, EachTime),
+    ("plugin.*.introspect", And, EachTime),
     ("secret.*.file", Never, AtStart),
     ("secret.*.command", Never, AtStart),
     ("secret.*.hosts", Never, AtStart),
@@ -200,6 +201,8 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("toolset.*.session", Never, EachTime),
     ("toolset.*.bind", Never, EachTime),
     ("toolset.*.grant", Never, EachTime),
+    ("toolset.*.context", Never, EachTime),
+    ("toolset.*.environment", Never, EachTime),
     ("toolset.*.delegates", Never, EachTime),
 ];
 

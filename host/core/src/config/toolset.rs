@@ -1,9 +1,11 @@
 //! `[toolset.NAME]`: what a session has of the tools. `../toolset.rs` makes a toolset of it.
 
 use super::narrow::is_tool_name;
+use super::variables::is_never_passed;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use toml::{Table, Value};
 
 /// Constants of arguments: by tool, and by argument.
@@ -31,9 +33,44 @@ pub struct ToolsetSection {
     /// Settings that narrow those of the host for calls in it.
     #[serde(default, skip_serializing_if = "Table::is_empty")]
     pub grant: Table,
+    /// Texts for its agent, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub context: BTreeMap<String, Context>,
+    /// Environment variables that its agent is told of: by name, what each is.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "variables")]
+    pub environment: BTreeMap<String, String>,
     /// Toolsets that sessions are opened on for work that it hands over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegates: Vec<String>,
+}
+
+/// A text that an agent is told of, and can read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Context {
+    /// Where it lies on this machine: absolute. Nobody is told.
+    #[serde(deserialize_with = "absolute")]
+    pub file: PathBuf,
+    /// What it is, in a sentence.
+    pub about: String,
+}
+
+fn absolute<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    let path = PathBuf::deserialize(deserializer)?;
+    let refused = || D::Error::custom(format!("`{}` is not an absolute path", path.display()));
+    if path.is_absolute() { Ok(path) } else { Err(refused()) }
+}
+
+/// Variables that carry keys of models, and those that lead programs, are not an agent's to know.
+fn variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let all = BTreeMap::<String, String>::deserialize(deserializer)?;
+    let is_odd = |name: &&String| {
+        is_never_passed(name) || *name == "PATH" || ["_API_KEY", "_API_BASE"].iter().any(|end| name.ends_with(end))
+    };
+    match all.keys().find(is_odd) {
+        None => Ok(all),
+        Some(odd) => Err(D::Error::custom(format!("`{}` is not a variable for an agent", odd.escape_debug()))),
+    }
 }
 
 fn tool_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

@@ -147,7 +147,7 @@ pub(super) struct RevokedTable {
 }
 
 /// A right of a plugin's section that a ceiling bounds, and what it says where it is not named.
-const RIGHTS: [(&str, Option<Nothing>); 9] = [
+const RIGHTS: [(&str, Option<Nothing>); 10] = [
     ("shell", Some(Nothing::Off)),
     ("files.read", Some(Nothing::Empty)),
     ("files.write", Some(Nothing::Empty)),
@@ -158,6 +158,7 @@ const RIGHTS: [(&str, Option<Nothing>); 9] = [
     ("exec.programs", Some(Nothing::Empty)),
     ("exec.environment", Some(Nothing::Empty)),
     ("embedder.kinds", Some(Nothing::Empty)),
+    ("introspect", Some(Nothing::Off)),
 ];
 
 #[derive(Clone, Copy)]

@@ -77,7 +77,7 @@ impl<'t> Offer<'t> {
 impl Effects {
     fn of(plugin: &Manifest, grants: &Grants) -> Self {
         let all = plugin.capabilities.iter().map(|capability| match capability {
-            Capability::Events => Self { writes: false, reaches_out: false },
+            Capability::Introspect | Capability::Events => Self { writes: false, reaches_out: false },
             // It moves the agent that it belongs to, or speaks to people.
             Capability::Embedder => Self { writes: true, reaches_out: true },
             Capability::Files => Self { writes: can_write(plugin, grants), reaches_out: false },

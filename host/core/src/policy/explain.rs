@@ -78,6 +78,15 @@ impl Policy {
                     Ok(grant) => clauses.extend(explain_events(grant, plugin, settings)),
                     Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
                 },
+                Capability::Introspect => match grants.introspect() {
+                    Ok(()) => clauses.push(Clause {
+                        subject: "introspect",
+                        verdict: "allowed",
+                        detail: "looks at settings, documents, and what the session's toolset declares".into(),
+                        decided_by: "built in, or its section".into(),
+                    }),
+                    Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
+                },
                 Capability::Events => clauses.push(Clause {
                     subject: "events",
                     verdict: "allowed",

@@ -147,6 +147,11 @@ impl InForce {
         self.policy().look_anew();
     }
 
+    /// The settings in force, as TOML with where each value comes from.
+    pub(crate) fn rendered(&self) -> String {
+        self.state.lock().settings.render(true)
+    }
+
     /// Told when another policy is in force.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {

@@ -102,6 +102,7 @@ pub struct Grants {
     files: Result<FilesGrant, Failure>,
     http: Result<HttpGrant, Failure>,
     embedder: Result<EmbedderGrant, Failure>,
+    introspect: Result<(), Failure>,
 }
 
 impl Grants {
@@ -119,6 +120,7 @@ impl Grants {
             files: Err(why.clone()),
             http: Err(why.clone()),
             embedder: Err(why.clone()),
+            introspect: Err(why.clone()),
         }
     }
 
@@ -131,6 +133,7 @@ impl Grants {
             Capability::Files => self.files().err(),
             Capability::Http => self.http().err(),
             Capability::Embedder => self.embedder().err(),
+            Capability::Introspect => self.introspect().err(),
             Capability::Events => None,
         }
     }
@@ -179,6 +182,15 @@ impl Grants {
     /// `denied`, with the line to add.
     pub fn http(&self) -> Result<&HttpGrant, Failure> {
         self.http.as_ref().map_err(Failure::clone)
+    }
+
+    /// Whether it may look at settings, and at what toolsets declare.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn introspect(&self) -> Result<(), Failure> {
+        self.introspect.clone()
     }
 
     /// The grant for `embedder`.
@@ -309,6 +321,9 @@ impl Policy {
                 Capability::Exec => grants.exec = is_on.and_then(|()| self.exec_grant(plugin, &bound)),
                 Capability::Files => grants.files = is_on.and_then(|()| self.files_grant(plugin, &bound)),
                 Capability::Http => grants.http = is_on.and_then(|()| self.http_grant(plugin, &bound)),
+                Capability::Introspect => {
+                    grants.introspect = is_on.and_then(|()| self.introspect_grant(plugin, &bound))
+                }
                 Capability::Embedder => grants.embedder = is_on.and_then(|()| self.embedder_grant(plugin, &bound)),
                 // Caps bind it, no grant.
                 Capability::Events => {}
@@ -410,6 +425,13 @@ impl Policy {
         Ok(HttpGrant::new(plugin, rights, &bound.config))
     }
 
+    fn introspect_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<(), Failure> {
+        match bound.rights.introspect {
+            true => Ok(()),
+            false => Err(self.not_granted(plugin, bound, Capability::Introspect, "introspect = true", "--introspect")),
+        }
+    }
+
     fn embedder_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<EmbedderGrant, Failure> {
         if bound.rights.kinds.iter().any(Vec::is_empty) {
             let line = "embedder.kinds = [\"message.send\"]";
@@ -444,7 +466,8 @@ impl Policy {
         };
         let remedies = bound.config.remedies();
         let hint = remedies.hint(&format!("plugin.{name}.sha256"), &Needed::Entry(plugin.sha256()), hint);
-        let wanted = if capability == Capability::Shell { Needed::On } else { Needed::Any };
+        let is_switch = matches!(capability, Capability::Shell | Capability::Introspect);
+        let wanted = if is_switch { Needed::On } else { Needed::Any };
         let keys = capability.section().grants.iter().map(|key| format!("plugin.{name}.{key}"));
         // The first that decides is named.
         let hint = keys.rev().fold(hint, |hint, key| remedies.hint(&key, &wanted, hint));
@@ -477,7 +500,7 @@ impl Policy {
             Capability::Files => Some(("tools.files_enabled", tools.files_enabled)),
             Capability::Http if http::is_search(plugin) => Some(("tools.search_enabled", tools.search_enabled)),
             Capability::Http => Some(("tools.fetch_enabled", tools.fetch_enabled)),
-            Capability::Embedder | Capability::Events => None,
+            Capability::Embedder | Capability::Introspect | Capability::Events => None,
         }
     }
 

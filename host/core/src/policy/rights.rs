@@ -28,6 +28,8 @@ pub struct PluginRights {
     pub variables: Vec<Vec<String>>,
     /// The kinds of events it may hand over: meant by every one of these lists.
     pub kinds: Vec<Vec<KindPattern>>,
+    /// Whether it may look at settings, and at what toolsets declare.
+    pub introspect: bool,
 }
 
 /// The requests that a plugin may make, as far as its section tells.
@@ -88,6 +90,7 @@ impl Config {
                 let is_open = embedded && about_it && section.exec.programs.is_none();
                 self.names(name, "environment", section.exec.environment.filter(|_| about_it), is_open)
             },
+            introspect: about_it && section.introspect.unwrap_or(embedded),
             kinds: self.kinds(name, section.embedder.kinds.filter(|_| about_it), embedded && about_it),
         }
     }

@@ -30,9 +30,10 @@ pub struct AllTools {
 }
 
 /// Tools of this program that are listed on request, by families, so that nobody's list is flooded.
-const FAMILIES: [(&str, &[&str]); 3] = [
+const FAMILIES: [(&str, &[&str]); 4] = [
     ("files", &["file", "file_edit", "file_list", "file_read", "file_write"]),
     ("exec", &["exec", "shell"]),
+    ("introspect", &["config_inspect", "context_list", "context_show", "env_list", "spacebot_docs"]),
     (
         "agent",
         &[

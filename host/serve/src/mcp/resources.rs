@@ -1,4 +1,4 @@
-//! Output that was cut, as resources: linked from the result, listed for the session that made it, read a page at a time.
+//! Output that was cut, and the texts of a toolset, as resources: listed for the session that they are of, and read; output a page at a time.
 
 use super::Inner;
 use super::sessions::is_shared;
@@ -12,6 +12,8 @@ use url::Url;
 
 /// What the addresses of kept output begin with; then its name, which nobody can guess.
 const PREFIX: &str = "toolcrib://output/";
+/// Where the texts of a toolset are.
+const CONTEXT: &str = "toolcrib://context/";
 /// Bytes of a page.
 const PAGE_BYTES: usize = 256 << 10;
 
@@ -52,10 +54,15 @@ impl Inner {
         context: &RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         // A link is known to whom it was given; without sessions nobody knows who else asks.
-        let names = if is_shared(context) { Vec::new() } else { self.sessions.of(context)?.outputs() };
+        let session = self.sessions.of(context)?;
+        let names = if is_shared(context) { Vec::new() } else { session.outputs() };
         let resource =
             |name: &String| json!({ "uri": format!("{PREFIX}{name}"), "name": name, "mimeType": "text/plain" });
-        let list: Vec<Value> = names.iter().map(resource).collect();
+        let contexts = session.toolset().into_iter().flat_map(|toolset| toolset.context_names());
+        let contexts = contexts.map(|(name, about)| {
+            json!({ "uri": format!("{CONTEXT}{name}"), "name": name, "description": about, "mimeType": "text/plain" })
+        });
+        let list: Vec<Value> = names.iter().map(resource).chain(contexts).collect();
         let list = json!({ "resources": list, "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
         Ok(serde_json::from_value(list).expect("the list is one of the protocol's"))
     }
@@ -67,6 +74,9 @@ impl Inner {
         context: &RequestContext<RoleServer>,
     ) -> Result<ReadResourceResult, ErrorData> {
         let missing = || ErrorData::resource_not_found("there is no such resource", Some(json!({ "uri": uri })));
+        if let Some(name) = uri.strip_prefix(CONTEXT) {
+            return self.read_context(uri, name, context).await;
+        }
         let (name, offset) = parsed(uri).ok_or_else(missing)?;
         if !self.sessions.of(context)?.outputs().contains(&name) {
             return Err(missing());
@@ -90,6 +100,27 @@ impl Inner {
             "text": self.host.redacted(&toolcrib::text::sanitize::text(&text)),
             "_meta": { "bytes": page.size, "next": next },
         });
+        let result = json!({ "contents": [content], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
+        serde_json::from_value(result).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    }
+}
+
+impl Inner {
+    /// Reads a text that the toolset of the session has for its agent.
+    async fn read_context(
+        &self,
+        uri: &str,
+        name: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResult, ErrorData> {
+        let session = self.sessions.of(context)?;
+        let missing = || ErrorData::resource_not_found("there is no such resource", Some(json!({ "uri": uri })));
+        let toolset = session.toolset().ok_or_else(missing)?;
+        let text = toolset.context(name).await.map_err(|failure| {
+            ErrorData::resource_not_found(failure.message, failure.hint.map(|hint| json!({ "hint": hint })))
+        })?;
+        let text = self.host.redacted(&toolcrib::text::sanitize::text(&text));
+        let content = json!({ "uri": uri, "mimeType": "text/plain", "text": text });
         let result = json!({ "contents": [content], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
         serde_json::from_value(result).map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }

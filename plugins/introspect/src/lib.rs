@@ -1,0 +1,270 @@
+//! `introspect`: what an agent can know of the place that it works in: contexts, variables, settings, documents.
+
+use serde::{Deserialize, Serialize};
+use toolcrib_sdk::introspect::{self, ContextFile, Entry};
+use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, notice, schemars};
+
+/// Characters of a context that are shown at once.
+const SHOWN: u32 = 32_000;
+/// Lines of a document that are shown at once: usually, and at most.
+const LINES: usize = 300;
+const MOST_LINES: usize = 2000;
+
+struct ContextList;
+
+#[derive(Serialize, JsonSchema)]
+struct Contexts {
+    contexts: Vec<Context>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Context {
+    name: String,
+    file: String,
+    description: String,
+}
+
+impl Tool for ContextList {
+    const NAME: &str = "context_list";
+    const TITLE: Option<&str> = Some("List contexts");
+    const SUMMARY: &str = "List the texts that were written for you, with what each is about.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "You begin something, and rules or facts about it may have been written down for you.",
+        when_not_to_use: "For files of the workspace: use `file_list`.",
+        disambiguation: "`context_show` shows one of them.",
+        examples: &["{}"],
+    };
+    type Input = ();
+    type Output = Contexts;
+
+    fn call((): ()) -> Result<Contexts> {
+        let contexts: Vec<Context> = introspect::contexts()?
+            .into_iter()
+            .map(|ContextFile { name, file, about }| Context { name, file, description: about })
+            .collect();
+        if contexts.is_empty() {
+            notice("no texts were written for you");
+        }
+        Ok(Contexts { contexts })
+    }
+}
+
+struct ContextShow;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Show {
+    /// Name of the text, just as `context_list` has it.
+    name: String,
+    /// Where to read on, in bytes, as a notice said.
+    #[serde(default)]
+    offset: u64,
+}
+
+impl Tool for ContextShow {
+    const NAME: &str = "context_show";
+    const TITLE: Option<&str> = Some("Show a context");
+    const SUMMARY: &str = "Show one of the texts that were written for you.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "`context_list` has a text about what you are to do.",
+        when_not_to_use: "For files of the workspace: use `file_read`.",
+        disambiguation: "It takes the name of the text, not of a file.",
+        examples: &[r#"{"name":"style"}"#],
+    };
+    type Input = Show;
+    type Output = String;
+
+    fn call(Show { name, offset }: Show) -> Result<String> {
+        let shown = introspect::context(&name, offset, SHOWN)?;
+        if shown.truncated {
+            let next = offset + shown.text.len() as u64;
+            notice(format!("`{name}` has {} bytes: read on with `offset`: {next}", shown.bytes));
+        }
+        Ok(shown.text)
+    }
+}
+
+struct EnvList;
+
+#[derive(Serialize, JsonSchema)]
+struct Variables {
+    variables: Vec<Variable>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Variable {
+    key: String,
+    description: String,
+}
+
+impl Tool for EnvList {
+    const NAME: &str = "env_list";
+    const TITLE: Option<&str> = Some("List variables");
+    const SUMMARY: &str =
+        "List the environment variables that you were told of, with what each is; never their values.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "A program needs a setting, and you want to know by which variable it is known.",
+        when_not_to_use: "For the value of a variable: programs read it themselves.",
+        disambiguation: "A variable that is not listed may be set all the same.",
+        examples: &["{}"],
+    };
+    type Input = ();
+    type Output = Variables;
+
+    fn call((): ()) -> Result<Variables> {
+        let variable = |Entry { name, about }: Entry| Variable { key: name, description: about };
+        let variables: Vec<Variable> = introspect::environment()?.into_iter().map(variable).collect();
+        if variables.is_empty() {
+            notice("you were told of no variables");
+        }
+        Ok(Variables { variables })
+    }
+}
+
+struct ConfigInspect;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Inspect {
+    /// Section to show, such as `tools`, `confine` or `limits`; `all` without it.
+    section: Option<String>,
+}
+
+impl Tool for ConfigInspect {
+    const NAME: &str = "config_inspect";
+    const TITLE: Option<&str> = Some("Show settings");
+    const SUMMARY: &str = "Show the settings of this host that are in force, and where each comes from.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "Something was refused or limited, and you want to tell the person which setting decides.",
+        when_not_to_use: "To change a setting: only people do.",
+        disambiguation: "It has no values of secrets. `spacebot_docs` says what a setting means.",
+        examples: &[r#"{"section":"confine"}"#, "{}"],
+    };
+    type Input = Inspect;
+    type Output = String;
+
+    fn call(Inspect { section }: Inspect) -> Result<String> {
+        introspect::settings(section.as_deref())
+    }
+}
+
+struct Docs;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Ask {
+    action: Action,
+    /// For `read`: which one, by its id.
+    doc_id: Option<String>,
+    /// For `list`: words that a document has to hold.
+    query: Option<String>,
+    /// For `read`: line to begin with, from 1 on.
+    start_line: Option<usize>,
+    /// For `read`: how many lines to show, 300 without it and 2,000 at most.
+    max_lines: Option<usize>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    List,
+    Read,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+enum Answer {
+    List { documents: Vec<Document> },
+    Page(Page),
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Document {
+    id: String,
+    title: String,
+}
+
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+struct Page {
+    text: String,
+    /// The lines that are shown.
+    start_line: usize,
+    end_line: usize,
+    total_lines: usize,
+    /// Whether more follows.
+    has_more: bool,
+}
+
+impl Tool for Docs {
+    const NAME: &str = "spacebot_docs";
+    const TITLE: Option<&str> = Some("Read the documents");
+    const SUMMARY: &str = "List the documents of the program that you run in, or read one of them.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "Somebody asks how this program works, or a refusal names a setting that you do not know.",
+        when_not_to_use: "For documents of the workspace or the web: use `file_read` or `fetch_url`.",
+        disambiguation: "`config_inspect` says what is set; this says what it means.",
+        examples: &[r#"{"action":"list","query":"secret"}"#, r#"{"action":"read","doc_id":"policy","max_lines":100}"#],
+    };
+    type Input = Ask;
+    type Output = Answer;
+
+    fn call(Ask { action, doc_id, query, start_line, max_lines }: Ask) -> Result<Answer> {
+        match (action, doc_id) {
+            (Action::List, None) => {
+                let mut documents = Vec::new();
+                for Entry { name, about } in introspect::documents()? {
+                    if query.as_ref().is_none_or(|query| about_it(query, &name)) {
+                        documents.push(Document { id: name, title: about });
+                    }
+                }
+                Ok(Answer::List { documents })
+            }
+            (Action::Read, Some(id)) => {
+                page(&introspect::document(&id)?, start_line.unwrap_or(1), max_lines.unwrap_or(LINES)).map(Answer::Page)
+            }
+            (Action::List, Some(_)) => Err(Failure::invalid("`doc_id` is for the action `read`").hint("omit it")),
+            (Action::Read, None) => {
+                Err(Failure::invalid("`doc_id` is missing").hint("the action `list` shows which there are"))
+            }
+        }
+    }
+}
+
+/// Whether a document holds all of these words.
+fn about_it(query: &str, name: &str) -> bool {
+    let text = introspect::document(name).unwrap_or_default().to_lowercase();
+    query.to_lowercase().split_whitespace().all(|word| text.contains(word) || name.contains(word))
+}
+
+/// Some lines of a text.
+fn page(text: &str, start: usize, most: usize) -> Result<Page> {
+    if start == 0 || most == 0 {
+        return Err(Failure::invalid("`start_line` and `max_lines` count from 1"));
+    }
+    let total_lines = text.lines().count();
+    if start > total_lines {
+        return Err(Failure::invalid(format!("`start_line` is {start}, and there are {total_lines} lines")));
+    }
+    let lines: Vec<&str> = text.lines().skip(start - 1).take(most.min(MOST_LINES)).collect();
+    let end_line = start - 1 + lines.len();
+    Ok(Page { text: lines.join("\n"), start_line: start, end_line, total_lines, has_more: end_line < total_lines })
+}
+
+toolcrib_sdk::export!(ContextList, ContextShow, EnvList, ConfigInspect, Docs);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_the_lines_that_are_asked_for() {
+        let text = "1\n2\n3\n4\n";
+        let shown = |start, most| page(text, start, most).unwrap();
+        let whole = Page { text: "1\n2\n3\n4".into(), start_line: 1, end_line: 4, total_lines: 4, has_more: false };
+        assert_eq!(shown(1, 300), whole);
+        let some = shown(2, 2);
+        assert_eq!((some.text.as_str(), some.end_line, some.has_more), ("2\n3", 3, true));
+        assert_eq!(page(text, 5, 1).unwrap_err().message, "`start_line` is 5, and there are 4 lines");
+        assert!(page(text, 0, 1).is_err() && page(text, 1, 0).is_err());
+    }
+}
