@@ -4,9 +4,12 @@
 //! grants of it.
 
 mod allowlist;
+mod confine;
 mod hosts;
 mod layers;
+mod limits;
 mod narrow;
+mod plugins;
 mod policy_file;
 mod read;
 mod remedy;
@@ -18,8 +21,11 @@ mod variables;
 mod vetting;
 
 pub use allowlist::Allowlist;
+pub use confine::{CellNetwork, Confine, ConfineFloor, ConfineMode, PROXY_PORT, Unconfined, WORKSPACE};
 pub use hosts::{HostList, HostPattern};
 pub use layers::{Origins, PolicySource, Settings, Sources};
+pub use limits::Limits;
+pub use plugins::{PluginEmbedder, PluginExec, PluginFiles, PluginHttp, PluginSection, program};
 pub use policy_file::Lock;
 pub(crate) use policy_file::{LockMode, Pin};
 pub use read::project_sha256;
@@ -32,7 +38,6 @@ pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed, is_variable_name
 pub(crate) use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seconds};
 
 use crate::embedder::KindPattern;
-use crate::policy::exec::EVERY;
 use crate::tools::listing;
 pub(crate) use narrow::Bound;
 #[cfg(test)]
@@ -41,16 +46,13 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 /// Every setting with its default, as a commented file.
 pub const DEFAULT_TOML: &str = include_str!("default.toml");
 
 /// A year; timers hold little more.
 const YEAR_MS: u64 = 31_536_000_000;
-/// As much as the memory of a 32-bit guest can hold.
-const MEMORY_KIB: u64 = 4_194_304;
 
 /// The effective configuration. Fields are what `toolcrib config show` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -170,108 +172,6 @@ pub enum FilesConfirm {
     Always,
 }
 
-/// `[confine]`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Confine {
-    /// Whether commands run confined.
-    pub mode: ConfineMode,
-    /// What counts as confined.
-    pub floor: ConfineFloor,
-    /// Directories that they may write in: absolute ones, and [`WORKSPACE`].
-    pub write: Vec<PathBuf>,
-    /// What of the home is there for them.
-    pub read: Allowlist,
-    /// What is not there for them, besides what is hidden from all.
-    pub hide: Vec<PathBuf>,
-    /// Directories of the home of which they have copies to write in.
-    #[serde(deserialize_with = "paths_below")]
-    pub caches: Vec<String>,
-    /// What they cannot write in each of these directories, where it exists.
-    #[serde(deserialize_with = "paths_below")]
-    pub protect: Vec<String>,
-    /// What network they have.
-    pub network: CellNetwork,
-    /// The hosts that they may reach by [`CellNetwork::Egress`].
-    #[serde(deserialize_with = "exact_hosts")]
-    pub hosts: Vec<HostPattern>,
-    /// The ports of those.
-    #[serde(deserialize_with = "few_ports")]
-    pub ports: Vec<u16>,
-    /// Whether they can have sockets of files and names among themselves.
-    pub unix_sockets: bool,
-    /// Whether they can look into processes of their own, as debuggers do.
-    pub debug: bool,
-    /// How many processes there can be at once.
-    #[serde(deserialize_with = "between::<8, 1_000_000, _>")]
-    pub processes: u64,
-    /// Whether a person is asked also before commands that are confined without this machine's network.
-    pub ask: bool,
-    /// Whether a person may let a command out of its cell that was refused something there.
-    pub unconfined: Unconfined,
-}
-
-/// Where in a cell the proxy listens, on its loopback.
-pub const PROXY_PORT: u16 = 3128;
-
-/// What stands for the workspace in lists of directories.
-pub const WORKSPACE: &str = ".";
-
-/// Whether commands run confined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ConfineMode {
-    /// They do not: they have all rights of the user.
-    Off,
-    /// Where the system can do it; elsewhere a person is asked about each.
-    Auto,
-    /// Or they do not run.
-    Required,
-}
-
-/// Whether a person may let single commands out of their cell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unconfined {
-    /// They are asked about one that is called again after its cell refused it something.
-    Ask,
-    /// Nobody may.
-    Never,
-}
-
-/// What counts as confined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ConfineFloor {
-    /// Bounded writes and no network, by Landlock, where nobody may make namespaces.
-    Partial,
-    /// Namespaces alone.
-    Full,
-}
-
-/// The network that confined commands have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CellNetwork {
-    /// The machine's, with all that listens there.
-    Full,
-    /// A loopback of their own, and the hosts that are named or that a person allows.
-    Egress,
-    /// A loopback of their own.
-    None,
-}
-
-impl CellNetwork {
-    /// As people read it.
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Self::None => "without a network",
-            Self::Egress => "with named hosts only",
-            Self::Full => "with this machine's network",
-        }
-    }
-}
-
 /// `[backend]`; with neither container nor host it is this machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -356,183 +256,6 @@ pub struct Approval {
 pub struct Audit {
     /// Whether a call that cannot be recorded is refused.
     pub required: bool,
-}
-
-/// `[limits]`; each name ends with its unit, counts have none.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Limits {
-    /// CPU time of a plugin in one call; time inside the host does not count.
-    #[serde(deserialize_with = "between::<1, YEAR_MS, _>")]
-    pub guest_cpu_ms: u64,
-    /// A whole call, waits for commands and approvals not counted.
-    #[serde(deserialize_with = "between::<1, YEAR_MS, _>")]
-    pub call_ms: u64,
-    /// A command with `wait: true`; [`Limits::command`] also applies `command_max_ms`.
-    #[serde(deserialize_with = "between::<1, YEAR_MS, _>")]
-    pub command_ms: u64,
-    /// The longest time that a call may ask to wait for a command.
-    #[serde(deserialize_with = "between::<1, YEAR_MS, _>")]
-    pub command_max_ms: u64,
-    /// How long a cancelled call may wind down.
-    #[serde(deserialize_with = "between::<0, 600_000, _>")]
-    pub grace_ms: u64,
-    /// Memory of an instance, summed over all its memories.
-    #[serde(deserialize_with = "between::<1, 4096, _>")]
-    pub memory_mib: u64,
-    /// Memory of all instances together.
-    #[serde(deserialize_with = "between::<1, 1_048_576, _>")]
-    pub total_memory_mib: u64,
-    /// Elements in all tables of an instance.
-    #[serde(deserialize_with = "between::<1, 10_000_000, _>")]
-    pub table_elements: u64,
-    /// Tables of an instance.
-    #[serde(deserialize_with = "between::<1, 1000, _>")]
-    pub tables: u64,
-    /// Memories of an instance.
-    #[serde(deserialize_with = "between::<1, 100, _>")]
-    pub memories: u64,
-    /// Core instances within a component.
-    #[serde(deserialize_with = "between::<1, 1000, _>")]
-    pub instances: u64,
-    /// How much a guest may pass to the host in one host call.
-    #[serde(deserialize_with = "between::<1, MEMORY_KIB, _>")]
-    pub host_call_kib: u64,
-    /// How much a guest may pass to the host in a whole call.
-    #[serde(deserialize_with = "between::<1, 1_073_741_824, _>")]
-    pub call_kib: u64,
-    /// The result of a call.
-    #[serde(deserialize_with = "between::<1, MEMORY_KIB, _>")]
-    pub result_kib: u64,
-    /// Component handles at one time.
-    #[serde(deserialize_with = "between::<1, 1_000_000, _>")]
-    pub handles: u64,
-    /// Host calls within one call.
-    #[serde(deserialize_with = "between::<1, 1_000_000_000, _>")]
-    pub host_calls: u64,
-    /// Events that a guest itself sends in one call.
-    #[serde(deserialize_with = "between::<0, 1_000_000, _>")]
-    pub events: u64,
-    /// Text of these events.
-    #[serde(deserialize_with = "between::<0, 1_048_576, _>")]
-    pub event_kib: u64,
-    /// A component's file; the parser accepts none above 1 GiB.
-    #[serde(deserialize_with = "between::<1, 1024, _>")]
-    pub component_mib: u64,
-    /// CPU time for compiling a component that is not part of this binary.
-    #[serde(deserialize_with = "between::<1000, YEAR_MS, _>")]
-    pub compile_ms: u64,
-    /// Memory for the same.
-    #[serde(deserialize_with = "between::<64, 1_048_576, _>")]
-    pub compile_mib: u64,
-    /// The description of a tool as models read it.
-    #[serde(deserialize_with = "between::<1, 1_048_576, _>")]
-    pub description_bytes: u64,
-    /// Each schema of a tool.
-    #[serde(deserialize_with = "between::<1, 16_384, _>")]
-    pub schema_kib: u64,
-    /// Nesting of a schema; `serde_json` accepts none above 128.
-    #[serde(deserialize_with = "between::<1, 128, _>")]
-    pub schema_depth: u64,
-    /// Calls at one time.
-    #[serde(deserialize_with = "between::<1, 10_000, _>")]
-    pub concurrent_calls: u64,
-    /// Calls of one caller in a minute.
-    #[serde(deserialize_with = "between::<1, 1_000_000_000, _>")]
-    pub calls_per_minute: u64,
-    /// Output of a command kept for later, each stream.
-    #[serde(deserialize_with = "between::<0, 1_048_576, _>")]
-    pub kept_stream_mib: u64,
-    /// Output kept in all.
-    #[serde(deserialize_with = "between::<0, 1_048_576, _>")]
-    pub kept_total_mib: u64,
-}
-
-/// `[plugin.NAME]`
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PluginSection {
-    /// The bytes that the section is about, as 64 hex digits.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "digest")]
-    pub sha256: Option<String>,
-    /// The digest of the tool definitions of these bytes when they were allowed; they may not change them.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "digest")]
-    pub definitions: Option<String>,
-    /// Whether its tools are available at all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enabled: Option<bool>,
-    /// Whether it may run commands, and where.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shell: Option<PluginShell>,
-    /// The directories it may read and write in.
-    #[serde(default)]
-    pub files: PluginFiles,
-    /// The requests it may make.
-    #[serde(default)]
-    pub http: PluginHttp,
-    /// The programs it may start.
-    #[serde(default)]
-    pub exec: PluginExec,
-    /// The events it may hand over.
-    #[serde(default)]
-    pub embedder: PluginEmbedder,
-    /// Whether it may look at settings, and at what toolsets declare.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub introspect: Option<bool>,
-}
-
-/// `[plugin.NAME.files]`; an empty list means nowhere.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PluginFiles {
-    /// Where it may read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read: Option<Vec<PathBuf>>,
-    /// Where it may write.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub write: Option<Vec<PathBuf>>,
-}
-
-/// `[plugin.NAME.http]`; an empty list means none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PluginHttp {
-    /// The hosts it may reach.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "plugin_hosts")]
-    pub hosts: Option<Vec<HostPattern>>,
-    /// The methods its requests may have; GET and HEAD unless set.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "methods")]
-    pub methods: Option<Vec<String>>,
-    /// The path prefixes it may reach, by whole segments; all unless set.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "prefixes")]
-    pub paths: Option<Vec<String>>,
-    /// What its relative URLs start from.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "own_base")]
-    pub base: Option<String>,
-    /// Headers of its requests that hold secrets, by their names in lower case; it cannot set these itself.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "secrets::headers")]
-    pub headers: Option<BTreeMap<String, Template>>,
-}
-
-/// `[plugin.NAME.exec]`; an empty list means none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PluginExec {
-    /// The programs it may start without a shell, by name or path; `*` means all.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "programs")]
-    pub programs: Option<Vec<String>>,
-    /// The variables it may set for them; `*` means all that may be set.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "set_names")]
-    pub environment: Option<Vec<String>>,
-}
-
-/// `[plugin.NAME.embedder]`; an empty list means none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PluginEmbedder {
-    /// The kinds of events it may hand over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kinds: Option<Vec<KindPattern>>,
 }
 
 /// What the values themselves do not show after they were narrowed.
@@ -675,20 +398,6 @@ impl Network {
     }
 }
 
-impl Limits {
-    /// Returns how long a command with `wait: true` may take.
-    #[must_use]
-    pub fn command(&self) -> Duration {
-        self.explicit_wait(self.command_ms)
-    }
-
-    /// Returns how long a command is waited for when a call asks for `wait_ms`.
-    #[must_use]
-    pub fn explicit_wait(&self, wait_ms: u64) -> Duration {
-        Duration::from_millis(wait_ms.min(self.command_max_ms))
-    }
-}
-
 fn between<'de, const MIN: u64, const MAX: u64, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let no_number = |_| D::Error::custom(format!("must be a whole number from {MIN} to {MAX}"));
     let number = i64::deserialize(deserializer).map_err(no_number)?;
@@ -725,16 +434,6 @@ fn denials<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
     if empty { Err(D::Error::custom("an empty entry is not a command")) } else { Ok(entries) }
 }
 
-/// Paths that are to be looked up below directories: relative, and leading out of none.
-fn paths_below<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    each(deserializer, |text| {
-        let mut parts = Path::new(text).components();
-        let is_below = !text.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)));
-        let refused = || format!("`{}` is not a path below a directory, such as `.git/hooks`", text.escape_debug());
-        is_below.then(|| text.to_owned()).ok_or_else(refused)
-    })
-}
-
 fn environment_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
     match names.iter().find(|name| is_never_passed(name)) {
@@ -764,25 +463,6 @@ fn ports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Erro
     Vec::<i64>::deserialize(deserializer)?.into_iter().map(port).collect()
 }
 
-/// As a cell takes each of them.
-fn few_ports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u16>, D::Error> {
-    const MOST: usize = 32;
-    // What a cell has for itself.
-    const TAKEN: [u16; 2] = [53, PROXY_PORT];
-    let ports = ports(deserializer)?;
-    if ports.len() > MOST {
-        return Err(D::Error::custom(format!("{} ports are too many (limit: {MOST})", ports.len())));
-    }
-    match ports.iter().find(|port| TAKEN.contains(port)) {
-        Some(taken) => Err(D::Error::custom(format!("port {taken} serves something else in a cell"))),
-        None => Ok(ports),
-    }
-}
-
-fn exact_hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<HostPattern>, D::Error> {
-    each(deserializer, HostPattern::exact)
-}
-
 fn name_servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     each(deserializer, |text| requests::name_server(text).map(|_| text.to_owned()))
 }
@@ -790,52 +470,6 @@ fn name_servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String
 fn base<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     requests::base(&text).map(|_| text).map_err(D::Error::custom)
-}
-
-fn own_base<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    base(deserializer).map(Some)
-}
-
-fn plugin_hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<HostPattern>>, D::Error> {
-    each(deserializer, HostPattern::exact).map(Some)
-}
-
-fn methods<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
-    each(deserializer, requests::method).map(Some)
-}
-
-fn prefixes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
-    each(deserializer, requests::prefix).map(Some)
-}
-
-fn programs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
-    each(deserializer, program).map(Some)
-}
-
-/// Reads the name of a program: one that is found on `PATH`, or an absolute path.
-///
-/// # Errors
-/// A fragment that says what to write instead.
-pub fn program(text: &str) -> Result<String, String> {
-    let is_name = !text.contains('/') && !["", ".", ".."].contains(&text);
-    let is_path = Path::new(text).is_absolute() && !text.ends_with('/');
-    let fits = (is_name || is_path) && !text.contains(|char: char| char.is_control());
-    let refused = || format!("`{}` is not a program: write `git`, `/usr/bin/git`, or `*`", text.escape_debug());
-    fits.then(|| text.to_owned()).ok_or_else(refused)
-}
-
-/// Names of variables that calls may set.
-fn set_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
-    let names = each(deserializer, |text| match text == EVERY || !is_never_passed(text) {
-        true => Ok(text.to_owned()),
-        false => Err(format!("`{}` is never passed", text.escape_debug())),
-    });
-    names.map(Some)
-}
-
-fn digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    sha256_hex(&text).map(|_| Some(text)).ok_or_else(|| D::Error::custom("must be 64 hex digits"))
 }
 
 /// Returns a SHA-256 digest in lower case, if the text is one in hex.
@@ -953,13 +587,5 @@ mod tests {
         };
         assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), true), everything);
         assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), false), nothing);
-    }
-
-    #[test]
-    fn waits_for_commands_are_capped() {
-        let mut limits = Config::default().limits;
-        limits.command_max_ms = 1000;
-        assert_eq!((limits.command(), limits.explicit_wait(10)), (Duration::from_secs(1), Duration::from_millis(10)));
-        assert_eq!(limits.explicit_wait(u64::MAX), Duration::from_secs(1));
     }
 }

@@ -1,6 +1,6 @@
 //! What one call has used of its limits, and which of them it met.
 //!
-//! The meter remembers the first limit that it enforced, so that the trap that follows reads as that limit. Where limits come from: `config.rs`.
+//! The meter remembers the first limit that it enforced, so that the trap that follows reads as that limit. Where limits come from: `config/limits.rs`.
 
 use super::cpu::CpuClock;
 use super::room::Taken;

@@ -1,0 +1,144 @@
+//! `[plugin.NAME]`: the bytes that a section is about, and their rights. `policy/rights.rs` makes rights of it.
+
+use super::secrets::{self, Template};
+use super::shell::PluginShell;
+use super::{HostPattern, base, each, is_never_passed, requests, sha256_hex};
+use crate::embedder::KindPattern;
+use crate::policy::exec::EVERY;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// `[plugin.NAME]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginSection {
+    /// The bytes that the section is about, as 64 hex digits.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "digest")]
+    pub sha256: Option<String>,
+    /// The digest of the tool definitions of these bytes when they were allowed; they may not change them.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "digest")]
+    pub definitions: Option<String>,
+    /// Whether its tools are available at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Whether it may run commands, and where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shell: Option<PluginShell>,
+    /// The directories it may read and write in.
+    #[serde(default)]
+    pub files: PluginFiles,
+    /// The requests it may make.
+    #[serde(default)]
+    pub http: PluginHttp,
+    /// The programs it may start.
+    #[serde(default)]
+    pub exec: PluginExec,
+    /// The events it may hand over.
+    #[serde(default)]
+    pub embedder: PluginEmbedder,
+    /// Whether it may look at settings, and at what toolsets declare.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub introspect: Option<bool>,
+}
+
+/// `[plugin.NAME.files]`; an empty list means nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginFiles {
+    /// Where it may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<Vec<PathBuf>>,
+    /// Where it may write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<Vec<PathBuf>>,
+}
+
+/// `[plugin.NAME.http]`; an empty list means none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginHttp {
+    /// The hosts it may reach.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "plugin_hosts")]
+    pub hosts: Option<Vec<HostPattern>>,
+    /// The methods its requests may have; GET and HEAD unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "methods")]
+    pub methods: Option<Vec<String>>,
+    /// The path prefixes it may reach, by whole segments; all unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "prefixes")]
+    pub paths: Option<Vec<String>>,
+    /// What its relative URLs start from.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "own_base")]
+    pub base: Option<String>,
+    /// Headers of its requests that hold secrets, by their names in lower case; it cannot set these itself.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "secrets::headers")]
+    pub headers: Option<BTreeMap<String, Template>>,
+}
+
+/// `[plugin.NAME.exec]`; an empty list means none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginExec {
+    /// The programs it may start without a shell, by name or path; `*` means all.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "programs")]
+    pub programs: Option<Vec<String>>,
+    /// The variables it may set for them; `*` means all that may be set.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "set_names")]
+    pub environment: Option<Vec<String>>,
+}
+
+/// `[plugin.NAME.embedder]`; an empty list means none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginEmbedder {
+    /// The kinds of events it may hand over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<Vec<KindPattern>>,
+}
+
+fn own_base<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    base(deserializer).map(Some)
+}
+
+fn plugin_hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<HostPattern>>, D::Error> {
+    each(deserializer, HostPattern::exact).map(Some)
+}
+
+fn methods<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    each(deserializer, requests::method).map(Some)
+}
+
+fn prefixes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    each(deserializer, requests::prefix).map(Some)
+}
+
+fn programs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    each(deserializer, program).map(Some)
+}
+
+/// Reads the name of a program: one that is found on `PATH`, or an absolute path.
+///
+/// # Errors
+/// A fragment that says what to write instead.
+pub fn program(text: &str) -> Result<String, String> {
+    let is_name = !text.contains('/') && !["", ".", ".."].contains(&text);
+    let is_path = Path::new(text).is_absolute() && !text.ends_with('/');
+    let fits = (is_name || is_path) && !text.contains(|char: char| char.is_control());
+    let refused = || format!("`{}` is not a program: write `git`, `/usr/bin/git`, or `*`", text.escape_debug());
+    fits.then(|| text.to_owned()).ok_or_else(refused)
+}
+
+/// Names of variables that calls may set.
+fn set_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    let names = each(deserializer, |text| match text == EVERY || !is_never_passed(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("`{}` is never passed", text.escape_debug())),
+    });
+    names.map(Some)
+}
+
+fn digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    sha256_hex(&text).map(|_| Some(text)).ok_or_else(|| D::Error::custom("must be 64 hex digits"))
+}
