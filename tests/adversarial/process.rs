@@ -1,19 +1,15 @@
 //! What the kernel says of a process.
 
-fn status_mib(pid: u32, field: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a running process");
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("the kernel counts memory");
-    line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10
-}
+use toolcrib_tests::{memory_kib, resident_kib};
 
 /// The most memory that a process ever had, in MiB.
 pub(crate) fn peak_mib(pid: u32) -> u64 {
-    status_mib(pid, "VmHWM")
+    memory_kib(pid, "VmHWM") >> 10
 }
 
 /// The memory that a process has now, in MiB.
 pub(crate) fn resident_mib(pid: u32) -> u64 {
-    status_mib(pid, "VmRSS")
+    resident_kib(pid) >> 10
 }
 
 /// The threads of a process now.

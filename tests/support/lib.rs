@@ -58,7 +58,13 @@ pub fn is_long() -> bool {
 /// Resident memory of a process, in KiB.
 #[must_use]
 pub fn resident_kib(pid: u32) -> u64 {
+    memory_kib(pid, "VmRSS")
+}
+
+/// What the kernel says of a process's memory under such a name, in KiB; `VmHWM` is the most that was resident.
+#[must_use]
+pub fn memory_kib(pid: u32, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a running process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process in memory");
-    line.trim().trim_end_matches(" kB").parse().expect("a number")
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.expect("a process in memory").trim().trim_end_matches(" kB").parse().expect("a number")
 }
