@@ -1,7 +1,8 @@
 //! A terminal of a size, with a script in it that runs the program: tmux is the terminal, keys are pressed, the screen is read.
 #![expect(clippy::disallowed_methods, reason = "tmux is the terminal")]
 
-use crate::{Program, eventually};
+use crate::wait::within;
+use crate::{PATIENCE, Program, eventually};
 use serde_json::Value;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -135,7 +136,7 @@ impl Terminal {
     #[must_use]
     pub fn ended(&self) -> i32 {
         let file = self.program.path("code");
-        eventually("the script ends", || file.exists());
+        within(PATIENCE, "the script ends", || file.exists());
         std::fs::read_to_string(file).expect("a file").trim().parse().expect("a number")
     }
 

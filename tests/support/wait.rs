@@ -8,10 +8,15 @@ use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// Waits until `is_so`, at most ten seconds.
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+pub fn eventually(what: &str, is_so: impl FnMut() -> bool) {
+    within(Duration::from_secs(10), what, is_so);
+}
+
+/// The same for what is many things in a row, and takes as long as all of them.
+pub(crate) fn within(limit: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
-        assert!(begin.elapsed() < Duration::from_secs(10), "not within 10 s: {what}");
+        assert!(begin.elapsed() < limit, "not within {limit:?}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
