@@ -68,7 +68,7 @@ fn an_event_is_a_line_and_so_is_its_answer() {
         (&failed["error"]["kind"], &failed["error"]["message"]),
         (&json!("execution_failed"), &json!("the channel is closed"))
     );
-    // What is told wants no answer.
+    // An event of the kind `tell` wants no answer.
     write(&mut running, &json!({ "id": 4, "tool": "set_status", "arguments": { "status": "working" } }));
     let told = running.line();
     assert_eq!((&told["id"], &told["tell"]["kind"]), (&json!(4), &json!("agent.status")));

@@ -21,7 +21,8 @@ use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::sandbox::Compiler;
 use toolcrib_builtins::BUILTINS;
 
-/// Which process has which tools. The channel and the worker are told which they are: events carry it, no model gives it.
+/// Which process has which tools. A session is opened with the channel or worker that it is for: events carry that name,
+/// and no model can give another.
 const SETTINGS: &str = r#"
 [toolset.channel]
 session = ["channel"]

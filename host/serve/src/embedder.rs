@@ -23,7 +23,7 @@ use toolcrib::text::lines::next_line;
 
 /// How long a line may be, in bytes.
 const LINE_BYTES: usize = 4 << 20;
-/// Lines that wait for a slow reader; what is told beyond is dropped.
+/// How many lines may wait for a slow reader; an event that wants no answer is dropped beyond that.
 const LINES_WAITING: usize = 1024;
 /// How long the first line may take.
 const HELLO: Duration = Duration::from_secs(10);

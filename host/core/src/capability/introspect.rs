@@ -1,4 +1,5 @@
-//! `wit/introspect.wit`: what there is to know of the place that a call is made in. Nothing is changed, and no value or place is told.
+//! `wit/introspect.wit`: contexts, variables, settings and documents, as the toolset of a call has them. Nothing is changed,
+//! and no value of a variable or of a secret is in an answer.
 
 use super::bindings::toolcrib::plugin::{introspect, types};
 use super::{Capability, Refusal};

@@ -36,7 +36,7 @@ pub struct ToolsetSection {
     /// Texts for its agent, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context: BTreeMap<String, Context>,
-    /// Environment variables that its agent is told of: by name, what each is.
+    /// Environment variables that `env_list` names: for each, what it is.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "variables")]
     pub environment: BTreeMap<String, String>,
     /// Toolsets that sessions are opened on for work that it hands over.
@@ -44,11 +44,11 @@ pub struct ToolsetSection {
     pub delegates: Vec<String>,
 }
 
-/// A text that an agent is told of, and can read.
+/// A text that `context_list` names and `context_show` shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Context {
-    /// Where it lies on this machine: absolute. Nobody is told.
+    /// Where it lies on this machine: absolute. No answer has this path.
     #[serde(deserialize_with = "absolute")]
     pub file: PathBuf,
     /// What it is, in a sentence.
