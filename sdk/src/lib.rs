@@ -14,6 +14,7 @@ pub mod http;
 pub mod introspect;
 pub mod pane_sessions;
 pub mod panes;
+pub mod programs;
 mod schema;
 pub mod shell;
 mod tool;

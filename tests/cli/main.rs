@@ -4,6 +4,7 @@ mod call;
 mod calls;
 mod completions;
 mod config;
+mod declared;
 mod doctor;
 mod documents;
 mod embedder;

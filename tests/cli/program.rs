@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 33] = [
+const SUBCOMMANDS: [&[&str]; 35] = [
     &[],
     &["tools"],
     &["call"],
@@ -23,6 +23,8 @@ const SUBCOMMANDS: [&[&str]; 33] = [
     &["plugin", "sign"],
     &["plugin", "lock"],
     &["plugin", "verify"],
+    &["program"],
+    &["program", "inspect"],
     &["policy"],
     &["policy", "explain"],
     &["policy", "check"],

@@ -3,10 +3,10 @@
 #![expect(clippy::disallowed_methods, reason = "the program where calls fail, and these tests themselves once more")]
 
 use crate::rig::{REQUIRED, Rig, STEP, Step, Via, program};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use toolcrib_tests::shell::{self, command};
-use toolcrib_tests::{Client, LANDLOCK, MOUNT, Program, Running};
+use toolcrib_tests::{Client, LANDLOCK, MOUNT, Program, Running, on_path};
 
 fn call(mut command: Command) -> Value {
     let output = command.stdin(Stdio::null()).output().expect("it starts");
@@ -117,6 +117,41 @@ fn doctor_names_the_profile_that_apparmor_wants() {
         Program::file().display()
     );
     assert!(said.contains(&expected), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A declared program runs from its copy by each step: one with a file of its own, and a script, whose interpreter reads it.
+#[test]
+fn each_step_runs_the_copy_of_a_declared_program() {
+    let script = "#!/bin/sh\necho \"$1\"; cat; echo outside >../outside\n";
+    for step in [Step::Namespaces, Step::Bwrap, Step::Landlock] {
+        let program = program(Via::Process);
+        program.write("work/script", script);
+        let file = program.path("work/script");
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+        program.declares("script", &file, "result = \"any\"");
+        program.declares("cat", &on_path("cat"), "");
+        program.declares("ls", &on_path("ls"), "");
+        let mut rig = Rig::by(step, program, &[]);
+        let given = json!({ "args": ["-"], "stdin": "text" });
+        assert_eq!(rig.client.result("cat", given.clone())["stdout"], "text", "{step:?}");
+        let result = rig.client.result("script", given);
+        assert_eq!(result["stdout"], "-\ntext", "{step:?}");
+        assert!(!rig.program.path("outside").exists(), "{step:?}: {result}");
+        // Nothing else is open in it: the last is what it lists them by.
+        let open = rig.client.result("ls", json!({ "args": ["/proc/self/fd"] }));
+        assert_eq!(open["stdout"], "0\n1\n2\n3\n", "{step:?}");
+    }
+}
+
+/// Where nothing can be confined and all has to be, no program runs.
+#[test]
+fn a_declared_program_that_cannot_be_confined_does_not_run() {
+    let program = program(Via::Process);
+    program.declares("touch", &on_path("touch"), "");
+    let given = ["--yes", "--set", REQUIRED, "call", "touch", r#"{"args":["ran"]}"#];
+    let envelope = call(program.failing(&[MOUNT, LANDLOCK], &given));
+    assert_eq!(envelope["error"]["kind"], "unavailable", "{envelope}");
+    assert!(!program.path("work/ran").exists());
 }
 
 /// Programs on PATH that commands could have written make no cell.

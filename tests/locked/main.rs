@@ -7,6 +7,7 @@ mod directories;
 mod frozen;
 mod machine;
 mod pins;
+mod programs;
 mod races;
 mod rig;
 mod roads;

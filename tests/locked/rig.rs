@@ -60,10 +60,15 @@ impl Locked {
 
     /// Puts `word_count` into the user's directory under a file's name, and allows it as far as the user can without the policies.
     pub(crate) fn installed(&self, name: &str, bytes: &[u8]) -> String {
+        self.installed_with(name, bytes, &["--read", "."])
+    }
+
+    /// The same with these rights.
+    pub(crate) fn installed_with(&self, name: &str, bytes: &[u8], rights: &[&str]) -> String {
         let file = format!("data/toolcrib/plugins/{name}.wasm");
         self.program.write(&file, bytes);
         let path = self.program.path(&file).display().to_string();
-        succeeded(&self.program.run(&["plugin", "allow", &path, "--read", "."]));
+        succeeded(&self.program.run(&[&["plugin", "allow", &path], rights].concat()));
         path
     }
 }

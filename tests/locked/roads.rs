@@ -68,7 +68,7 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 43] = [
+const OPTIONS: [(&str, Option<&str>); 44] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
@@ -77,6 +77,7 @@ const OPTIONS: [(&str, Option<&str>); 43] = [
     ("--embedder", Some("message.*")),
     ("--event", Some("message.send")),
     ("--exec", Some("true")),
+    ("--program", Some("true")),
     ("--introspect", None),
     ("--tmux", None),
     ("--no-tmux", None),

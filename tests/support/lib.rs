@@ -22,7 +22,7 @@ mod web;
 
 pub use client::Client;
 pub use host::{Asked, TestHost, digest, guest, plugin_source};
-pub use program::{LANDLOCK, MOUNT, MOUNT_SETATTR, Program};
+pub use program::{LANDLOCK, MOUNT, MOUNT_SETATTR, Program, on_path};
 pub use running::{PATIENCE, Running, signal, without_terminal};
 pub use seat::Seat;
 pub use siege::{Preparation, Siege, compiled, reuse_code};

@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
+use toolcrib::backend::sealed::program_sha256;
 use toolcrib::workspace::Workspace;
 
 /// Numbers of system calls, for [`Program::failing`].
@@ -34,6 +35,18 @@ impl Drop for Program {
             let _ = self.tmux(&["kill-server"]);
         }
     }
+}
+
+/// The file of a program of this system.
+///
+/// # Panics
+///
+/// Where it is not on PATH.
+#[must_use]
+pub fn on_path(name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut files = std::env::split_paths(&path).map(|directory| directory.join(name));
+    files.find(|file| file.is_file()).unwrap_or_else(|| panic!("there is no `{name}` on PATH"))
 }
 
 impl Program {
@@ -145,6 +158,16 @@ impl Program {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().expect("a file has a directory")).expect("a directory");
         std::fs::write(path, text).expect("a file");
+    }
+
+    /// Declares a file as a program in the user's settings, with these lines besides.
+    pub fn declares(&self, name: &str, file: &Path, more: &str) {
+        let settings = self.path("config/toolcrib/toolcrib.toml");
+        let before = std::fs::read_to_string(&settings).unwrap_or_default();
+        let sha256 = program_sha256(file).expect("a program");
+        let section =
+            format!("[program.{name}]\npath = {file:?}\nsha256 = {sha256:?}\nabout = \"What {name} does.\"\n{more}\n");
+        self.write("config/toolcrib/toolcrib.toml", before + &section);
     }
 
     /// The program's own file, built beside the tests.

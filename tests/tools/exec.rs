@@ -137,7 +137,7 @@ async fn commands_of_plugins_have_variables_a_directory_and_an_input() {
         "run": ["pwd | tail -c 5; echo $A; cat; echo err >&2"], "env": [["A", "a b"]], "directory": "lib", "stdin": "in\n",
     });
     let result = host.result("start", run).await;
-    assert_eq!(result, json!({ "exit_code": 0, "stdout": "/lib\na b\nin\n", "stderr": "err\n" }));
+    assert_eq!(result, json!({ "exit_code": 0, "bytes": 12, "stdout": "/lib\na b\nin\n", "stderr": "err\n" }));
     let ends = json!({ "run": ["seq 1 1000"], "shown": [4, 9] });
     assert_eq!(host.result("start", ends).await["stdout"], "1\n2\n\n[3880 bytes left out]\n999\n1000\n");
 }

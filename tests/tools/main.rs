@@ -11,6 +11,7 @@ mod file_read;
 mod file_write;
 mod introspect;
 mod ordinary_user;
+mod program;
 mod read_file;
 mod run_shell;
 mod send_file;

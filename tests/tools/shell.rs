@@ -104,7 +104,7 @@ async fn of_much_output_both_ends_come_and_all_of_it_is_kept() {
     assert!(stdout.starts_with("first\nline\n") && stdout.ends_with("line\nerror: at the end\n"));
     assert!(stdout.contains("\n[950024 bytes left out]\n") && stdout.len() < 50_100, "{}", stdout.len());
     let notice = result["notices"][0].as_str().expect("a notice");
-    let place = notice.strip_prefix("stdout has 1000024 bytes; all of it is kept as `").expect("a place");
+    let place = notice.strip_prefix("stdout has 1000024 bytes; what is kept of it is in `").expect("a place");
     let kept = host.result("read_file", json!({ "path": place.trim_end_matches('`'), "offset": 1_000_006 })).await;
     assert_eq!(kept, "error: at the end\n");
     // What fits is whole.

@@ -13,6 +13,7 @@ use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::Failure;
 use toolcrib::text::sanitize;
 use toolcrib::tmux::{Panes, Version};
+use toolcrib::tools::provider::program_faults;
 
 /// The column in which a finding begins, after its verdict and its subject.
 const FINDING: usize = 26;
@@ -177,6 +178,11 @@ async fn plugins(report: &mut Report, setup: &Setup) {
     // What looks mistyped is among the notices already.
     for stray in strays(&setup.settings, &setup.context.tools).iter().filter(|stray| !stray.is_mistyped()) {
         report.line(Verdict::Note, "plugin", stray.to_string());
+    }
+    for (name, section) in &setup.settings.config.program {
+        let (faults, notes) = program_faults(name, section);
+        faults.iter().for_each(|fault| report.line(Verdict::Bad, "program", fault));
+        notes.iter().for_each(|note| report.line(Verdict::Note, "program", note));
     }
     let config = setup.host.policy();
     for name in config.config().toolset.keys() {

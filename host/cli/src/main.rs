@@ -15,6 +15,7 @@ mod panes;
 mod plugin;
 mod policy;
 mod process;
+mod program;
 mod progress;
 mod question;
 mod result;
@@ -176,6 +177,9 @@ enum Command {
     /// List, inspect, allow or vet plugins
     #[command(subcommand)]
     Plugin(plugin::Arguments),
+    /// Print what declares a program as a tool
+    #[command(subcommand)]
+    Program(program::Arguments),
     /// Keep, list or remove secrets, which no tool sees
     #[command(subcommand)]
     Secret(secret::Arguments),
@@ -305,6 +309,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Run(arguments) => run::run(global, &arguments).await,
         Command::Serve(arguments) => serve::run(global, arguments, secrets.token).await,
         Command::Plugin(arguments) => plugin::run(global, arguments).await,
+        Command::Program(arguments) => program::run(&arguments),
         Command::Secret(arguments) => secret::run(global, arguments).await,
         Command::Attach(arguments) => panes::attach(global, &arguments).await,
         Command::Panes(arguments) => panes::panes(global, &arguments).await,

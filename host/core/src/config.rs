@@ -11,6 +11,7 @@ mod limits;
 mod narrow;
 mod plugins;
 mod policy_file;
+mod programs;
 mod read;
 mod remedy;
 pub mod requests;
@@ -25,9 +26,10 @@ pub use confine::{CellNetwork, Confine, ConfineFloor, ConfineMode, PROXY_PORT, U
 pub use hosts::{HostList, HostPattern};
 pub use layers::{Origins, PolicySource, Settings, Sources};
 pub use limits::Limits;
-pub use plugins::{PluginEmbedder, PluginExec, PluginFiles, PluginHttp, PluginSection, program};
+pub use plugins::{PluginEmbedder, PluginExec, PluginFiles, PluginHttp, PluginSection, declared, program};
 pub use policy_file::Lock;
 pub(crate) use policy_file::{LockMode, Pin};
+pub use programs::{ProgramResult, ProgramSection};
 pub use read::project_sha256;
 pub use read::{ConfigError, Origin, Place};
 pub(crate) use remedy::{Needed, Remedies};
@@ -85,6 +87,9 @@ pub struct Config {
     /// `[plugin.NAME]` by name; `policy/rights.rs` makes rights of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plugin: BTreeMap<String, PluginSection>,
+    /// `[program.NAME]` by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub program: BTreeMap<String, ProgramSection>,
     /// `[secret.NAME]` by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secret: BTreeMap<String, SecretSection>,
@@ -434,6 +439,12 @@ fn denials<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
     if empty { Err(D::Error::custom("an empty entry is not a command")) } else { Ok(entries) }
 }
 
+fn absolute<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
+    let path = PathBuf::deserialize(deserializer)?;
+    let refused = || D::Error::custom(format!("`{}` is not an absolute path", path.display()));
+    if path.is_absolute() { Ok(path) } else { Err(refused()) }
+}
+
 fn environment_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
     match names.iter().find(|name| is_never_passed(name)) {
@@ -528,6 +539,7 @@ mod tests {
         for (key, ..) in narrow::RULES {
             let name = key.trim_start_matches("plugin.*.");
             let name = name.trim_start_matches("secret.*.").trim_start_matches("toolset.*.");
+            let name = name.trim_start_matches("program.*.");
             let line = DEFAULT_TOML.lines().find(|line| line.starts_with(&format!("# {name} = ")));
             let is_documented = match key.contains('*') {
                 true => line.is_some_and(|line| line.contains("     # ")),
@@ -564,6 +576,7 @@ mod tests {
             http: None,
             programs: vec![Vec::new()],
             variables: vec![Vec::new()],
+            declared: vec![Vec::new()],
             kinds: vec![Vec::new()],
             introspect: false,
         };
@@ -582,6 +595,7 @@ mod tests {
             http: Some(reading),
             programs: vec![vec!["*".into()]],
             variables: vec![vec!["*".into()]],
+            declared: vec![vec!["*".into()]],
             kinds: vec![vec![KindPattern::All]],
             introspect: true,
         };

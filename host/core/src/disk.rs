@@ -4,6 +4,10 @@
 //! kept (`sudo -E`), or in a place where anybody makes directories. So what another user owns, may write or has linked is refused, never
 //! used. Where things lie is `dirs.rs`.
 
+mod stamp;
+
+pub(crate) use stamp::Stamp;
+
 use crate::text::id::random_id;
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, Uid};
 use rustix::io::Errno;

@@ -2,9 +2,12 @@
 
 #[path = "../../shell/src/common.rs"]
 mod common;
+#[path = "../../shell/src/streams.rs"]
+mod streams;
 
-use common::{HEAD_AND_TAIL, Output, Variable, declaration, time};
+use common::{Variable, declaration, time};
 use serde::Deserialize;
+use streams::{HEAD_AND_TAIL, Output};
 use toolcrib_sdk::exec::{Finished, Program};
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, schemars};
 

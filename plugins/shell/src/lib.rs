@@ -1,9 +1,11 @@
 //! `shell`: runs a script for `sh` with its own variables and directory, in a process of its own.
 
 mod common;
+mod streams;
 
-use common::{HEAD_AND_TAIL, Output, Variable, declaration, time};
+use common::{Variable, declaration, time};
 use serde::Deserialize;
+use streams::{HEAD_AND_TAIL, Output};
 use toolcrib_sdk::shell::{Command, Outcome, Wait};
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, schemars};
 

@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use toolcrib::config::{HostPattern, PluginSection, PluginShell, program, requests};
+use toolcrib::config::{HostPattern, PluginSection, PluginShell, declared, program, requests};
 use toolcrib::embedder::KindPattern;
 use toolcrib::envelope::Failure;
 use toolcrib::policy::files::canonical;
@@ -40,6 +40,9 @@ pub(in super::super) struct Allow {
     /// Let it start this program without a shell between: a name that is found on PATH, an absolute path, or `*` (repeatable)
     #[arg(long, value_name = "PROGRAM", value_parser = program)]
     exec: Vec<String>,
+    /// Let it run this program, which your settings declare by [program.NAME], or `*` for all of them (repeatable)
+    #[arg(long, value_name = "NAME", value_parser = declared)]
+    program: Vec<String>,
     /// Let it make requests to this host: a name, `*.example.com` for its subdomains, an address or a range (repeatable)
     #[arg(long, value_name = "HOST", value_parser = HostPattern::exact)]
     host: Vec<HostPattern>,
@@ -144,10 +147,20 @@ fn settings(setup: &Setup) -> Result<SettingsFile, Failure> {
 }
 
 fn has_rights(section: &PluginSection) -> bool {
-    let PluginSection { sha256: _, definitions: _, enabled: _, shell, exec, files, http, embedder, introspect } =
-        section;
+    let PluginSection {
+        sha256: _,
+        definitions: _,
+        enabled: _,
+        shell,
+        exec,
+        programs,
+        files,
+        http,
+        embedder,
+        introspect,
+    } = section;
     let files = files.read.is_some() || files.write.is_some();
-    let named = exec.programs.is_some() || http.hosts.is_some() || embedder.kinds.is_some();
+    let named = exec.programs.is_some() || programs.is_some() || http.hosts.is_some() || embedder.kinds.is_some();
     let switched = shell.is_some_and(|shell| shell.commands) || *introspect == Some(true);
     switched || files || named
 }
@@ -176,7 +189,7 @@ async fn keeps(plugin: &Manifest, earlier: &PluginSection, arguments: &Allow) ->
 impl Allow {
     fn names_a_right(&self) -> bool {
         let named = [&self.read, &self.write].into_iter().any(|directories| !directories.is_empty());
-        let lists = self.exec.is_empty() && self.host.is_empty() && self.event.is_empty();
+        let lists = self.exec.is_empty() && self.program.is_empty() && self.host.is_empty() && self.event.is_empty();
         self.shell || self.pane || self.introspect || named || !lists
     }
 
@@ -205,6 +218,9 @@ impl Allow {
         if !self.exec.is_empty() {
             section.exec.programs = Some(self.exec.clone());
         }
+        if !self.program.is_empty() {
+            section.programs = Some(self.program.clone());
+        }
         if !self.event.is_empty() {
             section.embedder.kinds = Some(self.event.clone());
         }
@@ -228,6 +244,7 @@ mod tests {
                 "DIR" => "/a",
                 "KIND" => "message.send",
                 "PROGRAM" => "git",
+                "NAME" => "jq",
                 word => word,
             });
             let line = ["allow", "plugin"].into_iter().chain(words);

@@ -4,6 +4,7 @@
 
 use super::cell::{self, Bwrap, Cell, Domain, Joined, Listeners, Living, Means, Namespaces, Profile, Walls};
 use super::environment::Environment;
+use super::sealed::{Sealed, SealedPrograms};
 use super::spawn::CellEnd;
 use super::{
     Backend, Before, Entry, Facts, FileText, Input, Listing, Process, ProcessEvent, ProcessSpec, TmuxThere,
@@ -57,6 +58,7 @@ pub struct Local {
     tried: Mutex<HashMap<String, Tried>>,
     /// The cells that commands join, by the digests of their profiles.
     living: Mutex<HashMap<String, Arc<Living>>>,
+    sealed: Arc<SealedPrograms>,
 }
 
 impl Local {
@@ -78,6 +80,7 @@ impl Local {
             environment,
             tried: Mutex::default(),
             living: Mutex::default(),
+            sealed: Arc::default(),
         }
     }
 
@@ -123,7 +126,7 @@ impl Local {
         let walls = spec.cell.as_ref().map(|profile| walls(profile, || join(profile)));
         let walls = walls.transpose()?;
         let directory = spec.directory.as_deref().unwrap_or(&self.facts.directory);
-        let started = started(&spec.argv, &environment, directory, input, walls.as_ref())?;
+        let started = started(&spec.argv, spec.sealed.as_deref(), &environment, directory, input, walls.as_ref())?;
         LocalProcess::new(started, spec.call.clone().unwrap_or_else(random_id), walls.as_ref())
     }
 }
@@ -147,6 +150,7 @@ struct Piped {
 /// Starts a program that has no terminal; what it prints is read here.
 fn started(
     argv: &[OsString],
+    sealed: Option<&Sealed>,
     environment: &[(OsString, OsString)],
     directory: &Path,
     input: BorrowedFd<'_>,
@@ -154,10 +158,12 @@ fn started(
 ) -> io::Result<Piped> {
     let ((stdout, stdout_end), (stderr, stderr_end)) = (io::pipe()?, io::pipe()?);
     let standard = [input, stdout_end.as_fd(), stderr_end.as_fd()];
-    let program = spawn::Program { argv, environment, directory, standard, walls, terminal: spawn::Terminal::None };
+    let terminal = spawn::Terminal::None;
+    let program = spawn::Program { argv, sealed, environment, directory, standard, walls, terminal };
     let begun = match walls {
-        Some(Walls::Living(joined)) => joined.begin(&program),
-        None | Some(Walls::Cell(_) | Walls::Bwrap(_) | Walls::Domain(_)) => None,
+        // Whoever waits there is told paths.
+        Some(Walls::Living(joined)) if sealed.is_none() => joined.begin(&program),
+        None | Some(Walls::Cell(_) | Walls::Living(_) | Walls::Bwrap(_) | Walls::Domain(_)) => None,
     };
     let started = begun.map_or_else(|| tree::born(|| spawn::spawn(&program)), Ok)?;
     Ok(Piped { started, stdout: stdout.into(), stderr: stderr.into() })
@@ -199,7 +205,7 @@ impl Backend for Local {
             return Err(Failure::failed(format!("`{}` is not a directory", missing.display())));
         }
         let program = Path::new(&spec.argv[0]);
-        if program.is_absolute() && !program.exists() {
+        if spec.sealed.is_none() && program.is_absolute() && !program.exists() {
             return Err(start_failure(&spec.argv[0], &io::ErrorKind::NotFound.into()));
         }
         let start = || input(&spec.input).and_then(|input| self.spawn(&spec, input.as_fd()));
@@ -228,6 +234,16 @@ impl Backend for Local {
             Ok((Box::new(process) as Box<dyn Process>, Box::new(writer) as Input))
         };
         open().map_err(|error: io::Error| start_failure(&spec.argv[0], &error))
+    }
+
+    async fn seal(&self, path: &Path) -> Result<Arc<Sealed>, Failure> {
+        let (path, sealed) = (path.to_owned(), self.sealed.clone());
+        blocking(move || {
+            sealed.open(&path).map_err(|error| {
+                Failure::new(Kind::Unavailable, format!("`{}` cannot be run: {}", path.display(), error))
+            })
+        })
+        .await
     }
 
     async fn facts(&self) -> Result<Arc<Facts>, Failure> {
@@ -327,6 +343,7 @@ fn start_shell(profile: &Path, address: &str, directory: &Path, argv: &[OsString
         let started = spawn::spawn(&spawn::Program {
             standard: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
             argv,
+            sealed: None,
             environment: &environment,
             directory,
             walls: Some(&walls),
@@ -432,7 +449,7 @@ pub fn become_program(argv: &[OsString]) -> io::Error {
 
 /// Starts a program of Toolcrib's own on this machine, wherever calls land, with an empty environment.
 pub(crate) fn start_helper(argv: &[OsString], input: OwnedFd) -> io::Result<Box<dyn Process>> {
-    let started = started(argv, &[], Path::new("/"), input.as_fd(), None)?;
+    let started = started(argv, None, &[], Path::new("/"), input.as_fd(), None)?;
     Ok(Box::new(LocalProcess::new(started, random_id(), None)?))
 }
 
@@ -444,7 +461,7 @@ pub(super) fn start_in(
     directory: &Path,
 ) -> io::Result<Box<dyn Process>> {
     let null = File::open("/dev/null")?;
-    let started = started(argv, environment, directory, null.as_fd(), Some(walls))?;
+    let started = started(argv, None, environment, directory, null.as_fd(), Some(walls))?;
     Ok(Box::new(LocalProcess::new(started, random_id(), Some(walls))?))
 }
 

@@ -15,6 +15,7 @@ pub(crate) mod files;
 pub mod local;
 pub(crate) mod osc133;
 mod remote;
+pub mod sealed;
 mod spawn;
 pub mod ssh;
 mod temporary;
@@ -31,9 +32,10 @@ use crate::secrets::Value;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
 use cell::{Listeners, Profile};
+use sealed::Sealed;
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::io::AsyncWrite;
 
@@ -74,6 +76,16 @@ pub trait Backend: Send + Sync {
 
     /// Replaces a regular file whole or not at all, and only what the path expects.
     async fn write(&self, path: &WritePath, content: Vec<u8>) -> Result<(), Failure>;
+
+    /// The program of a file, as it is now, where nobody can change it any more.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable`, also where programs cannot be held so.
+    async fn seal(&self, _: &Path) -> Result<Arc<Sealed>, Failure> {
+        let message = format!("declared programs run on this machine alone, and calls land on {}", self.name());
+        Err(Failure::new(Kind::Unavailable, message).hint("`exec` starts programs there"))
+    }
 
     /// Runs a short script of ours in `/bin/sh`; it does no harm when it is run twice. Returns status and standard output.
     async fn run_script(&self, text: &str, arguments: &[OsString]) -> Result<(i32, Vec<u8>), Failure> {
@@ -222,6 +234,8 @@ impl Before {
 pub struct ProcessSpec {
     /// Program and arguments.
     pub argv: Vec<OsString>,
+    /// What is executed in place of the file that the first of these names.
+    pub(crate) sealed: Option<Arc<Sealed>>,
     /// Names of variables that are passed beside the standard ones.
     pub environment: Vec<String>,
     /// Variables that the call sets.
@@ -254,6 +268,7 @@ impl ProcessSpec {
     pub fn own(argv: Vec<OsString>) -> Self {
         Self {
             argv,
+            sealed: None,
             environment: Vec::new(),
             variables: Vec::new(),
             directory: None,

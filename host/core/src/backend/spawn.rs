@@ -4,6 +4,7 @@
 //! host's memory until it executes, as `posix_spawn` does; the standard library's form of that has no way to make a session.
 
 use super::cell::{self, Bwrap, Cell, Domain, Layout, Namespaces, Step, Walls};
+use super::sealed::Sealed;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Resource, Rlimit};
 use std::ffi::{CString, OsStr, OsString};
@@ -39,6 +40,8 @@ pub(super) struct Program<'p> {
     /// Standard input, output and error.
     pub(super) standard: [BorrowedFd<'p>; 3],
     pub(super) argv: &'p [OsString],
+    /// What is executed in place of the file that the first word of `argv` names.
+    pub(super) sealed: Option<&'p Sealed>,
     pub(super) environment: &'p [(OsString, OsString)],
     pub(super) directory: &'p Path,
     /// What it is confined by; none for what has all that the user has.
@@ -98,10 +101,16 @@ impl CellEnd {
 /// Starts a process.
 pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
     let name = program.argv.first().ok_or(io::ErrorKind::InvalidInput)?;
-    let file = find(name, program.environment)?.into_os_string();
+    let file = match program.sealed {
+        Some(_) => OsString::new(),
+        None => find(name, program.environment)?.into_os_string(),
+    };
     let group = if program.terminal == Terminal::Ours { "own" } else { "-" };
-    // In a cell its first process comes before.
-    let first = |group: String| [LIFELINE.to_string().into(), group.into(), file.clone()];
+    // In a cell its first process comes before. `kept` is how many descriptors there are besides the lifeline and what is sealed.
+    let first = |group: String, kept: usize| {
+        let file = program.sealed.map_or_else(|| file.clone(), |sealed| sealed.named(FIRST_KEPT, kept).into());
+        [LIFELINE.to_string().into(), group.into(), file]
+    };
     let joined;
     let cell = match program.walls {
         Some(Walls::Cell(cell)) => Some(cell),
@@ -111,13 +120,13 @@ pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
         }
         None | Some(Walls::Bwrap(_) | Walls::Domain(_)) => None,
     };
-    let in_cell = || ["toolcrib-init".into()].into_iter().chain(first(group.into())).collect();
+    let in_cell = || ["toolcrib-init".into()].into_iter().chain(first(group.into(), 0)).collect();
     let (before, by) = match program.walls {
         None => (Vec::new(), None),
         Some(Walls::Domain(domain)) => (Vec::new(), Some(By::Domain(domain))),
         Some(Walls::Cell(_) | Walls::Living(_)) => (in_cell(), cell.map(By::Cell)),
         Some(Walls::Bwrap(bwrap)) => {
-            let first = first(format!("{group}:{}", bwrap.processes));
+            let first = first(format!("{group}:{}", bwrap.processes), bwrap.kept.len());
             (bwrap.argv(program.directory).into_iter().chain(first).collect(), Some(By::Bwrap(bwrap)))
         }
     };
@@ -132,7 +141,7 @@ pub(super) fn spawn(program: &Program<'_>) -> io::Result<Started> {
     let variables = variables.collect::<io::Result<Vec<_>>>()?;
     let directory = text(program.directory.as_os_str().to_owned())?;
     let image = Image { file, argv, variables, directory, terminal: program.terminal };
-    image.start(program.standard, by)
+    image.start(program.standard, by, program.sealed)
 }
 
 /// Starts the first process of a cell without a command: it keeps the cell, or waits for a command, as long as its lifeline is open.
@@ -143,7 +152,7 @@ pub(super) fn idle(cell: &Cell, what: &str) -> io::Result<Started> {
     let (file, directory) = (CString::default(), text("/".into())?);
     let image = Image { file, argv, variables: Vec::new(), directory, terminal: Terminal::None };
     let null = File::open("/dev/null")?;
-    image.start([null.as_fd(); 3], Some(By::Cell(cell)))
+    image.start([null.as_fd(); 3], Some(By::Cell(cell)), None)
 }
 
 /// Takes steps in namespaces of others; nothing of this process changes but that what the slots hold in the end is open in it.
@@ -206,11 +215,21 @@ struct Shared {
     core: Option<libc::rlimit>,
     /// What it has open from [`LIFELINE`] on.
     kept: Vec<libc::c_int>,
+    /// The last of these is what it executes.
+    runs: Option<Runs>,
     cell: Option<Making>,
     domain: Option<*const Domain>,
     error: libc::c_int,
     /// The step that failed; none where it is confined.
     failed: Option<usize>,
+}
+
+/// How a descriptor is executed.
+#[derive(Clone, Copy)]
+enum Runs {
+    Program,
+    /// The interpreter reads it, so it stays open.
+    Script,
 }
 
 /// The cell that the child makes.
@@ -233,7 +252,7 @@ const ASIDE: libc::c_int = 10;
 const CHILD_STACK: usize = 64 << 10;
 
 impl Image {
-    fn start(&self, standard: [BorrowedFd<'_>; 3], by: Option<By<'_>>) -> io::Result<Started> {
+    fn start(&self, standard: [BorrowedFd<'_>; 3], by: Option<By<'_>>, sealed: Option<&Sealed>) -> io::Result<Started> {
         let (cell, domain, kept) = match by {
             None => (None, None, None),
             Some(By::Cell(cell)) => (Some(cell), None, Some(&[][..])),
@@ -245,6 +264,8 @@ impl Image {
         // Who makes the cell may be gone before its first process is.
         lifeline.as_ref().map_or(Ok(()), |lifeline| lifeline.set_nonblocking(true))?;
         let kept = theirs.iter().map(AsRawFd::as_raw_fd).chain(kept.into_iter().flatten().map(AsRawFd::as_raw_fd));
+        let kept = kept.chain(sealed.map(|sealed| sealed.as_fd().as_raw_fd()));
+        let runs = sealed.map(|sealed| if sealed.is_script() { Runs::Script } else { Runs::Program });
         let making = cell.map(|cell| Ok::<_, io::Error>(Making { cell, slots: cell.slots(), init: cell::init()? }));
         let pointers = |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
         let mut shared = Shared {
@@ -259,6 +280,11 @@ impl Image {
                 rlim_max: given.maximum.unwrap_or(libc::RLIM_INFINITY),
             }),
             kept: kept.collect(),
+            runs: match by {
+                None | Some(By::Domain(_)) => runs,
+                // The first process of the cell executes it.
+                Some(By::Cell(_) | By::Bwrap(_)) => None,
+            },
             cell: making.transpose()?,
             domain: domain.map(std::ptr::from_ref),
             error: 0,
@@ -467,10 +493,23 @@ extern "C" fn child(shared: *mut libc::c_void) -> libc::c_int {
                 (shared.failed, shared.error) = (Some(CLOSING), error);
                 libc::_exit(125);
             }
-            if shared.cell.is_some() {
-                libc::syscall(libc::SYS_execveat, init, c"".as_ptr(), argv, variables, libc::AT_EMPTY_PATH);
-            } else {
-                libc::execve(shared.file, argv, variables);
+            let execute = |descriptor: libc::c_int| {
+                libc::syscall(libc::SYS_execveat, descriptor, c"".as_ptr(), argv, variables, libc::AT_EMPTY_PATH)
+            };
+            match (&shared.cell, shared.runs) {
+                (Some(_), _) => {
+                    execute(init);
+                }
+                (None, Some(runs)) => {
+                    let descriptor = behind - 1;
+                    if let Runs::Program = runs {
+                        libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC);
+                    }
+                    execute(descriptor);
+                }
+                (None, None) => {
+                    libc::execve(shared.file, argv, variables);
+                }
             }
         }
         shared.error = *libc::__errno_location();

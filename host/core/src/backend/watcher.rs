@@ -121,6 +121,7 @@ impl Watcher {
         let nowhere = File::options().write(true).open("/dev/null")?;
         let program = spawn::Program {
             argv: &argv,
+            sealed: None,
             environment: &[],
             directory: Path::new("/"),
             standard: [reader.as_fd(), nowhere.as_fd(), nowhere.as_fd()],

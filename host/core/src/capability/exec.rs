@@ -47,15 +47,20 @@ impl Process {
             return Err(Failure::invalid(format!("`{shown}` is neither a name nor an absolute path"))
                 .hint("give a name that is found on PATH, or a path that begins with `/`"));
         }
-        if self.argv.iter().any(|word| word.contains('\0')) {
-            return Err(Failure::invalid("an argument contains a NUL byte").hint("no program can be given one"));
-        }
-        if self.argv.len() > WORDS || self.argv.iter().any(|word| word.len() > WORD_BYTES) {
-            let message = format!("limit: {WORDS} arguments of {} KiB each", WORD_BYTES >> 10);
-            return Err(Failure::limit(message).hint("give long input as its standard input, or in a file"));
-        }
-        Ok(())
+        check_words(&self.argv)
     }
+}
+
+/// Refuses words that a program cannot be given.
+pub(super) fn check_words(argv: &[String]) -> Result<(), Failure> {
+    if argv.iter().any(|word| word.contains('\0')) {
+        return Err(Failure::invalid("an argument contains a NUL byte").hint("no program can be given one"));
+    }
+    if argv.len() > WORDS || argv.iter().any(|word| word.len() > WORD_BYTES) {
+        let message = format!("limit: {WORDS} arguments of {} KiB each", WORD_BYTES >> 10);
+        return Err(Failure::limit(message).hint("give long input as its standard input, or in a file"));
+    }
+    Ok(())
 }
 
 impl exec::Host for State {}
@@ -111,7 +116,8 @@ impl exec::HostProcess for State {
         let named = grant.admit(&process.argv[0]);
         let variables = || with.variables.iter().try_for_each(|(name, _)| grant.admit_variable(name));
         if let Err(refusal) = named.and_then(|()| variables()) {
-            grant.record_refused(&Run::Program(process.argv), &with, process.declaration, &refusal, &self.scope);
+            let (run, declaration) = (Run::Program(process.argv), Some(process.declaration));
+            grant.commands().record_refused(&run, &with, declaration, &refusal, &self.scope);
             return Err(refusal.into());
         }
         let wait = process.at_most.map_or(Ok(self.scope.limits.command()), |ms| at_most(ms, &self.scope))?;
@@ -120,7 +126,8 @@ impl exec::HostProcess for State {
         let confinement = commands.confinement(&self.scope).await?;
         let site = PlainProcess::new(&*self.scope.backend, &with);
         let (run, goes_to) = (Run::Program(process.argv), Destination::Process);
-        let wanted = Wanted { run, with: with.clone(), declaration: process.declaration, goes_to, is_awaited: true };
+        let wanted =
+            Wanted { run, with: with.clone(), declaration: Some(process.declaration), goes_to, is_awaited: true };
         let admitted = commands.admit(wanted, &confinement, &site, &self.scope).await?;
         self.scope.emit(Event::Started { detail: sanitize::line(admitted.text()).into_owned() });
         // Whatever comes of it, the world may have changed.

@@ -11,7 +11,7 @@ use crate::text::sanitize;
 use crate::toolset::{Context, Toolset};
 
 /// The documents of this program, by name: `host/docs/`, and the page for those who write plugins.
-const DOCUMENTS: [(&str, &str); 15] = [
+const DOCUMENTS: [(&str, &str); 16] = [
     ("cli", include_str!("../../../docs/cli.md")),
     ("confinement", include_str!("../../../docs/confinement.md")),
     ("embedding", include_str!("../../../docs/embedding.md")),
@@ -20,6 +20,7 @@ const DOCUMENTS: [(&str, &str); 15] = [
     ("panes", include_str!("../../../docs/panes.md")),
     ("plugins", include_str!("../../../docs/plugins.md")),
     ("policy", include_str!("../../../docs/policy.md")),
+    ("programs", include_str!("../../../docs/programs.md")),
     ("readme", include_str!("../../../../README.md")),
     ("remote", include_str!("../../../docs/remote.md")),
     ("sdk", include_str!("../../../../sdk/README.md")),

@@ -12,6 +12,8 @@ pub enum Capability {
     Shell,
     /// Programs, without a shell between.
     Exec,
+    /// Programs that the user has declared.
+    Programs,
     /// Looking at panes, and typing into them.
     Panes,
     /// tmux sessions and panes, made and ended.
@@ -56,9 +58,10 @@ impl serde::Serialize for Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Shell,
         Self::Exec,
+        Self::Programs,
         Self::Panes,
         Self::PaneSessions,
         Self::Files,
@@ -74,6 +77,7 @@ impl Capability {
         match self {
             Self::Shell => "shell",
             Self::Exec => "exec",
+            Self::Programs => "programs",
             Self::Panes => "panes",
             Self::PaneSessions => "pane-sessions",
             Self::Files => "files",
@@ -96,6 +100,7 @@ impl Capability {
         match self {
             Self::Shell | Self::Panes | Self::PaneSessions => Self::Shell,
             Self::Exec => Self::Exec,
+            Self::Programs => Self::Programs,
             Self::Files => Self::Files,
             Self::Http => Self::Http,
             Self::Embedder => Self::Embedder,
@@ -110,6 +115,7 @@ impl Capability {
         match self {
             Self::Shell | Self::Panes | Self::PaneSessions => SectionKeys { grants: &["shell"], narrows: &[] },
             Self::Exec => SectionKeys { grants: &["exec.programs"], narrows: &["exec.environment"] },
+            Self::Programs => SectionKeys { grants: &["programs"], narrows: &[] },
             Self::Files => SectionKeys { grants: &["files.read", "files.write"], narrows: &[] },
             Self::Http => SectionKeys {
                 grants: &["http.hosts"],
@@ -128,6 +134,9 @@ impl Capability {
         match self {
             Self::Shell => &[AllowOption { functions: &[], what: "run commands", option: "--shell" }],
             Self::Exec => &[AllowOption { functions: &[], what: "start programs", option: "--exec PROGRAM" }],
+            Self::Programs => {
+                &[AllowOption { functions: &[], what: "run declared programs", option: "--program NAME" }]
+            }
             Self::Panes | Self::PaneSessions => &[PANE],
             Self::Files => &[
                 AllowOption {

@@ -11,6 +11,7 @@ pub(crate) mod introspect;
 mod kind;
 mod pane_sessions;
 mod panes;
+mod programs;
 pub(crate) mod shell;
 
 pub use kind::{AllowOption, Capability};
@@ -31,6 +32,7 @@ pub(crate) mod bindings {
         with: {
             "toolcrib:plugin/shell.command": super::shell::Command,
             "toolcrib:plugin/exec.process": super::exec::Process,
+            "toolcrib:plugin/programs.run": super::programs::ProgramRun,
             "toolcrib:plugin/http.request": super::http::Request,
             "toolcrib:plugin/embedder.event": super::embedder::Event,
         },

@@ -128,6 +128,7 @@ impl shell::HostCommand for State {
         let site = target.as_ref().map_or(&process as &dyn Site, |target| target);
         let Command { text, declaration, .. } = command;
         let (run, is_awaited) = (Run::Script(text), !plan.dispatch);
+        let declaration = Some(declaration);
         let wanted = Wanted { run, with: with.clone(), declaration, goes_to, is_awaited };
         let admitted = grant.admit(wanted, &confinement, site, &self.scope).await?;
         if let (Some(name), Panes::Managed(_)) = (lent.first(), &self.scope.panes) {

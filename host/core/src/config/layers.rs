@@ -24,7 +24,7 @@ use toml::{Table, Value};
 /// Notices about one project's file; a hostile one could ask for more.
 const MAX_NOTICES: usize = 20;
 /// Sections whose settings are those of a name.
-const NAMED: [&str; 3] = ["plugin.", SECRET, "toolset."];
+const NAMED: [&str; 4] = ["plugin.", "program.", SECRET, "toolset."];
 const SECRET: &str = "secret.";
 /// Sections of which every setting that is not set up at the start is asked by what a call has been granted.
 const OF_CALLS: [&str; 4] = ["plugin.", "tools.", "confine.", "embedder."];

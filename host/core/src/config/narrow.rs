@@ -86,7 +86,7 @@ const LEAKS: Rule = Stricter(&["warn", "redact", "block"]);
 const GATE: Rule = Stricter(&["warn", "block"]);
 const SHAPES: Rule = Stricter(&["off", "warn", "block"]);
 
-/// Every setting; `*` stands for the name of a plugin, of a secret or of a toolset.
+/// Every setting; `*` stands for the name of a plugin, of a program, of a secret or of a toolset.
 pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("agent.name", Never, AtStart),
     ("tools.shell_enabled", And, EachTime),
@@ -189,8 +189,17 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("plugin.*.http.headers", Never, EachTime),
     ("plugin.*.exec.programs", Names, EachTime),
     ("plugin.*.exec.environment", Names, EachTime),
+    ("plugin.*.programs", Names, EachTime),
     ("plugin.*.embedder.kinds", Kinds, EachTime),
     ("plugin.*.introspect", And, EachTime),
+    ("program.*.path", Never, AtStart),
+    ("program.*.sha256", Never, AtStart),
+    ("program.*.about", Never, AtStart),
+    ("program.*.usage", Never, AtStart),
+    ("program.*.arguments", Never, AtStart),
+    ("program.*.environment", Never, AtStart),
+    ("program.*.timeout_ms", Never, AtStart),
+    ("program.*.result", Never, AtStart),
     ("secret.*.file", Never, AtStart),
     ("secret.*.command", Never, AtStart),
     ("secret.*.hosts", Never, AtStart),

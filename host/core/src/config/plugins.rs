@@ -1,5 +1,6 @@
 //! `[plugin.NAME]`: the bytes that a section is about, and their rights. `policy/rights.rs` makes rights of it.
 
+use super::narrow::is_tool_name;
 use super::secrets::{self, Template};
 use super::shell::PluginShell;
 use super::{HostPattern, base, each, is_never_passed, requests, sha256_hex};
@@ -35,6 +36,9 @@ pub struct PluginSection {
     /// The programs it may start.
     #[serde(default)]
     pub exec: PluginExec,
+    /// The declared programs it may run; `*` means all.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared_names")]
+    pub programs: Option<Vec<String>>,
     /// The events it may hand over.
     #[serde(default)]
     pub embedder: PluginEmbedder,
@@ -115,6 +119,21 @@ fn prefixes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Str
 
 fn programs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     each(deserializer, program).map(Some)
+}
+
+fn declared_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    each(deserializer, declared).map(Some)
+}
+
+/// Reads the name of a declared program, or `*`.
+///
+/// # Errors
+/// A fragment that says what it should be.
+pub fn declared(text: &str) -> Result<String, String> {
+    match text == EVERY || is_tool_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("`{}` is no name of a declared program, nor `*`", text.escape_debug())),
+    }
 }
 
 /// Reads the name of a program: one that is found on `PATH`, or an absolute path.

@@ -47,6 +47,8 @@ pub struct Lock {
     pub(crate) message: Option<String>,
     /// The plugins that may be there, by name.
     pub(crate) pins: BTreeMap<String, Pin>,
+    /// The declared programs that may be there, by name.
+    pub(crate) programs: BTreeMap<String, Pin>,
     /// The list of what was vetted, and whose signatures count.
     pub(crate) signed: Option<Signed>,
     /// What was taken back.
@@ -94,6 +96,8 @@ struct LockTable {
     message: Option<String>,
     #[serde(default)]
     plugin: BTreeMap<Spanned<String>, PinTable>,
+    #[serde(default)]
+    program: BTreeMap<Spanned<String>, ProgramTable>,
     list: Option<Spanned<PathBuf>>,
     list_name: Option<Spanned<String>>,
     min_sequence: Option<Spanned<u64>>,
@@ -151,6 +155,18 @@ struct PinTable {
     shell: Option<Value>,
     files: Option<Value>,
     http: Option<Value>,
+    exec: Option<Value>,
+    programs: Option<Value>,
+    embedder: Option<Value>,
+    introspect: Option<Value>,
+}
+
+/// `[lock.program.NAME]` as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProgramTable {
+    sha256: Spanned<String>,
+    definitions_sha256: Option<Spanned<String>>,
 }
 
 /// What a lock says besides which plugins may be there: the lines by which a record is required, and confinement.
@@ -216,7 +232,7 @@ impl LockTable {
         of_root: bool,
     ) -> Result<(Lock, Demands), ConfigError> {
         let fault = |at: usize, message: String| Err(invalid_at(document.place(at), message));
-        let names = self.builtin.iter().flatten().chain(self.plugin.keys());
+        let names = self.builtin.iter().flatten().chain(self.plugin.keys()).chain(self.program.keys());
         if let Some(name) = names.clone().find(|name| !is_plugin_name(name.get_ref())) {
             let shown = name.get_ref().escape_debug();
             return fault(
@@ -246,6 +262,10 @@ impl LockTable {
                 }
             }
         }
+        if let (LockMode::Off, Some(name)) = (self.plugins.get_ref(), self.program.keys().next()) {
+            let message = "programs are named here, and `plugins = \"off\"` looks at none: write `plugins = \"pins\"`";
+            return fault(name.span().start, message.into());
+        }
         let digest = |text: Spanned<String>| {
             let span = text.span();
             sha256_hex(text.get_ref())
@@ -254,11 +274,24 @@ impl LockTable {
         let pin = |(name, table): (Spanned<String>, PinTable)| {
             let place = document.place(table.sha256.span().start);
             let definitions = table.definitions_sha256.map(digest).transpose()?;
-            let rights = [("shell", table.shell), ("files", table.files), ("http", table.http)];
+            let rights = [
+                ("shell", table.shell),
+                ("files", table.files),
+                ("http", table.http),
+                ("exec", table.exec),
+                ("programs", table.programs),
+                ("embedder", table.embedder),
+                ("introspect", table.introspect),
+            ];
             let rights: Table =
                 rights.into_iter().filter_map(|(right, value)| Some((right.to_owned(), value?))).collect();
             let ceiling = (!rights.is_empty()).then(|| Ceiling::read(&rights, &place, reader)).transpose()?;
             Ok((name.into_inner(), Pin { place, sha256: digest(table.sha256)?, definitions, ceiling }))
+        };
+        let program = |(name, table): (Spanned<String>, ProgramTable)| {
+            let place = document.place(table.sha256.span().start);
+            let definitions = table.definitions_sha256.map(digest).transpose()?;
+            Ok((name.into_inner(), Pin { place, sha256: digest(table.sha256)?, definitions, ceiling: None }))
         };
         let signed = SignedKeys {
             list: self.list,
@@ -302,6 +335,7 @@ impl LockTable {
             directories: self.directories.map(inner),
             message: self.message,
             pins: self.plugin.into_iter().map(pin).collect::<Result<_, ConfigError>>()?,
+            programs: self.program.into_iter().map(program).collect::<Result<_, ConfigError>>()?,
         };
         Ok((lock, Demands { audit: required, confinement }))
     }
@@ -419,8 +453,14 @@ mod tests {
             ("[lock]\nplugins = 'pins'\n[lock.plugin.x]\nsha256 = '9f'", "0.toml:4:10: a digest is 64 hex digits"),
             ("[lock]\nplugins = 'pins'\n[lock.plugin.'a b']\nsha256 = 'DIGEST'", "0.toml:3:14: `a b` is not a valid"),
             ("[lock]\nplugins = 'off'\n[lock.plugin.x]\nsha256 = 'DIGEST'", "0.toml:3:14: plugins are named here"),
+            ("[lock]\nplugins = 'off'\n[lock.program.x]\nsha256 = 'DIGEST'", "0.toml:3:15: programs are named here"),
             (
-                "[lock]\nplugins = 'pins'\n[lock.plugin.x]\nsha256 = 'DIGEST'\nexec = true",
+                "[lock]\nplugins = 'pins'\n[lock.program.x]\nsha256 = 'DIGEST'\nshell = true",
+                "0.toml:5:1: `lock`: unknown field `shell`",
+            ),
+            ("[lock]\nplugins = 'pins'\n[lock.program.'a b']\nsha256 = 'DIGEST'", "0.toml:3:15: `a b` is not a valid"),
+            (
+                "[lock]\nplugins = 'pins'\n[lock.plugin.x]\nsha256 = 'DIGEST'\npanes = true",
                 "0.toml:5:1: `lock`: unknown",
             ),
         ] {

@@ -1,5 +1,6 @@
 //! `[toolset.NAME]`: what a session has of the tools. `../toolset.rs` makes a toolset of it.
 
+use super::absolute;
 use super::narrow::is_tool_name;
 use super::variables::is_never_passed;
 use serde::de::Error as _;
@@ -53,12 +54,6 @@ pub struct Context {
     pub file: PathBuf,
     /// What it is, in a sentence.
     pub about: String,
-}
-
-fn absolute<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathBuf, D::Error> {
-    let path = PathBuf::deserialize(deserializer)?;
-    let refused = || D::Error::custom(format!("`{}` is not an absolute path", path.display()));
-    if path.is_absolute() { Ok(path) } else { Err(refused()) }
 }
 
 /// Variables that carry keys of models, and those that lead programs, are not an agent's to know.

@@ -147,7 +147,7 @@ pub(super) struct RevokedTable {
 }
 
 /// A right of a plugin's section that a ceiling bounds, and what it says where it is not named.
-const RIGHTS: [(&str, Option<Nothing>); 10] = [
+const RIGHTS: [(&str, Option<Nothing>); 11] = [
     ("shell", Some(Nothing::Off)),
     ("files.read", Some(Nothing::Empty)),
     ("files.write", Some(Nothing::Empty)),
@@ -157,6 +157,7 @@ const RIGHTS: [(&str, Option<Nothing>); 10] = [
     ("http.paths", None),
     ("exec.programs", Some(Nothing::Empty)),
     ("exec.environment", Some(Nothing::Empty)),
+    ("programs", Some(Nothing::Empty)),
     ("embedder.kinds", Some(Nothing::Empty)),
     ("introspect", Some(Nothing::Off)),
 ];

@@ -84,9 +84,11 @@ impl Effects {
             Capability::Http => Self { writes: can_send(grants), reaches_out: true },
             Capability::Panes if only_looks(plugin) => Self { writes: false, reaches_out: false },
             // A command can do anything, and keys are commands.
-            Capability::Shell | Capability::Exec | Capability::Panes | Capability::PaneSessions => {
-                Self { writes: true, reaches_out: true }
-            }
+            Capability::Shell
+            | Capability::Exec
+            | Capability::Programs
+            | Capability::Panes
+            | Capability::PaneSessions => Self { writes: true, reaches_out: true },
         });
         let nothing = Self { writes: false, reaches_out: false };
         all.fold(nothing, |one, other| Self {

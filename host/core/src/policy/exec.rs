@@ -2,12 +2,7 @@
 //!
 //! All else is decided as for a command: the denylist, a person's approval, cells (`shell.rs`).
 
-use super::approval::Declaration;
-use super::run::{Run, With, shown};
 use super::shell::ShellGrant;
-use crate::audit::Action;
-use crate::call::scope::Scope;
-use crate::capability::Capability;
 use crate::config::{Needed, Remedies};
 use crate::envelope::Failure;
 use crate::text::sanitize;
@@ -57,24 +52,6 @@ impl ExecGrant {
         )))
     }
 
-    /// Writes down that something was not even looked at.
-    pub(crate) fn record_refused(
-        &self,
-        run: &Run,
-        with: &With,
-        declaration: Declaration,
-        refusal: &Failure,
-        scope: &Scope,
-    ) {
-        scope.record(Action {
-            capability: Capability::Exec,
-            what: shown(run, with),
-            confinement: None,
-            declaration: Some(declaration),
-            decision: format!("{}: {}", refusal.kind.name(), refusal.message),
-        });
-    }
-
     /// Decides on a variable that a call sets: one may lead a program that is allowed to another one.
     ///
     /// # Errors
@@ -95,6 +72,7 @@ impl ExecGrant {
     }
 }
 
-fn has(list: &[String], name: &str) -> bool {
+/// Whether a list has a name, or stands for every one.
+pub(super) fn has(list: &[String], name: &str) -> bool {
     list.iter().any(|entry| entry == EVERY || entry == name)
 }

@@ -7,13 +7,14 @@ use super::exec::ExecGrant;
 use super::files::{CREDENTIALS, FilesGrant};
 use super::http::{HttpGrant, is_search};
 use super::lock::Enforced;
+use super::programs::ProgramsGrant;
 use super::shell::ShellGrant;
 use super::vetting::Vetted;
 use super::{Grants, Policy};
 use crate::capability::Capability;
 use crate::config::{
     Allowlist, CellNetwork, ConfineFloor, ConfineMode, FilesConfirm, HostList, LeakAction, LeakGate, LockMode, Origin,
-    Settings, Unconfined, WORKSPACE,
+    ProgramSection, Settings, Unconfined, WORKSPACE,
 };
 use crate::envelope::Failure;
 use crate::tools::manifest::Manifest;
@@ -67,6 +68,10 @@ impl Policy {
                 }
                 Capability::Exec => match grants.exec() {
                     Ok(grant) => clauses.extend(self.explain_programs(grant, plugin, settings)),
+                    Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
+                },
+                Capability::Programs => match grants.programs() {
+                    Ok(grant) => clauses.extend(self.explain_declared(grant, plugin, settings)),
                     Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
                 },
                 Capability::Files => match grants.files() {
@@ -139,7 +144,7 @@ impl Policy {
                     format!("vetted as {} (sequence {}) by {signers}", said.version, said.sequence)
                 }
                 None if admission.manifest().id.is_builtin() => "came with the program, and may be used".into(),
-                None if lock.lock.plugins == LockMode::Pins => "named with these bytes".into(),
+                None if lock.lock.plugins != LockMode::Off => "named with these bytes".into(),
                 None => "any plugin may be there".into(),
             };
             Clause { subject: "lock", verdict: "allowed", detail, decided_by: lock.lock.place.to_string() }
@@ -194,6 +199,22 @@ impl Policy {
         let detail = format!("programs: {}", programs.join(", of these only "));
         let own = Clause { subject: "exec", verdict: "allowed", detail, decided_by };
         [own].into_iter().chain(self.explain_commands("exec", grant.commands(), settings)).collect()
+    }
+
+    /// Explains which declared programs a plugin may run, and what binds them.
+    fn explain_declared(&self, grant: &ProgramsGrant, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
+        let program = |(name, section): (&str, &ProgramSection)| {
+            format!("{name} ({}, sha256 {})", section.path.display(), &section.sha256[..12])
+        };
+        let key = match plugin.id.is_program() {
+            true => format!("program.{}.path", plugin.name()),
+            false => format!("plugin.{}.programs", plugin.name()),
+        };
+        let decided_by = if settings.origins.get(&key).is_some() { decided(settings, &key) } else { "built in".into() };
+        let detail =
+            format!("declared programs: {}", listed(&grant.declared().map(program).collect::<Vec<_>>(), "none"));
+        let own = Clause { subject: "programs", verdict: "allowed", detail, decided_by };
+        [own].into_iter().chain(self.explain_commands("programs", grant.commands(), settings)).collect()
     }
 
     /// Explains what binds all commands of a plugin.

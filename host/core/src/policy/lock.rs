@@ -6,6 +6,7 @@ use super::vetting::marks::Marks;
 use super::vetting::{Refused, Vetted, Vetting};
 use crate::config::{Ceiling, GrantBy, Lock, LockMode, Pin, Place, Role, Signed};
 use crate::tools::manifest::Manifest;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -170,6 +171,8 @@ impl Enforced {
         match lock.plugins {
             LockMode::Off => Ok(None),
             LockMode::Pins => lock.pinned(plugin).map(|()| None),
+            // Nobody signs statements about programs.
+            LockMode::Signed if plugin.id.is_program() => lock.pinned(plugin).map(|()| None),
             LockMode::Signed => {
                 let (signed, vetting) = self.signed().expect("`signed` has what it needs");
                 vetting.decide(lock, signed, plugin).map(Some).map_err(|Refused { code, reason }| LockRefusal {
@@ -202,7 +205,11 @@ impl Enforced {
 
     /// What the lock looks at in turn, and up to where that went well.
     pub(super) fn steps(&self, plugin: &Manifest) -> Vec<(Step, &'static str)> {
-        let steps: &[(&str, &[Code])] = match (plugin.id.is_builtin(), self.lock.plugins) {
+        let mode = match self.lock.plugins {
+            LockMode::Signed if plugin.id.is_program() => LockMode::Pins,
+            mode => mode,
+        };
+        let steps: &[(&str, &[Code])] = match (plugin.id.is_builtin(), mode) {
             (true, _) => &[("came with the program, and may be used", &[Code::BuiltinOff])],
             (false, LockMode::Off) => &[("not revoked", &[Code::Revoked])],
             (false, LockMode::Pins) => &[
@@ -281,10 +288,14 @@ impl Lock {
             },
         };
         let builtin = self.builtin.as_ref().map_or_else(|| "all".to_owned(), |list| names(list));
+        let programs = match self.programs.len() {
+            0 => String::new(),
+            count => format!("; programs: {count} by their bytes"),
+        };
         let directories = self.directories.iter().flatten().map(|directory| directory.display().to_string());
         let directories: Vec<String> = directories.collect();
         let directories = self.directories.as_ref().map(|_| format!("; directories: {}", names(&directories)));
-        (self.place.to_string(), format!("{plugins}; built in: {builtin}{}", directories.unwrap_or_default()))
+        (self.place.to_string(), format!("{plugins}{programs}; built in: {builtin}{}", directories.unwrap_or_default()))
     }
 
     fn decide_builtin(&self, plugin: &Manifest) -> Result<(), LockRefusal<'_>> {
@@ -295,15 +306,17 @@ impl Lock {
 
     fn pinned(&self, plugin: &Manifest) -> Result<(), LockRefusal<'_>> {
         let is_it = |pin: &&Pin| pin.sha256.eq_ignore_ascii_case(plugin.sha256());
-        match self.pins.get(plugin.name()) {
+        let (pins, _) = self.pins_for(plugin);
+        match pins.get(plugin.name()) {
             Some(pin) if is_it(&pin) => Ok(()),
             Some(pin) => {
                 let reason = format!("has other bytes than those that were vetted, {}", shortened(&pin.sha256));
-                Err(self.refusal_at(Code::OtherBytes, reason, plugin.name(), pin))
+                Err(self.refusal_at(Code::OtherBytes, reason, plugin, plugin.name(), pin))
             }
-            None => Err(match self.pins.iter().find(|(_, pin)| is_it(pin)) {
+            None => Err(match pins.iter().find(|(_, pin)| is_it(pin)) {
                 Some((name, pin)) => {
-                    self.refusal_at(Code::Renamed, format!("was vetted under another name, `{name}`"), name, pin)
+                    let reason = format!("was vetted under another name, `{name}`");
+                    self.refusal_at(Code::Renamed, reason, plugin, name, pin)
                 }
                 None => self.refusal(Code::NotVetted, "was not vetted".into(), "lock.plugins"),
             }),
@@ -312,21 +325,33 @@ impl Lock {
 
     /// Decides on what an admitted plugin says of its tools.
     fn decide_definitions(&self, plugin: &Manifest, definitions: &str) -> Result<(), LockRefusal<'_>> {
-        let pin = self.pins.get(plugin.name()).filter(|_| !plugin.id.is_builtin());
+        let pin = self.pins_for(plugin).0.get(plugin.name()).filter(|_| !plugin.id.is_builtin());
         let Some((pin, vetted)) = pin.and_then(|pin| Some((pin, pin.definitions.as_ref()?))) else { return Ok(()) };
         if vetted.eq_ignore_ascii_case(definitions) {
             return Ok(());
         }
         let reason = format!("says something else of its tools than what was vetted, {}", shortened(vetted));
-        Err(self.refusal_at(Code::DefinitionsChanged, reason, plugin.name(), pin))
+        Err(self.refusal_at(Code::DefinitionsChanged, reason, plugin, plugin.name(), pin))
     }
 
     fn refusal(&self, code: Code, reason: String, key: &str) -> LockRefusal<'_> {
         LockRefusal { code, reason, key: key.into(), place: &self.place, message: self.message.as_deref() }
     }
 
-    fn refusal_at<'l>(&'l self, code: Code, reason: String, name: &str, pin: &'l Pin) -> LockRefusal<'l> {
-        let key = format!("lock.plugin.{name}.sha256");
+    /// What the policy names by its bytes, of the kind that this is, and its section.
+    fn pins_for(&self, plugin: &Manifest) -> (&BTreeMap<String, Pin>, &'static str) {
+        if plugin.id.is_program() { (&self.programs, "program") } else { (&self.pins, "plugin") }
+    }
+
+    fn refusal_at<'l>(
+        &'l self,
+        code: Code,
+        reason: String,
+        plugin: &Manifest,
+        name: &str,
+        pin: &'l Pin,
+    ) -> LockRefusal<'l> {
+        let key = format!("lock.{}.{name}.sha256", self.pins_for(plugin).1);
         LockRefusal { code, reason, key, place: &pin.place, message: self.message.as_deref() }
     }
 }

@@ -17,6 +17,7 @@ pub mod in_force;
 mod let_out;
 mod level;
 pub mod lock;
+pub mod programs;
 pub mod rights;
 pub(crate) mod run;
 pub mod shell;
@@ -24,7 +25,7 @@ pub(crate) mod typing;
 pub mod vetting;
 
 use crate::capability::Capability;
-use crate::config::{Allowlist, Ceiling, Config, Needed, Origin, Origins, Settings};
+use crate::config::{Allowlist, Ceiling, Config, Needed, Origin, Origins, ProgramSection, Settings};
 use crate::dirs::Dirs;
 use crate::disk::OwnDir;
 use crate::envelope::Failure;
@@ -40,6 +41,7 @@ use http::HttpGrant;
 pub use level::Level;
 use lock::Enforced;
 use parking_lot::Mutex;
+use programs::ProgramsGrant;
 use rights::PluginRights;
 use shell::ShellGrant;
 use std::collections::HashMap;
@@ -99,6 +101,7 @@ impl Bound {
 pub struct Grants {
     shell: Result<ShellGrant, Failure>,
     exec: Result<ExecGrant, Failure>,
+    programs: Result<ProgramsGrant, Failure>,
     files: Result<FilesGrant, Failure>,
     http: Result<HttpGrant, Failure>,
     embedder: Result<EmbedderGrant, Failure>,
@@ -117,6 +120,7 @@ impl Grants {
         Self {
             shell: Err(why.clone()),
             exec: Err(why.clone()),
+            programs: Err(why.clone()),
             files: Err(why.clone()),
             http: Err(why.clone()),
             embedder: Err(why.clone()),
@@ -130,6 +134,7 @@ impl Grants {
         match capability {
             Capability::Shell | Capability::Panes | Capability::PaneSessions => self.shell().err(),
             Capability::Exec => self.exec().err(),
+            Capability::Programs => self.programs().err(),
             Capability::Files => self.files().err(),
             Capability::Http => self.http().err(),
             Capability::Embedder => self.embedder().err(),
@@ -164,6 +169,15 @@ impl Grants {
     /// `denied`, with the line to add.
     pub fn exec(&self) -> Result<&ExecGrant, Failure> {
         self.exec.as_ref().map_err(Failure::clone)
+    }
+
+    /// The grant for `programs`.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn programs(&self) -> Result<&ProgramsGrant, Failure> {
+        self.programs.as_ref().map_err(Failure::clone)
     }
 
     /// The grant for `files`.
@@ -319,6 +333,7 @@ impl Policy {
                     grants.shell = is_on.and_then(|()| self.shell_grant(plugin, &bound));
                 }
                 Capability::Exec => grants.exec = is_on.and_then(|()| self.exec_grant(plugin, &bound)),
+                Capability::Programs => grants.programs = is_on.and_then(|()| self.programs_grant(plugin, &bound)),
                 Capability::Files => grants.files = is_on.and_then(|()| self.files_grant(plugin, &bound)),
                 Capability::Http => grants.http = is_on.and_then(|()| self.http_grant(plugin, &bound)),
                 Capability::Introspect => {
@@ -377,7 +392,7 @@ impl Policy {
         let rights = &bound.rights;
         ShellGrant {
             plugin: plugin.id.label(),
-            sha256: plugin.sha256().into(),
+            sha256: plugin.id.approved_as().into(),
             confirm: self.config.tools.shell_confirm,
             approval_timeout: Duration::from_millis(self.config.approval.timeout_ms),
             denylist: self.denylist.clone(),
@@ -400,6 +415,29 @@ impl Policy {
             commands: self.commands(plugin, bound),
             programs: rights.programs.clone(),
             environment: rights.variables.clone(),
+            remedies: bound.config.remedies(),
+        })
+    }
+
+    fn programs_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<ProgramsGrant, Failure> {
+        let names = match plugin.id.is_program() {
+            true => vec![vec![plugin.name().to_owned()]],
+            false => bound.rights.declared.clone(),
+        };
+        if names.iter().any(Vec::is_empty) {
+            let line = "programs = [\"jq\"]";
+            return Err(self.not_granted(plugin, bound, Capability::Programs, line, "--program NAME"));
+        }
+        let admitted = |(name, section): (&String, &ProgramSection)| {
+            let program = Manifest::of_program(name, section, None);
+            let admitted = program.map_err(Failure::invalid).and_then(|program| Ok(self.admit(&program).map(drop)?));
+            (name.clone(), admitted.map(|()| section.clone()))
+        };
+        Ok(ProgramsGrant {
+            plugin: plugin.name().into(),
+            commands: self.commands(plugin, bound),
+            names,
+            declared: self.config.program.iter().map(admitted).collect(),
             remedies: bound.config.remedies(),
         })
     }
@@ -494,9 +532,11 @@ impl Policy {
     fn switch(&self, capability: Capability, plugin: &Manifest) -> Option<(&'static str, bool)> {
         let tools = &self.config.tools;
         match capability {
-            Capability::Shell | Capability::Exec | Capability::Panes | Capability::PaneSessions => {
-                Some(("tools.shell_enabled", tools.shell_enabled))
-            }
+            Capability::Shell
+            | Capability::Exec
+            | Capability::Programs
+            | Capability::Panes
+            | Capability::PaneSessions => Some(("tools.shell_enabled", tools.shell_enabled)),
             Capability::Files => Some(("tools.files_enabled", tools.files_enabled)),
             Capability::Http if http::is_search(plugin) => Some(("tools.search_enabled", tools.search_enabled)),
             Capability::Http => Some(("tools.fetch_enabled", tools.fetch_enabled)),

@@ -26,6 +26,8 @@ pub struct PluginRights {
     pub programs: Vec<Vec<String>>,
     /// The variables it may set for them: in every one of these.
     pub variables: Vec<Vec<String>>,
+    /// The declared programs it may run: in every one of these.
+    pub declared: Vec<Vec<String>>,
     /// The kinds of events it may hand over: meant by every one of these lists.
     pub kinds: Vec<Vec<KindPattern>>,
     /// Whether it may look at settings, and at what toolsets declare.
@@ -81,15 +83,16 @@ impl Config {
             http: if about_it { self.http_rights(name, section.http, embedded) } else { None },
             programs: self.names(
                 name,
-                "programs",
+                "exec.programs",
                 section.exec.programs.clone().filter(|_| about_it),
                 embedded && about_it,
             ),
             variables: {
                 // A variable may lead a program to another one: where these are listed, none is set unless that is listed, too.
                 let is_open = embedded && about_it && section.exec.programs.is_none();
-                self.names(name, "environment", section.exec.environment.filter(|_| about_it), is_open)
+                self.names(name, "exec.environment", section.exec.environment.filter(|_| about_it), is_open)
             },
+            declared: self.names(name, "programs", section.programs.filter(|_| about_it), embedded && about_it),
             introspect: about_it && section.introspect.unwrap_or(embedded),
             kinds: self.kinds(name, section.embedder.kinds.filter(|_| about_it), embedded && about_it),
         }
@@ -101,10 +104,10 @@ impl Config {
         !is_closed && own.and_then(|shell| shell.pane).unwrap_or(embedded)
     }
 
-    /// Returns the names that a plugin has for `exec`, whose section says `own`.
+    /// Returns the names of programs or variables that a plugin has whose section says `own`.
     fn names(&self, plugin: &str, key: &str, own: Option<Vec<String>>, is_open: bool) -> Vec<Vec<String>> {
         let otherwise = if is_open { vec![EVERY.to_owned()] } else { Vec::new() };
-        self.with_bounds(Some(own.unwrap_or(otherwise)), &format!("plugin.{plugin}.exec.{key}"), Bound::words)
+        self.with_bounds(Some(own.unwrap_or(otherwise)), &format!("plugin.{plugin}.{key}"), Bound::words)
     }
 
     /// Returns the kinds of events that a plugin may hand over whose section says `own`.

@@ -1,24 +1,39 @@
 //! What is to run: a script or a program, and what it begins with. As people read it, and as a process is made of it.
 
 use crate::backend::ProcessSpec;
+use crate::backend::sealed::Sealed;
 use crate::capability::Capability;
 use crate::config::{is_never_passed, is_variable_name};
 use crate::envelope::Failure;
 use crate::text::{sanitize, shell_quote};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Variables that one call sets, and bytes of an input.
 const VARIABLES: usize = 100;
 const INPUT_BYTES: usize = 4 << 20;
 
 /// What runs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub(crate) enum Run {
     /// A script for `sh`.
     Script(String),
     /// A program with its arguments, without a shell between.
     Program(Vec<String>),
+    /// A program that the user has declared.
+    Declared(Declared),
+}
+
+/// A declared program, as it is to run.
+#[derive(Clone)]
+pub(crate) struct Declared {
+    /// The path of its file, and its arguments.
+    pub(crate) argv: Vec<String>,
+    /// Names of variables that are passed beside the standard ones.
+    pub(crate) environment: Vec<String>,
+    /// What is executed.
+    pub(crate) sealed: Arc<Sealed>,
 }
 
 /// What it begins with, besides what every command has.
@@ -35,6 +50,7 @@ impl Run {
         match self {
             Self::Script(_) => Capability::Shell,
             Self::Program(_) => Capability::Exec,
+            Self::Declared(_) => Capability::Programs,
         }
     }
 
@@ -42,7 +58,9 @@ impl Run {
     fn text(&self) -> String {
         match self {
             Self::Script(text) => text.clone(),
-            Self::Program(argv) => argv.iter().map(|word| shell_quote::readable(word)).collect::<Vec<_>>().join(" "),
+            Self::Program(argv) | Self::Declared(Declared { argv, .. }) => {
+                argv.iter().map(|word| shell_quote::readable(word)).collect::<Vec<_>>().join(" ")
+            }
         }
     }
 }
@@ -111,6 +129,11 @@ pub(crate) fn process(run: &Run, with: &With, environment: Vec<String>, call: &s
         Run::Program(argv) => {
             let argv = argv.iter().map(OsString::from).collect();
             ProcessSpec { environment, call: Some(call.to_owned()), ..ProcessSpec::own(argv) }
+        }
+        Run::Declared(Declared { argv, environment, sealed }) => {
+            let argv = argv.iter().map(OsString::from).collect();
+            let (environment, sealed, call) = (environment.clone(), Some(sealed.clone()), Some(call.to_owned()));
+            ProcessSpec { environment, sealed, call, ..ProcessSpec::own(argv) }
         }
     };
     ProcessSpec { variables, directory, input, ..spec }

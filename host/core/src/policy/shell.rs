@@ -47,7 +47,8 @@ pub struct ShellGrant {
 pub(crate) struct Wanted {
     pub(crate) run: Run,
     pub(crate) with: With,
-    pub(crate) declaration: Declaration,
+    /// None where the user has declared what it is.
+    pub(crate) declaration: Option<Declaration>,
     pub(crate) goes_to: Destination,
     /// The call waits for its end.
     pub(crate) is_awaited: bool,
@@ -235,6 +236,24 @@ impl ShellGrant {
         self.secrets.iter().filter(|name| words.contains(name.as_str())).cloned().collect()
     }
 
+    /// Writes down that something was not even looked at.
+    pub(crate) fn record_refused(
+        &self,
+        run: &Run,
+        with: &With,
+        declaration: Option<Declaration>,
+        refusal: &Failure,
+        scope: &Scope,
+    ) {
+        scope.record(Action {
+            capability: run.capability(),
+            what: run::shown(run, with),
+            confinement: None,
+            declaration,
+            decision: format!("{}: {}", refusal.kind.name(), refusal.message),
+        });
+    }
+
     /// Decides on a command that runs so, and records the decision.
     pub(crate) async fn admit(
         &self,
@@ -247,7 +266,7 @@ impl ShellGrant {
         let lent = match &run {
             Run::Script(script) => self.lent(script),
             // Nothing in its arguments stands for a variable.
-            Run::Program(_) => Vec::new(),
+            Run::Program(_) | Run::Declared(_) => Vec::new(),
         };
         let key = self.command_key(&[text.as_bytes(), &with.input].join(&0), scope);
         // What gets a secret stays where its hosts are known.
@@ -295,7 +314,7 @@ impl ShellGrant {
         let (capability, keyboard, lent, refused) = (Capability::Panes, None, &[][..], None);
         let with = &With::default();
         let wish = Wish { capability, confinement, shown: command, held, with, keyboard, lent, refused, site };
-        self.decide(wish, declaration, scope).await?;
+        self.decide(wish, Some(declaration), scope).await?;
         Ok(AdmittedAction { cell: confinement.cell().cloned() })
     }
 
@@ -311,7 +330,7 @@ impl ShellGrant {
         let (capability, keyboard, refused) = (Capability::Panes, Some(keyboard), None);
         let (shown, with) = (&shown, &With::default());
         let wish = Wish { capability, confinement, shown, held, with, keyboard, lent: &[], refused, site };
-        self.decide(wish, declaration, scope).await?;
+        self.decide(wish, Some(declaration), scope).await?;
         if confinement.cell().is_some() {
             self.confine.watch().go_on();
         }
@@ -333,7 +352,12 @@ impl ShellGrant {
         decided.map(|_| ()).map_err(|(failure, _)| failure)
     }
 
-    async fn decide(&self, wish: Wish<'_>, declaration: Declaration, scope: &Scope) -> Result<Consent, Failure> {
+    async fn decide(
+        &self,
+        wish: Wish<'_>,
+        declaration: Option<Declaration>,
+        scope: &Scope,
+    ) -> Result<Consent, Failure> {
         let Wish { capability, confinement, shown, held, with, keyboard, lent, refused, site } = wish;
         let spelled: Vec<&[u8]> = [shown.as_bytes(), &with.input].into_iter().chain(held.texts()).collect();
         let leaks = scope.guard.check(Exit::Command, spelled.iter().copied());
@@ -344,7 +368,7 @@ impl ShellGrant {
         };
         let decided = match checked {
             Ok(()) => {
-                let (confinement, declaration) = (Some(confinement), Some(&declaration));
+                let (confinement, declaration) = (Some(confinement), declaration.as_ref());
                 let (refused, details) = (refused.as_deref(), with.shown_input());
                 let details = details.as_deref();
                 let asked = Asked { capability, confinement, shown, details, declaration, lent, refused, site };
@@ -357,7 +381,7 @@ impl ShellGrant {
             capability,
             what: shown.to_owned(),
             confinement: if is_out { Some(LET_OUT.into()) } else { confinement.told() },
-            declaration: Some(declaration),
+            declaration,
             decision: if lent.is_empty() {
                 told(&decided)
             } else {
@@ -388,7 +412,7 @@ impl ShellGrant {
         let asks = match confinement {
             None | Some(Confinement::Off | Confinement::Elsewhere) => self.confirm,
             Some(Confinement::Cell(profile)) => {
-                let needs_more = declaration.is_none_or(|declaration| declaration.privesc);
+                let needs_more = declaration.is_some_and(|declaration| declaration.privesc);
                 self.confirm && (self.confine.asks(profile) || needs_more)
             }
             Some(Confinement::Unconfined(_)) => true,

@@ -92,6 +92,10 @@ pub(crate) fn useless_here(plugin: &Manifest, missing: &[Capability], context: &
             "see docs/embedding.md: `toolcrib run --embedder KIND`, `toolcrib serve --embedder WHERE` and the library have one",
         );
     }
+    if plugin.id.is_program() && !context.backend.is_this_machine() {
+        let why = format!("declared programs run on this machine alone, and calls land on {}", context.backend.name());
+        return unavailable(why, "`exec` starts programs there");
+    }
     if plugin.calls(Capability::Panes, "send") && !can_type(context) {
         return unavailable("the only pane is one where questions are answered".into(), "use managed panes");
     }

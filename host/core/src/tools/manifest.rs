@@ -4,8 +4,10 @@
 //! (`provider/`).
 
 use crate::capability::Capability;
+use crate::config::ProgramSection;
 use crate::text::names::{folded, is_name};
 use crate::text::sanitize;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 
 /// Tools of one plugin.
@@ -29,6 +31,13 @@ pub enum Origin {
     BuiltIn,
     /// A file, as it was found.
     File(String),
+    /// A program that the user has declared.
+    Program {
+        /// Its file.
+        path: String,
+        /// Digest of all that was declared, in hex.
+        declared: String,
+    },
 }
 
 /// What a plugin shows of itself. Made only with names that can be names.
@@ -61,6 +70,24 @@ impl PluginId {
         folded(&self.name)
     }
 
+    /// It is a program that the user has declared.
+    #[must_use]
+    pub fn is_program(&self) -> bool {
+        match self.origin {
+            Origin::Program { .. } => true,
+            Origin::BuiltIn | Origin::File(_) => false,
+        }
+    }
+
+    /// What an approval for a session is bound to: a program with other arguments is another one.
+    #[must_use]
+    pub(crate) fn approved_as(&self) -> &str {
+        match &self.origin {
+            Origin::Program { declared, .. } => declared,
+            Origin::BuiltIn | Origin::File(_) => &self.sha256,
+        }
+    }
+
     /// It came with this program.
     #[must_use]
     pub fn is_builtin(&self) -> bool {
@@ -72,7 +99,7 @@ impl PluginId {
     pub fn origin(&self) -> &str {
         match &self.origin {
             Origin::BuiltIn => &self.name,
-            Origin::File(file) => file,
+            Origin::File(file) | Origin::Program { path: file, .. } => file,
         }
     }
 
@@ -82,6 +109,7 @@ impl PluginId {
         let kind = match self.origin {
             Origin::BuiltIn => "built in",
             Origin::File(_) => "third party",
+            Origin::Program { .. } => "declared program",
         };
         format!("{} ({kind})", self.name)
     }
@@ -91,6 +119,7 @@ impl PluginId {
         match &self.origin {
             Origin::BuiltIn => "built in".into(),
             Origin::File(file) => format!("from {file}"),
+            Origin::Program { path, .. } => format!("declared as {path}"),
         }
     }
 }
@@ -118,6 +147,21 @@ impl Manifest {
             }
         }
         Ok(Self { id, tools, capabilities, functions, imports: Vec::new(), size: 0 })
+    }
+
+    /// What a declared program shows, with its usage page.
+    pub(crate) fn of_program(name: &str, section: &ProgramSection, page: Option<&str>) -> Result<Self, String> {
+        if let Some(line) = section.missing() {
+            return Err(format!(
+                "[program.{name}] says no `{line}`: `toolcrib program inspect FILE` prints a whole section"
+            ));
+        }
+        let said = serde_json::to_vec(&(name, section, page)).expect("a section is plain data");
+        let (path, declared) = (section.path.display().to_string(), hex::encode(Sha256::digest(said)));
+        let origin = Origin::Program { path, declared };
+        let id = PluginId { name: name.to_owned(), sha256: section.sha256.clone(), origin };
+        let functions = vec![(Capability::Programs, "[method]run.start".to_owned())];
+        Self::new(id, vec![name.to_owned()], vec![Capability::Programs], functions)
     }
 
     /// The name that policy knows it by.

@@ -5,50 +5,18 @@
 //! with the code (`sandbox/cache.rs`).
 
 use super::provider::Shown;
+use crate::disk::Stamp;
 use crate::sandbox::Sandbox;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What changed so long ago has a stamp of its own: file systems count time in steps of at most two seconds (FAT).
-const SETTLED: Duration = Duration::from_secs(3);
 /// Counts the versions of what is looked for in a component, and of what it may import.
 const CHECKS: u32 = 1;
 /// Components that are remembered; more than that, and those that are not there now are forgotten.
 const MOST: usize = 4096;
-
-/// Which file it is, and when something about it changed last.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stamp {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    pub(super) fn of(found: &Metadata) -> Self {
-        Self {
-            device: found.dev(),
-            inode: found.ino(),
-            bytes: found.len(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
-        }
-    }
-
-    fn is_settled(&self) -> bool {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let times = [self.modified.0, self.changed.0].map(|time| u64::try_from(time).map(Duration::from_secs));
-        times.into_iter().all(|time| time.is_ok_and(|time| time + SETTLED < now))
-    }
-}
 
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Table {

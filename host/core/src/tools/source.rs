@@ -1,10 +1,11 @@
-//! Where plugins come from: what came with the program, and the files of directories. Here policy decides which of them are there at all,
+//! Where plugins come from: what came with this program, declared programs, and the files of directories. Here policy decides which of them are there at all,
 //! before one takes a name.
 
-use super::provider::{Component, Provider};
+use super::provider::{Component, PROGRAM, Program, Provider, Refused, Template};
 use super::registry::Registry;
 use super::seen::Seen;
 use crate::audit::Audit;
+use crate::config::ProgramSection;
 use crate::policy::in_force::InForce;
 use crate::sandbox::Sandbox;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,8 @@ pub struct PluginSource {
 }
 
 impl PluginSource {
-    /// The built-in components, and every `.wasm` of the directories, as far as `policy` admits them; it may name other directories.
+    /// The built-in components, the programs that settings declare, and every `.wasm` of the directories, as far as `policy` admits them; it may
+    /// name other directories.
     #[must_use]
     pub fn new(builtins: &'static [Builtin], directories: Vec<PathBuf>, policy: Arc<InForce>) -> Self {
         Self { builtins, directories, policy, audit: Weak::new(), sandbox: None }
@@ -88,13 +90,33 @@ impl PluginSource {
     fn read(&self, known: Option<&Registry>) -> Registry {
         let (policy, seen) = (self.policy.policy(), Seen::read(self.sandbox.clone()));
         let (limits, trusting) = (&policy.config().limits, !policy.is_locked());
-        let builtins = self.builtins.iter().map(|builtin| Component::builtin(*builtin, &seen));
+        let plugins = self.builtins.iter().filter(|(name, ..)| *name != PROGRAM);
+        let builtins = plugins.map(|builtin| Component::builtin(*builtin, &seen));
+        let programs = self.programs(&seen);
         let files = self.directories().into_iter().flat_map(|directory| components_in(&directory));
-        let components = builtins.chain(files.map(|file| Component::found(&file, limits, &seen, trusting)));
-        let providers = components.map(|component| component.map(|component| Box::new(component) as Box<dyn Provider>));
+        let files = files.map(|file| Component::found(&file, limits, &seen, trusting));
+        let provider = |component: Result<_, _>| component.map(|component| Box::new(component) as Box<dyn Provider>);
+        let providers = builtins.map(provider).chain(programs).chain(files.map(provider));
         let registry = Registry::read(providers, &policy, known);
         seen.keep(|sha256| registry.plugins().chain(registry.barred()).any(|plugin| plugin.sha256() == sha256));
         registry
+    }
+}
+
+impl PluginSource {
+    /// The declared programs.
+    fn programs(&self, seen: &Seen) -> Vec<Result<Box<dyn Provider>, Refused>> {
+        let (policy, program) = (self.policy.policy(), self.builtins.iter().find(|(name, ..)| *name == PROGRAM));
+        let Some(program) = program.filter(|_| !policy.config().program.is_empty()) else { return Vec::new() };
+        let template = match Component::builtin(*program, seen) {
+            Ok(component) => Arc::new(Template::new(component)),
+            Err(refused) => return vec![Err(refused)],
+        };
+        let program = |(name, section): (&String, &ProgramSection)| {
+            let program = Program::new(name, section, template.clone())?;
+            Ok(Box::new(program) as Box<dyn Provider>)
+        };
+        policy.config().program.iter().map(program).collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use toolcrib_sdk::exec::Program;
+use toolcrib_sdk::programs::{self, Run};
 use toolcrib_sdk::shell::{Command, Outcome};
 use toolcrib_sdk::{Captured, Declaration, Failure, Guidance, JsonSchema, Result, Risk, Tool, schemars};
 
@@ -15,6 +16,12 @@ struct Input {
     /// Whether it is a program.
     #[serde(default)]
     program: bool,
+    /// Whether it is a declared program.
+    #[serde(default)]
+    declared: bool,
+    /// Only name the declared programs.
+    #[serde(default)]
+    names: bool,
     /// Names and values of variables.
     #[serde(default)]
     env: Vec<[String; 2]>,
@@ -27,13 +34,15 @@ struct Input {
 #[derive(Serialize, JsonSchema)]
 struct Output {
     exit_code: i32,
+    /// Of its standard output.
+    bytes: u64,
     stdout: String,
     stderr: String,
 }
 
 impl Output {
     fn of(exit_code: i32, stdout: Captured, stderr: Captured) -> Self {
-        Self { exit_code, stdout: stdout.text, stderr: stderr.text }
+        Self { exit_code, bytes: stdout.bytes, stdout: stdout.text, stderr: stderr.text }
     }
 }
 
@@ -49,10 +58,20 @@ impl Tool for Starter {
     type Input = Input;
     type Output = Output;
 
-    fn call(Input { run, program, env, directory, stdin, shown }: Input) -> Result<Output> {
+    fn call(Input { run, program, declared, names, env, directory, stdin, shown }: Input) -> Result<Output> {
+        if names {
+            let programs = programs::declared()?;
+            let named: Vec<_> = programs.iter().map(|program| format!("{}: {}", program.name, program.about)).collect();
+            return Ok(Output { exit_code: 0, bytes: 0, stdout: named.join("\n"), stderr: String::new() });
+        }
         let declaration = Declaration { risk: Risk::Low, mutation: true, privesc: false, why: "a test".into() };
         let first = run.first().ok_or_else(|| Failure::invalid("nothing to run"))?;
         let [head, tail] = shown.unwrap_or([4000, 0]);
+        if declared {
+            let run = Run::new(first).args(run[1..].to_vec()).stdin(stdin.unwrap_or_default());
+            let done = run.head_and_tail(head, tail).start()?;
+            return Ok(Output::of(done.exit_code, done.stdout, done.stderr));
+        }
         if program {
             let mut program = Program::new(first, &declaration).args(run[1..].to_vec()).head_and_tail(head, tail);
             for [name, value] in &env {

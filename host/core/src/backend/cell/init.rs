@@ -9,6 +9,9 @@
 //! With `own` as GROUP the command becomes the foreground of the terminal that is its standard input, as a job of a shell does; else it is a
 //! session of its own.
 //!
+//! FILE is the path of what is executed, or `=NUMBER` for what is open as that descriptor; `#NUMBER` for a script, which its interpreter reads
+//! there, so that it stays open.
+//!
 //! `GROUP:PROCESSES` is for a cell that another program made: it says by a zero of 32 bits that it is there, and there can be so many processes
 //! from then on.
 //!
@@ -39,6 +42,8 @@ mod number {
     pub const DUP3: usize = 292;
     pub const CLONE: usize = 56;
     pub const EXECVE: usize = 59;
+    pub const EXECVEAT: usize = 322;
+    pub const FCNTL: usize = 72;
     pub const WAIT4: usize = 61;
     pub const KILL: usize = 62;
     pub const PRCTL: usize = 157;
@@ -62,6 +67,8 @@ mod number {
     pub const DUP3: usize = 24;
     pub const CLONE: usize = 220;
     pub const EXECVE: usize = 221;
+    pub const EXECVEAT: usize = 281;
+    pub const FCNTL: usize = 25;
     pub const WAIT4: usize = 260;
     pub const KILL: usize = 129;
     pub const PRCTL: usize = 167;
@@ -96,6 +103,9 @@ const SIGKILL: usize = 9;
 const TIOCSPGRP: usize = 0x5410;
 const MSG_CMSG_CLOEXEC: usize = 0x4000_0000;
 const POLLIN: i16 = 1;
+const F_SETFD: usize = 2;
+const FD_CLOEXEC: usize = 1;
+const AT_EMPTY_PATH: usize = 0x1000;
 const CLOEXEC: usize = 0o2_000_000;
 /// Bytes of what a signal descriptor says of one signal; its number comes first.
 const SIGNAL_BYTES: usize = 128;
@@ -196,6 +206,29 @@ struct Command {
     variables: *const *const u8,
 }
 
+/// Becomes the command. Returns only when it cannot be executed.
+unsafe fn execute(command: &Command) {
+    let (arguments, variables) = (command.arguments as usize, command.variables as usize);
+    // SAFETY: system calls on texts that end with a zero.
+    unsafe {
+        let kind = *command.file;
+        if kind != b'=' && kind != b'#' {
+            call(number::CLOSE_RANGE, [3, u32::MAX as usize, 0, 0, 0]);
+            call(number::EXECVE, [command.file as usize, arguments, variables, 0, 0]);
+            return;
+        }
+        let descriptor = number_of(command.file.add(1)) as usize;
+        if descriptor > 3 {
+            call(number::CLOSE_RANGE, [3, descriptor - 1, 0, 0, 0]);
+        }
+        call(number::CLOSE_RANGE, [descriptor + 1, u32::MAX as usize, 0, 0, 0]);
+        if kind == b'=' {
+            call(number::FCNTL, [descriptor, F_SETFD, FD_CLOEXEC, 0, 0]);
+        }
+        call(number::EXECVEAT, [descriptor, c"".as_ptr() as usize, arguments, variables, AT_EMPTY_PATH]);
+    }
+}
+
 /// Starts the command, and stays until it has ended.
 unsafe fn run(host: i32, has_own_group: bool, command: &Command) -> ! {
     // SAFETY: system calls on memory of this function, and on texts that end with a zero.
@@ -214,8 +247,7 @@ unsafe fn run(host: i32, has_own_group: bool, command: &Command) -> ! {
                 call(number::IOCTL, [0, TIOCSPGRP, &raw const own as usize, 0, 0]);
             }
             call(number::SIGPROCMASK, [SIG_SETMASK, &raw const none as usize, 0, MASK_BYTES, 0]);
-            call(number::CLOSE_RANGE, [3, u32::MAX as usize, 0, 0, 0]);
-            call(number::EXECVE, [command.file as usize, command.arguments as usize, command.variables as usize, 0, 0]);
+            execute(command);
             let told = b"toolcrib: the program could not be executed\n";
             call(number::WRITE, [2, told.as_ptr() as usize, told.len(), 0, 0]);
             exit(NOT_EXECUTED);

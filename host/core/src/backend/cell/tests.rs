@@ -80,6 +80,7 @@ fn a_cell_ends_with_its_lifeline() {
     let directory = place.path("work");
     let program = spawn::Program {
         argv: &argv,
+        sealed: None,
         environment: &[],
         directory: &directory,
         standard: [null.as_fd(); 3],

@@ -4,7 +4,7 @@ use super::stream::Stream;
 use super::{End, Plan, made, printed, shell, told, with_way_out};
 use crate::backend::{Backend, Process, ProcessEvent, absolute};
 use crate::call::scope::Scope;
-use crate::capability::bindings::toolcrib::plugin::exec;
+use crate::capability::bindings::toolcrib::plugin::{exec, programs};
 use crate::envelope::{Failure, Kind, duration};
 use crate::kept_output::Captured;
 use crate::policy::approval::{Landing, Site};
@@ -79,7 +79,30 @@ pub(crate) struct Ran {
     notices: Vec<String>,
 }
 
+impl Ran {
+    pub(crate) fn exit_code(&self) -> i32 {
+        self.exit_code
+    }
+
+    /// Its status as a failure, with both streams.
+    pub(crate) fn failed(self, what: &str) -> Failure {
+        let how = match self.exit_code {
+            -1 => "was ended by a signal".to_owned(),
+            status => format!("ended with exit status {status}"),
+        };
+        let mut data = printed(self.stdout, self.stderr);
+        data["exit_code"] = json!(self.exit_code);
+        told(Failure::failed(format!("`{what}` {how}")).data(data), self.notices, None)
+    }
+}
+
 impl From<Ran> for shell::Finished {
+    fn from(Ran { exit_code, stdout, stderr, notices }: Ran) -> Self {
+        Self { exit_code, stdout: stdout.into(), stderr: stderr.into(), notices }
+    }
+}
+
+impl From<Ran> for programs::Finished {
     fn from(Ran { exit_code, stdout, stderr, notices }: Ran) -> Self {
         Self { exit_code, stdout: stdout.into(), stderr: stderr.into(), notices }
     }

@@ -4,13 +4,14 @@ use super::{Code, LoadError, Provider, Ready, Refused, Said, digest};
 use crate::call::scope::Scope;
 use crate::capability::Capability;
 use crate::config::Limits;
+use crate::disk::Stamp;
 use crate::envelope::Kind;
 use crate::event::{Compiling, EventSink};
 use crate::sandbox::{CompileError, Guest, Owner, Sandbox, Source};
 use crate::text::sanitize;
 use crate::tools::definition::{CHECKS, Definition};
 use crate::tools::manifest::{MOST_TOOLS, Manifest, Origin, PluginId};
-use crate::tools::seen::{Seen, Stamp};
+use crate::tools::seen::Seen;
 use crate::tools::source::Builtin;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -182,7 +183,7 @@ impl Provider for Component {
         let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>()?;
         let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
         let said = Said { definitions, json };
-        let ready = Ready::new(&self.manifest, Code::Component(guest), &said, &limits)?;
+        let ready = Ready::new(&self.manifest, Some(Code::Component(guest)), &said, &limits)?;
         // Only now: what cannot be used is not worth its place on disk.
         if let Some(Code::Component(guest)) = ready.code().get() {
             sandbox.keep(&source, guest, said.to_keep(&rules));
@@ -191,27 +192,34 @@ impl Provider for Component {
     }
 
     async fn code(&self, sandbox: &Arc<Sandbox>, limits: &Limits, events: &dyn EventSink) -> Result<Code, LoadError> {
+        self.guest(sandbox, limits, events).await.map(Code::Component)
+    }
+}
+
+impl Component {
+    /// Its code, from the cache or compiled.
+    pub(super) async fn guest(
+        &self,
+        sandbox: &Arc<Sandbox>,
+        limits: &Limits,
+        events: &dyn EventSink,
+    ) -> Result<Guest, LoadError> {
         let source = self.source();
         // Whose file has another component by now is not that plugin any more.
         if let Bytes::There(_) = &self.bytes {
             self.bytes(limits).map_err(LoadError::Passing)?;
         }
-        let guest = match sandbox.cached(&source) {
-            Some(guest) => guest,
-            None => {
-                let guest = self.compiled(sandbox, limits, events).await?;
-                // What it said is as it was, or it would have been asked again.
-                if let Some(said) = sandbox.said(&source) {
-                    sandbox.keep(&source, &guest, said);
-                }
-                guest
-            }
-        };
-        Ok(Code::Component(guest))
+        if let Some(guest) = sandbox.cached(&source) {
+            return Ok(guest);
+        }
+        let guest = self.compiled(sandbox, limits, events).await?;
+        // What it said is as it was, or it would have been asked again.
+        if let Some(said) = sandbox.said(&source) {
+            sandbox.keep(&source, &guest, said);
+        }
+        Ok(guest)
     }
-}
 
-impl Component {
     async fn compiled(
         &self,
         sandbox: &Arc<Sandbox>,

@@ -1,13 +1,17 @@
 //! Where tools come from: a `Provider` shows a manifest, and makes its plugin ready when one of its tools is first needed.
 //!
-//! A component is the one kind that there is. Another kind, such as a declared program, a component of somebody else's world or a server
-//! that speaks MCP, is one more file here, one more variant of `Code`, and its files in `source.rs`. Policy, registry, listings and audit see
-//! manifests, and need no change; `toolcrib plugin inspect|add|allow` open components only.
+//! A component is one kind, a declared program another. The next, such as a component of somebody else's world or a server that speaks MCP, is
+//! one more file here, one more variant of `Code`, and its files in `source.rs`. Policy, registry, listings and audit see manifests, and need
+//! no change; `toolcrib plugin inspect|add|allow` open components only.
 
 mod component;
+mod program;
 
 pub use component::Component;
 pub(in crate::tools) use component::Shown;
+pub use program::program_faults;
+pub(crate) use program::usage_page;
+pub(in crate::tools) use program::{PROGRAM, Program, Template};
 
 use crate::call::scope::Scope;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
@@ -42,6 +46,8 @@ pub(crate) trait Provider: Send + Sync {
 pub(crate) enum Code {
     /// A component of our own world.
     Component(Guest),
+    /// The component that is the tool of every declared program.
+    Program(Arc<Guest>),
 }
 
 /// A plugin that has said what it offers.
@@ -96,6 +102,8 @@ impl Code {
     ) -> Result<Result<tools::Output, types::Failure>, Failure> {
         match self {
             Self::Component(guest) => sandbox.instantiate(guest, grants, scope).await?.call(tool, arguments).await,
+            // Which program it is, its grant says.
+            Self::Program(guest) => sandbox.instantiate(guest, grants, scope).await?.call(PROGRAM, arguments).await,
         }
     }
 }
@@ -103,14 +111,14 @@ impl Code {
 impl Code {
     /// Asks once more what it offers, in an instance of its own. Returns the digest of that.
     pub(crate) async fn definitions(&self, sandbox: &Sandbox, scope: Scope) -> Result<String, Failure> {
-        match self {
-            Self::Component(guest) => {
-                let said = sandbox.definitions(guest, scope).await?;
-                let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>();
-                let definitions = definitions.map_err(|reason| Failure::new(Kind::Unavailable, reason))?;
-                Ok(digest(&serde_json::to_vec(&definitions).expect("definitions are plain data")))
-            }
-        }
+        let guest = match self {
+            Self::Component(guest) => guest,
+            Self::Program(guest) => guest,
+        };
+        let said = sandbox.definitions(guest, scope).await?;
+        let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>();
+        let definitions = definitions.map_err(|reason| Failure::new(Kind::Unavailable, reason))?;
+        Ok(digest(&serde_json::to_vec(&definitions).expect("definitions are plain data")))
     }
 }
 
@@ -127,7 +135,7 @@ fn digest(json: &[u8]) -> String {
 
 impl Ready {
     /// Checks what a plugin said of itself, also against the names that its manifest shows.
-    fn new(manifest: &Arc<Manifest>, code: Code, said: &Said, limits: &Limits) -> Result<Self, String> {
+    fn new(manifest: &Arc<Manifest>, code: Option<Code>, said: &Said, limits: &Limits) -> Result<Self, String> {
         let mut names: Vec<&str> = said.definitions.iter().map(|definition| definition.name.as_str()).collect();
         let mut shown: Vec<&str> = manifest.tools.iter().map(String::as_str).collect();
         names.sort_unstable();
@@ -137,7 +145,7 @@ impl Ready {
         }
         let tool = |definition: &Definition| Tool::new(definition.clone(), manifest.clone(), limits).map(Arc::new);
         let tools = said.definitions.iter().map(tool).collect::<Result<_, _>>()?;
-        Ok(Self { code: OnceCell::new_with(Some(code)), tools, definitions: digest(&said.json) })
+        Ok(Self { code: OnceCell::new_with(code), tools, definitions: digest(&said.json) })
     }
 
     /// Takes what this program has checked before, under the same limits. The code is made when it is needed.

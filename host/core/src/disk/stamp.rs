@@ -1,0 +1,38 @@
+//! By what it is known that a file has not changed, without reading it. Whoever can set this machine's clock could forge that.
+
+use serde::{Deserialize, Serialize};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What changed so long ago has a stamp of its own: file systems count time in steps of at most two seconds (FAT).
+const SETTLED: Duration = Duration::from_secs(3);
+
+/// Which file it is, and when something about it changed last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    pub(crate) fn of(found: &Metadata) -> Self {
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+            bytes: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
+
+    /// It changed so long ago that a later change would have another stamp.
+    pub(crate) fn is_settled(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let times = [self.modified.0, self.changed.0].map(|time| u64::try_from(time).map(Duration::from_secs));
+        times.into_iter().all(|time| time.is_ok_and(|time| time + SETTLED < now))
+    }
+}

@@ -1,0 +1,51 @@
+//! The tool that each declared program is, under the program's name: arguments and input in, status and streams out. The host shows what the
+//! program is about, and its usage page.
+
+#[path = "../../shell/src/streams.rs"]
+mod streams;
+
+use serde::Deserialize;
+use streams::{HEAD_AND_TAIL, Output};
+use toolcrib_sdk::programs::{Finished, Run, declared};
+use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, schemars};
+
+struct Program;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// Its arguments, each as it is: no quotes, nothing is expanded.
+    #[serde(default)]
+    args: Vec<String>,
+    /// Text for its standard input, which then ends. Without it there is none.
+    stdin: Option<String>,
+}
+
+impl Tool for Program {
+    const NAME: &str = "program";
+    const SUMMARY: &str = "Run a program that the user has declared.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "What this program does.",
+        when_not_to_use: "Pipes, redirections, several programs: those need a shell.",
+        disambiguation: "It runs in the working directory, without a shell: `*`, `~` and `$HOME` are given to it as they are. Give `args`, \
+            `stdin`, or both. Of long output the beginning and the end are returned.",
+        examples: &[r#"{"args":["--help"]}"#],
+    };
+    type Input = Input;
+    type Output = Output;
+
+    fn call(Input { args, stdin }: Input) -> Result<Output> {
+        if args.is_empty() && stdin.as_ref().is_none_or(String::is_empty) {
+            // Most would print their help, or wait for input.
+            return Err(Failure::invalid("neither `args` nor `stdin` is given").hint("give one of them, or both"));
+        }
+        // What was granted is the one program of this tool.
+        let program = declared()?.into_iter().next().ok_or_else(|| Failure::internal("no program was granted"))?;
+        let (head, tail) = HEAD_AND_TAIL;
+        let run = Run::new(&program.name).args(args).stdin(stdin.unwrap_or_default()).head_and_tail(head, tail);
+        let Finished { exit_code, stdout, stderr, notices } = run.start()?;
+        Ok(Output::of(exit_code, stdout, stderr, notices))
+    }
+}
+
+toolcrib_sdk::export!(Program);
