@@ -66,7 +66,7 @@ fn an_image_says_what_its_program_is_about() {
     assert!(lines.starts_with("# First put `/bin/no-such-tool` of the image there"), "{lines}");
     program.write(
         "config/toolcrib/toolcrib.toml",
-        lines.replace("sha256 = \"\"", &format!("sha256 = {:?}", "0".repeat(64))),
+        lines.replace("# sha256 = \"…\"", &format!("sha256 = {:?}", "0".repeat(64))),
     );
     assert!(succeeded(&program.run(&["tools"])).contains("Says \"hello\"."), "{lines}");
     assert!(!lines.contains('\u{1b}'));

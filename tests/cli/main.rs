@@ -1,5 +1,6 @@
 //! The program as a user meets it: what it prints where, how it exits, and how it asks.
 
+mod agentfile;
 mod call;
 mod calls;
 mod completions;

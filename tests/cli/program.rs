@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 35] = [
+const SUBCOMMANDS: [&[&str]; 37] = [
     &[],
     &["tools"],
     &["call"],
@@ -38,6 +38,8 @@ const SUBCOMMANDS: [&[&str]; 35] = [
     &["calls"],
     &["config"],
     &["config", "show"],
+    &["toolset"],
+    &["toolset", "import"],
     &["trust"],
     &["doctor"],
     &["completions"],

@@ -68,7 +68,7 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 44] = [
+const OPTIONS: [(&str, Option<&str>); 45] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
@@ -111,6 +111,7 @@ const OPTIONS: [(&str, Option<&str>); 44] = [
     ("--path", Some("/")),
     ("--toolset", Some("open")),
     ("--bind", Some("x=1")),
+    ("--files", Some("texts")),
     ("--why", Some("word_count")),
     ("--all", None),
 ];

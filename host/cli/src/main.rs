@@ -28,6 +28,7 @@ mod settings_file;
 mod setup;
 mod terminal;
 mod tools;
+mod toolset;
 mod trust;
 
 use clap::builder::PossibleValuesParser;
@@ -180,6 +181,9 @@ enum Command {
     /// Print what declares a program as a tool
     #[command(subcommand)]
     Program(program::Arguments),
+    /// Print settings for a toolset
+    #[command(subcommand)]
+    Toolset(toolset::Arguments),
     /// Keep, list or remove secrets, which no tool sees
     #[command(subcommand)]
     Secret(secret::Arguments),
@@ -310,6 +314,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Serve(arguments) => serve::run(global, arguments, secrets.token).await,
         Command::Plugin(arguments) => plugin::run(global, arguments).await,
         Command::Program(arguments) => program::run(&arguments),
+        Command::Toolset(arguments) => toolset::run(global, &arguments).await,
         Command::Secret(arguments) => secret::run(global, arguments).await,
         Command::Attach(arguments) => panes::attach(global, &arguments).await,
         Command::Panes(arguments) => panes::panes(global, &arguments).await,

@@ -101,10 +101,13 @@ impl Found {
     pub(super) fn section(&self) -> String {
         let mut table = Table::new();
         table.insert("path".into(), self.path.display().to_string().into());
-        table.insert("sha256".into(), self.sha256.clone().unwrap_or_default().into());
         let about = self.about.clone().unwrap_or_else(|| format!("What {} is for, in a sentence.", self.name));
         table.insert("about".into(), about.chars().take(ABOUT_CHARS).collect::<String>().into());
-        let lines: String = ["path", "sha256", "about"].map(|key| format!("{key} = {}\n", table[key])).concat();
+        let sha256 = match &self.sha256 {
+            Some(sha256) => format!("sha256 = \"{sha256}\""),
+            None => "# sha256 = \"…\"".into(),
+        };
+        let lines = format!("path = {}\n{sha256}\nabout = {}\n", table["path"], table["about"]);
         let first = self.first.as_ref().map(|first| format!("# First {first}.\n")).unwrap_or_default();
         format!("{first}[program.{}]\n{lines}", self.name)
     }

@@ -56,13 +56,16 @@ pub struct Context {
     pub about: String,
 }
 
-/// Variables that carry keys of models, and those that lead programs, are not an agent's to know.
+/// Whether a variable may be an agent's to know: those that carry keys of models, and those that lead programs, are not.
+#[must_use]
+pub fn is_agent_variable(name: &str) -> bool {
+    let is_key = ["_API_KEY", "_API_BASE"].iter().any(|end| name.ends_with(end));
+    !is_never_passed(name) && name != "PATH" && !is_key
+}
+
 fn variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
     let all = BTreeMap::<String, String>::deserialize(deserializer)?;
-    let is_odd = |name: &&String| {
-        is_never_passed(name) || *name == "PATH" || ["_API_KEY", "_API_BASE"].iter().any(|end| name.ends_with(end))
-    };
-    match all.keys().find(is_odd) {
+    match all.keys().find(|name| !is_agent_variable(name)) {
         None => Ok(all),
         Some(odd) => Err(D::Error::custom(format!("`{}` is not a variable for an agent", odd.escape_debug()))),
     }
