@@ -190,7 +190,11 @@ fn every_tool_is_shown_with_why_it_is_not_offered() {
     assert_eq!(reasons(&["--offer", "files"])["file_list"], Value::Null);
     let elsewhere = tools(&["--offer", "nothing"]);
     assert_eq!(code(&elsewhere), 2);
-    assert!(stderr(&elsewhere).contains("[possible values: files, exec, introspect, agent]"), "{}", stderr(&elsewhere));
+    assert!(
+        stderr(&elsewhere).contains("[possible values: files, exec, introspect, agent, fleet]"),
+        "{}",
+        stderr(&elsewhere)
+    );
     let table = succeeded(&tools(&["--all"]));
     assert!(table.lines().any(|line| line.starts_with("time ") && line.ends_with("yes")), "{table}");
     assert!(table.lines().any(|line| line.starts_with("file_list ") && line.contains("no: it is one of")), "{table}");

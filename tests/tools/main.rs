@@ -1,6 +1,7 @@
 //! One module a tool; what every tool must keep is in `definitions`.
 
 mod agent;
+mod bin_list;
 mod definitions;
 mod exec;
 mod fetch_url;
@@ -9,6 +10,7 @@ mod file_edit;
 mod file_list;
 mod file_read;
 mod file_write;
+mod fleet;
 mod introspect;
 mod ordinary_user;
 mod program;

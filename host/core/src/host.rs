@@ -14,6 +14,7 @@ use crate::config::{DAY, LeakAction, Settings};
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::egress::Egress;
+use crate::embedder::agents::AgentSessions;
 use crate::envelope::{Envelope, Failure, Kind, Output};
 use crate::formats::Offer;
 use crate::kept_output::{KeptFile, OutputStore};
@@ -65,6 +66,7 @@ pub struct Host {
     pub(crate) approvals: Arc<Approvals>,
     /// The events that wait for an embedder.
     pub(crate) pending: Arc<Pending>,
+    pub(crate) agents: Arc<AgentSessions>,
 }
 
 impl Host {
@@ -111,7 +113,20 @@ impl Host {
         let (sandbox, output, calls) = (Arc::new(sandbox), Arc::new(output), Calls::default());
         let pending = Arc::new(Pending::new(settings.config.embedder.max_pending));
         let approvals = Arc::default();
-        let host = Self { sandbox, policy, audit, output, egress, secrets, permits, rates, calls, approvals, pending };
+        let host = Self {
+            sandbox,
+            policy,
+            audit,
+            output,
+            egress,
+            secrets,
+            permits,
+            rates,
+            calls,
+            approvals,
+            pending,
+            agents: Arc::default(),
+        };
         Ok((host, notices))
     }
 

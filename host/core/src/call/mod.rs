@@ -228,6 +228,7 @@ impl<'h> Call<'h> {
             approvals: host.approvals.clone(),
             embedder: context.embedder.clone(),
             pending: host.pending.clone(),
+            agents: host.agents.clone(),
             output: host.output.clone(),
             egress: host.egress.clone(),
             secrets: host.secrets.clone(),

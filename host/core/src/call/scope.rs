@@ -9,6 +9,7 @@ use crate::call::session::Session;
 use crate::capability::embedder::Pending;
 use crate::config::{Config, Leaks, Limits, Remedies};
 use crate::egress::Egress;
+use crate::embedder::agents::AgentSessions;
 use crate::embedder::{Embedder, NoEmbedder};
 use crate::envelope::Failure;
 use crate::event::{Event, EventSink, GuestEvents, NoEvents};
@@ -40,6 +41,7 @@ pub(crate) struct Scope {
     pub(crate) embedder: Arc<dyn Embedder>,
     /// The events of all calls that wait for the embedder.
     pub(crate) pending: Arc<Pending>,
+    pub(crate) agents: Arc<AgentSessions>,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
@@ -77,6 +79,7 @@ pub(crate) struct ScopeParts {
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) embedder: Arc<dyn Embedder>,
     pub(crate) pending: Arc<Pending>,
+    pub(crate) agents: Arc<AgentSessions>,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
@@ -102,6 +105,7 @@ impl Scope {
             approvals: parts.approvals,
             embedder: parts.embedder,
             pending: parts.pending,
+            agents: parts.agents,
             cancel: parts.cancel,
             output: parts.output,
             egress: parts.egress,
@@ -136,6 +140,7 @@ impl Scope {
             approvals: Arc::default(),
             embedder: Arc::new(NoEmbedder),
             pending: Arc::new(Pending::new(config.embedder.max_pending)),
+            agents: Arc::default(),
             cancel: CancellationToken::new(),
             output: Arc::new(OutputStore::none()),
             egress,

@@ -5,6 +5,7 @@
 use super::Refusal;
 use super::bindings::toolcrib::plugin::embedder;
 use crate::call::scope::Scope;
+use crate::embedder::agents::{Caller, EXEC};
 use crate::embedder::{AttachedFile, EmbedderEvent, End, is_kind};
 use crate::envelope::{Failure, Kind, duration};
 use crate::event::Event as Happening;
@@ -163,6 +164,9 @@ impl embedder::HostEvent for State {
         scope.touch_state();
         let answer = ending.or_ends(outcome)?;
         scope.session.remember_told(&admitted.kind);
+        if admitted.kind == EXEC {
+            scope.agents.remember(&Caller::of(&scope.session.given(), &scope.principal), &answer);
+        }
         Ok(answer.to_string())
     }
 
@@ -193,6 +197,7 @@ impl State {
         let kind = event.kind;
         let timeout = event.wait.map_or(grant.timeout(), |wait| wait.min(grant.timeout()));
         let judged = grant.admit(&kind).and_then(|()| self.taken(&kind));
+        let judged = judged.and_then(|()| if kind == EXEC { self.of_agents(&mut payload) } else { Ok(()) });
         let checked = match judged {
             Ok(()) => match self.scope.guard.check_event(&kind, &mut payload) {
                 Ok(()) => self.attached(&event.files).await,
@@ -224,6 +229,12 @@ impl State {
             true => Ok(()),
             false => Err(not_taken(kind)),
         }
+    }
+
+    /// Decides on a prompt for another agent.
+    fn of_agents(&self, payload: &mut Value) -> Result<(), Failure> {
+        let caller = Caller::of(&self.scope.session.given(), &self.scope.principal);
+        self.scope.agents.admit(&caller, payload)
     }
 
     /// The files of an event, as they are now.

@@ -3,6 +3,7 @@
 //! A tool hands it an event through the capability `embedder`; what may be handed over is decided in `policy/embedder.rs`. A door implements
 //! [`Embedder`] its own way; those that speak in lines share [`Link`].
 
+pub(crate) mod agents;
 mod kinds;
 mod link;
 

@@ -82,6 +82,7 @@ impl Effects {
             Capability::Embedder => Self { writes: true, reaches_out: true },
             Capability::Files => Self { writes: can_write(plugin, grants), reaches_out: false },
             Capability::Http => Self { writes: can_send(grants), reaches_out: true },
+            Capability::Programs if only_lists(plugin) => Self { writes: false, reaches_out: false },
             Capability::Panes if only_looks(plugin) => Self { writes: false, reaches_out: false },
             // A command can do anything, and keys are commands.
             Capability::Shell
@@ -101,6 +102,11 @@ impl Effects {
 /// A tool of ours that types nothing.
 fn only_looks(plugin: &Manifest) -> bool {
     plugin.id.is_builtin() && !plugin.calls(Capability::Panes, "send")
+}
+
+/// Likewise of a plugin that runs none of the declared programs.
+fn only_lists(plugin: &Manifest) -> bool {
+    plugin.id.is_builtin() && !plugin.calls(Capability::Programs, "[method]run.start")
 }
 
 /// Of a plugin of others only the grant counts: the calls in its code are what it shows.

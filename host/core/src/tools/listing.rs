@@ -30,10 +30,10 @@ pub struct AllTools {
 }
 
 /// Tools of this program that are listed on request, by families, so that nobody's list is flooded.
-const FAMILIES: [(&str, &[&str]); 4] = [
+const FAMILIES: [(&str, &[&str]); 5] = [
     ("files", &["file", "file_edit", "file_list", "file_read", "file_write"]),
     ("exec", &["exec", "shell"]),
-    ("introspect", &["config_inspect", "context_list", "context_show", "env_list", "spacebot_docs"]),
+    ("introspect", &["bin_list", "config_inspect", "context_list", "context_show", "env_list", "spacebot_docs"]),
     (
         "agent",
         &[
@@ -53,6 +53,24 @@ const FAMILIES: [(&str, &[&str]); 4] = [
             "set_status",
             "skip",
             "spawn_worker",
+        ],
+    ),
+    (
+        "fleet",
+        &[
+            "agent_create",
+            "agent_create_from_source",
+            "agent_delete",
+            "agent_delete_any",
+            "agent_exec",
+            "agent_exec_any",
+            "agent_info",
+            "agent_info_any",
+            "agent_list",
+            "agent_list_all",
+            "image_list",
+            "model_list",
+            "self_reload",
         ],
     ),
 ];
