@@ -121,6 +121,31 @@ async fn each_tool_hands_over_one_event_and_returns_its_answer() {
             json!({}),
             json!({ "accepted": true }),
         ),
+        (
+            "memory_persistence_complete",
+            json!({ "outcome": "saved", "saved_memory_ids": ["m1"], "events": [{ "summary": "x" }] }),
+            "memory.persisted",
+            &same,
+            json!({ "accepted": false }),
+            json!({ "accepted": false }),
+        ),
+        (
+            "project_manage",
+            json!({ "action": "create", "name": "x", "root_path": "/srv/x" }),
+            "project.manage",
+            &same,
+            json!({ "message": "made", "data": { "project_id": "p1" } }),
+            json!({ "message": "made", "data": { "project_id": "p1" } }),
+        ),
+        // Case 61: what the embedder says besides that it is there goes nowhere.
+        (
+            "secret_set",
+            json!({ "name": "GITHUB_TOKEN", "why": "to open the request" }),
+            "secret.request",
+            &same,
+            json!({ "stored": true, "value": "x-of-no-account" }),
+            json!({ "stored": true }),
+        ),
     ] {
         let expected = if payload.is_null() { arguments.clone() } else { payload.clone() };
         let (outcome, events) = agent.call(tool, arguments, answer).await;
@@ -149,6 +174,16 @@ async fn arguments_that_make_no_sense_are_refused_before_anything_is_handed_over
         ("set_status", json!({ "status": "x", "worker": "w2" })),
         ("autonomy_complete", json!({ "summary": "short" })),
         ("restart", json!({})),
+        ("memory_persistence_complete", json!({ "outcome": "saved" })),
+        ("memory_persistence_complete", json!({ "outcome": "no_memories" })),
+        ("memory_persistence_complete", json!({ "outcome": "no_memories", "reason": "x", "saved_memory_ids": ["m"] })),
+        ("secret_set", json!({ "name": "GITHUB_TOKEN", "why": "x", "value": "v" })),
+        ("secret_set", json!({ "name": "github token", "why": "x" })),
+        ("secret_set", json!({ "name": "X", "why": " " })),
+        ("project_manage", json!({ "action": "create", "name": "x" })),
+        ("project_manage", json!({ "action": "create", "name": "x", "root_path": "x" })),
+        ("project_manage", json!({ "action": "remove_worktree", "project_id": "p" })),
+        ("project_manage", json!({ "action": "delete" })),
     ] {
         let (outcome, events) = agent.call(tool, arguments.clone(), json!({})).await;
         assert_eq!(outcome.expect_err(tool).kind, Kind::InvalidArguments, "{tool} {arguments}");

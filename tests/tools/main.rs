@@ -4,6 +4,7 @@ mod agent;
 mod bin_list;
 mod definitions;
 mod exec;
+mod factory;
 mod fetch_url;
 mod file;
 mod file_edit;

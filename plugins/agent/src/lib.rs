@@ -5,10 +5,12 @@
 mod messages;
 mod outcomes;
 mod processes;
+mod requests;
 
 use messages::{Ask, React, Reply, SendMessageToAnotherChannel, Skip};
 use outcomes::{AutonomyComplete, Restart, SendAgentMessage, SetHomeChannel, SetOutcome, SetStatus};
 use processes::{Branch, Cancel, Route, SpawnWorker};
+use requests::{MemoryPersistenceComplete, ProjectManage, SecretSet};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -31,6 +33,9 @@ toolcrib_sdk::export!(
     SetHomeChannel,
     Restart,
     AutonomyComplete,
+    MemoryPersistenceComplete,
+    SecretSet,
+    ProjectManage,
 );
 
 /// Hands over an event whose payload are these arguments. People will see all of its texts.

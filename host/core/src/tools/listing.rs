@@ -30,7 +30,7 @@ pub struct AllTools {
 }
 
 /// Tools of this program that are listed on request, by families, so that nobody's list is flooded.
-const FAMILIES: [(&str, &[&str]); 5] = [
+const FAMILIES: [(&str, &[&str]); 6] = [
     ("files", &["file", "file_edit", "file_list", "file_read", "file_write"]),
     ("exec", &["exec", "shell"]),
     ("introspect", &["bin_list", "config_inspect", "context_list", "context_show", "env_list", "spacebot_docs"]),
@@ -41,10 +41,13 @@ const FAMILIES: [(&str, &[&str]); 5] = [
             "autonomy_complete",
             "branch",
             "cancel",
+            "memory_persistence_complete",
+            "project_manage",
             "react",
             "reply",
             "restart",
             "route",
+            "secret_set",
             "send_agent_message",
             "send_file",
             "send_message_to_another_channel",
@@ -71,6 +74,17 @@ const FAMILIES: [(&str, &[&str]); 5] = [
             "image_list",
             "model_list",
             "self_reload",
+        ],
+    ),
+    (
+        "factory",
+        &[
+            "factory_create_agent",
+            "factory_list_presets",
+            "factory_load_preset",
+            "factory_search_context",
+            "factory_update_config",
+            "factory_update_identity",
         ],
     ),
 ];
