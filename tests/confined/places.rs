@@ -48,6 +48,23 @@ fn what_is_hidden_is_not_there() {
     }
 }
 
+/// Who an agent is, commands neither read nor write, also where it lies in the workspace.
+#[test]
+fn identity_files_of_agents_are_out_of_reach() {
+    for via in BOTH {
+        let program = program(via);
+        program.write("work/SOUL.md", "identity\n");
+        let soul = program.path("work/SOUL.md").canonicalize().expect("a file");
+        let settings = format!("[toolset.otter.context.SOUL]\nfile = {soul:?}\nabout = \"x\"\n");
+        program.write("config/toolcrib/toolcrib.toml", settings);
+        let mut rig = Rig::of(program, &[]);
+        let (_, printed) =
+            rig.run("cat SOUL.md; echo mine >SOUL.md; rm -f SOUL.md; mv SOUL.md x; ln SOUL.md y; cat y x");
+        assert!(!printed.contains("identity"), "{via:?} {printed}");
+        assert_eq!(fs::read_to_string(&soul).expect("a file"), "identity\n", "{via:?}");
+    }
+}
+
 /// With a list in `read` the home is empty but for that, for what is written there, and for caches.
 #[test]
 fn the_home_is_empty_but_for_what_is_to_be_read() {

@@ -159,3 +159,37 @@ async fn a_policy_closes_it() {
         assert!(refused.hint.is_some_and(|hint| hint.starts_with("the operator's policy decides this")), "{tool}");
     }
 }
+
+/// Case 36: who an agent is, no tool reads or writes, under any name; `context_show` shows it.
+#[tokio::test(flavor = "multi_thread")]
+async fn identity_files_are_closed_to_tools_and_commands() {
+    let test = TestHost::new();
+    let place = |name: &str| test.work().join(name);
+    for name in ["SOUL.md", "role.txt", "style.md"] {
+        std::fs::write(place(name), format!("{name} of the agent\n")).expect("a file");
+    }
+    std::os::unix::fs::symlink("SOUL.md", place("link")).expect("a link");
+    std::fs::hard_link(place("SOUL.md"), place("other")).expect("another name");
+    let context =
+        |name: &str, file: &str| format!("[toolset.otter.context.{name}]\nfile = {:?}\nabout = \"x\"\n", place(file));
+    let contexts = context("SOUL", "SOUL.md") + &context("Role", "role.txt") + &context("STYLE", "style.md");
+    let host = test.user(&format!("[toolset.otter]\ntools = [\"context_show\"]\n{contexts}"));
+    for name in ["SOUL.md", "role.txt", "link", "other", "./SOUL.md"] {
+        for (tool, arguments) in [
+            ("read_file", json!({ "path": name })),
+            ("file_read", json!({ "path": name })),
+            ("write_file", json!({ "path": name, "content": "mine" })),
+            ("file_write", json!({ "path": name, "content": "mine" })),
+            ("file_edit", json!({ "path": name, "old_string": "of", "new_string": "off" })),
+        ] {
+            let refused = host.failure(tool, arguments).await;
+            assert_eq!(refused.kind, Kind::Denied, "{tool} {name}: {refused:?}");
+        }
+    }
+    let refused = host.failure("read_file", json!({ "path": "SOUL.md" })).await;
+    assert!(refused.message.contains("holds what an agent is, which `context_show` shows"), "{refused:?}");
+    // Other contexts are files like all.
+    assert_eq!(host.result("read_file", json!({ "path": "style.md" })).await, "style.md of the agent\n");
+    let shown = result(&host, "context_show", json!({ "name": "SOUL" })).await;
+    assert!(shown.to_string().contains("SOUL.md of the agent"), "{shown}");
+}

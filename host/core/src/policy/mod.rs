@@ -51,6 +51,8 @@ use std::time::Duration;
 use vetting::Vetted;
 use vetting::marks::Marks;
 
+/// What contexts are called that say who an agent is (Spacebot, OpenOtters).
+const IDENTITIES: [&str; 3] = ["SOUL", "IDENTITY", "ROLE"];
 /// Plugins whose grants are kept.
 const GRANTS_KEPT: usize = 1024;
 
@@ -267,7 +269,9 @@ impl Policy {
         let lists = settings.locks.iter().filter_map(|lock| Some(lock.signed.as_ref()?.list.as_path()));
         let own = settings.trail.file.as_deref().into_iter().chain(lists).filter_map(Path::parent);
         let policies: Vec<_> = policies.iter().cloned().chain(own.map(Path::to_owned)).collect();
-        let protected = Protected::new(dirs, &policies).with_secrets(&secrets::files(&config, dirs));
+        let protected = Protected::new(dirs, &policies)
+            .with(&secrets::files(&config, dirs), "a secret of Toolcrib's settings")
+            .with(&identities(&config), "what an agent is, which `context_show` shows");
         let elsewhere = Protected::elsewhere();
         let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw());
         let locks = settings.locks.iter().map(|lock| Enforced::new(lock.clone(), marks.as_ref())).collect();
@@ -557,6 +561,13 @@ impl Policy {
             line,
         )))
     }
+}
+
+/// The files that say who an agent is: contexts of toolsets by the names that they have for that. An agent that writes them makes itself another.
+fn identities(config: &Config) -> Vec<PathBuf> {
+    let contexts = config.toolset.values().flat_map(|toolset| &toolset.context);
+    let is_identity = |name: &str| IDENTITIES.iter().any(|identity| name.eq_ignore_ascii_case(identity));
+    contexts.filter(|(name, _)| is_identity(name)).map(|(_, context)| context.file.clone()).collect()
 }
 
 /// Checks that each secret which commands are to get may be given to them.

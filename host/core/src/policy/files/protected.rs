@@ -57,9 +57,9 @@ impl Protected {
         }
     }
 
-    /// The same with files that hold secrets of the user's.
-    pub(crate) fn with_secrets(mut self, files: &[PathBuf]) -> Self {
-        let secret = |path: PathBuf| Secret { root: path, what: "a secret of Toolcrib's settings" };
+    /// The same with other files that settings name, and what they are.
+    pub(crate) fn with(mut self, files: &[PathBuf], what: &'static str) -> Self {
+        let secret = |path: PathBuf| Secret { root: path, what };
         // By the name, and where it leads now.
         self.secrets.extend(files.iter().flat_map(|file| [file.clone(), canonical(file)]).map(secret));
         self
