@@ -5,7 +5,7 @@
 use crate::bindings::toolcrib::plugin::introspect;
 use crate::{Captured, Failure, Result};
 
-pub use introspect::{ContextFile, Entry};
+pub use introspect::{ContextFile, Entry, MountPoint};
 
 /// The texts that the session's toolset has for its agent, by name.
 ///
@@ -29,6 +29,14 @@ pub fn context(name: &str, offset: u64, max: u32) -> Result<Captured> {
 /// `denied` without a grant.
 pub fn environment() -> Result<Vec<Entry>> {
     introspect::environment().map_err(Failure::from_host)
+}
+
+/// The directories that the session's toolset has under other names; never what they are on the machine.
+///
+/// # Errors
+/// `denied` without a grant.
+pub fn mounts() -> Result<Vec<MountPoint>> {
+    introspect::mounts().map_err(Failure::from_host)
 }
 
 /// The settings in force, as TOML with where each value comes from; of one section or of all.

@@ -8,6 +8,7 @@ mod ends;
 mod ladder;
 mod made;
 mod modes;
+mod mounts;
 mod out;
 mod panes;
 mod partial;

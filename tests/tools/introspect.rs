@@ -193,3 +193,16 @@ async fn identity_files_are_closed_to_tools_and_commands() {
     let shown = result(&host, "context_show", json!({ "name": "SOUL" })).await;
     assert!(shown.to_string().contains("SOUL.md of the agent"), "{shown}");
 }
+
+/// Case 27, where nothing is mounted; `tests/confined/mounts.rs` has what is.
+#[tokio::test]
+async fn without_mounts_there_are_none() {
+    let host = host("");
+    let (called, context) = host.parts();
+    let request = Request { tool: "mount_list".into(), arguments: Arguments::Json(json!({})) };
+    let output = called.call(request, context).await.outcome.expect("a result");
+    assert_eq!(
+        (output.result, output.notices),
+        (json!({ "mounts": [] }), vec!["nothing is mounted for you".to_owned()])
+    );
+}

@@ -35,7 +35,7 @@ pub use read::{ConfigError, Origin, Place};
 pub(crate) use remedy::{Needed, Remedies};
 pub use secrets::{LeakAction, LeakGate, Leaks, Part, SecretSection, ShapeAction, Template};
 pub use shell::PluginShell;
-pub use toolset::{Context, ToolsetSection, is_agent_variable};
+pub use toolset::{Context, Mount, ToolsetSection, is_agent_variable};
 pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed, is_variable_name};
 pub(crate) use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seconds};
 

@@ -12,7 +12,7 @@ use crate::tools::registry::Registry;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a text for an agent may have.
@@ -60,9 +60,10 @@ pub struct Toolset {
     delegates: BTreeSet<String>,
     contexts: BTreeMap<String, Context>,
     environment: BTreeMap<String, String>,
+    mounts: BTreeMap<PathBuf, Mount>,
 }
 
-pub(crate) use crate::config::Context;
+pub(crate) use crate::config::{Context, Mount};
 
 impl Toolset {
     /// The toolset of this name.
@@ -80,6 +81,7 @@ impl Toolset {
             delegates: BTreeSet::new(),
             contexts: BTreeMap::new(),
             environment: BTreeMap::new(),
+            mounts: BTreeMap::new(),
         };
         for section in sections(config, name)? {
             toolset.add(section);
@@ -97,10 +99,12 @@ impl Toolset {
             let constants = arguments.iter().map(|(name, value)| (name.clone(), constant(value)));
             self.bind.entry(tool.clone()).or_default().extend(constants);
         }
-        self.narrows |= !section.grant.is_empty();
+        // Its commands have cells of their own where it has mounts.
+        self.narrows |= !section.grant.is_empty() || !section.mount.is_empty();
         self.delegates.extend(section.delegates.iter().cloned());
         self.contexts.extend(section.context.clone());
         self.environment.extend(section.environment.clone());
+        self.mounts.extend(section.mount.clone());
     }
 
     /// Its name.
@@ -150,6 +154,28 @@ impl Toolset {
     /// The variables that it tells its agent of, by name, and what each is.
     pub(crate) fn environment(&self) -> impl Iterator<Item = (&str, &str)> {
         self.environment.iter().map(|(name, about)| (name.as_str(), about.as_str()))
+    }
+
+    /// The directories that its agent knows under other names, by those.
+    pub fn mounts(&self) -> impl Iterator<Item = (&Path, &Mount)> {
+        self.mounts.iter().map(|(at, mount)| (at.as_path(), mount))
+    }
+
+    /// What an absolute path without `..` is on this machine, where it lies in a mount; and that mount.
+    pub(crate) fn mounted(&self, path: &Path) -> Option<(PathBuf, &Mount)> {
+        let within = |(at, mount): (_, _)| Some((path.strip_prefix(at).ok()?, mount));
+        // Of two, one in the other, the inner one.
+        let (rest, mount): (&Path, &Mount) = self.mounts().filter_map(within).last()?;
+        Some((if rest.as_os_str().is_empty() { mount.path.clone() } else { mount.path.join(rest) }, mount))
+    }
+
+    /// A text with the names of its mounts in place of what they are on this machine.
+    pub(crate) fn as_mounted(&self, text: &str) -> String {
+        self.mounts().fold(text.to_owned(), |text, (at, mount)| {
+            let found = mount.path.canonicalize().unwrap_or_else(|_| mount.path.clone());
+            let at = at.display().to_string();
+            [found, mount.path.clone()].iter().fold(text, |text, path| text.replace(&*path.display().to_string(), &at))
+        })
     }
 
     /// Whether calls in it are decided by narrower settings.

@@ -1,7 +1,7 @@
 //! `introspect`: what an agent can know of the place that it works in: contexts, variables, settings, documents.
 
 use serde::{Deserialize, Serialize};
-use toolcrib_sdk::introspect::{self, ContextFile, Entry};
+use toolcrib_sdk::introspect::{self, ContextFile, Entry, MountPoint};
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, notice, schemars};
 
 /// Characters of a context that are shown at once.
@@ -118,6 +118,46 @@ impl Tool for EnvList {
             notice("you were told of no variables");
         }
         Ok(Variables { variables })
+    }
+}
+
+struct MountList;
+
+#[derive(Serialize, JsonSchema)]
+struct Mounts {
+    mounts: Vec<Mount>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Mount {
+    /// Where it is.
+    target: String,
+    description: String,
+    read_only: bool,
+}
+
+impl Tool for MountList {
+    const NAME: &str = "mount_list";
+    const TITLE: Option<&str> = Some("List mounts");
+    const SUMMARY: &str =
+        "List the directories that were put where you find them, with what is in each and whether you can write there.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "You look for data that you were told of, or for a place to write to.",
+        when_not_to_use: "For what is in a directory: use `file_list`.",
+        disambiguation: "The working directory is not among them.",
+        examples: &["{}"],
+    };
+    type Input = ();
+    type Output = Mounts;
+
+    fn call((): ()) -> Result<Mounts> {
+        let mount =
+            |MountPoint { target, about, read_only }: MountPoint| Mount { target, description: about, read_only };
+        let mounts: Vec<Mount> = introspect::mounts()?.into_iter().map(mount).collect();
+        if mounts.is_empty() {
+            notice("nothing is mounted for you");
+        }
+        Ok(Mounts { mounts })
     }
 }
 
@@ -250,7 +290,7 @@ fn page(text: &str, start: usize, most: usize) -> Result<Page> {
     Ok(Page { text: lines.join("\n"), start_line: start, end_line, total_lines, has_more: end_line < total_lines })
 }
 
-toolcrib_sdk::export!(ContextList, ContextShow, EnvList, ConfigInspect, Docs);
+toolcrib_sdk::export!(ContextList, ContextShow, EnvList, MountList, ConfigInspect, Docs);
 
 #[cfg(test)]
 mod tests {

@@ -4,11 +4,11 @@ use super::Capability;
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{files, types};
 use crate::audit::Action;
-use crate::backend::{Backend, Before, Entry, EntryKind, FileText, Listing};
+use crate::backend::{Backend, Before, Entry, EntryKind, FileText, Listing, absolute};
 use crate::envelope::{Failure, Kind};
 use crate::kept_output::Captured;
 use crate::leaks::Exit;
-use crate::policy::files::{FilesGrant, New, ReadPath, Resolved, Wanted, WritePath};
+use crate::policy::files::{FilesGrant, New, ReadPath, Resolved, Wanted, WritePath, normal};
 use crate::sandbox::State;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -68,6 +68,7 @@ impl files::Host for State {
     async fn make_directory(&mut self, path: String) -> Result<bool, Refusal> {
         let grant = self.grants()?.files()?.clone();
         self.meter.charge_bytes(path.len())?;
+        let path = self.placed(&path, true).await?;
         if let Err(refusal) = self.scope.guard.check(Exit::Write, [path.as_bytes()]) {
             self.record("make", &path, Err((&refusal, None)));
             return Err(refusal.into());
@@ -124,6 +125,7 @@ impl State {
                 Ok(kept.read(offset, bytes).await?)
             }
             None => {
+                let path = &*self.placed(path, false).await?;
                 let admitted = self.admitted("read", path, grant).await?;
                 Ok(self.scope.backend.read(&admitted, offset, bytes).await?)
             }
@@ -133,6 +135,7 @@ impl State {
     /// A whole file that the plugin may read, of at most so many bytes.
     pub(super) async fn whole_file(&mut self, path: &str, most: usize) -> Result<Vec<u8>, Failure> {
         let grant = self.grants()?.files()?.clone();
+        let path = &*self.placed(path, false).await?;
         let admitted = self.admitted("read", path, grant).await?;
         let mut content = Vec::new();
         loop {
@@ -153,7 +156,27 @@ impl State {
     async fn reading(&mut self, verb: &str, path: &str) -> Result<ReadPath, Refusal> {
         let grant = self.grants()?.files()?.clone();
         self.meter.charge_bytes(path.len())?;
+        let path = &*self.placed(path, false).await?;
         Ok(self.admitted(verb, path, grant).await?)
+    }
+
+    /// A path as this machine has it, where it lies in a mount of the session's toolset. Nothing is decided by it but whether that is written.
+    async fn placed(&mut self, path: &str, writes: bool) -> Result<String, Failure> {
+        let Some(toolset) = self.scope.session.toolset().filter(|toolset| toolset.mounts().next().is_some()) else {
+            return Ok(path.to_owned());
+        };
+        let facts = self.scope.backend.facts().await?;
+        let whole = normal(&absolute(path, &facts.directory, &facts.home)?);
+        let Some((placed, mount)) = toolset.mounted(&whole) else { return Ok(path.to_owned()) };
+        let refusal = match (self.scope.backend.is_this_machine(), mount.read_only && writes) {
+            (true, false) => return Ok(placed.display().to_string()),
+            (true, true) => Failure::denied(format!("`{path}` lies in a mount that is only for reading")),
+            (false, _) => {
+                Failure::new(Kind::Unavailable, format!("`{path}` lies in a mount, which only this machine has"))
+            }
+        };
+        self.record(if writes { "write" } else { "read" }, path, Err((&refusal, None)));
+        Err(refusal.hint("`mount_list` has the mounts"))
     }
 
     async fn admitted(&mut self, verb: &str, path: &str, grant: FilesGrant) -> Result<ReadPath, Failure> {
@@ -167,6 +190,7 @@ impl State {
     async fn write_over(&mut self, path: String, mut content: Vec<u8>, over: Over) -> Result<u64, Refusal> {
         let grant = self.grants()?.files()?.clone();
         self.meter.charge_bytes(path.len() + content.len())?;
+        let path = self.placed(&path, true).await?;
         if let Err(refusal) = self.scope.guard.check(Exit::Write, [path.as_bytes(), &content]) {
             self.record("write", &path, Err((&refusal, None)));
             return Err(refusal.into());

@@ -8,7 +8,8 @@ use crate::envelope::{Failure, Kind};
 use crate::kept_output::Captured;
 use crate::sandbox::State;
 use crate::text::sanitize;
-use crate::toolset::{Context, Toolset};
+use crate::toolset::{Context, Mount, Toolset};
+use std::path::Path;
 
 /// The documents of this program, by name: `host/docs/`, and the page for those who write plugins.
 const DOCUMENTS: [(&str, &str); 16] = [
@@ -86,6 +87,16 @@ impl introspect::Host for State {
         Ok(self.toolset().into_iter().flat_map(Toolset::environment).map(entry).collect())
     }
 
+    async fn mounts(&mut self) -> Result<Vec<introspect::MountPoint>, Refusal> {
+        self.may_look("mounts")?;
+        let mount = |(at, mount): (&Path, &Mount)| introspect::MountPoint {
+            target: at.display().to_string(),
+            about: mount.about.clone(),
+            read_only: mount.read_only,
+        };
+        Ok(self.toolset().into_iter().flat_map(Toolset::mounts).map(mount).collect())
+    }
+
     async fn settings(&mut self, section: Option<String>) -> Result<String, Refusal> {
         self.may_look(&format!("settings {}", sanitize::line(section.as_deref().unwrap_or("all"))))?;
         let all = self.scope.settings.upgrade().map(|policy| policy.rendered()).unwrap_or_default();
@@ -130,7 +141,6 @@ pub(crate) fn no_such<'k>(what: &str, name: &str, known: impl Iterator<Item = &'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     /// Each page of `host/docs/` is among the documents.
     #[test]

@@ -69,8 +69,11 @@ impl types::Host for State {
     fn convert_failure(&mut self, refusal: Refusal) -> wasmtime::Result<types::Failure> {
         match refusal {
             Refusal::Failure(Failure { kind, message, hint, data }) => {
-                let data = data.map(|data| data.to_string());
-                Ok(types::Failure { kind: kind.name().into(), message, hint, data })
+                // An agent knows mounts by their names alone.
+                let toolset = self.scope.session.toolset();
+                let told = |text: String| toolset.map_or_else(|| text.clone(), |toolset| toolset.as_mounted(&text));
+                let data = data.map(|data| told(data.to_string()));
+                Ok(types::Failure { kind: kind.name().into(), message: told(message), hint: hint.map(told), data })
             }
             Refusal::Trap(error) => Err(error),
         }

@@ -212,6 +212,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("toolset.*.grant", Never, EachTime),
     ("toolset.*.context", Never, EachTime),
     ("toolset.*.environment", Never, EachTime),
+    ("toolset.*.mount", Never, EachTime),
     ("toolset.*.delegates", Never, EachTime),
 ];
 

@@ -6,7 +6,7 @@ use super::variables::is_never_passed;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 use toml::{Table, Value};
 
 /// Constants of arguments: by tool, and by argument.
@@ -40,6 +40,9 @@ pub struct ToolsetSection {
     /// Environment variables that `env_list` names: for each, what it is.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "variables")]
     pub environment: BTreeMap<String, String>,
+    /// Directories of this machine under other names, for files and commands.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "mounts")]
+    pub mount: BTreeMap<PathBuf, Mount>,
     /// Toolsets that sessions are opened on for work that it hands over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegates: Vec<String>,
@@ -54,6 +57,41 @@ pub struct Context {
     pub file: PathBuf,
     /// What it is, in a sentence.
     pub about: String,
+}
+
+/// A directory that an agent knows under another name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mount {
+    /// What it is on this machine: absolute. No answer has this path.
+    #[serde(deserialize_with = "absolute")]
+    pub path: PathBuf,
+    /// What is there, in a sentence.
+    pub about: String,
+    /// Whether nothing is written there.
+    #[serde(default = "yes")]
+    pub read_only: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Where something is mounted is named from `/` on, without anything that would lead elsewhere.
+fn mounts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<PathBuf, Mount>, D::Error> {
+    let all = BTreeMap::<PathBuf, Mount>::deserialize(deserializer)?;
+    let is_odd = |at: &&PathBuf| {
+        let parts: PathBuf = at.components().collect();
+        let is_plain = at.components().skip(1).all(|part| matches!(part, Component::Normal(_)));
+        !at.is_absolute() || at.parent().is_none() || !is_plain || parts.as_os_str() != at.as_os_str()
+    };
+    match all.keys().find(is_odd) {
+        None => Ok(all),
+        Some(odd) => {
+            let shown = odd.display().to_string();
+            Err(D::Error::custom(format!("`{}` is not a place for a mount: write it as `/data`", shown.escape_debug())))
+        }
+    }
 }
 
 /// Whether a variable may be an agent's to know: those that carry keys of models, and those that lead programs, are not.

@@ -4,6 +4,7 @@
 
 mod ladder;
 mod made;
+mod mounts;
 mod signs;
 
 pub(crate) use made::Look;
@@ -12,7 +13,7 @@ pub(super) use made::Watch;
 use super::Policy;
 use super::connections::Reachable;
 use super::files::{Protected, canonical};
-use crate::backend::cell::{Cache, Means, Profile, RESOLVER};
+use crate::backend::cell::{Cache, Means, MountPoint, Profile, RESOLVER};
 use crate::backend::{Backend, Facts};
 use crate::config::{
     self, Allowlist, CellNetwork, Config, ConfineFloor, ConfineMode, Needed, Remedies, Unconfined, WORKSPACE,
@@ -174,8 +175,9 @@ pub(crate) struct Confine {
     /// What is protected below each directory that can be written.
     names: Arc<Vec<String>>,
     watch: Arc<Watch>,
-    /// The toolset whose policy this is.
+    /// The toolset whose policy this is, and its mounts.
     toolset: Option<String>,
+    mounts: Vec<MountPoint>,
     /// What commands reach at the place where they ran last.
     last: Mutex<Option<(Arc<Facts>, Arc<Ladder>)>>,
 }
@@ -207,6 +209,7 @@ impl Confine {
             names: Arc::new(settings.protect.clone()),
             watch,
             toolset: toolset.map(str::to_owned),
+            mounts: mounts::of(config, toolset)?,
             last: Mutex::default(),
             settings,
         };
@@ -286,6 +289,7 @@ impl Confine {
     /// `unavailable` where they have to be confined, and cannot be.
     pub(crate) async fn at(&self, backend: &dyn Backend) -> Result<Confinement, Failure> {
         if !backend.is_this_machine() {
+            self.needs_no_mounts("they run elsewhere")?;
             return match self.settings.mode {
                 ConfineMode::Off | ConfineMode::Auto => Ok(Confinement::Elsewhere),
                 ConfineMode::Required => {
@@ -294,6 +298,7 @@ impl Confine {
             };
         }
         if self.settings.mode == ConfineMode::Off {
+            self.needs_no_mounts("they are not confined")?;
             return Ok(Confinement::Off);
         }
         match self.ladder(&backend.facts().await?)?.climb(backend).await {
@@ -308,6 +313,7 @@ impl Confine {
     ///
     /// As [`Self::at`].
     pub(crate) fn in_own_pane(&self) -> Result<Confinement, Failure> {
+        self.needs_no_mounts("the pane is the user's")?;
         match self.settings.mode {
             ConfineMode::Off => Ok(Confinement::Off),
             ConfineMode::Auto | ConfineMode::Required => {
@@ -316,7 +322,18 @@ impl Confine {
         }
     }
 
+    /// Refuses commands that would not find the mounts of their toolset.
+    fn needs_no_mounts(&self, why: &str) -> Result<(), Failure> {
+        if self.mounts.is_empty() {
+            return Ok(());
+        }
+        let message = format!("commands would not find the mounts of this toolset: {why}");
+        Err(Failure::new(Kind::Unavailable, message)
+            .hint("mounts need confined commands on this machine, see [confine]"))
+    }
+
     fn cannot(&self, why: String) -> Result<Confinement, Failure> {
+        self.needs_no_mounts(&why)?;
         match self.settings.mode {
             ConfineMode::Off | ConfineMode::Auto => Ok(Confinement::Unconfined(why)),
             ConfineMode::Required => Err(self.required(&format!("commands cannot be confined here: {why}"))),
@@ -400,6 +417,9 @@ impl Confine {
                     self.remedies.hint("confine.read", &Needed::AtMost("[]"), "leave `read` under [confine] empty");
                 Err(Step::Landlock.unusable("it cannot close the home, as `read` under [confine] says", &remedy))
             }
+            ConfineFloor::Partial if !own.mounts.is_empty() => {
+                Err(Step::Landlock.unusable("it has no mounts", "a toolset with mounts needs another"))
+            }
             ConfineFloor::Partial => Ok(self.partial(facts, own.clone())),
         };
         Ok(Ladder::new(own, bwrap, landlock))
@@ -480,6 +500,7 @@ impl Confine {
         let caches = self.caches(facts, &write);
         let profile = Profile {
             toolset: self.toolset.clone(),
+            mounts: self.mounts.clone(),
             write,
             emptied,
             hide,
@@ -493,9 +514,11 @@ impl Confine {
             processes,
             ..Profile::closed()
         };
+        mounts::check(&profile, &self.home)?;
         // A pane reads its profile from a file of text.
         let paths = [&profile.write, &profile.hide, &profile.show, &profile.protect];
-        let odd = paths.into_iter().flatten().find(|path| path.to_str().is_none()).cloned();
+        let mounts = profile.mounts.iter().flat_map(|mount| [&mount.from, &mount.at]);
+        let odd = paths.into_iter().flatten().chain(mounts).find(|path| path.to_str().is_none()).cloned();
         if let Some(odd) = odd {
             let message = format!("`{}` is not UTF-8, so commands cannot be confined here", odd.display());
             return Err(Failure::new(Kind::Unavailable, message).hint("rename it, or start in another directory"));

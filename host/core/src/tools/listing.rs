@@ -33,7 +33,10 @@ pub struct AllTools {
 const FAMILIES: [(&str, &[&str]); 6] = [
     ("files", &["file", "file_edit", "file_list", "file_read", "file_write"]),
     ("exec", &["exec", "shell"]),
-    ("introspect", &["bin_list", "config_inspect", "context_list", "context_show", "env_list", "spacebot_docs"]),
+    (
+        "introspect",
+        &["bin_list", "config_inspect", "context_list", "context_show", "env_list", "mount_list", "spacebot_docs"],
+    ),
     (
         "agent",
         &[

@@ -58,6 +58,10 @@ impl Bwrap {
         }
         bwrap.pieces(profile)?;
         bwrap.covered(profile)?;
+        for mount in &profile.mounts {
+            let how = if mount.read_only { "--ro-bind-fd" } else { "--bind-fd" };
+            bwrap.bind(how, &mount.from, &mount.at)?;
+        }
         if let Some(home) = &profile.emptied {
             bwrap.option(["--remount-ro".as_ref(), home.as_os_str()]);
         }

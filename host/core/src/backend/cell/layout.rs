@@ -2,7 +2,7 @@
 
 use super::hidden::Place;
 use super::steps::{self, Mounts, NODEV, NONE, NOSUID, OUT_OF_REACH, RDONLY, Step, path};
-use super::{Cache, DEVICES, LINKS, MACHINES, NOTHING, OWN, Profile, RESOLVER};
+use super::{Cache, DEVICES, LINKS, MACHINES, MountPoint, NOTHING, OWN, Profile, RESOLVER};
 use crate::config::CellNetwork;
 use std::collections::BTreeSet;
 use std::fs::{Metadata, canonicalize, metadata, symlink_metadata};
@@ -214,6 +214,19 @@ impl Layout {
         for cover in covers {
             self.cover(cover)?;
             self.covered.push(cover.over.clone());
+        }
+        Ok(self)
+    }
+
+    /// Adds directories under other names, as they are in the cell by then: with all that lies over places in them.
+    pub(super) fn mounting(mut self, mounts: &[MountPoint]) -> io::Result<Self> {
+        for MountPoint { from, at, read_only } in mounts {
+            let slot = self.take(from)?;
+            let set = if *read_only { RDONLY | NOSUID | NODEV } else { NOSUID | NODEV };
+            self.push(Step::Attributes { of: Mounts::Slot(slot), set });
+            self.directories_to(at)?;
+            self.lay(slot, at, NONE)?;
+            self.taken.push((from.clone(), Which::of(&metadata(from)?)));
         }
         Ok(self)
     }

@@ -95,6 +95,8 @@ pub struct Profile {
     pub protect: Vec<PathBuf>,
     /// Directories that look as they do outside, and keep what is written for the workspace alone.
     pub caches: Vec<Cache>,
+    /// Directories that are there under another name as well, laid last.
+    pub mounts: Vec<MountPoint>,
     /// What network it has.
     pub network: CellNetwork,
     /// The ports at which connections to hosts are caught, where it reaches some.
@@ -108,6 +110,18 @@ pub struct Profile {
     /// What was found out about it.
     #[serde(skip)]
     pub(crate) known: Known,
+}
+
+/// A directory that is there under another name as well.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MountPoint {
+    /// What it is, in the cell and outside.
+    pub from: PathBuf,
+    /// Where it is as well.
+    pub at: PathBuf,
+    /// It cannot be written there.
+    pub read_only: bool,
 }
 
 /// A directory that commands have a copy of.
@@ -174,7 +188,7 @@ impl Profile {
     #[must_use]
     pub fn closed() -> Self {
         let [write, hide, show, protect] = [const { Vec::new() }; 4];
-        let caches = Vec::new();
+        let (caches, mounts) = (Vec::new(), Vec::new());
         let (by, network, ports, known) = (Means::Namespaces, CellNetwork::None, Vec::new(), Known::default());
         let (toolset, emptied, unix_sockets, debug, processes) = (None, None, true, false, 512);
         Self {
@@ -186,6 +200,7 @@ impl Profile {
             show,
             protect,
             caches,
+            mounts,
             network,
             ports,
             unix_sockets,
@@ -271,7 +286,7 @@ pub(super) struct Cell {
 impl Cell {
     /// Lays out a cell of this profile that is made from nothing, as the machine is now.
     pub(super) fn of(profile: &Profile) -> io::Result<Self> {
-        let layout = Layout::of(profile)?.covering(&layout::covers(profile)?)?;
+        let layout = Layout::of(profile)?.covering(&layout::covers(profile)?)?.mounting(&profile.mounts)?;
         let namespaces = match profile.network {
             CellNetwork::None | CellNetwork::Egress => NAMESPACES | libc::CLONE_NEWNET,
             CellNetwork::Full => NAMESPACES,

@@ -8,6 +8,7 @@ use crate::capability::bindings::toolcrib::plugin::{exec, programs};
 use crate::envelope::{Failure, Kind, duration};
 use crate::kept_output::Captured;
 use crate::policy::approval::{Landing, Site};
+use crate::policy::files::normal;
 use crate::policy::run::With;
 use crate::policy::shell::AdmittedCommand;
 use crate::tmux::Panes;
@@ -38,7 +39,9 @@ impl Given {
             None => None,
             Some(path) => {
                 let facts = scope.backend.facts().await?;
-                Some(absolute(path, &facts.directory, &facts.home)?)
+                let whole = absolute(path, &facts.directory, &facts.home)?;
+                let mounted = scope.session.toolset().and_then(|toolset| toolset.mounted(&normal(&whole)));
+                Some(mounted.map_or(whole, |(path, _)| path))
             }
         };
         let with = With { variables: self.variables.clone(), directory, input: self.input.clone() };
