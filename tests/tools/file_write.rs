@@ -39,6 +39,10 @@ async fn no_directory_is_made_elsewhere() {
         assert!(matches!(failure.kind, Kind::Denied | Kind::ExecutionFailed), "{path}: {}", failure.message);
     }
     assert!(host.asked().is_empty(), "{:?}", host.asked());
+    // Case 32: where a list decides, it decides on where the path would lead.
+    let listed = TestHost::new().set("tools.files_allowed_paths=[\"/srv\"]");
+    let refused = listed.failure("file_write", json!({ "path": "nope/../../x", "content": "x" })).await;
+    assert_eq!(refused.kind, Kind::Denied, "{refused:?}");
     for path in ["nope", "x", "../x"] {
         assert!(!host.work().join(path).exists(), "{path}");
     }

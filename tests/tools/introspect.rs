@@ -51,9 +51,9 @@ async fn contexts_are_listed_and_shown_by_name() {
         .iter()
         .map(|one| one["name"].as_str().expect("a name"))
         .collect();
-    assert_eq!(names, ["binary", "gone", "long", "style"]);
+    assert_eq!(names, ["style", "long", "gone", "binary"]);
     assert_eq!(
-        listed["contexts"][3],
+        listed["contexts"][0],
         json!({ "name": "style", "file": "style.md", "description": "How we | write\nhere." })
     );
     assert_eq!(result(&host, "context_show", json!({ "name": "style" })).await, "Write plainly.\n");

@@ -9,6 +9,7 @@ use crate::config::{Config, ToolsetSection};
 use crate::envelope::{Failure, Kind};
 use crate::tools::definition::Tool;
 use crate::tools::registry::Registry;
+use indexmap::IndexMap;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -58,7 +59,7 @@ pub struct Toolset {
     /// It or one that it extends narrows settings.
     narrows: bool,
     delegates: BTreeSet<String>,
-    contexts: BTreeMap<String, Context>,
+    contexts: IndexMap<String, Context>,
     environment: BTreeMap<String, String>,
     mounts: BTreeMap<PathBuf, Mount>,
 }
@@ -79,7 +80,7 @@ impl Toolset {
             bind: BTreeMap::new(),
             narrows: false,
             delegates: BTreeSet::new(),
-            contexts: BTreeMap::new(),
+            contexts: IndexMap::new(),
             environment: BTreeMap::new(),
             mounts: BTreeMap::new(),
         };
@@ -126,7 +127,7 @@ impl Toolset {
         constants.chain(self.session.iter().map(String::as_str)).collect()
     }
 
-    /// The texts that it has for its agent, by name.
+    /// The texts that it has for its agent, in the order in which they are declared.
     pub(crate) fn contexts(&self) -> impl Iterator<Item = (&str, &Context)> + Clone {
         self.contexts.iter().map(|(name, context)| (name.as_str(), context))
     }

@@ -3,6 +3,7 @@
 use super::absolute;
 use super::narrow::is_tool_name;
 use super::variables::is_never_passed;
+use indexmap::IndexMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -34,9 +35,9 @@ pub struct ToolsetSection {
     /// Settings that narrow those of the host for calls in it.
     #[serde(default, skip_serializing_if = "Table::is_empty")]
     pub grant: Table,
-    /// Texts for its agent, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub context: BTreeMap<String, Context>,
+    /// Texts for its agent, by name, in the order in which they are declared.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub context: IndexMap<String, Context>,
     /// Environment variables that `env_list` names: for each, what it is.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "variables")]
     pub environment: BTreeMap<String, String>,
