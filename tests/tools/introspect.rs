@@ -73,7 +73,7 @@ async fn contexts_are_listed_and_shown_by_name() {
         assert_eq!((failure.kind, &*failure.message), (Kind::ExecutionFailed, why));
         let all = format!("{failure:?}");
         assert!(!all.contains(&place.path().display().to_string()), "{all}");
-        assert!(why.starts_with("the context") || all.contains("`binary`, `gone`, `long`, `style`"), "{all}");
+        assert!(why.starts_with("the context") || all.contains("`style`, `long`, `gone`, `binary`"), "{all}");
     }
     let nothing = self::host("");
     let none = call(&nothing, "context_list", json!({})).await.outcome.expect("a result");
