@@ -15,6 +15,7 @@ pub mod introspect;
 pub mod pane_sessions;
 pub mod panes;
 pub mod programs;
+pub mod records;
 mod schema;
 pub mod shell;
 mod tool;

@@ -283,3 +283,14 @@ fn sections_of_secrets_that_cannot_be_meant_so_are_refused() {
         assert!(failure.message.starts_with(expected) && failure.hint.is_some(), "{failure:?}");
     }
 }
+
+/// What is kept is a way out, too: into later conversations.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_note_with_a_secret_is_not_kept() {
+    let host = host(&[]);
+    for form in forms() {
+        let refused = host.failure("note_save", json!({ "key": "a", "content": format!("the key is {form}") })).await;
+        assert_eq!(refused.kind, Kind::Denied, "{form}: {refused:?}");
+    }
+    assert_eq!(host.result("note_list", json!({})).await["notes"], json!([]));
+}

@@ -9,6 +9,7 @@ mod cancellation;
 mod embedder;
 mod envelope;
 mod leaks;
+mod records;
 mod registry;
 mod repeats;
 mod running;

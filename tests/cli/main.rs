@@ -17,6 +17,7 @@ mod run;
 mod screen;
 mod secret;
 mod signals;
+mod store;
 mod tools;
 mod toolsets;
 mod trust;

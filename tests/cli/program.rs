@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 37] = [
+const SUBCOMMANDS: [&[&str]; 40] = [
     &[],
     &["tools"],
     &["call"],
@@ -38,6 +38,9 @@ const SUBCOMMANDS: [&[&str]; 37] = [
     &["calls"],
     &["config"],
     &["config", "show"],
+    &["store"],
+    &["store", "check"],
+    &["store", "backup"],
     &["toolset"],
     &["toolset", "import"],
     &["trust"],

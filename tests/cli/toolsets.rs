@@ -191,7 +191,7 @@ fn every_tool_is_shown_with_why_it_is_not_offered() {
     let elsewhere = tools(&["--offer", "nothing"]);
     assert_eq!(code(&elsewhere), 2);
     assert!(
-        stderr(&elsewhere).contains("[possible values: files, exec, introspect, agent, fleet, factory]"),
+        stderr(&elsewhere).contains("[possible values: files, exec, introspect, notes, agent, fleet, factory]"),
         "{}",
         stderr(&elsewhere)
     );

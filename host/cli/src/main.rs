@@ -26,6 +26,7 @@ mod sections;
 mod serve;
 mod settings_file;
 mod setup;
+mod store;
 mod terminal;
 mod tools;
 mod toolset;
@@ -181,6 +182,9 @@ enum Command {
     /// Print what declares a program as a tool
     #[command(subcommand)]
     Program(program::Arguments),
+    /// Look at what plugins keep, or copy it
+    #[command(subcommand)]
+    Store(store::Arguments),
     /// Print settings for a toolset
     #[command(subcommand)]
     Toolset(toolset::Arguments),
@@ -314,6 +318,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Serve(arguments) => serve::run(global, arguments, secrets.token).await,
         Command::Plugin(arguments) => plugin::run(global, arguments).await,
         Command::Program(arguments) => program::run(&arguments),
+        Command::Store(arguments) => store::run(global, &arguments).await,
         Command::Toolset(arguments) => toolset::run(global, &arguments).await,
         Command::Secret(arguments) => secret::run(global, arguments).await,
         Command::Attach(arguments) => panes::attach(global, &arguments).await,

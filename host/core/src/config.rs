@@ -84,6 +84,8 @@ pub struct Config {
     pub network: Network,
     /// How much a call may use.
     pub limits: Limits,
+    /// How much stays from one call to the next.
+    pub store: Store,
     /// `[plugin.NAME]` by name; `policy/rights.rs` makes rights of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plugin: BTreeMap<String, PluginSection>,
@@ -228,6 +230,33 @@ pub struct Network {
     pub dns_servers: Vec<String>,
     /// A PEM file with certificates to trust in addition to the system's.
     pub ca_file: String,
+}
+
+/// `[store]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Store {
+    /// The longest document, in KiB.
+    #[serde(deserialize_with = "between::<1, 4096, _>")]
+    pub item_kib: u64,
+    /// Documents of one plugin of an agent.
+    #[serde(deserialize_with = "between::<1, 100_000_000, _>")]
+    pub items: u64,
+    /// All documents together, in MiB.
+    #[serde(deserialize_with = "between::<1, 1_048_576, _>")]
+    pub total_mib: u64,
+    /// What is on disk before a change counts as made.
+    pub sync: StoreSync,
+}
+
+/// What is on disk before a change counts as made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreSync {
+    /// Enough for this program, or the system, to be killed; where power fails, the last changes may be gone.
+    Normal,
+    /// All of it.
+    Full,
 }
 
 /// `[embedder]`
@@ -579,6 +608,7 @@ mod tests {
             declared: vec![Vec::new()],
             kinds: vec![Vec::new()],
             introspect: false,
+            records: false,
         };
         let reading = HttpRights {
             hosts: vec![HostList::Any],
@@ -598,6 +628,7 @@ mod tests {
             declared: vec![vec!["*".into()]],
             kinds: vec![vec![KindPattern::All]],
             introspect: true,
+            records: true,
         };
         assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), true), everything);
         assert_eq!(Config::default().plugin_rights("x", &"a".repeat(64), false), nothing);

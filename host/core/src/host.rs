@@ -24,6 +24,7 @@ use crate::policy::lock::Code;
 use crate::policy::{Grants, Policy};
 use crate::sandbox::{CodeCache, Compiler, Sandbox};
 use crate::secrets::Secrets;
+use crate::store::Store;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
 use crate::tools::listing::{AllTools, Offered, family, missing, not_taken_here, useless_here};
@@ -67,6 +68,7 @@ pub struct Host {
     /// The events that wait for an embedder.
     pub(crate) pending: Arc<Pending>,
     pub(crate) agents: Arc<AgentSessions>,
+    pub(crate) store: Arc<Store>,
 }
 
 impl Host {
@@ -112,6 +114,7 @@ impl Host {
         let secrets = Arc::new(Secrets::new(&settings.config, dirs)?);
         let (sandbox, output, calls) = (Arc::new(sandbox), Arc::new(output), Calls::default());
         let pending = Arc::new(Pending::new(settings.config.embedder.max_pending));
+        let store = Arc::new(Store::new(dirs.state.clone(), settings.config.store.clone()));
         let approvals = Arc::default();
         let host = Self {
             sandbox,
@@ -126,6 +129,7 @@ impl Host {
             approvals,
             pending,
             agents: Arc::default(),
+            store,
         };
         Ok((host, notices))
     }

@@ -34,6 +34,7 @@ mod leaks;
 pub mod policy;
 pub mod sandbox;
 pub mod secrets;
+pub mod store;
 pub mod text;
 pub mod tmux;
 pub mod tools;

@@ -276,6 +276,7 @@ fn is_of_commands(capability: &Capability) -> bool {
         | Capability::Http
         | Capability::Embedder
         | Capability::Introspect
+        | Capability::Records
         | Capability::Events => false,
     }
 }

@@ -52,6 +52,9 @@ pub(in super::super) struct Allow {
     /// Let these requests go to this path and below it; default: every path (repeatable)
     #[arg(long, value_name = "PREFIX", value_parser = requests::prefix, requires = "host")]
     path: Vec<String>,
+    /// Let it keep documents from one call to the next
+    #[arg(long)]
+    records: bool,
     /// Let it look at settings, and at what toolsets declare
     #[arg(long)]
     introspect: bool,
@@ -157,11 +160,12 @@ fn has_rights(section: &PluginSection) -> bool {
         files,
         http,
         embedder,
+        records,
         introspect,
     } = section;
     let files = files.read.is_some() || files.write.is_some();
     let named = exec.programs.is_some() || programs.is_some() || http.hosts.is_some() || embedder.kinds.is_some();
-    let switched = shell.is_some_and(|shell| shell.commands) || *introspect == Some(true);
+    let switched = shell.is_some_and(|shell| shell.commands) || *introspect == Some(true) || *records == Some(true);
     switched || files || named
 }
 
@@ -190,7 +194,7 @@ impl Allow {
     fn names_a_right(&self) -> bool {
         let named = [&self.read, &self.write].into_iter().any(|directories| !directories.is_empty());
         let lists = self.exec.is_empty() && self.program.is_empty() && self.host.is_empty() && self.event.is_empty();
-        self.shell || self.pane || self.introspect || named || !lists
+        self.shell || self.pane || self.introspect || self.records || named || !lists
     }
 
     /// Replaces the old value of each right that is named. The options of requests belong together: a host that was allowed before would
@@ -211,6 +215,9 @@ impl Allow {
             section.http.hosts = Some(self.host.clone());
             section.http.methods = given(&self.method);
             section.http.paths = given(&self.path);
+        }
+        if self.records {
+            section.records = Some(true);
         }
         if self.introspect {
             section.introspect = Some(true);

@@ -229,6 +229,7 @@ impl<'h> Call<'h> {
             embedder: context.embedder.clone(),
             pending: host.pending.clone(),
             agents: host.agents.clone(),
+            store: host.store.clone(),
             output: host.output.clone(),
             egress: host.egress.clone(),
             secrets: host.secrets.clone(),

@@ -18,9 +18,11 @@ use crate::leaks::Guard;
 use crate::policy::approval::{Approvals, Approver, Nobody};
 use crate::policy::in_force::InForce;
 use crate::secrets::Secrets;
+use crate::store::Store;
 use crate::text::id::random_id;
 use crate::tmux::Panes;
 use parking_lot::Mutex;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -42,6 +44,7 @@ pub(crate) struct Scope {
     /// The events of all calls that wait for the embedder.
     pub(crate) pending: Arc<Pending>,
     pub(crate) agents: Arc<AgentSessions>,
+    pub(crate) store: Arc<Store>,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
@@ -80,6 +83,7 @@ pub(crate) struct ScopeParts {
     pub(crate) embedder: Arc<dyn Embedder>,
     pub(crate) pending: Arc<Pending>,
     pub(crate) agents: Arc<AgentSessions>,
+    pub(crate) store: Arc<Store>,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
@@ -106,6 +110,7 @@ impl Scope {
             embedder: parts.embedder,
             pending: parts.pending,
             agents: parts.agents,
+            store: parts.store,
             cancel: parts.cancel,
             output: parts.output,
             egress: parts.egress,
@@ -141,6 +146,7 @@ impl Scope {
             embedder: Arc::new(NoEmbedder),
             pending: Arc::new(Pending::new(config.embedder.max_pending)),
             agents: Arc::default(),
+            store: Arc::new(Store::new(PathBuf::new(), config.store.clone())),
             cancel: CancellationToken::new(),
             output: Arc::new(OutputStore::none()),
             egress,

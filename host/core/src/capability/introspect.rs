@@ -12,7 +12,7 @@ use crate::toolset::{Context, Mount, Toolset};
 use std::path::Path;
 
 /// The documents of this program, by name: `host/docs/`, and the page for those who write plugins.
-const DOCUMENTS: [(&str, &str); 16] = [
+const DOCUMENTS: [(&str, &str); 17] = [
     ("cli", include_str!("../../../docs/cli.md")),
     ("confinement", include_str!("../../../docs/confinement.md")),
     ("embedding", include_str!("../../../docs/embedding.md")),
@@ -23,6 +23,7 @@ const DOCUMENTS: [(&str, &str); 16] = [
     ("policy", include_str!("../../../docs/policy.md")),
     ("programs", include_str!("../../../docs/programs.md")),
     ("readme", include_str!("../../../../README.md")),
+    ("records", include_str!("../../../docs/records.md")),
     ("remote", include_str!("../../../docs/remote.md")),
     ("sdk", include_str!("../../../../sdk/README.md")),
     ("secrets", include_str!("../../../docs/secrets.md")),

@@ -26,6 +26,8 @@ pub enum Capability {
     Embedder,
     /// What there is to know of where a call is made.
     Introspect,
+    /// Documents that stay.
+    Records,
     /// What a call says while it runs.
     Events,
 }
@@ -58,7 +60,7 @@ impl serde::Serialize for Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Shell,
         Self::Exec,
         Self::Programs,
@@ -68,6 +70,7 @@ impl Capability {
         Self::Http,
         Self::Embedder,
         Self::Introspect,
+        Self::Records,
         Self::Events,
     ];
 
@@ -84,6 +87,7 @@ impl Capability {
             Self::Http => "http",
             Self::Embedder => "embedder",
             Self::Introspect => "introspect",
+            Self::Records => "records",
             Self::Events => "events",
         }
     }
@@ -105,6 +109,7 @@ impl Capability {
             Self::Http => Self::Http,
             Self::Embedder => Self::Embedder,
             Self::Introspect => Self::Introspect,
+            Self::Records => Self::Records,
             Self::Events => Self::Events,
         }
     }
@@ -123,6 +128,7 @@ impl Capability {
             },
             Self::Embedder => SectionKeys { grants: &["embedder.kinds"], narrows: &[] },
             Self::Introspect => SectionKeys { grants: &["introspect"], narrows: &[] },
+            Self::Records => SectionKeys { grants: &["records"], narrows: &[] },
             Self::Events => SectionKeys { grants: &[], narrows: &[] },
         }
     }
@@ -157,6 +163,7 @@ impl Capability {
             Self::Introspect => {
                 &[AllowOption { functions: &[], what: "look at settings and contexts", option: "--introspect" }]
             }
+            Self::Records => &[AllowOption { functions: &[], what: "keep documents", option: "--records" }],
             Self::Events => &[],
         }
     }

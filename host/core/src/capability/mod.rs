@@ -12,6 +12,7 @@ mod kind;
 mod pane_sessions;
 mod panes;
 mod programs;
+mod records;
 pub(crate) mod shell;
 
 pub use kind::{AllowOption, Capability};
@@ -33,6 +34,8 @@ pub(crate) mod bindings {
             "toolcrib:plugin/shell.command": super::shell::Command,
             "toolcrib:plugin/exec.process": super::exec::Process,
             "toolcrib:plugin/programs.run": super::programs::ProgramRun,
+            "toolcrib:plugin/records.batch": super::records::Batch,
+            "toolcrib:plugin/records.query": super::records::Look,
             "toolcrib:plugin/http.request": super::http::Request,
             "toolcrib:plugin/embedder.event": super::embedder::Event,
         },

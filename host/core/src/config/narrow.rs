@@ -79,6 +79,8 @@ const CONFIRM: Rule = Stricter(&["never", "runs-later", "outside", "always"]);
 const MODE: Rule = Stricter(&["off", "auto", "required"]);
 const FLOOR: Rule = Stricter(&["partial", "full"]);
 const NETWORK: Rule = Stricter(&["full", "egress", "none"]);
+/// What is on disk before a change of the store counts as made.
+const SYNC: Rule = Stricter(&["normal", "full"]);
 /// Whether a person may let one out.
 const UNCONFINED: Rule = Stricter(&["ask", "never"]);
 /// What happens where a secret is found, and where something looks like one.
@@ -176,6 +178,10 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("limits.calls_per_minute", Min, AtStart),
     ("limits.kept_stream_mib", Min, AtStart),
     ("limits.kept_total_mib", Min, AtStart),
+    ("store.item_kib", Min, AtStart),
+    ("store.items", Min, AtStart),
+    ("store.total_mib", Min, AtStart),
+    ("store.sync", SYNC, AtStart),
     ("plugin.*.sha256", Digest, EachTime),
     ("plugin.*.definitions", Never, EachTime),
     ("plugin.*.enabled", And, EachTime),
@@ -191,6 +197,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("plugin.*.exec.environment", Names, EachTime),
     ("plugin.*.programs", Names, EachTime),
     ("plugin.*.embedder.kinds", Kinds, EachTime),
+    ("plugin.*.records", And, EachTime),
     ("plugin.*.introspect", And, EachTime),
     ("program.*.path", Never, AtStart),
     ("program.*.sha256", Never, AtStart),

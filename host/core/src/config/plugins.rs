@@ -42,6 +42,9 @@ pub struct PluginSection {
     /// The events it may hand over.
     #[serde(default)]
     pub embedder: PluginEmbedder,
+    /// Whether it may keep documents from one call to the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<bool>,
     /// Whether it may look at settings, and at what toolsets declare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub introspect: Option<bool>,

@@ -158,6 +158,7 @@ struct PinTable {
     exec: Option<Value>,
     programs: Option<Value>,
     embedder: Option<Value>,
+    records: Option<Value>,
     introspect: Option<Value>,
 }
 
@@ -281,6 +282,7 @@ impl LockTable {
                 ("exec", table.exec),
                 ("programs", table.programs),
                 ("embedder", table.embedder),
+                ("records", table.records),
                 ("introspect", table.introspect),
             ];
             let rights: Table =

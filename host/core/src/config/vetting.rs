@@ -147,7 +147,7 @@ pub(super) struct RevokedTable {
 }
 
 /// A right of a plugin's section that a ceiling bounds, and what it says where it is not named.
-const RIGHTS: [(&str, Option<Nothing>); 11] = [
+const RIGHTS: [(&str, Option<Nothing>); 12] = [
     ("shell", Some(Nothing::Off)),
     ("files.read", Some(Nothing::Empty)),
     ("files.write", Some(Nothing::Empty)),
@@ -159,6 +159,7 @@ const RIGHTS: [(&str, Option<Nothing>); 11] = [
     ("exec.environment", Some(Nothing::Empty)),
     ("programs", Some(Nothing::Empty)),
     ("embedder.kinds", Some(Nothing::Empty)),
+    ("records", Some(Nothing::Off)),
     ("introspect", Some(Nothing::Off)),
 ];
 

@@ -82,6 +82,8 @@ impl Effects {
             Capability::Embedder => Self { writes: true, reaches_out: true },
             Capability::Files => Self { writes: can_write(plugin, grants), reaches_out: false },
             Capability::Http => Self { writes: can_send(grants), reaches_out: true },
+            // Documents are this host's own.
+            Capability::Records => Self { writes: true, reaches_out: false },
             Capability::Programs if only_lists(plugin) => Self { writes: false, reaches_out: false },
             Capability::Panes if only_looks(plugin) => Self { writes: false, reaches_out: false },
             // A command can do anything, and keys are commands.

@@ -92,6 +92,15 @@ impl Policy {
                     }),
                     Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
                 },
+                Capability::Records => match grants.records() {
+                    Ok(_) => clauses.push(Clause {
+                        subject: "records",
+                        verdict: "allowed",
+                        detail: "keeps documents of its own for the agent, within limits".into(),
+                        decided_by: decided(settings, "store.items"),
+                    }),
+                    Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
+                },
                 Capability::Events => clauses.push(Clause {
                     subject: "events",
                     verdict: "allowed",

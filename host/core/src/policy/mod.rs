@@ -108,6 +108,28 @@ pub struct Grants {
     http: Result<HttpGrant, Failure>,
     embedder: Result<EmbedderGrant, Failure>,
     introspect: Result<(), Failure>,
+    records: Result<RecordsGrant, Failure>,
+}
+
+/// Which documents one plugin may keep: those of the agent, under its name.
+#[derive(Clone)]
+pub struct RecordsGrant {
+    agent: String,
+    plugin: String,
+}
+
+impl RecordsGrant {
+    /// Whose they are where the session does not say.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// The plugin.
+    #[must_use]
+    pub fn plugin(&self) -> &str {
+        &self.plugin
+    }
 }
 
 impl Grants {
@@ -127,6 +149,7 @@ impl Grants {
             http: Err(why.clone()),
             embedder: Err(why.clone()),
             introspect: Err(why.clone()),
+            records: Err(why.clone()),
         }
     }
 
@@ -141,6 +164,7 @@ impl Grants {
             Capability::Http => self.http().err(),
             Capability::Embedder => self.embedder().err(),
             Capability::Introspect => self.introspect().err(),
+            Capability::Records => self.records().err(),
             Capability::Events => None,
         }
     }
@@ -207,6 +231,15 @@ impl Grants {
     /// `denied`, with the line to add.
     pub fn introspect(&self) -> Result<(), Failure> {
         self.introspect.clone()
+    }
+
+    /// The grant for `records`.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn records(&self) -> Result<&RecordsGrant, Failure> {
+        self.records.as_ref().map_err(Failure::clone)
     }
 
     /// The grant for `embedder`.
@@ -343,6 +376,7 @@ impl Policy {
                 Capability::Introspect => {
                     grants.introspect = is_on.and_then(|()| self.introspect_grant(plugin, &bound))
                 }
+                Capability::Records => grants.records = is_on.and_then(|()| self.records_grant(plugin, &bound)),
                 Capability::Embedder => grants.embedder = is_on.and_then(|()| self.embedder_grant(plugin, &bound)),
                 // Caps bind it, no grant.
                 Capability::Events => {}
@@ -474,6 +508,13 @@ impl Policy {
         }
     }
 
+    fn records_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<RecordsGrant, Failure> {
+        match bound.rights.records {
+            true => Ok(RecordsGrant { agent: self.config.agent.name.clone(), plugin: plugin.name().into() }),
+            false => Err(self.not_granted(plugin, bound, Capability::Records, "records = true", "--records")),
+        }
+    }
+
     fn embedder_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<EmbedderGrant, Failure> {
         if bound.rights.kinds.iter().any(Vec::is_empty) {
             let line = "embedder.kinds = [\"message.send\"]";
@@ -508,7 +549,7 @@ impl Policy {
         };
         let remedies = bound.config.remedies();
         let hint = remedies.hint(&format!("plugin.{name}.sha256"), &Needed::Entry(plugin.sha256()), hint);
-        let is_switch = matches!(capability, Capability::Shell | Capability::Introspect);
+        let is_switch = matches!(capability, Capability::Shell | Capability::Introspect | Capability::Records);
         let wanted = if is_switch { Needed::On } else { Needed::Any };
         let keys = capability.section().grants.iter().map(|key| format!("plugin.{name}.{key}"));
         // The first that decides is named.
@@ -544,7 +585,7 @@ impl Policy {
             Capability::Files => Some(("tools.files_enabled", tools.files_enabled)),
             Capability::Http if http::is_search(plugin) => Some(("tools.search_enabled", tools.search_enabled)),
             Capability::Http => Some(("tools.fetch_enabled", tools.fetch_enabled)),
-            Capability::Embedder | Capability::Introspect | Capability::Events => None,
+            Capability::Embedder | Capability::Introspect | Capability::Records | Capability::Events => None,
         }
     }
 

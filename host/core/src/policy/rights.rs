@@ -30,6 +30,8 @@ pub struct PluginRights {
     pub declared: Vec<Vec<String>>,
     /// The kinds of events it may hand over: meant by every one of these lists.
     pub kinds: Vec<Vec<KindPattern>>,
+    /// Whether it may keep documents from one call to the next.
+    pub records: bool,
     /// Whether it may look at settings, and at what toolsets declare.
     pub introspect: bool,
 }
@@ -93,6 +95,7 @@ impl Config {
                 self.names(name, "exec.environment", section.exec.environment.filter(|_| about_it), is_open)
             },
             declared: self.names(name, "programs", section.programs.filter(|_| about_it), embedded && about_it),
+            records: about_it && section.records.unwrap_or(embedded),
             introspect: about_it && section.introspect.unwrap_or(embedded),
             kinds: self.kinds(name, section.embedder.kinds.filter(|_| about_it), embedded && about_it),
         }

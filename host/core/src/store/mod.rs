@@ -1,0 +1,203 @@
+//! What stays: JSON documents of agents, in one file of the state directory. It is opened when it is first needed.
+//!
+//! A namespace is an agent and a plugin of it; nothing here takes one from a guest. Limits are held in the transaction that would break them.
+
+mod query;
+mod sqlite;
+
+pub(crate) use query::{Page, Query};
+pub use sqlite::Checked;
+
+use crate::config;
+use crate::dirs::Dirs;
+use crate::disk::OwnDir;
+use crate::envelope::{Failure, Kind};
+use parking_lot::Mutex;
+use serde_json::Value;
+use sqlite::Sqlite;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The file in the state directory.
+const FILE: &str = "store.sqlite";
+/// Bytes of a collection's name, and of a key.
+const NAME_BYTES: usize = 256;
+/// Changes that are made together.
+const CHANGES: usize = 100;
+
+/// Whose documents they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Namespace {
+    pub(crate) agent: String,
+    pub(crate) plugin: String,
+}
+
+/// A document.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Item {
+    pub(crate) key: String,
+    /// JSON.
+    pub(crate) body: String,
+    pub(crate) revision: u64,
+    pub(crate) made_ms: u64,
+    pub(crate) changed_ms: u64,
+    pub(crate) rank: f32,
+}
+
+/// What a change is about.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Name {
+    pub(crate) collection: String,
+    pub(crate) key: String,
+}
+
+/// One of several changes that are made together.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Change {
+    Put(Name, String),
+    /// 0: there is none.
+    Expect(Name, u64),
+    Delete(Name),
+}
+
+/// The store of a host.
+pub(crate) struct Store {
+    directory: PathBuf,
+    limits: config::Store,
+    engine: Mutex<Option<Arc<Sqlite>>>,
+}
+
+impl Store {
+    pub(crate) fn new(directory: PathBuf, limits: config::Store) -> Self {
+        Self { directory, limits, engine: Mutex::default() }
+    }
+
+    /// One document.
+    pub(crate) async fn get(self: &Arc<Self>, of: Namespace, name: Name) -> Result<Option<Item>, Failure> {
+        check_name(&name)?;
+        self.with(move |engine, _| engine.get(&of, &name)).await
+    }
+
+    /// Makes changes together, or none of them.
+    pub(crate) async fn commit(self: &Arc<Self>, of: Namespace, changes: Vec<Change>) -> Result<Vec<Item>, Failure> {
+        if changes.len() > CHANGES {
+            return Err(Failure::limit(format!("{} changes at once are too many (limit: {CHANGES})", changes.len())));
+        }
+        for change in &changes {
+            match change {
+                Change::Put(name, body) => {
+                    check_name(name)?;
+                    check_body(name, body, &self.limits)?;
+                }
+                Change::Expect(name, _) | Change::Delete(name) => check_name(name)?,
+            }
+        }
+        self.with(move |engine, limits| engine.commit(&of, &changes, limits)).await
+    }
+
+    /// The documents that a query means.
+    pub(crate) async fn find(self: &Arc<Self>, of: Namespace, query: Query) -> Result<Page, Failure> {
+        self.with(move |engine, _| engine.find(&of, &query)).await
+    }
+
+    /// Does something with the engine, off the threads that serve calls.
+    async fn with<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Sqlite, &config::Store) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let store = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&*store.engine()?, &store.limits)).await;
+        done.map_err(|error| Failure::new(Kind::Internal, format!("work on the store did not end: {error}")))?
+    }
+
+    fn engine(&self) -> Result<Arc<Sqlite>, Failure> {
+        let mut engine = self.engine.lock();
+        if let Some(engine) = engine.as_ref() {
+            return Ok(engine.clone());
+        }
+        let directory = OwnDir::open(&self.directory).map_err(|error| unusable(&crate::disk::told(&error)))?;
+        let opened = Arc::new(Sqlite::open(&directory.path().join(FILE), self.limits.sync)?);
+        *engine = Some(opened.clone());
+        Ok(opened)
+    }
+}
+
+/// The store cannot be used now.
+fn unusable(why: &str) -> Failure {
+    Failure::new(Kind::Unavailable, format!("the store cannot be used: {why}"))
+        .hint("`toolcrib store check` looks at it; what was answered as done is in it")
+}
+
+fn check_name(Name { collection, key }: &Name) -> Result<(), Failure> {
+    let fits = |text: &str| (1..=NAME_BYTES).contains(&text.len()) && !text.contains(char::is_control);
+    match fits(collection) && fits(key) {
+        true => Ok(()),
+        false => {
+            Err(Failure::invalid(format!("collections and keys have 1 to {NAME_BYTES} bytes, no control characters")))
+        }
+    }
+}
+
+fn check_body(name: &Name, body: &str, limits: &config::Store) -> Result<(), Failure> {
+    if body.len() as u64 > limits.item_kib << 10 {
+        let message = format!("`{}` has {} bytes (limit: {} KiB)", name.key, body.len(), limits.item_kib);
+        return Err(Failure::limit(message).hint("`item_kib` under [store] raises that"));
+    }
+    // As a whole: what is nested too deeply for its texts to be read is no document.
+    serde_json::from_str::<Value>(body)
+        .map(drop)
+        .map_err(|error| Failure::invalid(format!("the body of `{}` is not JSON: {error}", name.key)))
+}
+
+/// All texts of a document, a line each: by these it is found.
+pub(crate) fn texts(body: &str) -> String {
+    fn add(value: &Value, texts: &mut String) {
+        match value {
+            Value::String(text) => {
+                texts.push_str(text);
+                texts.push('\n');
+            }
+            Value::Array(items) => items.iter().for_each(|item| add(item, texts)),
+            Value::Object(members) => members.values().for_each(|member| add(member, texts)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut texts = String::new();
+    add(&serde_json::from_str(body).unwrap_or_default(), &mut texts);
+    texts
+}
+
+/// Looks at all of a store; none where there is none.
+///
+/// # Errors
+///
+/// `unavailable` where it cannot be read at all.
+pub fn check(dirs: &Dirs) -> Result<Option<Checked>, Failure> {
+    existing(dirs)?.map(|engine| engine.check()).transpose()
+}
+
+/// Writes a copy of a store to a file that is not there yet, for this user alone; false where there is no store.
+///
+/// # Errors
+///
+/// `usage` where the file cannot be made, `unavailable` where the store cannot be read, or the disk is full.
+pub fn backup(dirs: &Dirs, to: &Path) -> Result<bool, Failure> {
+    let Some(engine) = existing(dirs)? else { return Ok(false) };
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
+    made.map_err(|error| Failure::new(Kind::Usage, format!("`{}` cannot be written: {error}", to.display())))?;
+    let outcome = engine.backup(to).map(|()| true);
+    if outcome.is_err() {
+        // Half a copy is worth nothing, and would be in the way of the next one.
+        let _ = std::fs::remove_file(to);
+    }
+    outcome
+}
+
+/// The engine of a store that there is.
+fn existing(dirs: &Dirs) -> Result<Option<Sqlite>, Failure> {
+    let directory = OwnDir::open(&dirs.state).map_err(|error| unusable(&crate::disk::told(&error)))?;
+    let file = directory.path().join(FILE);
+    file.exists().then(|| Sqlite::open(&file, config::StoreSync::Normal)).transpose()
+}

@@ -1,0 +1,146 @@
+//! Notes. The numbers are those of the cases of agents whose tools are programs.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use toolcrib::call::session::Session;
+use toolcrib::call::{Arguments, Request};
+use toolcrib::envelope::{Failure, Kind};
+use toolcrib_tests::{Program, TestHost};
+
+fn host() -> TestHost {
+    TestHost::new()
+        .user("[toolset.otter]\ntools = [\"note_save\", \"note_list\", \"note_show\"]\nsession = [\"agent\"]\n")
+}
+
+async fn save(host: &TestHost, key: &str, content: &str) -> Value {
+    host.result("note_save", json!({ "key": key, "content": content })).await
+}
+
+/// Calls a tool in a session of an agent.
+async fn call_as(host: &TestHost, agent: &str, tool: &str, arguments: Value) -> Result<Value, Failure> {
+    let (called, context) = host.parts();
+    let given = json!({ "agent": agent }).as_object().expect("an object").clone();
+    let session = Session::on(called.toolset("otter").expect("a toolset"), given).expect("a session");
+    let request = Request { tool: tool.into(), arguments: Arguments::Json(arguments) };
+    called.call(request, &context.clone().session(Arc::new(session))).await.outcome.map(|output| output.result)
+}
+
+/// Case 30: what is saved anew keeps its pin and the time when it was made.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_note_is_saved_overwritten_shown_and_deleted() {
+    let host = host();
+    let saved = host.result("note_save", json!({ "key": "a", "content": "one", "pin": true })).await;
+    assert_eq!(saved, json!({ "key": "a", "overwrote": false, "pinned": true }));
+    let first = host.result("note_show", json!({ "key": "a" })).await;
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    assert_eq!(save(&host, "a", "two").await, json!({ "key": "a", "overwrote": true, "pinned": true }));
+    let second = host.result("note_show", json!({ "key": "a" })).await;
+    assert_eq!(
+        (&second["content"], &second["pinned"], &second["made_ms"]),
+        (&json!("two"), &json!(true), &first["made_ms"])
+    );
+    assert!(second["changed_ms"].as_u64() > first["changed_ms"].as_u64(), "{first} {second}");
+    save(&host, "b", "\n  first line of b\nsecond").await;
+    let listed = host.result("note_list", json!({})).await;
+    let rows: Vec<_> =
+        listed["notes"].as_array().expect("a list").iter().map(|row| (&row["key"], &row["preview"])).collect();
+    assert_eq!(rows, [(&json!("b"), &json!("first line of b")), (&json!("a"), &json!("two"))]);
+    // Case 37.
+    assert_eq!(host.result("note_delete", json!({ "key": "a" })).await, json!({ "key": "a", "deleted": true }));
+    let again = host.call("note_delete", json!({ "key": "a" })).await.outcome.expect("a result");
+    assert_eq!((&again.result["deleted"], again.notices), (&json!(false), vec!["there was no note `a`".to_owned()]));
+    assert_eq!(host.failure("note_show", json!({ "key": "a" })).await.hint.as_deref(), Some("there is `b`"));
+}
+
+/// Cases 31, 32 and 35.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_texts_and_pins_have_bounds() {
+    let host = host();
+    for key in ["Abc", &"a".repeat(65), "-a", "", "a b", "../a"] {
+        let refused = host.failure("note_save", json!({ "key": key, "content": "x" })).await;
+        assert_eq!(refused.kind, Kind::InvalidArguments, "{key}");
+        assert!(refused.hint.is_some_and(|hint| hint.contains("1 to 64 of a-z")));
+    }
+    let refused = host.failure("note_save", json!({ "key": "a", "content": "x".repeat(4097) })).await;
+    assert_eq!((refused.kind, &*refused.message), (Kind::Limit, "a note of 4097 bytes is too long (limit: 4096)"));
+    for number in 0..4 {
+        let note = json!({ "key": format!("pin{number}"), "content": "x".repeat(4096), "pin": true });
+        assert_eq!(host.result("note_save", note).await["pinned"], true);
+    }
+    let over = host.failure("note_save", json!({ "key": "more", "content": "y", "pin": true })).await;
+    assert_eq!(
+        (over.kind, &*over.message),
+        (Kind::Limit, "all pinned notes would have 16385 bytes together (limit: 16384)")
+    );
+    assert_eq!(
+        host.failure("note_show", json!({ "key": "more" })).await.kind,
+        Kind::ExecutionFailed,
+        "neither is changed"
+    );
+    save(&host, "more", "y").await;
+    assert_eq!(host.failure("note_pin", json!({ "key": "more" })).await.kind, Kind::Limit);
+    host.result("note_unpin", json!({ "key": "pin0" })).await;
+    assert_eq!(host.result("note_pin", json!({ "key": "more" })).await, json!({ "key": "more", "pinned": true }));
+    assert_eq!(host.failure("note_pin", json!({ "key": "absent" })).await.kind, Kind::ExecutionFailed);
+}
+
+/// Cases 33, 34 and 36.
+#[tokio::test(flavor = "multi_thread")]
+async fn there_are_64_notes_and_of_two_that_would_be_the_last_one_is() {
+    let host = Arc::new(host());
+    for number in 0..63 {
+        save(&host, &format!("n{number:02}"), "x").await;
+    }
+    let both = [("last-a", host.clone()), ("last-b", host.clone())].map(|(key, host)| {
+        tokio::spawn(async move { host.call("note_save", json!({ "key": key, "content": "x" })).await.outcome.is_ok() })
+    });
+    let mut won = 0;
+    for one in both {
+        won += u32::from(one.await.expect("no panic"));
+    }
+    assert_eq!(won, 1);
+    let full = host.failure("note_save", json!({ "key": "more", "content": "x" })).await;
+    assert_eq!((full.kind, &*full.message), (Kind::Limit, "there are 64 notes already (limit: 64)"));
+    assert_eq!(save(&host, "n00", "y").await["overwrote"], true);
+    let unknown = host.failure("note_show", json!({ "key": "zz" })).await.hint.expect("a hint");
+    assert!(unknown.ends_with(", and 44 more") && unknown.matches('`').count() == 40, "{unknown}");
+}
+
+/// Case 41: what is kept is there after a restart, for the agent whose it is and for nobody else.
+#[test]
+fn notes_stay_and_are_the_agents_own() {
+    let program = Program::new();
+    let config = "[toolset.otter]\ntools = [\"note_save\", \"note_list\"]\nsession = [\"agent\"]\n";
+    program.write("config/toolcrib/toolcrib.toml", config);
+    let run = |lines: &[Value]| -> Vec<Value> {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        toolcrib_tests::outcome::answers(&program.run_with(&["run"], &text))
+    };
+    let open = |agent: &str| json!({ "id": "open", "open": { "toolset": "otter", "bind": { "agent": agent } } });
+    let save =
+        json!({ "id": "save", "session": "s1", "tool": "note_save", "arguments": { "key": "a", "content": "mine" } });
+    let list = json!({ "id": "list", "session": "s1", "tool": "note_list", "arguments": {} });
+    run(&[open("one"), save]);
+    for (agent, count) in [("one", 1), ("two", 0), ("One", 0), ("one ", 0), ("one\",\"notes", 0)] {
+        let answers = run(&[open(agent), list.clone()]);
+        let listed = answers.iter().find(|answer| answer["id"] == "list").expect("an answer");
+        assert_eq!(listed["result"]["notes"].as_array().map(Vec::len), Some(count), "{agent}: {listed}");
+    }
+    let file = program.path("state/toolcrib/store.sqlite");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(file).expect("the store").permissions());
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+/// What one agent keeps, no other sees by any tool.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_one_agent_is_seen_by_another() {
+    let host = host();
+    call_as(&host, "one", "note_save", json!({ "key": "a", "content": "of one" })).await.expect("saved");
+    assert_eq!(call_as(&host, "two", "note_list", json!({})).await, Ok(json!({ "notes": [] })));
+    let missing = call_as(&host, "two", "note_show", json!({ "key": "a" })).await.expect_err("not there");
+    assert_eq!(missing.hint.as_deref(), Some("there are no notes yet"));
+    let saved = call_as(&host, "two", "note_save", json!({ "key": "a", "content": "of two" })).await.expect("saved");
+    assert_eq!(saved["overwrote"], false);
+    let shown = call_as(&host, "one", "note_show", json!({ "key": "a" })).await.expect("a note");
+    assert_eq!(shown["content"], "of one");
+}
