@@ -6,6 +6,7 @@
 mod leaks;
 mod locked;
 mod peers;
+mod records;
 
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
@@ -41,6 +42,7 @@ fn main() {
         ("waiting-calls", waiting_calls),
         ("idle", idle),
         ("leaks", leaks::leaks),
+        ("records", records::records),
         ("trail", locked::trail),
         ("lock", locked::lock),
     ];
@@ -476,18 +478,26 @@ fn bare_responder() {
 }
 
 /// What an agent waits for: the start, a call over each transport, and what connections cost that do nothing.
+/// A server over stdio that has answered `initialize`.
+fn served(program: &Program, flags: &[&str]) -> Running {
+    let mut running = program.start(&[&["serve"], flags].concat());
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } } });
+    running.write(format!("{hello}\n"));
+    assert_eq!(running.line()["result"]["serverInfo"]["name"], "toolcrib");
+    running
+}
+
+/// A call over stdio, as a line.
+fn asking(tool: &str, arguments: &serde_json::Value) -> String {
+    let params = json!({ "name": tool, "arguments": arguments });
+    format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }))
+}
+
 fn mcp() {
     let program = Arc::new(Program::new());
     quiet(&mut program.command(&["tools"]));
-    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "bench", "version": "1" } } });
-    let start = || {
-        let mut running = program.start(&["serve"]);
-        running.write(format!("{hello}\n"));
-        assert_eq!(running.line()["result"]["serverInfo"]["name"], "toolcrib");
-        running
-    };
-    let times = time(20, || start().kill());
+    let times = time(20, || served(&program, &[]).kill());
     row(
         "`toolcrib serve`, from its start to `initialize` answered",
         "<= 10 ms",
@@ -495,11 +505,9 @@ fn mcp() {
         "",
         "",
     );
-    let mut running = start();
+    let mut running = served(&program, &[]);
     running.write("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n");
-    let call =
-        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "time", "arguments": {} } });
-    let line = format!("{call}\n");
+    let line = asking("time", &json!({}));
     let ours = || {
         running.write(&line);
         assert_eq!(running.line()["result"]["isError"], false);
