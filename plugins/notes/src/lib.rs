@@ -1,4 +1,5 @@
-//! `notes`: durable facts that a model writes down about its work and its people, by key. Pinned ones are what it is shown all the time.
+//! `notes`: durable facts that a model writes down about its work and its people, by key. Pinned ones are for every conversation: the
+//! program around shows them, and `note_list` says which they are.
 //!
 //! How many there are, and how much is pinned, is counted in a document of its own, which each change expects as it was read: of two calls
 //! at once one begins anew.
@@ -25,7 +26,7 @@ struct SaveInput {
     key: String,
     /// What to write down: at most 4,096 bytes.
     content: String,
-    /// Whether it is pinned: shown all the time. Without it, it stays as it was.
+    /// Whether it is pinned: it matters in every conversation. Without it, it stays as it was.
     pin: Option<bool>,
 }
 
@@ -125,7 +126,7 @@ impl Tool for NoteShow {
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "`note_list` has one about what you do.",
         when_not_to_use: "To look for one: use `note_list`.",
-        disambiguation: "Pinned notes are shown to you already.",
+        disambiguation: "`note_list` has the first line of each; this has the whole text.",
         examples: &[r#"{"key":"deploy-day"}"#],
     };
     type Input = KeyInput;
@@ -199,7 +200,7 @@ struct NotePin;
 impl Tool for NotePin {
     const NAME: &str = "note_pin";
     const TITLE: Option<&str> = Some("Pin a note");
-    const SUMMARY: &str = "Pin one of your notes: it is shown to you all the time.";
+    const SUMMARY: &str = "Pin one of your notes: it matters in every conversation.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "It matters in every conversation.",
         when_not_to_use: "It matters now and then: `note_show` finds it.",
@@ -220,7 +221,7 @@ struct NoteUnpin;
 impl Tool for NoteUnpin {
     const NAME: &str = "note_unpin";
     const TITLE: Option<&str> = Some("Unpin a note");
-    const SUMMARY: &str = "Have one of your notes not shown all the time any more; it stays.";
+    const SUMMARY: &str = "Take the pin off one of your notes; the note itself stays.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "It does not matter in every conversation any more.",
         when_not_to_use: "It is not true any more: use `note_delete`.",

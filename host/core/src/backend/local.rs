@@ -161,7 +161,7 @@ fn started(
     let terminal = spawn::Terminal::None;
     let program = spawn::Program { argv, sealed, environment, directory, standard, walls, terminal };
     let begun = match walls {
-        // Whoever waits there is told paths.
+        // The process that waits there takes paths of programs, no descriptors.
         Some(Walls::Living(joined)) if sealed.is_none() => joined.begin(&program),
         None | Some(Walls::Cell(_) | Walls::Living(_) | Walls::Bwrap(_) | Walls::Domain(_)) => None,
     };

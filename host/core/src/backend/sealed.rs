@@ -76,7 +76,7 @@ impl Sealed {
         self.is_script
     }
 
-    /// What the first process of a cell is told to execute: the descriptor so many after the first.
+    /// How the first process of a cell reads what to execute: as the descriptor so many after the first.
     pub(super) fn named(&self, first: libc::c_int, after: usize) -> String {
         format!("{}{}", if self.is_script { '#' } else { '=' }, first as usize + after)
     }

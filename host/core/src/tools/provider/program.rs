@@ -135,7 +135,7 @@ fn beginning(path: &Path, bytes: usize) -> std::io::Result<Vec<u8>> {
 pub fn program_faults(name: &str, section: &ProgramSection) -> (Vec<String>, Vec<String>) {
     let (mut faults, mut notes) = (Vec::new(), Vec::new());
     if section.missing().is_some() {
-        // It was refused, which is told.
+        // It has no tool, and its manifest says why.
         return (faults, notes);
     }
     let path = section.path.display();
