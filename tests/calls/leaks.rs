@@ -294,3 +294,13 @@ async fn a_note_with_a_secret_is_not_kept() {
     }
     assert_eq!(host.result("note_list", json!({})).await["notes"], json!([]));
 }
+
+/// Case 42 of agents whose tools are programs: what was kept before it was a secret, or under a milder setting, is shown with its name.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pinned_secret_is_shown_by_its_name() {
+    let host = host(&["leaks.writes=warn"]);
+    host.result("note_save", json!({ "key": "a", "content": format!("the key is {VALUE}"), "pin": true })).await;
+    let (called, context) = host.parts();
+    let shown = called.pinned(context).await;
+    assert_eq!(shown.pinned[0].text, format!("the key is {MARK}"));
+}

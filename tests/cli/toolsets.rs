@@ -276,6 +276,63 @@ fn a_server_offers_the_contexts_of_its_toolset_as_resources() {
     assert_eq!(modern["result"]["resources"][0]["uri"], "toolcrib://context/style");
 }
 
+/// What is pinned is handed out by a line and by a resource, for the agent of the session.
+#[test]
+fn what_is_pinned_is_shown_at_the_doors() {
+    let program = home();
+    program.write(
+        "toolsets.toml",
+        "[toolset.otter]\ntools = [\"note_save\"]\nsession = [\"agent\"]\n[toolset.clock]\ntools = [\"time\"]\n",
+    );
+    let config = program.path("toolsets.toml").display().to_string();
+    let note = |text: &str| json!({ "key": "day", "content": text, "pin": true });
+    let mut running = program.start(&with(&config, &["run"]));
+    let mut ask = |line: Value| ask(&mut running, &line);
+    ask(json!({ "id": 1, "open": { "toolset": "otter", "bind": { "agent": "iris" } } }));
+    ask(json!({ "id": 2, "open": { "toolset": "otter", "bind": { "agent": "ada" } } }));
+    ask(json!({ "id": 3, "open": { "toolset": "clock" } }));
+    assert_eq!(ask(json!({ "id": 4, "session": "s1", "pinned": true }))["result"], json!({ "pinned": [] }));
+    assert_eq!(
+        ask(json!({ "id": 5, "session": "s1", "tool": "note_save", "arguments": note("of iris") }))["result"]["pinned"],
+        true
+    );
+    assert_eq!(
+        ask(json!({ "id": 6, "tool": "note_save", "arguments": note("of the program") }))["result"]["pinned"],
+        true
+    );
+    let of = |text: &str| json!({ "pinned": [{ "plugin": "notes", "key": "day", "text": text }] });
+    assert_eq!(ask(json!({ "id": 7, "session": "s1", "pinned": true }))["result"], of("of iris"));
+    assert_eq!(ask(json!({ "id": 8, "pinned": true }))["result"], of("of the program"));
+    for session in ["s2", "s3"] {
+        assert_eq!(ask(json!({ "id": 9, "session": session, "pinned": true }))["result"], json!({ "pinned": [] }));
+    }
+    assert_eq!(
+        ask(json!({ "id": 10, "session": "s9", "pinned": true }))["error"]["message"],
+        "no session `s9` is open"
+    );
+    for odd in [json!({ "id": 11, "pinned": false }), json!({ "id": 12, "pinned": true, "tool": "time" })] {
+        assert_eq!(ask(odd.clone())["error"]["kind"], "invalid_arguments", "{odd}");
+    }
+
+    let server = Server::start_with(&program, &["--config", &config], &["--http", "127.0.0.1:0"], &[]);
+    let session = server.session();
+    let ask = |method: &str, params: Value| {
+        let body = json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params });
+        server.answer(&server.of_session(&session, &body)).message()
+    };
+    let listed = ask("resources/list", json!({}))["result"]["resources"].clone();
+    assert_eq!(listed[0]["uri"], "toolcrib://pinned", "{listed}");
+    let read = ask("resources/read", json!({ "uri": "toolcrib://pinned" }));
+    assert_eq!(read["result"]["contents"][0]["text"], "# day\n\nof the program\n");
+    let modern = server.answer(&server.modern("resources/list", json!({}))).message();
+    assert_eq!(modern["result"]["resources"][0]["uri"], "toolcrib://pinned");
+    drop(server);
+    let otter = ["--toolset", "clock", "--http", "127.0.0.1:0"];
+    let server = Server::start_with(&program, &["--config", &config], &otter, &[]);
+    let listed = server.answer(&server.modern("resources/list", json!({}))).message();
+    assert_eq!(listed["result"]["resources"], json!([]));
+}
+
 /// Over HTTP each client may choose its own by the address at which it speaks, where the server serves all tools.
 #[test]
 fn a_client_chooses_a_toolset_by_the_address() {

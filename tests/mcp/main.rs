@@ -7,6 +7,7 @@ mod embedder;
 mod http;
 mod lists;
 mod manners;
+mod pinned;
 mod rig;
 mod robust;
 mod sdk;

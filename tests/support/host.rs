@@ -162,12 +162,13 @@ impl TestHost {
         self
     }
 
-    /// Adds an operator's policy.
+    /// Adds an operator's policy; a host that was made before is made anew.
     #[must_use]
     pub fn policy(mut self, text: &str) -> Self {
         let path = self.directory.path().join(format!("policy{}.toml", self.sources.policies.len()));
         std::fs::write(&path, text).expect("a policy");
         self.sources.policies.push(PolicySource::named(path));
+        self.ready = std::sync::OnceLock::new();
         self
     }
 

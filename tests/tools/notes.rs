@@ -5,6 +5,7 @@ use std::sync::Arc;
 use toolcrib::call::session::Session;
 use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::{Failure, Kind};
+use toolcrib::store::Shown;
 use toolcrib_tests::{Program, TestHost};
 
 fn host() -> TestHost {
@@ -143,4 +144,68 @@ async fn nothing_of_one_agent_is_seen_by_another() {
     assert_eq!(saved["overwrote"], false);
     let shown = call_as(&host, "one", "note_show", json!({ "key": "a" })).await.expect("a note");
     assert_eq!(shown["content"], "of one");
+}
+
+/// Cases 38 and 41: what is pinned is handed out for the agent's prompt: to this agent, where it has a tool of notes, and as long as notes may be kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_pinned_is_shown_to_its_agent_alone() {
+    let toolsets = "[toolset.otter]\ntools = [\"note_save\", \"note_unpin\", \"note_delete\"]\nsession = [\"agent\"]\n\
+                    [toolset.clock]\ntools = [\"time\"]\nsession = [\"agent\"]\n";
+    let host = TestHost::new().user(toolsets).plugin("keeper").grant("keeper", "records=true");
+    let pinned = async |toolset: &str, agent: &str| -> Vec<(String, String)> {
+        let (called, context) = host.parts();
+        let given = json!({ "agent": agent }).as_object().expect("an object").clone();
+        let session = Session::on(called.toolset(toolset).expect("a toolset"), given).expect("a session");
+        let shown = called.pinned(&context.clone().session(Arc::new(session))).await;
+        shown.pinned.into_iter().map(|pinned| (pinned.key, pinned.text)).collect()
+    };
+    let one = |key: &str, text: &str| vec![(key.to_owned(), text.to_owned())];
+    assert!(pinned("otter", "iris").await.is_empty());
+    assert!(!host.dirs().state.join("store.sqlite").exists(), "looking makes no store");
+    for (agent, key, pin) in [("iris", "b", true), ("iris", "a", false), ("ada", "c", true)] {
+        let note = json!({ "key": key, "content": format!("\u{1b}[31mof {agent}"), "pin": pin });
+        call_as(&host, agent, "note_save", note).await.expect("saved");
+    }
+    assert_eq!(pinned("otter", "iris").await, one("b", "of iris"));
+    assert_eq!(pinned("otter", "ada").await, one("c", "of ada"));
+    assert!(pinned("otter", "agent").await.is_empty() && pinned("clock", "iris").await.is_empty());
+    // It follows the note.
+    call_as(&host, "iris", "note_save", json!({ "key": "b", "content": "new" })).await.expect("saved");
+    assert_eq!(pinned("otter", "iris").await, one("b", "new"));
+    call_as(&host, "iris", "note_unpin", json!({ "key": "b" })).await.expect("unpinned");
+    assert!(pinned("otter", "iris").await.is_empty());
+    call_as(&host, "ada", "note_delete", json!({ "key": "c" })).await.expect("deleted");
+    assert!(pinned("otter", "ada").await.is_empty());
+    // Of any plugin, in the default session: by plugin and key, texts alone, and 64 KiB.
+    host.result("note_save", json!({ "key": "n", "content": "a note", "pin": true })).await;
+    let long = "x".repeat(30 << 10);
+    let changes = json!([{ "put": ["@pinned", "1", { "no": "text" }] }, { "put": ["@pinned", "2", long] }, { "put": ["@pinned", "3", long] }]);
+    host.result("keep", json!({ "changes": changes })).await;
+    let (called, context) = host.parts();
+    let all = called.pinned(context).await;
+    let names: Vec<_> = all.pinned.iter().map(|pinned| (&*pinned.plugin, &*pinned.key)).collect();
+    assert_eq!(names, [("keeper", "2"), ("keeper", "3"), ("notes", "n")]);
+    host.result("keep", json!({ "changes": [{ "put": ["@pinned", "4", long] }] })).await;
+    let cut = called.pinned(context).await;
+    assert_eq!((cut.pinned.len(), cut.notices), (2, vec!["more is pinned than the 64 KiB that are shown".to_owned()]));
+    // Where the policy takes the right away, nothing is shown that was kept before.
+    let closed = host.policy("plugin.keeper.records = false\nplugin.notes.records = false");
+    let (called, context) = closed.parts();
+    assert_eq!(called.pinned(context).await, Shown::default());
+}
+
+/// Case 40: where the store cannot be read, nothing is shown, and why; the rest goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_store_shows_nothing_and_says_so() {
+    let host = TestHost::new();
+    std::fs::write(host.dirs().state.join("store.sqlite"), "no database".repeat(1000)).expect("a file");
+    let (called, context) = host.parts();
+    let shown = called.pinned(context).await;
+    assert!(shown.pinned.is_empty(), "{shown:?}");
+    assert!(
+        shown.notices[0].starts_with("what is pinned cannot be shown: the store cannot be used: its file is damaged"),
+        "{shown:?}"
+    );
+    assert_eq!(host.failure("note_list", json!({})).await.kind, Kind::Unavailable);
+    assert_eq!(host.result("time", json!({})).await["source"], "harness");
 }

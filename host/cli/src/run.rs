@@ -26,6 +26,7 @@ use toolcrib::embedder::{Embedder, EmbedderEvent, End, KindPattern, Link};
 use toolcrib::envelope::{Envelope, Failure, Kind, Output};
 use toolcrib::event::{Event, EventSink, NoEvents};
 use toolcrib::formats::{Format, Strictness};
+use toolcrib::store::Shown;
 use toolcrib::text::lines::next_line;
 use toolcrib_serve::{Catalog, Notices};
 
@@ -185,6 +186,10 @@ impl Door {
             Asked::Turn(session, turn) => self.turn(&session, turn),
             Asked::List(session, format) => self.list(&session, &format).await,
             Asked::Close(session) => self.close(&session),
+            Asked::Pinned(session) => match self.pinned(session).await {
+                Ok(answer) => return self.send(&id, &Envelope::new(Ok(answer))).await,
+                Err(failure) => Err(failure),
+            },
             Asked::Embed(kinds) => self.embed(kinds),
             Asked::Answer(answer) => match self.link.get() {
                 None => Err(Failure::invalid("no event waits: nobody said that events are taken here")),
@@ -256,6 +261,13 @@ impl Door {
         let offers = callable.map(|tool| self.host.offer(tool, &context)).collect();
         let definitions = format.definitions(offers, Strictness::default())?;
         Ok(json!({ "definitions": definitions.json, "generation": session.generation() }))
+    }
+
+    /// What plugins keep before the eyes of a session's agent.
+    async fn pinned(&self, session: Option<String>) -> Result<Output, Failure> {
+        let session = session.map_or_else(|| Ok(self.context.session.clone()), |name| self.session(&name))?;
+        let Shown { pinned, notices } = self.host.pinned(&self.context(&Value::Null).session(session)).await;
+        Ok(Output { result: json!({ "pinned": pinned }), content: Vec::new(), notices })
     }
 
     /// Calls of the session that run go on.

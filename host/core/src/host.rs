@@ -154,7 +154,7 @@ impl Host {
     }
 
     /// A policy within what the caller's toolset leaves of it.
-    fn within(&self, policy: Arc<Policy>, context: &CallContext) -> Result<Arc<Policy>, Failure> {
+    pub(crate) fn within(&self, policy: Arc<Policy>, context: &CallContext) -> Result<Arc<Policy>, Failure> {
         match context.session.toolset().filter(|toolset| toolset.narrows()) {
             None => Ok(policy),
             Some(toolset) => self.policy.within(&policy, toolset.name()),

@@ -5,6 +5,8 @@ use toolcrib_sdk::records::{Batch, Item, Query, get};
 use toolcrib_sdk::{Failure, Kind, Result};
 
 const NOTES: &str = "notes";
+/// Texts of pinned notes, where the host looks for what it shows.
+const PINNED: &str = "@pinned";
 const COUNTS: &str = "counts";
 const ALL: &str = "all";
 /// Bytes of a note, notes, and bytes of all that are pinned.
@@ -111,6 +113,11 @@ fn try_change(key: &str, after: &impl Fn(Option<&Note>) -> Option<Note>) -> Resu
     let batch = match &next {
         Some(note) => batch.put(NOTES, key, note),
         None => batch.delete(NOTES, key),
+    };
+    let batch = match next.as_ref().filter(|note| note.pinned) {
+        Some(note) => batch.put(PINNED, key, &note.content),
+        None if before.as_ref().is_some_and(|note| note.pinned) => batch.delete(PINNED, key),
+        None => batch,
     };
     batch.commit()?;
     Ok((before, next))

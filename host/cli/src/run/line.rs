@@ -23,6 +23,7 @@ struct Line {
     turn: Option<Turn>,
     list: Option<String>,
     close: Option<bool>,
+    pinned: Option<bool>,
     embedder: Option<Takes>,
     answer: Option<String>,
     #[serde(default, deserialize_with = "given")]
@@ -49,6 +50,8 @@ pub(super) enum Asked {
     Turn(String, Turn),
     List(String, String),
     Close(String),
+    /// What plugins keep before the eyes of the session's agent.
+    Pinned(Option<String>),
     /// Whoever writes these lines takes events of these kinds.
     Embed(Vec<KindPattern>),
     Answer(AnswerLine),
@@ -92,8 +95,22 @@ impl From<Failure> for Faulty {
 impl Line {
     /// What it asks for, if that is one thing.
     fn asked(self) -> Option<Asked> {
-        let Self { id: _, tool, arguments, cancel, open, session, turn, list, close, embedder, answer, result, error } =
-            self;
+        let Self {
+            id: _,
+            tool,
+            arguments,
+            cancel,
+            open,
+            session,
+            turn,
+            list,
+            close,
+            pinned,
+            embedder,
+            answer,
+            result,
+            error,
+        } = self;
         if let Some(answer) = answer {
             let others = [
                 tool.is_some(),
@@ -104,6 +121,7 @@ impl Line {
                 turn.is_some(),
                 list.is_some(),
                 close.is_some(),
+                pinned.is_some(),
                 embedder.is_some(),
             ];
             return (!others.contains(&true)).then_some(Asked::Answer(AnswerLine { answer, result, error }));
@@ -111,18 +129,21 @@ impl Line {
         if result.is_some() || error.is_some() {
             return None;
         }
-        match (tool, cancel, open, session, turn, list, close, embedder) {
-            (Some(tool), None, None, session, None, None, None, None) => {
+        match (tool, cancel, open, session, turn, list, close, pinned, embedder) {
+            (Some(tool), None, None, session, None, None, None, None, None) => {
                 let arguments = Arguments::Json(arguments.unwrap_or_else(|| json!({})));
                 Some(Asked::Call(session, Request { tool, arguments }))
             }
             _ if arguments.is_some() => None,
-            (None, Some(target), None, None, None, None, None, None) => Some(Asked::Cancel(target)),
-            (None, None, Some(open), None, None, None, None, None) => Some(Asked::Open(open)),
-            (None, None, None, Some(session), Some(turn), None, None, None) => Some(Asked::Turn(session, turn)),
-            (None, None, None, Some(session), None, Some(format), None, None) => Some(Asked::List(session, format)),
-            (None, None, None, Some(session), None, None, Some(true), None) => Some(Asked::Close(session)),
-            (None, None, None, None, None, None, None, Some(takes)) => Some(Asked::Embed(takes.kinds)),
+            (None, Some(target), None, None, None, None, None, None, None) => Some(Asked::Cancel(target)),
+            (None, None, Some(open), None, None, None, None, None, None) => Some(Asked::Open(open)),
+            (None, None, None, Some(session), Some(turn), None, None, None, None) => Some(Asked::Turn(session, turn)),
+            (None, None, None, Some(session), None, Some(format), None, None, None) => {
+                Some(Asked::List(session, format))
+            }
+            (None, None, None, Some(session), None, None, Some(true), None, None) => Some(Asked::Close(session)),
+            (None, None, None, session, None, None, None, Some(true), None) => Some(Asked::Pinned(session)),
+            (None, None, None, None, None, None, None, None, Some(takes)) => Some(Asked::Embed(takes.kinds)),
             _ => None,
         }
     }

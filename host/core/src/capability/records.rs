@@ -8,7 +8,6 @@ use crate::leaks::Exit;
 use crate::sandbox::State;
 use crate::store::{Change, Item, Name, Namespace, Page, Query, texts};
 use crate::text::sanitize;
-use serde_json::Value;
 use wasmtime::component::Resource;
 
 /// Changes that a guest prepares: the host's side of the resource.
@@ -42,9 +41,7 @@ impl From<Item> for records::Item {
 impl State {
     /// Whose documents a call is about: the agent of its session and the plugin.
     fn namespace(&mut self) -> Result<Namespace, Failure> {
-        let grant = self.grants()?.records()?;
-        let agent = self.scope.session.given().get("agent").and_then(Value::as_str).map(str::to_owned);
-        Ok(Namespace { agent: agent.unwrap_or_else(|| grant.agent().to_owned()), plugin: grant.plugin().to_owned() })
+        Ok(Namespace::of(self.grants()?.records()?, &self.scope.session))
     }
 
     fn record_changes(&self, changes: &[Change], outcome: &Result<Vec<Item>, Failure>) {

@@ -2,16 +2,20 @@
 //!
 //! A namespace is an agent and a plugin of it; nothing here takes one from a guest. Limits are held in the transaction that would break them.
 
+mod pinned;
 mod query;
 mod sqlite;
 
+pub use pinned::{Pinned, Shown};
 pub(crate) use query::{Page, Query};
 pub use sqlite::Checked;
 
+use crate::call::session::Session;
 use crate::config;
 use crate::dirs::Dirs;
 use crate::disk::OwnDir;
 use crate::envelope::{Failure, Kind};
+use crate::policy::RecordsGrant;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sqlite::Sqlite;
@@ -19,6 +23,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// The file in the state directory.
 const FILE: &str = "store.sqlite";
@@ -32,6 +37,15 @@ const CHANGES: usize = 100;
 pub(crate) struct Namespace {
     pub(crate) agent: String,
     pub(crate) plugin: String,
+}
+
+impl Namespace {
+    /// Those of a session's agent, or of this program's where the session says none.
+    pub(crate) fn of(grant: &RecordsGrant, session: &Session) -> Self {
+        let given = session.given();
+        let agent = given.get("agent").and_then(Value::as_str);
+        Self { agent: agent.unwrap_or_else(|| grant.agent()).to_owned(), plugin: grant.plugin().to_owned() }
+    }
 }
 
 /// A document.
@@ -67,11 +81,18 @@ pub(crate) struct Store {
     directory: PathBuf,
     limits: config::Store,
     engine: Mutex<Option<Arc<Sqlite>>>,
+    /// Told of each change of what is pinned.
+    pins: watch::Sender<()>,
 }
 
 impl Store {
     pub(crate) fn new(directory: PathBuf, limits: config::Store) -> Self {
-        Self { directory, limits, engine: Mutex::default() }
+        Self { directory, limits, engine: Mutex::default(), pins: watch::Sender::default() }
+    }
+
+    /// Whether anything was ever kept.
+    pub(crate) fn is_there(&self) -> bool {
+        self.engine.lock().is_some() || self.directory.join(FILE).exists()
     }
 
     /// One document.
@@ -94,7 +115,12 @@ impl Store {
                 Change::Expect(name, _) | Change::Delete(name) => check_name(name)?,
             }
         }
-        self.with(move |engine, limits| engine.commit(&of, &changes, limits)).await
+        let pins = changes.iter().any(pinned::concerns);
+        let made = self.with(move |engine, limits| engine.commit(&of, &changes, limits)).await;
+        if pins && made.is_ok() {
+            self.pins.send_replace(());
+        }
+        made
     }
 
     /// The documents that a query means.

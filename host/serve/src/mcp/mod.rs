@@ -8,6 +8,7 @@ mod call;
 mod hang_up;
 pub mod http;
 pub mod in_place;
+mod pinned;
 mod progress;
 mod resources;
 mod sessions;
@@ -20,7 +21,8 @@ use approval::Pending;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
@@ -86,12 +88,25 @@ impl Door {
         self.0.calls.close();
         let _ = tokio::time::timeout(patience, self.0.calls.wait()).await;
     }
+
+    /// Tells a client of the newer era when the list of tools has changed; it returns where the client hears nothing any more.
+    async fn listen_to_tools(&self, context: &SubscriptionContext) {
+        let mut changes = self.0.catalog.changes();
+        if context.accepted().tools_list_changed != Some(true) {
+            return std::future::pending().await;
+        }
+        while changes.changed().await.is_ok() && context.sink().notify_tool_list_changed().await.is_ok() {}
+    }
 }
 
 impl ServerHandler for Door {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_resources().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .build();
         let info = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION")).with_title("Toolcrib");
         ServerConfig::new(capabilities).with_server_info(info).with_instructions(INSTRUCTIONS)
     }
@@ -118,7 +133,7 @@ impl ServerHandler for Door {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.0.list_resources(&context)
+        Box::pin(self.0.list_resources(&context)).await
     }
 
     async fn list_resource_templates(
@@ -152,26 +167,32 @@ impl ServerHandler for Door {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(requested.clone())
+        Some(pinned::accepted(requested))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = self.0.catalog.changes();
-        if context.accepted().tools_list_changed != Some(true) {
-            context.cancelled().await;
-            return Ok(());
+        tokio::select! {
+            () = context.cancelled() => Ok(()),
+            () = self.0.context.cancel.cancelled() => Ok(()),
+            () = self.listen_to_tools(&context) => Ok(()),
+            ended = pinned::listen(self, &context) => ended,
         }
-        loop {
-            tokio::select! {
-                () = context.cancelled() => return Ok(()),
-                () = self.0.context.cancel.cancelled() => return Ok(()),
-                changed = changes.changed() => {
-                    if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
-                        return Ok(());
-                    }
-                }
-            }
-        }
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Box::pin(pinned::subscribe(self, &request.uri, context)).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        pinned::unsubscribe(&self.0.sessions, &request.uri, &context)
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

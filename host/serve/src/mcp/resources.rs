@@ -1,6 +1,7 @@
 //! Output that was cut, and the texts of a toolset, as resources: listed for the session that they are of, and read; output a page at a time.
 
 use super::Inner;
+use super::pinned::PINNED;
 use super::sessions::is_shared;
 use rmcp::ErrorData;
 use rmcp::model::{ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult};
@@ -49,12 +50,14 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 
 impl Inner {
     /// Lists what this session's calls have left.
-    pub(super) fn list_resources(
+    pub(super) async fn list_resources(
         &self,
         context: &RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         // A link is known to whom it was given; without sessions nobody knows who else asks.
         let session = self.sessions.of(context)?;
+        // Where there is nothing, there is none to read: a client that has no notes sees no trace of them.
+        let pinned = self.pinned(session.clone()).await;
         let names = if is_shared(context) { Vec::new() } else { session.outputs() };
         let resource =
             |name: &String| json!({ "uri": format!("{PREFIX}{name}"), "name": name, "mimeType": "text/plain" });
@@ -62,7 +65,10 @@ impl Inner {
         let contexts = contexts.map(|(name, about)| {
             json!({ "uri": format!("{CONTEXT}{name}"), "name": name, "description": about, "mimeType": "text/plain" })
         });
-        let list: Vec<Value> = names.iter().map(resource).chain(contexts).collect();
+        let pinned = (!pinned.is_empty()).then(|| {
+            json!({ "uri": PINNED, "name": "pinned", "description": "what you have pinned", "mimeType": "text/plain" })
+        });
+        let list: Vec<Value> = names.iter().map(resource).chain(contexts).chain(pinned).collect();
         let list = json!({ "resources": list, "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
         Ok(serde_json::from_value(list).expect("the list is one of the protocol's"))
     }
@@ -76,6 +82,9 @@ impl Inner {
         let missing = || ErrorData::resource_not_found("there is no such resource", Some(json!({ "uri": uri })));
         if let Some(name) = uri.strip_prefix(CONTEXT) {
             return self.read_context(uri, name, context).await;
+        }
+        if uri == PINNED {
+            return whole(uri, &self.pinned(self.sessions.of(context)?).await);
         }
         let (name, offset) = parsed(uri).ok_or_else(missing)?;
         if !self.sessions.of(context)?.outputs().contains(&name) {
@@ -119,11 +128,15 @@ impl Inner {
         let text = toolset.context(name).await.map_err(|failure| {
             ErrorData::resource_not_found(failure.message, failure.hint.map(|hint| json!({ "hint": hint })))
         })?;
-        let text = self.host.redacted(&toolcrib::text::sanitize::text(&text));
-        let content = json!({ "uri": uri, "mimeType": "text/plain", "text": text });
-        let result = json!({ "contents": [content], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
-        serde_json::from_value(result).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+        whole(uri, &self.host.redacted(&toolcrib::text::sanitize::text(&text)))
     }
+}
+
+/// A text that is read as a whole.
+fn whole(uri: &str, text: &str) -> Result<ReadResourceResult, ErrorData> {
+    let content = json!({ "uri": uri, "mimeType": "text/plain", "text": text });
+    let result = json!({ "contents": [content], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
+    serde_json::from_value(result).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
 /// The name and the offset of an address.

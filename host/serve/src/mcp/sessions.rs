@@ -10,6 +10,7 @@ use serde_json::json;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 use toolcrib::Host;
 use toolcrib::call::Principal;
 use toolcrib::call::session::Session;
@@ -39,11 +40,14 @@ pub(super) struct Sessions {
     by_choice: Mutex<VecDeque<(String, Arc<Session>)>>,
     /// Those that have begun, by id; the one of stdio has none.
     begun: Mutex<HashMap<String, Client>>,
+    /// What ends their subscriptions, by id.
+    subscribed: Mutex<HashMap<String, CancellationToken>>,
 }
 
 impl Sessions {
     pub(super) fn new(host: Arc<Host>, shared: Arc<Session>) -> Self {
-        Self { host, shared, by_id: Mutex::default(), by_choice: Mutex::default(), begun: Mutex::default() }
+        let (by_id, by_choice, begun, subscribed) = Default::default();
+        Self { host, shared, by_id, by_choice, begun, subscribed }
     }
 
     /// Returns whether a client has begun for the first time: one that begins again and again is notified of changes once.
@@ -58,6 +62,20 @@ impl Sessions {
         }
         let client = Client { peer: context.peer.clone(), heard: Instant::now() };
         begun.insert(id.unwrap_or_default().to_owned(), client).is_none()
+    }
+
+    /// Keeps what ends the subscription of a session, and ends the one that it had.
+    pub(super) fn subscribe(&self, context: &RequestContext<RoleServer>, ends: Option<CancellationToken>) {
+        let mut subscribed = self.subscribed.lock();
+        subscribed.retain(|_, ends| !ends.is_cancelled());
+        let id = session_id(context).unwrap_or_default();
+        let before = match ends {
+            Some(ends) => subscribed.insert(id, ends),
+            None => subscribed.remove(&id),
+        };
+        if let Some(before) = before {
+            before.cancel();
+        }
     }
 
     /// Who asked, where the request has come in a session that has begun. None now and then: the transport takes a session for silent of
