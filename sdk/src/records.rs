@@ -105,6 +105,13 @@ impl Batch {
         self
     }
 
+    /// Asks a person before the changes are made: `action` says in a line what would be done, `details` what belongs to it.
+    #[must_use]
+    pub fn confirm(self, action: &str, details: &str) -> Self {
+        self.0.confirm(action, details);
+        self
+    }
+
     /// Removes a document, if it is there.
     #[must_use]
     pub fn delete(self, collection: &str, key: &str) -> Self {
@@ -115,7 +122,7 @@ impl Batch {
     /// Makes the changes.
     ///
     /// # Errors
-    /// `busy` where another revision was expected, `limit`, `denied`, `unavailable`; nothing is changed then.
+    /// `busy` where another revision was expected, `limit`, `denied` (also by a person), `unavailable`; nothing is changed then.
     pub fn commit(self) -> Result<()> {
         self.0.commit().map(drop).map_err(Failure::from_host)
     }

@@ -140,6 +140,8 @@ pub struct Tools {
     pub fetch_enabled: bool,
     /// Whether a person is asked before a request is made.
     pub fetch_confirm: bool,
+    /// Whether a person is asked before the changes of what is kept that a plugin wants approved.
+    pub records_confirm: bool,
     /// Whether requests may go without encryption.
     pub fetch_plain_http: bool,
     /// The hosts that may be reached; [`Config::allowed_domains`] and [`Config::opened_domains`] decide on a host.

@@ -13,7 +13,11 @@ use wasmtime::component::Resource;
 /// Changes that a guest prepares: the host's side of the resource.
 #[derive(Clone, Default)]
 #[expect(unreachable_pub, reason = "the generated bindings name it as public")]
-pub struct Batch(Vec<Change>);
+pub struct Batch {
+    changes: Vec<Change>,
+    /// What a person is asked first, and what belongs to it.
+    confirm: Option<(String, String)>,
+}
 
 /// A look that a guest prepares. What cannot be looked for so is said when it is run.
 #[derive(Clone)]
@@ -44,7 +48,15 @@ impl State {
         Ok(Namespace::of(self.grants()?.records()?, &self.scope.session))
     }
 
-    fn record_changes(&self, changes: &[Change], outcome: &Result<Vec<Item>, Failure>) {
+    /// Asks a person what the plugin wants asked. Returns who or what allowed it.
+    async fn asked(&mut self, question: Option<(String, String)>) -> Result<String, Failure> {
+        let Some((action, details)) = question else { return Ok("allowed".into()) };
+        let grant = self.grants()?.records()?.clone();
+        grant.approve(&action, &details, &self.scope).await
+    }
+
+    /// Writes down what was changed, and who or what allowed it, or why it was not.
+    fn record_changes(&self, changes: &[Change], outcome: Result<String, Failure>) {
         let told = |change: &Change| match change {
             Change::Put(name, body) => Some(format!("put {}/{} ({} bytes)", name.collection, name.key, body.len())),
             Change::Delete(name) => Some(format!("delete {}/{}", name.collection, name.key)),
@@ -52,7 +64,7 @@ impl State {
         };
         let what = changes.iter().filter_map(told).collect::<Vec<_>>().join("; ");
         let decision = match outcome {
-            Ok(_) => "allowed".to_owned(),
+            Ok(by) => by,
             Err(failure) => format!("{}: {}", failure.kind.name(), failure.message),
         };
         self.scope.record(Action {
@@ -86,7 +98,7 @@ impl records::HostBatch for State {
         body: String,
     ) -> wasmtime::Result<()> {
         self.meter.charge_bytes(collection.len() + key.len() + body.len())?;
-        self.table.get_mut(&batch)?.0.push(Change::Put(Name { collection, key }, body));
+        self.table.get_mut(&batch)?.changes.push(Change::Put(Name { collection, key }, body));
         Ok(())
     }
 
@@ -98,30 +110,40 @@ impl records::HostBatch for State {
         revision: u64,
     ) -> wasmtime::Result<()> {
         self.meter.charge_bytes(collection.len() + key.len())?;
-        self.table.get_mut(&batch)?.0.push(Change::Expect(Name { collection, key }, revision));
+        self.table.get_mut(&batch)?.changes.push(Change::Expect(Name { collection, key }, revision));
         Ok(())
     }
 
     async fn delete(&mut self, batch: Resource<Batch>, collection: String, key: String) -> wasmtime::Result<()> {
         self.meter.charge_bytes(collection.len() + key.len())?;
-        self.table.get_mut(&batch)?.0.push(Change::Delete(Name { collection, key }));
+        self.table.get_mut(&batch)?.changes.push(Change::Delete(Name { collection, key }));
+        Ok(())
+    }
+
+    async fn confirm(&mut self, batch: Resource<Batch>, action: String, details: String) -> wasmtime::Result<()> {
+        self.meter.charge_bytes(action.len() + details.len())?;
+        self.table.get_mut(&batch)?.confirm = Some((action, details));
         Ok(())
     }
 
     async fn commit(&mut self, batch: Resource<Batch>) -> Result<Vec<records::Item>, Refusal> {
         let of = self.namespace()?;
-        let changes = self.table.get(&batch)?.0.clone();
+        let Batch { changes, confirm } = self.table.get(&batch)?.clone();
         // As JSON writes them, and as they are.
         let spelled = changes.iter().flat_map(|change| match change {
             Change::Put(name, body) => vec![name.collection.clone(), name.key.clone(), body.clone(), texts(body)],
             Change::Expect(..) | Change::Delete(_) => Vec::new(),
         });
         let spelled: Vec<String> = spelled.collect();
-        let outcome = match self.scope.guard.check(Exit::Write, spelled.iter().map(String::as_bytes)) {
-            Ok(()) => self.scope.store.commit(of, changes.clone()).await,
+        let admitted = match self.scope.guard.check(Exit::Write, spelled.iter().map(String::as_bytes)) {
+            Ok(()) => self.asked(confirm).await,
             Err(refusal) => Err(refusal),
         };
-        self.record_changes(&changes, &outcome);
+        let outcome = match &admitted {
+            Ok(_) => self.scope.store.commit(of, changes.clone()).await,
+            Err(refusal) => Err(refusal.clone()),
+        };
+        self.record_changes(&changes, admitted.and_then(|by| outcome.as_ref().map(|_| by).map_err(Failure::clone)));
         self.scope.touch_state();
         Ok(outcome?.into_iter().map(records::Item::from).collect())
     }

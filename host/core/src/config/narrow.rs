@@ -102,6 +102,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("tools.files_allowed_paths", Paths, EachTime),
     ("tools.fetch_enabled", And, EachTime),
     ("tools.fetch_confirm", Or, EachTime),
+    ("tools.records_confirm", Or, EachTime),
     ("tools.fetch_plain_http", And, EachTime),
     ("tools.fetch_allowed_domains", Domains, EachTime),
     ("tools.fetch_blocked_domains", Union, EachTime),

@@ -38,6 +38,8 @@ pub enum ActionKind {
     Look,
     /// An event for the program around the host.
     Event,
+    /// A change of what a plugin keeps, where the plugin wants a person to know.
+    Change,
 }
 
 impl ActionKind {
@@ -51,6 +53,7 @@ impl ActionKind {
             Self::Write => "`files_confirm = \"runs-later\"` under [tools]",
             Self::WriteLater => "`files_confirm = \"never\"` under [tools]",
             Self::Event => "`confirm` under [embedder]",
+            Self::Change => "`records_confirm = false` under [tools]",
         }
     }
 
@@ -63,6 +66,7 @@ impl ActionKind {
             Self::Write => ("tools.files_confirm", Needed::AtMost("runs-later")),
             Self::WriteLater => ("tools.files_confirm", Needed::AtMost("never")),
             Self::Event => ("embedder.confirm", Needed::Any),
+            Self::Change => ("tools.records_confirm", Needed::Off),
         };
         // As long as one of the two helps, the hint does.
         let decides = scope.remedies.hint(key, &needed, "");
@@ -78,6 +82,7 @@ impl ActionKind {
             Self::Write | Self::WriteLater => "File write denied by user.",
             Self::Look => "Look at the terminal denied by user.",
             Self::Event => "Event for the embedder denied by user.",
+            Self::Change => "Change denied by user.",
         }
     }
 }

@@ -8,6 +8,7 @@ use super::files::{CREDENTIALS, FilesGrant};
 use super::http::{HttpGrant, is_search};
 use super::lock::Enforced;
 use super::programs::ProgramsGrant;
+use super::records::RecordsGrant;
 use super::shell::ShellGrant;
 use super::vetting::Vetted;
 use super::{Grants, Policy};
@@ -93,12 +94,7 @@ impl Policy {
                     Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
                 },
                 Capability::Records => match grants.records() {
-                    Ok(_) => clauses.push(Clause {
-                        subject: "records",
-                        verdict: "allowed",
-                        detail: "keeps documents of its own for the agent, within limits".into(),
-                        decided_by: decided(settings, "store.items"),
-                    }),
+                    Ok(grant) => clauses.extend(explain_records(grant, settings)),
                     Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
                 },
                 Capability::Events => clauses.push(Clause {
@@ -390,6 +386,24 @@ fn explain_requests(grant: &HttpGrant, plugin: &Manifest, settings: &Settings) -
         clauses.push(clause("allowed", format!("the host adds: {}", headers.join("; ")), own("headers")));
     }
     clauses
+}
+
+/// Explains what a plugin may keep.
+fn explain_records(grant: &RecordsGrant, settings: &Settings) -> [Clause; 2] {
+    let clause = |verdict, detail: &str, key| Clause {
+        subject: "records",
+        verdict,
+        detail: detail.into(),
+        decided_by: decided(settings, key),
+    };
+    let (verdict, asked) = match grant.confirms() {
+        true => ("asks", "a person is shown the changes that it wants approved"),
+        false => ("allowed", "nobody is asked about changes"),
+    };
+    [
+        clause("allowed", "keeps documents of its own for the agent, within limits", "store.items"),
+        clause(verdict, asked, "tools.records_confirm"),
+    ]
 }
 
 /// Explains what binds the events of one plugin.

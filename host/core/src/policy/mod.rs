@@ -18,6 +18,7 @@ mod let_out;
 mod level;
 pub mod lock;
 pub mod programs;
+pub mod records;
 pub mod rights;
 pub(crate) mod run;
 pub mod shell;
@@ -42,6 +43,7 @@ pub use level::Level;
 use lock::Enforced;
 use parking_lot::Mutex;
 use programs::ProgramsGrant;
+use records::RecordsGrant;
 use rights::PluginRights;
 use shell::ShellGrant;
 use std::collections::HashMap;
@@ -109,27 +111,6 @@ pub struct Grants {
     embedder: Result<EmbedderGrant, Failure>,
     introspect: Result<(), Failure>,
     records: Result<RecordsGrant, Failure>,
-}
-
-/// Which documents one plugin may keep: those of the agent, under its name.
-#[derive(Clone)]
-pub struct RecordsGrant {
-    agent: String,
-    plugin: String,
-}
-
-impl RecordsGrant {
-    /// Whose they are where the session does not say.
-    #[must_use]
-    pub fn agent(&self) -> &str {
-        &self.agent
-    }
-
-    /// The plugin.
-    #[must_use]
-    pub fn plugin(&self) -> &str {
-        &self.plugin
-    }
 }
 
 impl Grants {
@@ -510,7 +491,7 @@ impl Policy {
 
     fn records_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<RecordsGrant, Failure> {
         match bound.rights.records {
-            true => Ok(RecordsGrant { agent: self.config.agent.name.clone(), plugin: plugin.name().into() }),
+            true => Ok(RecordsGrant::new(plugin, &bound.config)),
             false => Err(self.not_granted(plugin, bound, Capability::Records, "records = true", "--records")),
         }
     }

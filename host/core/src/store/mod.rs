@@ -15,7 +15,7 @@ use crate::config;
 use crate::dirs::Dirs;
 use crate::disk::OwnDir;
 use crate::envelope::{Failure, Kind};
-use crate::policy::RecordsGrant;
+use crate::policy::records::RecordsGrant;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sqlite::Sqlite;

@@ -55,6 +55,7 @@ impl ApprovalRequest {
             ActionKind::Write | ActionKind::WriteLater => ("file", "diff"),
             ActionKind::Look => ("at", "with"),
             ActionKind::Event => ("event", "with"),
+            ActionKind::Change => ("to", "with"),
         };
         let (tool, plugin, landing) = (self.tool.as_str(), self.plugin.as_str(), &self.landing);
         let pane = landing.pane.as_deref();
@@ -104,6 +105,7 @@ impl ApprovalRequest {
             ActionKind::WriteLater => "all writes of this plugin to files that run later",
             ActionKind::Look => "all looks of this plugin",
             ActionKind::Event => "all events of this kind of this plugin",
+            ActionKind::Change => "all changes that this plugin asks about",
         }
     }
 
@@ -136,6 +138,7 @@ impl ApprovalRequest {
             ActionKind::WriteLater => "write what runs later on",
             ActionKind::Look => "look at",
             ActionKind::Event => "hand something to",
+            ActionKind::Change => "change what is kept in",
         };
         let delay = self.landing.delay.map(|delay| format!(" after {}", duration(delay))).unwrap_or_default();
         let confined = match &self.confinement {
