@@ -167,6 +167,13 @@ impl Query {
         self
     }
 
+    /// Only those whose texts have one of these words at least; the best first. The last of this and [`Query::words`] counts.
+    #[must_use]
+    pub fn any_word(self, text: &str) -> Self {
+        self.0.any_word(text);
+        self
+    }
+
     /// Sorts by what is at a JSON pointer, or by `@made`, `@changed` or `@key`.
     #[must_use]
     pub fn order(self, pointer: &str, descending: bool) -> Self {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use toolcrib::call::session::Session;
 use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::{Failure, Kind};
+use toolcrib::policy::approval::{ActionKind, Answer};
 use toolcrib_tests::{Program, TestHost, is_long};
 
 fn keeper() -> TestHost {
@@ -36,6 +37,31 @@ async fn a_plugin_keeps_documents_only_where_it_was_granted() {
     let closed = keeper().policy("plugin.keeper.records = false");
     assert_eq!(closed.failure("keep", json!({ "get": ["c", "k"] })).await.kind, Kind::Denied);
     assert!(!host.dirs().state.join("store.sqlite").exists(), "nothing was opened for that");
+}
+
+/// What a plugin wants approved a person is shown, with the changes not yet made; no answer but a yes makes them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_is_asked_before_changes_that_are_to_be_approved() {
+    let changes = json!([{ "put": ["c", "a", 1] }, { "confirm": ["approve \u{1b}[31mtask 7", "paint the boat"] }]);
+    let kept = async |host: &TestHost| host.result("keep", json!({ "get": ["c", "a"] })).await["item"]["body"].clone();
+    let host = keeper().answering(Answer::No);
+    let refused = change(&host, changes.clone()).await.expect_err("denied");
+    assert_eq!((refused.kind, &*refused.message), (Kind::Denied, "Change denied by user."));
+    assert_eq!(kept(&host).await, Value::Null);
+    let asked = host.asked();
+    assert_eq!((asked.len(), asked[0].kind, &*asked[0].landing.backend), (1, ActionKind::Change, "the store"));
+    assert!(asked[0].action.ends_with("task 7") && !asked[0].action.contains('\u{1b}'), "{:?}", asked[0].action);
+    assert_eq!(asked[0].details.as_deref(), Some("paint the boat"));
+
+    let host = keeper().answering(Answer::Yes);
+    change(&host, changes.clone()).await.expect("changed");
+    assert_eq!((kept(&host).await, host.asked().len()), (json!(1), 1));
+    let host = keeper().answering(Answer::No).set("tools.records_confirm=false");
+    change(&host, changes.clone()).await.expect("changed");
+    assert!(host.asked().is_empty());
+    // A policy can hold the question on.
+    let held = keeper().answering(Answer::No).set("tools.records_confirm=false").policy("tools.records_confirm = true");
+    assert_eq!(change(&held, changes).await.expect_err("denied").kind, Kind::Denied);
 }
 
 /// Case 46: changes are made together, and only on what was read.

@@ -13,6 +13,7 @@ mod file_read;
 mod file_write;
 mod fleet;
 mod introspect;
+mod memory;
 mod notes;
 mod ordinary_user;
 mod program;

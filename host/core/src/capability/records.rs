@@ -184,6 +184,12 @@ impl records::HostQuery for State {
         Ok(())
     }
 
+    async fn any_word(&mut self, look: Resource<Look>, text: String) -> wasmtime::Result<()> {
+        self.meter.charge_bytes(text.len())?;
+        self.table.get_mut(&look)?.note(|query| query.any_word(&text));
+        Ok(())
+    }
+
     async fn order(&mut self, look: Resource<Look>, pointer: String, descending: bool) -> wasmtime::Result<()> {
         self.meter.charge_bytes(pointer.len())?;
         self.table.get_mut(&look)?.note(|query| query.order(&pointer, descending));

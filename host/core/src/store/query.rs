@@ -20,6 +20,8 @@ pub(crate) struct Query {
     pub(super) collection: String,
     pub(super) conditions: Vec<Condition>,
     pub(super) words: Vec<String>,
+    /// One of them is enough.
+    pub(super) any: bool,
     pub(super) order: Option<Order>,
     pub(super) limit: u32,
     pub(super) after: Option<After>,
@@ -89,7 +91,7 @@ pub(crate) struct Page {
 impl Query {
     pub(crate) fn new(collection: String) -> Self {
         let (conditions, words) = (Vec::new(), Vec::new());
-        Self { collection, conditions, words, order: None, limit: ITEMS, after: None }
+        Self { collection, conditions, words, any: false, order: None, limit: ITEMS, after: None }
     }
 
     pub(crate) fn equals(&mut self, pointer: &str, value: &str) -> Result<(), Failure> {
@@ -115,6 +117,16 @@ impl Query {
     }
 
     pub(crate) fn words(&mut self, text: &str) -> Result<(), Failure> {
+        self.any = false;
+        self.look_for(text)
+    }
+
+    pub(crate) fn any_word(&mut self, text: &str) -> Result<(), Failure> {
+        self.any = true;
+        self.look_for(text)
+    }
+
+    fn look_for(&mut self, text: &str) -> Result<(), Failure> {
         let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
         self.words = words.map(str::to_lowercase).collect();
         if self.words.is_empty() {

@@ -307,7 +307,7 @@ impl Statement {
             matching += " AND words.text MATCH ?";
             // Quoted: no word is an operator.
             let words: Vec<String> = query.words.iter().map(|word| format!("\"{word}\"")).collect();
-            counted.push(Sql::Text(words.join(" ")));
+            counted.push(Sql::Text(words.join(if query.any { " OR " } else { " " })));
         }
         for Condition { path, is } in &query.conditions {
             let (sql, values) = condition(path, is);

@@ -346,6 +346,9 @@ fn kind(schema: &Value) -> String {
     if let Some(values) = schema["enum"].as_array() {
         return values.iter().filter(|value| !value.is_null()).map(Value::to_string).collect::<Vec<_>>().join(" | ");
     }
+    if let Some(only) = schema.get("const") {
+        return only.to_string();
+    }
     match &schema["type"] {
         Value::String(kind) => match schema["minimum"].as_i64() {
             Some(least) => format!("{kind} from {least}"),

@@ -11,7 +11,7 @@ struct Keeper;
 #[serde(deny_unknown_fields)]
 struct Input {
     /// Changes to make together, each `{"put": [collection, key, body]}`, `{"expect": [collection, key, revision]}`,
-    /// `{"delete": [collection, key]}` or `{"deep": [collection, key, depth]}`.
+    /// `{"delete": [collection, key]}`, `{"confirm": [action, details]}` or `{"deep": [collection, key, depth]}`.
     #[serde(default)]
     changes: Vec<Change>,
     /// A document to read.
@@ -26,6 +26,8 @@ enum Change {
     Put(String, String, Value),
     Expect(String, String, u64),
     Delete(String, String),
+    /// What a person is asked first.
+    Confirm(String, String),
     /// A list in a list, and so on, as many as are asked for.
     Deep(String, String, u32),
 }
@@ -74,6 +76,7 @@ impl Tool for Keeper {
                 Change::Put(collection, key, body) => batch.put(collection, key, body),
                 Change::Expect(collection, key, revision) => batch.expect(collection, key, *revision),
                 Change::Delete(collection, key) => batch.delete(collection, key),
+                Change::Confirm(action, details) => batch.confirm(action, details),
                 Change::Deep(collection, key, depth) => {
                     batch.put(collection, key, &(0..*depth).fold(Value::Null, |inner, _| json!([inner])))
                 }
