@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 40] = [
+const SUBCOMMANDS: [&[&str]; 43] = [
     &[],
     &["tools"],
     &["call"],
@@ -41,6 +41,9 @@ const SUBCOMMANDS: [&[&str]; 40] = [
     &["store"],
     &["store", "check"],
     &["store", "backup"],
+    &["store", "export"],
+    &["store", "import"],
+    &["store", "list"],
     &["toolset"],
     &["toolset", "import"],
     &["trust"],

@@ -182,7 +182,7 @@ enum Command {
     /// Print what declares a program as a tool
     #[command(subcommand)]
     Program(program::Arguments),
-    /// Look at what plugins keep, or copy it
+    /// Look at what plugins keep, copy it, or move it to another store
     #[command(subcommand)]
     Store(store::Arguments),
     /// Print settings for a toolset

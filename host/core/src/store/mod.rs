@@ -2,10 +2,12 @@
 //!
 //! A namespace is an agent and a plugin of it; nothing here takes one from a guest. Limits are held in the transaction that would break them.
 
+mod exchange;
 mod pinned;
 mod query;
 mod sqlite;
 
+pub use exchange::{Holding, Imported, export, import, list};
 pub use pinned::{Pinned, Shown};
 pub(crate) use query::{Page, Query};
 pub use sqlite::Checked;
@@ -19,7 +21,7 @@ use crate::policy::records::RecordsGrant;
 use parking_lot::Mutex;
 use serde_json::Value;
 use sqlite::Sqlite;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -211,14 +213,19 @@ pub fn check(dirs: &Dirs) -> Result<Option<Checked>, Failure> {
 /// `usage` where the file cannot be made, `unavailable` where the store cannot be read, or the disk is full.
 pub fn backup(dirs: &Dirs, to: &Path) -> Result<bool, Failure> {
     let Some(engine) = existing(dirs)? else { return Ok(false) };
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
-    made.map_err(|error| Failure::new(Kind::Usage, format!("`{}` cannot be written: {error}", to.display())))?;
+    create(to)?;
     let outcome = engine.backup(to).map(|()| true);
     if outcome.is_err() {
         // Half a copy is worth nothing, and would be in the way of the next one.
         let _ = std::fs::remove_file(to);
     }
     outcome
+}
+
+/// Makes a file that is not there yet, for this user alone.
+fn create(file: &Path) -> Result<File, Failure> {
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    made.map_err(|error| Failure::new(Kind::Usage, format!("`{}` cannot be written: {error}", file.display())))
 }
 
 /// The engine of a store that there is.

@@ -2,6 +2,8 @@
 //!
 //! Each namespace has an index of words of its own: what others have written changes no rank.
 
+mod transfer;
+
 use super::query::{After, By, Condition, Is, Order, PAGE_BYTES, Scalar, Sorted};
 use super::{Change, Item, Name, Namespace, Page, Query, texts, unusable};
 use crate::config;
@@ -214,34 +216,42 @@ impl Making<'_> {
     }
 
     fn put(&mut self, name: &Name, body: &str) -> Result<Item, Failure> {
-        let (there, bytes) = (self.there(name)?, body.len() as i64);
+        let there = self.there(name)?;
         let (revision, made_ms) = there.as_ref().map_or((1, self.now), |there| (there.revision + 1, there.made_ms));
+        let [revision, made_ms, changed_ms] = [revision, made_ms, self.now].map(i64::cast_unsigned);
+        let item = Item { key: name.key.clone(), body: body.to_owned(), revision, made_ms, changed_ms, rank: 0.0 };
+        self.write(there.as_ref(), name, &item)?;
+        Ok(item)
+    }
+
+    /// Writes an item as it is, in the place of the one that is there.
+    fn write(&self, there: Option<&There>, name: &Name, item: &Item) -> Result<(), Failure> {
+        let [revision, made_ms, changed_ms] = [item.revision, item.made_ms, item.changed_ms].map(u64::cast_signed);
         let run = || -> rusqlite::Result<()> {
-            let id = match &there {
+            let id = match there {
                 Some(there) => {
                     self.forget_words(there.id)?;
-                    let mut update = self
-                        .transaction
-                        .prepare_cached("UPDATE item SET body = ?2, revision = ?3, changed_ms = ?4 WHERE id = ?1")?;
-                    update.execute(params![there.id, body, revision, self.now])?;
+                    let mut update = self.transaction.prepare_cached(
+                        "UPDATE item SET body = ?2, revision = ?3, made_ms = ?4, changed_ms = ?5 WHERE id = ?1",
+                    )?;
+                    update.execute(params![there.id, item.body, revision, made_ms, changed_ms])?;
                     there.id
                 }
                 None => {
                     let mut insert = self.transaction.prepare_cached(
                         "INSERT INTO item (namespace, collection, key, body, revision, made_ms, changed_ms) \
-                         VALUES (?1, ?2, ?3, ?4, 1, ?5, ?5)",
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                     )?;
-                    insert.insert(params![self.namespace, name.collection, name.key, body, self.now])?
+                    let Name { collection, key } = name;
+                    insert.insert(params![self.namespace, collection, key, item.body, revision, made_ms, changed_ms])?
                 }
             };
             let words = format!("INSERT INTO words_{} (rowid, text) VALUES (?1, ?2)", self.namespace);
-            self.transaction.prepare_cached(&words)?.execute(params![id, texts(body)])?;
-            let (items, more) = (i64::from(there.is_none()), bytes - there.as_ref().map_or(0, |there| there.bytes));
-            self.count(items, more)
+            self.transaction.prepare_cached(&words)?.execute(params![id, texts(&item.body)])?;
+            let more = item.body.len() as i64 - there.map_or(0, |there| there.bytes);
+            self.count(i64::from(there.is_none()), more)
         };
-        run().map_err(|error| failed(&error))?;
-        let [revision, made_ms, changed_ms] = [revision, made_ms, self.now].map(i64::cast_unsigned);
-        Ok(Item { key: name.key.clone(), body: body.to_owned(), revision, made_ms, changed_ms, rank: 0.0 })
+        run().map_err(|error| failed(&error))
     }
 
     fn delete(&mut self, name: &Name) -> Result<(), Failure> {
