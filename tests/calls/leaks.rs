@@ -304,3 +304,18 @@ async fn a_pinned_secret_is_shown_by_its_name() {
     let shown = called.pinned(context).await;
     assert_eq!(shown.pinned[0].text, format!("the key is {MARK}"));
 }
+
+/// What the program around feeds may have any secret in it: it is kept by its name.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_that_is_fed_is_kept_by_its_name() {
+    let host = host(&[]);
+    let (called, context) = host.parts();
+    let said = json!({ "message": { "channel": "dev", "author": "ada", "content": format!("the key is {VALUE}") } });
+    called.feed(context, serde_json::from_value(said).expect("what is fed")).await.expect("kept");
+    let read = host.result("channel_recall", json!({ "channel": "dev" })).await;
+    assert_eq!(read["messages"][0]["content"], format!("the key is {MARK}"));
+    let store = std::fs::read(host.dirs().state.join("store.sqlite")).expect("the store");
+    let log = std::fs::read(host.dirs().state.join("store.sqlite-wal")).unwrap_or_default();
+    let value = VALUE.as_bytes();
+    assert!(![store, log].iter().any(|bytes| bytes.windows(value.len()).any(|bytes| bytes == value)));
+}

@@ -191,7 +191,8 @@ fn every_tool_is_shown_with_why_it_is_not_offered() {
     let elsewhere = tools(&["--offer", "nothing"]);
     assert_eq!(code(&elsewhere), 2);
     assert!(
-        stderr(&elsewhere).contains("[possible values: files, exec, introspect, notes, agent, fleet, factory]"),
+        stderr(&elsewhere)
+            .contains("[possible values: files, exec, introspect, memory, notes, agent, fleet, factory, transcripts]"),
         "{}",
         stderr(&elsewhere)
     );
@@ -331,6 +332,32 @@ fn what_is_pinned_is_shown_at_the_doors() {
     let server = Server::start_with(&program, &["--config", &config], &otter, &[]);
     let listed = server.answer(&server.modern("resources/list", json!({}))).message();
     assert_eq!(listed["result"]["resources"], json!([]));
+}
+
+/// What the program around feeds is kept for the agent of the session that the line names, and for no other.
+#[test]
+fn what_is_fed_is_kept_for_the_sessions_agent() {
+    let program = home();
+    program.write("toolsets.toml", "[toolset.otter]\ntools = [\"channel_recall\"]\nsession = [\"agent\"]\n");
+    let config = program.path("toolsets.toml").display().to_string();
+    let mut running = program.start(&with(&config, &["run"]));
+    let mut ask = |line: Value| ask(&mut running, &line);
+    ask(json!({ "id": 1, "open": { "toolset": "otter", "bind": { "agent": "iris" } } }));
+    let said = json!({ "message": { "channel": "dev", "author": "ada", "content": "hello", "at_ms": 1000 } });
+    assert_eq!(ask(json!({ "id": 2, "session": "s1", "feed": said }))["result"], json!({ "kept": true }));
+    let recall = json!({ "channel": "dev" });
+    let read = ask(json!({ "id": 3, "session": "s1", "tool": "channel_recall", "arguments": recall }));
+    assert_eq!(read["result"]["messages"][0]["content"], "hello", "{read}");
+    let other = ask(json!({ "id": 4, "tool": "channel_recall", "arguments": recall }));
+    assert_eq!(other["result"], json!({}), "another agent has none");
+    for odd in [
+        json!({ "id": 5, "feed": { "song": {} } }),
+        json!({ "id": 6, "feed": { "message": { "channel": "dev" } } }),
+        json!({ "id": 7, "feed": said, "tool": "time" }),
+        json!({ "id": 8, "feed": said, "arguments": {} }),
+    ] {
+        assert_eq!(ask(odd.clone())["error"]["kind"], "invalid_arguments", "{odd}");
+    }
 }
 
 /// Over HTTP each client may choose its own by the address at which it speaks, where the server serves all tools.

@@ -23,6 +23,7 @@ mod send_file;
 mod shell;
 mod shell_echo;
 mod time;
+mod transcripts;
 mod web_search;
 mod word_count;
 mod write_file;

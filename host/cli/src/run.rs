@@ -27,6 +27,7 @@ use toolcrib::envelope::{Envelope, Failure, Kind, Output};
 use toolcrib::event::{Event, EventSink, NoEvents};
 use toolcrib::formats::{Format, Strictness};
 use toolcrib::store::Shown;
+use toolcrib::store::feed::Feed;
 use toolcrib::text::lines::next_line;
 use toolcrib_serve::{Catalog, Notices};
 
@@ -40,6 +41,7 @@ const LINES_AT_ONCE: usize = 64;
 Out:  {\"id\": 1, \"harness_timestamp\": {…}, \"result\": …}  or  {\"id\": 1, …, \"error\": {\"kind\": …, \"message\": …}}
 Toolsets: {\"id\": 3, \"open\": {\"toolset\": \"worker\"}} answers {\"session\": \"s1\", …}; calls then carry \"session\": \"s1\".
       {\"id\": 4, \"session\": \"s1\", \"turn\": \"begin\"}, … \"end\", {\"id\": 5, \"session\": \"s1\", \"list\": \"mcp\"}, … \"close\": true
+Of an agent (with \"session\", of the session's): {\"id\": 6, \"pinned\": true}, {\"id\": 7, \"feed\": {\"message\": {\"channel\": …, \"author\": …, \"content\": …}}}
 Embedder: with --embedder KIND, or a first line {\"embedder\": {\"kinds\": [KIND]}}, tools hand over events:
       {\"id\": 7, \"ask\": {\"ask\": \"a1\", \"kind\": …, \"payload\": …}} wants {\"answer\": \"a1\", \"result\": …} or \"error\": {…}.
 With --events also {\"id\": 1, \"event\": {\"type\": \"stdout\", \"text\": …}} while a call runs.
@@ -190,6 +192,7 @@ impl Door {
                 Ok(answer) => return self.send(&id, &Envelope::new(Ok(answer))).await,
                 Err(failure) => Err(failure),
             },
+            Asked::Feed(session, feed) => self.feed(session, feed).await,
             Asked::Embed(kinds) => self.embed(kinds),
             Asked::Answer(answer) => match self.link.get() {
                 None => Err(Failure::invalid("no event waits: nobody said that events are taken here")),
@@ -268,6 +271,15 @@ impl Door {
         let session = session.map_or_else(|| Ok(self.context.session.clone()), |name| self.session(&name))?;
         let Shown { pinned, notices } = self.host.pinned(&self.context(&Value::Null).session(session)).await;
         Ok(Output { result: json!({ "pinned": pinned }), content: Vec::new(), notices })
+    }
+
+    /// Keeps what happened around a session's agent.
+    async fn feed(&self, session: Option<String>, feed: Value) -> Result<Value, Failure> {
+        let feed: Feed = serde_json::from_value(feed)
+            .map_err(|error| Failure::invalid(format!("`feed` is nothing that can be fed: {error}")))?;
+        let session = session.map_or_else(|| Ok(self.context.session.clone()), |name| self.session(&name))?;
+        self.host.feed(&self.context(&Value::Null).session(session), feed).await?;
+        Ok(json!({ "kept": true }))
     }
 
     /// Calls of the session that run go on.

@@ -127,8 +127,9 @@ impl Counts {
     fn with(self, before: Option<&Note>, after: Option<&Note>) -> Self {
         let pinned = |note: Option<&Note>| note.filter(|note| note.pinned).map_or(0, |note| note.content.len() as u64);
         Self {
-            notes: self.notes + u64::from(after.is_some()) - u64::from(before.is_some()),
-            pinned_bytes: self.pinned_bytes + pinned(after) - pinned(before),
+            // An import may have brought notes that are not counted.
+            notes: (self.notes + u64::from(after.is_some())).saturating_sub(u64::from(before.is_some())),
+            pinned_bytes: (self.pinned_bytes + pinned(after)).saturating_sub(pinned(before)),
         }
     }
 

@@ -24,6 +24,7 @@ struct Line {
     list: Option<String>,
     close: Option<bool>,
     pinned: Option<bool>,
+    feed: Option<Value>,
     embedder: Option<Takes>,
     answer: Option<String>,
     #[serde(default, deserialize_with = "given")]
@@ -52,6 +53,8 @@ pub(super) enum Asked {
     Close(String),
     /// What plugins keep before the eyes of the session's agent.
     Pinned(Option<String>),
+    /// What happened around the session's agent.
+    Feed(Option<String>, Value),
     /// Whoever writes these lines takes events of these kinds.
     Embed(Vec<KindPattern>),
     Answer(AnswerLine),
@@ -95,62 +98,39 @@ impl From<Failure> for Faulty {
 impl Line {
     /// What it asks for, if that is one thing.
     fn asked(self) -> Option<Asked> {
-        let Self {
-            id: _,
-            tool,
-            arguments,
-            cancel,
-            open,
-            session,
-            turn,
-            list,
-            close,
-            pinned,
-            embedder,
-            answer,
-            result,
-            error,
-        } = self;
-        if let Some(answer) = answer {
-            let others = [
-                tool.is_some(),
-                arguments.is_some(),
-                cancel.is_some(),
-                open.is_some(),
-                session.is_some(),
-                turn.is_some(),
-                list.is_some(),
-                close.is_some(),
-                pinned.is_some(),
-                embedder.is_some(),
-            ];
-            return (!others.contains(&true)).then_some(Asked::Answer(AnswerLine { answer, result, error }));
-        }
-        if result.is_some() || error.is_some() {
-            return None;
-        }
-        match (tool, cancel, open, session, turn, list, close, pinned, embedder) {
-            (Some(tool), None, None, session, None, None, None, None, None) => {
-                let arguments = Arguments::Json(arguments.unwrap_or_else(|| json!({})));
-                Some(Asked::Call(session, Request { tool, arguments }))
-            }
-            _ if arguments.is_some() => None,
-            (None, Some(target), None, None, None, None, None, None, None) => Some(Asked::Cancel(target)),
-            (None, None, Some(open), None, None, None, None, None, None) => Some(Asked::Open(open)),
-            (None, None, None, Some(session), Some(turn), None, None, None, None) => Some(Asked::Turn(session, turn)),
-            (None, None, None, Some(session), None, Some(format), None, None, None) => {
-                Some(Asked::List(session, format))
-            }
-            (None, None, None, Some(session), None, None, Some(true), None, None) => Some(Asked::Close(session)),
-            (None, None, None, session, None, None, None, Some(true), None) => Some(Asked::Pinned(session)),
-            (None, None, None, None, None, None, None, None, Some(takes)) => Some(Asked::Embed(takes.kinds)),
-            _ => None,
-        }
+        let Self { id: _, session, arguments, result, error, .. } = self;
+        let is_call = self.tool.is_some();
+        // Some of these are asked of a session alone, some of no session.
+        let of = |make: fn(String) -> Asked| session.clone().map(make);
+        let of_none = |asked: Asked| session.is_none().then_some(asked);
+        let call = |tool| {
+            let arguments = Arguments::Json(arguments.clone().unwrap_or_else(|| json!({})));
+            Some(Asked::Call(session.clone(), Request { tool, arguments }))
+        };
+        let ways = [
+            self.tool.map(call),
+            self.cancel.map(|target| of_none(Asked::Cancel(target))),
+            self.open.map(|open| of_none(Asked::Open(open))),
+            self.turn.map(|turn| session.clone().map(|session| Asked::Turn(session, turn))),
+            self.list.map(|format| session.clone().map(|session| Asked::List(session, format))),
+            self.close.map(|close| of(Asked::Close).filter(|_| close)),
+            self.pinned.map(|pinned| pinned.then(|| Asked::Pinned(session.clone()))),
+            self.feed.map(|feed| Some(Asked::Feed(session.clone(), feed))),
+            self.embedder.map(|takes| of_none(Asked::Embed(takes.kinds))),
+            self.answer.map(|answer| {
+                of_none(Asked::Answer(AnswerLine { answer, result: result.clone(), error: error.clone() }))
+            }),
+        ];
+        let mut asked = ways.into_iter().flatten();
+        let (asked, None) = (asked.next()??, asked.next()) else { return None };
+        let is_answer = matches!(asked, Asked::Answer(_));
+        let fits = (is_call || arguments.is_none()) && (is_answer || (result.is_none() && error.is_none()));
+        fits.then_some(asked)
     }
 
     fn deepest(&self) -> u64 {
         let bound = self.open.iter().flat_map(|open| open.bind.values());
-        let values = [&self.id, &self.arguments, &self.cancel, &self.result].into_iter().flatten();
+        let values = [&self.id, &self.arguments, &self.cancel, &self.result, &self.feed].into_iter().flatten();
         values.chain(bound).map(depth).max().unwrap_or(0)
     }
 }

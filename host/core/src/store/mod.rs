@@ -3,6 +3,7 @@
 //! A namespace is an agent and a plugin of it; nothing here takes one from a guest. Limits are held in the transaction that would break them.
 
 mod exchange;
+pub mod feed;
 mod pinned;
 mod query;
 mod sqlite;

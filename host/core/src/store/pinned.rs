@@ -87,7 +87,7 @@ impl Host {
     }
 
     /// Whose documents the plugins of a session keep.
-    fn keepers(&self, context: &CallContext) -> Result<Vec<Namespace>, Failure> {
+    pub(super) fn keepers(&self, context: &CallContext) -> Result<Vec<Namespace>, Failure> {
         let policy = self.within(self.policy(), context)?;
         let has_tool = |tools: &[String]| tools.iter().any(|tool| context.session.admit(tool).is_ok());
         let plugins = context.tools.plugins().filter(|plugin| has_tool(&plugin.tools));
