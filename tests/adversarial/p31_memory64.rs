@@ -7,7 +7,7 @@ use toolcrib_tests::Preparation;
 use toolcrib_tests::forge::Forged;
 
 const MODULES: [(&str, &str); 2] =
-    [("memory", "(core module (memory i64 1))"), ("table", "(core module (table i64 1 funcref))")];
+    [("wide_memory", "(core module (memory i64 1))"), ("wide_table", "(core module (table i64 1 funcref))")];
 
 #[test]
 fn memory64_is_refused() {

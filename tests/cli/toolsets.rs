@@ -191,8 +191,9 @@ fn every_tool_is_shown_with_why_it_is_not_offered() {
     let elsewhere = tools(&["--offer", "nothing"]);
     assert_eq!(code(&elsewhere), 2);
     assert!(
-        stderr(&elsewhere)
-            .contains("[possible values: files, exec, introspect, memory, notes, agent, fleet, factory, transcripts]"),
+        stderr(&elsewhere).contains(
+            "[possible values: files, exec, introspect, memory, notes, agent, fleet, factory, tasks, transcripts]"
+        ),
         "{}",
         stderr(&elsewhere)
     );

@@ -22,6 +22,7 @@ mod run_shell;
 mod send_file;
 mod shell;
 mod shell_echo;
+mod tasks;
 mod time;
 mod transcripts;
 mod web_search;

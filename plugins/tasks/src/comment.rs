@@ -1,0 +1,64 @@
+//! `add_task_comment`.
+
+use crate::keep::{COMMENTS, key, task};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolcrib_sdk::records::{Batch, Query};
+use toolcrib_sdk::{Failure, Guidance, JsonSchema, Kind, Result, Tool, schemars};
+
+/// Characters of a comment at least, bytes at most; comments of a task.
+const CHARS: usize = 4;
+const BYTES: usize = 4000;
+const MOST: u64 = 1000;
+
+pub(crate) struct AddTaskComment;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CommentInput {
+    /// The number of the task.
+    task_number: u64,
+    /// What there is to say: 4 characters to 4,000 bytes. It stays.
+    content: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Commented {
+    task_number: u64,
+    /// How many the task has now.
+    comments: u64,
+}
+
+impl Tool for AddTaskComment {
+    const NAME: &str = "add_task_comment";
+    const TITLE: Option<&str> = Some("Say something of a task");
+    const SUMMARY: &str = "Write down something that is to be known of a task.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "You found something out that whoever works on it, or has given it, should know.",
+        when_not_to_use: "Its state or its words change: use `task_update`.",
+        disambiguation: "A comment stays as it is, and changes nothing of the task.",
+        examples: &[r#"{"task_number":7,"content":"The vendor answers on Monday."}"#],
+    };
+    type Input = CommentInput;
+    type Output = Commented;
+
+    fn call(CommentInput { task_number, content }: CommentInput) -> Result<Commented> {
+        if content.trim().chars().count() < CHARS || content.len() > BYTES {
+            return Err(Failure::invalid(format!("a comment has {CHARS} characters to {BYTES} bytes")));
+        }
+        task(task_number)?;
+        loop {
+            let there = Query::new(COMMENTS).equals("/number", &task_number).limit(1).run::<serde_json::Value>()?.total;
+            if there >= MOST {
+                return Err(Failure::limit(format!("task {task_number} has {MOST} comments already (limit: {MOST})")));
+            }
+            let name = format!("{}/{:08}", key(task_number), there + 1);
+            let body = json!({ "number": task_number, "content": content });
+            match Batch::new().expect(COMMENTS, &name, 0).put(COMMENTS, &name, &body).commit() {
+                // Another one was said meanwhile.
+                Err(failure) if failure.kind == Kind::BUSY => {}
+                outcome => return outcome.map(|()| Commented { task_number, comments: there + 1 }),
+            }
+        }
+    }
+}
