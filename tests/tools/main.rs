@@ -12,6 +12,7 @@ mod file_list;
 mod file_read;
 mod file_write;
 mod fleet;
+mod goals;
 mod introspect;
 mod memory;
 mod notes;

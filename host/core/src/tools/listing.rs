@@ -30,7 +30,7 @@ pub struct AllTools {
 }
 
 /// Tools of this program that are listed on request, by families, so that nobody's list is flooded.
-const FAMILIES: [(&str, &[&str]); 10] = [
+const FAMILIES: [(&str, &[&str]); 11] = [
     ("files", &["file", "file_edit", "file_list", "file_read", "file_write"]),
     ("exec", &["exec", "shell"]),
     (
@@ -92,6 +92,7 @@ const FAMILIES: [(&str, &[&str]); 10] = [
             "factory_update_identity",
         ],
     ),
+    ("goals", &["goal_create", "goal_list", "goal_update"]),
     ("tasks", &["add_task_comment", "task_create", "task_history", "task_list", "task_show", "task_update"]),
     ("transcripts", &["attachment_recall", "channel_recall", "worker_inspect"]),
 ];
