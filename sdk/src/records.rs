@@ -4,7 +4,7 @@
 //!
 //! ```no_run
 //! use serde::{Deserialize, Serialize};
-//! use toolcrib_sdk::{Result, records::{Batch, get}};
+//! use toolcrib_sdk::{Result, records::{Batch, again, get}};
 //!
 //! #[derive(Serialize, Deserialize)]
 //! struct Counter {
@@ -12,19 +12,24 @@
 //! }
 //!
 //! fn count() -> Result<u64> {
-//!     let before = get::<Counter>("counters", "calls")?;
-//!     let times = before.as_ref().map_or(0, |item| item.body.times) + 1;
-//!     // Another call may do the same: it is `busy` then, and can be tried again.
-//!     Batch::new().expect("counters", "calls", before.map_or(0, |item| item.revision))
-//!         .put("counters", "calls", &Counter { times }).commit()?;
-//!     Ok(times)
+//!     // Another call may do the same: it is `busy` then, and begun anew.
+//!     again(|| {
+//!         let before = get::<Counter>("counters", "calls")?;
+//!         let times = before.as_ref().map_or(0, |item| item.body.times) + 1;
+//!         Batch::new().expect("counters", "calls", before.map_or(0, |item| item.revision))
+//!             .put("counters", "calls", &Counter { times }).commit()?;
+//!         Ok(times)
+//!     })
 //! }
 //! ```
 
 use crate::bindings::toolcrib::plugin::records;
-use crate::{Failure, Result};
+use crate::{Failure, Kind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+/// How often a change that another one came before is begun anew.
+const AGAIN: u32 = 200;
 
 /// A document, as it was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,6 +74,20 @@ impl<T: DeserializeOwned> Item<T> {
 /// `denied` without a grant, `unavailable` where the store cannot be used.
 pub fn get<T: DeserializeOwned>(collection: &str, key: &str) -> Result<Option<Item<T>>> {
     records::get(collection, key).map_err(Failure::from_host)?.map(Item::of).transpose()
+}
+
+/// Begins a change anew as long as it is `busy`: another one came before it. It reads what it changes each time.
+///
+/// # Errors
+/// Those of the change; `busy` where others came before it 200 times.
+pub fn again<T>(mut change: impl FnMut() -> Result<T>) -> Result<T> {
+    for _ in 0..AGAIN {
+        match change() {
+            Err(failure) if failure.kind == Kind::BUSY => {}
+            outcome => return outcome,
+        }
+    }
+    change()
 }
 
 /// Changes that are made together or not at all, at most 100.

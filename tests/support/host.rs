@@ -2,13 +2,14 @@
 
 use crate::shell::harmless;
 use async_trait::async_trait;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use toolcrib::Host;
 use toolcrib::backend::local::Local;
+use toolcrib::call::session::Session;
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::config::{PolicySource, Settings, Sources};
 use toolcrib::dirs::Dirs;
@@ -239,6 +240,20 @@ impl TestHost {
     /// Calls a tool.
     pub async fn call(&self, tool: &str, arguments: Value) -> Envelope {
         self.send(tool, Arguments::Json(arguments)).await
+    }
+
+    /// Calls a tool in a session on a toolset, for an agent.
+    ///
+    /// # Errors
+    ///
+    /// The call's failure.
+    pub async fn call_as(&self, toolset: &str, agent: &str, tool: &str, arguments: Value) -> Result<Value, Failure> {
+        let (host, context) = self.parts();
+        let given = Map::from_iter([("agent".to_owned(), agent.into())]);
+        let session = Session::on(host.toolset(toolset)?, given)?;
+        let request = Request { tool: tool.into(), arguments: Arguments::Json(arguments) };
+        let envelope = host.call(request, &context.clone().session(Arc::new(session))).await;
+        envelope.outcome.map(|output| output.result)
     }
 
     /// Calls a tool with arguments as they came.

@@ -1,10 +1,7 @@
 //! Memories. The numbers are those of the cases of an agent of several processes.
 
 use serde_json::{Value, json};
-use std::sync::Arc;
-use toolcrib::call::session::Session;
-use toolcrib::call::{Arguments, Request};
-use toolcrib::envelope::{Failure, Kind};
+use toolcrib::envelope::Kind;
 use toolcrib_tests::TestHost;
 
 async fn save(host: &TestHost, memory: Value) -> String {
@@ -178,7 +175,6 @@ async fn memories_come_in_the_order_that_is_asked_for() {
     let mut all = Vec::new();
     for (text, importance) in [("tea one", 0.2), ("tea two", 0.9), ("tea three", 0.5)] {
         all.push(save(&host, json!({ "content": text, "importance": importance })).await);
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     let order = async |question: Value| {
         ids(&recall(&host, question).await)
@@ -203,13 +199,7 @@ async fn nothing_of_one_agent_is_recalled_by_another() {
     let host = TestHost::new().user(
         "[toolset.otter]\ntools = [\"memory_save\", \"memory_recall\", \"memory_delete\", \"memory_consolidate\"]\nsession = [\"agent\"]\n",
     );
-    let call_as = async |agent: &str, tool: &str, arguments: Value| -> Result<Value, Failure> {
-        let (called, context) = host.parts();
-        let given = json!({ "agent": agent }).as_object().expect("an object").clone();
-        let session = Session::on(called.toolset("otter").expect("a toolset"), given).expect("a session");
-        let request = Request { tool: tool.into(), arguments: Arguments::Json(arguments) };
-        called.call(request, &context.clone().session(Arc::new(session))).await.outcome.map(|output| output.result)
-    };
+    let call_as = async |agent: &str, tool: &str, arguments: Value| host.call_as("otter", agent, tool, arguments).await;
     let one = call_as("one", "memory_save", json!({ "content": "the river", "importance": 1 })).await.expect("saved");
     for question in [json!({ "query": "river" }), json!({ "mode": "recent" }), json!({ "mode": "important" })] {
         assert_eq!(call_as("two", "memory_recall", question).await, Ok(json!({ "memories": [], "total": 0 })));

@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 use toolcrib::call::session::Session;
-use toolcrib::call::{Arguments, Request};
-use toolcrib::envelope::{Failure, Kind};
+use toolcrib::envelope::Kind;
 use toolcrib::store::Shown;
 use toolcrib_tests::{Program, TestHost};
 
@@ -15,15 +14,6 @@ fn host() -> TestHost {
 
 async fn save(host: &TestHost, key: &str, content: &str) -> Value {
     host.result("note_save", json!({ "key": key, "content": content })).await
-}
-
-/// Calls a tool in a session of an agent.
-async fn call_as(host: &TestHost, agent: &str, tool: &str, arguments: Value) -> Result<Value, Failure> {
-    let (called, context) = host.parts();
-    let given = json!({ "agent": agent }).as_object().expect("an object").clone();
-    let session = Session::on(called.toolset("otter").expect("a toolset"), given).expect("a session");
-    let request = Request { tool: tool.into(), arguments: Arguments::Json(arguments) };
-    called.call(request, &context.clone().session(Arc::new(session))).await.outcome.map(|output| output.result)
 }
 
 /// Case 30: what is saved anew keeps its pin and the time when it was made.
@@ -136,13 +126,14 @@ fn notes_stay_and_are_the_agents_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_one_agent_is_seen_by_another() {
     let host = host();
-    call_as(&host, "one", "note_save", json!({ "key": "a", "content": "of one" })).await.expect("saved");
-    assert_eq!(call_as(&host, "two", "note_list", json!({})).await, Ok(json!({ "notes": [] })));
-    let missing = call_as(&host, "two", "note_show", json!({ "key": "a" })).await.expect_err("not there");
+    host.call_as("otter", "one", "note_save", json!({ "key": "a", "content": "of one" })).await.expect("saved");
+    assert_eq!(host.call_as("otter", "two", "note_list", json!({})).await, Ok(json!({ "notes": [] })));
+    let missing = host.call_as("otter", "two", "note_show", json!({ "key": "a" })).await.expect_err("not there");
     assert_eq!(missing.hint.as_deref(), Some("there are no notes yet"));
-    let saved = call_as(&host, "two", "note_save", json!({ "key": "a", "content": "of two" })).await.expect("saved");
+    let saved =
+        host.call_as("otter", "two", "note_save", json!({ "key": "a", "content": "of two" })).await.expect("saved");
     assert_eq!(saved["overwrote"], false);
-    let shown = call_as(&host, "one", "note_show", json!({ "key": "a" })).await.expect("a note");
+    let shown = host.call_as("otter", "one", "note_show", json!({ "key": "a" })).await.expect("a note");
     assert_eq!(shown["content"], "of one");
 }
 
@@ -164,17 +155,17 @@ async fn what_is_pinned_is_shown_to_its_agent_alone() {
     assert!(!host.dirs().state.join("store.sqlite").exists(), "looking makes no store");
     for (agent, key, pin) in [("iris", "b", true), ("iris", "a", false), ("ada", "c", true)] {
         let note = json!({ "key": key, "content": format!("\u{1b}[31mof {agent}"), "pin": pin });
-        call_as(&host, agent, "note_save", note).await.expect("saved");
+        host.call_as("otter", agent, "note_save", note).await.expect("saved");
     }
     assert_eq!(pinned("otter", "iris").await, one("b", "of iris"));
     assert_eq!(pinned("otter", "ada").await, one("c", "of ada"));
     assert!(pinned("otter", "agent").await.is_empty() && pinned("clock", "iris").await.is_empty());
     // It follows the note.
-    call_as(&host, "iris", "note_save", json!({ "key": "b", "content": "new" })).await.expect("saved");
+    host.call_as("otter", "iris", "note_save", json!({ "key": "b", "content": "new" })).await.expect("saved");
     assert_eq!(pinned("otter", "iris").await, one("b", "new"));
-    call_as(&host, "iris", "note_unpin", json!({ "key": "b" })).await.expect("unpinned");
+    host.call_as("otter", "iris", "note_unpin", json!({ "key": "b" })).await.expect("unpinned");
     assert!(pinned("otter", "iris").await.is_empty());
-    call_as(&host, "ada", "note_delete", json!({ "key": "c" })).await.expect("deleted");
+    host.call_as("otter", "ada", "note_delete", json!({ "key": "c" })).await.expect("deleted");
     assert!(pinned("otter", "ada").await.is_empty());
     // Of any plugin, in the default session: by plugin and key, texts alone, and 64 KiB.
     host.result("note_save", json!({ "key": "n", "content": "a note", "pin": true })).await;

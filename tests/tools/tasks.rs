@@ -1,9 +1,6 @@
 //! Tasks. The numbers are those of the cases of an agent of several processes.
 
 use serde_json::{Value, json};
-use std::sync::Arc;
-use toolcrib::call::session::Session;
-use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::policy::approval::{ActionKind, Answer};
 use toolcrib_tests::TestHost;
@@ -235,13 +232,7 @@ async fn a_task_can_be_seen_and_taken_back_as_it_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_one_agent_is_seen_by_another() {
     let host = host().user("[toolset.otter]\ntools = [\"task_create\", \"task_list\", \"task_show\", \"task_update\", \"task_history\"]\nsession = [\"agent\"]\n");
-    let call_as = async |agent: &str, tool: &str, arguments: Value| -> Result<Value, Failure> {
-        let (called, context) = host.parts();
-        let given = json!({ "agent": agent }).as_object().expect("an object").clone();
-        let session = Session::on(called.toolset("otter").expect("a toolset"), given).expect("a session");
-        let request = Request { tool: tool.into(), arguments: Arguments::Json(arguments) };
-        called.call(request, &context.clone().session(Arc::new(session))).await.outcome.map(|output| output.result)
-    };
+    let call_as = async |agent: &str, tool: &str, arguments: Value| host.call_as("otter", agent, tool, arguments).await;
     call_as("one", "task_create", json!({ "title": "Paint" })).await.expect("made");
     assert_eq!(call_as("two", "task_list", json!({})).await, Ok(json!({ "tasks": [], "total": 0 })));
     for (tool, arguments) in [

@@ -1,8 +1,8 @@
 //! How goals are kept: each is a document, and one more counts them.
 
 use serde::{Deserialize, Serialize};
-use toolcrib_sdk::records::{Batch, Item, get};
-use toolcrib_sdk::{Failure, JsonSchema, Kind, Result, schemars};
+use toolcrib_sdk::records::{Batch, Item, again, get};
+use toolcrib_sdk::{Failure, JsonSchema, Result, schemars};
 
 pub(crate) const GOALS: &str = "goals";
 const COUNTS: &str = "counts";
@@ -12,8 +12,6 @@ const TITLE_BYTES: usize = 200;
 const DESCRIPTION_BYTES: usize = 20_000;
 const NOTE_BYTES: usize = 2000;
 const NOTES: usize = 50;
-/// How often a change that another one came before is begun anew.
-const TIMES: u32 = 200;
 
 /// Whether a goal is pursued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -68,7 +66,7 @@ pub(crate) fn goal(number: u64) -> Result<Item<Goal>> {
 
 /// Writes a new goal down. Its number.
 pub(crate) fn make(goal: &Goal) -> Result<u64> {
-    again(None, || {
+    again(|| {
         let counts = get::<Counts>(COUNTS, ALL)?;
         let last = counts.as_ref().map_or(0, |item| item.body.last) + 1;
         let batch = Batch::new().expect(COUNTS, ALL, counts.map_or(0, |item| item.revision));
@@ -76,17 +74,6 @@ pub(crate) fn make(goal: &Goal) -> Result<u64> {
         batch.put(GOALS, &key(last), goal).commit()?;
         Ok(last)
     })
-}
-
-/// Begins a change anew as long as another one comes before it, unless it was to be made on one revision alone.
-pub(crate) fn again<T>(expected: Option<u64>, change: impl Fn() -> Result<T>) -> Result<T> {
-    let mut times = 0;
-    loop {
-        match change() {
-            Err(failure) if failure.kind == Kind::BUSY && expected.is_none() && times < TIMES => times += 1,
-            outcome => return outcome,
-        }
-    }
 }
 
 /// Holds a goal against its bounds.

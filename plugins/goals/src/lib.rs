@@ -2,9 +2,9 @@
 
 mod keep;
 
-use keep::{GOALS, Goal, State, again, check, goal, key, make, note, number};
+use keep::{GOALS, Goal, State, check, goal, key, make, note, number};
 use serde::{Deserialize, Serialize};
-use toolcrib_sdk::records::{Batch, Query};
+use toolcrib_sdk::records::{Batch, Query, again};
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Kind, Result, Tool, notice, schemars};
 
 toolcrib_sdk::export!(GoalCreate, GoalList, GoalUpdate);
@@ -165,30 +165,34 @@ impl Tool for GoalUpdate {
     type Output = Changed;
 
     fn call(input: UpdateInput) -> Result<Changed> {
-        again(input.expected_revision, || {
-            let there = goal(input.goal_number)?;
-            if input.expected_revision.is_some_and(|expected| expected != there.revision) {
-                let message =
-                    format!("goal {} was changed meanwhile: it has revision {}", input.goal_number, there.revision);
-                return Err(Failure::new(Kind::BUSY, message).hint("read it again, then change that"));
-            }
-            let mut after = there.body.clone();
-            after.title = input.title.clone().unwrap_or(after.title);
-            after.description = input.description.clone().unwrap_or(after.description);
-            after.state = input.state.unwrap_or(after.state);
-            after.progress = input.progress.unwrap_or(after.progress);
-            check(&after)?;
-            if let Some(text) = &input.note {
-                note(&mut after, text)?;
-            }
-            let (goal_number, state) = (input.goal_number, after.state);
-            if after == there.body {
-                notice("nothing is changed by that");
-                return Ok(Changed { goal_number, state, revision: there.revision });
-            }
-            let key = key(goal_number);
-            Batch::new().expect(GOALS, &key, there.revision).put(GOALS, &key, &after).commit()?;
-            Ok(Changed { goal_number, state, revision: there.revision + 1 })
-        })
+        match input.expected_revision {
+            None => again(|| update(&input)),
+            Some(_) => update(&input),
+        }
     }
+}
+
+fn update(input: &UpdateInput) -> Result<Changed> {
+    let there = goal(input.goal_number)?;
+    if input.expected_revision.is_some_and(|expected| expected != there.revision) {
+        let message = format!("goal {} was changed meanwhile: it has revision {}", input.goal_number, there.revision);
+        return Err(Failure::new(Kind::BUSY, message).hint("read it again, then change that"));
+    }
+    let mut after = there.body.clone();
+    after.title = input.title.clone().unwrap_or(after.title);
+    after.description = input.description.clone().unwrap_or(after.description);
+    after.state = input.state.unwrap_or(after.state);
+    after.progress = input.progress.unwrap_or(after.progress);
+    check(&after)?;
+    if let Some(text) = &input.note {
+        note(&mut after, text)?;
+    }
+    let (goal_number, state) = (input.goal_number, after.state);
+    if after == there.body {
+        notice("nothing is changed by that");
+        return Ok(Changed { goal_number, state, revision: there.revision });
+    }
+    let key = key(goal_number);
+    Batch::new().expect(GOALS, &key, there.revision).put(GOALS, &key, &after).commit()?;
+    Ok(Changed { goal_number, state, revision: there.revision + 1 })
 }

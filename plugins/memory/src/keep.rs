@@ -14,8 +14,6 @@ const ALL: &str = "all";
 /// Bytes of a memory, and links of one; the weakest make room.
 pub(crate) const BYTES: usize = 50_000;
 const MOST_LINKS: usize = 100;
-/// How often a change that another one came before is begun anew.
-const TIMES: u32 = 200;
 
 /// What kind of thing is remembered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -134,6 +132,11 @@ pub(crate) fn is_id(id: &str) -> bool {
         .is_some_and(|number| (1..=20).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// The number of an id: the later a memory was made, the larger.
+pub(crate) fn number(id: &str) -> u64 {
+    id.strip_prefix('m').and_then(|number| number.parse().ok()).unwrap_or_default()
+}
+
 /// A memory of this id.
 ///
 /// # Errors
@@ -160,17 +163,6 @@ pub(crate) fn present(id: &str) -> Result<Option<Item<Memory>>> {
         }
     }
     Ok(None)
-}
-
-/// Begins a change anew as long as another one comes before it.
-pub(crate) fn again<T>(change: impl Fn() -> Result<T>) -> Result<T> {
-    let mut times = 0;
-    loop {
-        match change() {
-            Err(failure) if failure.kind == Kind::BUSY && times < TIMES => times += 1,
-            outcome => return outcome,
-        }
-    }
 }
 
 /// A batch that makes a new memory, and its id.

@@ -26,7 +26,13 @@ impl Relation {
 pub(crate) fn present_importance(kind: MemoryType, importance: f64, age_ms: u64) -> f64 {
     match kind {
         MemoryType::Identity | MemoryType::Human => importance,
-        _ => importance * 0.5_f64.powf(age_ms as f64 / DAY_MS / HALF_LIFE_DAYS),
+        MemoryType::Fact
+        | MemoryType::Preference
+        | MemoryType::Decision
+        | MemoryType::Event
+        | MemoryType::Observation
+        | MemoryType::Goal
+        | MemoryType::Todo => importance * 0.5_f64.powf(age_ms as f64 / DAY_MS / HALF_LIFE_DAYS),
     }
 }
 

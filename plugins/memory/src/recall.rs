@@ -1,6 +1,6 @@
 //! `memory_recall`: by words and by what belongs to what is important, the newest, the most important, or all of a type.
 
-use crate::keep::{LINKS, Links, MEMORIES, Memory, MemoryType, RECALLS, Recalls, present};
+use crate::keep::{LINKS, Links, MEMORIES, Memory, MemoryType, RECALLS, Recalls, number, present};
 use crate::rank::{fused, present_importance, telling};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -191,7 +191,7 @@ fn find(input: &RecallInput) -> Result<(Vec<Found>, u64)> {
     found.truncate(most);
     match input.sort_by {
         None => {}
-        Some(SortBy::Recent) => found.sort_by(by_time),
+        Some(SortBy::Recent) => found.sort_by(|one, other| newer_first(&one.item, &other.item)),
         Some(SortBy::Importance) => found.sort_by(|one, other| other.importance.total_cmp(&one.importance)),
         Some(SortBy::MostAccessed) => found.sort_by_key(|found| std::cmp::Reverse(found.recalls)),
     }
@@ -223,9 +223,7 @@ fn hybrid(input: &RecallInput) -> Result<Vec<Found>> {
     let items: HashMap<String, Item<Memory>> =
         by_words.into_iter().chain(by_links).map(|item| (item.key.clone(), item)).collect();
     let mut ranked: Vec<(f64, Item<Memory>)> = items.into_values().map(|item| (scores[&item.key], item)).collect();
-    ranked.sort_by(|(one, older), (other, newer)| {
-        other.total_cmp(one).then_with(|| newer.changed_ms.cmp(&older.changed_ms))
-    });
+    ranked.sort_by(|(one, first), (other, second)| other.total_cmp(one).then_with(|| newer_first(first, second)));
     ranked.truncate(input.max_results as usize);
     let (scores, items): (Vec<f64>, Vec<Item<Memory>>) = ranked.into_iter().unzip();
     let found = weighed(items)?.into_iter().zip(scores);
@@ -261,9 +259,7 @@ fn linked(words: &str, kind: Option<MemoryType>, most: usize) -> Result<Vec<Item
     }
     let mut all: Vec<(f64, Item<Memory>)> =
         best.into_values().filter(|(_, item)| kind.is_none_or(|kind| item.body.kind == kind)).collect();
-    all.sort_by(|(one, older), (other, newer)| {
-        other.total_cmp(one).then_with(|| newer.changed_ms.cmp(&older.changed_ms))
-    });
+    all.sort_by(|(one, first), (other, second)| other.total_cmp(one).then_with(|| newer_first(first, second)));
     Ok(all.into_iter().map(|(_, item)| item).take(most).collect())
 }
 
@@ -279,8 +275,9 @@ fn weighed(items: Vec<Item<Memory>>) -> Result<Vec<Found>> {
     found.collect()
 }
 
-fn by_time(one: &Found, other: &Found) -> Ordering {
-    other.item.changed_ms.cmp(&one.item.changed_ms)
+/// The newest first; of those that were changed in the same millisecond, the one that was made last.
+fn newer_first(one: &Item<Memory>, other: &Item<Memory>) -> Ordering {
+    (other.changed_ms, number(&other.key)).cmp(&(one.changed_ms, number(&one.key)))
 }
 
 /// Counts what was recalled. Where that cannot be written down, what was found is worth more than the count.

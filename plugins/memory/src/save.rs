@@ -1,9 +1,9 @@
 //! `memory_save`.
 
-use crate::keep::{FORGOTTEN, Link, MEMORIES, Memory, MemoryType, Relation, again, check_content, is_id, link, new_id};
+use crate::keep::{FORGOTTEN, Link, MEMORIES, Memory, MemoryType, Relation, check_content, is_id, link, new_id};
 use crate::rank::{likeness, telling};
 use serde::{Deserialize, Serialize};
-use toolcrib_sdk::records::{Batch, Query, get};
+use toolcrib_sdk::records::{Batch, Query, again, get};
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, notice, schemars};
 
 /// Memories that say nearly the same, and how much of their words they share with the new one.
@@ -89,10 +89,8 @@ impl Tool for MemorySave {
     fn call(input: SaveInput) -> Result<SaveOutput> {
         check(&input)?;
         let (memory_id, added) = again(|| save(&input))?;
-        let near_duplicates = match input.memory_type {
-            MemoryType::Human => Vec::new(),
-            _ => duplicates(&memory_id, &input.content)?,
-        };
+        let near_duplicates =
+            if input.memory_type == MemoryType::Human { Vec::new() } else { duplicates(&memory_id, &input.content)? };
         Ok(SaveOutput { memory_id, added, near_duplicates })
     }
 }
@@ -115,11 +113,11 @@ fn check(input: &SaveInput) -> Result<()> {
             return Err(Failure::invalid(format!("`{name}` has 1 to {NAME_BYTES} bytes, in one line")));
         }
     }
-    match (input.memory_type, &input.human_id) {
-        (MemoryType::Human, None) => Err(Failure::invalid("a memory of the type `human` needs `human_id`")
-            .hint("say whom it is about, always by the same id")),
-        _ => Ok(()),
+    if input.memory_type == MemoryType::Human && input.human_id.is_none() {
+        return Err(Failure::invalid("a memory of the type `human` needs `human_id`")
+            .hint("say whom it is about, always by the same id"));
     }
+    Ok(())
 }
 
 /// Saves a memory with its links. Its id, and whether it was added to one that was there.

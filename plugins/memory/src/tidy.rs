@@ -1,11 +1,11 @@
 //! `memory_delete` and `memory_consolidate`: memories that are not recalled any more.
 
 use crate::keep::{
-    FORGOTTEN, Forgotten, LINKS, Link, Links, MEMORIES, Memory, MemoryType, again, check_content, link, memory,
+    FORGOTTEN, Forgotten, LINKS, Link, Links, MEMORIES, Memory, MemoryType, check_content, link, memory,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use toolcrib_sdk::records::{Batch, Item, get};
+use toolcrib_sdk::records::{Batch, Item, again, get};
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, notice, schemars};
 
 /// Pairs that are consolidated together: within the changes that one batch holds.

@@ -1,7 +1,7 @@
 //! How notes are kept: each is a document, and one more counts them.
 
 use serde::{Deserialize, Serialize};
-use toolcrib_sdk::records::{Batch, Item, Query, get};
+use toolcrib_sdk::records::{Batch, Item, Query, again, get};
 use toolcrib_sdk::{Failure, Kind, Result};
 
 const NOTES: &str = "notes";
@@ -13,9 +13,6 @@ const ALL: &str = "all";
 const BYTES: usize = 4096;
 const MOST: u64 = 64;
 const PINNED_BYTES: u64 = 16 << 10;
-/// How often a change that another one came before is begun anew.
-const TIMES: u32 = 200;
-
 /// A note, as it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Note {
@@ -89,13 +86,7 @@ pub(crate) fn pin(key: &str, pinned: bool) -> Result<bool> {
 
 /// Changes one note together with the counts. What it was and what it is.
 fn change(key: &str, after: impl Fn(Option<&Note>) -> Option<Note>) -> Result<(Option<Note>, Option<Note>)> {
-    let mut times = 0;
-    loop {
-        match try_change(key, &after) {
-            Err(failure) if failure.kind == Kind::BUSY && times < TIMES => times += 1,
-            outcome => return outcome,
-        }
-    }
+    again(|| try_change(key, &after))
 }
 
 fn try_change(key: &str, after: &impl Fn(Option<&Note>) -> Option<Note>) -> Result<(Option<Note>, Option<Note>)> {

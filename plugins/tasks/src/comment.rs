@@ -3,8 +3,8 @@
 use crate::keep::{COMMENTS, key, task};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolcrib_sdk::records::{Batch, Query};
-use toolcrib_sdk::{Failure, Guidance, JsonSchema, Kind, Result, Tool, schemars};
+use toolcrib_sdk::records::{Batch, Query, again};
+use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, schemars};
 
 /// Characters of a comment at least, bytes at most; comments of a task.
 const CHARS: usize = 4;
@@ -47,18 +47,15 @@ impl Tool for AddTaskComment {
             return Err(Failure::invalid(format!("a comment has {CHARS} characters to {BYTES} bytes")));
         }
         task(task_number)?;
-        loop {
+        again(|| {
             let there = Query::new(COMMENTS).equals("/number", &task_number).limit(1).run::<serde_json::Value>()?.total;
             if there >= MOST {
                 return Err(Failure::limit(format!("task {task_number} has {MOST} comments already (limit: {MOST})")));
             }
             let name = format!("{}/{:08}", key(task_number), there + 1);
             let body = json!({ "number": task_number, "content": content });
-            match Batch::new().expect(COMMENTS, &name, 0).put(COMMENTS, &name, &body).commit() {
-                // Another one was said meanwhile.
-                Err(failure) if failure.kind == Kind::BUSY => {}
-                outcome => return outcome.map(|()| Commented { task_number, comments: there + 1 }),
-            }
-        }
+            Batch::new().expect(COMMENTS, &name, 0).put(COMMENTS, &name, &body).commit()?;
+            Ok(Commented { task_number, comments: there + 1 })
+        })
     }
 }

@@ -1,9 +1,10 @@
 //! `task_create`.
 
 use crate::change::{approve, check, check_before, subtasks};
-use crate::keep::{Priority, Status, Task, again, new_number, put};
+use crate::keep::{Priority, Status, Task, new_number, put};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use toolcrib_sdk::records::again;
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, schemars};
 
 pub(crate) struct TaskCreate;
@@ -68,7 +69,7 @@ impl Tool for TaskCreate {
         let task = Task { title, description, status, priority, subtasks, metadata, depends_on, approved: false };
         check(&task)?;
         check_before(None, &task.depends_on)?;
-        again(None, || {
+        again(|| {
             let (batch, task_number) = new_number()?;
             let mut task = task.clone();
             let batch = approve(batch, None, None, &mut task);

@@ -1,10 +1,10 @@
 //! `task_history`: how a task was before.
 
 use crate::change::approve;
-use crate::keep::{Past, Task, again, check_revision, past, pasts, put, task};
+use crate::keep::{Past, Task, check_revision, past, pasts, put, task};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use toolcrib_sdk::records::{Batch, Item};
+use toolcrib_sdk::records::{Batch, Item, again};
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, notice, schemars};
 
 /// Revisions that are listed at most.
@@ -106,7 +106,10 @@ impl Tool for TaskHistory {
             }
             Action::Restore => {
                 let revision = revision()?;
-                let restored = again(input.expected_revision, || restore(&input, revision))?;
+                let restored = match input.expected_revision {
+                    None => again(|| restore(&input, revision))?,
+                    Some(_) => restore(&input, revision)?,
+                };
                 Ok(History { restored_as: Some(restored), ..History::default() })
             }
         }

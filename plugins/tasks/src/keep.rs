@@ -10,8 +10,6 @@ pub(crate) const COMMENTS: &str = "comments";
 const HISTORY: &str = "history";
 const COUNTS: &str = "counts";
 const ALL: &str = "all";
-/// How often a change that another one came before is begun anew.
-const TIMES: u32 = 200;
 
 /// In which state a task is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -146,17 +144,6 @@ pub(crate) fn past(number: u64, revision: u64) -> Result<Item<Past>> {
     get(HISTORY, &format!("{}/{revision:08}", key(number)))?.ok_or_else(|| {
         Failure::failed(format!("task {number} has no revision {revision}")).hint("`list` says which it has")
     })
-}
-
-/// Begins a change anew as long as another one comes before it, unless it was to be made on one revision alone.
-pub(crate) fn again<T>(expected: Option<u64>, change: impl Fn() -> Result<T>) -> Result<T> {
-    let mut times = 0;
-    loop {
-        match change() {
-            Err(failure) if failure.kind == Kind::BUSY && expected.is_none() && times < TIMES => times += 1,
-            outcome => return outcome,
-        }
-    }
 }
 
 /// Holds what a caller has read against what there is.

@@ -1,10 +1,10 @@
 //! `task_update`.
 
 use crate::change::{approve, check, check_before, check_begin, check_move, subtasks};
-use crate::keep::{Priority, Status, Task, again, check_revision, put, task};
+use crate::keep::{Priority, Status, Task, check_revision, put, task};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use toolcrib_sdk::records::Batch;
+use toolcrib_sdk::records::{Batch, again};
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, notice, schemars};
 
 /// Bytes of what a change was about.
@@ -69,7 +69,10 @@ impl Tool for TaskUpdate {
             return Err(Failure::invalid(format!("`edit_summary` has at most {SUMMARY_BYTES} bytes")));
         }
         check_worker(&input)?;
-        again(input.expected_revision, || update(&input))
+        match input.expected_revision {
+            None => again(|| update(&input)),
+            Some(_) => update(&input),
+        }
     }
 }
 
