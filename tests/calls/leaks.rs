@@ -308,10 +308,15 @@ async fn a_pinned_secret_is_shown_by_its_name() {
 /// What the program around feeds may have any secret in it: it is kept by its name.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_secret_that_is_fed_is_kept_by_its_name() {
-    let host = host(&[]);
+    let host = host(&["leaks.results=warn"]);
     let (called, context) = host.parts();
-    let said = json!({ "message": { "channel": "dev", "author": "ada", "content": format!("the key is {VALUE}") } });
-    called.feed(context, serde_json::from_value(said).expect("what is fed")).await.expect("kept");
+    let said = |channel: &str| {
+        let said = json!({ "channel": channel, "author": "ada", "content": format!("the key is {VALUE}") });
+        serde_json::from_value(json!({ "message": said })).expect("what is fed")
+    };
+    called.feed(context, said("dev")).await.expect("kept");
+    let refused = called.feed(context, said(&format!("dev-{VALUE}"))).await.expect_err("a name is kept as it is");
+    assert_eq!((refused.kind, &*refused.message), (Kind::Denied, "`channel` has a secret in it"));
     let read = host.result("channel_recall", json!({ "channel": "dev" })).await;
     assert_eq!(read["messages"][0]["content"], format!("the key is {MARK}"));
     let store = std::fs::read(host.dirs().state.join("store.sqlite")).expect("the store");

@@ -43,7 +43,7 @@ pub struct AnswerLine {
 }
 
 /// Why the embedder could not do something.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorLine {
     /// A kind of failures; `execution_failed` where none is given, or one that is unknown.

@@ -1,15 +1,16 @@
 //! What the program around the host feeds: what was said in channels, what was attached, what workers did. It is kept for the agent of the session,
 //! where the plugin `transcripts` finds it.
 
+use super::sqlite::now_ms;
 use super::{Change, Name, Namespace};
 use crate::Host;
 use crate::call::CallContext;
 use crate::envelope::{Failure, Kind};
+use crate::leaks::Known;
 use crate::text::id::random_id;
 use crate::text::sanitize;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The plugin that reads it.
 const READER: &str = "transcripts";
@@ -111,7 +112,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// `unavailable` where the plugin that reads it is not there or may keep nothing, `invalid_arguments`, `limit`.
+    /// `unavailable` where the plugin that reads it is not there or may keep nothing, `invalid_arguments`, `limit`, `denied` where a name has a secret.
     pub async fn feed(&self, context: &CallContext, feed: Feed) -> Result<(), Failure> {
         let of = self.keepers(context)?.into_iter().find(|keeper| keeper.plugin == READER).ok_or_else(|| {
             Failure::new(Kind::Unavailable, "nothing reads what is fed in this session").hint(format!(
@@ -129,8 +130,10 @@ impl Host {
     }
 
     fn entry(&self, feed: Feed) -> Result<Entry, Failure> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-        let clean = |text: &str| self.redacted(&sanitize::text(text));
+        let (now, known) = (now_ms().cast_unsigned(), self.secrets.known());
+        // Whatever settings say of results: it is kept, and who feeds it cannot know which secrets there are.
+        let clean = |text: &str| known.redact(&sanitize::text(text)).into_owned();
+        let check_names = |names: &[(&str, &str)]| check_names(names, &known);
         let name = |collection: String, key: String| Name { collection, key };
         match feed {
             Feed::Message(Message { channel, author, content, id, at_ms }) => {
@@ -199,8 +202,12 @@ impl Host {
     }
 }
 
-fn check_names(names: &[(&str, &str)]) -> Result<(), Failure> {
+/// What things are called is found by as it is, so a secret in it has no name that could take its place.
+fn check_names(names: &[(&str, &str)], known: &Known) -> Result<(), Failure> {
     for (what, name) in names {
+        if known.redact(name) != *name {
+            return Err(Failure::denied(format!("`{what}` has a secret in it")));
+        }
         if name.trim().is_empty() || name.len() > NAME_BYTES || name.contains(char::is_control) {
             return Err(Failure::invalid(format!("`{what}` has 1 to {NAME_BYTES} bytes, in one line")));
         }

@@ -416,7 +416,7 @@ fn item(row: &rusqlite::Row<'_>, rank: f32) -> rusqlite::Result<Item> {
     })
 }
 
-fn now_ms() -> i64 {
+pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
