@@ -63,6 +63,7 @@ fn a_client_is_told_when_what_is_pinned_has_changed() {
             assert_eq!(status, 0, "{said}");
         };
         beside(&["--set", "agent.name=ada"], "of ada");
+        assert_eq!(read(&mut agent), "# day\n\nTuesday\n");
         agent.settle();
         assert_eq!(agent.count(|message| message["method"] == UPDATED), 0, "{era:?}");
 

@@ -6,12 +6,12 @@ use toolcrib_sdk::records::{Item, Query};
 use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, notice, schemars};
 
 /// Attachments that are listed at most, and that are looked through for an id.
-const LISTED: u32 = 50;
+const LISTED: usize = 50;
 const KNOWN: u32 = 1000;
 
 pub(crate) struct AttachmentRecall;
 
-#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Action {
     /// Which attachments there are, the newest first.
@@ -33,7 +33,7 @@ pub(crate) struct RecallInput {
     attachment_id: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub(crate) struct RecallOutput {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     attachments: Vec<Attachment>,
@@ -79,25 +79,27 @@ impl Tool for AttachmentRecall {
     type Output = RecallOutput;
 
     fn call(RecallInput { action, channel, attachment_id }: RecallInput) -> Result<RecallOutput> {
-        let none = || RecallOutput { attachments: Vec::new(), path: None, content: None };
         let found = found(channel.as_deref())?;
-        if action == Action::List {
-            if found.is_empty() {
-                notice("there are no attachments");
-            }
-            let attachments = found.into_iter().take(LISTED as usize).map(listed).collect();
-            return Ok(RecallOutput { attachments, ..none() });
-        }
-        let id = attachment_id
-            .ok_or_else(|| Failure::invalid("`attachment_id` is missing").hint("`list` says which there are"))?;
-        let Item { body, key, .. } = one(&id, found)?;
-        let missing = |what: &str| Failure::failed(format!("`{key}` ({}) has no {what} here", body.name));
+        let missing = |item: &Item<Attached>, what: &str| {
+            Failure::failed(format!("`{}` ({}) has no {what} here", item.key, item.body.name))
+        };
         match action {
-            Action::GetPath => {
-                Ok(RecallOutput { path: Some(body.path.clone().ok_or_else(|| missing("file"))?), ..none() })
+            Action::List => {
+                if found.is_empty() {
+                    notice("there are no attachments");
+                }
+                let attachments = found.into_iter().take(LISTED).map(listed).collect();
+                Ok(RecallOutput { attachments, ..RecallOutput::default() })
             }
-            Action::GetContent | Action::List => {
-                Ok(RecallOutput { content: Some(body.text.clone().ok_or_else(|| missing("text"))?), ..none() })
+            Action::GetPath => {
+                let item = one(attachment_id, found)?;
+                let path = item.body.path.clone().ok_or_else(|| missing(&item, "file"))?;
+                Ok(RecallOutput { path: Some(path), ..RecallOutput::default() })
+            }
+            Action::GetContent => {
+                let item = one(attachment_id, found)?;
+                let content = item.body.text.clone().ok_or_else(|| missing(&item, "text"))?;
+                Ok(RecallOutput { content: Some(content), ..RecallOutput::default() })
             }
         }
     }
@@ -113,12 +115,13 @@ fn found(channel: Option<&str>) -> Result<Vec<Item<Attached>>> {
 }
 
 /// The one with this id, or the only one whose id begins so.
-fn one(id: &str, all: Vec<Item<Attached>>) -> Result<Item<Attached>> {
+fn one(id: Option<String>, all: Vec<Item<Attached>>) -> Result<Item<Attached>> {
+    let id = id.ok_or_else(|| Failure::invalid("`attachment_id` is missing").hint("`list` says which there are"))?;
     let (mut exact, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|item| item.key == id);
     if let Some(item) = exact.pop() {
         return Ok(item);
     }
-    let mut begin: Vec<_> = others.into_iter().filter(|item| !id.is_empty() && item.key.starts_with(id)).collect();
+    let mut begin: Vec<_> = others.into_iter().filter(|item| !id.is_empty() && item.key.starts_with(&id)).collect();
     let shown: String = id.chars().take(64).collect();
     match begin.len() {
         0 => Err(Failure::failed(format!("there is no attachment `{shown}`")).hint("`list` says which there are")),

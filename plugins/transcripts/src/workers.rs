@@ -72,7 +72,7 @@ impl Tool for WorkerInspect {
     const SUMMARY: &str = "See the last steps of a worker that has ended.";
     const GUIDANCE: Guidance = Guidance {
         when_to_use: "A worker's outcome is not enough: you need what it called and what came back.",
-        when_not_to_use: "The worker still works: its status is told, and `route` reaches it.",
+        when_not_to_use: "The worker has not ended: `route` reaches it.",
         disambiguation: "`channel_recall` has what people said.",
         examples: &[r#"{"worker_id":"worker3","limit":20}"#],
     };

@@ -99,12 +99,12 @@ impl Line {
     /// What it asks for, if that is one thing.
     fn asked(self) -> Option<Asked> {
         let Self { id: _, session, arguments, result, error, .. } = self;
-        let is_call = self.tool.is_some();
-        // Some of these are asked of a session alone, some of no session.
-        let of = |make: fn(String) -> Asked| session.clone().map(make);
+        let (is_call, has_arguments) = (self.tool.is_some(), arguments.is_some());
+        let has_answer = result.is_some() || error.is_some();
+        // Some of these are asked of no session.
         let of_none = |asked: Asked| session.is_none().then_some(asked);
         let call = |tool| {
-            let arguments = Arguments::Json(arguments.clone().unwrap_or_else(|| json!({})));
+            let arguments = Arguments::Json(arguments.unwrap_or_else(|| json!({})));
             Some(Asked::Call(session.clone(), Request { tool, arguments }))
         };
         let ways = [
@@ -113,18 +113,16 @@ impl Line {
             self.open.map(|open| of_none(Asked::Open(open))),
             self.turn.map(|turn| session.clone().map(|session| Asked::Turn(session, turn))),
             self.list.map(|format| session.clone().map(|session| Asked::List(session, format))),
-            self.close.map(|close| of(Asked::Close).filter(|_| close)),
+            self.close.map(|close| session.clone().filter(|_| close).map(Asked::Close)),
             self.pinned.map(|pinned| pinned.then(|| Asked::Pinned(session.clone()))),
             self.feed.map(|feed| Some(Asked::Feed(session.clone(), feed))),
             self.embedder.map(|takes| of_none(Asked::Embed(takes.kinds))),
-            self.answer.map(|answer| {
-                of_none(Asked::Answer(AnswerLine { answer, result: result.clone(), error: error.clone() }))
-            }),
+            self.answer.map(|answer| of_none(Asked::Answer(AnswerLine { answer, result, error }))),
         ];
         let mut asked = ways.into_iter().flatten();
         let (asked, None) = (asked.next()??, asked.next()) else { return None };
         let is_answer = matches!(asked, Asked::Answer(_));
-        let fits = (is_call || arguments.is_none()) && (is_answer || (result.is_none() && error.is_none()));
+        let fits = (is_call || !has_arguments) && (is_answer || !has_answer);
         fits.then_some(asked)
     }
 
