@@ -44,7 +44,7 @@ pub struct Item<T> {
     pub made_ms: u64,
     /// When it was changed last, likewise.
     pub changed_ms: u64,
-    /// How well it fits the words that were looked for; 0 where none were.
+    /// How well it fits what was looked for; from -1 to 1 where it is near a text in its meaning, 0 where nothing was.
     pub rank: f32,
 }
 
@@ -131,6 +131,14 @@ impl Batch {
         self
     }
 
+    /// Has a document that is put in this batch found by the meaning of the text at this JSON pointer, where a model for that is set: some time
+    /// later, as no change waits for a model. A further put without this ends that.
+    #[must_use]
+    pub fn embed(self, collection: &str, key: &str, pointer: &str) -> Self {
+        self.0.embed(collection, key, pointer);
+        self
+    }
+
     /// Removes a document, if it is there.
     #[must_use]
     pub fn delete(self, collection: &str, key: &str) -> Self {
@@ -190,6 +198,14 @@ impl Query {
     #[must_use]
     pub fn any_word(self, text: &str) -> Self {
         self.0.any_word(text);
+        self
+    }
+
+    /// Only those of which an embedded text is near this one in its meaning, the nearest first: one page, with as many as [`Query::limit`] says,
+    /// and without words, order and cursor. `unavailable` where no model is set, `execution_failed` where the one that is set gives no answer.
+    #[must_use]
+    pub fn near(self, text: &str) -> Self {
+        self.0.near(text);
         self
     }
 

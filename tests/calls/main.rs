@@ -7,6 +7,7 @@ mod bounds;
 mod cache;
 mod cancellation;
 mod embedder;
+mod embeddings;
 mod envelope;
 mod leaks;
 mod records;

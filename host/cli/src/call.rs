@@ -73,6 +73,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
         failure.hint = offer.or(failure.hint.take());
     }
     result::show(&envelope, &form)?;
+    setup.settled().await;
     Ok(exit_code(&setup, &envelope))
 }
 
@@ -92,6 +93,7 @@ async fn answer(global: &Global, format: Format, arguments: &Arguments) -> Resul
     }
     let answer = if is_list { Value::Array(answers) } else { answers.remove(0) };
     print_json(&answer)?;
+    setup.settled().await;
     Ok(first_failure.map_or(ExitCode::SUCCESS, |envelope| exit_code(&setup, &envelope)))
 }
 

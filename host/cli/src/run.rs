@@ -134,7 +134,9 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     setup.context.panes.leave().await;
     let lost =
         |error: &dyn std::fmt::Display| Failure::new(Kind::Internal, format!("answers could not be written: {error}"));
-    match writer.await.map_err(|error| lost(&error))? {
+    let written = writer.await.map_err(|error| lost(&error))?;
+    setup.settled().await;
+    match written {
         Ok(()) if cancel.is_cancelled() => Ok(ExitCode::from(INTERRUPTED)),
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(lost(&error)),
         // The reader has gone, so there is nobody to report it to.

@@ -8,6 +8,7 @@ use etcetera::BaseStrategy;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use toolcrib::Host;
 use toolcrib::backend::Backend;
 use toolcrib::backend::container::{self, ContainerName};
@@ -51,6 +52,9 @@ pub(super) struct Setup {
     pub(super) notices: Vec<String>,
 }
 
+/// How long vectors are waited for before this program ends.
+const SETTLE: Duration = Duration::from_secs(20);
+
 /// A constant of a toolset, as it is typed: what is no JSON is text.
 pub(super) fn constant(text: &str) -> Result<(String, Value), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
@@ -58,6 +62,15 @@ pub(super) fn constant(text: &str) -> Result<(String, Value), String> {
 }
 
 impl Setup {
+    /// Returns when vectors were made of what calls have kept, or the model that makes them does not answer, or a person interrupts: nothing is
+    /// lost, as the next program that keeps something makes what is missing.
+    pub(super) async fn settled(&self) {
+        tokio::select! {
+            () = self.host.settled(SETTLE) => {}
+            () = self.context.cancel.cancelled() => {}
+        }
+    }
+
     /// Opens the session on a toolset, if one is named. Its turn is open as long as the program runs.
     pub(super) fn open(&mut self, toolset: Option<&str>, given: &[(String, Value)]) -> Result<(), Failure> {
         let Some(toolset) = toolset else { return Ok(()) };

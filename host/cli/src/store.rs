@@ -2,12 +2,12 @@
 
 use super::screen::Table;
 use super::setup::{Setup, usage, working_directory};
-use super::{Global, print, print_json};
+use super::{Global, notice, print, print_json};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use toolcrib::envelope::Failure;
-use toolcrib::store::{self, Checked, Imported};
+use toolcrib::store::{self, Checked, Embedded, Imported};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Arguments {
@@ -19,6 +19,16 @@ pub(super) enum Arguments {
     },
     /// Look at all of the store, and say what is wrong with it
     Check {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make the vectors that are missing of what is found by its meaning, by the model under [embeddings]
+    #[command(
+        after_help = "They are made in the background wherever plugins keep something. This makes them now, says how far it is, and asks \
+                      again about texts that the model did not take. Of another model than before, all are made anew."
+    )]
+    Embed {
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -74,6 +84,7 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
             };
             Ok(ExitCode::from(u8::from(!faults.is_empty())))
         }
+        Arguments::Embed { json } => embed(&setup, *json).await,
         Arguments::Backup { file } => {
             let file = free(file)?;
             match store::backup(&setup.dirs, &file)? {
@@ -104,6 +115,25 @@ fn free(file: &Path) -> Result<PathBuf, Failure> {
         Ok(_) => Err(usage(format!("`{}` is there already", file.display())).hint("name a file that is not")),
         Err(_) => Ok(file),
     }
+}
+
+async fn embed(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
+    let told = |Embedded { made, missing, .. }: &Embedded| {
+        if *missing > 0 && !as_json {
+            notice(&format!("{made} texts have vectors, {missing} wait"));
+        }
+    };
+    let Some(Embedded { made, missing, refused, why }) =
+        store::embed(&setup.settings.config, &setup.dirs, told).await?
+    else {
+        return Err(usage("there is no store: no plugin has kept anything"));
+    };
+    if as_json {
+        return print_json(&json!({ "made": made, "missing": missing, "refused": refused, "why": why }));
+    }
+    let why =
+        why.map_or_else(String::new, |why| format!("; the model did not take {refused}, such as one because {why}"));
+    print(&format!("{made} texts have vectors{why}\n"))
 }
 
 fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {

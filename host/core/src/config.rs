@@ -5,6 +5,7 @@
 
 mod allowlist;
 mod confine;
+mod embeddings;
 mod hosts;
 mod layers;
 mod limits;
@@ -23,6 +24,7 @@ mod vetting;
 
 pub use allowlist::Allowlist;
 pub use confine::{CellNetwork, Confine, ConfineFloor, ConfineMode, PROXY_PORT, Unconfined, WORKSPACE};
+pub use embeddings::Embeddings;
 pub use hosts::{HostList, HostPattern};
 pub use layers::{Origins, PolicySource, Settings, Sources};
 pub use limits::Limits;
@@ -86,6 +88,8 @@ pub struct Config {
     pub limits: Limits,
     /// How much stays from one call to the next.
     pub store: Store,
+    /// What makes vectors of what stays.
+    pub embeddings: Embeddings,
     /// `[plugin.NAME]` by name; `policy/rights.rs` makes rights of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plugin: BTreeMap<String, PluginSection>,

@@ -15,6 +15,7 @@ use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::egress::Egress;
 use crate::embedder::agents::AgentSessions;
+use crate::embeddings::Embeddings;
 use crate::envelope::{Envelope, Failure, Kind, Output};
 use crate::formats::Offer;
 use crate::kept_output::{KeptFile, OutputStore};
@@ -108,13 +109,12 @@ impl Host {
         let permits = usize::try_from(limits.concurrent_calls).unwrap_or(Semaphore::MAX_PERMITS);
         let permits = Semaphore::new(permits.min(Semaphore::MAX_PERMITS));
         let rates = Rates::new(limits.calls_per_minute, settings.config.remedies());
-        let network = &settings.config.network;
-        let ca_file = Some(&network.ca_file).filter(|file| !file.is_empty()).map(|file| dirs.expand(file));
-        let egress = Arc::new(Egress::new(network.dns_servers(), ca_file));
+        let egress = Arc::new(Egress::of(&settings.config, dirs));
         let secrets = Arc::new(Secrets::new(&settings.config, dirs)?);
         let (sandbox, output, calls) = (Arc::new(sandbox), Arc::new(output), Calls::default());
         let pending = Arc::new(Pending::new(settings.config.embedder.max_pending));
-        let store = Arc::new(Store::new(dirs.state.clone(), settings.config.store.clone()));
+        let embeddings = Embeddings::of(&settings.config, dirs, &egress, &secrets)?;
+        let store = Arc::new(Store::new(dirs.state.clone(), settings.config.store.clone(), embeddings));
         let approvals = Arc::default();
         let host = Self {
             sandbox,
@@ -414,6 +414,11 @@ impl Host {
         let policy = self.within(self.policy(), context);
         let grants = policy.map(|policy| policy.grants_of(tool.plugin()));
         Offer::new(tool, &grants.unwrap_or_else(|_| Arc::new(Grants::none())))
+    }
+
+    /// Returns when nothing is made in the background any more of what calls have kept, or the time is over.
+    pub async fn settled(&self, most: Duration) {
+        self.store.settled(most).await;
     }
 
     /// The calls that run, the oldest first.

@@ -3,8 +3,8 @@
 //! Where a value may go is decided by the grants of `policy/`; that it gets nowhere else is the work of `leaks/`, which learns each value
 //! here as soon as it is known.
 
-use crate::backend::local::Local;
-use crate::backend::{Backend, Finished, ProcessSpec, finish};
+use crate::backend::own::OwnPrograms;
+use crate::backend::{Finished, finish};
 use crate::config::{Config, SecretSection};
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
@@ -12,7 +12,6 @@ use crate::envelope::{Failure, Kind, duration};
 use crate::leaks::{Known, why_weak};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fmt;
 use std::fs::Metadata;
 use std::io::Read;
@@ -52,8 +51,8 @@ impl fmt::Debug for Value {
 /// The secrets of a host.
 pub struct Secrets {
     all: BTreeMap<String, Secret>,
-    /// What runs the programs that print secrets, and the names of the variables that they get: all of the user's.
-    runner: Option<(Local, Vec<String>)>,
+    /// What runs the programs that print secrets.
+    runner: Option<OwnPrograms>,
     state: Mutex<State>,
 }
 
@@ -114,11 +113,7 @@ impl Secrets {
             all.insert(name.clone(), Secret { source, asking: tokio::sync::Mutex::default() });
         }
         let has_command = all.values().any(|secret| matches!(secret.source, Source::Command(_)));
-        let runner = has_command.then(|| {
-            let (home, environment) = (dirs.home.clone(), dirs.environment.clone());
-            let names = environment.names().map(str::to_owned).collect();
-            (Local::new(home.clone(), home, dirs.state.clone(), environment), names)
-        });
+        let runner = has_command.then(|| OwnPrograms::new(dirs));
         let state = State { looked: None, held: BTreeMap::new(), further: Vec::new(), known: Arc::default() };
         Ok(Self { all, runner, state: Mutex::new(state) })
     }
@@ -205,10 +200,8 @@ impl Secrets {
     }
 
     async fn print(&self, argv: &[String]) -> Result<Value, String> {
-        let (local, variables) = self.runner.as_ref().expect("there is a runner where a secret has a command");
-        let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
-        let spec = ProcessSpec { environment: variables.clone(), ..ProcessSpec::own(argv) };
-        let process = local.start(spec).await.map_err(|failure| failure.message)?;
+        let runner = self.runner.as_ref().expect("there is a runner where a secret has a command");
+        let process = runner.start(argv).await.map_err(|failure| failure.message)?;
         let finished = tokio::time::timeout(PATIENCE, finish(process)).await;
         let finished = finished.map_err(|_| format!("its program took more than {}", duration(PATIENCE)))?;
         let Finished { status, stdout, .. } = finished.map_err(|error| format!("its program was lost: {error}"))?;

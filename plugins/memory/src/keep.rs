@@ -173,6 +173,11 @@ pub(crate) fn new_id(batch: Batch) -> Result<(Batch, String)> {
     Ok((batch, format!("m{last}")))
 }
 
+/// Adds a memory to a batch, which its content finds: by its words, and by its meaning.
+pub(crate) fn put(batch: Batch, id: &str, revision: u64, memory: &Memory) -> Batch {
+    batch.expect(MEMORIES, id, revision).put(MEMORIES, id, memory).embed(MEMORIES, id, "/content")
+}
+
 /// Adds links to those that a memory has.
 pub(crate) fn link(batch: Batch, id: &str, links: &[Link]) -> Result<Batch> {
     if links.is_empty() {

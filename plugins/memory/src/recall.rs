@@ -1,4 +1,4 @@
-//! `memory_recall`: by words and by what belongs to what is important, the newest, the most important, or all of a type.
+//! `memory_recall`: by words, by meaning, and by what belongs to what is important; the newest, the most important, or all of a type.
 
 use crate::keep::{LINKS, Links, MEMORIES, Memory, MemoryType, RECALLS, Recalls, number, present};
 use crate::rank::{fused, present_importance, telling};
@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use toolcrib_sdk::records::{Batch, Item, Query, get};
-use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, notice, schemars};
+use toolcrib_sdk::{Failure, Guidance, JsonSchema, Kind, Result, Tool, notice, schemars};
 
 /// Memories of an answer at most, and where nothing is said.
 const MOST: u32 = 50;
@@ -30,7 +30,7 @@ pub(crate) struct MemoryRecall;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Mode {
-    /// By the words of `query`, and by what belongs to important memories that have one of them.
+    /// By the words of `query`, by its meaning where a model is set, and by what belongs to important memories that have one of the words.
     #[default]
     Hybrid,
     /// The newest.
@@ -208,7 +208,7 @@ fn newest(input: &RecallInput) -> Result<Vec<Found>> {
     weighed(of_type(input).order("@made", true).limit(input.max_results).run()?.items)
 }
 
-/// By words and by links: what is asked for holds in each list, so that none is full of what is left out afterwards.
+/// By words, by meaning and by links: what is asked for holds in each list, so that none is full of what is left out afterwards.
 fn hybrid(input: &RecallInput) -> Result<Vec<Found>> {
     let words = telling(input.query.as_deref().unwrap_or_default());
     if words.is_empty() {
@@ -218,16 +218,30 @@ fn hybrid(input: &RecallInput) -> Result<Vec<Found>> {
     let wide = input.max_results * WIDER;
     let by_words = of_type(input).any_word(&words).limit(wide).run::<Memory>()?.items;
     let by_links = linked(&words, input.memory_type, wide as usize)?;
-    let ids = |items: &[Item<Memory>]| items.iter().map(|item| item.key.clone()).collect();
-    let scores = fused(&[ids(&by_words), ids(&by_links)]);
+    let by_meaning = near(input, wide)?;
+    let lists = [by_words, by_meaning, by_links];
+    let scores = fused(&lists.each_ref().map(|list| list.iter().map(|item| item.key.clone()).collect()));
     let items: HashMap<String, Item<Memory>> =
-        by_words.into_iter().chain(by_links).map(|item| (item.key.clone(), item)).collect();
+        lists.into_iter().flatten().map(|item| (item.key.clone(), item)).collect();
     let mut ranked: Vec<(f64, Item<Memory>)> = items.into_values().map(|item| (scores[&item.key], item)).collect();
     ranked.sort_by(|(one, first), (other, second)| other.total_cmp(one).then_with(|| newer_first(first, second)));
     ranked.truncate(input.max_results as usize);
     let (scores, items): (Vec<f64>, Vec<Item<Memory>>) = ranked.into_iter().unzip();
     let found = weighed(items)?.into_iter().zip(scores);
     Ok(found.map(|(found, score)| Found { score: Some(score), ..found }).collect())
+}
+
+/// What is near in its meaning. A model that fails costs a notice, and one that is not set nothing.
+fn near(input: &RecallInput, wide: u32) -> Result<Vec<Item<Memory>>> {
+    match of_type(input).near(input.query.as_deref().unwrap_or_default()).limit(wide).run() {
+        Ok(page) => Ok(page.items),
+        Err(failure) if failure.kind == Kind::UNAVAILABLE => Ok(Vec::new()),
+        Err(failure) if failure.kind == Kind::EXECUTION_FAILED => {
+            notice(format!("it was looked for by words alone, not by meaning: {}", failure.message));
+            Ok(Vec::new())
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// What belongs to important memories that have one of these words, over two steps: the most important first.

@@ -1,6 +1,6 @@
 //! `memory_save`.
 
-use crate::keep::{FORGOTTEN, Link, MEMORIES, Memory, MemoryType, Relation, check_content, is_id, link, new_id};
+use crate::keep::{FORGOTTEN, Link, MEMORIES, Memory, MemoryType, Relation, check_content, is_id, link, new_id, put};
 use crate::rank::{likeness, telling};
 use serde::{Deserialize, Serialize};
 use toolcrib_sdk::records::{Batch, Query, again, get};
@@ -149,7 +149,7 @@ fn save(input: &SaveInput) -> Result<(String, bool)> {
             (batch, id, 0)
         }
     };
-    batch = batch.expect(MEMORIES, &id, revision).put(MEMORIES, &id, &memory);
+    batch = put(batch, &id, revision, &memory);
     let mut links = Vec::new();
     for Association { target_id, relation, weight } in &input.associations {
         let is_there = is_id(target_id)

@@ -1,7 +1,7 @@
 //! `memory_delete` and `memory_consolidate`: memories that are not recalled any more.
 
 use crate::keep::{
-    FORGOTTEN, Forgotten, LINKS, Link, Links, MEMORIES, Memory, MemoryType, check_content, link, memory,
+    FORGOTTEN, Forgotten, LINKS, Link, Links, MEMORIES, Memory, MemoryType, check_content, link, memory, put,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -148,7 +148,7 @@ fn consolidate(partition: MemoryType, pairs: &[Pair]) -> Result<()> {
         }
         let mut merged = Memory { content: merged_content.clone(), ..survivor.body };
         merged.importance = merged.importance.max(absorbed.body.importance);
-        batch = batch.expect(MEMORIES, survivor_id, survivor.revision).put(MEMORIES, survivor_id, &merged);
+        batch = put(batch, survivor_id, survivor.revision, &merged);
         batch = forget(batch, &absorbed, None, Some(survivor_id.clone()));
         let links = get::<Links>(LINKS, absorbed_id)?.map(|item| item.body.0).unwrap_or_default();
         let links: Vec<Link> = links.into_iter().filter(|link| link.other != *survivor_id).collect();

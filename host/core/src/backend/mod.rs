@@ -4,6 +4,7 @@
 //!
 //! - `local.rs` is this machine, `cell/` what confines a command there;
 //! - `terminals.rs` says which terminals people may be sitting at;
+//! - `own.rs` starts what settings name for the host itself;
 //! - `watcher.rs` ends the commands of a host that was killed;
 //! - `remote.rs` is all that other places have in common: commands between marks, their end, files by scripts; `container.rs` and `ssh.rs`
 //!   are the ways there.
@@ -14,6 +15,7 @@ mod environment;
 pub(crate) mod files;
 pub mod local;
 pub(crate) mod osc133;
+pub(crate) mod own;
 mod remote;
 pub mod sealed;
 mod spawn;

@@ -11,6 +11,7 @@ use crate::config::{Config, Leaks, Limits, Remedies};
 use crate::egress::Egress;
 use crate::embedder::agents::AgentSessions;
 use crate::embedder::{Embedder, NoEmbedder};
+use crate::embeddings::Embeddings;
 use crate::envelope::Failure;
 use crate::event::{Event, EventSink, GuestEvents, NoEvents};
 use crate::kept_output::OutputStore;
@@ -134,9 +135,20 @@ impl Scope {
 
     /// The scope in which a plugin is asked what it offers: nobody watches, nobody approves.
     pub(crate) fn for_definitions(config: &Config, backend: Arc<dyn Backend>, egress: Arc<Egress>) -> Self {
+        Self::of_host("definitions", config, backend, egress, Arc::new(Secrets::none()))
+    }
+
+    /// The scope of what the host does for no call: the same.
+    pub(crate) fn of_host(
+        what: &str,
+        config: &Config,
+        backend: Arc<dyn Backend>,
+        egress: Arc<Egress>,
+        secrets: Arc<Secrets>,
+    ) -> Self {
         Self::new(ScopeParts {
             principal: "toolcrib".into(),
-            tool: "definitions".into(),
+            tool: what.into(),
             session: Arc::default(),
             backend,
             panes: Panes::None,
@@ -146,11 +158,11 @@ impl Scope {
             embedder: Arc::new(NoEmbedder),
             pending: Arc::new(Pending::new(config.embedder.max_pending)),
             agents: Arc::default(),
-            store: Arc::new(Store::new(PathBuf::new(), config.store.clone())),
+            store: Arc::new(Store::new(PathBuf::new(), config.store.clone(), Embeddings::none())),
             cancel: CancellationToken::new(),
             output: Arc::new(OutputStore::none()),
             egress,
-            secrets: Arc::new(Secrets::none()),
+            secrets,
             settings: Weak::new(),
             leaks: config.leaks.clone(),
             limits: config.limits.clone(),

@@ -24,6 +24,8 @@ pub struct Batch {
 #[expect(unreachable_pub, reason = "the generated bindings name it as public")]
 pub struct Look {
     query: Query,
+    /// The text to whose meaning it is near.
+    near: Option<String>,
     refused: Option<Failure>,
 }
 
@@ -60,7 +62,7 @@ impl State {
         let told = |change: &Change| match change {
             Change::Put(name, body) => Some(format!("put {}/{} ({} bytes)", name.collection, name.key, body.len())),
             Change::Delete(name) => Some(format!("delete {}/{}", name.collection, name.key)),
-            Change::Expect(..) => None,
+            Change::Expect(..) | Change::Embed(..) => None,
         };
         let what = changes.iter().filter_map(told).collect::<Vec<_>>().join("; ");
         let decision = match outcome {
@@ -120,6 +122,18 @@ impl records::HostBatch for State {
         Ok(())
     }
 
+    async fn embed(
+        &mut self,
+        batch: Resource<Batch>,
+        collection: String,
+        key: String,
+        pointer: String,
+    ) -> wasmtime::Result<()> {
+        self.meter.charge_bytes(collection.len() + key.len() + pointer.len())?;
+        self.table.get_mut(&batch)?.changes.push(Change::Embed(Name { collection, key }, pointer));
+        Ok(())
+    }
+
     async fn confirm(&mut self, batch: Resource<Batch>, action: String, details: String) -> wasmtime::Result<()> {
         self.meter.charge_bytes(action.len() + details.len())?;
         self.table.get_mut(&batch)?.confirm = Some((action, details));
@@ -132,7 +146,7 @@ impl records::HostBatch for State {
         // As JSON writes them, and as they are.
         let spelled = changes.iter().flat_map(|change| match change {
             Change::Put(name, body) => vec![name.collection.clone(), name.key.clone(), body.clone(), texts(body)],
-            Change::Expect(..) | Change::Delete(_) => Vec::new(),
+            Change::Expect(..) | Change::Delete(_) | Change::Embed(..) => Vec::new(),
         });
         let spelled: Vec<String> = spelled.collect();
         let admitted = match self.scope.guard.check(Exit::Write, spelled.iter().map(String::as_bytes)) {
@@ -157,7 +171,7 @@ impl records::HostBatch for State {
 impl records::HostQuery for State {
     async fn new(&mut self, collection: String) -> wasmtime::Result<Resource<Look>> {
         self.meter.charge_bytes(collection.len())?;
-        Ok(self.table.push(Look { query: Query::new(collection), refused: None })?)
+        Ok(self.table.push(Look { query: Query::new(collection), near: None, refused: None })?)
     }
 
     async fn equals(&mut self, look: Resource<Look>, pointer: String, value: String) -> wasmtime::Result<()> {
@@ -190,6 +204,12 @@ impl records::HostQuery for State {
         Ok(())
     }
 
+    async fn near(&mut self, look: Resource<Look>, text: String) -> wasmtime::Result<()> {
+        self.meter.charge_bytes(text.len())?;
+        self.table.get_mut(&look)?.near = Some(text);
+        Ok(())
+    }
+
     async fn order(&mut self, look: Resource<Look>, pointer: String, descending: bool) -> wasmtime::Result<()> {
         self.meter.charge_bytes(pointer.len())?;
         self.table.get_mut(&look)?.note(|query| query.order(&pointer, descending));
@@ -209,11 +229,20 @@ impl records::HostQuery for State {
 
     async fn run(&mut self, look: Resource<Look>) -> Result<records::Page, Refusal> {
         let of = self.namespace()?;
-        let Look { query, refused } = self.table.get(&look)?.clone();
+        let Look { query, near, refused } = self.table.get(&look)?.clone();
         if let Some(refused) = refused {
             return Err(refused.into());
         }
-        let Page { items, total, next } = self.scope.store.find(of, query).await?;
+        let store = &self.scope.store;
+        let Page { items, total, next } = match near {
+            None => store.find(of, query).await?,
+            Some(text) => tokio::select! {
+                biased;
+                // A model may think for long.
+                () = self.scope.cancel.cancelled() => return Err(Failure::cancelled().into()),
+                found = store.nearest(of, query, &text, &self.scope) => found?,
+            },
+        };
         Ok(records::Page { items: items.into_iter().map(records::Item::from).collect(), total, next })
     }
 

@@ -17,6 +17,21 @@ const DNS_PORT: u16 = 53;
 /// # Errors
 /// A fragment that says what to write instead.
 pub(super) fn base(text: &str) -> Result<Url, String> {
+    let (url, shown) = (page(text)?, text.escape_debug());
+    if url.query().is_some() {
+        return Err(format!("`{shown}` has a query: omit it"));
+    }
+    if !url.path().ends_with('/') {
+        return Err(format!("`{shown}` does not end in `/`: write `{shown}/`"));
+    }
+    Ok(url)
+}
+
+/// Reads the URL of one page of the web.
+///
+/// # Errors
+/// A fragment that says what to write instead.
+pub(super) fn page(text: &str) -> Result<Url, String> {
     let shown = text.escape_debug();
     // The parser would leave them out without a word.
     if text.contains(|char: char| char.is_control() || char.is_whitespace()) {
@@ -29,11 +44,8 @@ pub(super) fn base(text: &str) -> Result<Url, String> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("the URL has a user or a password: omit what comes before the `@`".to_owned());
     }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(format!("`{shown}` has a query or a fragment: omit it"));
-    }
-    if !url.path().ends_with('/') {
-        return Err(format!("`{shown}` does not end in `/`: write `{shown}/`"));
+    if url.fragment().is_some() {
+        return Err(format!("`{shown}` has a fragment: omit it"));
     }
     Ok(url)
 }
@@ -118,8 +130,8 @@ mod tests {
             ("file:///etc/", "`file:///etc/` is not a web address: begin it with `https://` or `http://`"),
             ("https://u@example.com/", "the URL has a user or a password"),
             ("https://:secret@example.com/", "the URL has a user or a password"),
-            ("https://example.com/?", "`https://example.com/?` has a query or a fragment: omit it"),
-            ("https://example.com/#a", "`https://example.com/#a` has a query or a fragment"),
+            ("https://example.com/?", "`https://example.com/?` has a query: omit it"),
+            ("https://example.com/#a", "`https://example.com/#a` has a fragment: omit it"),
             ("https://example.com/a", "`https://example.com/a` does not end in `/`: write `https://example.com/a/`"),
             (" https://example.com/", "` https://example.com/` has a blank or a control character in it"),
             ("https://exa\tmple.com/", "`https://exa\\tmple.com/` has a blank"),

@@ -19,7 +19,8 @@ pub(crate) use connect::Route;
 pub(crate) use target::{Host, Target};
 
 use crate::call::scope::Scope;
-use crate::config::Part;
+use crate::config::{Config, Part};
+use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind, duration};
 use crate::leaks::{Exit, Guard};
 use crate::policy::http::{ApprovedRoute, HttpGrant, OwnHeader};
@@ -90,6 +91,13 @@ pub(crate) struct Response {
 }
 
 impl Egress {
+    /// That of these settings.
+    pub(crate) fn of(config: &Config, dirs: &Dirs) -> Self {
+        let network = &config.network;
+        let ca_file = Some(&network.ca_file).filter(|file| !file.is_empty()).map(|file| dirs.expand(file));
+        Self::new(network.dns_servers(), ca_file)
+    }
+
     /// `dns_servers` are asked instead of the system's; `ca_file` holds certificates that are trusted in addition to the system's.
     pub(crate) fn new(dns_servers: Vec<SocketAddr>, ca_file: Option<PathBuf>) -> Self {
         Self { names: Arc::new(Names::new(dns_servers)), clients: Clients::new(ca_file), cells: Cells::default() }

@@ -103,7 +103,7 @@ impl HostRules {
     fn check_public(&self, host: &Host) -> Result<(), Failure> {
         let Host::Name(name) = host else { return Ok(()) };
         let is_opened = self.opened.iter().any(|entry| entry.covers_name(name));
-        if is_opened || name.contains('.') && !LOCAL_NAMES.iter().any(|local| is_within(name, local)) {
+        if is_opened || !is_local_name(name) {
             return Ok(());
         }
         let hint = match self.opens {
@@ -193,6 +193,11 @@ impl HostRules {
         let line = format!("add \"{host}\" to `hosts` under [confine]");
         self.remedies.hint("confine.hosts", &Needed::Entry(host), line)
     }
+}
+
+/// A name that means something of the network that this machine is in.
+pub(super) fn is_local_name(name: &str) -> bool {
+    !name.contains('.') || LOCAL_NAMES.iter().any(|local| is_within(name, local))
 }
 
 pub(super) fn covers(entry: &HostPattern, host: &Host) -> bool {

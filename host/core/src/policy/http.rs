@@ -5,19 +5,20 @@
 mod paths;
 
 use super::approval::{ActionKind, By, Landing, Question};
-use super::hosts::{AdmittedTarget, Found, HostRules, Opens, covers, lies_in, may_cover};
+use super::hosts::{AdmittedTarget, Found, HostRules, Opens, covers, is_local_name, lies_in, may_cover};
 use super::rights::HttpRights;
 use crate::audit::Action;
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
 use crate::capability::Capability;
 use crate::config::{Config, HostList, HostPattern, Needed, Remedies, Template, requests};
-use crate::egress::{Host, Request, Route, Special, Target};
+use crate::egress::{Host, Request, Route, Special, Target, special};
 use crate::envelope::Failure;
 use crate::text::sanitize;
 use crate::tools::manifest::Manifest;
 use reqwest::Method;
 use reqwest::header::HeaderName;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -25,6 +26,8 @@ use url::Url;
 
 /// The plugin of this binary that `tools.search_enabled` switches, and that reaches the page of `tools.search_endpoint` alone.
 const SEARCH: &str = "web_search";
+/// Who asks the endpoint of `[embeddings]`.
+const EMBEDDINGS: &str = "embeddings";
 /// Where requests leave from, whatever the backend.
 const HERE: &str = "this machine";
 
@@ -114,6 +117,41 @@ impl HttpGrant {
             ports: config.tools.fetch_ports.clone(),
             plain_http: config.tools.fetch_plain_http,
             confirm: config.tools.fetch_confirm,
+            approval_timeout: Duration::from_millis(config.approval.timeout_ms),
+            timeout: Duration::from_secs(config.network.fetch_timeout_secs),
+        }
+    }
+
+    /// What the host itself may ask of the endpoint of `[embeddings]`: that page, which the setting opens, and no other.
+    pub(crate) fn of_embeddings(endpoint: &Url, config: &Config) -> Self {
+        let host: Vec<HostPattern> = exactly(endpoint).into_iter().collect();
+        let opened: Vec<_> = config.opened_domains().iter().chain(&host).cloned().collect();
+        let is_local = match endpoint.host() {
+            Some(url::Host::Domain(name)) => is_local_name(name),
+            Some(url::Host::Ipv4(address)) => special(address.into()).is_some(),
+            Some(url::Host::Ipv6(address)) => special(address.into()).is_some(),
+            None => false,
+        };
+        let headers = config.embeddings.headers.iter();
+        Self {
+            plugin: EMBEDDINGS.into(),
+            label: EMBEDDINGS.into(),
+            sha256: String::new(),
+            rights: HttpRights {
+                hosts: vec![HostList::Only(host)],
+                methods: vec![vec![Method::POST.to_string()]],
+                paths: vec![vec![endpoint.path().trim_end_matches('/').to_owned()]],
+                base: None,
+                headers: BTreeMap::new(),
+            },
+            headers: headers.map(|(name, template)| OwnHeader::new(name, template.clone(), config)).collect(),
+            remedies: config.remedies(),
+            base: None,
+            rules: HostRules::new(config, Opens::Fetch, &opened),
+            ports: config.tools.fetch_ports.iter().copied().chain(endpoint.port_or_known_default()).collect(),
+            // Between here and a public server others would read along.
+            plain_http: config.tools.fetch_plain_http || is_local,
+            confirm: false,
             approval_timeout: Duration::from_millis(config.approval.timeout_ms),
             timeout: Duration::from_secs(config.network.fetch_timeout_secs),
         }

@@ -21,7 +21,9 @@ use std::path::Path;
 /// The version of the format.
 const FORMAT: u64 = 1;
 /// The members of a document's line.
-const MEMBERS: [&str; 8] = ["agent", "plugin", "collection", "key", "body", "revision", "made_ms", "changed_ms"];
+const MEMBERS: [&str; 9] = ["agent", "plugin", "collection", "key", "body", "revision", "made_ms", "changed_ms", EMBED];
+/// The one that only a document has that is found by the meaning of a text: the JSON pointer to that.
+const EMBED: &str = "embed";
 /// The most bytes of a line beside the body.
 const BESIDE_BODY: usize = 16 << 10;
 /// Characters of a first line that are shown where it is not the one of an export.
@@ -59,6 +61,7 @@ pub(super) struct Stored {
     pub(super) of: Namespace,
     pub(super) collection: String,
     pub(super) item: Item,
+    pub(super) embed: Option<String>,
 }
 
 /// Returns what each plugin of each agent has in the store, by agent and plugin; nothing where there is no store.
@@ -110,11 +113,12 @@ fn write(
     file.into_inner().map_err(io::IntoInnerError::into_error).and_then(|file| file.sync_all()).map_err(refused)
 }
 
-fn line(Stored { of, collection, item }: &Stored) -> String {
+fn line(Stored { of, collection, item, embed }: &Stored) -> String {
     let [agent, plugin, collection, key] = [&of.agent, &of.plugin, collection, &item.key].map(|text| json!(text));
     let (body, Item { revision, made_ms, changed_ms, .. }) = (in_one_line(&item.body), item);
+    let embed = embed.as_ref().map_or_else(String::new, |pointer| format!(r#","{EMBED}":{}"#, json!(pointer)));
     format!(
-        r#"{{"agent":{agent},"plugin":{plugin},"collection":{collection},"key":{key},"body":{body},"revision":{revision},"made_ms":{made_ms},"changed_ms":{changed_ms}}}"#
+        r#"{{"agent":{agent},"plugin":{plugin},"collection":{collection},"key":{key},"body":{body},"revision":{revision},"made_ms":{made_ms},"changed_ms":{changed_ms}{embed}}}"#
     )
 }
 
@@ -258,7 +262,9 @@ fn document(line: &str, limits: &config::Store) -> Result<Stored, Failure> {
     check_body(&name, &body, limits)?;
     let [revision, made_ms, changed_ms] = [number("revision", 1)?, number("made_ms", 0)?, number("changed_ms", 0)?];
     let item = Item { key: name.key, body, revision, made_ms, changed_ms, rank: 0.0 };
-    Ok(Stored { of, collection: name.collection, item })
+    let embed = members.contains_key(EMBED).then(|| text(EMBED)).transpose()?;
+    embed.as_deref().map(super::query::path).transpose()?;
+    Ok(Stored { of, collection: name.collection, item, embed })
 }
 
 /// The members of an object, each as it is written.

@@ -1,5 +1,9 @@
 //! What stays: JSON documents of agents, in one file of the state directory. It is opened when it is first needed.
 //!
+//! - `query.rs` is what is looked for, `sqlite.rs` the tables and their SQL;
+//! - `vectors.rs` makes vectors of texts in the background, and looks for what is near;
+//! - `exchange.rs` is a store as a file of JSON lines, `pinned.rs` what is shown all the time, `feed.rs` what the embedder gives.
+//!
 //! A namespace is an agent and a plugin of it; nothing here takes one from a guest. Limits are held in the transaction that would break them.
 
 mod exchange;
@@ -7,16 +11,19 @@ pub mod feed;
 mod pinned;
 mod query;
 mod sqlite;
+mod vectors;
 
 pub use exchange::{Holding, Imported, export, import, list};
 pub use pinned::{Pinned, Shown};
 pub(crate) use query::{Page, Query};
 pub use sqlite::Checked;
+pub use vectors::{Embedded, embed};
 
 use crate::call::session::Session;
 use crate::config;
 use crate::dirs::Dirs;
 use crate::disk::OwnDir;
+use crate::embeddings::Embeddings;
 use crate::envelope::{Failure, Kind};
 use crate::policy::records::RecordsGrant;
 use parking_lot::Mutex;
@@ -27,6 +34,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
+use vectors::Background;
 
 /// The file in the state directory.
 const FILE: &str = "store.sqlite";
@@ -77,6 +85,8 @@ pub(crate) enum Change {
     /// 0: there is none.
     Expect(Name, u64),
     Delete(Name),
+    /// The text at this JSON pointer is found by its meaning.
+    Embed(Name, String),
 }
 
 /// The store of a host.
@@ -86,11 +96,14 @@ pub(crate) struct Store {
     engine: Mutex<Option<Arc<Sqlite>>>,
     /// Told of each change of what is pinned.
     pins: watch::Sender<()>,
+    embeddings: Embeddings,
+    background: Background,
 }
 
 impl Store {
-    pub(crate) fn new(directory: PathBuf, limits: config::Store) -> Self {
-        Self { directory, limits, engine: Mutex::default(), pins: watch::Sender::default() }
+    pub(crate) fn new(directory: PathBuf, limits: config::Store, embeddings: Embeddings) -> Self {
+        let (engine, pins, background) = (Mutex::default(), watch::Sender::default(), Background::default());
+        Self { directory, limits, engine, pins, embeddings, background }
     }
 
     /// Whether anything was ever kept.
@@ -116,10 +129,18 @@ impl Store {
                     check_body(name, body, &self.limits)?;
                 }
                 Change::Expect(name, _) | Change::Delete(name) => check_name(name)?,
+                Change::Embed(name, pointer) => {
+                    check_name(name)?;
+                    query::path(pointer)?;
+                }
             }
         }
         let pins = changes.iter().any(pinned::concerns);
+        let embeds = changes.iter().any(|change| matches!(change, Change::Embed(..)));
         let made = self.with(move |engine, limits| engine.commit(&of, &changes, limits)).await;
+        if embeds && made.is_ok() {
+            self.embed_later();
+        }
         if pins && made.is_ok() {
             self.pins.send_replace(());
         }

@@ -38,7 +38,7 @@ pub struct Pinned {
 pub(super) fn concerns(change: &Change) -> bool {
     match change {
         Change::Put(name, _) | Change::Delete(name) => name.collection == COLLECTION,
-        Change::Expect(..) => false,
+        Change::Expect(..) | Change::Embed(..) => false,
     }
 }
 

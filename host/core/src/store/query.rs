@@ -126,6 +126,15 @@ impl Query {
         self.look_for(text)
     }
 
+    /// Refuses what cannot be looked for with nearness, which is an order of its own, of which there is one page.
+    pub(super) fn check_near(&self) -> Result<(), Failure> {
+        let has_others = !self.words.is_empty() || self.order.is_some() || self.after.is_some();
+        match has_others {
+            true => Err(Failure::invalid("`near` goes without words, order and cursor")),
+            false => Ok(()),
+        }
+    }
+
     fn look_for(&mut self, text: &str) -> Result<(), Failure> {
         let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
         self.words = words.map(str::to_lowercase).collect();
@@ -173,7 +182,7 @@ fn scalar(json: &str) -> Result<Scalar, Failure> {
 }
 
 /// A JSON pointer to a member of objects, as SQLite writes it.
-fn path(pointer: &str) -> Result<String, Failure> {
+pub(super) fn path(pointer: &str) -> Result<String, Failure> {
     let refused = || Failure::invalid("a pointer is written as `/a/b`, without quotes and backslashes in its names");
     if pointer.len() > POINTER_BYTES || !(pointer.is_empty() || pointer.starts_with('/')) {
         return Err(refused());

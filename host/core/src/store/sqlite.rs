@@ -3,6 +3,9 @@
 //! Each namespace has an index of words of its own: what others have written changes no rank.
 
 mod transfer;
+mod vectors;
+
+pub(super) use vectors::{Made, Waiting};
 
 use super::query::{After, By, Condition, Is, Order, PAGE_BYTES, Scalar, Sorted};
 use super::{Change, Item, Name, Namespace, Page, Query, texts, unusable};
@@ -22,7 +25,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// What marks a file as a store: "TCRB".
 const APPLICATION: i32 = 0x5443_5242;
 /// Versions of the tables; what takes one to the next.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE namespace (
         id INTEGER PRIMARY KEY,
         agent TEXT NOT NULL,
@@ -42,7 +46,9 @@ const MIGRATIONS: [&str; 1] = ["
         changed_ms INTEGER NOT NULL,
         UNIQUE (namespace, collection, key)
     ) STRICT;
-"];
+",
+    vectors::TABLES,
+];
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(5);
 /// Statements that are kept ready.
@@ -102,6 +108,7 @@ impl Sqlite {
                 Change::Expect(name, revision) => making.expect(name, *revision)?,
                 Change::Put(name, body) => put.push(making.put(name, body)?),
                 Change::Delete(name) => making.delete(name)?,
+                Change::Embed(name, pointer) => making.embed(name, pointer)?,
             }
         }
         making.check(limits)?;
@@ -231,6 +238,7 @@ impl Making<'_> {
             let id = match there {
                 Some(there) => {
                     self.forget_words(there.id)?;
+                    self.forget_vector(there.id)?;
                     let mut update = self.transaction.prepare_cached(
                         "UPDATE item SET body = ?2, revision = ?3, made_ms = ?4, changed_ms = ?5 WHERE id = ?1",
                     )?;
@@ -258,6 +266,7 @@ impl Making<'_> {
         let Some(there) = self.there(name)? else { return Ok(()) };
         let run = || -> rusqlite::Result<()> {
             self.forget_words(there.id)?;
+            self.forget_vector(there.id)?;
             self.transaction.prepare_cached("DELETE FROM item WHERE id = ?1")?.execute([there.id])?;
             self.count(-1, -there.bytes)
         };
@@ -518,14 +527,14 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    struct Place {
+    pub(super) struct Place {
         directory: tempfile::TempDir,
-        of: Namespace,
-        limits: config::Store,
+        pub(super) of: Namespace,
+        pub(super) limits: config::Store,
     }
 
     impl Place {
-        fn new() -> Self {
+        pub(super) fn new() -> Self {
             let of = Namespace { agent: "a".into(), plugin: "p".into() };
             Self { directory: tempfile::tempdir().unwrap(), of, limits: config::Config::default().store }
         }
@@ -534,7 +543,7 @@ mod tests {
             self.directory.path().join("store.sqlite")
         }
 
-        fn open(&self) -> Result<Sqlite, Failure> {
+        pub(super) fn open(&self) -> Result<Sqlite, Failure> {
             Sqlite::open(&self.file(), config::StoreSync::Normal)
         }
 
@@ -596,7 +605,7 @@ mod tests {
         drop(place.open().unwrap());
         Connection::open(place.file()).unwrap().pragma_update(None, "user_version", 99).unwrap();
         assert!(
-            place.open().err().unwrap().message.contains("a later Toolcrib made it (version 99, this one knows 1)")
+            place.open().err().unwrap().message.contains("a later Toolcrib made it (version 99, this one knows 2)")
         );
     }
 

@@ -1,10 +1,10 @@
 //! Documents of all namespaces at once: listed, read for an export, put by an import. Their format is in `exchange.rs`.
 
-use super::{Making, Sqlite, failed, item, namespace, now_ms};
+use super::{Making, Sqlite, There, failed, item, namespace, now_ms};
 use crate::config;
 use crate::envelope::{Failure, Kind};
 use crate::store::exchange::{Holding, Imported, Stored, in_one_line};
-use crate::store::{Name, Namespace};
+use crate::store::{Item, Name, Namespace};
 use rusqlite::TransactionBehavior;
 use std::collections::BTreeSet;
 
@@ -35,11 +35,12 @@ impl Sqlite {
         let from = "FROM namespace CROSS JOIN item ON item.namespace = namespace.id WHERE ?1 IS NULL OR agent = ?1";
         let items = transaction.query_row(&format!("SELECT count(*) {from}"), [agent], |row| row.get(0));
         let items = items.map_err(|error| failed(&error))?;
-        let select = format!("SELECT agent, plugin, item.* {from} ORDER BY agent, plugin, collection, key");
+        let pointer = "(SELECT pointer FROM embedding WHERE embedding.id = item.id) AS embed";
+        let select = format!("SELECT agent, plugin, item.*, {pointer} {from} ORDER BY agent, plugin, collection, key");
         let mut select = transaction.prepare(&select).map_err(|error| failed(&error))?;
         let documents = select.query_map([agent], |row| {
             let of = Namespace { agent: row.get("agent")?, plugin: row.get("plugin")? };
-            Ok(Stored { of, collection: row.get("collection")?, item: item(row, 0.0)? })
+            Ok(Stored { of, collection: row.get("collection")?, item: item(row, 0.0)?, embed: row.get("embed")? })
         });
         let documents = documents.map_err(|error| failed(&error))?;
         take(items, &mut documents.map(|document| document.map_err(|error| failed(&error))))
@@ -59,20 +60,20 @@ impl Sqlite {
         let (mut imported, mut touched) = (Imported::default(), BTreeSet::new());
         let (mut conflicts, mut first) = (0, None);
         for document in documents {
-            let Stored { of, collection, mut item } = document?;
+            let Stored { of, collection, mut item, embed } = document?;
             making.namespace = namespace(&making.transaction, &of)?;
             touched.insert(making.namespace);
             let name = Name { collection, key: item.key.clone() };
             match making.there(&name)? {
                 None => {
-                    making.write(None, &name, &item)?;
+                    making.import(None, &name, &item, embed.as_deref())?;
                     imported.made += 1;
                 }
                 Some(there) if in_one_line(&making.body(there.id)?) == item.body => imported.skipped += 1,
                 Some(there) if replace => {
                     // Whoever has read the one that was there must not take this one for it.
                     item.revision = item.revision.max(there.revision.cast_unsigned() + 1);
-                    making.write(Some(&there), &name, &item)?;
+                    making.import(Some(&there), &name, &item, embed.as_deref())?;
                     imported.replaced += 1;
                 }
                 Some(_) => {
@@ -94,6 +95,11 @@ impl Sqlite {
 }
 
 impl Making<'_> {
+    fn import(&self, there: Option<&There>, name: &Name, item: &Item, embed: Option<&str>) -> Result<(), Failure> {
+        self.write(there, name, item)?;
+        embed.map_or(Ok(()), |pointer| self.embed(name, pointer))
+    }
+
     fn body(&self, id: i64) -> Result<String, Failure> {
         let read = || {
             let mut select = self.transaction.prepare_cached("SELECT body FROM item WHERE id = ?1")?;

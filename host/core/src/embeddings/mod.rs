@@ -1,0 +1,170 @@
+//! Vectors of texts, by which what says the same in other words is found: asked of an endpoint in OpenAI's form, or of a program that reads
+//! and writes the same as lines.
+//!
+//! `wire.rs` is that form. The store keeps the vectors and looks for those that are near (`store/vectors.rs`).
+
+mod program;
+mod wire;
+
+use crate::backend::Backend;
+use crate::backend::local::Local;
+use crate::call::scope::Scope;
+use crate::config::Config;
+use crate::dirs::Dirs;
+use crate::egress::{BODY_BYTES, Egress, Request, Target};
+use crate::envelope::{Failure, Kind};
+use crate::policy::http::HttpGrant;
+use crate::secrets::Secrets;
+use crate::text::sanitize;
+use program::Program;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, StatusCode};
+use std::sync::Arc;
+
+/// Texts that a model is asked about at once.
+pub(crate) const TEXTS: usize = 32;
+/// Bytes of a text; a longer one is known by its beginning. Models read 256 to 8,192 tokens, mostly of two bytes and more.
+pub(crate) const TEXT_BYTES: usize = 16 << 10;
+/// Characters of what a model says is wrong.
+const SHOWN: usize = 200;
+
+/// What makes vectors, if anything does.
+pub(crate) struct Embeddings(Option<Model>);
+
+struct Model {
+    /// What vectors of it are told by from those of another one.
+    name: String,
+    /// What it is called where it is asked, if it has to be said.
+    asked_as: String,
+    source: Source,
+    config: Config,
+    backend: Arc<dyn Backend>,
+    egress: Arc<Egress>,
+    secrets: Arc<Secrets>,
+}
+
+enum Source {
+    Endpoint(Target, Box<HttpGrant>),
+    Program(Program),
+}
+
+/// Why there are no vectors.
+#[derive(Debug)]
+pub(crate) enum NoVectors {
+    /// The model does not take these texts, whenever it is asked.
+    Texts(String),
+    /// It does not answer now.
+    Model(Failure),
+}
+
+impl Embeddings {
+    /// No model.
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+
+    /// What these settings say.
+    ///
+    /// # Errors
+    ///
+    /// `usage` where they say two things, or something that cannot be.
+    pub(crate) fn of(
+        config: &Config,
+        dirs: &Dirs,
+        egress: &Arc<Egress>,
+        secrets: &Arc<Secrets>,
+    ) -> Result<Self, Failure> {
+        let section = &config.embeddings;
+        let source = match (section.endpoint(), section.command.as_slice()) {
+            _ if !section.enabled => return Ok(Self::none()),
+            (None, []) => return Ok(Self::none()),
+            (Some(_), [_, ..]) => {
+                return Err(Failure::invalid("[embeddings] has both `url` and `command`").hint("remove one of them"));
+            }
+            (Some(url), []) => {
+                let grant = HttpGrant::of_embeddings(&url, config);
+                Source::Endpoint(Target::parse(url.as_str(), None)?, Box::new(grant))
+            }
+            (None, argv) => Source::Program(Program::new(argv, dirs)),
+        };
+        let called = if section.url.is_empty() { section.command.join(" ") } else { section.url.clone() };
+        let (home, environment) = (dirs.home.clone(), dirs.environment.clone());
+        Ok(Self(Some(Model {
+            name: format!("{called} {}", section.model).trim_end().to_owned(),
+            asked_as: section.model.clone(),
+            source,
+            config: config.clone(),
+            backend: Arc::new(Local::new(home.clone(), home, dirs.state.clone(), environment)),
+            egress: egress.clone(),
+            secrets: secrets.clone(),
+        })))
+    }
+
+    /// By what vectors of this model are told from those of another one; none where there is no model.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.0.as_ref().map(|model| model.name.as_str())
+    }
+
+    /// The scope of what is asked for no call.
+    pub(crate) fn scope(&self) -> Option<Scope> {
+        let Model { config, backend, egress, secrets, .. } = self.0.as_ref()?;
+        Some(Scope::of_host("embeddings", config, backend.clone(), egress.clone(), secrets.clone()))
+    }
+
+    /// A vector of each of these texts, of length 1 and all with as many numbers.
+    pub(crate) async fn vectors(&self, texts: &[&str], scope: &Scope) -> Result<Vec<Vec<f32>>, NoVectors> {
+        let model = self.0.as_ref().ok_or_else(|| NoVectors::Model(no_model()))?;
+        let texts: Vec<&str> = texts.iter().map(|text| beginning(text)).collect();
+        let asked = wire::request(&model.asked_as, &texts);
+        let answer = match &model.source {
+            Source::Endpoint(target, grant) => fetch(target, grant, asked, scope).await?,
+            Source::Program(program) => program.ask(&asked).await.map_err(NoVectors::Model)?,
+        };
+        wire::vectors(&answer, texts.len())
+    }
+}
+
+/// That there is no model.
+pub(crate) fn no_model() -> Failure {
+    Failure::new(Kind::Unavailable, "no model for embeddings is set")
+        .hint("`url` or `command` under [embeddings] sets one")
+}
+
+/// As much of a text as models read.
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TEXT_BYTES)]
+}
+
+async fn fetch(target: &Target, grant: &HttpGrant, asked: String, scope: &Scope) -> Result<Vec<u8>, NoVectors> {
+    let json = HeaderValue::from_static("application/json");
+    let headers = HeaderMap::from_iter([(CONTENT_TYPE, json.clone()), (ACCEPT, json)]);
+    let request = Request { method: Method::POST, headers, body: asked.into_bytes(), limit: BODY_BYTES };
+    let answer = scope.egress.fetch(request, target.clone(), grant, scope).await.map_err(NoVectors::Model)?;
+    let said = || sanitize::line(&String::from_utf8_lossy(&answer.body)).chars().take(SHOWN).collect::<String>();
+    match answer.status {
+        StatusCode::OK if answer.truncated => {
+            Err(NoVectors::Texts(format!("`{target}` answers with more than {} MiB", BODY_BYTES >> 20)))
+        }
+        StatusCode::OK => Ok(answer.body),
+        // These are about what was sent, and nothing that waits makes them better.
+        status @ (StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY) => {
+            Err(NoVectors::Texts(format!("`{target}` answers {status}: {}", said())))
+        }
+        status => {
+            let message = format!("`{target}` answers {status}: {}", said());
+            Err(NoVectors::Model(Failure::new(Kind::Unavailable, message)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_known_by_its_beginning() {
+        assert_eq!(beginning("short"), "short");
+        let long = "ü".repeat(TEXT_BYTES);
+        assert!(beginning(&long).len() <= TEXT_BYTES && beginning(&long).chars().all(|char| char == 'ü'));
+    }
+}

@@ -1,0 +1,205 @@
+//! What is found by its meaning: vectors are made in the background, once a change is made, and a text's own when something near it is looked
+//! for. No change waits for a model, and one that fails loses nothing: what is missing is made later, also by another program.
+
+use super::sqlite::{Made, Waiting};
+use super::{FILE, Namespace, Page, Query, Store};
+use crate::call::scope::Scope;
+use crate::config::Config;
+use crate::dirs::Dirs;
+use crate::egress::Egress;
+use crate::embeddings::{Embeddings, NoVectors, TEXTS, no_model};
+use crate::envelope::Failure;
+use crate::secrets::Secrets;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OnceCell, watch};
+
+/// How long a model that fails is left alone: twice as long each time, up to the most.
+const PAUSE: Duration = Duration::from_secs(1);
+const MOST_PAUSE: Duration = Duration::from_secs(300);
+
+/// How many texts are found by their meaning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Embedded {
+    /// Those that have a vector.
+    pub made: u64,
+    /// Those of which it is not made yet.
+    pub missing: u64,
+    /// Those that the model does not take.
+    pub refused: u64,
+    /// Why, of one of these.
+    pub why: Option<String>,
+}
+
+/// What is made in the background.
+#[derive(Default)]
+pub(super) struct Background {
+    work: watch::Sender<Work>,
+    /// The store has this model's vectors, and no other one's.
+    model: OnceCell<()>,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Work {
+    /// Nothing is missing that was looked for.
+    #[default]
+    Done,
+    /// It is being made; with `again`, more came meanwhile.
+    Running { again: bool },
+    /// The model does not answer: it is tried again later.
+    Failing,
+}
+
+impl Store {
+    /// The documents whose texts are nearest to this one.
+    pub(crate) async fn nearest(
+        self: &Arc<Self>,
+        of: Namespace,
+        query: Query,
+        text: &str,
+        scope: &Scope,
+    ) -> Result<Page, Failure> {
+        query.check_near()?;
+        if text.trim().is_empty() {
+            return Err(Failure::invalid("there is no text to be near to"));
+        }
+        let model = self.model().await?;
+        let vectors = self.embeddings.vectors(&[text], scope).await.map_err(|none| match none {
+            NoVectors::Texts(why) => Failure::failed(why),
+            NoVectors::Model(Failure { message, hint, .. }) => {
+                let failure = Failure::failed(message);
+                hint.into_iter().fold(failure, Failure::hint)
+            }
+        })?;
+        let vector = vectors.into_iter().next().unwrap_or_default();
+        // What another program has left is made by whoever comes next.
+        self.embed_later();
+        self.with(move |engine, _| engine.nearest(&of, &query, &model, &vector)).await
+    }
+
+    /// The name of the model, whose vectors the store has from now on.
+    async fn model(self: &Arc<Self>) -> Result<String, Failure> {
+        let name = self.embeddings.name().ok_or_else(no_model)?.to_owned();
+        let used = name.clone();
+        let used = || self.with(move |engine, _| engine.use_model(&used));
+        self.background.model.get_or_try_init(used).await?;
+        Ok(name)
+    }
+
+    /// Has what is missing made in the background.
+    pub(super) fn embed_later(self: &Arc<Self>) {
+        if self.embeddings.name().is_none() {
+            return;
+        }
+        let mut is_new = false;
+        self.background.work.send_modify(|work| match work {
+            Work::Done => (*work, is_new) = (Work::Running { again: false }, true),
+            Work::Running { again } => *again = true,
+            // It comes to that, too.
+            Work::Failing => {}
+        });
+        if is_new {
+            let store = self.clone();
+            tokio::spawn(async move { store.embed_all().await });
+        }
+    }
+
+    /// Makes what is missing, however long that takes.
+    async fn embed_all(self: Arc<Self>) {
+        let mut pause = PAUSE;
+        loop {
+            match self.embed_some().await {
+                Ok(true) => pause = PAUSE,
+                Ok(false) => {
+                    let mut is_done = false;
+                    self.background.work.send_modify(|work| {
+                        is_done = *work != Work::Running { again: true };
+                        *work = if is_done { Work::Done } else { Work::Running { again: false } };
+                    });
+                    if is_done {
+                        return;
+                    }
+                }
+                Err(_) => {
+                    // Whoever looks for something near is told why.
+                    self.background.work.send_replace(Work::Failing);
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(MOST_PAUSE);
+                    self.background.work.send_replace(Work::Running { again: false });
+                }
+            }
+        }
+    }
+
+    /// Makes the first vectors that are missing; false where none is.
+    async fn embed_some(self: &Arc<Self>) -> Result<bool, Failure> {
+        let model = self.model().await?;
+        let scope = self.embeddings.scope().ok_or_else(no_model)?;
+        let waiting = self.with(|engine, _| engine.waiting(TEXTS)).await?;
+        if waiting.is_empty() {
+            return Ok(false);
+        }
+        let made = self.ask(waiting, &scope).await?;
+        self.with(move |engine, _| engine.keep_vectors(&model, &made)).await?;
+        Ok(true)
+    }
+
+    /// Asks for the vectors of these texts. Where the model does not take all of them, it is asked for each, so that one keeps no other back.
+    async fn ask(&self, waiting: Vec<Waiting>, scope: &Scope) -> Result<Vec<(Waiting, Made)>, Failure> {
+        let (there, missing): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|waits| waits.text.is_some());
+        let nothing = |waits| (waits, Made::Refused("there is no text at its pointer".into()));
+        let mut made: Vec<(Waiting, Made)> = missing.into_iter().map(nothing).collect();
+        let texts: Vec<&str> = there.iter().filter_map(|waits| waits.text.as_deref()).collect();
+        if texts.is_empty() {
+            return Ok(made);
+        }
+        let vectors = match self.embeddings.vectors(&texts, scope).await {
+            Ok(vectors) => vectors.into_iter().map(Made::Vector).collect(),
+            Err(NoVectors::Model(failure)) => return Err(failure),
+            Err(NoVectors::Texts(why)) if texts.len() == 1 => vec![Made::Refused(why)],
+            Err(NoVectors::Texts(_)) => {
+                let mut each = Vec::new();
+                for text in texts {
+                    each.push(match self.embeddings.vectors(&[text], scope).await {
+                        Ok(vectors) => {
+                            vectors.into_iter().next().map_or_else(|| Made::Refused(String::new()), Made::Vector)
+                        }
+                        Err(NoVectors::Texts(why)) => Made::Refused(why),
+                        Err(NoVectors::Model(failure)) => return Err(failure),
+                    });
+                }
+                each
+            }
+        };
+        made.extend(there.into_iter().zip(vectors));
+        Ok(made)
+    }
+
+    /// Returns when nothing is made in the background, or the model does not answer, or the time is over.
+    pub(crate) async fn settled(&self, most: Duration) {
+        let mut work = self.background.work.subscribe();
+        let settled = work.wait_for(|work| !matches!(work, Work::Running { .. }));
+        let _ = tokio::time::timeout(most, settled).await;
+    }
+}
+
+/// Makes all vectors that are missing, and says of each piece how far it is; none where there is no store.
+///
+/// # Errors
+///
+/// `unavailable` where no model is set, or it does not answer.
+pub async fn embed(config: &Config, dirs: &Dirs, mut told: impl FnMut(&Embedded)) -> Result<Option<Embedded>, Failure> {
+    if !dirs.state.join(FILE).exists() {
+        return Ok(None);
+    }
+    let (egress, secrets) = (Arc::new(Egress::of(config, dirs)), Arc::new(Secrets::new(config, dirs)?));
+    let embeddings = Embeddings::of(config, dirs, &egress, &secrets)?;
+    let store = Arc::new(Store::new(dirs.state.clone(), config.store.clone(), embeddings));
+    store.model().await?;
+    store.with(|engine, _| engine.retry_refused()).await?;
+    while store.embed_some().await? {
+        told(&store.with(|engine, _| engine.embedded()).await?);
+    }
+    store.with(|engine, _| engine.embedded()).await.map(Some)
+}
