@@ -43,6 +43,7 @@ fn main() {
         ("idle", idle),
         ("leaks", leaks::leaks),
         ("records", records::records),
+        ("memories", records::memories),
         ("trail", locked::trail),
         ("lock", locked::lock),
     ];

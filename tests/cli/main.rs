@@ -13,6 +13,7 @@ mod plugin;
 mod policy;
 mod program;
 mod prompt;
+mod records;
 mod run;
 mod screen;
 mod secret;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 43] = [
+const SUBCOMMANDS: [&[&str]; 58] = [
     &[],
     &["tools"],
     &["call"],
@@ -25,6 +25,21 @@ const SUBCOMMANDS: [&[&str]; 43] = [
     &["plugin", "verify"],
     &["program"],
     &["program", "inspect"],
+    &["notes"],
+    &["notes", "list"],
+    &["notes", "show"],
+    &["notes", "save"],
+    &["notes", "delete"],
+    &["memory"],
+    &["memory", "list"],
+    &["memory", "show"],
+    &["memory", "delete"],
+    &["tasks"],
+    &["tasks", "list"],
+    &["tasks", "show"],
+    &["tasks", "approve"],
+    &["tasks", "move"],
+    &["store", "embed"],
     &["policy"],
     &["policy", "explain"],
     &["policy", "check"],

@@ -147,10 +147,11 @@ impl TestHost {
         Dirs { environment: std::env::vars_os().collect(), ..Dirs::below(self.directory.path()) }
     }
 
-    /// Adds a setting, as `--set` does.
+    /// Adds a setting, as `--set` does; a host that was made before is made anew.
     #[must_use]
     pub fn set(mut self, setting: &str) -> Self {
         self.sources.set.push(setting.into());
+        self.ready = std::sync::OnceLock::new();
         self
     }
 

@@ -18,6 +18,7 @@ mod process;
 mod program;
 mod progress;
 mod question;
+mod records;
 mod result;
 mod run;
 mod screen;
@@ -68,7 +69,7 @@ const INTERRUPTED: u8 = 130;
 const NO_CELL: u8 = 125;
 
 // Options that may appear before or after any subcommand, and add up. No doc comment: clap would show it as every subcommand's own.
-#[derive(Args, Default)]
+#[derive(Args, Clone, Default)]
 struct Global {
     /// Settings file to use instead of the user's own
     #[arg(long, value_name = "FILE")]
@@ -182,6 +183,15 @@ enum Command {
     /// Print what declares a program as a tool
     #[command(subcommand)]
     Program(program::Arguments),
+    /// List, show, write or remove the notes of an agent
+    #[command(subcommand)]
+    Notes(records::Notes),
+    /// List, show or remove the memories of an agent
+    #[command(subcommand)]
+    Memory(records::Memory),
+    /// List, show, approve or move the tasks of an agent
+    #[command(subcommand)]
+    Tasks(records::Tasks),
     /// Look at what plugins keep, copy it, or move it to another store
     #[command(subcommand)]
     Store(store::Arguments),
@@ -318,6 +328,9 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Serve(arguments) => serve::run(global, arguments, secrets.token).await,
         Command::Plugin(arguments) => plugin::run(global, arguments).await,
         Command::Program(arguments) => program::run(&arguments),
+        Command::Notes(arguments) => records::notes(global, arguments).await,
+        Command::Memory(arguments) => records::memory(global, arguments).await,
+        Command::Tasks(arguments) => records::tasks(global, arguments).await,
         Command::Store(arguments) => store::run(global, &arguments).await,
         Command::Toolset(arguments) => toolset::run(global, &arguments).await,
         Command::Secret(arguments) => secret::run(global, arguments).await,

@@ -62,7 +62,7 @@ fn text(output: &Output) -> Result<(), Failure> {
 }
 
 /// A value as a person reads it: a text as it is, fields below each other, what is empty left out.
-fn shown(value: &Value) -> String {
+pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => line(text),

@@ -448,7 +448,7 @@ fn each_place(value: &Value, place: &mut String, show: &mut impl FnMut(&str, &st
 }
 
 /// Visits each text of a JSON value, names of members too.
-fn each_leaf(value: &mut Value, visit: &mut impl FnMut(&str) -> Option<String>) {
+pub(crate) fn each_leaf(value: &mut Value, visit: &mut impl FnMut(&str) -> Option<String>) {
     match value {
         Value::String(text) => replace(text, visit),
         Value::Array(entries) => entries.iter_mut().for_each(|entry| each_leaf(entry, visit)),

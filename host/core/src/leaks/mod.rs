@@ -19,6 +19,6 @@ mod sample;
 pub(crate) mod shapes;
 mod stream;
 
-pub(crate) use guard::{Exit, Guard, Redactor};
+pub(crate) use guard::{Exit, Guard, Redactor, each_leaf};
 pub(crate) use known::{Known, why_weak};
 pub(crate) use stream::Stream;

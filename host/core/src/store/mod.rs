@@ -2,18 +2,21 @@
 //!
 //! - `query.rs` is what is looked for, `sqlite.rs` the tables and their SQL;
 //! - `vectors.rs` makes vectors of texts in the background, and looks for what is near;
-//! - `exchange.rs` is a store as a file of JSON lines, `pinned.rs` what is shown all the time, `feed.rs` what the embedder gives.
+//! - `exchange.rs` is a store as a file of JSON lines, `pinned.rs` what is shown all the time, `feed.rs` what the embedder gives, `look.rs`
+//!   what an operator sees.
 //!
 //! A namespace is an agent and a plugin of it; nothing here takes one from a guest. Limits are held in the transaction that would break them.
 
 mod exchange;
 pub mod feed;
+mod look;
 mod pinned;
 mod query;
 mod sqlite;
 mod vectors;
 
 pub use exchange::{Holding, Imported, export, import, list};
+pub use look::{Document, Look};
 pub use pinned::{Pinned, Shown};
 pub(crate) use query::{Page, Query};
 pub use sqlite::Checked;

@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// What marks a file as a store: "TCRB".
 const APPLICATION: i32 = 0x5443_5242;
 /// Versions of the tables; what takes one to the next.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     "
     CREATE TABLE namespace (
         id INTEGER PRIMARY KEY,
@@ -48,6 +48,17 @@ const MIGRATIONS: [&str; 2] = [
     ) STRICT;
 ",
     vectors::TABLES,
+    "
+    CREATE TABLE collection (
+        id INTEGER PRIMARY KEY,
+        namespace INTEGER NOT NULL REFERENCES namespace (id),
+        name TEXT NOT NULL,
+        items INTEGER NOT NULL,
+        UNIQUE (namespace, name)
+    ) STRICT;
+    INSERT INTO collection (namespace, name, items)
+        SELECT namespace, collection, count(*) FROM item GROUP BY namespace, collection;
+",
 ];
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(5);
@@ -161,6 +172,11 @@ impl Sqlite {
                 [],
                 |row| Ok((row.get::<_, u64>(0)?, row.get::<_, u64>(1)?)),
             )?;
+            let in_collections: u64 =
+                connection.query_row("SELECT ifnull(sum(items), 0) FROM collection", [], |row| row.get(0))?;
+            if in_collections != items {
+                faults.push(format!("{items} items are there, and {in_collections} are counted in their collections"));
+            }
             if counted != (items, bytes) {
                 faults.push(format!(
                     "{items} items of {bytes} bytes are there, and {} of {} are counted",
@@ -238,7 +254,7 @@ impl Making<'_> {
             let id = match there {
                 Some(there) => {
                     self.forget_words(there.id)?;
-                    self.forget_vector(there.id)?;
+                    self.forget_vector(there.id, name)?;
                     let mut update = self.transaction.prepare_cached(
                         "UPDATE item SET body = ?2, revision = ?3, made_ms = ?4, changed_ms = ?5 WHERE id = ?1",
                     )?;
@@ -257,7 +273,7 @@ impl Making<'_> {
             let words = format!("INSERT INTO words_{} (rowid, text) VALUES (?1, ?2)", self.namespace);
             self.transaction.prepare_cached(&words)?.execute(params![id, texts(&item.body)])?;
             let more = item.body.len() as i64 - there.map_or(0, |there| there.bytes);
-            self.count(i64::from(there.is_none()), more)
+            self.count(name, i64::from(there.is_none()), more)
         };
         run().map_err(|error| failed(&error))
     }
@@ -266,9 +282,9 @@ impl Making<'_> {
         let Some(there) = self.there(name)? else { return Ok(()) };
         let run = || -> rusqlite::Result<()> {
             self.forget_words(there.id)?;
-            self.forget_vector(there.id)?;
+            self.forget_vector(there.id, name)?;
             self.transaction.prepare_cached("DELETE FROM item WHERE id = ?1")?.execute([there.id])?;
-            self.count(-1, -there.bytes)
+            self.count(name, -1, -there.bytes)
         };
         run().map_err(|error| failed(&error))
     }
@@ -278,7 +294,14 @@ impl Making<'_> {
         self.transaction.prepare_cached(&forget)?.execute([id]).map(drop)
     }
 
-    fn count(&self, items: i64, bytes: i64) -> rusqlite::Result<()> {
+    fn count(&self, name: &Name, items: i64, bytes: i64) -> rusqlite::Result<()> {
+        if items != 0 {
+            let mut count = self.transaction.prepare_cached(
+                "INSERT INTO collection (namespace, name, items) VALUES (?1, ?2, ?3) \
+                 ON CONFLICT DO UPDATE SET items = items + excluded.items",
+            )?;
+            count.execute(params![self.namespace, name.collection, items])?;
+        }
         let mut count = self
             .transaction
             .prepare_cached("UPDATE namespace SET items = items + ?2, bytes = bytes + ?3 WHERE id = ?1")?;
@@ -362,7 +385,12 @@ impl Statement {
             selected.extend([sorted, Sql::Integer(*id)]);
         }
         select += &format!(" ORDER BY sorted {direction}, id {direction} LIMIT {}", u64::from(query.limit) + 1);
-        Self { count: format!("SELECT count(*) FROM {from} WHERE {matching}"), counted, select, selected }
+        // All of them are counted already.
+        let count = match has_words || !query.conditions.is_empty() {
+            true => format!("SELECT count(*) FROM {from} WHERE {matching}"),
+            false => "SELECT ifnull(sum(items), 0) FROM collection WHERE namespace = ? AND name = ?".to_owned(),
+        };
+        Self { count, counted, select, selected }
     }
 }
 
@@ -605,7 +633,7 @@ mod tests {
         drop(place.open().unwrap());
         Connection::open(place.file()).unwrap().pragma_update(None, "user_version", 99).unwrap();
         assert!(
-            place.open().err().unwrap().message.contains("a later Toolcrib made it (version 99, this one knows 2)")
+            place.open().err().unwrap().message.contains("a later Toolcrib made it (version 99, this one knows 3)")
         );
     }
 

@@ -11,12 +11,14 @@ use crate::embeddings::{Embeddings, NoVectors, TEXTS, no_model};
 use crate::envelope::Failure;
 use crate::secrets::Secrets;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{OnceCell, watch};
 
 /// How long a model that fails is left alone: twice as long each time, up to the most.
 const PAUSE: Duration = Duration::from_secs(1);
 const MOST_PAUSE: Duration = Duration::from_secs(300);
+/// How often it is said how far it is.
+const TOLD: Duration = Duration::from_secs(2);
 
 /// How many texts are found by their meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -184,7 +186,7 @@ impl Store {
     }
 }
 
-/// Makes all vectors that are missing, and says of each piece how far it is; none where there is no store.
+/// Makes all vectors that are missing, and says how far it is now and then; none where there is no store.
 ///
 /// # Errors
 ///
@@ -198,8 +200,13 @@ pub async fn embed(config: &Config, dirs: &Dirs, mut told: impl FnMut(&Embedded)
     let store = Arc::new(Store::new(dirs.state.clone(), config.store.clone(), embeddings));
     store.model().await?;
     store.with(|engine, _| engine.retry_refused()).await?;
+    let mut said = Instant::now();
     while store.embed_some().await? {
-        told(&store.with(|engine, _| engine.embedded()).await?);
+        // Counting takes longer than making some.
+        if said.elapsed() >= TOLD {
+            told(&store.with(|engine, _| engine.embedded()).await?);
+            said = Instant::now();
+        }
     }
     store.with(|engine, _| engine.embedded()).await.map(Some)
 }

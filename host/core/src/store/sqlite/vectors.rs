@@ -1,6 +1,6 @@
 //! Vectors of texts, beside the items that have them, and what is near.
 //!
-//! A vector is there twice: whole, and as a byte a number in a table of its own for each namespace. Looking goes through all of those, which
+//! A vector is there twice: whole, and as a byte a number in a table of its own for each collection. Looking goes through all of those, which
 //! are a quarter of the size, and holds the best of them against the whole ones. A store has vectors of one model.
 
 use super::{Making, Sqlite, condition, failed, item, known};
@@ -110,12 +110,11 @@ impl Sqlite {
             let mut numbers = numbers;
             for (Waiting { id, revision, .. }, made) in made {
                 let mut there = transaction.prepare_cached(
-                    "SELECT namespace, collection FROM item JOIN embedding ON embedding.id = item.id \
+                    "SELECT collection.id FROM item JOIN embedding ON embedding.id = item.id \
+                     JOIN collection ON collection.namespace = item.namespace AND collection.name = item.collection \
                      WHERE item.id = ?1 AND revision = ?2 AND numbers IS NULL",
                 )?;
-                let there =
-                    there.query_row([id, revision], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)));
-                let Some((namespace, collection)) = there.optional()? else { continue };
+                let Some(collection) = there.query_row([id, revision], |row| row.get(0)).optional()? else { continue };
                 match made {
                     Made::Refused(why) => {
                         transaction
@@ -129,15 +128,14 @@ impl Sqlite {
                         transaction
                             .prepare_cached("UPDATE embedding SET numbers = ?2 WHERE id = ?1")?
                             .execute(params![id, bytes(vector)])?;
-                        if !has_codes(&transaction, namespace)? {
+                        if !has_codes(&transaction, collection)? {
                             transaction.execute_batch(&format!(
-                                "CREATE TABLE codes_{namespace} \
-                                 (id INTEGER PRIMARY KEY, collection TEXT NOT NULL, codes BLOB NOT NULL) STRICT"
+                                "CREATE TABLE codes_{collection} (id INTEGER PRIMARY KEY, codes BLOB NOT NULL) STRICT"
                             ))?;
                         }
                         transaction
-                            .prepare_cached(&format!("INSERT OR REPLACE INTO codes_{namespace} VALUES (?1, ?2, ?3)"))?
-                            .execute(params![id, collection, codes(vector)])?;
+                            .prepare_cached(&format!("INSERT OR REPLACE INTO codes_{collection} VALUES (?1, ?2)"))?
+                            .execute(params![id, codes(vector)])?;
                     }
                 }
             }
@@ -161,13 +159,14 @@ impl Sqlite {
             let Some((used, numbers)) = used_model(&connection)?.filter(|(used, _)| used == model) else {
                 return Ok(Err(other_model()));
             };
-            if !has_codes(&connection, namespace)? {
-                return Ok(Ok(page(Vec::new())));
-            }
+            let collection = match collection(&connection, namespace, &query.collection)? {
+                Some(collection) if has_codes(&connection, collection)? => collection,
+                Some(_) | None => return Ok(Ok(page(Vec::new()))),
+            };
             if numbers != Some(vector.len()) {
                 return Ok(Err(other_length(&used, vector.len(), numbers)));
             }
-            let mut best = candidates(&connection, namespace, query, vector)?;
+            let mut best = candidates(&connection, collection, vector)?;
             let wanted = query.limit as usize;
             let mut held = Vec::new();
             let (sql, conditions) = looking(&query.conditions);
@@ -214,18 +213,20 @@ impl Making<'_> {
             return Err(Failure::invalid(format!("`{}` cannot be embedded: it is not there", name.key)));
         };
         let run = || {
-            self.forget_vector(there.id)?;
+            self.forget_vector(there.id, name)?;
             let mut insert = self.transaction.prepare_cached("INSERT INTO embedding (id, pointer) VALUES (?1, ?2)")?;
             insert.execute(params![there.id, pointer]).map(drop)
         };
         run().map_err(|error| failed(&error))
     }
 
-    pub(super) fn forget_vector(&self, id: i64) -> rusqlite::Result<()> {
+    pub(super) fn forget_vector(&self, id: i64, name: &Name) -> rusqlite::Result<()> {
         let mut forget =
             self.transaction.prepare_cached("DELETE FROM embedding WHERE id = ?1 RETURNING numbers IS NOT NULL")?;
-        if forget.query_row([id], |row| row.get(0)).optional()? == Some(true) {
-            let forget = format!("DELETE FROM codes_{} WHERE id = ?1", self.namespace);
+        if forget.query_row([id], |row| row.get(0)).optional()? == Some(true)
+            && let Some(collection) = collection(&self.transaction, self.namespace, &name.collection)?
+        {
+            let forget = format!("DELETE FROM codes_{collection} WHERE id = ?1");
             self.transaction.prepare_cached(&forget)?.execute([id])?;
         }
         Ok(())
@@ -255,16 +256,10 @@ impl PartialOrd for Candidate {
 }
 
 /// All items of a collection that have a vector, by how near they are as far as a byte a number tells.
-fn candidates(
-    connection: &Connection,
-    namespace: i64,
-    query: &Query,
-    vector: &[f32],
-) -> rusqlite::Result<BinaryHeap<Candidate>> {
-    let mut select =
-        connection.prepare_cached(&format!("SELECT id, codes FROM codes_{namespace} WHERE collection = ?1"))?;
+fn candidates(connection: &Connection, collection: i64, vector: &[f32]) -> rusqlite::Result<BinaryHeap<Candidate>> {
+    let mut select = connection.prepare_cached(&format!("SELECT id, codes FROM codes_{collection}"))?;
     let wanted = Codes::of(vector);
-    let mut rows = select.query([&query.collection])?;
+    let mut rows = select.query([])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let nearness = wanted.nearness(row.get_ref(1)?.as_blob()?);
@@ -337,10 +332,16 @@ fn used_model(connection: &Connection) -> rusqlite::Result<Option<(String, Optio
     model.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }
 
-fn has_codes(connection: &Connection, namespace: i64) -> rusqlite::Result<bool> {
+/// The number of a collection that was ever written to.
+fn collection(connection: &Connection, namespace: i64, name: &str) -> rusqlite::Result<Option<i64>> {
+    let mut collection = connection.prepare_cached("SELECT id FROM collection WHERE namespace = ?1 AND name = ?2")?;
+    collection.query_row(params![namespace, name], |row| row.get(0)).optional()
+}
+
+fn has_codes(connection: &Connection, collection: i64) -> rusqlite::Result<bool> {
     connection
         .prepare_cached("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1")?
-        .exists([format!("codes_{namespace}")])
+        .exists([format!("codes_{collection}")])
 }
 
 fn other_model() -> Failure {
