@@ -9,6 +9,7 @@ mod cancellation;
 mod embedder;
 mod embeddings;
 mod envelope;
+mod isolation;
 mod leaks;
 mod records;
 mod registry;

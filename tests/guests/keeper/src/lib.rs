@@ -11,7 +11,7 @@ struct Keeper;
 #[serde(deny_unknown_fields)]
 struct Input {
     /// Changes to make together, each `{"put": [collection, key, body]}`, `{"expect": [collection, key, revision]}`,
-    /// `{"delete": [collection, key]}`, `{"confirm": [action, details]}` or `{"deep": [collection, key, depth]}`.
+    /// `{"delete": [collection, key]}`, `{"embed": [collection, key, pointer]}`, `{"confirm": [action, details]}` or `{"deep": [collection, key, depth]}`.
     #[serde(default)]
     changes: Vec<Change>,
     /// A document to read.
@@ -26,6 +26,7 @@ enum Change {
     Put(String, String, Value),
     Expect(String, String, u64),
     Delete(String, String),
+    Embed(String, String, String),
     /// What a person is asked first.
     Confirm(String, String),
     /// A list in a list, and so on, as many as are asked for.
@@ -40,6 +41,8 @@ struct Find {
     equals: Vec<(String, Value)>,
     between: Option<(String, Value, Value)>,
     words: Option<String>,
+    any: Option<String>,
+    near: Option<String>,
     order: Option<(String, bool)>,
     limit: Option<u32>,
     after: Option<String>,
@@ -76,6 +79,7 @@ impl Tool for Keeper {
                 Change::Put(collection, key, body) => batch.put(collection, key, body),
                 Change::Expect(collection, key, revision) => batch.expect(collection, key, *revision),
                 Change::Delete(collection, key) => batch.delete(collection, key),
+                Change::Embed(collection, key, pointer) => batch.embed(collection, key, pointer),
                 Change::Confirm(action, details) => batch.confirm(action, details),
                 Change::Deep(collection, key, depth) => {
                     batch.put(collection, key, &(0..*depth).fold(Value::Null, |inner, _| json!([inner])))
@@ -102,6 +106,12 @@ fn look(find: Find) -> Result<Value> {
     }
     if let Some(words) = &find.words {
         query = query.words(words);
+    }
+    if let Some(words) = &find.any {
+        query = query.any_word(words);
+    }
+    if let Some(text) = &find.near {
+        query = query.near(text);
     }
     if let Some((pointer, descending)) = &find.order {
         query = query.order(pointer, *descending);
