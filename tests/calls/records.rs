@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use toolcrib::call::session::Session;
 use toolcrib::call::{Arguments, Request};
+use toolcrib::config::Config;
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::policy::approval::{ActionKind, Answer};
+use toolcrib::store;
 use toolcrib_tests::{Program, TestHost, is_long};
 
 fn keeper() -> TestHost {
@@ -308,4 +310,58 @@ fn what_was_said_to_be_kept_survives_any_end() {
     }
     let checked = program.run(&["store", "check"]);
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+}
+
+/// A million documents are read page by page without gap or double, found by a word, and go from one store to another.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_million_documents_are_kept_and_found() {
+    let count: usize = if is_long() { 1_000_000 } else { 10_000 };
+    let host = keeper().set("store.items=1000000").set("store.total_mib=4096");
+    let agent = Config::default().agent.name;
+    let mut lines = format!("{{\"toolcrib_store\":1,\"items\":{count}}}\n");
+    for n in 0..count {
+        let (body, at) =
+            (json!({ "text": format!("word{n} even{}", n % 2), "n": n }), 1_790_000_000_000_u64 + n as u64);
+        let document = json!({
+            "agent": agent, "plugin": "keeper", "collection": "c", "key": format!("k{n:07}"), "body": body, "revision": 1,
+            "made_ms": at, "changed_ms": at,
+        });
+        lines += &format!("{document}\n");
+    }
+    let file = host.work().join("export");
+    std::fs::write(&file, &lines).expect("an export");
+    let limits = toolcrib::config::Store { items: 1_000_000, total_mib: 4096, ..Config::default().store };
+    let imported = store::import(&host.dirs(), &limits, &file, false).expect("it is imported");
+    assert_eq!(imported.made, count as u64);
+    let (mut after, mut seen) = (None, 0);
+    loop {
+        let page = found(&host, json!({ "collection": "c", "limit": 1000, "keys": true, "after": after })).await;
+        assert_eq!(page["total"], count);
+        for key in keys(&page) {
+            assert_eq!(key, format!("k{seen:07}"));
+            seen += 1;
+        }
+        after = page["next"].as_str().map(str::to_owned);
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, count);
+    for n in [0, count / 3, count - 1] {
+        let one = found(&host, json!({ "collection": "c", "words": format!("word{n}") })).await;
+        assert_eq!((keys(&one), &one["total"]), (vec![format!("k{n:07}").as_str()], &json!(1)));
+    }
+    assert_eq!(found(&host, json!({ "collection": "c", "words": "even1", "limit": 1 })).await["total"], count / 2);
+    let one_more = change(&host, json!([{ "put": ["c", "more", {}] }])).await;
+    match is_long() {
+        true => assert_eq!(one_more.expect_err("a refusal").kind, Kind::Limit),
+        false => one_more.expect("it is kept"),
+    }
+    let checked = store::check(&host.dirs()).expect("it can be read").expect("it is there");
+    assert_eq!(checked.faults, Vec::<String>::new());
+    let written = store::export(&host.dirs(), &host.work().join("again"), None).expect("it is written");
+    assert_eq!(written, Some(checked.items));
+    if is_long() {
+        assert!(std::fs::read_to_string(host.work().join("again")).expect("an export").lines().count() == count + 1);
+    }
 }
