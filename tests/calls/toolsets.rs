@@ -276,7 +276,7 @@ async fn a_grant_of_a_shipped_set_narrows_what_its_sessions_do() {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/docs/toolsets/spacebot.toml");
     let host = TestHost::new().user(&std::fs::read_to_string(file).expect("a set"));
     std::fs::write(host.work().join("a.txt"), "tea").expect("a file");
-    let given = json!({ "channel": "x", "worker": "w1" });
+    let given = json!({ "channel": "x", "worker": "w1", "task": 1 });
     let (worker, reviewer) = (open(&host, "worker", given.clone()), open(&host, "reviewer", given));
     let (worker, reviewer) = (worker.expect("a session"), reviewer.expect("a session"));
     let edit = |to: &str| json!({ "path": "a.txt", "old_string": "tea", "new_string": to });

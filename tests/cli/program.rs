@@ -208,6 +208,20 @@ fn an_agent_of_several_processes_has_its_day() {
     ] {
         assert!(lines.contains(&expected), "{expected}: {said}");
     }
+    // The next day all of it was started anew.
+    let next: Vec<&str> = lines.iter().copied().skip_while(|line| !line.starts_with("notes: ")).skip(1).collect();
+    assert_eq!(
+        next,
+        [
+            "pinned: Ask before the kettle is replaced.",
+            "remembered: \"Ada prefers coffee to tea.\"",
+            "task 1 is \"done\"",
+            "said: \"ada\": \"Could you replace the tea in the notes? I would rather have coffee.\"",
+            "said: \"barista\": \"Good morning! I will see to the notes.\"",
+            "the worker made 6 steps, and the last came to \"4 notes.txt\"",
+        ],
+        "{said}"
+    );
 }
 
 /// `host/core/examples/embed.rs`: the library without its command line.

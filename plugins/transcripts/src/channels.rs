@@ -52,7 +52,8 @@ struct Message {
     at: String,
     author: String,
     content: String,
-    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -65,7 +66,7 @@ struct Channel {
 /// As it was fed.
 #[derive(Deserialize)]
 struct Said {
-    id: String,
+    id: Option<String>,
     author: String,
     content: String,
     at_ms: u64,

@@ -7,7 +7,6 @@ use crate::Host;
 use crate::call::CallContext;
 use crate::envelope::{Failure, Kind};
 use crate::leaks::Known;
-use crate::text::id::random_id;
 use crate::text::sanitize;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -99,12 +98,21 @@ pub enum StepKind {
 
 /// A document of its own, and the one that sums up what it belongs to.
 struct Entry {
-    name: Name,
+    collection: String,
+    key: Key,
     body: Value,
     sum: Name,
     /// What the sum says of it last, beside its count and its times.
     last: Value,
     at_ms: u64,
+}
+
+/// What a document is called.
+enum Key {
+    /// By a name of its own.
+    Named(String),
+    /// By its number among those that it belongs to, so that what happened in one millisecond stays in its order.
+    Numbered,
 }
 
 impl Host {
@@ -137,12 +145,13 @@ impl Host {
         let name = |collection: String, key: String| Name { collection, key };
         match feed {
             Feed::Message(Message { channel, author, content, id, at_ms }) => {
-                let (at_ms, id) = (at_ms.unwrap_or(now), id.unwrap_or_else(random_id));
-                check_names(&[("channel", &channel), ("author", &author), ("id", &id)])?;
+                let at_ms = at_ms.unwrap_or(now);
+                check_names(&[("channel", &channel), ("author", &author), ("id", id.as_deref().unwrap_or("-"))])?;
                 check_text("content", &content)?;
                 Ok(Entry {
                     body: json!({ "id": id, "author": clean(&author), "content": clean(&content), "at_ms": at_ms }),
-                    name: name(format!("channel/{channel}"), format!("{at_ms:013}/{id}")),
+                    collection: format!("channel/{channel}"),
+                    key: id.map_or(Key::Numbered, |id| Key::Named(format!("{at_ms:013}/{id}"))),
                     sum: name("channels".into(), channel),
                     last: json!({}),
                     at_ms,
@@ -159,7 +168,8 @@ impl Host {
                         "channel": channel, "name": clean(&file), "media_type": clean(&media_type),
                         "path": path, "text": text, "at_ms": at_ms,
                     }),
-                    name: name("attachments".into(), id),
+                    collection: "attachments".into(),
+                    key: Key::Named(id),
                     sum: name("attached".into(), channel),
                     last: json!({}),
                     at_ms,
@@ -171,7 +181,8 @@ impl Host {
                 check_text("content", &content)?;
                 Ok(Entry {
                     body: json!({ "kind": kind, "content": clean(&content), "at_ms": at_ms }),
-                    name: name(format!("worker/{worker}"), format!("{at_ms:013}/{}", random_id())),
+                    collection: format!("worker/{worker}"),
+                    key: Key::Numbered,
                     sum: name("workers".into(), worker),
                     last: json!({ "ended": kind == StepKind::Outcome }),
                     at_ms,
@@ -182,11 +193,16 @@ impl Host {
 
     /// Keeps one thing together with what sums it up.
     async fn keep(&self, of: &Namespace, entry: &Entry) -> Result<(), Failure> {
-        let there = self.store.get(of.clone(), entry.name.clone()).await?;
         let sum = self.store.get(of.clone(), entry.sum.clone()).await?;
         let revision = sum.as_ref().map_or(0, |item| item.revision);
         let before: Value = sum.and_then(|item| serde_json::from_str(&item.body).ok()).unwrap_or_default();
-        let count = before["count"].as_u64().unwrap_or_default() + u64::from(there.is_none());
+        let count = before["count"].as_u64().unwrap_or_default();
+        let key = match &entry.key {
+            Key::Named(key) => key.clone(),
+            Key::Numbered => format!("{:013}/#{count:010}", entry.at_ms),
+        };
+        let name = Name { collection: entry.collection.clone(), key };
+        let count = count + u64::from(self.store.get(of.clone(), name.clone()).await?.is_none());
         let last_ms = before["last_ms"].as_u64().unwrap_or_default().max(entry.at_ms);
         let mut sum = json!({ "count": count, "last_ms": last_ms });
         for (key, value) in entry.last.as_object().into_iter().flatten() {
@@ -196,7 +212,7 @@ impl Host {
         let changes = vec![
             Change::Expect(entry.sum.clone(), revision),
             Change::Put(entry.sum.clone(), sum.to_string()),
-            Change::Put(entry.name.clone(), entry.body.to_string()),
+            Change::Put(name, entry.body.to_string()),
         ];
         self.store.commit(of.clone(), changes).await.map(drop)
     }
