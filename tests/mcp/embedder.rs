@@ -150,3 +150,38 @@ fn what_does_not_say_which_events_it_takes_is_no_embedder() {
         assert!(output.status.code() == Some(2) && said.contains(why), "{said}");
     }
 }
+
+/// What happened is fed over the link, for the agent that the embedder says; what makes no sense is told, and the link stays.
+#[test]
+fn what_happened_is_fed_over_the_link() {
+    let home = Home::new();
+    let socket = home.program.path("agent.sock");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    let mut client = serve(&home, ERAS[0], &format!("unix:{}", socket.display()));
+    let mut link = Link::accept(&listener, &json!(["message.*"]));
+    let message = |content: &str| json!({ "message": { "channel": "dev", "author": "ada", "content": content } });
+    link.write(&json!({ "feed": message("hello") }));
+    link.write(&json!({ "id": 7, "feed": message("again") }));
+    assert_eq!(link.read(), json!({ "id": 7, "result": {} }));
+    link.write(&json!({ "id": "x", "agent": "iris", "feed": message("for iris") }));
+    assert_eq!(link.read(), json!({ "id": "x", "result": {} }));
+    for (line, said) in [
+        (json!({ "feed": { "rumour": {} } }), "is nothing that can be fed"),
+        (json!({ "id": 8, "feed": message("x"), "agent": "" }), "`agent` has 1 to 200 bytes"),
+        (json!({ "feed": message("x"), "session": "s1" }), "neither an answer nor a feed"),
+        (json!({ "hello": 1 }), "neither an answer nor a feed"),
+    ] {
+        link.write(&line);
+        let refused = link.read();
+        assert_eq!(refused["id"], line["id"], "{refused}");
+        assert!(refused["error"]["message"].as_str().is_some_and(|message| message.contains(said)), "{refused}");
+    }
+    let recalled = envelope(&client.call("channel_recall", json!({ "channel": "dev", "oldest_first": true })));
+    let contents: Vec<&Value> = recalled["result"]["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .map(|message| &message["content"])
+        .collect();
+    assert_eq!(contents, ["hello", "again"], "{recalled}");
+}

@@ -17,7 +17,7 @@ use toolcrib::backend::local::Local;
 use toolcrib::config::TOKEN_VARIABLE;
 use toolcrib::dirs::Dirs;
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib_serve::embedder::{Connected, Place};
+use toolcrib_serve::embedder::{Connected, Place, Served};
 use toolcrib_serve::mcp::http::{self, Options};
 use toolcrib_serve::mcp::token::Token;
 use toolcrib_serve::mcp::{Door, stdio};
@@ -95,7 +95,8 @@ pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsS
 fn embedder(place: Place, setup: &Setup) -> Result<Arc<Connected>, Failure> {
     let Dirs { home, state, environment, .. } = setup.dirs.clone();
     let local = Local::new(working_directory()?, home, state, environment);
-    Ok(Connected::with(place, Arc::new(local), Notices::new(notice), setup.context.cancel.clone()))
+    let served = Served { host: setup.host.clone(), context: setup.context.clone() };
+    Ok(Connected::with(place, Arc::new(local), Notices::new(notice), setup.context.cancel.clone(), served))
 }
 
 fn door(global: &Global, setup: &Setup, changes: Option<watch::Receiver<()>>, principal: &str) -> Door {

@@ -1,4 +1,5 @@
-//! An embedder beside a server: at a socket, or a program that this one starts. It speaks the lines of `toolcrib run` that are about events.
+//! An embedder beside a server: at a socket, or a program that this one starts. It speaks the lines of `toolcrib run` that are about events,
+//! and feeds what happened.
 //!
 //! Its first line says which events it takes. A link that breaks is made again, and the tools that need it come and go with it.
 
@@ -17,8 +18,12 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
+use toolcrib::Host;
 use toolcrib::backend::{Backend, ProcessEvent, ProcessSpec};
+use toolcrib::call::CallContext;
 use toolcrib::embedder::{AnswerLine, Embedder, EmbedderEvent, End, KindPattern, Link};
+use toolcrib::envelope::Failure;
+use toolcrib::store::feed::Feed;
 use toolcrib::text::lines::next_line;
 
 /// How long a line may be, in bytes.
@@ -86,6 +91,41 @@ struct Takes {
     kinds: Vec<KindPattern>,
 }
 
+/// What an embedder says later.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Said {
+    Feed(FeedLine),
+    Answer(AnswerLine),
+}
+
+/// What happened.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FeedLine {
+    feed: Value,
+    /// For which agent, where it is not that of the settings.
+    agent: Option<String>,
+    /// By which it is told that it was kept.
+    id: Option<Value>,
+}
+
+/// For whom an embedder speaks: what it feeds is kept there.
+pub struct Served {
+    /// The host.
+    pub host: Arc<Host>,
+    /// Calls of no session.
+    pub context: CallContext,
+}
+
+impl Served {
+    async fn feed(&self, feed: Value, agent: Option<String>) -> Result<(), Failure> {
+        let feed: Feed = serde_json::from_value(feed)
+            .map_err(|error| Failure::invalid(format!("`feed` is nothing that can be fed: {error}")))?;
+        self.host.feed_of(agent, &self.context, feed).await
+    }
+}
+
 /// Both directions of a link.
 struct Ends {
     reader: Pin<Box<dyn AsyncRead + Send>>,
@@ -96,13 +136,20 @@ struct Ends {
 pub struct Connected {
     link: RwLock<Option<Arc<Link<Value>>>>,
     changes: watch::Sender<()>,
+    served: Served,
 }
 
 impl Connected {
     /// Links up with an embedder, now and whenever the link was lost, until `stop`. `local` starts it where it is a program.
     #[must_use]
-    pub fn with(place: Place, local: Arc<dyn Backend>, notices: Notices, stop: CancellationToken) -> Arc<Self> {
-        let connected = Arc::new(Self { link: RwLock::default(), changes: watch::channel(()).0 });
+    pub fn with(
+        place: Place,
+        local: Arc<dyn Backend>,
+        notices: Notices,
+        stop: CancellationToken,
+        served: Served,
+    ) -> Arc<Self> {
+        let connected = Arc::new(Self { link: RwLock::default(), changes: watch::channel(()).0, served });
         let keeping = connected.clone();
         tokio::spawn(async move { stop.run_until_cancelled(keeping.keep(&place, &*local, &notices)).await });
         connected
@@ -148,16 +195,25 @@ impl Connected {
         self.set(Some(link.clone()));
         let read = async {
             while let Some(line) = next_line(&mut input, LINE_BYTES).await {
-                let answered = line.and_then(|line| {
-                    let answer: AnswerLine = serde_json::from_slice(&line).map_err(|error| {
-                        toolcrib::envelope::Failure::invalid(format!("the line is not an answer: {error}"))
-                    })?;
-                    link.answer(answer)
+                let said = line.and_then(|line| {
+                    serde_json::from_slice(&line).map_err(|_| {
+                        Failure::invalid("the line is neither an answer nor a feed")
+                            .hint("write {\"answer\": \"a1\", \"result\": {}} or {\"feed\": {\"message\": {…}}}")
+                    })
                 });
-                if let Err(failure) = answered {
-                    // Whoever does not read its faults does not get them.
-                    let _ = lines.try_send(json!({ "error": failure.to_json() }));
-                }
+                let (id, outcome) = match said {
+                    Ok(Said::Answer(answer)) => (None, link.answer(answer)),
+                    Ok(Said::Feed(FeedLine { feed, agent, id })) => (id, self.served.feed(feed, agent).await),
+                    Err(failure) => (None, Err(failure)),
+                };
+                let told = match (id, outcome) {
+                    (None, Ok(())) => continue,
+                    (None, Err(failure)) => json!({ "error": failure.to_json() }),
+                    (Some(id), Ok(())) => json!({ "id": id, "result": {} }),
+                    (Some(id), Err(failure)) => json!({ "id": id, "error": failure.to_json() }),
+                };
+                // Whoever does not read its faults does not get them.
+                let _ = lines.try_send(told);
             }
             "it hung up".to_owned()
         };

@@ -122,11 +122,22 @@ impl Host {
     ///
     /// `unavailable` where the plugin that reads it is not there or may keep nothing, `invalid_arguments`, `limit`, `denied` where a name has a secret.
     pub async fn feed(&self, context: &CallContext, feed: Feed) -> Result<(), Failure> {
-        let of = self.keepers(context)?.into_iter().find(|keeper| keeper.plugin == READER).ok_or_else(|| {
+        self.feed_of(None, context, feed).await
+    }
+
+    /// The same for another agent than that of the session: whoever speaks for all of them says whose it is.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    pub async fn feed_of(&self, agent: Option<String>, context: &CallContext, feed: Feed) -> Result<(), Failure> {
+        let reader = self.keepers(context)?.into_iter().find(|keeper| keeper.plugin == READER).ok_or_else(|| {
             Failure::new(Kind::Unavailable, "nothing reads what is fed in this session").hint(format!(
                 "`{READER}` does, where the policy lets it keep documents and the toolset has a tool of it"
             ))
         })?;
+        let of = Namespace { agent: agent.unwrap_or(reader.agent), plugin: reader.plugin };
+        check_names(&[("agent", &of.agent)], &self.secrets.known())?;
         let entry = self.entry(feed)?;
         let mut times = 0;
         loop {
