@@ -12,7 +12,7 @@ use crate::envelope::Failure;
 use crate::secrets::Secrets;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{Notify, OnceCell, watch};
 
 /// How long a model that fails is left alone: twice as long each time, up to the most.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -37,6 +37,8 @@ pub struct Embedded {
 #[derive(Default)]
 pub(super) struct Background {
     work: watch::Sender<Work>,
+    /// The model answers again.
+    answers: Notify,
     /// The store has this model's vectors, and no other one's.
     model: OnceCell<()>,
 }
@@ -77,6 +79,7 @@ impl Store {
         let vector = vectors.into_iter().next().unwrap_or_default();
         // What another program has left is made by whoever comes next.
         self.embed_later();
+        self.background.answers.notify_waiters();
         self.with(move |engine, _| engine.nearest(&of, &query, &model, &vector)).await
     }
 
@@ -126,7 +129,7 @@ impl Store {
                 Err(_) => {
                     // Whoever looks for something near is told why.
                     self.background.work.send_replace(Work::Failing);
-                    tokio::time::sleep(pause).await;
+                    let _ = tokio::time::timeout(pause, self.background.answers.notified()).await;
                     pause = (pause * 2).min(MOST_PAUSE);
                     self.background.work.send_replace(Work::Running { again: false });
                 }
