@@ -8,6 +8,7 @@ use crate::envelope::{Failure, Kind};
 use crate::store::query::{Condition, PAGE_BYTES};
 use crate::store::{Embedded, Item, Name, Namespace, Page, Query};
 use rusqlite::types::Value as Sql;
+use serde_json::Value;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params, params_from_iter};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -38,7 +39,6 @@ const LARGEST: f32 = 127.0;
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::store) struct Waiting {
     id: i64,
-    revision: i64,
     /// None where the document has none at its pointer.
     pub(in crate::store) text: Option<String>,
 }
@@ -84,22 +84,18 @@ impl Sqlite {
         let connection = self.0.lock();
         let run = || -> rusqlite::Result<Vec<Waiting>> {
             let mut select = connection.prepare_cached(
-                "SELECT item.id, revision, body, pointer FROM embedding CROSS JOIN item ON item.id = embedding.id \
+                "SELECT item.id, body, pointer FROM embedding CROSS JOIN item ON item.id = embedding.id \
                  WHERE numbers IS NULL AND refused IS NULL ORDER BY embedding.id LIMIT ?1",
             )?;
             let waiting = select.query_map([most], |row| {
-                let (body, pointer) = (row.get::<_, String>("body")?, row.get::<_, String>("pointer")?);
-                let text = serde_json::from_str::<serde_json::Value>(&body).ok().and_then(|body| {
-                    body.pointer(&pointer)?.as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned)
-                });
-                Ok(Waiting { id: row.get("id")?, revision: row.get("revision")?, text })
+                Ok(Waiting { id: row.get("id")?, text: text(row)? })
             })?;
             waiting.collect()
         };
         run().map_err(|error| failed(&error))
     }
 
-    /// Keeps what came of asking, of texts that are still there as they were.
+    /// Keeps what came of asking, of texts that are still there as they were: another item may have the number by now.
     pub(in crate::store) fn keep_vectors(&self, model: &str, made: &[(Waiting, Made)]) -> Result<(), Failure> {
         let mut connection = self.0.lock();
         let mut run = || -> rusqlite::Result<Result<(), Failure>> {
@@ -108,13 +104,14 @@ impl Sqlite {
                 return Ok(Err(other_model()));
             };
             let mut numbers = numbers;
-            for (Waiting { id, revision, .. }, made) in made {
+            for (Waiting { id, text: asked }, made) in made {
                 let mut there = transaction.prepare_cached(
-                    "SELECT collection.id FROM item JOIN embedding ON embedding.id = item.id \
+                    "SELECT collection.id, body, pointer FROM item JOIN embedding ON embedding.id = item.id \
                      JOIN collection ON collection.namespace = item.namespace AND collection.name = item.collection \
-                     WHERE item.id = ?1 AND revision = ?2 AND numbers IS NULL",
+                     WHERE item.id = ?1 AND numbers IS NULL",
                 )?;
-                let Some(collection) = there.query_row([id, revision], |row| row.get(0)).optional()? else { continue };
+                let there = there.query_row([id], |row| Ok((row.get::<_, i64>(0)?, text(row)?))).optional()?;
+                let Some((collection, _)) = there.filter(|(_, text)| text == asked) else { continue };
                 match made {
                     Made::Refused(why) => {
                         transaction
@@ -332,6 +329,14 @@ fn used_model(connection: &Connection) -> rusqlite::Result<Option<(String, Optio
     model.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()
 }
 
+/// The text at the pointer of a row with that and a body, if there is any.
+fn text(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<String>> {
+    let (body, pointer) = (row.get::<_, String>("body")?, row.get::<_, String>("pointer")?);
+    let body: Value = serde_json::from_str(&body).unwrap_or_default();
+    let text = body.pointer(&pointer).and_then(Value::as_str);
+    Ok(text.filter(|text| !text.trim().is_empty()).map(str::to_owned))
+}
+
 /// The number of a collection that was ever written to.
 fn collection(connection: &Connection, namespace: i64, name: &str) -> rusqlite::Result<Option<i64>> {
     let mut collection = connection.prepare_cached("SELECT id FROM collection WHERE namespace = ?1 AND name = ?2")?;
@@ -462,6 +467,15 @@ mod tests {
         assert_eq!(counts(&store), (1, 1, 1));
         embed(&store, axis);
         assert_eq!(nearest(&place, &store, &[1.0, 0.0], |_| ()), ["x", "y"]);
+        // Nor is it that of another item, which has its number by now.
+        put(&place, &store, "last", &text("y"));
+        let stale = store.waiting(9).unwrap();
+        store.commit(&place.of, &[Change::Delete(name("last"))], &place.limits).unwrap();
+        put(&place, &store, "next", &text("x"));
+        assert_eq!(store.waiting(9).unwrap()[0].id, stale[0].id);
+        store.keep_vectors(MODEL, &[(stale[0].clone(), Made::Vector(vec![0.0, 1.0]))]).unwrap();
+        assert_eq!(counts(&store), (2, 1, 1));
+        store.commit(&place.of, &[Change::Delete(name("next"))], &place.limits).unwrap();
         // Put without it, or deleted, it is not near any more.
         let changes = [Change::Put(name("x"), text("x").to_string()), Change::Delete(name("z"))];
         store.commit(&place.of, &changes, &place.limits).unwrap();
