@@ -257,14 +257,23 @@ pub(super) async fn tasks(global: &Global, arguments: Tasks) -> Result<ExitCode,
             let task = Desk::open(global, &whose).await?.call("task_show", json!({ "task_number": number })).await?;
             whose.print(&task, || result::shown(&task))
         }
-        Tasks::Approve { number, whose } => moved(global, number, "ready", &whose).await,
-        Tasks::Move { number, status, whose } => moved(global, number, &status, &whose).await,
+        Tasks::Approve { number, whose } => {
+            let desk = Desk::open(global, &whose).await?;
+            let task = desk.call("task_show", json!({ "task_number": number })).await?;
+            if task["status"] != "pending_approval" {
+                let message = format!("task {number} is {}: it does not wait for approval", text(&task["status"]));
+                return Err(usage(message).hint("`toolcrib tasks move` puts it into another state"));
+            }
+            moved(&desk, number, "ready", &whose).await
+        }
+        Tasks::Move { number, status, whose } => {
+            moved(&Desk::open(global, &whose).await?, number, &status, &whose).await
+        }
     }
 }
 
-async fn moved(global: &Global, number: u64, status: &str, whose: &Whose) -> Result<ExitCode, Failure> {
-    let change = json!({ "task_number": number, "status": status });
-    let changed = Desk::open(global, whose).await?.call("task_update", change).await?;
+async fn moved(desk: &Desk, number: u64, status: &str, whose: &Whose) -> Result<ExitCode, Failure> {
+    let changed = desk.call("task_update", json!({ "task_number": number, "status": status })).await?;
     whose.print(&changed, || format!("task {number} is {}\n", text(&changed["status"])))
 }
 

@@ -53,7 +53,7 @@ pub(super) struct Setup {
 }
 
 /// How long vectors are waited for before this program ends.
-const SETTLE: Duration = Duration::from_secs(20);
+const SETTLE: Duration = Duration::from_secs(10);
 
 /// A constant of a toolset, as it is typed: what is no JSON is text.
 pub(super) fn constant(text: &str) -> Result<(String, Value), String> {

@@ -113,7 +113,7 @@ impl Host {
         let secrets = Arc::new(Secrets::new(&settings.config, dirs)?);
         let (sandbox, output, calls) = (Arc::new(sandbox), Arc::new(output), Calls::default());
         let pending = Arc::new(Pending::new(settings.config.embedder.max_pending));
-        let embeddings = Embeddings::of(&settings.config, dirs, &egress, &secrets)?;
+        let embeddings = Embeddings::of(&settings.config.embeddings, dirs, &policy, &egress, &secrets)?;
         let store = Arc::new(Store::new(dirs.state.clone(), settings.config.store.clone(), embeddings));
         let approvals = Arc::default();
         let host = Self {

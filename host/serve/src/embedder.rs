@@ -191,6 +191,7 @@ impl Connected {
             Err(_) => return "it does not say which events it takes".into(),
         };
         let (lines, waiting) = mpsc::channel(LINES_WAITING);
+        let (feeds, mut fed) = mpsc::channel::<FeedLine>(LINES_WAITING);
         let link = Arc::new(Link::new(kinds, lines.clone()));
         self.set(Some(link.clone()));
         let read = async {
@@ -201,23 +202,35 @@ impl Connected {
                             .hint("write {\"answer\": \"a1\", \"result\": {}} or {\"feed\": {\"message\": {…}}}")
                     })
                 });
-                let (id, outcome) = match said {
-                    Ok(Said::Answer(answer)) => (None, link.answer(answer)),
-                    Ok(Said::Feed(FeedLine { feed, agent, id })) => (id, self.served.feed(feed, agent).await),
-                    Err(failure) => (None, Err(failure)),
+                let refused = match said {
+                    Ok(Said::Answer(answer)) => link.answer(answer).err(),
+                    // More than wait already are waited for here.
+                    Ok(Said::Feed(line)) => {
+                        feeds.send(line).await.err().map(|error| Failure::failed(error.to_string()))
+                    }
+                    Err(failure) => Some(failure),
                 };
-                let told = match (id, outcome) {
+                if let Some(failure) = refused {
+                    // Whoever does not read its faults does not get them.
+                    let _ = lines.try_send(json!({ "error": failure.to_json() }));
+                }
+            }
+            "it hung up".to_owned()
+        };
+        // Beside the answers, which events wait for.
+        let feed = async {
+            while let Some(FeedLine { feed, agent, id }) = fed.recv().await {
+                let told = match (id, self.served.feed(feed, agent).await) {
                     (None, Ok(())) => continue,
                     (None, Err(failure)) => json!({ "error": failure.to_json() }),
                     (Some(id), Ok(())) => json!({ "id": id, "result": {} }),
                     (Some(id), Err(failure)) => json!({ "id": id, "error": failure.to_json() }),
                 };
-                // Whoever does not read its faults does not get them.
                 let _ = lines.try_send(told);
             }
-            "it hung up".to_owned()
+            std::future::pending().await
         };
-        let why = tokio::select! { why = read => why, why = write(waiting, writer) => why };
+        let why = tokio::select! { why = read => why, why = write(waiting, writer) => why, why = feed => why };
         self.set(None);
         link.close("the link is gone");
         why

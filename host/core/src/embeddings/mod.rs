@@ -9,20 +9,24 @@ mod wire;
 use crate::backend::Backend;
 use crate::backend::local::Local;
 use crate::call::scope::Scope;
-use crate::config::Config;
+use crate::config;
 use crate::dirs::Dirs;
 use crate::egress::{BODY_BYTES, Egress, Request, Target};
 use crate::envelope::{Failure, Kind};
+use crate::leaks::Exit;
 use crate::policy::http::HttpGrant;
+use crate::policy::in_force::InForce;
 use crate::secrets::Secrets;
 use crate::text::sanitize;
 use program::Program;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
+use url::Url;
 
-/// Texts that a model is asked about at once.
+/// Texts that a model is asked about at once, and bytes of all of them: a server without other hardware answers that within the time it has.
 pub(crate) const TEXTS: usize = 32;
+pub(crate) const QUESTION_BYTES: usize = 32 << 10;
 /// Bytes of a text; a longer one is known by its beginning. Models read 256 to 8,192 tokens, mostly of two bytes and more.
 pub(crate) const TEXT_BYTES: usize = 16 << 10;
 /// Characters of what a model says is wrong.
@@ -37,14 +41,15 @@ struct Model {
     /// What it is called where it is asked, if it has to be said.
     asked_as: String,
     source: Source,
-    config: Config,
+    /// By which each request is judged as it is then.
+    policy: Arc<InForce>,
     backend: Arc<dyn Backend>,
     egress: Arc<Egress>,
     secrets: Arc<Secrets>,
 }
 
 enum Source {
-    Endpoint(Target, Box<HttpGrant>),
+    Endpoint(Url, Target),
     Program(Program),
 }
 
@@ -69,12 +74,12 @@ impl Embeddings {
     ///
     /// `usage` where they say two things, or something that cannot be.
     pub(crate) fn of(
-        config: &Config,
+        section: &config::Embeddings,
         dirs: &Dirs,
+        policy: &Arc<InForce>,
         egress: &Arc<Egress>,
         secrets: &Arc<Secrets>,
     ) -> Result<Self, Failure> {
-        let section = &config.embeddings;
         let source = match (section.endpoint(), section.command.as_slice()) {
             _ if !section.enabled => return Ok(Self::none()),
             (None, []) => return Ok(Self::none()),
@@ -82,8 +87,8 @@ impl Embeddings {
                 return Err(Failure::invalid("[embeddings] has both `url` and `command`").hint("remove one of them"));
             }
             (Some(url), []) => {
-                let grant = HttpGrant::of_embeddings(&url, config);
-                Source::Endpoint(Target::parse(url.as_str(), None)?, Box::new(grant))
+                let target = Target::parse(url.as_str(), None)?;
+                Source::Endpoint(url, target)
             }
             (None, argv) => Source::Program(Program::new(argv, dirs)),
         };
@@ -93,7 +98,7 @@ impl Embeddings {
             name: format!("{called} {}", section.model).trim_end().to_owned(),
             asked_as: section.model.clone(),
             source,
-            config: config.clone(),
+            policy: policy.clone(),
             backend: Arc::new(Local::new(home.clone(), home, dirs.state.clone(), environment)),
             egress: egress.clone(),
             secrets: secrets.clone(),
@@ -107,8 +112,8 @@ impl Embeddings {
 
     /// The scope of what is asked for no call.
     pub(crate) fn scope(&self) -> Option<Scope> {
-        let Model { config, backend, egress, secrets, .. } = self.0.as_ref()?;
-        Some(Scope::of_host("embeddings", config, backend.clone(), egress.clone(), secrets.clone()))
+        let Model { policy, backend, egress, secrets, .. } = self.0.as_ref()?;
+        Some(Scope::of_host("embeddings", policy.policy().config(), backend.clone(), egress.clone(), secrets.clone()))
     }
 
     /// A vector of each of these texts, of length 1 and all with as many numbers.
@@ -116,11 +121,18 @@ impl Embeddings {
         let model = self.0.as_ref().ok_or_else(|| NoVectors::Model(no_model()))?;
         let texts: Vec<&str> = texts.iter().map(|text| beginning(text)).collect();
         let asked = wire::request(&model.asked_as, &texts);
-        let answer = match &model.source {
-            Source::Endpoint(target, grant) => fetch(target, grant, asked, scope).await?,
-            Source::Program(program) => program.ask(&asked).await.map_err(NoVectors::Model)?,
-        };
-        wire::vectors(&answer, texts.len())
+        match &model.source {
+            Source::Endpoint(url, target) => {
+                let policy = model.policy.obeyed().map_err(NoVectors::Model)?;
+                let grant = HttpGrant::of_embeddings(url, policy.config()).map_err(NoVectors::Model)?;
+                wire::vectors(&fetch(target, &grant, asked, scope).await?, texts.len())
+            }
+            Source::Program(program) => {
+                let parts = texts.iter().map(|text| text.as_bytes());
+                scope.guard.check(Exit::Request, parts).map_err(NoVectors::Model)?;
+                program.ask(asked, texts.len()).await
+            }
+        }
     }
 }
 
@@ -143,7 +155,8 @@ async fn fetch(target: &Target, grant: &HttpGrant, asked: String, scope: &Scope)
     let said = || sanitize::line(&String::from_utf8_lossy(&answer.body)).chars().take(SHOWN).collect::<String>();
     match answer.status {
         StatusCode::OK if answer.truncated => {
-            Err(NoVectors::Texts(format!("`{target}` answers with more than {} MiB", BODY_BYTES >> 20)))
+            let message = format!("`{target}` answers with more than {} MiB", BODY_BYTES >> 20);
+            Err(NoVectors::Model(Failure::new(Kind::Unavailable, message)))
         }
         StatusCode::OK => Ok(answer.body),
         // These are about what was sent, and nothing that waits makes them better.

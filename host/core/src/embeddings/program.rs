@@ -1,6 +1,7 @@
 //! A program that makes vectors: a question a line, an answer a line. It is started when it is first asked, and ended when it was not asked for
 //! some time, as a model in memory is large.
 
+use super::{NoVectors, wire};
 use crate::backend::own::OwnPrograms;
 use crate::backend::{Input, Process, ProcessEvent};
 use crate::dirs::Dirs;
@@ -21,10 +22,12 @@ const MOST_BYTES: usize = 32 << 20;
 const SAID_BYTES: usize = 2048;
 
 /// A program of the settings.
-pub(super) struct Program {
+pub(super) struct Program(Arc<Kept>);
+
+struct Kept {
     argv: Vec<String>,
     programs: OwnPrograms,
-    running: Arc<Mutex<Option<Running>>>,
+    running: Mutex<Option<Running>>,
 }
 
 /// One that was started.
@@ -42,35 +45,43 @@ impl Program {
         if let Some(program) = argv.first_mut() {
             *program = dirs.expand(program).to_string_lossy().into_owned();
         }
-        Self { argv, programs: OwnPrograms::new(dirs), running: Arc::default() }
+        Self(Arc::new(Kept { argv, programs: OwnPrograms::new(dirs), running: Mutex::default() }))
     }
 
-    /// Asks one question. A program that does not answer it is ended, and another one started for the next.
-    pub(super) async fn ask(&self, question: &str) -> Result<Vec<u8>, Failure> {
+    /// Asks for the vectors of so many texts. Whoever no longer waits for them leaves the program as it is: to load a model takes long.
+    pub(super) async fn ask(&self, question: String, texts: usize) -> Result<Vec<Vec<f32>>, NoVectors> {
+        let kept = self.0.clone();
+        let asked = tokio::spawn(async move { kept.ask(&question, texts).await }).await;
+        asked.unwrap_or_else(|error| Err(NoVectors::Model(Failure::new(Kind::Internal, error.to_string()))))
+    }
+}
+
+impl Kept {
+    /// A program that does not answer as it should is ended, and another one started for the next question: what it writes later could be taken
+    /// for the answer to that.
+    async fn ask(self: &Arc<Self>, question: &str, texts: usize) -> Result<Vec<Vec<f32>>, NoVectors> {
         let mut place = self.running.lock().await;
-        // Taken out: where this is dropped half-way, nobody gets the answer of another question.
         let mut running = match place.take() {
             Some(running) => running,
-            None => self.start().await?,
+            None => self.start().await.map_err(NoVectors::Model)?,
         };
         let answer = tokio::time::timeout(PATIENCE, running.answer(question)).await;
-        match answer.unwrap_or_else(|_| Err(format!("it gave no answer within {}", duration(PATIENCE)))) {
-            Ok(answer) => {
+        let answer = answer.unwrap_or_else(|_| Err(format!("it gave no answer within {}", duration(PATIENCE))));
+        let why = match answer.map(|answer| wire::vectors(&answer, texts)) {
+            Ok(answered @ (Ok(_) | Err(NoVectors::Texts(_)))) => {
                 running.asked = Instant::now();
                 *place = Some(running);
                 self.end_when_idle();
-                Ok(answer)
+                return answered;
             }
-            Err(why) => {
-                let said = String::from_utf8_lossy(&running.said).trim().to_owned();
-                running.process.end().await;
-                let said = if said.is_empty() { String::new() } else { format!("; it says: {said}") };
-                Err(Failure::new(
-                    Kind::Unavailable,
-                    format!("the program `{}` of [embeddings]: {why}{said}", self.argv[0]),
-                ))
-            }
-        }
+            Ok(Err(NoVectors::Model(failure))) => failure.message,
+            Err(why) => why,
+        };
+        let said = String::from_utf8_lossy(&running.said).trim().to_owned();
+        running.process.end().await;
+        let said = if said.is_empty() { String::new() } else { format!("; it says: {said}") };
+        let message = format!("the program `{}` of [embeddings]: {why}{said}", self.argv[0]);
+        Err(NoVectors::Model(Failure::new(Kind::Unavailable, message)))
     }
 
     async fn start(&self) -> Result<Running, Failure> {
@@ -80,12 +91,12 @@ impl Program {
     }
 
     /// Ends it once it was not asked for some time. A later question has its own look.
-    fn end_when_idle(&self) {
-        let running = Arc::downgrade(&self.running);
+    fn end_when_idle(self: &Arc<Self>) {
+        let kept = Arc::downgrade(self);
         tokio::spawn(async move {
             tokio::time::sleep(IDLE).await;
-            let Some(running) = running.upgrade() else { return };
-            let mut place = running.lock().await;
+            let Some(kept) = kept.upgrade() else { return };
+            let mut place = kept.running.lock().await;
             if place.as_ref().is_some_and(|running| running.asked.elapsed() >= IDLE)
                 && let Some(mut idle) = place.take()
             {
@@ -98,6 +109,13 @@ impl Program {
 impl Running {
     async fn answer(&mut self, question: &str) -> Result<Vec<u8>, String> {
         let lost = |error: std::io::Error| format!("it was lost: {error}");
+        // Nothing was asked: it would be taken for the answer.
+        while let Ok(event) = tokio::time::timeout(Duration::ZERO, self.process.next()).await {
+            match event.map_err(lost)? {
+                ProcessEvent::Stdout(_) => return Err("it wrote something before it was asked".into()),
+                event => self.note(event)?,
+            }
+        }
         let line = [question.as_bytes(), b"\n"].concat();
         let (mut written, mut answer) = (0, Vec::new());
         loop {
@@ -113,12 +131,7 @@ impl Running {
             };
             match event {
                 ProcessEvent::Stdout(bytes) => answer.extend(bytes),
-                ProcessEvent::Stderr(bytes) => {
-                    self.said.extend(bytes);
-                    let over = self.said.len().saturating_sub(SAID_BYTES);
-                    self.said.drain(..over);
-                }
-                ProcessEvent::Exited(status) => return Err(format!("it ended with status {status}")),
+                event => self.note(event)?,
             }
             match answer.strip_suffix(b"\n") {
                 Some(line) if line.contains(&b'\n') => return Err("it wrote more than one line".into()),
@@ -129,5 +142,19 @@ impl Running {
                 None => {}
             }
         }
+    }
+
+    /// Notes what it does beside its answers.
+    fn note(&mut self, event: ProcessEvent) -> Result<(), String> {
+        match event {
+            ProcessEvent::Stdout(_) => {}
+            ProcessEvent::Stderr(bytes) => {
+                self.said.extend(bytes);
+                let over = self.said.len().saturating_sub(SAID_BYTES);
+                self.said.drain(..over);
+            }
+            ProcessEvent::Exited(status) => return Err(format!("it ended with status {status}")),
+        }
+        Ok(())
     }
 }

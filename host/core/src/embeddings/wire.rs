@@ -1,6 +1,7 @@
 //! OpenAI's form of a question for vectors, and of its answer, as most servers speak it.
 
 use super::{NoVectors, SHOWN};
+use crate::envelope::{Failure, Kind};
 use crate::text::sanitize;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -33,7 +34,10 @@ pub(super) fn request(model: &str, texts: &[&str]) -> String {
 
 /// The vectors of an answer, in the order of their texts, each of length 1.
 pub(super) fn vectors(answer: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, NoVectors> {
-    let refused = |why: String| NoVectors::Texts(format!("the model's answer cannot be used: {why}"));
+    // What has another form is no word about the texts.
+    let refused = |why: String| {
+        NoVectors::Model(Failure::new(Kind::Unavailable, format!("the model's answer cannot be used: {why}")))
+    };
     let data = match serde_json::from_slice(answer) {
         Ok(Answer::Vectors { data }) => data,
         Ok(Answer::Refused { error }) => {
@@ -60,7 +64,7 @@ pub(super) fn vectors(answer: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, NoVe
     }
     match vectors.iter_mut().all(|vector| normalize(vector)) {
         true => Ok(vectors),
-        false => Err(refused("a vector has no direction".into())),
+        false => Err(NoVectors::Texts("the vector of a text has no direction".into())),
     }
 }
 
@@ -77,8 +81,8 @@ mod tests {
 
     fn read(answer: &str, texts: usize) -> Result<Vec<Vec<f32>>, String> {
         vectors(answer.as_bytes(), texts).map_err(|refused| match refused {
-            NoVectors::Texts(why) => why,
-            NoVectors::Model(failure) => panic!("{failure:?}"),
+            NoVectors::Texts(why) => format!("texts: {why}"),
+            NoVectors::Model(failure) => format!("model: {}", failure.message),
         })
     }
 
@@ -92,16 +96,24 @@ mod tests {
     #[test]
     fn an_answer_that_cannot_be_used_is_refused() {
         for (answer, texts, why) in [
-            ("", 1, "not JSON"),
-            ("[]", 1, "not JSON"),
-            (r#"{"data":[]}"#, 1, "one vector for each"),
-            (r#"{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}"#, 2, "one vector for each"),
-            (r#"{"data":[{"index":7,"embedding":[1]}]}"#, 1, "one vector for each"),
+            ("", 1, "model: the model's answer cannot be used: it is not JSON"),
+            ("[]", 1, "model: the model's answer cannot be used: it is not JSON"),
+            (r#"{"data":[]}"#, 1, "model: the model's answer cannot be used: it has not one vector for each"),
+            (
+                r#"{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}"#,
+                2,
+                "model: the model's answer cannot be used: it has not one vector for each",
+            ),
+            (
+                r#"{"data":[{"index":7,"embedding":[1]}]}"#,
+                1,
+                "model: the model's answer cannot be used: it has not one vector for each",
+            ),
             (r#"{"data":[{"embedding":[1,2]},{"embedding":[1]}]}"#, 2, "all of one length"),
-            (r#"{"data":[{"embedding":[0,0]}]}"#, 1, "no direction"),
-            (r#"{"data":[{"embedding":[1e39,0]}]}"#, 1, "no direction"),
-            (r#"{"data":[{"embedding":["1"]}]}"#, 1, "not JSON"),
-            (r#"{"error":{"message":"too\nlong"}}"#, 1, "does not take the text: {\"message\":\"too"),
+            (r#"{"data":[{"embedding":[0,0]}]}"#, 1, "texts: the vector of a text has no direction"),
+            (r#"{"data":[{"embedding":[1e39,0]}]}"#, 1, "texts: the vector of a text has no direction"),
+            (r#"{"data":[{"embedding":["1"]}]}"#, 1, "model: the model's answer cannot be used: it is not JSON"),
+            (r#"{"error":{"message":"too\nlong"}}"#, 1, "texts: the model does not take the text: {\"message\":\"too"),
         ] {
             let refused = read(answer, texts).unwrap_err();
             assert!(refused.contains(why), "{answer}: {refused}");

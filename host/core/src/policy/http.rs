@@ -123,7 +123,16 @@ impl HttpGrant {
     }
 
     /// What the host itself may ask of the endpoint of `[embeddings]`: that page, which the setting opens, and no other.
-    pub(crate) fn of_embeddings(endpoint: &Url, config: &Config) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// `denied` where no requests are made at all.
+    pub(crate) fn of_embeddings(endpoint: &Url, config: &Config) -> Result<Self, Failure> {
+        if !config.tools.fetch_enabled {
+            let line = "set `fetch_enabled = true` under [tools]";
+            let hint = config.remedies().hint("tools.fetch_enabled", &Needed::On, line);
+            return Err(Failure::denied("requests are switched off").hint(hint));
+        }
         let host: Vec<HostPattern> = exactly(endpoint).into_iter().collect();
         let opened: Vec<_> = config.opened_domains().iter().chain(&host).cloned().collect();
         let is_local = match endpoint.host() {
@@ -133,7 +142,7 @@ impl HttpGrant {
             None => false,
         };
         let headers = config.embeddings.headers.iter();
-        Self {
+        Ok(Self {
             plugin: EMBEDDINGS.into(),
             label: EMBEDDINGS.into(),
             sha256: String::new(),
@@ -154,7 +163,7 @@ impl HttpGrant {
             confirm: false,
             approval_timeout: Duration::from_millis(config.approval.timeout_ms),
             timeout: Duration::from_secs(config.network.fetch_timeout_secs),
-        }
+        })
     }
 
     /// A request is shown to a person first.

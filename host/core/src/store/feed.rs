@@ -142,7 +142,8 @@ impl Host {
         let mut times = 0;
         loop {
             match self.keep(&of, &entry).await {
-                Err(failure) if failure.kind == Kind::Busy && times < TIMES => times += 1,
+                // Another change came before it; where another program writes all the time, it was waited for already.
+                Err(failure) if failure.kind == Kind::Busy && failure.data.is_some() && times < TIMES => times += 1,
                 outcome => return outcome,
             }
         }

@@ -20,7 +20,7 @@ pub use look::{Document, Look};
 pub use pinned::{Pinned, Shown};
 pub(crate) use query::{Page, Query};
 pub use sqlite::Checked;
-pub use vectors::{Embedded, embed};
+pub use vectors::Embedded;
 
 use crate::call::session::Session;
 use crate::config;
@@ -142,7 +142,7 @@ impl Store {
         let embeds = changes.iter().any(|change| matches!(change, Change::Embed(..)));
         let made = self.with(move |engine, limits| engine.commit(&of, &changes, limits)).await;
         if embeds && made.is_ok() {
-            self.embed_later();
+            self.embed_own();
         }
         if pins && made.is_ok() {
             self.pins.send_replace(());

@@ -304,6 +304,16 @@ impl Making<'_> {
             )?;
             count.execute(params![self.namespace, name.collection, items])?;
         }
+        if items < 0 {
+            let mut empty = self.transaction.prepare_cached(
+                "DELETE FROM collection WHERE namespace = ?1 AND name = ?2 AND items = 0 RETURNING id",
+            )?;
+            let id: Option<i64> =
+                empty.query_row(params![self.namespace, name.collection], |row| row.get(0)).optional()?;
+            if let Some(id) = id {
+                self.transaction.execute_batch(&format!("DROP TABLE IF EXISTS codes_{id}"))?;
+            }
+        }
         let mut count = self
             .transaction
             .prepare_cached("UPDATE namespace SET items = items + ?2, bytes = bytes + ?3 WHERE id = ?1")?;

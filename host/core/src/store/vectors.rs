@@ -2,21 +2,23 @@
 //! for. No change waits for a model, and one that fails loses nothing: what is missing is made later, also by another program.
 
 use super::sqlite::{Made, Waiting};
-use super::{FILE, Namespace, Page, Query, Store};
+use super::{Namespace, Page, Query, Store};
+use crate::Host;
 use crate::call::scope::Scope;
-use crate::config::Config;
-use crate::dirs::Dirs;
-use crate::egress::Egress;
-use crate::embeddings::{Embeddings, NoVectors, TEXTS, no_model};
-use crate::envelope::Failure;
-use crate::secrets::Secrets;
+use crate::embeddings::{NoVectors, QUESTION_BYTES, TEXT_BYTES, TEXTS, no_model};
+use crate::envelope::{Failure, duration};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OnceCell, watch};
 
 /// How long a model that fails is left alone: twice as long each time, up to the most.
 const PAUSE: Duration = Duration::from_secs(1);
 const MOST_PAUSE: Duration = Duration::from_secs(300);
+/// How long a model may think about what is looked for: words are there at once.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// A text that any model takes: by it, a text that the model does not take is told from a model that takes none.
+const PLAIN: &str = "text";
 /// How often it is said how far it is.
 const TOLD: Duration = Duration::from_secs(2);
 
@@ -41,6 +43,8 @@ pub(super) struct Background {
     answers: Notify,
     /// The store has this model's vectors, and no other one's.
     model: OnceCell<()>,
+    /// Something was kept here whose vector is missing.
+    has_own: AtomicBool,
 }
 
 /// How far it is.
@@ -69,7 +73,10 @@ impl Store {
             return Err(Failure::invalid("there is no text to be near to"));
         }
         let model = self.model().await?;
-        let vectors = self.embeddings.vectors(&[text], scope).await.map_err(|none| match none {
+        let asked = tokio::time::timeout(PATIENCE, self.embeddings.vectors(&[text], scope)).await;
+        let asked =
+            asked.map_err(|_| Failure::failed(format!("the model gave no answer within {}", duration(PATIENCE))))?;
+        let vectors = asked.map_err(|none| match none {
             NoVectors::Texts(why) => Failure::failed(why),
             NoVectors::Model(Failure { message, hint, .. }) => {
                 let failure = Failure::failed(message);
@@ -92,8 +99,14 @@ impl Store {
         Ok(name)
     }
 
+    /// Has what was kept here made in the background.
+    pub(super) fn embed_own(self: &Arc<Self>) {
+        self.background.has_own.store(true, Ordering::Relaxed);
+        self.embed_later();
+    }
+
     /// Has what is missing made in the background.
-    pub(super) fn embed_later(self: &Arc<Self>) {
+    fn embed_later(self: &Arc<Self>) {
         if self.embeddings.name().is_none() {
             return;
         }
@@ -141,75 +154,84 @@ impl Store {
     async fn embed_some(self: &Arc<Self>) -> Result<bool, Failure> {
         let model = self.model().await?;
         let scope = self.embeddings.scope().ok_or_else(no_model)?;
-        let waiting = self.with(|engine, _| engine.waiting(TEXTS)).await?;
+        let used = model.clone();
+        let mut waiting = self.with(move |engine, _| engine.waiting(&used, TEXTS)).await?;
         if waiting.is_empty() {
             return Ok(false);
         }
+        let mut bytes = 0;
+        let fits = |waits: &Waiting| {
+            bytes += waits.text.as_ref().map_or(0, |text| text.len().min(TEXT_BYTES));
+            bytes <= QUESTION_BYTES
+        };
+        let fitting = waiting.iter().take_while(|waits| fits(waits)).count();
+        waiting.truncate(fitting.max(1));
         let made = self.ask(waiting, &scope).await?;
         self.with(move |engine, _| engine.keep_vectors(&model, &made)).await?;
         Ok(true)
     }
 
-    /// Asks for the vectors of these texts. Where the model does not take all of them, it is asked for each, so that one keeps no other back.
+    /// Asks for the vectors of these texts, or of the first ones where that does not succeed, down to a single one: so one keeps no other back.
     async fn ask(&self, waiting: Vec<Waiting>, scope: &Scope) -> Result<Vec<(Waiting, Made)>, Failure> {
-        let (there, missing): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|waits| waits.text.is_some());
+        let (mut there, missing): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|waits| waits.text.is_some());
         let nothing = |waits| (waits, Made::Refused("there is no text at its pointer".into()));
         let mut made: Vec<(Waiting, Made)> = missing.into_iter().map(nothing).collect();
-        let texts: Vec<&str> = there.iter().filter_map(|waits| waits.text.as_deref()).collect();
-        if texts.is_empty() {
-            return Ok(made);
-        }
-        let vectors = match self.embeddings.vectors(&texts, scope).await {
-            Ok(vectors) => vectors.into_iter().map(Made::Vector).collect(),
-            Err(NoVectors::Model(failure)) => return Err(failure),
-            Err(NoVectors::Texts(why)) if texts.len() == 1 => vec![Made::Refused(why)],
-            Err(NoVectors::Texts(_)) => {
-                let mut each = Vec::new();
-                for text in texts {
-                    each.push(match self.embeddings.vectors(&[text], scope).await {
-                        Ok(vectors) => {
-                            vectors.into_iter().next().map_or_else(|| Made::Refused(String::new()), Made::Vector)
-                        }
-                        Err(NoVectors::Texts(why)) => Made::Refused(why),
-                        Err(NoVectors::Model(failure)) => return Err(failure),
-                    });
+        while !there.is_empty() {
+            let texts: Vec<&str> = there.iter().filter_map(|waits| waits.text.as_deref()).collect();
+            match self.embeddings.vectors(&texts, scope).await {
+                Ok(vectors) => {
+                    made.extend(there.into_iter().zip(vectors.into_iter().map(Made::Vector)));
+                    break;
                 }
-                each
+                Err(_) if there.len() > 1 => there.truncate(there.len() / 2),
+                Err(none) => {
+                    // Is it this text, or does the model take none?
+                    let plain = self.embeddings.vectors(&[PLAIN], scope).await;
+                    let outcome = match (none, plain) {
+                        (NoVectors::Texts(why), Ok(_)) => Made::Refused(why),
+                        (NoVectors::Model(failure), Ok(_)) => Made::Failed(failure.message),
+                        (_, Err(NoVectors::Model(failure))) => return Err(failure),
+                        (_, Err(NoVectors::Texts(why))) => return Err(Failure::failed(why)),
+                    };
+                    made.extend(there.pop().map(|waits| (waits, outcome)));
+                }
             }
-        };
-        made.extend(there.into_iter().zip(vectors));
+        }
         Ok(made)
     }
 
-    /// Returns when nothing is made in the background, or the model does not answer, or the time is over.
+    /// Returns when what was kept here has its vectors, or the model does not answer, or the time is over.
     pub(crate) async fn settled(&self, most: Duration) {
+        if !self.background.has_own.load(Ordering::Relaxed) {
+            return;
+        }
         let mut work = self.background.work.subscribe();
         let settled = work.wait_for(|work| !matches!(work, Work::Running { .. }));
         let _ = tokio::time::timeout(most, settled).await;
     }
 }
 
-/// Makes all vectors that are missing, and says how far it is now and then; none where there is no store.
-///
-/// # Errors
-///
-/// `unavailable` where no model is set, or it does not answer.
-pub async fn embed(config: &Config, dirs: &Dirs, mut told: impl FnMut(&Embedded)) -> Result<Option<Embedded>, Failure> {
-    if !dirs.state.join(FILE).exists() {
-        return Ok(None);
-    }
-    let (egress, secrets) = (Arc::new(Egress::of(config, dirs)), Arc::new(Secrets::new(config, dirs)?));
-    let embeddings = Embeddings::of(config, dirs, &egress, &secrets)?;
-    let store = Arc::new(Store::new(dirs.state.clone(), config.store.clone(), embeddings));
-    store.model().await?;
-    store.with(|engine, _| engine.retry_refused()).await?;
-    let mut said = Instant::now();
-    while store.embed_some().await? {
-        // Counting takes longer than making some.
-        if said.elapsed() >= TOLD {
-            told(&store.with(|engine, _| engine.embedded()).await?);
-            said = Instant::now();
+impl Host {
+    /// Makes all vectors that are missing, and says how far it is now and then; none where there is no store.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` where no model is set, or it does not answer.
+    pub async fn embed(&self, mut told: impl FnMut(&Embedded)) -> Result<Option<Embedded>, Failure> {
+        let store = &self.store;
+        if !store.is_there() {
+            return Ok(None);
         }
+        store.model().await?;
+        store.with(|engine, _| engine.retry_refused()).await?;
+        let mut said = Instant::now();
+        while store.embed_some().await? {
+            // Counting takes longer than making some.
+            if said.elapsed() >= TOLD {
+                told(&store.with(|engine, _| engine.embedded()).await?);
+                said = Instant::now();
+            }
+        }
+        store.with(|engine, _| engine.embedded()).await.map(Some)
     }
-    store.with(|engine, _| engine.embedded()).await.map(Some)
 }

@@ -4,12 +4,12 @@
 //! are a quarter of the size, and holds the best of them against the whole ones. A store has vectors of one model.
 
 use super::{Making, Sqlite, condition, failed, item, known};
-use crate::envelope::{Failure, Kind};
+use crate::envelope::Failure;
 use crate::store::query::{Condition, PAGE_BYTES};
 use crate::store::{Embedded, Item, Name, Namespace, Page, Query};
 use rusqlite::types::Value as Sql;
-use serde_json::Value;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params, params_from_iter};
+use serde_json::Value;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -24,14 +24,17 @@ pub(super) const TABLES: &str = "
         id INTEGER PRIMARY KEY REFERENCES item (id),
         pointer TEXT NOT NULL,
         numbers BLOB,
+        tries INTEGER NOT NULL DEFAULT 0,
         refused TEXT
     ) STRICT;
-    CREATE INDEX embedding_missing ON embedding (id) WHERE numbers IS NULL AND refused IS NULL;
+    CREATE INDEX embedding_missing ON embedding (tries, id) WHERE numbers IS NULL AND refused IS NULL;
 ";
 /// So many times as many as are wanted are held against the whole vectors, and some more: a byte a number may change the order of those that
 /// are nearly as near.
 const WIDER: usize = 4;
 const MORE: usize = 32;
+/// How often a model is asked about a text over which it fails.
+const TRIES: i64 = 3;
 /// The largest number of a code.
 const LARGEST: f32 = 127.0;
 
@@ -48,6 +51,8 @@ pub(in crate::store) struct Waiting {
 pub(in crate::store) enum Made {
     /// Of length 1.
     Vector(Vec<f32>),
+    /// The model failed over this text, and why: it is asked again after all others, so many times.
+    Failed(String),
     /// The model does not take the text, and why.
     Refused(String),
 }
@@ -65,7 +70,7 @@ impl Sqlite {
                 tables
                     .iter()
                     .try_for_each(|table| transaction.execute(&format!("DELETE FROM {table}"), []).map(drop))?;
-                transaction.execute("UPDATE embedding SET numbers = NULL, refused = NULL", [])?;
+                transaction.execute("UPDATE embedding SET numbers = NULL, tries = 0, refused = NULL", [])?;
                 transaction.execute("INSERT OR REPLACE INTO model (one, name) VALUES (1, ?1)", [name])?;
             }
             transaction.commit()
@@ -75,24 +80,28 @@ impl Sqlite {
 
     /// Has the model asked again about the texts that it did not take.
     pub(in crate::store) fn retry_refused(&self) -> Result<(), Failure> {
-        let retried = self.0.lock().execute("UPDATE embedding SET refused = NULL WHERE refused IS NOT NULL", []);
+        let retried = self
+            .0
+            .lock()
+            .execute("UPDATE embedding SET tries = 0, refused = NULL WHERE tries > 0 OR refused IS NOT NULL", []);
         retried.map(drop).map_err(|error| failed(&error))
     }
 
-    /// The first texts whose vectors are missing.
-    pub(in crate::store) fn waiting(&self, most: usize) -> Result<Vec<Waiting>, Failure> {
+    /// The first texts whose vectors are missing, those before others over which the model has failed.
+    pub(in crate::store) fn waiting(&self, model: &str, most: usize) -> Result<Vec<Waiting>, Failure> {
         let connection = self.0.lock();
-        let run = || -> rusqlite::Result<Vec<Waiting>> {
+        let run = || -> rusqlite::Result<Option<Vec<Waiting>>> {
+            if used_model(&connection)?.is_none_or(|(used, _)| used != model) {
+                return Ok(None);
+            }
             let mut select = connection.prepare_cached(
                 "SELECT item.id, body, pointer FROM embedding CROSS JOIN item ON item.id = embedding.id \
-                 WHERE numbers IS NULL AND refused IS NULL ORDER BY embedding.id LIMIT ?1",
+                 WHERE numbers IS NULL AND refused IS NULL ORDER BY tries, embedding.id LIMIT ?1",
             )?;
-            let waiting = select.query_map([most], |row| {
-                Ok(Waiting { id: row.get("id")?, text: text(row)? })
-            })?;
-            waiting.collect()
+            let waiting = select.query_map([most], |row| Ok(Waiting { id: row.get("id")?, text: text(row)? }))?;
+            waiting.collect::<Result<_, _>>().map(Some)
         };
-        run().map_err(|error| failed(&error))
+        run().map_err(|error| failed(&error))?.ok_or_else(other_model)
     }
 
     /// Keeps what came of asking, of texts that are still there as they were: another item may have the number by now.
@@ -113,6 +122,10 @@ impl Sqlite {
                 let there = there.query_row([id], |row| Ok((row.get::<_, i64>(0)?, text(row)?))).optional()?;
                 let Some((collection, _)) = there.filter(|(_, text)| text == asked) else { continue };
                 match made {
+                    Made::Failed(why) => {
+                        let failed = "UPDATE embedding SET tries = tries + 1, refused = iif(tries + 1 < ?3, NULL, ?2) WHERE id = ?1";
+                        transaction.prepare_cached(failed)?.execute(params![id, why, TRIES])?;
+                    }
                     Made::Refused(why) => {
                         transaction
                             .prepare_cached("UPDATE embedding SET refused = ?2 WHERE id = ?1")?
@@ -166,25 +179,29 @@ impl Sqlite {
             let mut best = candidates(&connection, collection, vector)?;
             let wanted = query.limit as usize;
             let mut held = Vec::new();
-            let (sql, conditions) = looking(&query.conditions);
+            let (sql, given) = looking(namespace, query);
             let mut look = connection.prepare_cached(&sql)?;
             while held.len() < wanted * WIDER + MORE
                 && let Some(Candidate { id, .. }) = best.pop()
             {
-                let given = [Sql::Integer(id)].into_iter().chain(conditions.iter().cloned());
-                let found = look.query_row(params_from_iter(given), |row| {
-                    let nearness = dot(row.get_ref("numbers")?.as_blob()?, vector);
-                    Ok((item(row, nearness)?, id))
-                });
-                held.extend(found.optional()?);
+                let given = [Sql::Integer(id)].into_iter().chain(given.iter().cloned());
+                let nearness =
+                    look.query_row(params_from_iter(given), |row| Ok(dot(row.get_ref(0)?.as_blob()?, vector)));
+                held.extend(nearness.optional()?.map(|nearness| Candidate { nearness, id }));
             }
-            held.sort_by(|(one, first), (other, second)| other.rank.total_cmp(&one.rank).then(first.cmp(second)));
-            let mut bytes = 0;
-            let fits = |item: &Item| {
+            held.sort_by(|one, other| other.cmp(one));
+            // Their bodies only now: of all that were held against each other they could be a lot.
+            let (mut items, mut bytes) = (Vec::new(), 0);
+            let mut read = connection.prepare_cached("SELECT * FROM item WHERE id = ?1")?;
+            for Candidate { nearness, id } in held.into_iter().take(wanted) {
+                let item = read.query_row([id], |row| item(row, nearness))?;
                 bytes += item.body.len();
-                bytes <= PAGE_BYTES || bytes == item.body.len()
-            };
-            Ok(Ok(page(held.into_iter().map(|(item, _)| item).take(wanted).take_while(fits).collect())))
+                if bytes > PAGE_BYTES && !items.is_empty() {
+                    break;
+                }
+                items.push(item);
+            }
+            Ok(Ok(page(items)))
         };
         run().map_err(|error| failed(&error))?
     }
@@ -265,12 +282,12 @@ fn candidates(connection: &Connection, collection: i64, vector: &[f32]) -> rusql
     Ok(BinaryHeap::from(found))
 }
 
-/// How one candidate is looked at: its SQL, and what is given for the conditions, after its number.
-fn looking(conditions: &[Condition]) -> (String, Vec<Sql>) {
-    let mut sql =
-        "SELECT item.*, numbers FROM item JOIN embedding ON embedding.id = item.id WHERE item.id = ?".to_owned();
-    let mut given = Vec::new();
-    for Condition { path, is } in conditions {
+/// How one candidate is looked at: its SQL, and what is given after its number.
+fn looking(namespace: i64, query: &Query) -> (String, Vec<Sql>) {
+    let from = "SELECT numbers FROM item JOIN embedding ON embedding.id = item.id";
+    let mut sql = format!("{from} WHERE item.id = ? AND namespace = ? AND collection = ?");
+    let mut given = vec![Sql::Integer(namespace), Sql::Text(query.collection.clone())];
+    for Condition { path, is } in &query.conditions {
         let (more, values) = condition(path, is);
         sql += &format!(" AND {more}");
         given.extend(values);
@@ -350,14 +367,14 @@ fn has_codes(connection: &Connection, collection: i64) -> rusqlite::Result<bool>
 }
 
 fn other_model() -> Failure {
-    Failure::new(Kind::Unavailable, "another program that uses this store has set another model for embeddings")
+    Failure::failed("another program that uses this store has set another model for embeddings")
         .hint("give both the same [embeddings], then start this one again")
 }
 
 fn other_length(model: &str, numbers: usize, before: Option<usize>) -> Failure {
     let before = before.unwrap_or_default();
     let message = format!("the model `{model}` makes vectors of {numbers} numbers, and made some of {before} before");
-    Failure::new(Kind::Unavailable, message).hint("write another `model` under [embeddings], and all are made anew")
+    Failure::failed(message).hint("write another `model` under [embeddings], and all are made anew")
 }
 
 #[cfg(test)]
@@ -380,7 +397,7 @@ mod tests {
 
     fn embed(store: &Sqlite, make: impl Fn(&str) -> Made) {
         loop {
-            let waiting = store.waiting(10).unwrap();
+            let waiting = store.waiting(MODEL, 10).unwrap();
             if waiting.is_empty() {
                 return;
             }
@@ -461,7 +478,7 @@ mod tests {
         assert_eq!(nearest(&place, &store, &[0.6, 0.8], |_| ()), ["y", "x"]);
         // A change that came meanwhile has a text of its own.
         put(&place, &store, "x", &text("y"));
-        let stale = store.waiting(9).unwrap();
+        let stale = store.waiting(MODEL, 9).unwrap();
         put(&place, &store, "x", &text("x"));
         store.keep_vectors(MODEL, &[(stale[0].clone(), Made::Vector(vec![0.0, 1.0]))]).unwrap();
         assert_eq!(counts(&store), (1, 1, 1));
@@ -469,10 +486,10 @@ mod tests {
         assert_eq!(nearest(&place, &store, &[1.0, 0.0], |_| ()), ["x", "y"]);
         // Nor is it that of another item, which has its number by now.
         put(&place, &store, "last", &text("y"));
-        let stale = store.waiting(9).unwrap();
+        let stale = store.waiting(MODEL, 9).unwrap();
         store.commit(&place.of, &[Change::Delete(name("last"))], &place.limits).unwrap();
         put(&place, &store, "next", &text("x"));
-        assert_eq!(store.waiting(9).unwrap()[0].id, stale[0].id);
+        assert_eq!(store.waiting(MODEL, 9).unwrap()[0].id, stale[0].id);
         store.keep_vectors(MODEL, &[(stale[0].clone(), Made::Vector(vec![0.0, 1.0]))]).unwrap();
         assert_eq!(counts(&store), (2, 1, 1));
         store.commit(&place.of, &[Change::Delete(name("next"))], &place.limits).unwrap();
@@ -482,7 +499,7 @@ mod tests {
         assert_eq!((counts(&store), nearest(&place, &store, &[1.0, 0.0], |_| ())), ((1, 0, 0), vec!["y".to_owned()]));
         // Of one model, all have as many numbers; another model's are made anew.
         put(&place, &store, "long", &text("long"));
-        let waiting = store.waiting(1).unwrap().remove(0);
+        let waiting = store.waiting(MODEL, 1).unwrap().remove(0);
         let longer = [(waiting, Made::Vector(vec![1.0, 0.0, 0.0]))];
         assert!(store.keep_vectors(MODEL, &longer).unwrap_err().message.contains("3 numbers, and made some of 2"));
         assert!(store.nearest(&place.of, &Query::new("c".into()), MODEL, &[1.0]).is_err());
