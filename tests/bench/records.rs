@@ -131,7 +131,6 @@ pub(crate) fn memories() {
     std::fs::write(&export, lines).expect("an export");
     let mut config = Config::default();
     config.store.items = 1_000_000;
-    config.embeddings.command = command.to_vec();
     store::import(&host.dirs(), &config.store, &export, false).expect("memories");
     let mut recall = |host: &TestHost, count: usize| {
         let times = time(count, || {
@@ -149,11 +148,11 @@ pub(crate) fn memories() {
         "",
         "",
     );
+    let host = host.set(&format!("embeddings.command={}", json!(command)));
     let began = std::time::Instant::now();
-    let made = runtime.block_on(store::embed(&config, &host.dirs(), |_| {})).expect("vectors").expect("a store");
+    let made = runtime.block_on(host.parts().0.embed(|_| {})).expect("vectors").expect("a store");
     assert_eq!((made.made, made.missing), (DOCUMENTS as u64, 0));
     let embedding = began.elapsed();
-    let host = host.set(&format!("embeddings.command={}", json!(command)));
     let [hybrid, late] = recall(&host, 200);
     row(
         "the same with vectors of 384 numbers",

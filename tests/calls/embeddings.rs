@@ -15,8 +15,9 @@ use toolcrib_tests::TestHost;
 /// What the words of the model mean; a text is the sum of its words.
 const MEANINGS: [&[&str]; 4] =
     [&["car", "automobile", "vehicle"], &["red", "scarlet"], &["boat", "ship"], &["tea", "beverage"]];
-/// A word that the model does not take.
+/// A word that the model does not take, and one over which its server fails.
 const TOO_MUCH: &str = "unembeddable";
+const HEAVY: &str = "heavy";
 const LONG: Duration = Duration::from_secs(60);
 
 /// A server in OpenAI's form.
@@ -94,6 +95,9 @@ fn serve(connection: &TcpStream, state: &Mutex<State>) -> Option<()> {
             Some(status) => (status, json!({ "error": { "message": "no" } })),
             None if texts.iter().any(|text| text.contains(TOO_MUCH)) => {
                 ("400 Bad Request".to_owned(), json!({ "error": { "message": "too much" } }))
+            }
+            None if texts.iter().any(|text| text.contains(HEAVY)) => {
+                ("500 Internal Server Error".to_owned(), json!({ "error": { "message": "too large to process" } }))
             }
             None => ("200 OK".to_owned(), json!({ "data": texts.iter().map(|text| vector(text)).collect::<Vec<_>>() })),
         };
@@ -217,6 +221,74 @@ async fn a_text_that_the_model_does_not_take_keeps_no_other_back() {
     assert!(notices[0].contains("answers 400 Bad Request"), "{notices:?}");
 }
 
+/// A text over which the server fails, each time, is asked about three times, after all others; then it counts as not taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_over_which_the_model_fails_keeps_no_other_back() {
+    let model = Model::start();
+    let host = model.host();
+    model.answer(Some("503 Service Unavailable"));
+    for content in ["a heavy car", "a boat", "tea"] {
+        save(&host, content).await;
+    }
+    settled(&host).await;
+    let alone = || held(&model.state).asked.iter().filter(|(_, texts)| *texts == ["a heavy car"]).count();
+    let before = alone();
+    model.answer(None);
+    assert_eq!(recall(&host, "ship").await.0, None, "what failed is on its way");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    settled(&host).await;
+    assert_eq!(recall(&host, "a ship").await.0.as_deref(), Some("a boat"));
+    assert_eq!(recall(&host, "a beverage").await.0.as_deref(), Some("tea"));
+    assert_eq!(alone() - before, 3);
+    save(&host, "a red car").await;
+    settled(&host).await;
+    assert_eq!(alone() - before, 3);
+}
+
+/// A server that answers with something else for some time, such as the page of a proxy, has no text count as not taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_talks_nonsense_is_asked_again() {
+    let model = Model::start();
+    let host = model.host();
+    for nonsense in ["200 OK", "400 Bad Request"] {
+        model.answer(Some(nonsense));
+        for content in ["a car", "a boat"] {
+            save(&host, &format!("{content}, {nonsense}")).await;
+        }
+        settled(&host).await;
+        assert!(!recall(&host, "a vehicle").await.1.is_empty());
+        model.answer(None);
+        recall(&host, "a vehicle").await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        settled(&host).await;
+        let found = host.result("memory_recall", json!({ "query": "vehicle ship", "max_results": 50 })).await;
+        let found = found["memories"].to_string();
+        assert!(
+            found.contains(&format!("a car, {nonsense}")) && found.contains(&format!("a boat, {nonsense}")),
+            "{found}"
+        );
+    }
+}
+
+/// What holds a secret by now, and was kept before it was one, goes to no model, and keeps nothing else back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_holds_a_secret_by_now_keeps_no_other_back() {
+    let model = Model::start();
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("secret");
+    let host = TestHost::new();
+    save(&host, "the car has hunter2-and-some-more").await;
+    save(&host, "a boat").await;
+    std::fs::write(&file, "hunter2-and-some-more").expect("a secret");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).expect("its mode");
+    let settings = format!("embeddings.url = {:?}\n[secret.KEY]\nfile = {file:?}\n", model.url());
+    let host = host.user(&settings).set("tools.equal_calls=100");
+    recall(&host, "a ship").await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(recall(&host, "a ship").await.0.as_deref(), Some("a boat"));
+    assert!(!model.asked().iter().any(|text| text.contains("hunter2")));
+}
+
 /// A program as model: a question a line, an answer a line.
 fn program(directory: &Path, body: &str) -> PathBuf {
     let file = directory.join("model");
@@ -251,6 +323,41 @@ async fn a_program_makes_vectors_and_is_started_once() {
     assert!(notices[0].contains("it ended with status 1; it says: it is all too much"), "{notices:?}");
     assert_eq!(recall(&host, "yes").await.0.as_deref(), Some("short"));
     assert_eq!(started(), 2);
+}
+
+/// What a program writes beside its answers is not taken for the next one: it is ended.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_too_many_gives_no_text_the_vector_of_another() {
+    let place = tempfile::tempdir().expect("a directory");
+    let body = "
+import time
+first = not os.path.exists(os.path.dirname(sys.argv[0]) + '/started')
+open(os.path.dirname(sys.argv[0]) + '/started', 'a').write('x')
+for line in sys.stdin:
+    texts = json.loads(line)['input']
+    print(json.dumps({'data': [{'embedding': [len(text), 10]} for text in texts]}), flush=True)
+    if first:
+        time.sleep(0.2)
+        print(json.dumps({'data': [{'embedding': [1000, 10]}]}), flush=True)
+";
+    let file = program(place.path(), body);
+    let host = TestHost::new().set(&format!("embeddings.command=[{file:?}]"));
+    save(&host, "short").await;
+    settled(&host).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    save(&host, "a text that is quite long, and longer than that").await;
+    for _ in 0..50 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if recall(&host, "so long as this one is, and still longer than it was")
+            .await
+            .0
+            .is_some_and(|best| best != "short")
+        {
+            break;
+        }
+    }
+    assert_eq!(recall(&host, "yes").await.0.as_deref(), Some("short"));
+    assert_eq!(std::fs::read_to_string(place.path().join("started")).expect("it was started").len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -311,6 +418,7 @@ async fn an_endpoint_is_reached_as_far_as_policy_goes() {
         ("tools.fetch_blocked_domains = [\"127.0.0.0/8\"]", "is blocked by"),
         ("tools.fetch_private_ranges = []", "is not public"),
         ("tools.fetch_allowed_domains = [\"example.com\"]", "is not in `tools.fetch_allowed_domains`"),
+        ("tools.fetch_enabled = false", "requests are switched off"),
         ("embeddings.enabled = false", "nothing was found"),
     ] {
         let said_so = why(model.host().policy(policy)).await;

@@ -86,6 +86,9 @@ fn a_task_is_approved_by_a_person() {
     assert!(succeeded(&program.run(&["tasks", "show", "1"])).contains("title: Renew the certificate\n"));
     assert_eq!(json_of(&program.run(&["tasks", "show", "1", "--json"]))["revision"], 3);
     assert_eq!(code(&program.run(&["tasks", "show", "2"])), 12);
+    let begun = program.run(&["tasks", "approve", "1", "--yes"]);
+    assert_eq!(code(&begun), 2);
+    assert!(stderr(&begun).contains("task 1 is in_progress: it does not wait for approval"), "{}", stderr(&begun));
 }
 
 /// A model that a program is: a text's vector is how often it has an `a` and a `b`.

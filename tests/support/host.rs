@@ -155,12 +155,13 @@ impl TestHost {
         self
     }
 
-    /// Writes the user's settings.
+    /// Writes the user's settings; a host that was made before is made anew.
     #[must_use]
     pub fn user(mut self, text: &str) -> Self {
         let path = self.directory.path().join("user.toml");
         std::fs::write(&path, text).expect("the user's settings");
         self.sources.user = Some(path);
+        self.ready = std::sync::OnceLock::new();
         self
     }
 

@@ -160,7 +160,7 @@ impl Store {
             return Ok(false);
         }
         let mut bytes = 0;
-        let fits = |waits: &Waiting| {
+        let mut fits = |waits: &Waiting| {
             bytes += waits.text.as_ref().map_or(0, |text| text.len().min(TEXT_BYTES));
             bytes <= QUESTION_BYTES
         };

@@ -511,6 +511,26 @@ mod tests {
         assert_eq!(store.check().unwrap().faults, Vec::<String>::new());
     }
 
+    /// A collection that is empty leaves nothing behind, and its number to another one.
+    #[test]
+    fn an_empty_collection_leaves_nothing() {
+        let place = Place::new();
+        let store = place.open().unwrap();
+        store.use_model(MODEL).unwrap();
+        let tables = |store: &Sqlite| -> u32 {
+            let count = "SELECT count(*) FROM sqlite_schema WHERE name GLOB 'codes_*'";
+            store.0.lock().query_row(count, [], |row| row.get(0)).unwrap()
+        };
+        for _ in 0..3 {
+            put(&place, &store, "a", &serde_json::json!({ "text": "a" }));
+            embed(&store, |_| Made::Vector(vec![1.0]));
+            assert_eq!((tables(&store), nearest(&place, &store, &[1.0], |_| ())), (1, vec!["a".to_owned()]));
+            store.commit(&place.of, &[Change::Delete(name("a"))], &place.limits).unwrap();
+            assert_eq!((tables(&store), nearest(&place, &store, &[1.0], |_| ())), (0, Vec::<String>::new()));
+        }
+        assert_eq!(store.check().unwrap().faults, Vec::<String>::new());
+    }
+
     #[test]
     fn other_namespaces_and_collections_are_not_looked_at() {
         let place = Place::new();
