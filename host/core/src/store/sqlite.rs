@@ -130,29 +130,48 @@ impl Sqlite {
     }
 
     pub(super) fn find(&self, of: &Namespace, query: &Query) -> Result<Page, Failure> {
-        let connection = self.0.lock();
-        let empty = || Page { items: Vec::new(), total: 0, next: None };
-        let Some(namespace) = known(&connection, of)? else { return Ok(empty()) };
-        let statement = Statement::of(namespace, query);
-        let run = || -> rusqlite::Result<Page> {
-            let mut count = connection.prepare_cached(&statement.count)?;
-            let total = count.query_row(params_from_iter(&statement.counted), |row| row.get(0))?;
-            let mut select = connection.prepare_cached(&statement.select)?;
-            let mut rows = select.query(params_from_iter(&statement.selected))?;
-            let (mut items, mut bytes, mut last, mut next) = (Vec::<Item>::new(), 0, None, None);
+        let mut connection = self.0.lock();
+        let run = |namespace: i64, moment: &Transaction<'_>| -> rusqlite::Result<Page> {
+            let Statement { count, counted, select, selected } = Statement::of(namespace, query);
+            let known: Option<u64> = match count {
+                Some(count) => {
+                    let mut count = moment.prepare_cached(&count)?;
+                    Some(count.query_row(params_from_iter(&counted), |row| row.get(0))?)
+                }
+                None => None,
+            };
+            let most = query.limit as usize;
+            let (mut found, mut passed) = (Vec::new(), 0);
+            let mut select = moment.prepare_cached(&select)?;
+            let mut rows = select.query(params_from_iter(&selected))?;
             while let Some(row) = rows.next()? {
-                let item = item(row, -row.get::<_, f64>("fits")? as f32)?;
+                passed += 1;
+                // One more than is wanted says that there is a next page.
+                if found.len() <= most {
+                    found
+                        .push((After { sorted: sorted(row)?, id: row.get("id")? }, -row.get::<_, f64>("fits")? as f32));
+                }
+            }
+            // Bodies only of those: to sort them along with all others takes longer.
+            let (mut items, mut bytes, mut last, mut next) = (Vec::<Item>::new(), 0, None, None);
+            let mut read = moment.prepare_cached("SELECT * FROM item WHERE id = ?1")?;
+            for (after, rank) in found {
+                let item = read.query_row([after.id], |row| item(row, rank))?;
                 bytes += item.body.len();
-                if items.len() == query.limit as usize || (bytes > PAGE_BYTES && !items.is_empty()) {
+                if items.len() == most || (bytes > PAGE_BYTES && !items.is_empty()) {
                     next = last.map(|after: After| json!(after).to_string());
                     break;
                 }
-                last = Some(After { sorted: sorted(row)?, id: row.get("id")? });
+                last = Some(after);
                 items.push(item);
             }
-            Ok(Page { items, total, next })
+            Ok(Page { items, total: known.unwrap_or(passed), next })
         };
-        run().map_err(|error| failed(&error))
+        let moment = connection.transaction().map_err(|error| failed(&error))?;
+        match known(&moment, of)? {
+            Some(namespace) => run(namespace, &moment).map_err(|error| failed(&error)),
+            None => Ok(Page { items: Vec::new(), total: 0, next: None }),
+        }
     }
 
     /// Looks at all of it.
@@ -342,7 +361,8 @@ impl Making<'_> {
 
 /// A query as SQL.
 struct Statement {
-    count: String,
+    /// None where all are passed anyhow, and counted on the way.
+    count: Option<String>,
     counted: Vec<Sql>,
     select: String,
     selected: Vec<Sql>,
@@ -385,8 +405,8 @@ impl Statement {
         selected.extend(counted.clone());
         let rank = if has_words { "words.rank" } else { "0.0" };
         let (compare, direction) = if descending { ("<", "DESC") } else { (">", "ASC") };
-        let mut select =
-            format!("SELECT * FROM (SELECT item.*, {sorted} AS sorted, {rank} AS fits FROM {from} WHERE {matching})");
+        let narrow = format!("SELECT item.id AS id, {sorted} AS sorted, {rank} AS fits FROM {from} WHERE {matching}");
+        let mut select = format!("SELECT * FROM ({narrow})");
         if let Some(After { sorted, id }) = &query.after {
             select += &format!(" WHERE (sorted, id) {compare} (?, ?)");
             let sorted = match sorted {
@@ -396,12 +416,18 @@ impl Statement {
             };
             selected.extend([sorted, Sql::Integer(*id)]);
         }
-        select += &format!(" ORDER BY sorted {direction}, id {direction} LIMIT {}", u64::from(query.limit) + 1);
-        // All of them are counted already.
-        let count = match has_words || !query.conditions.is_empty() {
-            true => format!("SELECT count(*) FROM {from} WHERE {matching}"),
-            false => "SELECT ifnull(sum(items), 0) FROM collection WHERE namespace = ? AND name = ?".to_owned(),
+        select += &format!(" ORDER BY sorted {direction}, id {direction}");
+        let count = match (has_words || !query.conditions.is_empty(), &query.after) {
+            (true, None) => None,
+            (true, Some(_)) => Some(format!("SELECT count(*) FROM {from} WHERE {matching}")),
+            // All of them are counted already.
+            (false, _) => {
+                Some("SELECT ifnull(sum(items), 0) FROM collection WHERE namespace = ? AND name = ?".to_owned())
+            }
         };
+        if count.is_some() {
+            select += &format!(" LIMIT {}", u64::from(query.limit) + 1);
+        }
         Self { count, counted, select, selected }
     }
 }

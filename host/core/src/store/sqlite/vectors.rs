@@ -163,7 +163,8 @@ impl Sqlite {
         model: &str,
         vector: &[f32],
     ) -> Result<Page, Failure> {
-        let connection = self.0.lock();
+        let mut connection = self.0.lock();
+        let connection = connection.transaction().map_err(|error| failed(&error))?;
         let Some(namespace) = known(&connection, of)? else { return Ok(page(Vec::new())) };
         let run = || -> rusqlite::Result<Result<Page, Failure>> {
             let Some((used, numbers)) = used_model(&connection)?.filter(|(used, _)| used == model) else {
