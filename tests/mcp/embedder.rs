@@ -151,7 +151,7 @@ fn what_does_not_say_which_events_it_takes_is_no_embedder() {
     }
 }
 
-/// What happened is fed over the link, for the agent that the embedder says; what makes no sense is told, and the link stays.
+/// What happened is fed over the link, for the agent that the embedder says; what makes no sense is answered by an error, and the link stays.
 #[test]
 fn what_happened_is_fed_over_the_link() {
     let home = Home::new();
