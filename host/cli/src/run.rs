@@ -277,8 +277,7 @@ impl Door {
 
     /// Keeps what happened around a session's agent.
     async fn feed(&self, session: Option<String>, feed: Value) -> Result<Value, Failure> {
-        let feed: Feed = serde_json::from_value(feed)
-            .map_err(|error| Failure::invalid(format!("`feed` is nothing that can be fed: {error}")))?;
+        let feed = Feed::read(feed)?;
         let session = session.map_or_else(|| Ok(self.context.session.clone()), |name| self.session(&name))?;
         self.host.feed(&self.context(&Value::Null).session(session), feed).await?;
         Ok(json!({ "kept": true }))

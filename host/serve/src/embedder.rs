@@ -106,7 +106,7 @@ struct FeedLine {
     feed: Value,
     /// For which agent, where it is not that of the settings.
     agent: Option<String>,
-    /// By which it is told that it was kept.
+    /// Comes back in the answer that says that it was kept.
     id: Option<Value>,
 }
 
@@ -120,9 +120,7 @@ pub struct Served {
 
 impl Served {
     async fn feed(&self, feed: Value, agent: Option<String>) -> Result<(), Failure> {
-        let feed: Feed = serde_json::from_value(feed)
-            .map_err(|error| Failure::invalid(format!("`feed` is nothing that can be fed: {error}")))?;
-        self.host.feed_of(agent, &self.context, feed).await
+        self.host.feed_of(agent, &self.context, Feed::read(feed)?).await
     }
 }
 

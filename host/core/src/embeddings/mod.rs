@@ -36,7 +36,7 @@ const SHOWN: usize = 200;
 pub(crate) struct Embeddings(Option<Model>);
 
 struct Model {
-    /// What vectors of it are told by from those of another one.
+    /// Names it in the store: vectors of a model with another name are of no use to it.
     name: String,
     /// What it is called where it is asked, if it has to be said.
     asked_as: String,
@@ -80,8 +80,10 @@ impl Embeddings {
         egress: &Arc<Egress>,
         secrets: &Arc<Secrets>,
     ) -> Result<Self, Failure> {
+        if !section.enabled {
+            return Ok(Self::none());
+        }
         let source = match (section.endpoint(), section.command.as_slice()) {
-            _ if !section.enabled => return Ok(Self::none()),
             (None, []) => return Ok(Self::none()),
             (Some(_), [_, ..]) => {
                 return Err(Failure::invalid("[embeddings] has both `url` and `command`").hint("remove one of them"));
@@ -105,7 +107,7 @@ impl Embeddings {
         })))
     }
 
-    /// By what vectors of this model are told from those of another one; none where there is no model.
+    /// The name that the store keeps with the vectors of this model; none where there is no model.
     pub(crate) fn name(&self) -> Option<&str> {
         self.0.as_ref().map(|model| model.name.as_str())
     }
@@ -121,9 +123,9 @@ impl Embeddings {
         let model = self.0.as_ref().ok_or_else(|| NoVectors::Model(no_model()))?;
         let texts: Vec<&str> = texts.iter().map(|text| beginning(text)).collect();
         let asked = wire::request(&model.asked_as, &texts);
+        let policy = model.policy.obeyed().map_err(NoVectors::Model)?;
         match &model.source {
             Source::Endpoint(url, target) => {
-                let policy = model.policy.obeyed().map_err(NoVectors::Model)?;
                 let grant = HttpGrant::of_embeddings(url, policy.config()).map_err(NoVectors::Model)?;
                 wire::vectors(&fetch(target, &grant, asked, scope).await?, texts.len())
             }

@@ -32,6 +32,18 @@ pub enum Feed {
     Worker(WorkerStep),
 }
 
+impl Feed {
+    /// Reads what a line feeds.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_arguments` where it is none of these.
+    pub fn read(line: Value) -> Result<Self, Failure> {
+        serde_json::from_value(line)
+            .map_err(|error| Failure::invalid(format!("`feed` is nothing that can be fed: {error}")))
+    }
+}
+
 /// What was said in a channel.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const MOST_PAUSE: Duration = Duration::from_secs(300);
 /// How long a model may think about what is looked for: words are there at once.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// A text that any model takes: by it, a text that the model does not take is told from a model that takes none.
+/// A text that any model takes. Where it fails, the model is at fault; where it does not, the text before it was.
 const PLAIN: &str = "text";
 /// How often it is said how far it is.
 const TOLD: Duration = Duration::from_secs(2);
@@ -140,7 +140,7 @@ impl Store {
                     }
                 }
                 Err(_) => {
-                    // Whoever looks for something near is told why.
+                    // The reason is in the answer to whoever looks for something near.
                     self.background.work.send_replace(Work::Failing);
                     let _ = tokio::time::timeout(pause, self.background.answers.notified()).await;
                     pause = (pause * 2).min(MOST_PAUSE);
