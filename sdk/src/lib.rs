@@ -12,6 +12,7 @@ mod failure;
 pub mod files;
 pub mod http;
 pub mod introspect;
+pub mod jobs;
 pub mod pane_sessions;
 pub mod panes;
 pub mod programs;

@@ -9,12 +9,14 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use toolcrib::Host;
 use toolcrib::backend::local::Local;
+use toolcrib::backend::sealed::program_sha256;
 use toolcrib::call::session::Session;
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::config::{PolicySource, Settings, Sources};
 use toolcrib::dirs::Dirs;
 use toolcrib::envelope::{Envelope, Failure};
 use toolcrib::event::{Event, EventSink};
+use toolcrib::jobs::JobsRunning;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::policy::in_force::InForce;
 use toolcrib::sandbox::Compiler;
@@ -57,7 +59,7 @@ pub struct TestHost {
     asked: Arc<Asked>,
     plugins: Vec<PathBuf>,
     compiler: PathBuf,
-    ready: std::sync::OnceLock<(Host, CallContext)>,
+    ready: std::sync::OnceLock<(Arc<Host>, CallContext)>,
     events: Arc<Events>,
     /// Ends the calls of this host.
     pub cancel: CancellationToken,
@@ -212,12 +214,25 @@ impl TestHost {
         host.set(&format!("plugin.{name}.{line}"))
     }
 
+    /// Declares a file as a program, with these lines besides.
+    ///
+    /// # Panics
+    ///
+    /// Where it is no program.
+    #[must_use]
+    pub fn declares(self, name: &str, path: &Path, lines: &[&str]) -> Self {
+        let sha256 = program_sha256(path).expect("a program");
+        let own = [format!("path={path:?}"), format!("sha256={sha256:?}"), format!("about=\"What {name} does.\"")];
+        let all = own.iter().map(String::as_str).chain(lines.iter().copied());
+        all.fold(self, |host, line| host.set(&format!("program.{name}.{line}")))
+    }
+
     /// Makes the host, the first time.
     ///
     /// # Errors
     ///
     /// When its settings cannot be used.
-    pub fn build(&self) -> Result<&(Host, CallContext), Failure> {
+    pub fn build(&self) -> Result<&(Arc<Host>, CallContext), Failure> {
         if let Some(ready) = self.ready.get() {
             return Ok(ready);
         }
@@ -230,13 +245,25 @@ impl TestHost {
             .events(self.events.clone())
             .approver(self.asked.clone())
             .cancel(self.cancel.clone());
-        Ok(self.ready.get_or_init(|| (host, context)))
+        Ok(self.ready.get_or_init(|| (Arc::new(host), context)))
     }
 
     /// The host and its context.
     #[must_use]
-    pub fn parts(&self) -> &(Host, CallContext) {
+    pub fn parts(&self) -> &(Arc<Host>, CallContext) {
         self.build().map_err(|failure| failure.message).expect("settings that can be used")
+    }
+
+    /// Runs jobs from now on, in this process.
+    ///
+    /// # Panics
+    ///
+    /// Where settings switch them off.
+    pub async fn run_jobs(&self) -> JobsRunning {
+        let (host, context) = self.parts();
+        let tools = context.tools.clone();
+        let running = host.run_jobs(context.clone(), move || tools.clone()).await;
+        running.map_err(|failure| failure.message).expect("a place that is known").expect("jobs that are on")
     }
 
     /// Calls a tool.

@@ -14,6 +14,7 @@ mod file_write;
 mod fleet;
 mod goals;
 mod introspect;
+mod jobs;
 mod memory;
 mod notes;
 mod ordinary_user;

@@ -10,20 +10,6 @@ use toolcrib::policy::approval::Answer;
 use toolcrib_tests::processes::{sleeping, unique_seconds};
 use toolcrib_tests::{Program, TestHost, eventually, is_long, memory_kib, on_path};
 
-/// A host that declares a file as `name`, with these lines besides.
-trait Declares {
-    fn declares(self, name: &str, path: &Path, lines: &[&str]) -> Self;
-}
-
-impl Declares for TestHost {
-    fn declares(self, name: &str, path: &Path, lines: &[&str]) -> Self {
-        let sha256 = program_sha256(path).expect("a program");
-        let own = [format!("path={path:?}"), format!("sha256={sha256:?}"), format!("about=\"What {name} does.\"")];
-        let all = own.iter().map(String::as_str).chain(lines.iter().copied());
-        all.fold(self, |host, line| host.set(&format!("program.{name}.{line}")))
-    }
-}
-
 fn declaring(name: &str, lines: &[&str]) -> TestHost {
     TestHost::new().declares(name, &on_path(name), lines)
 }

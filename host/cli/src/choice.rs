@@ -3,6 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use toolcrib::backend::container::Engine;
 use toolcrib::formats::{Format, Strictness};
+use toolcrib::jobs::JobState;
 
 /// A choice of the library.
 pub(super) trait Choice: Copy + Send + Sync + 'static {
@@ -46,6 +47,25 @@ impl Choice for Strictness {
             Self::Auto => "If the provider makes it the default and no part of the schema is lost",
             Self::On => "For every tool; an error if a schema cannot be expressed in strict mode",
             Self::Off => "Never",
+        }
+    }
+}
+
+impl Choice for JobState {
+    const ALL: &'static [Self] = &Self::ALL;
+
+    fn name(self) -> &'static str {
+        self.name()
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Self::Pending => "Waiting for a program that runs it",
+            Self::Running => "Running",
+            Self::Done => "Ran to its end, whatever its exit status",
+            Self::Error => "Could not be run, or not to its end",
+            Self::Cancelled => "Ended by somebody",
+            Self::Orphaned => "The program that ran it was lost",
         }
     }
 }

@@ -9,6 +9,7 @@ mod choice;
 mod completions;
 mod config;
 mod doctor;
+mod jobs;
 mod man;
 mod outside;
 mod panes;
@@ -177,6 +178,11 @@ enum Command {
     Run(run::Arguments),
     /// Serve the tools to an agent that speaks MCP, over stdin and stdout or over HTTP
     Serve(serve::Arguments),
+    /// Run the jobs that agents have submitted
+    Worker(jobs::Worker),
+    /// List, show, cancel or adopt jobs, and print what they printed
+    #[command(subcommand)]
+    Jobs(jobs::Arguments),
     /// List, inspect, allow or vet plugins
     #[command(subcommand)]
     Plugin(plugin::Arguments),
@@ -276,7 +282,9 @@ fn main() -> ExitCode {
     local::answer_to_watch();
     local::answer_to_cell();
     let runtime = match &cli.command {
-        Command::Serve(_) | Command::Run(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
+        Command::Serve(_) | Command::Run(_) | Command::Worker(_) => {
+            tokio::runtime::Builder::new_multi_thread().enable_all().build()
+        }
         // One call at a time needs no further threads, which would have to be started first.
         _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };
@@ -326,6 +334,8 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Call(arguments) => call::run(global, arguments).await,
         Command::Run(arguments) => run::run(global, &arguments).await,
         Command::Serve(arguments) => serve::run(global, arguments, secrets.token).await,
+        Command::Worker(jobs::Worker {}) => jobs::work(global).await,
+        Command::Jobs(arguments) => jobs::run(global, arguments).await,
         Command::Plugin(arguments) => plugin::run(global, arguments).await,
         Command::Program(arguments) => program::run(&arguments),
         Command::Notes(arguments) => records::notes(global, arguments).await,

@@ -368,7 +368,7 @@ fn text(value: &Value) -> String {
 }
 
 /// The first characters of a text, in one line.
-fn short(value: &Value) -> String {
+pub(super) fn short(value: &Value) -> String {
     let line = value.as_str().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &line[..end]),
@@ -377,7 +377,7 @@ fn short(value: &Value) -> String {
 }
 
 /// Milliseconds since 1970, as people read them.
-fn time(value: &Value) -> String {
+pub(super) fn time(value: &Value) -> String {
     let since = Duration::from_millis(value.as_u64().unwrap_or_default());
     UNIX_EPOCH.checked_add(since).map_or_else(String::new, |time| humantime::format_rfc3339_seconds(time).to_string())
 }

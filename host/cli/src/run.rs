@@ -4,7 +4,7 @@ mod line;
 
 use super::call::cancel_on_signal;
 use super::setup::Setup;
-use super::{Global, INTERRUPTED, calls, choice, notice};
+use super::{Global, INTERRUPTED, calls, choice, jobs, notice};
 use async_trait::async_trait;
 use line::{Asked, Asking, Faulty, LINE_BYTES, Open, Turn, parse};
 use parking_lot::Mutex;
@@ -105,6 +105,7 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     let (lines, waiting) = channel(LINES_WAITING);
     let writer = tokio::spawn(write_lines(waiting, cancel.clone()));
     let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), Notices::new(notice), None);
+    let jobs_running = jobs::begin(&setup, &context, &catalog).await?;
     let door = Arc::new(Door {
         host,
         context,
@@ -131,6 +132,7 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     calls.close();
     calls.wait().await;
     drop(door);
+    jobs::end(jobs_running).await;
     setup.context.panes.leave().await;
     let lost =
         |error: &dyn std::fmt::Display| Failure::new(Kind::Internal, format!("answers could not be written: {error}"));
@@ -189,7 +191,7 @@ impl Door {
             Asked::Open(open) => self.open(open),
             Asked::Turn(session, turn) => self.turn(&session, turn),
             Asked::List(session, format) => self.list(&session, &format).await,
-            Asked::Close(session) => self.close(&session),
+            Asked::Close(session) => self.close(&session).await,
             Asked::Pinned(session) => match self.pinned(session).await {
                 Ok(answer) => return self.send(&id, &Envelope::new(Ok(answer))).await,
                 Err(failure) => Err(failure),
@@ -283,10 +285,11 @@ impl Door {
         Ok(json!({ "kept": true }))
     }
 
-    /// Calls of the session that run go on.
-    fn close(&self, session: &str) -> Result<Value, Failure> {
-        let closed = self.sessions.lock().open.remove(session);
-        closed.map(|_| json!({ "closed": session })).ok_or_else(|| no_session(session))
+    /// Calls of the session that run go on; its jobs end, but for those that were to outlive it.
+    async fn close(&self, session: &str) -> Result<Value, Failure> {
+        let closed = self.sessions.lock().open.remove(session).ok_or_else(|| no_session(session))?;
+        self.host.close_session(&closed).await;
+        Ok(json!({ "closed": session }))
     }
 
     fn session(&self, name: &str) -> Result<Arc<Session>, Failure> {

@@ -2,7 +2,7 @@
 
 use super::call::cancel_on_signal;
 use super::setup::{Setup, constant, usage, working_directory};
-use super::{Global, INTERRUPTED, calls, notice};
+use super::{Global, INTERRUPTED, calls, jobs, notice};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use toolcrib::backend::local::Local;
 use toolcrib::config::TOKEN_VARIABLE;
@@ -80,13 +79,16 @@ pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsS
     let options = options(&setup, arguments, token)?;
     let _announced = calls::announce(&setup);
     let changes = embedder.map(|embedder| embedder.changes());
-    let door = door(global, &setup, changes, if options.is_some() { "mcp:http" } else { "mcp:stdio" });
+    let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), Notices::new(notice), changes);
+    let jobs_running = jobs::begin(&setup, &setup.context, &catalog).await?;
+    let door = door(global, &setup, catalog, if options.is_some() { "mcp:http" } else { "mcp:stdio" });
     let served = match options {
         Some(options) => over_http(options, door.clone(), stop.clone()).await,
         None => stdio::serve(door.clone(), stop.clone()).await.map(|()| ExitCode::SUCCESS),
     };
     let was_stopped = stop.is_cancelled();
     door.close(PATIENCE).await;
+    jobs::end(jobs_running).await;
     setup.context.panes.leave().await;
     if was_stopped { served.map(|_| ExitCode::from(INTERRUPTED)) } else { served }
 }
@@ -99,9 +101,7 @@ fn embedder(place: Place, setup: &Setup) -> Result<Arc<Connected>, Failure> {
     Ok(Connected::with(place, Arc::new(local), Notices::new(notice), setup.context.cancel.clone(), served))
 }
 
-fn door(global: &Global, setup: &Setup, changes: Option<watch::Receiver<()>>, principal: &str) -> Door {
-    let (tools, plugins) = (setup.context.tools.clone(), setup.plugins.clone());
-    let catalog = Catalog::watching(tools, plugins, Notices::new(notice), changes);
+fn door(global: &Global, setup: &Setup, catalog: Catalog, principal: &str) -> Door {
     // Its own token: a client that leaves ends its calls, but sends no signal to this program.
     let cancel = setup.context.cancel.child_token();
     let context = setup.context.clone().principal(principal).cancel(cancel);

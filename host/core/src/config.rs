@@ -57,6 +57,7 @@ pub const DEFAULT_TOML: &str = include_str!("default.toml");
 
 /// A year; timers hold little more.
 const YEAR_MS: u64 = 31_536_000_000;
+const DAY_MS: u64 = 86_400_000;
 
 /// The effective configuration. Fields are what `toolcrib config show` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,6 +89,8 @@ pub struct Config {
     pub limits: Limits,
     /// How much stays from one call to the next.
     pub store: Store,
+    /// Calls that outlive their caller.
+    pub jobs: Jobs,
     /// What makes vectors of what stays.
     pub embeddings: Embeddings,
     /// `[plugin.NAME]` by name; `policy/rights.rs` makes rights of it.
@@ -164,6 +167,9 @@ pub struct Tools {
     /// How often a session may call a tool with the same arguments while nothing else changes anything.
     #[serde(deserialize_with = "between::<1, 1_000_000, _>")]
     pub equal_calls: u64,
+    /// Tools that jobs may run though nobody is there to be asked.
+    #[serde(deserialize_with = "toolset::tool_names")]
+    pub unattended: Vec<String>,
     /// Whether `web_search` is available.
     pub search_enabled: bool,
     /// The URL that `web_search` asks: of the web, without user, query and fragment, and with a `/` at its end.
@@ -253,6 +259,41 @@ pub struct Store {
     pub total_mib: u64,
     /// What is on disk before a change counts as made.
     pub sync: StoreSync,
+}
+
+/// `[jobs]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Jobs {
+    /// Whether programs that stay run jobs.
+    pub enabled: bool,
+    /// Jobs that one program runs at one time.
+    #[serde(deserialize_with = "between::<1, 1000, _>")]
+    pub pool: u64,
+    /// The same of one session.
+    #[serde(deserialize_with = "between::<1, 1000, _>")]
+    pub per_session: u64,
+    /// How long a job may take where its submission does not say.
+    #[serde(deserialize_with = "between::<1, DAY_MS, _>")]
+    pub timeout_ms: u64,
+    /// The most that a submission may say.
+    #[serde(deserialize_with = "between::<1, DAY_MS, _>")]
+    pub max_ms: u64,
+    /// Jobs of one agent that may wait.
+    #[serde(deserialize_with = "between::<1, 1_000_000, _>")]
+    pub pending: u64,
+    /// How many days an ended job is kept.
+    #[serde(deserialize_with = "between::<1, 3650, _>")]
+    pub keep_days: u64,
+    /// How many ended jobs of one agent are kept.
+    #[serde(deserialize_with = "between::<1, 1_000_000, _>")]
+    pub keep: u64,
+    /// Output of ended jobs in all, in MiB.
+    #[serde(deserialize_with = "between::<1, 1_048_576, _>")]
+    pub output_mib: u64,
+    /// How long a worker that is not heard of is waited for, in milliseconds.
+    #[serde(deserialize_with = "between::<1000, 3_600_000, _>")]
+    pub lease_ms: u64,
 }
 
 /// What is on disk before a change counts as made.
@@ -612,6 +653,7 @@ mod tests {
             programs: vec![Vec::new()],
             variables: vec![Vec::new()],
             declared: vec![Vec::new()],
+            jobs: vec![Vec::new()],
             kinds: vec![Vec::new()],
             introspect: false,
             records: false,
@@ -632,6 +674,7 @@ mod tests {
             programs: vec![vec!["*".into()]],
             variables: vec![vec!["*".into()]],
             declared: vec![vec!["*".into()]],
+            jobs: vec![vec!["*".into()]],
             kinds: vec![vec![KindPattern::All]],
             introspect: true,
             records: true,

@@ -18,7 +18,10 @@ use crate::embedder::agents::AgentSessions;
 use crate::embeddings::Embeddings;
 use crate::envelope::{Envelope, Failure, Kind, Output};
 use crate::formats::Offer;
+use crate::jobs::Jobs;
+use crate::jobs::rehearsal::Purpose;
 use crate::kept_output::{KeptFile, OutputStore};
+use crate::policy::admission::Admission;
 use crate::policy::approval::{Approvals, InAdvance};
 use crate::policy::in_force::InForce;
 use crate::policy::lock::Code;
@@ -35,6 +38,7 @@ use crate::tools::registry::Registry;
 use crate::tools::source::{Builtin, PluginSource};
 use crate::toolset::{self, Toolset, narrowed};
 use futures_util::future::join_all;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +74,16 @@ pub struct Host {
     pub(crate) pending: Arc<Pending>,
     pub(crate) agents: Arc<AgentSessions>,
     pub(crate) store: Arc<Store>,
+    pub(crate) jobs: Arc<Jobs>,
+}
+
+/// What a request comes to before anything of it runs.
+pub(crate) struct Prepared<'c> {
+    admission: Admission<'c>,
+    ready: &'c Ready,
+    tool: &'c Tool,
+    /// As the tool has them.
+    arguments: Value,
 }
 
 impl Host {
@@ -115,6 +129,7 @@ impl Host {
         let pending = Arc::new(Pending::new(settings.config.embedder.max_pending));
         let embeddings = Embeddings::of(&settings.config.embeddings, dirs, &policy, &egress, &secrets)?;
         let store = Arc::new(Store::new(dirs.state.clone(), settings.config.store.clone(), embeddings));
+        let jobs = Arc::new(Jobs::new(store.clone(), &settings.config, settings.below_policies()));
         let approvals = Arc::default();
         let host = Self {
             sandbox,
@@ -130,6 +145,7 @@ impl Host {
             pending,
             agents: Arc::default(),
             store,
+            jobs,
         };
         Ok((host, notices))
     }
@@ -176,7 +192,12 @@ impl Host {
     }
 
     /// The word of a lock against the plugin of a request.
-    fn locked_out(&self, policy: &Policy, request: &Request, context: &CallContext) -> Option<(Code, Failure)> {
+    pub(crate) fn locked_out(
+        &self,
+        policy: &Policy,
+        request: &Request,
+        context: &CallContext,
+    ) -> Option<(Code, Failure)> {
         let plugin = context.tools.plugin_of(&request.tool).ok()?;
         let barred = policy.check_locks(plugin).err()?;
         self.audit.refused(plugin, &barred);
@@ -184,7 +205,7 @@ impl Host {
     }
 
     /// Returns the refusal once the plugin of a request was taken back.
-    async fn revoked(&self, request: &Request, context: &CallContext) -> Failure {
+    pub(crate) async fn revoked(&self, request: &Request, context: &CallContext) -> Failure {
         loop {
             tokio::time::sleep(REVOKED_LOOK).await;
             // While another cannot be obeyed, the lists of the one before take back what they do.
@@ -198,28 +219,29 @@ impl Host {
         }
     }
 
-    async fn try_call(
+    pub(crate) async fn try_call(
         &self,
         policy: &Policy,
         request: &Request,
         context: &CallContext,
         call: &Call<'_>,
     ) -> Result<Output, Failure> {
-        self.rates.check(&context.principal)?;
-        let _permit = self.permit(policy)?;
+        let _permit = match context.purpose {
+            Purpose::Act => {
+                self.rates.check(&context.principal)?;
+                Some(self.permit(policy)?)
+            }
+            // Its submission was counted, and it has waited for its turn.
+            Purpose::Job(_) => {
+                let _waiting = call.scope.clock.waiting();
+                self.permits.acquire().await.ok()
+            }
+            // The call that it is part of has one.
+            Purpose::Rehearse(_) => None,
+        };
         let plugin = context.tools.plugin_of(&request.tool)?;
         call.know_plugin(plugin);
-        context.session.admit(&request.tool)?;
-        let admission = policy.admit(plugin)?;
-        let ready = self.loaded(plugin, context).await?;
-        self.admit_definitions(policy, plugin, ready)?;
-        let tool = ready.tool(&request.tool).expect("a ready plugin has the tools that it showed");
-        let mut given = request.arguments.parse()?;
-        let bound = context.session.bound(&request.tool);
-        if let (Some(bound), Some(toolset)) = (bound, context.session.toolset()) {
-            toolset::set(toolset.name(), &request.tool, bound, &mut given)?;
-        }
-        let arguments = tool.validate(given)?;
+        let Prepared { admission, ready, tool, arguments } = self.prepared(policy, plugin, request, context).await?;
         let text = arguments.to_string();
         check_length(&text)?;
         let key = CallKey::new(&context.principal, &request.tool, &arguments);
@@ -240,6 +262,27 @@ impl Host {
         }
         context.session.remember(key, outcome.as_ref().err());
         outcome
+    }
+
+    /// Decides on a request as far as that can be done before anything of it runs.
+    pub(crate) async fn prepared<'c>(
+        &self,
+        policy: &Policy,
+        plugin: &'c Arc<Manifest>,
+        request: &Request,
+        context: &'c CallContext,
+    ) -> Result<Prepared<'c>, Failure> {
+        context.session.admit(&request.tool)?;
+        let admission = policy.admit(plugin)?;
+        let ready = self.loaded(plugin, context).await?;
+        self.admit_definitions(policy, plugin, ready)?;
+        let tool = ready.tool(&request.tool).expect("a ready plugin has the tools that it showed");
+        let mut given = request.arguments.parse()?;
+        let bound = context.session.bound(&request.tool);
+        if let (Some(bound), Some(toolset)) = (bound, context.session.toolset()) {
+            toolset::set(toolset.name(), &request.tool, bound, &mut given)?;
+        }
+        Ok(Prepared { admission, ready, tool, arguments: tool.validate(given)? })
     }
 
     fn permit(&self, policy: &Policy) -> Result<SemaphorePermit<'_>, Failure> {

@@ -269,7 +269,7 @@ fn text(path: &Path) -> Result<String, String> {
 /// Whether whoever has it runs commands.
 fn is_of_commands(capability: &Capability) -> bool {
     match capability {
-        Capability::Shell | Capability::Exec | Capability::Programs => true,
+        Capability::Shell | Capability::Exec | Capability::Programs | Capability::Jobs => true,
         Capability::Panes
         | Capability::PaneSessions
         | Capability::Files

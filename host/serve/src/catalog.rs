@@ -66,6 +66,13 @@ impl Catalog {
         self.current.borrow().clone()
     }
 
+    /// Gives the current registry, whenever it is asked.
+    #[must_use]
+    pub fn now(&self) -> impl Fn() -> Arc<Registry> + Send + Sync + 'static {
+        let current = self.current.clone();
+        move || current.borrow().clone()
+    }
+
     /// Reports changes from now on.
     pub(crate) fn changes(&self) -> watch::Receiver<Arc<Registry>> {
         let mut changes = self.current.clone();

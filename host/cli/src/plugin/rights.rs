@@ -52,6 +52,9 @@ pub(in super::super) struct Allow {
     /// Let these requests go to this path and below it; default: every path (repeatable)
     #[arg(long, value_name = "PREFIX", value_parser = requests::prefix, requires = "host")]
     path: Vec<String>,
+    /// Let it submit calls of this tool as jobs, and see such jobs, or `*` for all tools (repeatable)
+    #[arg(long, value_name = "TOOL", value_parser = declared)]
+    job: Vec<String>,
     /// Let it keep documents from one call to the next
     #[arg(long)]
     records: bool,
@@ -161,10 +164,12 @@ fn has_rights(section: &PluginSection) -> bool {
         http,
         embedder,
         records,
+        jobs,
         introspect,
     } = section;
     let files = files.read.is_some() || files.write.is_some();
-    let named = exec.programs.is_some() || programs.is_some() || http.hosts.is_some() || embedder.kinds.is_some();
+    let lists = exec.programs.is_some() || programs.is_some() || jobs.is_some();
+    let named = lists || http.hosts.is_some() || embedder.kinds.is_some();
     let switched = shell.is_some_and(|shell| shell.commands) || *introspect == Some(true) || *records == Some(true);
     switched || files || named
 }
@@ -193,7 +198,8 @@ async fn keeps(plugin: &Manifest, earlier: &PluginSection, arguments: &Allow) ->
 impl Allow {
     fn names_a_right(&self) -> bool {
         let named = [&self.read, &self.write].into_iter().any(|directories| !directories.is_empty());
-        let lists = self.exec.is_empty() && self.program.is_empty() && self.host.is_empty() && self.event.is_empty();
+        let lists = self.exec.is_empty() && self.program.is_empty() && self.job.is_empty();
+        let lists = lists && self.host.is_empty() && self.event.is_empty();
         self.shell || self.pane || self.introspect || self.records || named || !lists
     }
 
@@ -228,6 +234,9 @@ impl Allow {
         if !self.program.is_empty() {
             section.programs = Some(self.program.clone());
         }
+        if !self.job.is_empty() {
+            section.jobs = Some(self.job.clone());
+        }
         if !self.event.is_empty() {
             section.embedder.kinds = Some(self.event.clone());
         }
@@ -251,7 +260,7 @@ mod tests {
                 "DIR" => "/a",
                 "KIND" => "message.send",
                 "PROGRAM" => "git",
-                "NAME" => "jq",
+                "NAME" | "TOOL" => "jq",
                 word => word,
             });
             let line = ["allow", "plugin"].into_iter().chain(words);

@@ -175,6 +175,12 @@ pub(crate) struct Actions {
 }
 
 impl Actions {
+    /// Takes those of another call, which was part of this one.
+    pub(crate) fn add(&mut self, others: Self) {
+        others.told.into_iter().for_each(|action| self.push(action));
+        self.more += others.more;
+    }
+
     /// Takes an action, its texts cleaned and cut.
     pub(crate) fn push(&mut self, action: Action) {
         if self.told.len() == ACTIONS_TOLD {

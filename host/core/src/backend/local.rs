@@ -297,6 +297,16 @@ pub fn answer_to_watch() {
     watcher::answer();
 }
 
+/// Has the commands of a call end at this time since the system was started, whatever becomes of this program; none: there is no such time.
+pub(crate) fn end_at(call: &str, until: Option<std::time::Duration>) {
+    watcher::end_at(call, until);
+}
+
+/// Ends what may be left of a call that another program has made.
+pub(crate) async fn end_call(call: &str) {
+    tree::end_call(call).await;
+}
+
 /// Declares that this program answers to `cell` with [`run_cell`], so that shells of panes can be confined.
 pub fn answer_to_cell() {
     ANSWERS_TO_CELL.store(true, Ordering::Relaxed);

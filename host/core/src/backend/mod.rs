@@ -39,7 +39,14 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::AsyncWrite;
+
+/// Time since the system was started: no clock that is set changes it, and it goes on while the system sleeps.
+pub(crate) fn uptime() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
+}
 
 /// A place where tools act.
 #[async_trait]

@@ -154,6 +154,38 @@ pub(super) async fn end(leader: u32, call: &str) -> (HashSet<u32>, usize) {
     (ended, left)
 }
 
+/// Ends everything below a living leader, and the leader, at once: there is no time for anything to end by itself. Returns how many are left.
+pub(super) async fn kill(leader: u32, call: &str) -> usize {
+    signal(leader, Signal::STOP);
+    let left = end_members(leader, call, Instant::now() + END, &mut HashSet::new()).await;
+    signal(leader, Signal::KILL);
+    left
+}
+
+/// Ends what may be left of a call that another program has made, by its mark alone.
+pub(super) async fn end_call(call: &str) {
+    if let Some(leader) = leader(call) {
+        end(leader, call).await;
+    }
+    let deadline = Instant::now() + END;
+    loop {
+        let is_of_call = |stat: &Stat| !stat.ended && mark(stat.pid).as_deref() == Some(call);
+        let marked: Vec<u32> = all().into_iter().filter(is_of_call).map(|stat| stat.pid).collect();
+        if marked.is_empty() || Instant::now() > deadline {
+            return;
+        }
+        for pid in marked {
+            let Some(raw) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
+            let Ok(process) = rustix::process::pidfd_open(raw, PidfdFlags::empty()) else { continue };
+            // Read after it was opened: as long as the signal finds somebody, it is who was read about.
+            if mark(pid).as_deref() == Some(call) {
+                let _ = rustix::process::pidfd_send_signal(&process, Signal::KILL);
+            }
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+}
+
 fn signal_members(leader: u32, call: &str, with: Signal) -> Members {
     let members = members(leader, call);
     for pid in &members.living {

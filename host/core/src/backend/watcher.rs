@@ -3,22 +3,26 @@
 //! SIGKILL lets a host end nothing, and a parent-death signal would come when the thread ends that started the child, and reaches only
 //! the child itself. So the first command starts this program once more (`toolcrib watch`), which gets a line for each command before it
 //! begins, when its number is known, and when it has ended. Its standard input ends with the host, whatever ended that.
+//!
+//! A call can have a time by which its commands end (`end_at`), also where the host stands still: jobs are run under a lease.
 
-use super::{spawn, tree};
+use super::{spawn, tree, uptime};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, PidfdFlags, Signal};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, BufRead};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Whether this program answers to `watch`.
 static ANSWERS: AtomicBool = AtomicBool::new(false);
-static STATE: Mutex<State> = Mutex::new(State { watcher: None, starting: Vec::new(), running: BTreeMap::new() });
+static STATE: Mutex<State> =
+    Mutex::new(State { watcher: None, starting: Vec::new(), running: BTreeMap::new(), deadlines: BTreeMap::new() });
 
 struct State {
     watcher: Option<Watcher>,
@@ -26,6 +30,8 @@ struct State {
     starting: Vec<String>,
     /// Commands by their leader, with the call that each belongs to.
     running: BTreeMap<u32, String>,
+    /// When the commands of a call have to have ended, since the system was started.
+    deadlines: BTreeMap<String, Duration>,
 }
 
 struct Watcher {
@@ -55,6 +61,11 @@ pub(super) fn watched<T>(
     started
 }
 
+/// Has the commands of a call end at this time since the system was started; none: there is no such time.
+pub(super) fn end_at(call: &str, until: Option<Duration>) {
+    change(|state| state.end_at(call, until));
+}
+
 /// A process has ended and was reaped.
 pub(super) fn ended(leader: u32) {
     change(|state| state.ended(leader));
@@ -71,11 +82,29 @@ impl State {
             self.tell(&format!("?{call}\n"));
         }
         if self.watcher.is_none() {
-            // Without one the command runs all the same: the next looks for a watcher again.
-            self.watcher = Watcher::start().ok();
-            let starting = self.starting.iter().map(|call| format!("?{call}\n"));
-            let running = self.running.iter().map(|(leader, call)| format!("+{leader} {call}\n"));
-            self.tell(&starting.chain(running).collect::<String>());
+            self.begin();
+        }
+    }
+
+    /// Starts a watcher, and tells it all. Without one commands run all the same: the next looks for a watcher again.
+    fn begin(&mut self) {
+        self.watcher = Watcher::start().ok();
+        let starting = self.starting.iter().map(|call| format!("?{call}\n"));
+        let deadlines = self.deadlines.iter().map(|(call, until)| deadline(call, Some(*until)));
+        let running = self.running.iter().map(|(leader, call)| format!("+{leader} {call}\n"));
+        let all = starting.chain(deadlines).chain(running).collect::<String>();
+        self.tell(&all);
+    }
+
+    fn end_at(&mut self, call: &str, until: Option<Duration>) {
+        match until {
+            Some(until) => self.deadlines.insert(call.to_owned(), until),
+            None => self.deadlines.remove(call),
+        };
+        self.tell(&deadline(call, until));
+        // It has ended, and there is something to watch over.
+        if self.watcher.is_none() && !self.running.is_empty() {
+            self.begin();
         }
     }
 
@@ -106,6 +135,14 @@ impl State {
             let _ = rustix::process::pidfd_send_signal(&watcher.process, Signal::KILL);
             self.watcher = None;
         }
+    }
+}
+
+/// The line that says when the commands of a call have to have ended.
+fn deadline(call: &str, until: Option<Duration>) -> String {
+    match until {
+        Some(until) => format!("@{call} {}\n", until.as_millis()),
+        None => format!("@{call} -\n"),
     }
 }
 
@@ -141,20 +178,73 @@ struct Watched {
     starting: HashMap<String, usize>,
     /// Commands by their leader: a handle of it, since its number can be another's later, and the call.
     running: HashMap<u32, (OwnedFd, String)>,
+    /// When the commands of a call have to have ended.
+    deadlines: HashMap<String, Duration>,
+    /// Calls whose time is over: what begins of them is ended at once.
+    over: HashSet<String>,
 }
 
-/// The watcher's side: keeps the commands that run, and ends them when the host is gone.
+/// The watcher's side: keeps the commands that run, and ends them when the host is gone, or their time is over.
 pub(crate) fn serve() -> io::Result<()> {
-    let mut watched = Watched::default();
-    for line in io::stdin().lock().lines() {
-        watched.hear(&line?);
-    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let (mut watched, input) = (Watched::default(), io::stdin());
+    let (mut heard, mut piece) = (Vec::new(), [0; 16 << 10]);
+    loop {
+        let left = watched.deadlines.values().min().map(|first| first.saturating_sub(uptime()));
+        let left = left.map(|left| Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        });
+        match rustix::event::poll(&mut [PollFd::new(&input, PollFlags::IN)], left.as_ref()) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => match rustix::io::read(&input, &mut piece) {
+                Ok(0) => break,
+                Ok(length) => {
+                    heard.extend_from_slice(&piece[..length]);
+                    watched.hear_lines(&mut heard);
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            },
+            Err(error) => return Err(error.into()),
+        }
+        runtime.block_on(watched.end_what_is_over());
+    }
     runtime.block_on(watched.end());
     Ok(())
 }
 
 impl Watched {
+    /// Takes the whole lines; a piece of one waits for its rest.
+    fn hear_lines(&mut self, heard: &mut Vec<u8>) {
+        let Some(end) = heard.iter().rposition(|byte| *byte == b'\n') else { return };
+        let rest = heard.split_off(end + 1);
+        String::from_utf8_lossy(heard).lines().for_each(|line| self.hear(line));
+        *heard = rest;
+    }
+
+    /// Ends the commands of calls whose time is over.
+    async fn end_what_is_over(&mut self) {
+        let now = uptime();
+        let over = self.deadlines.iter().filter(|(_, until)| **until <= now).map(|(call, _)| call.clone());
+        let over: Vec<String> = over.collect();
+        for call in over {
+            self.deadlines.remove(&call);
+            self.over.insert(call);
+        }
+        if self.over.is_empty() {
+            return;
+        }
+        let living =
+            self.running.iter().filter(|(_, (handle, call))| self.over.contains(call) && has_not_ended(handle));
+        let known = living.map(|(leader, (_, call))| (*leader, call.clone()));
+        let begun = self.starting.keys().filter(|call| self.over.contains(*call));
+        let begun = begun.filter_map(|call| Some((tree::leader(call)?, call.clone())));
+        let all: BTreeMap<u32, String> = known.chain(begun).collect();
+        let ends = all.into_iter().map(|(leader, call)| async move { tree::kill(leader, &call).await });
+        ends.collect::<tokio::task::JoinSet<_>>().join_all().await;
+    }
+
     fn hear(&mut self, line: &str) {
         if let Some(call) = line.strip_prefix('?') {
             *self.starting.entry(call.to_owned()).or_default() += 1;
@@ -166,6 +256,14 @@ impl Watched {
         } else if let Some((leader, call)) = line.strip_prefix('+').and_then(|begun| begun.split_once(' ')) {
             if let Some((leader, handle)) = leader.parse().ok().and_then(|leader| Some((leader, handle(leader)?))) {
                 self.running.insert(leader, (handle, call.to_owned()));
+            }
+        } else if let Some((call, until)) = line.strip_prefix('@').and_then(|deadline| deadline.split_once(' ')) {
+            match until.parse().map(Duration::from_millis) {
+                Ok(until) => _ = self.deadlines.insert(call.to_owned(), until),
+                Err(_) => {
+                    self.deadlines.remove(call);
+                    self.over.remove(call);
+                }
             }
         } else if let Some(leader) = line.strip_prefix('-').and_then(|leader| leader.parse().ok()) {
             self.running.remove(&leader);

@@ -9,13 +9,15 @@ pub(crate) mod scope;
 pub mod session;
 
 use crate::Host;
-use crate::audit::{Audit, Ended};
+use crate::audit::{Actions, Audit, Ended};
 use crate::backend::Backend;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::capability::bindings::toolcrib::plugin::types;
 use crate::embedder::{Embedder, NoEmbedder};
 use crate::envelope::{Content, Envelope, Failure, Kind, Output};
 use crate::event::{Event, EventSink, NoEvents};
+use crate::jobs::rehearsal::Purpose;
+use crate::kept_output::OutputStore;
 use crate::policy::Policy;
 use crate::policy::approval::{Approver, Nobody};
 use crate::text::sanitize;
@@ -34,7 +36,7 @@ use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -90,6 +92,8 @@ pub struct CallContext {
     pub embedder: Arc<dyn Embedder>,
     /// Ends the call: politely, then for certain.
     pub cancel: CancellationToken,
+    /// What the call is made for.
+    pub(crate) purpose: Purpose,
 }
 
 impl CallContext {
@@ -106,6 +110,7 @@ impl CallContext {
             approver: Arc::new(Nobody),
             embedder: Arc::new(NoEmbedder),
             cancel: CancellationToken::new(),
+            purpose: Purpose::Act,
         }
     }
 
@@ -155,6 +160,11 @@ impl CallContext {
     #[must_use]
     pub fn embedder(self, embedder: Arc<dyn Embedder>) -> Self {
         Self { embedder, ..self }
+    }
+
+    /// The same, made for something else.
+    pub(crate) fn purpose(self, purpose: Purpose) -> Self {
+        Self { purpose, ..self }
     }
 
     /// The same, ended by another token.
@@ -230,14 +240,24 @@ impl<'h> Call<'h> {
             pending: host.pending.clone(),
             agents: host.agents.clone(),
             store: host.store.clone(),
-            output: host.output.clone(),
+            jobs: host.jobs.clone(),
+            output: match &context.purpose {
+                Purpose::Act | Purpose::Rehearse(_) => host.output.clone(),
+                // What it says is kept as the job's.
+                Purpose::Job(_) => Arc::new(OutputStore::none()),
+            },
             egress: host.egress.clone(),
             secrets: host.secrets.clone(),
             settings: Arc::downgrade(&host.policy),
             leaks: policy.config().leaks.clone(),
             limits: policy.config().limits.clone(),
             remedies: policy.config().remedies(),
-            audit: Arc::downgrade(&host.audit),
+            audit: match &context.purpose {
+                Purpose::Act | Purpose::Job(_) => Arc::downgrade(&host.audit),
+                // The call that it is part of is on record.
+                Purpose::Rehearse(_) => Weak::new(),
+            },
+            purpose: context.purpose.clone(),
         });
         let scope = Arc::new(scope);
         let listed = host.calls.list(&scope);
@@ -248,6 +268,13 @@ impl<'h> Call<'h> {
     pub(crate) fn refuse(mut self, refusal: Failure) -> Envelope {
         self.recorded = false;
         self.finish(Err(refusal))
+    }
+
+    /// Ends what was only to find out what would be done; returns what was decided on the way.
+    pub(crate) fn rehearsed(mut self, outcome: Result<Output, Failure>) -> (Result<Output, Failure>, Actions) {
+        self.recorded = false;
+        let actions = self.scope.actions();
+        (self.finish(outcome).outcome, actions)
     }
 
     pub(crate) fn know_plugin(&self, plugin: &Manifest) {

@@ -14,6 +14,8 @@ use crate::embedder::{Embedder, NoEmbedder};
 use crate::embeddings::Embeddings;
 use crate::envelope::Failure;
 use crate::event::{Event, EventSink, GuestEvents, NoEvents};
+use crate::jobs::Jobs;
+use crate::jobs::rehearsal::Purpose;
 use crate::kept_output::OutputStore;
 use crate::leaks::Guard;
 use crate::policy::approval::{Approvals, Approver, Nobody};
@@ -46,6 +48,9 @@ pub(crate) struct Scope {
     pub(crate) pending: Arc<Pending>,
     pub(crate) agents: Arc<AgentSessions>,
     pub(crate) store: Arc<Store>,
+    pub(crate) jobs: Arc<Jobs>,
+    /// What the call is made for.
+    pub(crate) purpose: Purpose,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
@@ -85,6 +90,8 @@ pub(crate) struct ScopeParts {
     pub(crate) pending: Arc<Pending>,
     pub(crate) agents: Arc<AgentSessions>,
     pub(crate) store: Arc<Store>,
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) purpose: Purpose,
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
@@ -100,7 +107,7 @@ pub(crate) struct ScopeParts {
 impl Scope {
     pub(crate) fn new(parts: ScopeParts) -> Self {
         Self {
-            id: random_id(),
+            id: parts.purpose.id().unwrap_or_else(random_id),
             principal: parts.principal,
             tool: parts.tool,
             session: parts.session,
@@ -112,6 +119,8 @@ impl Scope {
             pending: parts.pending,
             agents: parts.agents,
             store: parts.store,
+            jobs: parts.jobs,
+            purpose: parts.purpose,
             cancel: parts.cancel,
             output: parts.output,
             egress: parts.egress,
@@ -146,6 +155,7 @@ impl Scope {
         egress: Arc<Egress>,
         secrets: Arc<Secrets>,
     ) -> Self {
+        let store = Arc::new(Store::new(PathBuf::new(), config.store.clone(), Embeddings::none()));
         Self::new(ScopeParts {
             principal: "toolcrib".into(),
             tool: what.into(),
@@ -158,7 +168,9 @@ impl Scope {
             embedder: Arc::new(NoEmbedder),
             pending: Arc::new(Pending::new(config.embedder.max_pending)),
             agents: Arc::default(),
-            store: Arc::new(Store::new(PathBuf::new(), config.store.clone(), Embeddings::none())),
+            jobs: Arc::new(Jobs::new(store.clone(), config, String::new())),
+            store,
+            purpose: Purpose::Act,
             cancel: CancellationToken::new(),
             output: Arc::new(OutputStore::none()),
             egress,
@@ -235,6 +247,11 @@ impl Scope {
     /// Keeps an action for the audit trail.
     pub(crate) fn record(&self, action: Action) {
         self.actions.lock().push(self.guard.recorded(action));
+    }
+
+    /// Keeps the actions of a call that is part of this one.
+    pub(crate) fn record_all(&self, actions: Actions) {
+        self.actions.lock().add(actions);
     }
 
     pub(crate) fn actions(&self) -> Actions {

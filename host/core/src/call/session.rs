@@ -6,12 +6,13 @@ use crate::call::Principal;
 use crate::capability::Capability;
 use crate::envelope::Failure;
 use crate::policy::approval::ActionKind;
+use crate::text::id::random_id;
 use crate::toolset::Toolset;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// After so many identical failures the next identical call gets a remedy instead of a run.
@@ -45,6 +46,7 @@ pub struct Session {
     /// The kinds of events that were answered since the turn began.
     told: Mutex<BTreeSet<String>>,
     equals: Mutex<Equals>,
+    id: Arc<OnceLock<String>>,
 }
 
 /// How often equal calls were made while nothing else changed anything.
@@ -249,8 +251,26 @@ impl Session {
     /// A fresh memory that shares approvals, refusals of cells and kept output with this one, but neither looks nor failures.
     pub fn beside(&self) -> Self {
         let (approved, asking, outputs) = (self.approved.clone(), self.asking.clone(), self.outputs.clone());
-        let (refused, opened) = (self.refused.clone(), self.opened.clone());
-        Self { approved, asking, outputs, refused, opened, ..Self::default() }
+        let (refused, opened, id) = (self.refused.clone(), self.opened.clone(), self.id.clone());
+        Self { approved, asking, outputs, refused, opened, id, ..Self::default() }
+    }
+
+    /// A fresh memory that shares approvals with this one, for a call that only finds out what would be done.
+    pub(crate) fn rehearsing(&self) -> Self {
+        let (approved, asking, opened, id) =
+            (self.approved.clone(), self.asking.clone(), self.opened.clone(), self.id.clone());
+        Self { approved, asking, opened, id, ..Self::default() }
+    }
+
+    /// What jobs know it by: 32 hex digits, which no other session has.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.id.get_or_init(random_id)
+    }
+
+    /// The same, where anything was called by it.
+    pub(crate) fn id_if_known(&self) -> Option<&str> {
+        self.id.get().map(String::as_str)
     }
 
     /// Refuses a call that has just failed the same way often enough.

@@ -28,6 +28,8 @@ pub enum Capability {
     Introspect,
     /// Documents that stay.
     Records,
+    /// Calls that outlive their caller.
+    Jobs,
     /// What a call says while it runs.
     Events,
 }
@@ -60,7 +62,7 @@ impl serde::Serialize for Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Shell,
         Self::Exec,
         Self::Programs,
@@ -71,6 +73,7 @@ impl Capability {
         Self::Embedder,
         Self::Introspect,
         Self::Records,
+        Self::Jobs,
         Self::Events,
     ];
 
@@ -88,6 +91,7 @@ impl Capability {
             Self::Embedder => "embedder",
             Self::Introspect => "introspect",
             Self::Records => "records",
+            Self::Jobs => "jobs",
             Self::Events => "events",
         }
     }
@@ -110,6 +114,7 @@ impl Capability {
             Self::Embedder => Self::Embedder,
             Self::Introspect => Self::Introspect,
             Self::Records => Self::Records,
+            Self::Jobs => Self::Jobs,
             Self::Events => Self::Events,
         }
     }
@@ -129,6 +134,7 @@ impl Capability {
             Self::Embedder => SectionKeys { grants: &["embedder.kinds"], narrows: &[] },
             Self::Introspect => SectionKeys { grants: &["introspect"], narrows: &[] },
             Self::Records => SectionKeys { grants: &["records"], narrows: &[] },
+            Self::Jobs => SectionKeys { grants: &["jobs"], narrows: &[] },
             Self::Events => SectionKeys { grants: &[], narrows: &[] },
         }
     }
@@ -164,6 +170,7 @@ impl Capability {
                 &[AllowOption { functions: &[], what: "look at settings and contexts", option: "--introspect" }]
             }
             Self::Records => &[AllowOption { functions: &[], what: "keep documents", option: "--records" }],
+            Self::Jobs => &[AllowOption { functions: &[], what: "submit jobs", option: "--job TOOL" }],
             Self::Events => &[],
         }
     }

@@ -8,6 +8,7 @@ pub(crate) mod exec;
 mod files;
 mod http;
 pub(crate) mod introspect;
+mod jobs;
 mod kind;
 mod pane_sessions;
 mod panes;
@@ -36,6 +37,8 @@ pub(crate) mod bindings {
             "toolcrib:plugin/programs.run": super::programs::ProgramRun,
             "toolcrib:plugin/records.batch": super::records::Batch,
             "toolcrib:plugin/records.query": super::records::Look,
+            "toolcrib:plugin/jobs.submission": super::jobs::Submission,
+            "toolcrib:plugin/jobs.query": super::jobs::Look,
             "toolcrib:plugin/http.request": super::http::Request,
             "toolcrib:plugin/embedder.event": super::embedder::Event,
         },

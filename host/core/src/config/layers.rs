@@ -145,6 +145,18 @@ impl Settings {
         Self::under_policies(self.sources.clone(), self.below.clone())
     }
 
+    /// What they were below the policies, as a digest in hex: two programs with the same one have the same settings, but for what says how many
+    /// jobs and calls there may be at one time.
+    pub(crate) fn below_policies(&self) -> String {
+        let mut values = self.below.values.clone();
+        values.remove("jobs");
+        if let Some(Value::Table(limits)) = values.get_mut("limits") {
+            limits.remove("concurrent_calls");
+        }
+        let text = format!("{values:?} {:?}", self.below.bounds);
+        hex::encode(Sha256::digest(text))
+    }
+
     /// The same within the grants of toolsets, each given as its name and its settings; the policies are read anew.
     ///
     /// # Errors

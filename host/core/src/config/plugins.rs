@@ -42,6 +42,9 @@ pub struct PluginSection {
     /// The events it may hand over.
     #[serde(default)]
     pub embedder: PluginEmbedder,
+    /// The tools that it may submit as jobs; `*` means all.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared_names")]
+    pub jobs: Option<Vec<String>>,
     /// Whether it may keep documents from one call to the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<bool>,

@@ -159,6 +159,7 @@ struct PinTable {
     programs: Option<Value>,
     embedder: Option<Value>,
     records: Option<Value>,
+    jobs: Option<Value>,
     introspect: Option<Value>,
 }
 
@@ -283,6 +284,7 @@ impl LockTable {
                 ("programs", table.programs),
                 ("embedder", table.embedder),
                 ("records", table.records),
+                ("jobs", table.jobs),
                 ("introspect", table.introspect),
             ];
             let rights: Table =

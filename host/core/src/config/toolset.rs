@@ -110,7 +110,7 @@ fn variables<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Stri
     }
 }
 
-fn tool_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+pub(super) fn tool_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
     match names.iter().find(|name| !is_tool_name(name)) {
         None => Ok(names),

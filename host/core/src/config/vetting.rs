@@ -147,7 +147,7 @@ pub(super) struct RevokedTable {
 }
 
 /// A right of a plugin's section that a ceiling bounds, and what it says where it is not named.
-const RIGHTS: [(&str, Option<Nothing>); 12] = [
+const RIGHTS: [(&str, Option<Nothing>); 13] = [
     ("shell", Some(Nothing::Off)),
     ("files.read", Some(Nothing::Empty)),
     ("files.write", Some(Nothing::Empty)),
@@ -160,6 +160,7 @@ const RIGHTS: [(&str, Option<Nothing>); 12] = [
     ("programs", Some(Nothing::Empty)),
     ("embedder.kinds", Some(Nothing::Empty)),
     ("records", Some(Nothing::Off)),
+    ("jobs", Some(Nothing::Empty)),
     ("introspect", Some(Nothing::Off)),
 ];
 

@@ -84,10 +84,12 @@ impl Effects {
             Capability::Http => Self { writes: can_send(grants), reaches_out: true },
             // Documents are this host's own.
             Capability::Records => Self { writes: true, reaches_out: false },
+            Capability::Jobs if !plugin.calls(Capability::Jobs, "submit") => Self { writes: false, reaches_out: false },
             Capability::Programs if only_lists(plugin) => Self { writes: false, reaches_out: false },
             Capability::Panes if only_looks(plugin) => Self { writes: false, reaches_out: false },
-            // A command can do anything, and keys are commands.
-            Capability::Shell
+            // A command can do anything, and keys are commands; a job may be one.
+            Capability::Jobs
+            | Capability::Shell
             | Capability::Exec
             | Capability::Programs
             | Capability::Panes

@@ -6,6 +6,7 @@ use super::embedder::EmbedderGrant;
 use super::exec::ExecGrant;
 use super::files::{CREDENTIALS, FilesGrant};
 use super::http::{HttpGrant, is_search};
+use super::jobs::JobsGrant;
 use super::lock::Enforced;
 use super::programs::ProgramsGrant;
 use super::records::RecordsGrant;
@@ -95,6 +96,10 @@ impl Policy {
                 },
                 Capability::Records => match grants.records() {
                     Ok(grant) => clauses.extend(explain_records(grant, settings)),
+                    Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
+                },
+                Capability::Jobs => match grants.jobs() {
+                    Ok(grant) => clauses.extend(self.explain_jobs(grant, plugin, settings)),
                     Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
                 },
                 Capability::Events => clauses.push(Clause {
@@ -204,6 +209,24 @@ impl Policy {
         let detail = format!("programs: {}", programs.join(", of these only "));
         let own = Clause { subject: "exec", verdict: "allowed", detail, decided_by };
         [own].into_iter().chain(self.explain_commands("exec", grant.commands(), settings)).collect()
+    }
+
+    /// Explains which tools a plugin may submit as jobs, and what binds them.
+    fn explain_jobs(&self, grant: &JobsGrant, plugin: &Manifest, settings: &Settings) -> [Clause; 2] {
+        let key = format!("plugin.{}.jobs", plugin.name());
+        let granted = if settings.origins.get(&key).is_some() { decided(settings, &key) } else { "built in".into() };
+        let tools = distinct(grant.tools().iter().map(|list| listed(list, "none")).collect());
+        let unattended = listed(&self.config.tools.unattended, "none");
+        let clause = |detail, decided_by| Clause { subject: "jobs", verdict: "allowed", detail, decided_by };
+        [
+            clause(format!("submits jobs of these tools: {}", tools.join(", of these only ")), granted),
+            clause(
+                format!(
+                    "a person is asked about commands when they are submitted; of other tools only these run as jobs: {unattended}"
+                ),
+                decided(settings, "tools.unattended"),
+            ),
+        ]
     }
 
     /// Explains which declared programs a plugin may run, and what binds them.

@@ -14,6 +14,7 @@ pub mod files;
 pub(crate) mod hosts;
 pub mod http;
 pub mod in_force;
+pub mod jobs;
 mod let_out;
 mod level;
 pub mod lock;
@@ -39,6 +40,7 @@ use embedder::EmbedderGrant;
 use exec::ExecGrant;
 use files::{FilesGrant, Protected};
 use http::HttpGrant;
+use jobs::JobsGrant;
 pub use level::Level;
 use lock::Enforced;
 use parking_lot::Mutex;
@@ -111,6 +113,7 @@ pub struct Grants {
     embedder: Result<EmbedderGrant, Failure>,
     introspect: Result<(), Failure>,
     records: Result<RecordsGrant, Failure>,
+    jobs: Result<JobsGrant, Failure>,
 }
 
 impl Grants {
@@ -131,6 +134,7 @@ impl Grants {
             embedder: Err(why.clone()),
             introspect: Err(why.clone()),
             records: Err(why.clone()),
+            jobs: Err(why.clone()),
         }
     }
 
@@ -146,6 +150,7 @@ impl Grants {
             Capability::Embedder => self.embedder().err(),
             Capability::Introspect => self.introspect().err(),
             Capability::Records => self.records().err(),
+            Capability::Jobs => self.jobs().err(),
             Capability::Events => None,
         }
     }
@@ -212,6 +217,15 @@ impl Grants {
     /// `denied`, with the line to add.
     pub fn introspect(&self) -> Result<(), Failure> {
         self.introspect.clone()
+    }
+
+    /// The grant for `jobs`.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn jobs(&self) -> Result<&JobsGrant, Failure> {
+        self.jobs.as_ref().map_err(Failure::clone)
     }
 
     /// The grant for `records`.
@@ -358,6 +372,7 @@ impl Policy {
                     grants.introspect = is_on.and_then(|()| self.introspect_grant(plugin, &bound))
                 }
                 Capability::Records => grants.records = is_on.and_then(|()| self.records_grant(plugin, &bound)),
+                Capability::Jobs => grants.jobs = is_on.and_then(|()| self.jobs_grant(plugin, &bound)),
                 Capability::Embedder => grants.embedder = is_on.and_then(|()| self.embedder_grant(plugin, &bound)),
                 // Caps bind it, no grant.
                 Capability::Events => {}
@@ -496,6 +511,13 @@ impl Policy {
         }
     }
 
+    fn jobs_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<JobsGrant, Failure> {
+        if bound.rights.jobs.iter().any(Vec::is_empty) {
+            return Err(self.not_granted(plugin, bound, Capability::Jobs, "jobs = [\"jq\"]", "--job TOOL"));
+        }
+        Ok(JobsGrant::new(plugin, bound.rights.jobs.clone(), &bound.config))
+    }
+
     fn embedder_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<EmbedderGrant, Failure> {
         if bound.rights.kinds.iter().any(Vec::is_empty) {
             let line = "embedder.kinds = [\"message.send\"]";
@@ -566,7 +588,11 @@ impl Policy {
             Capability::Files => Some(("tools.files_enabled", tools.files_enabled)),
             Capability::Http if http::is_search(plugin) => Some(("tools.search_enabled", tools.search_enabled)),
             Capability::Http => Some(("tools.fetch_enabled", tools.fetch_enabled)),
-            Capability::Embedder | Capability::Introspect | Capability::Records | Capability::Events => None,
+            Capability::Embedder
+            | Capability::Introspect
+            | Capability::Records
+            | Capability::Jobs
+            | Capability::Events => None,
         }
     }
 

@@ -26,6 +26,8 @@ pub struct PluginRights {
     pub programs: Vec<Vec<String>>,
     /// The variables it may set for them: in every one of these.
     pub variables: Vec<Vec<String>>,
+    /// The tools that it may submit as jobs: in every one of these.
+    pub jobs: Vec<Vec<String>>,
     /// The declared programs it may run: in every one of these.
     pub declared: Vec<Vec<String>>,
     /// The kinds of events it may hand over: meant by every one of these lists.
@@ -95,6 +97,7 @@ impl Config {
                 self.names(name, "exec.environment", section.exec.environment.filter(|_| about_it), is_open)
             },
             declared: self.names(name, "programs", section.programs.filter(|_| about_it), embedded && about_it),
+            jobs: self.names(name, "jobs", section.jobs.filter(|_| about_it), embedded && about_it),
             records: about_it && section.records.unwrap_or(embedded),
             introspect: about_it && section.introspect.unwrap_or(embedded),
             kinds: self.kinds(name, section.embedder.kinds.filter(|_| about_it), embedded && about_it),

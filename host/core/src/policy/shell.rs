@@ -388,7 +388,9 @@ impl ShellGrant {
                 format!("{}; secrets: {}", told(&decided), lent.join(", "))
             },
         });
-        decided.map_err(|(failure, _)| failure)
+        let consent = decided.map_err(|(failure, _)| failure)?;
+        // Here ends what only finds out what would be done.
+        scope.purpose.begins().map(|()| consent)
     }
 
     /// Checks where keys would go, and the action against the denylist, on a thread that serves no other call: it takes milliseconds.

@@ -2,6 +2,7 @@
 //!
 //! - `query.rs` is what is looked for, `sqlite.rs` the tables and their SQL;
 //! - `vectors.rs` makes vectors of texts in the background, and looks for what is near;
+//! - `jobs.rs` keeps jobs;
 //! - `exchange.rs` is a store as a file of JSON lines, `pinned.rs` what is shown all the time, `feed.rs` what the embedder gives, `look.rs`
 //!   what an operator sees.
 //!
@@ -9,6 +10,7 @@
 
 mod exchange;
 pub mod feed;
+pub(crate) mod jobs;
 mod look;
 mod pinned;
 mod query;
@@ -56,10 +58,13 @@ pub(crate) struct Namespace {
 impl Namespace {
     /// Those of a session's agent, or of this program's where the session says none.
     pub(crate) fn of(grant: &RecordsGrant, session: &Session) -> Self {
-        let given = session.given();
-        let agent = given.get("agent").and_then(Value::as_str);
-        Self { agent: agent.unwrap_or_else(|| grant.agent()).to_owned(), plugin: grant.plugin().to_owned() }
+        Self { agent: agent_of(session, grant.agent()), plugin: grant.plugin().to_owned() }
     }
+}
+
+/// The agent of a session, or this program's where the session says none.
+pub(crate) fn agent_of(session: &Session, otherwise: &str) -> String {
+    session.given().get("agent").and_then(Value::as_str).unwrap_or(otherwise).to_owned()
 }
 
 /// A document.

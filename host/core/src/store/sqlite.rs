@@ -2,6 +2,7 @@
 //!
 //! Each namespace has an index of words of its own: what others have written changes no rank.
 
+mod jobs;
 mod transfer;
 mod vectors;
 
@@ -20,12 +21,12 @@ use serde_json::json;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What marks a file as a store: "TCRB".
 const APPLICATION: i32 = 0x5443_5242;
 /// Versions of the tables; what takes one to the next.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     "
     CREATE TABLE namespace (
         id INTEGER PRIMARY KEY,
@@ -59,9 +60,12 @@ const MIGRATIONS: [&str; 3] = [
     INSERT INTO collection (namespace, name, items)
         SELECT namespace, collection, count(*) FROM item GROUP BY namespace, collection;
 ",
+    jobs::TABLES,
 ];
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(5);
+/// How often a store is looked at that another process makes.
+const MAKING: Duration = Duration::from_millis(5);
 /// Pages that are kept in memory once they were read: words among 10^5 documents take a quarter less time than with the 2 MiB of the library.
 const CACHE_KIB: i64 = 8 << 10;
 /// Statements that are kept ready.
@@ -88,9 +92,16 @@ impl Sqlite {
         let flags =
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let mut connection = Connection::open_with_flags(file, flags).map_err(|error| failed(&error))?;
-        prepare(&mut connection, sync).map_err(|error| failed(&error))?;
-        migrate(&mut connection)?;
-        Ok(Self(Mutex::new(connection)))
+        let begun = Instant::now();
+        loop {
+            let prepared = prepare(&mut connection, sync).map_err(|error| failed(&error));
+            match prepared.and_then(|()| migrate(&mut connection)) {
+                Ok(()) => return Ok(Self(Mutex::new(connection))),
+                // While another program makes the same store SQLite does not wait by itself.
+                Err(failure) if failure.kind == Kind::Busy && begun.elapsed() < BUSY => std::thread::sleep(MAKING),
+                Err(failure) => return Err(failure),
+            }
+        }
     }
 
     pub(super) fn get(&self, of: &Namespace, name: &Name) -> Result<Option<Item>, Failure> {
@@ -672,7 +683,7 @@ mod tests {
         drop(place.open().unwrap());
         Connection::open(place.file()).unwrap().pragma_update(None, "user_version", 99).unwrap();
         assert!(
-            place.open().err().unwrap().message.contains("a later Toolcrib made it (version 99, this one knows 3)")
+            place.open().err().unwrap().message.contains("a later Toolcrib made it (version 99, this one knows 4)")
         );
     }
 

@@ -5,6 +5,7 @@ use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
 use crate::config::Needed;
 use crate::envelope::{Failure, duration};
+use crate::jobs::rehearsal::Purpose;
 use crate::policy::confine::Confinement;
 use crate::text::sanitize;
 use async_trait::async_trait;
@@ -89,6 +90,28 @@ impl Consent {
 impl Question<'_> {
     /// Asks, unless the session has an approval. Returns who allowed what, or the refusal and who refused.
     pub(in crate::policy) async fn ask(&self, scope: &Scope) -> Result<Consent, (Failure, By)> {
+        let consent = self.consent(scope).await?;
+        if let Purpose::Rehearse(rehearsal) = &scope.purpose {
+            // What will be asked when it runs, there and then.
+            let place = async {
+                match &consent.seen {
+                    Some(seen) => Ok(seen.clone()),
+                    None if scope.approver.is_read() => self.site.landing().await,
+                    None => Ok(self.unread_landing()),
+                }
+            };
+            let landing = place.await.map_err(|failure| (failure, "the place where it would land"))?;
+            rehearsal.admit(&self.request(scope, landing), consent.by);
+        }
+        Ok(consent)
+    }
+
+    /// Where an action lands, for whoever does not read questions.
+    fn unread_landing(&self) -> Landing {
+        Landing { backend: self.key.backend.clone(), ..Landing::default() }
+    }
+
+    async fn consent(&self, scope: &Scope) -> Result<Consent, (Failure, By)> {
         if self.is_answered_before(scope) {
             return Ok(Consent::unasked(FOR_THE_SESSION));
         }
@@ -175,8 +198,7 @@ impl Question<'_> {
     /// Asks until the action would land in the place that the person was shown; returns that place.
     async fn answer(&self, scope: &Scope) -> Result<Answered, Failure> {
         if !scope.approver.is_read() {
-            let landing = Landing { backend: self.key.backend.clone(), ..Landing::default() };
-            let answer = scope.approver.ask(&self.request(scope, landing)).await;
+            let answer = scope.approver.ask(&self.request(scope, self.unread_landing())).await;
             return Ok(Answered { answer, by: scope.approver.name(), seen: None });
         }
         let mut landing = self.site.landing().await?;

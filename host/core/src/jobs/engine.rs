@@ -1,0 +1,208 @@
+//! What keeps jobs: rows that change by compare-and-set, a bell that says which wait, output that grows, and workers that may be gone.
+//!
+//! The row decides, the bell only rings: to have heard of a job is no right to run it. `local.rs` keeps them in SQLite, for all programs of one
+//! machine; an engine for several machines has an answer that this one never gives, [`Swapped::Unknown`].
+
+use super::job::{Held, JobState, Progress, Spec};
+use crate::envelope::{Failure, Kind};
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What came of a change.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Swapped {
+    /// It stands, under this revision.
+    Won(u64),
+    /// The row had another revision.
+    Lost,
+    /// The answer was lost: it may stand.
+    #[cfg_attr(not(test), expect(dead_code, reason = "SQLite never says so; an engine for several machines does"))]
+    Unknown,
+}
+
+/// What came of a submission.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Created {
+    /// There is a new job.
+    New,
+    /// The token was used before: that job's id.
+    There(String),
+}
+
+/// What a list of jobs is to have.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query {
+    /// Of this agent, or of all.
+    pub(crate) agent: Option<String>,
+    pub(crate) session: Option<String>,
+    /// Of one of these tools, or of all.
+    pub(crate) tools: Option<Vec<String>>,
+    pub(crate) state: Option<JobState>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) limit: u32,
+    /// The cursor of the page before.
+    pub(crate) after: Option<String>,
+}
+
+/// Jobs, the newest first.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    pub(crate) jobs: Vec<Held>,
+    /// Where the next page begins, if there is one.
+    pub(crate) next: Option<String>,
+}
+
+/// How long ended jobs are kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keeping {
+    pub(crate) days: u64,
+    /// Of one agent.
+    pub(crate) jobs: u64,
+    /// Output of all, in bytes.
+    pub(crate) output_bytes: u64,
+}
+
+/// The rows.
+#[async_trait]
+pub(crate) trait Rows: Send + Sync {
+    /// Makes a job, unless its token was used within a day. At most `most` of its agent may wait.
+    async fn create(&self, spec: &Spec, progress: &Progress, most: u64) -> Result<Created, Failure>;
+
+    /// One job.
+    async fn read(&self, id: &str) -> Result<Option<Held>, Failure>;
+
+    /// Changes a job that still has the revision with which it was read.
+    async fn swap(&self, id: &str, revision: u64, progress: &Progress) -> Result<Swapped, Failure>;
+
+    /// Jobs by what they are, the newest first.
+    async fn list(&self, query: &Query) -> Result<Page, Failure>;
+
+    /// The jobs that run, whoever runs them.
+    async fn running(&self) -> Result<Vec<Held>, Failure>;
+
+    /// Of these, the jobs that have another revision.
+    async fn changed(&self, known: Vec<(String, u64)>) -> Result<Vec<String>, Failure>;
+
+    /// Forgets ended jobs that are old, or one too many. Returns how many.
+    async fn expire(&self, keeping: Keeping) -> Result<u64, Failure>;
+
+    /// Milliseconds since 1970, by the clock that all programs at this engine share.
+    fn now_ms(&self) -> u64;
+}
+
+/// What says which jobs wait.
+#[async_trait]
+pub(crate) trait Bell: Send + Sync {
+    /// Says that one waits.
+    async fn ring(&self, lane: &str, id: &str);
+
+    /// Ids of jobs that may wait, at most so many, the oldest first; none of these sessions.
+    async fn take(&self, lane: &str, most: usize, without: &[String]) -> Result<Vec<String>, Failure>;
+
+    /// Returns when something may have changed since `seen`, which is 0 at first: here at once, elsewhere within moments.
+    async fn rung(&self, seen: &mut u64) -> Rung;
+}
+
+/// Who rang.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rung {
+    /// This program.
+    Here,
+    /// Another one, or both.
+    Elsewhere,
+}
+
+/// A stream of what a job says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Stdout,
+    Stderr,
+    /// What its call gave in the end, as JSON.
+    Outcome,
+}
+
+impl Stream {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Stdout => "out",
+            Self::Stderr => "err",
+            Self::Outcome => "json",
+        }
+    }
+}
+
+/// A piece of output.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Piece {
+    pub(crate) bytes: Vec<u8>,
+    /// Bytes of the whole stream, so far.
+    pub(crate) total: u64,
+}
+
+/// What jobs say. One run of a job has one writer; what another run writes is never among it.
+#[async_trait]
+pub(crate) trait Output: Send + Sync {
+    /// Adds to a stream of a run that has so many bytes.
+    async fn append(&self, id: &str, epoch: u64, stream: Stream, at: u64, bytes: Vec<u8>) -> Result<(), Failure>;
+
+    /// At most so many bytes from this one on.
+    async fn piece(&self, id: &str, epoch: u64, stream: Stream, from: u64, most: usize) -> Result<Piece, Failure>;
+}
+
+/// The programs that run jobs.
+#[async_trait]
+pub(crate) trait Workers: Send + Sync {
+    /// Returns when there may be jobs: nothing is made by waiting for some.
+    async fn ready(&self);
+
+    /// Makes this program one of them; its name.
+    async fn enlist(&self) -> Result<String, Failure>;
+
+    /// Whether a worker is certainly gone; none where that cannot be known.
+    async fn is_gone(&self, worker: &str) -> Option<bool>;
+}
+
+/// All of it.
+pub(crate) trait Engine: Rows + Bell + Output + Workers {}
+
+impl<T: Rows + Bell + Output + Workers> Engine for T {}
+
+/// How long a lost answer is waited out before the row is read again.
+const AGAIN: Duration = Duration::from_millis(10);
+/// How often.
+const TIMES: u32 = 500;
+
+/// What came of a change in the end.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Settled {
+    /// It stands.
+    Won(Held),
+    /// Another came first: the job as it is now, if it is there.
+    Lost(Option<Held>),
+}
+
+/// Changes a job; where the answer is lost, finds out what stands.
+pub(crate) async fn settle(engine: &dyn Engine, held: &Held, progress: Progress) -> Result<Settled, Failure> {
+    let id = &held.spec.id;
+    let mut last = None;
+    for _ in 0..TIMES {
+        match engine.swap(id, held.revision, &progress).await {
+            Ok(Swapped::Won(revision)) => {
+                return Ok(Settled::Won(Held { progress, revision, spec: held.spec.clone() }));
+            }
+            Ok(Swapped::Lost) => {
+                let now = engine.read(id).await?;
+                // It may have been this very change, whose answer was lost before.
+                return Ok(match now {
+                    Some(now) if last.is_some() && now.progress.is_of(&progress) => Settled::Won(now),
+                    now => Settled::Lost(now),
+                });
+            }
+            Ok(Swapped::Unknown) => last = Some(()),
+            Err(failure) => return Err(failure),
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+    Err(Failure::new(Kind::Unavailable, "the store of jobs gives no answer"))
+}

@@ -1,0 +1,224 @@
+//! What a job is: what was submitted, which never changes, and how far it is, which changes by compare-and-set alone.
+
+use crate::envelope::Failure;
+use crate::text::id::random_id;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Labels of one job, and bytes of a name and of a value.
+const LABELS: usize = 16;
+const LABEL_NAME_BYTES: usize = 64;
+const LABEL_VALUE_BYTES: usize = 256;
+/// The labels that the host gives.
+const OWN_LABELS: [&str; 3] = ["session", "agent", "origin"];
+
+/// How far a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// It waits for a worker.
+    Pending,
+    /// A worker runs it.
+    Running,
+    /// It ran to its end, whatever its exit status.
+    Done,
+    /// It could not be run, or not to its end.
+    Error,
+    /// Somebody ended it.
+    Cancelled,
+    /// The worker that ran it was lost: it may have done all, some or nothing.
+    Orphaned,
+}
+
+impl JobState {
+    /// Every state.
+    pub const ALL: [Self; 6] = [Self::Pending, Self::Running, Self::Done, Self::Error, Self::Cancelled, Self::Orphaned];
+
+    /// As it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Error => "error",
+            Self::Cancelled => "cancelled",
+            Self::Orphaned => "orphaned",
+        }
+    }
+
+    /// The state of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    /// Whether nothing comes after it.
+    #[must_use]
+    pub const fn is_end(self) -> bool {
+        match self {
+            Self::Pending | Self::Running => false,
+            Self::Done | Self::Error | Self::Cancelled | Self::Orphaned => true,
+        }
+    }
+}
+
+/// What was submitted. It never changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spec {
+    /// 128 random bits in hex; the call that runs it has the same.
+    pub(crate) id: String,
+    /// Whose it is.
+    pub(crate) agent: String,
+    /// The session that submitted it.
+    pub(crate) session: String,
+    /// Who submitted it.
+    pub(crate) principal: String,
+    pub(crate) tool: String,
+    /// The digest of the plugin that the tool was of.
+    pub(crate) plugin: String,
+    /// JSON.
+    pub(crate) arguments: String,
+    /// The toolset of the session, and what that was given.
+    pub(crate) toolset: Option<String>,
+    pub(crate) given: Map<String, Value>,
+    pub(crate) labels: BTreeMap<String, String>,
+    /// The same token within a day: the same job.
+    pub(crate) token: Option<String>,
+    /// How long it may take.
+    pub(crate) at_most_ms: u64,
+    /// It goes on when its session is closed.
+    pub(crate) outlives: bool,
+    /// It may be run again where the worker that ran it is lost.
+    pub(crate) repeatable: bool,
+    /// What was admitted when it was submitted.
+    pub(crate) admitted: Admitted,
+    pub(crate) made_ms: u64,
+}
+
+/// The answers that were given for a job when it was submitted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Admitted {
+    /// Digests of the questions.
+    pub(crate) questions: Vec<String>,
+    /// Somebody read them.
+    pub(crate) were_read: bool,
+    /// Who answered.
+    pub(crate) by: String,
+}
+
+/// How far it is. Every change names the epoch, the worker and the beat, or who ended it, so that whoever made it knows it again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    pub(crate) state: JobState,
+    /// By which workers it can be run.
+    pub(crate) lane: String,
+    /// How often it was begun.
+    pub(crate) epoch: u64,
+    /// Rises with each renewal of the lease.
+    pub(crate) beat: u64,
+    pub(crate) worker: Option<String>,
+    pub(crate) began_ms: Option<u64>,
+    pub(crate) ended_ms: Option<u64>,
+    /// 128 random bits of whoever ended it.
+    pub(crate) ended_by: Option<String>,
+    pub(crate) exit_code: Option<i32>,
+    /// Why it is in this state, where that has to be said.
+    pub(crate) cause: Option<String>,
+    /// Nothing of it runs any more.
+    pub(crate) stopped: bool,
+    /// What is kept of what it said.
+    pub(crate) output_bytes: u64,
+}
+
+impl Progress {
+    /// As it is when it was submitted.
+    pub(crate) fn begun(lane: String) -> Self {
+        Self {
+            state: JobState::Pending,
+            lane,
+            epoch: 0,
+            beat: 0,
+            worker: None,
+            began_ms: None,
+            ended_ms: None,
+            ended_by: None,
+            exit_code: None,
+            cause: None,
+            stopped: true,
+            output_bytes: 0,
+        }
+    }
+
+    /// The same, run by a worker from now on.
+    pub(crate) fn claimed(&self, worker: &str, now_ms: u64) -> Self {
+        Self {
+            state: JobState::Running,
+            epoch: self.epoch + 1,
+            beat: 0,
+            worker: Some(worker.to_owned()),
+            began_ms: Some(now_ms),
+            cause: None,
+            stopped: false,
+            ..self.clone()
+        }
+    }
+
+    /// The same with a lease that was renewed.
+    pub(crate) fn renewed(&self) -> Self {
+        Self { beat: self.beat + 1, ..self.clone() }
+    }
+
+    /// The same at its end.
+    pub(crate) fn ended(&self, state: JobState, cause: Option<String>, now_ms: u64) -> Self {
+        Self { state, cause, ended_ms: Some(now_ms), ended_by: Some(random_id()), ..self.clone() }
+    }
+
+    /// The same, waiting for another worker.
+    pub(crate) fn given_back(&self, cause: String) -> Self {
+        Self {
+            state: JobState::Pending,
+            worker: None,
+            began_ms: None,
+            cause: Some(cause),
+            stopped: true,
+            ..self.clone()
+        }
+    }
+
+    /// Whether the same hand wrote both.
+    pub(crate) fn is_of(&self, other: &Self) -> bool {
+        (self.state, self.epoch, self.beat, &self.worker, &self.ended_by)
+            == (other.state, other.epoch, other.beat, &other.worker, &other.ended_by)
+    }
+}
+
+/// A job as it was read, with the revision that a change of it expects.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Held {
+    pub(crate) spec: Spec,
+    pub(crate) progress: Progress,
+    pub(crate) revision: u64,
+}
+
+/// Refuses labels that the host gives itself, and too many or too long ones.
+pub(crate) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), Failure> {
+    if let Some(own) = labels.keys().find(|name| OWN_LABELS.contains(&name.as_str())) {
+        let message = format!("the label `{own}` is the host's, and cannot be given");
+        return Err(Failure::invalid(message).hint("omit it, or choose another name"));
+    }
+    if labels.len() > LABELS {
+        return Err(Failure::limit(format!("{} labels are too many (limit: {LABELS})", labels.len())));
+    }
+    let fits = |text: &str, most: usize| text.len() <= most && !text.contains(char::is_control);
+    let fit = |(name, value): (&String, &String)| {
+        !name.is_empty() && fits(name, LABEL_NAME_BYTES) && fits(value, LABEL_VALUE_BYTES)
+    };
+    match labels.iter().all(fit) {
+        true => Ok(()),
+        false => Err(Failure::invalid(format!(
+            "a label has a name of 1 to {LABEL_NAME_BYTES} bytes and a value of at most {LABEL_VALUE_BYTES}, without control characters"
+        ))),
+    }
+}

@@ -1,0 +1,186 @@
+//! Jobs: calls that outlive their caller. A program that stays runs them by the one call path; this is what keeps, runs and shows them.
+//!
+//! - `job.rs` is what a job is, `engine.rs` what keeps it; in SQLite, `store/jobs.rs` does;
+//! - `submit.rs` has a call admitted that is to be a job, by a `rehearsal.rs` of it;
+//! - `worker.rs` is the protocol by which workers take, run and lose jobs, `run.rs` one of them run by a host, `output.rs` what it says;
+//! - `look.rs` is what callers and operators see of jobs, and how they end them.
+
+pub(crate) mod engine;
+pub(crate) mod job;
+mod look;
+mod output;
+pub(crate) mod rehearsal;
+mod run;
+mod submit;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+pub use job::JobState;
+pub use look::{JobShown, JobsLook};
+pub(crate) use look::{Text, View};
+pub(crate) use submit::Wanted;
+
+use crate::Host;
+use crate::call::CallContext;
+use crate::config::{self, Config};
+use crate::envelope::{Failure, Kind};
+use crate::store::Store;
+use crate::store::jobs::LocalJobs;
+use crate::tools::registry::Registry;
+use engine::{Engine, Keeping};
+use parking_lot::RwLock;
+use run::OfHost;
+use sha2::{Digest, Sha256};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use worker::{Rules, Worker};
+
+/// The jobs of a host.
+pub(crate) struct Jobs {
+    engine: Arc<LocalJobs>,
+    config: config::Jobs,
+    /// The digest of the settings.
+    settings: String,
+    stream_bytes: u64,
+    /// There while this program runs jobs.
+    running: RwLock<Option<Running>>,
+}
+
+#[derive(Clone)]
+struct Running {
+    door: Arc<Door>,
+    worker: Arc<Worker>,
+}
+
+/// Gives the tools as they are now.
+type ToolsNow = Box<dyn Fn() -> Arc<Registry> + Send + Sync>;
+
+/// What jobs are run in.
+struct Door {
+    host: Weak<Host>,
+    context: CallContext,
+    tools: ToolsNow,
+    /// By which workers they can be run: those that act at the same place by the same settings.
+    lane: String,
+}
+
+impl Door {
+    fn host(&self) -> Result<Arc<Host>, Failure> {
+        self.host.upgrade().ok_or_else(|| Failure::new(Kind::Unavailable, "this program ends, and takes no more jobs"))
+    }
+
+    /// A call of nobody, without panes: what a person does in one must not change what a job does.
+    fn context(&self, tools: Arc<Registry>) -> CallContext {
+        submit::context_of(&self.context, tools)
+    }
+}
+
+/// Runs jobs as long as it lives; [`JobsRunning::close`] ends it in good order.
+pub struct JobsRunning {
+    jobs: Arc<Jobs>,
+    worker: Arc<Worker>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl JobsRunning {
+    /// How many jobs wait for a program that acts elsewhere, or by other settings.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` where the store cannot be used.
+    pub async fn waiting_elsewhere(&self) -> Result<u64, Failure> {
+        match self.jobs.engine.is_there() {
+            true => self.jobs.engine.elsewhere(self.worker.lane().to_owned()).await,
+            false => Ok(0),
+        }
+    }
+
+    /// Ends what runs, hands back what may be run again, and returns when that is done.
+    pub async fn close(self) {
+        *self.jobs.running.write() = None;
+        self.worker.stop();
+        let _ = self.task.await;
+    }
+}
+
+impl Jobs {
+    /// `settings` is the digest of what decides in this host.
+    pub(crate) fn new(store: Arc<Store>, config: &Config, settings: String) -> Self {
+        let stream_bytes = config.limits.kept_stream_mib << 20;
+        let (engine, config) = (Arc::new(LocalJobs::new(store)), config.jobs.clone());
+        Self { engine, config, settings, stream_bytes, running: RwLock::default() }
+    }
+
+    /// What this program runs jobs in.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` where it runs none.
+    fn door(&self) -> Result<Arc<Door>, Failure> {
+        self.running.read().as_ref().map(|running| running.door.clone()).ok_or_else(|| match self.config.enabled {
+            true => Failure::new(Kind::Unavailable, "this program ends with its call, and runs no jobs")
+                .hint("`toolcrib serve` and `toolcrib run` take jobs and run them; `toolcrib worker` runs them, too"),
+            false => Failure::new(Kind::Unavailable, "jobs are switched off by `jobs.enabled = false`")
+                .hint("`toolcrib config show --origin` says where"),
+        })
+    }
+
+    /// By which workers a job can be run that is submitted from here: those that act at the same place by the same settings.
+    async fn lane(&self, context: &CallContext) -> Result<String, Failure> {
+        let backend = &context.backend;
+        // Elsewhere there is one place for commands to begin in; and nobody goes there before that is needed.
+        let directory = match backend.is_this_machine() {
+            true => backend.facts().await?.directory.display().to_string(),
+            false => String::new(),
+        };
+        let place = format!("{}\n{directory}\n{}", backend.name(), self.settings);
+        Ok(hex::encode(&Sha256::digest(place)[..16]))
+    }
+
+    fn rules(&self) -> Rules {
+        let config = &self.config;
+        let keeping = Keeping { days: config.keep_days, jobs: config.keep, output_bytes: config.output_mib << 20 };
+        Rules {
+            pool: usize::try_from(config.pool).unwrap_or(usize::MAX),
+            per_session: usize::try_from(config.per_session).unwrap_or(usize::MAX),
+            lease: Duration::from_millis(config.lease_ms),
+            keeping,
+            stream_bytes: self.stream_bytes,
+        }
+    }
+
+    fn engine(&self) -> &dyn Engine {
+        &*self.engine
+    }
+}
+
+impl Host {
+    /// Runs jobs from now on: takes those that are submitted here, and all that wait for a program at this place with these settings. Calls are
+    /// made as by `context`, with the tools as they are then. None where settings switch jobs off.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` where it cannot be known where calls land.
+    pub async fn run_jobs(
+        self: &Arc<Self>,
+        context: CallContext,
+        tools: impl Fn() -> Arc<Registry> + Send + Sync + 'static,
+    ) -> Result<Option<JobsRunning>, Failure> {
+        let jobs = self.jobs.clone();
+        if !jobs.config.enabled {
+            return Ok(None);
+        }
+        let lane = jobs.lane(&context).await?;
+        let (host, tools) = (Arc::downgrade(self), Box::new(tools));
+        let door = Arc::new(Door { host, context, tools, lane: lane.clone() });
+        let runner = Arc::new(OfHost { door: door.clone() });
+        let worker = Worker::new(jobs.engine.clone(), runner, jobs.rules(), lane);
+        *jobs.running.write() = Some(Running { door, worker: worker.clone() });
+        let task = tokio::spawn({
+            let worker = worker.clone();
+            async move { worker.work().await }
+        });
+        Ok(Some(JobsRunning { jobs, worker, task }))
+    }
+}

@@ -1,0 +1,60 @@
+//! Which tools a plugin may submit as jobs, and whose jobs it sees.
+//!
+//! What a job may do is decided as for any call of its tool; what a person is asked about it, when it is submitted.
+
+use super::exec::has;
+use crate::call::session::Session;
+use crate::config::{Config, Needed, Remedies};
+use crate::envelope::Failure;
+use crate::store::agent_of;
+use crate::text::sanitize;
+use crate::tools::manifest::Manifest;
+
+/// The tools that one plugin may submit as jobs.
+#[derive(Clone)]
+pub struct JobsGrant {
+    plugin: String,
+    agent: String,
+    /// Within every one of these lists.
+    tools: Vec<Vec<String>>,
+    remedies: Remedies,
+}
+
+impl JobsGrant {
+    pub(super) fn new(plugin: &Manifest, tools: Vec<Vec<String>>, config: &Config) -> Self {
+        let (plugin, agent) = (plugin.name().into(), config.agent.name.clone());
+        Self { plugin, agent, tools, remedies: config.remedies() }
+    }
+
+    /// The lists in each of which a tool has to be.
+    #[must_use]
+    pub fn tools(&self) -> &[Vec<String>] {
+        &self.tools
+    }
+
+    /// Whose jobs a session of this program is about.
+    pub(crate) fn agent(&self, session: &Session) -> String {
+        agent_of(session, &self.agent)
+    }
+
+    /// Whether it sees jobs of a tool.
+    pub(crate) fn has(&self, tool: &str) -> bool {
+        self.tools.iter().all(|list| has(list, tool))
+    }
+
+    /// Decides on a tool by its name.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn admit(&self, tool: &str) -> Result<(), Failure> {
+        if self.has(tool) {
+            return Ok(());
+        }
+        let (name, shown) = (&self.plugin, sanitize::line(tool));
+        let key = format!("plugin.{name}.jobs");
+        let line = format!("add {shown:?} to `jobs` under [plugin.{name}]");
+        let hint = self.remedies.hint(&key, &Needed::Entry(tool), line);
+        Err(Failure::denied(format!("`{name}` may not submit jobs of `{shown}`")).hint(hint))
+    }
+}

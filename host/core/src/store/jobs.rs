@@ -1,0 +1,300 @@
+//! The engine of jobs for one machine: rows in the store, output in files beside it, and a lock that each program holds which runs jobs.
+//!
+//! The protocol is `jobs/worker.rs`; the SQL is `sqlite/jobs.rs`. Who dies lets go of its lock, so that the next one knows at once.
+
+use super::{Store, unusable};
+use crate::disk::{OwnDir, told};
+use crate::envelope::{Failure, Kind};
+use crate::jobs::engine::{Bell, Created, Keeping, Output, Page, Piece, Query, Rows, Rung, Stream, Swapped, Workers};
+use crate::jobs::job::{Held, Progress, Spec};
+use crate::text::id::random_id;
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use std::fs::{File, TryLockError};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
+
+/// The directory of output and locks, in the state directory.
+const DIRECTORY: &str = "jobs";
+/// How soon it is noticed what another program has done.
+const LOOK: Duration = Duration::from_millis(100);
+/// How soon it is noticed that there is a store at all.
+const LOOK_FOR_STORE: Duration = Duration::from_secs(1);
+
+/// Jobs of one machine.
+pub(crate) struct LocalJobs {
+    store: Arc<Store>,
+    directory: PathBuf,
+    opened: Mutex<Option<Arc<OwnDir>>>,
+    /// Told of what this program does.
+    rung: watch::Sender<u64>,
+    /// What others had done when this program looked last.
+    others: Mutex<i64>,
+    /// Locked as long as this program runs jobs.
+    enlisted: Mutex<Option<(String, File)>>,
+    clock: fn() -> u64,
+}
+
+impl LocalJobs {
+    pub(crate) fn new(store: Arc<Store>) -> Self {
+        Self::by(store, now_ms)
+    }
+
+    /// The same by another clock.
+    pub(crate) fn by(store: Arc<Store>, clock: fn() -> u64) -> Self {
+        let directory = store.directory.join(DIRECTORY);
+        let (opened, others, enlisted) = (Mutex::default(), Mutex::new(-1), Mutex::default());
+        Self { store, directory, opened, rung: watch::Sender::new(1), others, enlisted, clock }
+    }
+
+    /// Whether anything was ever kept.
+    pub(crate) fn is_there(&self) -> bool {
+        self.store.is_there()
+    }
+
+    /// The job whose id begins so.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_arguments` where there are several.
+    pub(crate) async fn named(&self, beginning: &str) -> Result<Option<Held>, Failure> {
+        if beginning.is_empty() || !beginning.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(None);
+        }
+        let text = beginning.to_ascii_lowercase();
+        let mut ids = self.store.with(move |sqlite, _| sqlite.job_ids(&text)).await?;
+        match (ids.pop(), ids.is_empty()) {
+            (Some(id), true) => self.read(&id).await,
+            (None, _) => Ok(None),
+            (Some(_), false) => {
+                Err(Failure::invalid(format!("several jobs begin with `{beginning}`")).hint("give more of the id"))
+            }
+        }
+    }
+
+    /// How many jobs wait for workers of other lanes.
+    pub(crate) async fn elsewhere(&self, lane: String) -> Result<u64, Failure> {
+        self.store.with(move |sqlite, _| sqlite.jobs_elsewhere(&lane)).await
+    }
+
+    fn opened(&self) -> Result<Arc<OwnDir>, Failure> {
+        let mut opened = self.opened.lock();
+        if let Some(directory) = opened.as_ref() {
+            return Ok(directory.clone());
+        }
+        let directory = OwnDir::open(&self.directory).map_err(|error| unusable(&told(&error)))?;
+        Ok(opened.insert(Arc::new(directory)).clone())
+    }
+}
+
+/// The file of a stream of one run.
+fn file_name(id: &str, epoch: u64, stream: Stream) -> String {
+    format!("{id}.{epoch}.{}", stream.name())
+}
+
+/// The file that a worker has locked.
+fn lock_name(worker: &str) -> String {
+    format!("worker-{worker}")
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Does something with files, off the threads that serve calls.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    let done = done.map_err(|error| Failure::new(Kind::Internal, format!("work on output did not end: {error}")))?;
+    done.map_err(|error| unusable(&format!("the output of jobs: {}", told(&error))))
+}
+
+#[async_trait]
+impl Rows for LocalJobs {
+    async fn create(&self, spec: &Spec, progress: &Progress, most: u64) -> Result<Created, Failure> {
+        let (spec, progress) = (spec.clone(), progress.clone());
+        self.store.with(move |sqlite, _| sqlite.create_job(&spec, &progress, most)).await
+    }
+
+    async fn read(&self, id: &str) -> Result<Option<Held>, Failure> {
+        let id = id.to_owned();
+        self.store.with(move |sqlite, _| sqlite.read_job(&id)).await
+    }
+
+    async fn swap(&self, id: &str, revision: u64, progress: &Progress) -> Result<Swapped, Failure> {
+        let (id, progress) = (id.to_owned(), progress.clone());
+        self.store.with(move |sqlite, _| sqlite.swap_job(&id, revision, &progress)).await
+    }
+
+    async fn list(&self, query: &Query) -> Result<Page, Failure> {
+        let query = query.clone();
+        self.store.with(move |sqlite, _| sqlite.list_jobs(&query)).await
+    }
+
+    async fn running(&self) -> Result<Vec<Held>, Failure> {
+        self.store.with(|sqlite, _| sqlite.running_jobs()).await
+    }
+
+    async fn changed(&self, known: Vec<(String, u64)>) -> Result<Vec<String>, Failure> {
+        self.store.with(move |sqlite, _| sqlite.changed_jobs(&known)).await
+    }
+
+    async fn expire(&self, keeping: Keeping) -> Result<u64, Failure> {
+        let now_ms = self.now_ms();
+        let gone = self.store.with(move |sqlite, _| sqlite.expire_jobs(keeping, now_ms)).await?;
+        let (directory, expired) = (self.opened()?, gone.len() as u64);
+        blocking(move || {
+            let is_gone = |name: &str| gone.iter().any(|id| name.starts_with(id.as_str()));
+            for (name, _) in directory.files()? {
+                if name.to_str().is_some_and(is_gone) {
+                    // Somebody else may have removed it.
+                    let _ = directory.remove(&name);
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(expired)
+    }
+
+    fn now_ms(&self) -> u64 {
+        (self.clock)()
+    }
+}
+
+#[async_trait]
+impl Bell for LocalJobs {
+    async fn ring(&self, _: &str, _: &str) {
+        self.rung.send_modify(|times| *times += 1);
+    }
+
+    async fn take(&self, lane: &str, most: usize, without: &[String]) -> Result<Vec<String>, Failure> {
+        let (lane, without) = (lane.to_owned(), without.to_vec());
+        self.store.with(move |sqlite, _| sqlite.pending_jobs(&lane, most, &without)).await
+    }
+
+    async fn rung(&self, seen: &mut u64) -> Rung {
+        let mut here = self.rung.subscribe();
+        let elsewhere = async {
+            loop {
+                let pause = if self.is_there() { LOOK } else { LOOK_FOR_STORE };
+                tokio::time::sleep(pause).await;
+                if !self.is_there() {
+                    continue;
+                }
+                // What cannot be read now may have changed.
+                let Ok(version) = self.store.with(|sqlite, _| sqlite.data_version()).await else { return };
+                if std::mem::replace(&mut *self.others.lock(), version) != version {
+                    return;
+                }
+            }
+        };
+        let rung = tokio::select! {
+            biased;
+            _ = here.wait_for(|times| times != seen) => Rung::Here,
+            () = elsewhere => {
+                // All who wait here hear of it.
+                self.rung.send_modify(|times| *times += 1);
+                Rung::Elsewhere
+            }
+        };
+        *seen = *self.rung.borrow();
+        rung
+    }
+}
+
+#[async_trait]
+impl Output for LocalJobs {
+    async fn append(&self, id: &str, epoch: u64, stream: Stream, at: u64, bytes: Vec<u8>) -> Result<(), Failure> {
+        let (directory, name) = (self.opened()?, file_name(id, epoch, stream));
+        blocking(move || {
+            // Not by appending: what a run that was lost has left is written over.
+            let mut file = match at {
+                0 => directory.create(&name).or_else(|_| directory.update(&name))?,
+                _ => directory.update(&name)?,
+            };
+            file.seek(SeekFrom::Start(at))?;
+            file.write_all(&bytes)
+        })
+        .await
+    }
+
+    async fn piece(&self, id: &str, epoch: u64, stream: Stream, from: u64, most: usize) -> Result<Piece, Failure> {
+        let (directory, name) = (self.opened()?, file_name(id, epoch, stream));
+        blocking(move || {
+            let file = match directory.file(&name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Piece::default()),
+                file => file?,
+            };
+            let total = file.metadata()?.len();
+            let wanted = usize::try_from(total.saturating_sub(from)).unwrap_or(usize::MAX).min(most);
+            let mut bytes = vec![0; wanted];
+            file.read_exact_at(&mut bytes, from)?;
+            Ok(Piece { bytes, total })
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl Workers for LocalJobs {
+    async fn ready(&self) {
+        let mut here = self.rung.subscribe();
+        while !self.is_there() {
+            let _ = tokio::time::timeout(LOOK_FOR_STORE, here.changed()).await;
+        }
+    }
+
+    async fn enlist(&self) -> Result<String, Failure> {
+        if let Some((worker, _)) = &*self.enlisted.lock() {
+            return Ok(worker.clone());
+        }
+        let (directory, worker) = (self.opened()?, random_id());
+        let name = lock_name(&worker);
+        let file = blocking(move || {
+            // It has its name once it is locked: what is not locked under such a name is of one that is gone.
+            let passing = format!(".{name}");
+            let file = directory.create(&passing)?;
+            file.lock()?;
+            directory.rename(&passing, &name)?;
+            Ok(file)
+        })
+        .await?;
+        Ok(self.enlisted.lock().get_or_insert((worker, file)).0.clone())
+    }
+
+    async fn is_gone(&self, worker: &str) -> Option<bool> {
+        if self.enlisted.lock().as_ref().is_some_and(|(own, _)| own == worker) {
+            return Some(false);
+        }
+        let (directory, name) = (self.opened().ok()?, lock_name(worker));
+        let gone = blocking(move || {
+            let file = match directory.file(&name) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+                file => file?,
+            };
+            match file.try_lock() {
+                Ok(()) => {
+                    let _ = directory.remove(name.as_ref());
+                    Ok(true)
+                }
+                Err(TryLockError::WouldBlock) => Ok(false),
+                Err(TryLockError::Error(error)) => Err(error),
+            }
+        });
+        gone.await.ok()
+    }
+}
+
+impl Drop for LocalJobs {
+    fn drop(&mut self) {
+        // A file without a lock says the same as none.
+        if let (Some((worker, _)), Ok(directory)) = (self.enlisted.get_mut().take(), self.opened()) {
+            let _ = directory.remove(lock_name(&worker).as_ref());
+        }
+    }
+}

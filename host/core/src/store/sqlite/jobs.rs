@@ -1,0 +1,271 @@
+//! The rows of jobs. What was submitted is written once; a change of the rest expects the revision that was read.
+
+use super::{Sqlite, failed};
+use crate::envelope::Failure;
+use crate::jobs::engine::{Created, Keeping, Page, Query, Swapped};
+use crate::jobs::job::{Held, Progress, Spec};
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params, params_from_iter};
+use serde::de::DeserializeOwned;
+
+/// The tables.
+pub(super) const TABLES: &str = "
+    CREATE TABLE job (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        agent TEXT NOT NULL,
+        session TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        labels TEXT NOT NULL,
+        token TEXT,
+        state TEXT NOT NULL,
+        lane TEXT NOT NULL,
+        revision INTEGER NOT NULL,
+        made_ms INTEGER NOT NULL,
+        ended_ms INTEGER,
+        output_bytes INTEGER NOT NULL DEFAULT 0,
+        progress TEXT NOT NULL,
+        spec TEXT NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX job_token ON job (agent, token) WHERE token IS NOT NULL;
+    CREATE INDEX job_waits ON job (lane, seq, session) WHERE state = 'pending';
+    CREATE INDEX job_waits_of ON job (agent) WHERE state = 'pending';
+    CREATE INDEX job_runs ON job (seq) WHERE state = 'running';
+    CREATE INDEX job_of ON job (agent, seq);
+    CREATE INDEX job_ended ON job (ended_ms, agent, output_bytes) WHERE ended_ms IS NOT NULL;
+";
+/// How long a token stands for its job.
+const TOKEN_MS: u64 = 86_400_000;
+const DAY_MS: u64 = 86_400_000;
+
+impl Sqlite {
+    pub(in crate::store) fn create_job(&self, spec: &Spec, progress: &Progress, most: u64) -> Result<Created, Failure> {
+        let mut connection = self.0.lock();
+        let run = |connection: &mut Connection| -> rusqlite::Result<Result<Created, u64>> {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if let Some(token) = &spec.token {
+                let used = "SELECT id, made_ms FROM job WHERE agent = ?1 AND token = ?2";
+                let mut used = transaction.prepare_cached(used)?;
+                let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?));
+                if let Some((id, made_ms)) = used.query_row(params![spec.agent, token], row).optional()? {
+                    if spec.made_ms.saturating_sub(made_ms) < TOKEN_MS {
+                        return Ok(Ok(Created::There(id)));
+                    }
+                    transaction.execute("UPDATE job SET token = NULL WHERE id = ?1", [id])?;
+                }
+            }
+            let waiting: u64 = transaction
+                .prepare_cached("SELECT count(*) FROM job WHERE agent = ?1 AND state = 'pending'")?
+                .query_row([&spec.agent], |row| row.get(0))?;
+            if waiting >= most {
+                return Ok(Err(waiting));
+            }
+            insert(&transaction, spec, progress)?;
+            transaction.commit()?;
+            Ok(Ok(Created::New))
+        };
+        run(&mut connection).map_err(|error| failed(&error))?.map_err(|waiting| {
+            Failure::limit(format!("{waiting} jobs of this agent wait already (limit: {most})"))
+                .hint("wait until some have begun, or raise `pending` under [jobs]")
+        })
+    }
+
+    pub(in crate::store) fn read_job(&self, id: &str) -> Result<Option<Held>, Failure> {
+        let connection = self.0.lock();
+        let run = || -> rusqlite::Result<Option<Held>> {
+            let mut read = connection.prepare_cached("SELECT spec, progress, revision FROM job WHERE id = ?1")?;
+            read.query_row([id], held).optional()
+        };
+        run().map_err(|error| failed(&error))
+    }
+
+    /// The ids that begin so, at most two.
+    pub(in crate::store) fn job_ids(&self, beginning: &str) -> Result<Vec<String>, Failure> {
+        let connection = self.0.lock();
+        let run = || -> rusqlite::Result<Vec<String>> {
+            let mut ids = connection.prepare_cached("SELECT id FROM job WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2")?;
+            ids.query_map([beginning], |row| row.get(0))?.collect()
+        };
+        run().map_err(|error| failed(&error))
+    }
+
+    pub(in crate::store) fn swap_job(&self, id: &str, revision: u64, progress: &Progress) -> Result<Swapped, Failure> {
+        let connection = self.0.lock();
+        let run = || -> rusqlite::Result<usize> {
+            let mut swap = connection.prepare_cached(
+                "UPDATE job SET state = ?3, lane = ?4, ended_ms = ?5, output_bytes = ?6, progress = ?7, revision = revision + 1 \
+                 WHERE id = ?1 AND revision = ?2",
+            )?;
+            let Progress { state, lane, ended_ms, output_bytes, .. } = progress;
+            swap.execute(params![id, revision, state.name(), lane, ended_ms, output_bytes, json(progress)])
+        };
+        match run().map_err(|error| failed(&error))? {
+            0 => Ok(Swapped::Lost),
+            _ => Ok(Swapped::Won(revision + 1)),
+        }
+    }
+
+    pub(in crate::store) fn list_jobs(&self, query: &Query) -> Result<Page, Failure> {
+        let before = query.after.as_ref().map(|cursor| cursor.parse::<i64>());
+        let before = before.transpose().map_err(|_| Failure::invalid("the cursor is of no page"))?;
+        let (mut conditions, mut given) = (vec!["1".to_owned()], Vec::new());
+        let mut is = |condition: &str, value: Sql| {
+            conditions.push(condition.to_owned());
+            given.push(value);
+        };
+        let text = |text: &str| Sql::Text(text.to_owned());
+        query.agent.iter().for_each(|agent| is("agent = ?", text(agent)));
+        query.session.iter().for_each(|session| is("session = ?", text(session)));
+        query.state.iter().for_each(|state| is("state = ?", text(state.name())));
+        before.iter().for_each(|seq| is("seq < ?", Sql::Integer(*seq)));
+        if let Some(tools) = &query.tools {
+            is("tool IN (SELECT value FROM json_each(?))", text(&json(tools)));
+        }
+        for (name, value) in &query.labels {
+            let label = json(&[name, value]);
+            is(
+                "EXISTS (SELECT 1 FROM json_each(labels), (SELECT ? AS label) \
+                 WHERE key = label ->> 0 AND value = label ->> 1)",
+                Sql::Text(label),
+            );
+        }
+        given.push(Sql::Integer(i64::from(query.limit) + 1));
+        let sql = format!(
+            "SELECT spec, progress, revision, seq FROM job WHERE {} ORDER BY seq DESC LIMIT ?",
+            conditions.join(" AND ")
+        );
+        let connection = self.0.lock();
+        let run = || -> rusqlite::Result<Vec<(Held, i64)>> {
+            let mut list = connection.prepare_cached(&sql)?;
+            list.query_map(params_from_iter(&given), |row| Ok((held(row)?, row.get("seq")?)))?.collect()
+        };
+        let mut found = run().map_err(|error| failed(&error))?;
+        let has_more = found.len() > query.limit as usize;
+        found.truncate(query.limit as usize);
+        let next = found.last().filter(|_| has_more).map(|(_, seq)| seq.to_string());
+        Ok(Page { jobs: found.into_iter().map(|(held, _)| held).collect(), next })
+    }
+
+    pub(in crate::store) fn running_jobs(&self) -> Result<Vec<Held>, Failure> {
+        let connection = self.0.lock();
+        let run = || -> rusqlite::Result<Vec<Held>> {
+            let running = "SELECT spec, progress, revision FROM job WHERE state = 'running' ORDER BY seq";
+            connection.prepare_cached(running)?.query_map([], held)?.collect()
+        };
+        run().map_err(|error| failed(&error))
+    }
+
+    /// Of these, the ids of those that have another revision.
+    pub(in crate::store) fn changed_jobs(&self, known: &[(String, u64)]) -> Result<Vec<String>, Failure> {
+        let connection = self.0.lock();
+        let run = || -> rusqlite::Result<Vec<String>> {
+            let mut read = connection.prepare_cached("SELECT 1 FROM job WHERE id = ?1 AND revision = ?2")?;
+            let mut changed = Vec::new();
+            for (id, revision) in known {
+                if !read.exists(params![id, revision])? {
+                    changed.push(id.clone());
+                }
+            }
+            Ok(changed)
+        };
+        run().map_err(|error| failed(&error))
+    }
+
+    /// The ids of jobs that wait, the oldest first.
+    pub(in crate::store) fn pending_jobs(
+        &self,
+        lane: &str,
+        most: usize,
+        without: &[String],
+    ) -> Result<Vec<String>, Failure> {
+        let connection = self.0.lock();
+        let run = || -> rusqlite::Result<Vec<String>> {
+            let mut pending = connection.prepare_cached(
+                "SELECT id FROM job INDEXED BY job_waits WHERE lane = ?1 AND state = 'pending' \
+                 AND session NOT IN (SELECT value FROM json_each(?2)) ORDER BY seq LIMIT ?3",
+            )?;
+            pending.query_map(params![lane, json(&without), most], |row| row.get(0))?.collect()
+        };
+        run().map_err(|error| failed(&error))
+    }
+
+    /// How many wait for workers of other lanes than this one, by lane.
+    pub(in crate::store) fn jobs_elsewhere(&self, lane: &str) -> Result<u64, Failure> {
+        let connection = self.0.lock();
+        let count = "SELECT count(*) FROM job WHERE state = 'pending' AND lane <> ?1";
+        connection.query_row(count, [lane], |row| row.get(0)).map_err(|error| failed(&error))
+    }
+
+    /// Forgets ended jobs that are old, one too many, or whose output has no room. Returns their ids.
+    pub(in crate::store) fn expire_jobs(&self, keeping: Keeping, now_ms: u64) -> Result<Vec<String>, Failure> {
+        let mut connection = self.0.lock();
+        let mut run = || -> rusqlite::Result<Vec<String>> {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let old = now_ms.saturating_sub(keeping.days.saturating_mul(DAY_MS));
+            let gone = {
+                let mut expired = transaction.prepare_cached(
+                    "SELECT id FROM (SELECT id, ended_ms, \
+                         row_number() OVER (PARTITION BY agent ORDER BY ended_ms DESC, seq DESC) AS place, \
+                         sum(output_bytes) OVER (ORDER BY ended_ms DESC, seq DESC) AS bytes \
+                     FROM job WHERE ended_ms IS NOT NULL) \
+                     WHERE ended_ms < ?1 OR place > ?2 OR bytes > ?3",
+                )?;
+                let given = params![old, keeping.jobs, keeping.output_bytes];
+                expired.query_map(given, |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?
+            };
+            {
+                let mut delete = transaction.prepare_cached("DELETE FROM job WHERE id = ?1")?;
+                for id in &gone {
+                    delete.execute([id])?;
+                }
+            }
+            transaction.commit()?;
+            Ok(gone)
+        };
+        run().map_err(|error| failed(&error))
+    }
+
+    /// Changes whenever another connection has changed something.
+    pub(in crate::store) fn data_version(&self) -> Result<i64, Failure> {
+        let connection = self.0.lock();
+        let version = connection.pragma_query_value(None, "data_version", |row| row.get(0));
+        version.map_err(|error| failed(&error))
+    }
+}
+
+fn insert(transaction: &Transaction<'_>, spec: &Spec, progress: &Progress) -> rusqlite::Result<()> {
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO job (id, agent, session, tool, labels, token, state, lane, revision, made_ms, progress, spec) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 1, ?9, ?10, ?11)",
+    )?;
+    let Spec { id, agent, session, tool, labels, token, made_ms, .. } = spec;
+    let state = progress.state.name();
+    let given = params![
+        id,
+        agent,
+        session,
+        tool,
+        json(labels),
+        token,
+        state,
+        progress.lane,
+        made_ms,
+        json(progress),
+        json(spec)
+    ];
+    insert.execute(given).map(drop)
+}
+
+fn held(row: &Row<'_>) -> rusqlite::Result<Held> {
+    Ok(Held { spec: of_json(row, 0)?, progress: of_json(row, 1)?, revision: row.get(2)? })
+}
+
+fn of_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text = row.get_ref(column)?.as_str()?;
+    serde_json::from_str(text)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into()))
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("a job is JSON")
+}
