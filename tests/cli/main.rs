@@ -9,6 +9,7 @@ mod declared;
 mod doctor;
 mod documents;
 mod embedder;
+mod jobs;
 mod plugin;
 mod policy;
 mod program;

@@ -6,12 +6,19 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 58] = [
+const SUBCOMMANDS: [&[&str]; 65] = [
     &[],
     &["tools"],
     &["call"],
     &["run"],
     &["serve"],
+    &["worker"],
+    &["jobs"],
+    &["jobs", "list"],
+    &["jobs", "show"],
+    &["jobs", "output"],
+    &["jobs", "cancel"],
+    &["jobs", "adopt"],
     &["plugin"],
     &["plugin", "list"],
     &["plugin", "inspect"],

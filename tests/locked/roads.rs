@@ -68,7 +68,7 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 46] = [
+const OPTIONS: [(&str, Option<&str>); 47] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
@@ -78,6 +78,7 @@ const OPTIONS: [(&str, Option<&str>); 46] = [
     ("--event", Some("message.send")),
     ("--exec", Some("true")),
     ("--program", Some("true")),
+    ("--job", Some("true")),
     ("--introspect", None),
     ("--records", None),
     ("--tmux", None),

@@ -7,6 +7,7 @@ use super::spawn::Started;
 use super::watcher;
 use crate::config::CALL_MARK;
 use parking_lot::Mutex;
+use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -162,26 +163,45 @@ pub(super) async fn kill(leader: u32, call: &str) -> usize {
     left
 }
 
-/// Ends what may be left of a call that another program has made, by its mark alone.
+/// Ends what may be left of a call that another program has made, by its mark alone. Returns when nothing of it runs.
 pub(super) async fn end_call(call: &str) {
-    if let Some(leader) = leader(call) {
-        end(leader, call).await;
-    }
     let deadline = Instant::now() + END;
-    loop {
+    if let Some(leader) = leader(call) {
+        let handle = opened(leader);
+        end(leader, call).await;
+        wait_for(handle.as_slice(), deadline).await;
+    }
+    // A process that is about to begin has no mark yet: only a second look that finds nothing says that there is nothing.
+    let mut is_quiet = false;
+    while Instant::now() < deadline {
         let is_of_call = |stat: &Stat| !stat.ended && mark(stat.pid).as_deref() == Some(call);
         let marked: Vec<u32> = all().into_iter().filter(is_of_call).map(|stat| stat.pid).collect();
-        if marked.is_empty() || Instant::now() > deadline {
+        if marked.is_empty() && is_quiet {
             return;
         }
+        is_quiet = marked.is_empty();
+        let mut killed = Vec::new();
         for pid in marked {
-            let Some(raw) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
-            let Ok(process) = rustix::process::pidfd_open(raw, PidfdFlags::empty()) else { continue };
+            let Some(process) = opened(pid) else { continue };
             // Read after it was opened: as long as the signal finds somebody, it is who was read about.
             if mark(pid).as_deref() == Some(call) {
                 let _ = rustix::process::pidfd_send_signal(&process, Signal::KILL);
+                killed.push(process);
             }
         }
+        wait_for(&killed, deadline).await;
+        tokio::time::sleep(LOOK_AGAIN * 4).await;
+    }
+}
+
+fn opened(pid: u32) -> Option<OwnedFd> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
+    rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()
+}
+
+/// Returns when these processes have ended, or the time is over. Killed, a process can do nothing more, but it takes a moment to be gone.
+async fn wait_for(processes: &[OwnedFd], deadline: Instant) {
+    while processes.iter().any(watcher::has_not_ended) && Instant::now() < deadline {
         tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
@@ -357,16 +377,12 @@ async fn reap(pid: u32, leader: u32, call: String) {
     adopt(leader, &call);
 }
 
-/// Children of all threads of this process, from the kernel's own lists; where it keeps none, from a look at all processes.
+/// Children that this process was given, from the kernel's own list; where it keeps none, from a look at all processes. What an ancestor takes
+/// over becomes a child of its first thread; a list of another thread has what that has started itself, which is known.
 fn children() -> Vec<u32> {
     let own = std::process::id();
-    let lists: Option<Vec<String>> = std::fs::read_dir("/proc/self/task").ok().and_then(|threads| {
-        threads.map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok()).collect()
-    });
-    match lists {
-        Some(lists) => {
-            lists.iter().flat_map(|list| list.split_whitespace()).filter_map(|pid| pid.parse().ok()).collect()
-        }
-        None => all().into_iter().filter(|stat| stat.parent == own).map(|stat| stat.pid).collect(),
+    match std::fs::read_to_string(format!("/proc/self/task/{own}/children")) {
+        Ok(list) => list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+        Err(_) => all().into_iter().filter(|stat| stat.parent == own).map(|stat| stat.pid).collect(),
     }
 }

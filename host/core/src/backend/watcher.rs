@@ -18,6 +18,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// Whether this program answers to `watch`.
 static ANSWERS: AtomicBool = AtomicBool::new(false);
@@ -242,7 +243,7 @@ impl Watched {
         let begun = begun.filter_map(|call| Some((tree::leader(call)?, call.clone())));
         let all: BTreeMap<u32, String> = known.chain(begun).collect();
         let ends = all.into_iter().map(|(leader, call)| async move { tree::kill(leader, &call).await });
-        ends.collect::<tokio::task::JoinSet<_>>().join_all().await;
+        ends.collect::<JoinSet<_>>().join_all().await;
     }
 
     fn hear(&mut self, line: &str) {
@@ -272,11 +273,14 @@ impl Watched {
 
     async fn end(self) {
         let living = self.running.into_iter().filter(|(_, (handle, _))| has_not_ended(handle));
-        let known = living.map(|(leader, (_, call))| (leader, call));
-        let begun = self.starting.into_keys().filter_map(|call| Some((tree::leader(&call)?, call)));
-        let all: BTreeMap<u32, String> = known.chain(begun).collect();
-        let ends = all.into_iter().map(|(leader, call)| async move { tree::end(leader, &call).await });
-        ends.collect::<tokio::task::JoinSet<_>>().join_all().await;
+        let known = living.map(|(leader, (_, call))| (leader, call)).collect::<BTreeMap<_, _>>();
+        // Of these only the mark is known, and that only once they have begun.
+        let begun = self.starting.into_keys().filter(|call| !known.values().any(|known| known == call));
+        let mut ends = begun.map(|call| async move { tree::end_call(&call).await }).collect::<JoinSet<_>>();
+        for (leader, call) in known {
+            ends.spawn(async move { _ = tree::end(leader, &call).await });
+        }
+        ends.join_all().await;
     }
 }
 
@@ -286,7 +290,7 @@ fn handle(leader: u32) -> Option<OwnedFd> {
 }
 
 /// A handle becomes readable when its process ends.
-fn has_not_ended(handle: &OwnedFd) -> bool {
+pub(super) fn has_not_ended(handle: &OwnedFd) -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     rustix::event::poll(&mut [PollFd::new(handle, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready == 0)
 }

@@ -12,10 +12,11 @@ use crate::toolset::{Context, Mount, Toolset};
 use std::path::Path;
 
 /// The documents of this program, by name: `host/docs/`, and the page for those who write plugins.
-const DOCUMENTS: [(&str, &str); 17] = [
+const DOCUMENTS: [(&str, &str); 18] = [
     ("cli", include_str!("../../../docs/cli.md")),
     ("confinement", include_str!("../../../docs/confinement.md")),
     ("embedding", include_str!("../../../docs/embedding.md")),
+    ("jobs", include_str!("../../../docs/jobs.md")),
     ("locked", include_str!("../../../docs/locked.md")),
     ("mcp", include_str!("../../../docs/mcp.md")),
     ("panes", include_str!("../../../docs/panes.md")),

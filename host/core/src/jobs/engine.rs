@@ -97,8 +97,8 @@ pub(crate) trait Bell: Send + Sync {
     /// Says that one waits.
     async fn ring(&self, lane: &str, id: &str);
 
-    /// Ids of jobs that may wait, at most so many, the oldest first; none of these sessions.
-    async fn take(&self, lane: &str, most: usize, without: &[String]) -> Result<Vec<String>, Failure>;
+    /// Jobs that may wait, as they are, at most so many, the oldest first; none of these sessions.
+    async fn take(&self, lane: &str, most: usize, without: &[String]) -> Result<Vec<Held>, Failure>;
 
     /// Returns when something may have changed since `seen`, which is 0 at first: here at once, elsewhere within moments.
     async fn rung(&self, seen: &mut u64) -> Rung;

@@ -67,7 +67,7 @@ impl JobState {
 /// What was submitted. It never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spec {
-    /// 128 random bits in hex; the call that runs it has the same.
+    /// 128 random bits in hex; the call that runs it first has the same.
     pub(crate) id: String,
     /// Whose it is.
     pub(crate) agent: String,
@@ -130,6 +130,8 @@ pub(crate) struct Progress {
     pub(crate) stopped: bool,
     /// What is kept of what it said.
     pub(crate) output_bytes: u64,
+    /// What its call gave, as JSON, where that is short; else it is among the output.
+    pub(crate) outcome: Option<String>,
 }
 
 impl Progress {
@@ -148,6 +150,7 @@ impl Progress {
             cause: None,
             stopped: true,
             output_bytes: 0,
+            outcome: None,
         }
     }
 
@@ -200,6 +203,16 @@ pub(crate) struct Held {
     pub(crate) spec: Spec,
     pub(crate) progress: Progress,
     pub(crate) revision: u64,
+}
+
+impl Held {
+    /// The id of the call that runs it: of each run another one, as what is left of one that was lost is ended by it.
+    pub(crate) fn call(&self) -> String {
+        match self.progress.epoch {
+            0 | 1 => self.spec.id.clone(),
+            epoch => format!("{}-{epoch}", self.spec.id),
+        }
+    }
 }
 
 /// Refuses labels that the host gives itself, and too many or too long ones.

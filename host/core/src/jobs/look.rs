@@ -196,7 +196,7 @@ impl Jobs {
     }
 
     async fn see_to(&self, held: Held) -> Result<Held, Failure> {
-        crate::backend::local::end_call(&held.spec.id).await;
+        crate::backend::local::end_call(&held.call()).await;
         let lost = super::worker::lost(&held, "its worker has ended", self.engine().now_ms());
         match settle(self.engine(), &held, lost).await? {
             Settled::Won(held) | Settled::Lost(Some(held)) => Ok(held),
@@ -276,7 +276,7 @@ impl Jobs {
         if !held.progress.state.is_end() || held.progress.epoch == 0 {
             return Ok(None);
         }
-        outcome_of(self.engine(), &held.spec.id, held.progress.epoch).await
+        outcome_of(self.engine(), held).await
     }
 
     /// Says what a job waits for that nobody here can run.

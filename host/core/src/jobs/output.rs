@@ -79,6 +79,8 @@ impl Spool {
     pub(crate) async fn keep(&self, stop: &CancellationToken) {
         loop {
             tokio::select! { () = stop.cancelled() => return, () = self.changed.notified() => {} }
+            // What comes first is there at once.
+            self.flush().await;
             let enough = async {
                 while self.waiting() < PIECE {
                     self.changed.notified().await;

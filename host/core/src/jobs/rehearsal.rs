@@ -19,7 +19,7 @@ pub(crate) enum Purpose {
     Act,
     /// To have the command admitted that it would run; it ends there.
     Rehearse(Arc<Rehearsal>),
-    /// Its effects, as the job of this id.
+    /// Its effects, as a job; the call has this id.
     Job(Arc<str>),
 }
 

@@ -2,7 +2,7 @@
 
 use super::Door;
 use super::engine::{Engine, Stream};
-use super::job::{JobState, Spec};
+use super::job::{Held, JobState, Spec};
 use super::output::Spool;
 use super::rehearsal::{AtSubmission, Purpose};
 use super::worker::{Outcome, Runner};
@@ -23,7 +23,7 @@ pub(super) struct OfHost {
 
 #[async_trait]
 impl Runner for OfHost {
-    async fn run(&self, job: &Spec, output: Arc<Spool>, cancel: CancellationToken) -> Outcome {
+    async fn run(&self, job: &Held, output: Arc<Spool>, cancel: CancellationToken) -> Outcome {
         let host = match self.door.host() {
             Ok(host) => host,
             Err(failure) => return ended(&Envelope::new(Err(failure))),
@@ -32,23 +32,25 @@ impl Runner for OfHost {
             Ok(context) => context,
             Err(failure) => return ended(&Envelope::new(Err(failure))),
         };
-        let request = Request { tool: job.tool.clone(), arguments: Arguments::Text(job.arguments.clone()) };
+        let Spec { tool, arguments, .. } = &job.spec;
+        let request = Request { tool: tool.clone(), arguments: Arguments::Text(arguments.clone()) };
         ended(&host.call(request, &context).await)
     }
 
-    fn hold(&self, id: &str, until: Option<Duration>) {
+    fn hold(&self, call: &str, until: Option<Duration>) {
         if self.door.context.backend.is_this_machine() {
-            local::end_at(id, until);
+            local::end_at(call, until);
         }
     }
 
-    async fn sweep(&self, id: &str) {
-        local::end_call(id).await;
+    async fn sweep(&self, call: &str) {
+        local::end_call(call).await;
     }
 }
 
 impl OfHost {
-    fn context(&self, job: &Spec, output: Arc<Spool>, cancel: CancellationToken) -> Result<CallContext, Failure> {
+    fn context(&self, held: &Held, output: Arc<Spool>, cancel: CancellationToken) -> Result<CallContext, Failure> {
+        let job = &held.spec;
         let tools = (self.door.tools)();
         let plugin = tools.plugin_of(&job.tool)?;
         if plugin.id.approved_as() != job.plugin {
@@ -69,7 +71,7 @@ impl OfHost {
             .approver(Arc::new(approver))
             .events(output)
             .cancel(cancel)
-            .purpose(Purpose::Job(job.id.as_str().into())))
+            .purpose(Purpose::Job(held.call().into())))
     }
 }
 
@@ -110,7 +112,11 @@ fn ended(envelope: &Envelope) -> Outcome {
 pub(super) const OUTCOME_BYTES: usize = 4 << 20;
 
 /// What a call gave, where it is kept.
-pub(super) async fn outcome_of(engine: &dyn Engine, id: &str, epoch: u64) -> Result<Option<String>, Failure> {
-    let piece = engine.piece(id, epoch, Stream::Outcome, 0, OUTCOME_BYTES).await?;
+pub(super) async fn outcome_of(engine: &dyn Engine, held: &Held) -> Result<Option<String>, Failure> {
+    let Held { spec, progress, .. } = held;
+    if progress.outcome.is_some() {
+        return Ok(progress.outcome.clone());
+    }
+    let piece = engine.piece(&spec.id, progress.epoch, Stream::Outcome, 0, OUTCOME_BYTES).await?;
     Ok((!piece.bytes.is_empty()).then(|| String::from_utf8_lossy(&piece.bytes).into_owned()))
 }

@@ -112,14 +112,13 @@ impl Bell for Forgetful {
     }
 
     /// Also those that do not wait any more: to have heard of a job is no right to run it.
-    async fn take(&self, lane: &str, most: usize, without: &[String]) -> Result<Vec<String>, Failure> {
+    async fn take(&self, lane: &str, most: usize, without: &[String]) -> Result<Vec<Held>, Failure> {
         self.reached()?;
-        let mut ids = self.engine.take(lane, most, without).await?;
-        if ids.is_empty() {
-            let page = self.engine.list(&Query { limit: 3, ..Query::default() }).await?;
-            ids.extend(page.jobs.into_iter().map(|held| held.spec.id));
+        let mut jobs = self.engine.take(lane, most, without).await?;
+        if jobs.is_empty() {
+            jobs = self.engine.list(&Query { limit: 3, ..Query::default() }).await?.jobs;
         }
-        Ok(ids)
+        Ok(jobs)
     }
 
     async fn rung(&self, seen: &mut u64) -> Rung {
@@ -179,7 +178,8 @@ impl Witness {
 
 #[async_trait]
 impl Runner for Witness {
-    async fn run(&self, job: &Spec, output: Arc<Spool>, cancel: CancellationToken) -> Outcome {
+    async fn run(&self, held: &Held, output: Arc<Spool>, cancel: CancellationToken) -> Outcome {
+        let (job, call) = (&held.spec, held.call());
         let witness = self.directory.join(format!("{}.runs", job.id));
         if OpenOptions::new().write(true).create_new(true).open(&witness).is_err() {
             self.violations.fetch_add(1, Ordering::SeqCst);
@@ -190,8 +190,8 @@ impl Runner for Witness {
         output.emit(Event::Stdout { text: format!("{}\n", job.arguments) });
         let time = Duration::from_millis(job.arguments.parse().unwrap_or_default());
         let over = async {
-            while !self.left(&job.id).is_zero() {
-                tokio::time::sleep(self.left(&job.id).min(Duration::from_millis(20))).await;
+            while !self.left(&call).is_zero() {
+                tokio::time::sleep(self.left(&call).min(Duration::from_millis(20))).await;
             }
         };
         let state = tokio::select! {

@@ -5,7 +5,7 @@
 //! else touch the job.
 
 use super::engine::{Engine, Keeping, Rung, Settled, settle};
-use super::job::{Held, JobState, Progress, Spec};
+use super::job::{Held, JobState, Progress};
 use super::output::Spool;
 use crate::backend::uptime;
 use crate::envelope::Failure;
@@ -20,6 +20,8 @@ use tokio_util::task::TaskTracker;
 
 /// How often ended jobs are looked at that may be forgotten.
 const EXPIRE: Duration = Duration::from_secs(600);
+/// Bytes of an outcome that are kept in the row.
+const SHORT: usize = 4 << 10;
 /// How long to wait before the store is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -37,13 +39,13 @@ pub(crate) struct Outcome {
 #[async_trait]
 pub(crate) trait Runner: Send + Sync {
     /// Runs one to its end, or until it is cancelled and has wound down.
-    async fn run(&self, job: &Spec, output: Arc<Spool>, cancel: CancellationToken) -> Outcome;
+    async fn run(&self, job: &Held, output: Arc<Spool>, cancel: CancellationToken) -> Outcome;
 
-    /// Has all that runs of a job end at that time since the system was started, whatever becomes of this program; none: it has ended.
-    fn hold(&self, id: &str, until: Option<Duration>);
+    /// Has all that a call runs end at that time since the system was started, whatever becomes of this program; none: it has ended.
+    fn hold(&self, call: &str, until: Option<Duration>);
 
-    /// Ends what may be left of a job whose worker is lost.
-    async fn sweep(&self, id: &str);
+    /// Ends what may be left of a call whose worker is lost.
+    async fn sweep(&self, call: &str);
 }
 
 /// How a worker works.
@@ -175,9 +177,8 @@ impl Worker {
                 return Ok(());
             }
             let waiting = self.engine.take(&self.lane, free, &full).await?;
-            let mut begun = false;
-            for id in &waiting {
-                let Some(held) = self.engine.read(id).await? else { continue };
+            let (mut begun, is_all) = (false, waiting.len() < free);
+            for held in waiting {
                 if held.progress.state != JobState::Pending || self.room().1.contains(&held.spec.session) {
                     continue;
                 }
@@ -194,7 +195,7 @@ impl Worker {
                     settle(&*self.engine, &held, given_back).await?;
                 }
             }
-            if !begun || waiting.len() < free {
+            if !begun || is_all {
                 return Ok(());
             }
         }
@@ -211,7 +212,8 @@ impl Worker {
 
     fn start(self: &Arc<Self>, held: Held, sent: Duration, tasks: &TaskTracker) {
         let deadline = self.deadline(sent);
-        self.runner.hold(&held.spec.id, Some(deadline));
+        let call = held.call();
+        self.runner.hold(&call, Some(deadline));
         let slot = Arc::new(Slot {
             session: held.spec.session.clone(),
             cancel: CancellationToken::new(),
@@ -224,7 +226,7 @@ impl Worker {
         tasks.spawn(async move {
             let id = &held.spec.id;
             worker.run(&held, &slot).await;
-            worker.runner.hold(id, None);
+            worker.runner.hold(&call, None);
             worker.running.lock().remove(id);
             worker.engine.ring(&worker.lane, id).await;
             worker.ended.notify_one();
@@ -241,7 +243,7 @@ impl Worker {
         let spool = Spool::new(self.engine.clone(), &spec.id, progress.epoch, self.rules.stream_bytes);
         let (spool, done) = (Arc::new(spool), CancellationToken::new());
         let call = async {
-            let call = self.runner.run(spec, spool.clone(), slot.cancel.clone());
+            let call = self.runner.run(held, spool.clone(), slot.cancel.clone());
             tokio::pin!(call);
             let ended = tokio::select! {
                 biased;
@@ -294,7 +296,7 @@ impl Worker {
         match settle(&*self.engine, &held, held.progress.renewed()).await? {
             Settled::Won(renewed) => {
                 let deadline = self.deadline(sent);
-                self.runner.hold(&held.spec.id, Some(deadline));
+                self.runner.hold(&held.call(), Some(deadline));
                 *slot.deadline.lock() = deadline;
                 *slot.held.lock() = renewed;
                 Ok(None)
@@ -313,7 +315,10 @@ impl Worker {
         let (bytes, unkept) = match stopped {
             // What it says now is nobody's to read.
             Some(Stopped::Fenced) => return,
-            Some(_) | None => spool.finish(outcome.json.clone()).await,
+            Some(_) | None => {
+                let is_short = |json: &String| json.len() <= SHORT;
+                spool.finish(outcome.json.clone().filter(|json| !is_short(json))).await
+            }
         };
         let mut held = slot.held.lock().clone();
         loop {
@@ -337,7 +342,8 @@ impl Worker {
                     Progress { stopped: true, exit_code: outcome.exit_code, ..ended }
                 }
             };
-            let progress = Progress { output_bytes: bytes, ..progress };
+            let short = outcome.json.clone().filter(|json| json.len() <= SHORT);
+            let progress = Progress { output_bytes: bytes, outcome: short, ..progress };
             match settle(&*self.engine, &held, progress).await {
                 Ok(Settled::Won(_)) => break,
                 // A renewal whose answer nobody waited for any more, or somebody cancelled it in this moment.
@@ -407,7 +413,7 @@ impl Worker {
                 }
                 "its worker was not heard of any more"
             };
-            self.runner.sweep(id).await;
+            self.runner.sweep(&held.call()).await;
             let progress = self.lost(&held, why);
             // Whoever came first has seen to it.
             if let Settled::Won(_) = settle(&*self.engine, &held, progress).await? {

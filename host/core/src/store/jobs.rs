@@ -172,7 +172,7 @@ impl Bell for LocalJobs {
         self.rung.send_modify(|times| *times += 1);
     }
 
-    async fn take(&self, lane: &str, most: usize, without: &[String]) -> Result<Vec<String>, Failure> {
+    async fn take(&self, lane: &str, most: usize, without: &[String]) -> Result<Vec<Held>, Failure> {
         let (lane, without) = (lane.to_owned(), without.to_vec());
         self.store.with(move |sqlite, _| sqlite.pending_jobs(&lane, most, &without)).await
     }

@@ -299,10 +299,16 @@ impl<H: InPlace> Gate<H> {
             return Err(Refusal::Method("POST"));
         }
         let mcp = if request.method() == Method::GET { &self.news } else { &self.mcp };
-        match noticing(mcp.handle(request)).await {
-            (_, true) => Err(Refusal::Ended),
-            (answer, false) => Ok(answer),
+        let ends = single(request.headers(), &message::SESSION_ID).filter(|_| request.method() == Method::DELETE);
+        let ends = ends.and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let (answer, has_ended) = noticing(mcp.handle(request)).await;
+        if has_ended {
+            return Err(Refusal::Ended);
         }
+        if let Some(session) = ends.filter(|_| answer.status().is_success()) {
+            self.handler.closed(&session);
+        }
+        Ok(answer)
     }
 
     /// Refuses foreign names: by pointing its own name to this address (DNS rebinding), a web page reaches servers of a private machine.

@@ -64,9 +64,19 @@ pub trait InPlace: ServerHandler + Clone {
     fn begin(&self, called: Called, _peer: Option<&Peer<RoleServer>>) -> Begun {
         Begun::GoesOn(Box::new(called))
     }
+
+    /// A client has ended its session.
+    fn closed(&self, _session: &str) {}
 }
 
 impl InPlace for Door {
+    fn closed(&self, session: &str) {
+        if let Some(closed) = self.0.sessions.forget(session) {
+            let door = self.clone();
+            tokio::spawn(async move { door.0.host.close_session(&closed).await });
+        }
+    }
+
     fn begin(&self, Called { id, params, meta, extensions }: Called, peer: Option<&Peer<RoleServer>>) -> Begun {
         // Who wants progress gets it from a task of its own, and what resumes a call was begun before.
         let is_plain = meta.get_progress_token().is_none() && params.request_state.is_none();

@@ -113,6 +113,13 @@ impl Sessions {
         })
     }
 
+    /// The memory of a session that its client has ended, if it had one; it is forgotten.
+    pub(super) fn forget(&self, id: &str) -> Option<Arc<Session>> {
+        let mut all = self.by_id.lock();
+        let place = all.iter().position(|(other, _)| other == id)?;
+        all.remove(place).map(|(_, session)| session)
+    }
+
     /// A session on a toolset that a client has chosen, whose turn is open as long as it lives.
     fn open(&self, chosen: &Chosen) -> Result<Session, ErrorData> {
         if let Some(served) = self.shared.toolset() {

@@ -171,20 +171,20 @@ impl Sqlite {
         run().map_err(|error| failed(&error))
     }
 
-    /// The ids of jobs that wait, the oldest first.
+    /// Jobs that wait, the oldest first.
     pub(in crate::store) fn pending_jobs(
         &self,
         lane: &str,
         most: usize,
         without: &[String],
-    ) -> Result<Vec<String>, Failure> {
+    ) -> Result<Vec<Held>, Failure> {
         let connection = self.0.lock();
-        let run = || -> rusqlite::Result<Vec<String>> {
+        let run = || -> rusqlite::Result<Vec<Held>> {
             let mut pending = connection.prepare_cached(
-                "SELECT id FROM job INDEXED BY job_waits WHERE lane = ?1 AND state = 'pending' \
+                "SELECT spec, progress, revision FROM job INDEXED BY job_waits WHERE lane = ?1 AND state = 'pending' \
                  AND session NOT IN (SELECT value FROM json_each(?2)) ORDER BY seq LIMIT ?3",
             )?;
-            pending.query_map(params![lane, json(&without), most], |row| row.get(0))?.collect()
+            pending.query_map(params![lane, json(&without), most], held)?.collect()
         };
         run().map_err(|error| failed(&error))
     }

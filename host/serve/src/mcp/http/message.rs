@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 pub(super) const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// How headers begin that repeat arguments of a tool.
 const PARAMETER: &str = "mcp-param-";
 pub(super) const JSON: &str = "application/json";
