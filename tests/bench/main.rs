@@ -3,6 +3,7 @@
 //! `cargo bench -p toolcrib-tests` prints a table; `tests/bench/run` builds what it needs first; `tests/bench/run panes` times a part. What happens inside a call is `cargo bench`.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts what it compares with")]
 
+mod jobs;
 mod leaks;
 mod locked;
 mod peers;
@@ -44,6 +45,7 @@ fn main() {
         ("leaks", leaks::leaks),
         ("records", records::records),
         ("memories", records::memories),
+        ("jobs", jobs::jobs),
         ("trail", locked::trail),
         ("lock", locked::lock),
     ];

@@ -55,7 +55,6 @@ fn an_agentfile_becomes_settings_that_can_be_used() {
         "ENV COUNT_MODE: its value; start Toolcrib with it",
         "BIN time: Toolcrib has a tool of that name",
         "ADD cities.json /data/cities.json: ",
-        "CAPABILITY job-wait: this Toolcrib has no tool `job_wait`",
     ] {
         assert!(settings.contains(&format!("# Left out: {left_out}")), "{left_out}: {settings}");
     }
@@ -68,7 +67,7 @@ fn an_agentfile_becomes_settings_that_can_be_used() {
     assert!(stderr(&listed).contains("[program.no-such-program] says no `sha256`"), "{}", stderr(&listed));
     let tools = json_of(&listed);
     let names: Vec<_> = tools.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
-    assert_eq!(names, ["context_list", "context_show", "time", "wc"]);
+    assert_eq!(names, ["context_list", "context_show", "job_wait", "time", "wc"]);
     let wc = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "wc").unwrap();
     let described = wc["description"].as_str().unwrap();
     assert!(
@@ -87,6 +86,9 @@ fn an_agentfile_becomes_settings_that_can_be_used() {
     let contexts = ask(call(3, "context_list", json!({})));
     assert!(contexts.contains("How it speaks") && contexts.contains("RULES"), "{contexts}");
     assert!(ask(call(4, "context_show", json!({ "name": "RULES" }))).contains("Be exact."));
+    // A capability is a tool of its own, with whatever else there is.
+    running.write(format!("{}\n", call(5, "job_wait", json!({ "job_id": "0" }))));
+    assert_eq!(running.line()["error"]["message"], "there is no job `0`");
     // Once more changes nothing, and what a person has changed is not written over.
     let again = program.run(&["toolset", "import", "agent/Agentfile", "--files", "texts"]);
     assert!(!stderr(&again).contains("wrote"), "{}", stderr(&again));

@@ -49,7 +49,7 @@ impl Session {
 fn toolset(program: &Program, mounts: &[(&str, &str, bool)]) {
     let mut text =
         "[toolset.otter]\ntools = [\"run_shell\", \"read_file\", \"write_file\", \"file_list\", \"mount_list\", \
-                    \"exec\", \"cat\", \"touch\"]\n"
+                    \"exec\", \"cat\", \"touch\", \"job_submit\", \"job_wait\"]\n"
             .to_owned();
     for (target, directory, read_only) in mounts {
         let path = program.path(directory);
@@ -86,6 +86,14 @@ fn a_mount_is_there_under_its_name_for_commands_programs_and_files() {
         assert_eq!(session.call("cat", given(&["/run/data/cities"]))["result"]["stdout"], "Oslo\n", "{step:?}");
         let touched = session.call("touch", given(&["/run/data/new"]));
         assert_eq!(touched["error"]["kind"], "execution_failed", "{step:?} {touched}");
+        for (bin, path, code) in [("touch", "/run/data/new", 1), ("cat", "/run/data/cities", 0)] {
+            let submitted = session.call("job_submit", json!({ "bin": bin, "args": [path] }));
+            let ended = session.call("job_wait", json!({ "job_id": submitted["result"]["job_id"] }));
+            let of_job = &ended["result"];
+            assert_eq!((&of_job["state"], &of_job["exit_code"]), (&json!("done"), &json!(code)), "{step:?} {ended}");
+            let said = if code == 0 { of_job["stdout"] == "Oslo\n" } else { of_job.to_string().contains("Read-only") };
+            assert!(said, "{step:?} {ended}");
+        }
         let in_it = session.call("exec", json!({ "program": "cat", "args": ["cities"], "working_dir": "/run/data" }));
         assert_eq!(in_it["result"]["stdout"], "Oslo\n", "{step:?} {in_it}");
         // Files likewise, and no answer has what it is on this machine.

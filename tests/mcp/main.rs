@@ -5,6 +5,7 @@ mod clients;
 mod day;
 mod embedder;
 mod http;
+mod jobs;
 mod lists;
 mod manners;
 mod pinned;

@@ -492,6 +492,7 @@ async fn what_was_approved_is_worth_nothing_under_other_settings() {
     let first = caller.submit(json!({ "bin": "sleep", "args": [unique_seconds()] })).await;
     caller.until(&first, "running").await;
     let id = caller.submit(json!({ "bin": "run_shell", "arguments": harmless("echo later") })).await;
+    let wider = caller.submit(json!({ "bin": "run_shell", "arguments": harmless("echo wider") })).await;
     jobs.close().await;
     let first = caller.status(&first).await;
     assert_eq!(
@@ -506,11 +507,21 @@ async fn what_was_approved_is_worth_nothing_under_other_settings() {
     let status = caller.status(&id).await;
     assert_eq!(status["state"], "pending");
     assert!(status["cause"].as_str().is_some_and(|cause| cause.contains("with the settings of then")), "{status}");
-    assert_eq!(jobs.waiting_elsewhere().await, Ok(1));
+    assert_eq!(jobs.waiting_elsewhere().await, Ok(2));
     // An operator can have it run all the same; what is asked then is the question that was answered, or it is not.
     let (core, context) = host.parts();
     core.adopt_job(&id, context).await.map_err(|failure| failure.message).expect("a job that waits");
     assert_eq!(caller.wait(&id).await["stdout"], "later\n");
+    jobs.close().await;
+    // The question would be another one: it says what the command reaches.
+    let host = host.set("confine.network=full");
+    let _jobs = host.run_jobs().await;
+    let (core, context) = host.parts();
+    core.adopt_job(&wider, context).await.map_err(|failure| failure.message).expect("a job that waits");
+    let end = Caller::of(&host).wait(&wider).await;
+    assert_eq!(end["state"], "error", "{end}");
+    let cause = end["cause"].as_str().expect("a cause");
+    assert!(cause.starts_with("denied: it is not what was approved when the job was submitted"), "{cause}");
 }
 
 /// What nobody can be asked about while it runs runs as a job where settings say so.
