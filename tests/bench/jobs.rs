@@ -15,7 +15,8 @@ pub(crate) fn jobs() {
     let program = Program::new().unconfined();
     program.declares("true", &on_path("true"), "");
     program.declares("sleep", &on_path("sleep"), "");
-    let raised = ["--yes", "--set", "jobs.pending=100000", "--set", "jobs.keep=100000", "--set", "jobs.per_session=1000"];
+    let raised =
+        ["--yes", "--set", "jobs.pending=100000", "--set", "jobs.keep=100000", "--set", "jobs.per_session=1000"];
     let start = |door: &str, pool: usize| {
         let pool = format!("jobs.pool={pool}");
         program.start(&[&[door, "--no-tmux", "--set", &*pool], &raised[..]].concat())

@@ -356,6 +356,11 @@ fn what_was_submitted_under_other_settings_waits_until_it_is_adopted() {
     let narrow = ["worker", "--set", "tools.shell_denylist=[\"echo\"]"];
     let other = program.start(&with(&narrow));
     eventually("it says so", || other.said().contains("with other settings: 1"));
+    // A policy that is named is one of these.
+    program.write("narrow.toml", "");
+    let policy = program.path("narrow.toml").display().to_string();
+    let named = program.start(&with(&["worker", "--policy", &policy]));
+    eventually("it says so", || named.said().contains("with other settings: 1"));
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(job(&program, &id)["state"], "pending");
     assert_eq!(code(&program.run(&with(&["jobs", "adopt", &id, narrow[1], narrow[2]]))), 0);

@@ -368,8 +368,11 @@ async fn the_same_token_is_the_same_job() {
     let _jobs = host.run_jobs().await;
     let caller = Caller::of(&host);
     let token = |text: &str| json!({ "bin": "cat", "stdin": text, "token": "once" });
-    let (first, second) = (caller.submit(token("1")).await, caller.submit(token("2")).await);
+    let (first, second) = (caller.submit(token("1")).await, caller.submit(token("1")).await);
     assert_eq!(first, second);
+    let refused = caller.failure("job_submit", token("2")).await;
+    assert_eq!(refused.kind, Kind::InvalidArguments);
+    assert!(refused.message.starts_with("this token stands for another job"), "{refused:?}");
     assert_eq!(caller.wait(&first).await["stdout"], "1");
     assert_eq!(caller.result("job_list", json!({})).await["jobs"].as_array().map(Vec::len), Some(1));
 }
@@ -452,8 +455,10 @@ async fn a_person_is_asked_once_when_it_is_submitted() {
     assert_eq!(direct["stdout"], "direct\n");
     let id = caller.submit(json!({ "bin": "run_shell", "arguments": harmless("echo direct") })).await;
     assert_eq!(caller.wait(&id).await["stdout"], "direct\n");
-    let questions: Vec<Value> = host.asked().iter().map(|request| json!(request)).collect();
+    let mut questions: Vec<Value> = host.asked().iter().map(|request| json!(request)).collect();
     assert_eq!(questions.len(), 2);
+    assert_eq!((&questions[0]["tool"], &questions[1]["tool"]), (&json!("run_shell"), &json!("run_shell as a job")));
+    questions.iter_mut().for_each(|question| question["tool"] = Value::Null);
     assert_eq!(questions[0], questions[1], "the same question as for the tool itself");
     let program = caller.submit(json!({ "bin": "sh", "args": ["-c", "echo program"] })).await;
     assert_eq!(caller.wait(&program).await["stdout"], "program\n");
@@ -541,6 +546,21 @@ async fn other_tools_run_as_jobs_where_settings_say_that_they_may() {
     let end = caller.wait(&id).await;
     assert_eq!(end["state"], "done", "{end}");
     assert!(end["outcome"]["result"].to_string().contains("some text"), "{end}");
+    // What settings let it do when it was submitted counts for nothing later.
+    let blocked = host.set("jobs.pool=1");
+    let jobs = blocked.run_jobs().await;
+    let caller = Caller::of(&blocked);
+    let first = caller.sleeper(&unique_seconds()).await;
+    caller.until(&first, "running").await;
+    let id = caller.submit(json!({ "bin": "read_file", "arguments": { "path": "a.txt" } })).await;
+    jobs.close().await;
+    let host = blocked.set("tools.unattended=[\"write_file\"]");
+    let jobs = host.run_jobs().await;
+    let (core, context) = host.parts();
+    core.adopt_job(&id, context).await.map_err(|failure| failure.message).expect("a job that waits");
+    let end = Caller::of(&host).wait(&id).await;
+    assert!(end["cause"].as_str().is_some_and(|cause| cause.starts_with("denied: `read_file` may not")), "{end}");
+    jobs.close().await;
     // It is asked about now, and nobody is there.
     let host = host.set("tools.files_confirm=always");
     let _jobs = host.run_jobs().await;
@@ -550,6 +570,37 @@ async fn other_tools_run_as_jobs_where_settings_say_that_they_may() {
     assert_eq!(end["state"], "error", "{end}");
     assert!(end["cause"].as_str().is_some_and(|cause| cause.starts_with("denied: ")), "{end}");
     assert!(!host.work().join("b.txt").exists());
+}
+
+/// A plugin of somebody else submits, and sees, jobs of the tools that it was granted; and what a person allowed others is not for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_of_somebody_else_has_the_jobs_of_its_tools_and_no_approvals() {
+    let clerk = || host().set("confine.ask=true").plugin("clerk");
+    let refused = clerk().failure("clerk", json!({})).await;
+    assert_eq!(refused.kind, Kind::Denied);
+    assert!(refused.hint.is_some_and(|hint| hint.ends_with("--job TOOL`")));
+    let host = clerk().grant("clerk", "jobs=[\"run_shell\"]").answering(Answer::YesForSession);
+    let _jobs = host.run_jobs().await;
+    let caller = Caller::of(&host);
+    let of_cat = caller.submit(json!({ "bin": "cat", "stdin": "x" })).await;
+    let refused = caller.failure("clerk", json!({ "submit": "cat", "arguments": { "stdin": "x" } })).await;
+    assert_eq!((refused.kind, &*refused.message), (Kind::Denied, "`clerk` may not submit jobs of `cat`"));
+    assert_eq!(refused.hint.as_deref(), Some("add \"cat\" to `jobs` under [plugin.clerk]"));
+    for verb in ["get", "cancel"] {
+        let refused = caller.failure("clerk", json!({ verb: of_cat })).await;
+        assert_eq!(refused.message, format!("there is no job `{of_cat}`"));
+    }
+    // What the person allowed for this session they allowed to the tool itself.
+    caller.result("run_shell", harmless("echo 1")).await;
+    let submit = |text: &str| json!({ "submit": "run_shell", "arguments": harmless(text) });
+    let asked = host.asked().len();
+    let told = caller.result("clerk", submit("echo 2")).await;
+    assert_eq!((&told["seen"], &told["tools"]), (&json!(["run_shell"]), &json!(["run_shell"])));
+    caller.result("clerk", submit("echo 3")).await;
+    assert_eq!(host.asked().len(), asked + 2);
+    // A tool of this program has them.
+    caller.submit(json!({ "bin": "run_shell", "arguments": harmless("echo 4") })).await;
+    assert_eq!(host.asked().len(), asked + 2);
 }
 
 /// A job may take so long, and no longer.

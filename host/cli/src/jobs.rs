@@ -155,7 +155,7 @@ fn show(job: &JobShown, json: bool) -> Result<ExitCode, Failure> {
         + &line("why", job.cause.as_deref().unwrap_or_default())
         + &line("exit status", &code)
         + &line("tool", &job.tool)
-        + &line("arguments", &job.arguments)
+        + &line("arguments", job.arguments.as_deref().unwrap_or_default())
         + &line("agent", &job.agent)
         + &line("submitted by", &job.origin)
         + &line("session", &job.session)
@@ -180,12 +180,11 @@ async fn output(setup: &Setup, id: &str, stderr: bool, follow: bool) -> Result<E
         // Before its output: what it printed before its end is then read.
         let has_ended = setup.host.job(&job.id).await?.state.is_end();
         loop {
-            let (text, _) = setup.host.job_output(&job.id, stderr, read).await?;
+            let (text, end) = setup.host.job_output(&job.id, stderr, read).await?;
             if text.is_empty() {
                 break;
             }
-            read += text.len() as u64;
-            let text = setup.host.redacted(&text);
+            read = end;
             if stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_err() {
                 // The reader has gone.
                 return Ok(ExitCode::SUCCESS);
@@ -207,7 +206,18 @@ pub(super) async fn begin(
     context: &CallContext,
     catalog: &Catalog,
 ) -> Result<Option<JobsRunning>, Failure> {
-    setup.host.run_jobs(context.clone(), catalog.now()).await
+    let running = setup.host.run_jobs(context.clone(), catalog.now()).await?;
+    if let Some(running) = &running {
+        let mut trouble = running.trouble();
+        tokio::spawn(async move {
+            while trouble.changed().await.is_ok() {
+                if let Some(why) = trouble.borrow_and_update().clone() {
+                    notice(&format!("no jobs are run: {why}"));
+                }
+            }
+        });
+    }
+    Ok(running)
 }
 
 /// Ends what runs.

@@ -292,7 +292,7 @@ pub struct Jobs {
     #[serde(deserialize_with = "between::<1, 1_048_576, _>")]
     pub output_mib: u64,
     /// How long a worker that is not heard of is waited for, in milliseconds.
-    #[serde(deserialize_with = "between::<1000, 3_600_000, _>")]
+    #[serde(deserialize_with = "between::<2000, 3_600_000, _>")]
     pub lease_ms: u64,
 }
 

@@ -10,7 +10,7 @@ use crate::call::session::CallKey;
 use crate::call::{Call, CallContext, Request, check_failure, check_length, check_output};
 use crate::capability::Capability;
 use crate::capability::embedder::Pending;
-use crate::config::{DAY, LeakAction, Settings};
+use crate::config::{DAY, LeakAction, Limits, Settings};
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::egress::Egress;
@@ -118,7 +118,10 @@ impl Host {
             or_without("cut output is not kept", error);
             OutputStore::none()
         });
-        let sandbox = Sandbox::new(limits, cache, compiler)
+        // Jobs have room of their own, in programs that may run any.
+        let jobs = if limits.concurrent_calls > 1 { settings.config.jobs.pool } else { 0 };
+        let room = Limits { concurrent_calls: limits.concurrent_calls + jobs, ..limits.clone() };
+        let sandbox = Sandbox::new(&room, cache, compiler)
             .map_err(|error| Failure::new(Kind::Internal, format!("the sandbox could not start: {error:#}")))?;
         let permits = usize::try_from(limits.concurrent_calls).unwrap_or(Semaphore::MAX_PERMITS);
         let permits = Semaphore::new(permits.min(Semaphore::MAX_PERMITS));
@@ -231,13 +234,8 @@ impl Host {
                 self.rates.check(&context.principal)?;
                 Some(self.permit(policy)?)
             }
-            // Its submission was counted, and it has waited for its turn.
-            Purpose::Job(_) => {
-                let _waiting = call.scope.clock.waiting();
-                self.permits.acquire().await.ok()
-            }
-            // The call that it is part of has one.
-            Purpose::Rehearse(_) => None,
+            // Its submission was counted, and the pool of jobs is a bound of its own; what is rehearsed is part of a call that has one.
+            Purpose::Job(_) | Purpose::Rehearse(_) => None,
         };
         let plugin = context.tools.plugin_of(&request.tool)?;
         call.know_plugin(plugin);

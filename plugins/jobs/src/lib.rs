@@ -230,8 +230,7 @@ impl Tool for JobWatch {
             })?,
         };
         let job = jobs::follow(&job_id, stdout, stderr, WATCHED, Duration::from_millis(timeout_ms))?;
-        let end = |piece: &jobs::Piece| piece.start + piece.text.len() as u64;
-        let (out, err) = (end(&job.stdout), end(&job.stderr));
+        let (out, err) = (job.stdout.end, job.stderr.end);
         let has_all = shown::is_end(job.state) && out >= job.stdout.total && err >= job.stderr.total;
         Ok(Watched {
             job_id: job.id,

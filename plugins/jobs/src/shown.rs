@@ -86,15 +86,15 @@ pub(crate) struct Status {
 
 /// A job with the beginning and the end of each stream.
 pub(crate) fn status(job: Job) -> Result<Status> {
-    let tail = |piece: &Piece| piece.total.saturating_sub(TAIL.into()).max(piece.start + piece.text.len() as u64);
+    let tail = |piece: &Piece| piece.total.saturating_sub(TAIL.into()).max(piece.end);
     let starts = [tail(&job.stdout), tail(&job.stderr)];
-    let has_more = |piece: &Piece| piece.start + (piece.text.len() as u64) < piece.total;
+    let has_more = |piece: &Piece| piece.end < piece.total;
     let (mut stdout, mut stderr) = (job.stdout.text.clone(), job.stderr.text.clone());
     if has_more(&job.stdout) || has_more(&job.stderr) {
         let end = jobs::follow(&job.id, starts[0], starts[1], TAIL + 4, Duration::ZERO)?;
         for (shown, before, after) in [(&mut stdout, &job.stdout, &end.stdout), (&mut stderr, &job.stderr, &end.stderr)]
         {
-            let left_out = after.start - (before.start + before.text.len() as u64);
+            let left_out = after.start - before.end;
             if left_out > 0 {
                 shown.push_str(&format!("\n[{left_out} bytes left out]\n"));
             }

@@ -42,9 +42,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWrite;
 
-/// Time since the system was started: no clock that is set changes it, and it goes on while the system sleeps.
+/// Time since the system was started: no clock that is set changes it. It stands still while the system sleeps, as all that counts it does on
+/// this machine.
 pub(crate) fn uptime() -> Duration {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
 }
 

@@ -261,7 +261,9 @@ impl<'h> Call<'h> {
         });
         let scope = Arc::new(scope);
         let listed = host.calls.list(&scope);
-        Self { audit: &host.audit, scope, _listed: listed, begin: Instant::now(), recorded: true, finished: false }
+        // What only finds out what would be done is part of a call that is on record.
+        let recorded = !matches!(context.purpose, Purpose::Rehearse(_));
+        Self { audit: &host.audit, scope, _listed: listed, begin: Instant::now(), recorded, finished: false }
     }
 
     /// Answers what was refused before it was accepted: it has no line of its own in the audit trail, however often it is asked for.
@@ -271,8 +273,7 @@ impl<'h> Call<'h> {
     }
 
     /// Ends what was only to find out what would be done; returns what was decided on the way.
-    pub(crate) fn rehearsed(mut self, outcome: Result<Output, Failure>) -> (Result<Output, Failure>, Actions) {
-        self.recorded = false;
+    pub(crate) fn rehearsed(self, outcome: Result<Output, Failure>) -> (Result<Output, Failure>, Actions) {
         let actions = self.scope.actions();
         (self.finish(outcome).outcome, actions)
     }

@@ -1,6 +1,6 @@
 //! What outlives a call: one caller's failures that repeat, what it has seen, and the approvals given for the whole session.
 //!
-//! Nothing here is written to disk; a session ends with its process or connection.
+//! Nothing here is written to disk but what a session was opened with, for its jobs; a session ends with its process or connection.
 
 use crate::call::Principal;
 use crate::capability::Capability;
@@ -255,10 +255,11 @@ impl Session {
         Self { approved, asking, outputs, refused, opened, id, ..Self::default() }
     }
 
-    /// A fresh memory that shares approvals with this one, for a call that only finds out what would be done.
-    pub(crate) fn rehearsing(&self) -> Self {
-        let (approved, asking, opened, id) =
-            (self.approved.clone(), self.asking.clone(), self.opened.clone(), self.id.clone());
+    /// A fresh memory for a call that only finds out what would be done. It has this one's approvals where whoever asks is part of this
+    /// program: to others a person gave none.
+    pub(crate) fn rehearsing(&self, has_approvals: bool) -> Self {
+        let approved = if has_approvals { self.approved.clone() } else { Arc::default() };
+        let (asking, opened, id) = (self.asking.clone(), self.opened.clone(), self.id.clone());
         Self { approved, asking, opened, id, ..Self::default() }
     }
 

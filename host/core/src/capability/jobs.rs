@@ -57,8 +57,8 @@ impl From<jobs::State> for JobState {
 impl State {
     /// A job as a guest sees it: what it printed may hold a secret that has come to be known since.
     fn job(&self, View { held, stdout, stderr, outcome }: View) -> jobs::Job {
-        let clean = |text: &str| self.scope.guard.redact(text).into_owned();
-        let piece = |Text { text, start, total }: Text| jobs::Piece { text: clean(&text), start, total };
+        let clean = |text: &str| self.scope.guard.redact_result(text).into_owned();
+        let piece = |Text { text, start, end, total }: Text| jobs::Piece { text: clean(&text), start, end, total };
         let (spec, progress) = (held.spec, held.progress);
         let own = [("session", spec.session), ("agent", spec.agent), ("origin", spec.principal)];
         let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));

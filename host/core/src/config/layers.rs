@@ -145,15 +145,17 @@ impl Settings {
         Self::under_policies(self.sources.clone(), self.below.clone())
     }
 
-    /// What they were below the policies, as a digest in hex: two programs with the same one have the same settings, but for what says how many
-    /// jobs and calls there may be at one time.
+    /// What they were below the policies, and which policies were named, as a digest in hex: two programs with the same one have the same
+    /// settings, but for what says how many jobs and calls there may be at one time.
     pub(crate) fn below_policies(&self) -> String {
         let mut values = self.below.values.clone();
         values.remove("jobs");
         if let Some(Value::Table(limits)) = values.get_mut("limits") {
             limits.remove("concurrent_calls");
         }
-        let text = format!("{values:?} {:?}", self.below.bounds);
+        // A policy that whoever starts the program names is one of its options.
+        let named = self.sources.policies.iter().filter(|policy| !policy.of_root).map(|policy| &policy.path);
+        let text = format!("{values:?} {:?} {:?}", self.below.bounds, named.collect::<Vec<_>>());
         hex::encode(Sha256::digest(text))
     }
 

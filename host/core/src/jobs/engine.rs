@@ -1,7 +1,7 @@
 //! What keeps jobs: rows that change by compare-and-set, a bell that says which wait, output that grows, and workers that may be gone.
 //!
-//! The row decides, the bell only rings: to have heard of a job is no right to run it. `local.rs` keeps them in SQLite, for all programs of one
-//! machine; an engine for several machines has an answer that this one never gives, [`Swapped::Unknown`].
+//! The row decides, the bell only rings: to have heard of a job is no right to run it. `store/jobs.rs` keeps them in SQLite, for all
+//! programs of one machine; an engine for several machines has an answer that this one never gives, [`Swapped::Unknown`].
 
 use super::job::{Held, JobState, Progress, Spec};
 use crate::envelope::{Failure, Kind};
@@ -69,16 +69,19 @@ pub(crate) trait Rows: Send + Sync {
     /// Makes a job, unless its token was used within a day. At most `most` of its agent may wait.
     async fn create(&self, spec: &Spec, progress: &Progress, most: u64) -> Result<Created, Failure>;
 
+    /// The job of this agent that a token stands for.
+    async fn of_token(&self, agent: &str, token: &str) -> Result<Option<Held>, Failure>;
+
     /// One job.
     async fn read(&self, id: &str) -> Result<Option<Held>, Failure>;
 
     /// Changes a job that still has the revision with which it was read.
     async fn swap(&self, id: &str, revision: u64, progress: &Progress) -> Result<Swapped, Failure>;
 
-    /// Jobs by what they are, the newest first.
+    /// Jobs by what they are, the newest first; without their arguments.
     async fn list(&self, query: &Query) -> Result<Page, Failure>;
 
-    /// The jobs that run, whoever runs them.
+    /// The jobs of which something runs, whoever runs it, also those that were cancelled meanwhile.
     async fn running(&self) -> Result<Vec<Held>, Failure>;
 
     /// Of these, the jobs that have another revision.
@@ -100,17 +103,17 @@ pub(crate) trait Bell: Send + Sync {
     /// Jobs that may wait, as they are, at most so many, the oldest first; none of these sessions.
     async fn take(&self, lane: &str, most: usize, without: &[String]) -> Result<Vec<Held>, Failure>;
 
-    /// Returns when something may have changed since `seen`, which is 0 at first: here at once, elsewhere within moments.
-    async fn rung(&self, seen: &mut u64) -> Rung;
+    /// Returns when something may have changed that was not heard of: here at once, elsewhere within moments.
+    async fn rung(&self, heard: &mut Heard);
 }
 
-/// Who rang.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rung {
-    /// This program.
-    Here,
-    /// Another one, or both.
-    Elsewhere,
+/// How often a bell was heard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// Because of what this program did.
+    pub(crate) here: u64,
+    /// Because of what another did.
+    pub(crate) elsewhere: u64,
 }
 
 /// A stream of what a job says.
@@ -185,7 +188,7 @@ pub(crate) enum Settled {
 /// Changes a job; where the answer is lost, finds out what stands.
 pub(crate) async fn settle(engine: &dyn Engine, held: &Held, progress: Progress) -> Result<Settled, Failure> {
     let id = &held.spec.id;
-    let mut last = None;
+    let mut may_stand = false;
     for _ in 0..TIMES {
         match engine.swap(id, held.revision, &progress).await {
             Ok(Swapped::Won(revision)) => {
@@ -195,11 +198,11 @@ pub(crate) async fn settle(engine: &dyn Engine, held: &Held, progress: Progress)
                 let now = engine.read(id).await?;
                 // It may have been this very change, whose answer was lost before.
                 return Ok(match now {
-                    Some(now) if last.is_some() && now.progress.is_of(&progress) => Settled::Won(now),
+                    Some(now) if may_stand && now.progress.is_of(&progress) => Settled::Won(now),
                     now => Settled::Lost(now),
                 });
             }
-            Ok(Swapped::Unknown) => last = Some(()),
+            Ok(Swapped::Unknown) => may_stand = true,
             Err(failure) => return Err(failure),
         }
         tokio::time::sleep(AGAIN).await;

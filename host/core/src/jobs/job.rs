@@ -118,6 +118,8 @@ pub(crate) struct Progress {
     pub(crate) epoch: u64,
     /// Rises with each renewal of the lease.
     pub(crate) beat: u64,
+    /// How long whoever runs it may be silent, by its own settings.
+    pub(crate) lease_ms: u64,
     pub(crate) worker: Option<String>,
     pub(crate) began_ms: Option<u64>,
     pub(crate) ended_ms: Option<u64>,
@@ -126,7 +128,7 @@ pub(crate) struct Progress {
     pub(crate) exit_code: Option<i32>,
     /// Why it is in this state, where that has to be said.
     pub(crate) cause: Option<String>,
-    /// Nothing of it runs any more.
+    /// Nothing of it is run any more: not so where it runs, and for a moment after somebody cancelled it.
     pub(crate) stopped: bool,
     /// What is kept of what it said.
     pub(crate) output_bytes: u64,
@@ -136,12 +138,13 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// As it is when it was submitted.
-    pub(crate) fn begun(lane: String) -> Self {
+    pub(crate) fn submitted(lane: String) -> Self {
         Self {
             state: JobState::Pending,
             lane,
             epoch: 0,
             beat: 0,
+            lease_ms: 0,
             worker: None,
             began_ms: None,
             ended_ms: None,
@@ -155,11 +158,12 @@ impl Progress {
     }
 
     /// The same, run by a worker from now on.
-    pub(crate) fn claimed(&self, worker: &str, now_ms: u64) -> Self {
+    pub(crate) fn claimed(&self, worker: &str, lease_ms: u64, now_ms: u64) -> Self {
         Self {
             state: JobState::Running,
             epoch: self.epoch + 1,
             beat: 0,
+            lease_ms,
             worker: Some(worker.to_owned()),
             began_ms: Some(now_ms),
             cause: None,
@@ -192,8 +196,8 @@ impl Progress {
 
     /// Whether the same hand wrote both.
     pub(crate) fn is_of(&self, other: &Self) -> bool {
-        (self.state, self.epoch, self.beat, &self.worker, &self.ended_by)
-            == (other.state, other.epoch, other.beat, &other.worker, &other.ended_by)
+        (self.state, self.epoch, self.beat, &self.worker, &self.ended_by, &self.lane)
+            == (other.state, other.epoch, other.beat, &other.worker, &other.ended_by, &other.lane)
     }
 }
 

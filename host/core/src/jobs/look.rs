@@ -1,7 +1,7 @@
 //! What callers and operators see of jobs, and how they end them.
 
 use super::Jobs;
-use super::engine::{Piece, Query, Settled, Stream, settle};
+use super::engine::{Heard, Piece, Query, Settled, Stream, settle};
 use super::job::{Held, JobState, Progress};
 use super::run::outcome_of;
 use crate::Host;
@@ -27,6 +27,8 @@ const PIECE: usize = 1 << 20;
 pub(crate) struct Text {
     pub(crate) text: String,
     pub(crate) start: u64,
+    /// Where the next piece begins.
+    pub(crate) end: u64,
     pub(crate) total: u64,
 }
 
@@ -49,16 +51,15 @@ enum Shown {
 }
 
 impl Text {
-    /// As much of a piece as is whole characters, at most so many.
-    fn of(Piece { bytes, total }: Piece, start: u64, chars: usize) -> Self {
-        let text = String::from_utf8_lossy(&bytes);
+    /// As much of a piece as is whole characters.
+    fn of(Piece { bytes, total }: Piece, start: u64) -> Self {
         // The last character may come in the next piece.
         let whole = match std::str::from_utf8(&bytes) {
-            Err(error) if error.error_len().is_none() => &text[..error.valid_up_to()],
-            Ok(_) | Err(_) => &text,
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Ok(_) | Err(_) => bytes.len(),
         };
-        let cut = whole.char_indices().nth(chars).map_or(whole.len(), |(index, _)| index);
-        Self { text: whole[..cut].to_owned(), start, total }
+        let text = String::from_utf8_lossy(&bytes[..whole]).into_owned();
+        Self { text, start, end: start + whole as u64, total }
     }
 }
 
@@ -81,13 +82,13 @@ impl Jobs {
     ) -> Result<View, Failure> {
         let _waiting = scope.clock.waiting();
         let ended = async {
-            let mut seen = 0;
+            let mut heard = Heard::default();
             loop {
                 let held = self.held(id, grant, &scope.session).await?;
                 if held.progress.state.is_end() {
                     return Ok::<_, Failure>(held);
                 }
-                self.engine().rung(&mut seen).await;
+                self.engine().rung(&mut heard).await;
             }
         };
         tokio::select! {
@@ -95,7 +96,8 @@ impl Jobs {
             () = tokio::time::sleep(at_most) => self.get(id, head, grant, scope).await,
             () = scope.cancel.cancelled() => {
                 let held = self.held(id, grant, &scope.session).await?;
-                if with_call && held.spec.session == scope.session.id() && !held.progress.state.is_end() {
+                let is_own = held.spec.session == scope.session.id() && !held.spec.outlives;
+                if with_call && is_own && !held.progress.state.is_end() {
                     self.end(held, "the call that waited for it was cancelled").await?;
                 }
                 Err(Failure::cancelled())
@@ -114,7 +116,7 @@ impl Jobs {
         scope: &Scope,
     ) -> Result<View, Failure> {
         let _waiting = scope.clock.waiting();
-        let (begun, mut seen) = (Instant::now(), 0);
+        let (begun, mut heard) = (Instant::now(), Heard::default());
         loop {
             // Before its output: what it printed before its end is then read.
             let held = self.held(id, grant, &scope.session).await?;
@@ -129,7 +131,7 @@ impl Jobs {
             // Output rings no bell.
             let again = left.min(Duration::from_millis(200));
             tokio::select! {
-                _ = self.engine().rung(&mut seen) => {}
+                () = self.engine().rung(&mut heard) => {}
                 () = tokio::time::sleep(again) => {}
                 () = scope.cancel.cancelled() => return Err(Failure::cancelled()),
             }
@@ -140,7 +142,7 @@ impl Jobs {
     pub(crate) async fn cancel(&self, id: &str, grant: &JobsGrant, scope: &Scope) -> Result<View, Failure> {
         let held = self.held(id, grant, &scope.session).await?;
         let _waiting = scope.clock.waiting();
-        let held = self.end(held, "cancelled by its agent").await?;
+        let held = self.stopped(self.end(held, "cancelled by its agent").await?).await?;
         self.view(held, Shown::Row(200)).await
     }
 
@@ -189,7 +191,7 @@ impl Jobs {
     /// A job as it is: where the worker that ran it is gone, it does not run.
     async fn present(&self, held: Held) -> Result<Held, Failure> {
         let Some(worker) = &held.progress.worker else { return Ok(held) };
-        if held.progress.state != JobState::Running || self.engine().is_gone(worker).await != Some(true) {
+        if held.progress.stopped || self.engine().is_gone(worker).await != Some(true) {
             return Ok(held);
         }
         self.see_to(held).await
@@ -198,13 +200,15 @@ impl Jobs {
     async fn see_to(&self, held: Held) -> Result<Held, Failure> {
         crate::backend::local::end_call(&held.call()).await;
         let lost = super::worker::lost(&held, "its worker has ended", self.engine().now_ms());
-        match settle(self.engine(), &held, lost).await? {
-            Settled::Won(held) | Settled::Lost(Some(held)) => Ok(held),
-            Settled::Lost(None) => Ok(held),
-        }
+        let now = match settle(self.engine(), &held, lost).await? {
+            Settled::Won(held) | Settled::Lost(Some(held)) => held,
+            Settled::Lost(None) => held,
+        };
+        self.engine().ring(&now.progress.lane, &now.spec.id).await;
+        Ok(now)
     }
 
-    /// Ends a job, whoever asks.
+    /// Has a job end, whoever asks; what runs of it may take a moment.
     async fn end(&self, mut held: Held, why: &str) -> Result<Held, Failure> {
         loop {
             let has_begun = match held.progress.state {
@@ -220,7 +224,7 @@ impl Jobs {
             held = match settle(self.engine(), &held, ended).await? {
                 Settled::Won(held) => {
                     self.tell(&held).await;
-                    return if has_begun { self.stopped(held).await } else { Ok(held) };
+                    return Ok(held);
                 }
                 Settled::Lost(Some(now)) => now,
                 Settled::Lost(None) => return Err(Failure::failed("the job is not kept any more")),
@@ -240,14 +244,14 @@ impl Jobs {
     /// A job that was cancelled, once nothing of it runs any more; as it is by then, if that takes too long.
     async fn stopped(&self, held: Held) -> Result<Held, Failure> {
         let stopped = async {
-            let mut seen = 0;
+            let mut heard = Heard::default();
             loop {
                 match self.engine().read(&held.spec.id).await? {
                     Some(now) if !now.progress.stopped => {}
                     Some(now) => return Ok(now),
                     None => return Ok(held.clone()),
                 }
-                let _ = tokio::time::timeout(Duration::from_millis(100), self.engine().rung(&mut seen)).await;
+                let _ = tokio::time::timeout(Duration::from_millis(100), self.engine().rung(&mut heard)).await;
             }
         };
         tokio::time::timeout(STOPPING, stopped).await.unwrap_or_else(|_| Ok(held.clone()))
@@ -266,6 +270,7 @@ impl Jobs {
             for text in [&mut stdout, &mut stderr] {
                 let cut = text.text.char_indices().nth(chars as usize).map_or(text.text.len(), |(index, _)| index);
                 text.text.truncate(cut);
+                text.end = cut as u64;
             }
         }
         let outcome = if with_outcome { self.outcome(&held).await? } else { None };
@@ -294,12 +299,12 @@ impl Jobs {
     async fn text(&self, held: &Held, stream: Stream, start: u64, most: usize) -> Result<Text, Failure> {
         let Held { spec, progress, .. } = held;
         if progress.epoch == 0 {
-            return Ok(Text { start, ..Text::default() });
+            return Ok(Text { start, end: start, ..Text::default() });
         }
         // Room for the character that may be cut at the end.
         let most = most.clamp(char::MAX.len_utf8(), PIECE);
         let piece = self.engine().piece(&spec.id, progress.epoch, stream, start, most).await?;
-        Ok(Text::of(piece, start, usize::MAX))
+        Ok(Text::of(piece, start))
     }
 }
 
@@ -318,15 +323,15 @@ pub struct JobShown {
     pub session: String,
     /// What it calls.
     pub tool: String,
-    /// JSON, without secrets.
-    pub arguments: String,
+    /// JSON, without secrets; a list has none.
+    pub arguments: Option<String>,
     /// Those of its submission.
     pub labels: BTreeMap<String, String>,
     /// Of the program or command, once it has ended.
     pub exit_code: Option<i32>,
     /// Why it is in this state, or what it waits for.
     pub cause: Option<String>,
-    /// Nothing of it runs any more.
+    /// Nothing of it is run any more.
     pub stopped: bool,
     /// How often it was begun.
     pub epoch: u64,
@@ -383,7 +388,7 @@ impl Host {
         Ok(self.job_shown(self.jobs.view(held, Shown::Row(1)).await?))
     }
 
-    /// What a job printed to its standard output, or error, from this byte on: a piece, and how much there is. What its call gave is `outcome`.
+    /// What a job printed to its standard output, or error, from this byte on: a piece, and where the next one begins.
     ///
     /// # Errors
     ///
@@ -391,8 +396,8 @@ impl Host {
     pub async fn job_output(&self, id: &str, is_stderr: bool, start: u64) -> Result<(String, u64), Failure> {
         let held = self.held_job(id).await?;
         let stream = if is_stderr { Stream::Stderr } else { Stream::Stdout };
-        let Text { text, total, .. } = self.jobs.text(&held, stream, start, PIECE).await?;
-        Ok((text, total))
+        let Text { text, end, .. } = self.jobs.text(&held, stream, start, PIECE).await?;
+        Ok((self.redacted(&text), end))
     }
 
     /// What the call of a job gave, as JSON; none before its end.
@@ -413,6 +418,8 @@ impl Host {
     pub async fn cancel_job(&self, beginning: &str) -> Result<JobShown, Failure> {
         let held = self.held_job(beginning).await?;
         let held = self.jobs.end(held, "cancelled by an operator").await?;
+        self.audit.changed(&format!("cancelled job {} of {}", held.spec.id, sanitize::line(&held.spec.agent)));
+        let held = self.jobs.stopped(held).await?;
         Ok(self.job_shown(self.jobs.view(held, Shown::Row(1)).await?))
     }
 
@@ -432,6 +439,11 @@ impl Host {
             let adopted = Progress { lane: lane.clone(), cause: None, ..held.progress.clone() };
             held = match settle(self.jobs.engine(), &held, adopted).await? {
                 Settled::Won(held) => {
+                    self.audit.changed(&format!(
+                        "adopted job {} of {}",
+                        held.spec.id,
+                        sanitize::line(&held.spec.agent)
+                    ));
                     self.jobs.engine().ring(&lane, &held.spec.id).await;
                     return Ok(self.job_shown(self.jobs.view(held, Shown::Row(1)).await?));
                 }
@@ -448,6 +460,7 @@ impl Host {
         if !self.jobs.engine.is_there() {
             return;
         }
+        let mut ended = Vec::new();
         for state in [JobState::Pending, JobState::Running] {
             let session = Some(id.to_owned());
             let mut query = Query { session, state: Some(state), limit: MOST, ..Query::default() };
@@ -455,7 +468,7 @@ impl Host {
                 let Ok(page) = self.jobs.engine().list(&query).await else { return };
                 for held in page.jobs.into_iter().filter(|held| !held.spec.outlives) {
                     // It may have ended meanwhile.
-                    let _ = self.jobs.end(held, "its session was closed").await;
+                    ended.extend(self.jobs.end(held, "its session was closed").await);
                 }
                 match page.next {
                     Some(next) => query.after = Some(next),
@@ -463,6 +476,8 @@ impl Host {
                 }
             }
         }
+        let stopped = ended.into_iter().map(|held| self.jobs.stopped(held));
+        futures_util::future::join_all(stopped).await;
     }
 
     async fn held_job(&self, beginning: &str) -> Result<Held, Failure> {
@@ -486,7 +501,7 @@ impl Host {
             origin: spec.principal,
             session: spec.session,
             tool: spec.tool,
-            arguments: self.redacted(&spec.arguments),
+            arguments: Some(self.redacted(&spec.arguments)).filter(|arguments| !arguments.is_empty()),
             labels: spec.labels,
             exit_code: progress.exit_code,
             cause: progress.cause.map(|cause| self.redacted(&cause)),

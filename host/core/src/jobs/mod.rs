@@ -34,6 +34,7 @@ use run::OfHost;
 use sha2::{Digest, Sha256};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tokio::sync::watch;
 use worker::{Rules, Worker};
 
 /// The jobs of a host.
@@ -84,6 +85,12 @@ pub struct JobsRunning {
 }
 
 impl JobsRunning {
+    /// Why none can be run now, where that is so.
+    #[must_use]
+    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.worker.trouble()
+    }
+
     /// How many jobs wait for a program that acts elsewhere, or by other settings.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use super::engine::{Engine, Stream};
 use super::job::{Held, JobState, Spec};
 use super::output::Spool;
 use super::rehearsal::{AtSubmission, Purpose};
+use super::submit::check_unattended;
 use super::worker::{Outcome, Runner};
 use crate::backend::local;
 use crate::call::session::Session;
@@ -62,12 +63,12 @@ impl OfHost {
             Some(toolset) => Session::on(host.toolset(toolset)?, job.given.clone())?,
             None => Session::default(),
         };
+        let context = self.door.context(tools.clone()).session(Arc::new(session));
+        // Other settings, or another policy, may be in force by now.
+        check_unattended(&*host.within(host.policy.obeyed()?, &context)?, plugin, &job.tool)?;
         let approver = AtSubmission { admitted: job.admitted.clone(), policy: host.policy.clone() };
-        Ok(self
-            .door
-            .context(tools)
+        Ok(context
             .principal(job.principal.clone())
-            .session(Arc::new(session))
             .approver(Arc::new(approver))
             .events(output)
             .cancel(cancel)

@@ -1,7 +1,7 @@
 //! Submitting a job: the call is checked as far as it can be, a person is asked about the command that it would run, then it waits.
 
 use super::engine::Created;
-use super::job::{Progress, Spec, check_labels};
+use super::job::{Held, Progress, Spec, check_labels};
 use super::rehearsal::{Purpose, Rehearsal};
 use super::{Door, Jobs};
 use crate::Host;
@@ -18,10 +18,15 @@ use crate::text::id::random_id;
 use crate::text::sanitize;
 use crate::tools::manifest::Manifest;
 use crate::tools::registry::Registry;
+use crate::tools::schema::depth;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Bytes of a job's arguments, and of what its session was opened with; how deep that may be nested.
+const ARGUMENTS_BYTES: usize = 256 << 10;
+const GIVEN_DEPTH: u64 = 64;
 /// Bytes of a token.
 const TOKEN_BYTES: usize = 128;
 /// Tools that are named where one cannot be submitted.
@@ -51,22 +56,31 @@ impl Jobs {
     pub(crate) async fn submit(&self, wanted: Wanted, grant: &JobsGrant, scope: &Scope) -> Result<String, Failure> {
         let door = self.door()?;
         let host = door.host()?;
+        check_place(&door, scope)?;
         check_labels(&wanted.labels)?;
         check_token(wanted.token.as_deref())?;
+        check_lengths(&wanted, scope)?;
         let at_most_ms = self.at_most(wanted.at_most_ms, scope)?;
         let tools = (door.tools)();
-        let names = tool_names(&tools, &host.policy(), grant, scope);
-        let of_known = tools.plugin_of(&wanted.tool).map_err(|_| unknown(&wanted.tool, &names))?;
+        let Ok(plugin) = tools.plugin_of(&wanted.tool) else {
+            return Err(unknown(&wanted.tool, &tool_names(&tools, &host, grant, scope)));
+        };
         grant.admit(&wanted.tool)?;
-        let is_program = of_known.id.is_program();
-        let parts = [wanted.arguments.as_bytes()].into_iter().chain(wanted.labels.values().map(String::as_bytes));
-        scope.guard.check(Exit::Write, parts.collect::<Vec<_>>().iter().copied())?;
+        let is_program = plugin.id.is_program();
+        check_secrets(&wanted, scope)?;
+        let agent = grant.agent(&scope.session);
+        if let Some(token) = wanted.token.as_deref().filter(|_| self.engine.is_there())
+            && let Some(there) = self.engine().of_token(&agent, token).await?
+        {
+            return same_call(&there, &wanted);
+        }
         let request = Request { tool: wanted.tool.clone(), arguments: Arguments::Text(wanted.arguments.clone()) };
-        let Rehearsed { plugin, rehearsal } = host.rehearse(&request, &tools, &door, scope).await?;
+        let Rehearsed { plugin, rehearsal } =
+            host.rehearse(&request, &tools, &door, grant.is_of_builtin(), scope).await?;
         let toolset = scope.session.toolset();
         let spec = Spec {
             id: random_id(),
-            agent: grant.agent(&scope.session),
+            agent,
             session: scope.session.id().to_owned(),
             principal: scope.principal.as_str().to_owned(),
             tool: wanted.tool,
@@ -82,7 +96,7 @@ impl Jobs {
             admitted: rehearsal.admitted(scope.approver.is_read()),
             made_ms: self.engine().now_ms(),
         };
-        let created = self.engine().create(&spec, &Progress::begun(door.lane.clone()), self.config.pending).await?;
+        let created = self.engine().create(&spec, &Progress::submitted(door.lane.clone()), self.config.pending).await?;
         let kind = if is_program { "the program" } else { "the tool" };
         let (id, how) = match created {
             Created::New => {
@@ -116,7 +130,7 @@ impl Jobs {
     pub(crate) fn tools(&self, grant: &JobsGrant, scope: &Scope) -> Result<Vec<String>, Failure> {
         let door = self.door()?;
         let host = door.host()?;
-        Ok(tool_names(&(door.tools)(), &host.policy(), grant, scope))
+        Ok(tool_names(&(door.tools)(), &host, grant, scope))
     }
 }
 
@@ -127,13 +141,14 @@ impl Host {
         request: &Request,
         tools: &Arc<Registry>,
         door: &Door,
+        has_approvals: bool,
         scope: &Scope,
     ) -> Result<Rehearsed, Failure> {
         let rehearsal = Arc::<Rehearsal>::default();
         let context = door
             .context(tools.clone())
             .principal(scope.principal.clone())
-            .session(Arc::new(scope.session.rehearsing()))
+            .session(Arc::new(scope.session.rehearsing(has_approvals)))
             .approver(scope.approver.clone())
             .cancel(scope.cancel.child_token())
             .purpose(Purpose::Rehearse(rehearsal.clone()));
@@ -143,7 +158,7 @@ impl Host {
         }
         check_lifetime(request, scope)?;
         let plugin = tools.plugin_of(&request.tool)?;
-        check_unattended(&policy, plugin, &request.tool, scope)?;
+        check_unattended(&policy, plugin, &request.tool)?;
         let rehearsed = Rehearsed { plugin: plugin.id.approved_as().to_owned(), rehearsal };
         if !is_asked_at_submission(plugin) {
             self.prepared(&policy, plugin, request, &context).await?;
@@ -166,9 +181,12 @@ impl Host {
 }
 
 /// The tools of a registry that can be submitted.
-fn tool_names(tools: &Registry, policy: &Policy, grant: &JobsGrant, scope: &Scope) -> Vec<String> {
+fn tool_names(tools: &Registry, host: &Host, grant: &JobsGrant, scope: &Scope) -> Vec<String> {
+    let toolset = scope.session.toolset().filter(|toolset| toolset.narrows());
+    let narrowed = toolset.and_then(|toolset| host.policy.within(&host.policy(), toolset.name()).ok());
+    let policy = narrowed.unwrap_or_else(|| host.policy());
     let can_be = |plugin: &Manifest, tool: &str| {
-        grant.has(tool) && lives_on(tool, scope) && check_unattended(policy, plugin, tool, scope).is_ok()
+        grant.has(tool) && lives_on(tool, scope) && check_unattended(&policy, plugin, tool).is_ok()
     };
     let names = |is_program: bool| {
         let plugins = tools.plugins().filter(move |plugin| plugin.id.is_program() == is_program);
@@ -193,6 +211,54 @@ fn unknown(tool: &str, names: &[String]) -> Failure {
         }
     };
     Failure::invalid(format!("there is no program or tool `{shown}`")).hint(hint)
+}
+
+/// Jobs act where this program acts: a call that acts elsewhere has none.
+fn check_place(door: &Door, scope: &Scope) -> Result<(), Failure> {
+    let (here, there) = (door.context.backend.name(), scope.backend.name());
+    if here == there {
+        return Ok(());
+    }
+    Err(Failure::new(Kind::Unavailable, format!("jobs of this program run on {here}, and this call acts on {there}")))
+}
+
+/// What is kept as long as a job is.
+fn check_lengths(wanted: &Wanted, scope: &Scope) -> Result<(), Failure> {
+    if wanted.arguments.len() > ARGUMENTS_BYTES {
+        let message =
+            format!("a job with {} bytes of arguments is too long (limit: {ARGUMENTS_BYTES})", wanted.arguments.len());
+        return Err(Failure::limit(message).hint("put large content into a file, and have that read"));
+    }
+    let given = Value::Object(scope.session.given());
+    if depth(&given) > GIVEN_DEPTH || given.to_string().len() > ARGUMENTS_BYTES {
+        return Err(Failure::limit("what the session was opened with is too long, or nested too deeply, for jobs"));
+    }
+    if wanted.repeatable && !scope.backend.is_this_machine() {
+        let message =
+            format!("a job on {} cannot be run again: what is left of it there may still run", scope.backend.name());
+        return Err(Failure::invalid(message).hint("omit `may_repeat`"));
+    }
+    Ok(())
+}
+
+/// Rows hold no secret.
+fn check_secrets(wanted: &Wanted, scope: &Scope) -> Result<(), Failure> {
+    let given = Value::Object(scope.session.given()).to_string();
+    let labels = wanted.labels.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+    let token = wanted.token.as_deref().map(str::as_bytes);
+    let parts: Vec<&[u8]> =
+        [wanted.arguments.as_bytes(), given.as_bytes()].into_iter().chain(labels).chain(token).collect();
+    scope.guard.check(Exit::Write, parts.iter().copied())
+}
+
+/// The job that a token stands for, if this is the same call.
+fn same_call(there: &Held, wanted: &Wanted) -> Result<String, Failure> {
+    let spec = &there.spec;
+    if (&spec.tool, &spec.arguments) == (&wanted.tool, &wanted.arguments) {
+        return Ok(spec.id.clone());
+    }
+    let message = format!("this token stands for another job: {} of `{}`", spec.id, spec.tool);
+    Err(Failure::invalid(message).hint("give another token, or the same call"))
 }
 
 fn check_token(token: Option<&str>) -> Result<(), Failure> {
@@ -224,13 +290,13 @@ fn check_lifetime(request: &Request, scope: &Scope) -> Result<(), Failure> {
 }
 
 /// Refuses what nobody could be asked about while it runs, unless settings let it run so.
-fn check_unattended(policy: &Policy, plugin: &Manifest, tool: &str, scope: &Scope) -> Result<(), Failure> {
+pub(super) fn check_unattended(policy: &Policy, plugin: &Manifest, tool: &str) -> Result<(), Failure> {
     let named = &policy.config().tools.unattended;
     if is_asked_at_submission(plugin) || named.iter().any(|name| name == tool) {
         return Ok(());
     }
     let line = format!("add {tool:?} to `unattended` under [tools]");
-    let hint = scope.remedies.hint("tools.unattended", &Needed::Entry(tool), line);
+    let hint = policy.config().remedies().hint("tools.unattended", &Needed::Entry(tool), line);
     Err(Failure::denied(format!("`{tool}` may not run as a job, where nobody is there to be asked")).hint(hint))
 }
 

@@ -1,7 +1,7 @@
 //! What every engine of jobs has to do, with workers that share it: run on SQLite as it is, and on one whose answers get lost.
 
 use super::engine::{
-    Bell, Created, Engine, Keeping, Output, Page, Piece, Query, Rows, Rung, Settled, Stream, Swapped, Workers, settle,
+    Bell, Created, Engine, Heard, Keeping, Output, Page, Piece, Query, Rows, Settled, Stream, Swapped, Workers, settle,
 };
 use super::job::{Admitted, Held, JobState, Progress, Spec};
 use super::output::Spool;
@@ -68,6 +68,10 @@ impl Rows for Forgetful {
         self.engine.create(spec, progress, most).await
     }
 
+    async fn of_token(&self, agent: &str, token: &str) -> Result<Option<Held>, Failure> {
+        self.engine.of_token(agent, token).await
+    }
+
     async fn read(&self, id: &str) -> Result<Option<Held>, Failure> {
         self.reached()?;
         self.engine.read(id).await
@@ -121,8 +125,8 @@ impl Bell for Forgetful {
         Ok(jobs)
     }
 
-    async fn rung(&self, seen: &mut u64) -> Rung {
-        self.engine.rung(seen).await
+    async fn rung(&self, heard: &mut Heard) {
+        self.engine.rung(heard).await;
     }
 }
 
@@ -241,7 +245,7 @@ fn spec(arguments: &str) -> Spec {
 }
 
 async fn submit(engine: &dyn Engine, spec: &Spec) -> Created {
-    let created = engine.create(spec, &Progress::begun(LANE.into()), 1_000_000).await.expect("a job");
+    let created = engine.create(spec, &Progress::submitted(LANE.into()), 1_000_000).await.expect("a job");
     engine.ring(LANE, &spec.id).await;
     created
 }
@@ -468,7 +472,7 @@ async fn the_jobs_of_a_worker_that_is_gone_are_seen_to_at_once() {
         let gone = sqlite(directory.path());
         let worker = gone.enlist().await.expect("a worker");
         let held = read(&*desk, &id).await;
-        let claimed = held.progress.claimed(&worker, 0);
+        let claimed = held.progress.claimed(&worker, 0, 0);
         assert!(matches!(settle(&*gone, &held, claimed).await, Ok(Settled::Won(_))));
         assert_eq!(desk.is_gone(&worker).await, Some(false));
         drop(gone);
@@ -478,6 +482,45 @@ async fn the_jobs_of_a_worker_that_is_gone_are_seen_to_at_once() {
         let expected = if repeatable { (JobState::Done, 2) } else { (JobState::Orphaned, 1) };
         assert_eq!((end.progress.state, end.progress.epoch), expected);
         crew.leave().await;
+    }
+}
+
+/// A worker with a short lease takes nothing from one with a long one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_is_waited_for_as_long_as_its_own_lease_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (desk, runner) = (sqlite(directory.path()), Witness::at(directory.path()));
+    let claimed = async |lease_ms: u64| {
+        let id = submitted(&*desk, spec("0")).await;
+        let held = read(&*desk, &id).await;
+        let claimed = held.progress.claimed(&desk.enlist().await.expect("a worker"), lease_ms, set_clock());
+        assert!(matches!(settle(&*desk, &held, claimed).await, Ok(Settled::Won(_))));
+        id
+    };
+    let (long, short) = (claimed(60_000).await, claimed(100).await);
+    let crew = Crew::of([sqlite(directory.path())], &runner, rules(Duration::from_millis(600)));
+    assert_eq!(until_end(&*desk, &short).await.progress.state, JobState::Orphaned);
+    assert_eq!(read(&*desk, &long).await.progress.state, JobState::Running);
+    crew.leave().await;
+}
+
+/// A row that nobody can read keeps no other back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_cannot_be_read_keeps_no_other_back() {
+    for column in ["spec", "progress"] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (desk, runner) = (sqlite(directory.path()), Witness::at(directory.path()));
+        let odd = submitted(&*desk, spec("0")).await;
+        let other = rusqlite::Connection::open(directory.path().join("store.sqlite")).expect("the store");
+        let changed = other.execute(&format!("UPDATE job SET {column} = '{{}}' WHERE id = ?1"), [&odd]);
+        assert_eq!(changed.expect("a change"), 1);
+        let id = submitted(&*desk, spec("0")).await;
+        let crew = Crew::of([desk.clone()], &runner, rules(Duration::from_secs(30)));
+        assert_eq!(until_end(&*desk, &id).await.progress.state, JobState::Done);
+        crew.leave().await;
+        let page = desk.list(&Query { limit: 10, ..Query::default() }).await.expect("a page");
+        assert_eq!(page.jobs.into_iter().map(|held| held.spec.id).collect::<Vec<_>>(), [id]);
+        assert!(desk.read(&odd).await.is_err());
     }
 }
 
@@ -627,8 +670,8 @@ async fn jobs_that_ended_long_ago_are_gone_with_their_output() {
         let id = submitted(&*desk, spec("0")).await;
         let held = read(&*desk, &id).await;
         desk.append(&id, 1, Stream::Stdout, 0, b"said".to_vec()).await.expect("output");
-        let ended = held.progress.claimed("w", 0).ended(JobState::Done, None, now - days * DAY_MS);
-        let ended = Progress { output_bytes: 4, ..ended };
+        let ended = held.progress.claimed("w", 0, 0).ended(JobState::Done, None, now - days * DAY_MS);
+        let ended = Progress { output_bytes: 4, stopped: true, ..ended };
         assert!(matches!(settle(&*desk, &held, ended).await, Ok(Settled::Won(_))));
         ids.push(id);
     }
@@ -651,7 +694,7 @@ async fn an_agent_can_have_so_many_that_wait() {
     let desk = sqlite(directory.path());
     let create = async |agent: &str| {
         let spec = Spec { agent: agent.into(), ..spec("0") };
-        desk.create(&spec, &Progress::begun(LANE.into()), 2).await.map_err(|failure| failure.kind)
+        desk.create(&spec, &Progress::submitted(LANE.into()), 2).await.map_err(|failure| failure.kind)
     };
     assert_eq!((create("a").await, create("a").await), (Ok(Created::New), Ok(Created::New)));
     assert_eq!((create("a").await, create("b").await), (Err(Kind::Limit), Ok(Created::New)));

@@ -4,7 +4,7 @@
 //! where the worker itself was killed or stands still: another program is told the deadline (`backend/watcher.rs`). Only then does anybody
 //! else touch the job.
 
-use super::engine::{Engine, Keeping, Rung, Settled, settle};
+use super::engine::{Engine, Heard, Keeping, Settled, settle};
 use super::job::{Held, JobState, Progress};
 use super::output::Spool;
 use crate::backend::uptime;
@@ -14,12 +14,14 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// How often ended jobs are looked at that may be forgotten.
-const EXPIRE: Duration = Duration::from_secs(600);
+const EXPIRE: Duration = Duration::from_secs(60);
+/// How often a job is begun that may be repeated: one that ends its host would be begun for ever.
+const MOST_RUNS: u64 = 100;
 /// Bytes of an outcome that are kept in the row.
 const SHORT: usize = 4 << 10;
 /// How long to wait before the store is tried again.
@@ -69,6 +71,7 @@ pub(crate) struct Worker {
     /// One has ended.
     ended: Notify,
     stop: CancellationToken,
+    trouble: watch::Sender<Option<String>>,
 }
 
 /// A job that this worker runs.
@@ -105,8 +108,8 @@ struct Seen {
 
 impl Worker {
     pub(crate) fn new(engine: Arc<dyn Engine>, runner: Arc<dyn Runner>, rules: Rules, lane: String) -> Arc<Self> {
-        let (running, ended, stop) = Default::default();
-        Arc::new(Self { engine, runner, rules, lane, running, ended, stop })
+        let (running, ended, stop, trouble) = Default::default();
+        Arc::new(Self { engine, runner, rules, lane, running, ended, stop, trouble })
     }
 
     pub(crate) fn lane(&self) -> &str {
@@ -116,6 +119,16 @@ impl Worker {
     /// Has it end: what it runs is ended, and handed back where it may be run again.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Why it cannot work now, if it cannot.
+    pub(crate) fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.trouble.subscribe()
+    }
+
+    fn note(&self, failure: Option<&Failure>) {
+        let now = failure.map(|failure| failure.message.clone());
+        self.trouble.send_if_modified(|before| std::mem::replace(before, now.clone()) != now);
     }
 
     /// A job's row was changed by this program.
@@ -128,7 +141,7 @@ impl Worker {
     /// Works until it is stopped.
     pub(crate) async fn work(self: &Arc<Self>) {
         let tasks = TaskTracker::new();
-        let (mut seen, mut others) = (0, HashMap::new());
+        let (mut heard, mut others) = (Heard::default(), HashMap::new());
         let (mut looked, mut expired) = (None::<Instant>, None::<Instant>);
         tokio::select! { () = self.stop.cancelled() => return, () = self.engine.ready() => {} }
         let tick = self.rules.lease / 6;
@@ -149,19 +162,22 @@ impl Worker {
                 }
                 self.begin(name, &tasks).await
             };
-            if worked.await.is_err() {
+            let worked = worked.await;
+            self.note(worked.as_ref().err());
+            if worked.is_err() {
                 // The store is busy, or cannot be read: it may be later.
                 let _ = tokio::time::timeout(PAUSE, self.stop.cancelled()).await;
                 continue;
             }
-            tokio::select! {
+            let before = heard;
+            let is_time = tokio::select! {
                 () = self.stop.cancelled() => break,
-                () = self.ended.notified() => {}
-                rung = self.engine.rung(&mut seen) => match rung {
-                    Rung::Here => {}
-                    Rung::Elsewhere => self.heed_others().await,
-                },
-                () = tokio::time::sleep(tick) => self.heed_others().await,
+                () = self.ended.notified() => false,
+                () = self.engine.rung(&mut heard) => false,
+                () = tokio::time::sleep(tick) => true,
+            };
+            if is_time || heard.elsewhere != before.elsewhere {
+                self.heed_others().await;
             }
         }
         self.running.lock().values().for_each(|slot| slot.told.notify_one());
@@ -184,7 +200,8 @@ impl Worker {
                 }
                 // From before the claim is sent: nobody else counts from an earlier time.
                 let sent = uptime();
-                let claimed = held.progress.claimed(name, self.engine.now_ms());
+                let lease_ms = u64::try_from(self.rules.lease.as_millis()).unwrap_or(u64::MAX);
+                let claimed = held.progress.claimed(name, lease_ms, self.engine.now_ms());
                 let Settled::Won(held) = settle(&*self.engine, &held, claimed).await? else { continue };
                 begun = true;
                 if self.deadline(sent) > uptime() {
@@ -227,7 +244,8 @@ impl Worker {
             let id = &held.spec.id;
             worker.run(&held, &slot).await;
             worker.runner.hold(&call, None);
-            worker.running.lock().remove(id);
+            // It may have been taken again by now.
+            worker.running.lock().retain(|other, running| other != id || !Arc::ptr_eq(running, &slot));
             worker.engine.ring(&worker.lane, id).await;
             worker.ended.notify_one();
         });
@@ -247,7 +265,8 @@ impl Worker {
             tokio::pin!(call);
             let ended = tokio::select! {
                 biased;
-                outcome = &mut call => (outcome, None),
+                // What was ended because its time was over may look like an end of its own.
+                outcome = &mut call => (outcome, self.is_over(slot).then_some(Stopped::Lease)),
                 stopped = self.keep_lease(slot, Duration::from_millis(spec.at_most_ms)) => {
                     slot.cancel.cancel();
                     (call.await, Some(stopped))
@@ -258,6 +277,10 @@ impl Worker {
         };
         let ((outcome, stopped), ()) = tokio::join!(call, spool.keep(&done));
         self.end(slot, &spool, outcome, stopped).await;
+    }
+
+    fn is_over(&self, slot: &Slot) -> bool {
+        slot.deadline.lock().saturating_sub(uptime()).is_zero()
     }
 
     /// Renews the lease as long as the job runs; returns why it has to end.
@@ -342,7 +365,7 @@ impl Worker {
                     Progress { stopped: true, exit_code: outcome.exit_code, ..ended }
                 }
             };
-            let short = outcome.json.clone().filter(|json| json.len() <= SHORT);
+            let short = outcome.json.clone().filter(|json| json.len() <= SHORT && progress.state.is_end());
             let progress = Progress { output_bytes: bytes, outcome: short, ..progress };
             match settle(&*self.engine, &held, progress).await {
                 Ok(Settled::Won(_)) => break,
@@ -408,11 +431,16 @@ impl Worker {
                 if seen.revision != held.revision {
                     *seen = Seen { revision: held.revision, since: Instant::now() };
                 }
-                if seen.since.elapsed() < self.rules.lease {
+                // Whoever runs it may have a longer lease than this worker.
+                if seen.since.elapsed() < self.rules.lease.max(Duration::from_millis(held.progress.lease_ms)) {
                     continue;
                 }
                 "its worker was not heard of any more"
             };
+            // It may have been heard of since all of them were read.
+            if self.engine.read(id).await?.is_none_or(|now| now.revision != held.revision) {
+                continue;
+            }
             self.runner.sweep(&held.call()).await;
             let progress = self.lost(&held, why);
             // Whoever came first has seen to it.
@@ -426,7 +454,10 @@ impl Worker {
 
 /// What becomes of a job whose worker does not run it any more.
 pub(super) fn lost(held: &Held, why: &str, now_ms: u64) -> Progress {
-    if held.spec.repeatable {
+    if held.progress.state == JobState::Cancelled {
+        return Progress { stopped: true, ..held.progress.clone() };
+    }
+    if held.spec.repeatable && held.progress.epoch < MOST_RUNS {
         return held.progress.given_back(why.to_owned());
     }
     let cause = format!("{why}: it may have done all, some or nothing");

@@ -184,6 +184,14 @@ impl Guard {
         self.secrets.known().redact(text)
     }
 
+    /// The text as a result may have it.
+    pub(crate) fn redact_result<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.rules.results {
+            LeakAction::Warn => Cow::Borrowed(text),
+            LeakAction::Redact | LeakAction::Block => self.redact(text),
+        }
+    }
+
     /// What a server answered, without any secret. Where it was cut, the end may be the beginning of one, and goes too.
     pub(crate) fn redact_body(&self, bytes: Vec<u8>, is_cut: bool) -> Vec<u8> {
         let known = self.secrets.known();

@@ -15,6 +15,7 @@ use crate::tools::manifest::Manifest;
 pub struct JobsGrant {
     plugin: String,
     agent: String,
+    is_builtin: bool,
     /// Within every one of these lists.
     tools: Vec<Vec<String>>,
     remedies: Remedies,
@@ -22,14 +23,19 @@ pub struct JobsGrant {
 
 impl JobsGrant {
     pub(super) fn new(plugin: &Manifest, tools: Vec<Vec<String>>, config: &Config) -> Self {
-        let (plugin, agent) = (plugin.name().into(), config.agent.name.clone());
-        Self { plugin, agent, tools, remedies: config.remedies() }
+        let (is_builtin, agent) = (plugin.id.is_builtin(), config.agent.name.clone());
+        Self { plugin: plugin.name().into(), agent, is_builtin, tools, remedies: config.remedies() }
     }
 
     /// The lists in each of which a tool has to be.
     #[must_use]
     pub fn tools(&self) -> &[Vec<String>] {
         &self.tools
+    }
+
+    /// The plugin is part of this program.
+    pub(crate) fn is_of_builtin(&self) -> bool {
+        self.is_builtin
     }
 
     /// Whose jobs a session of this program is about.

@@ -5,7 +5,7 @@
 use super::{Store, unusable};
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
-use crate::jobs::engine::{Bell, Created, Keeping, Output, Page, Piece, Query, Rows, Rung, Stream, Swapped, Workers};
+use crate::jobs::engine::{Bell, Created, Heard, Keeping, Output, Page, Piece, Query, Rows, Stream, Swapped, Workers};
 use crate::jobs::job::{Held, Progress, Spec};
 use crate::text::id::random_id;
 use async_trait::async_trait;
@@ -31,7 +31,7 @@ pub(crate) struct LocalJobs {
     directory: PathBuf,
     opened: Mutex<Option<Arc<OwnDir>>>,
     /// Told of what this program does.
-    rung: watch::Sender<u64>,
+    rung: watch::Sender<Heard>,
     /// What others had done when this program looked last.
     others: Mutex<i64>,
     /// Locked as long as this program runs jobs.
@@ -48,7 +48,15 @@ impl LocalJobs {
     pub(crate) fn by(store: Arc<Store>, clock: fn() -> u64) -> Self {
         let directory = store.directory.join(DIRECTORY);
         let (opened, others, enlisted) = (Mutex::default(), Mutex::new(-1), Mutex::default());
-        Self { store, directory, opened, rung: watch::Sender::new(1), others, enlisted, clock }
+        Self {
+            store,
+            directory,
+            opened,
+            rung: watch::Sender::new(Heard { here: 1, elsewhere: 1 }),
+            others,
+            enlisted,
+            clock,
+        }
     }
 
     /// Whether anything was ever kept.
@@ -81,6 +89,12 @@ impl LocalJobs {
         self.store.with(move |sqlite, _| sqlite.jobs_elsewhere(&lane)).await
     }
 
+    /// Whether another program has changed something since this was asked last.
+    async fn others_have_changed(&self) -> Result<bool, Failure> {
+        let version = self.store.with(|sqlite, _| sqlite.data_version()).await?;
+        Ok(std::mem::replace(&mut *self.others.lock(), version) != version)
+    }
+
     fn opened(&self) -> Result<Arc<OwnDir>, Failure> {
         let mut opened = self.opened.lock();
         if let Some(directory) = opened.as_ref() {
@@ -96,9 +110,12 @@ fn file_name(id: &str, epoch: u64, stream: Stream) -> String {
     format!("{id}.{epoch}.{}", stream.name())
 }
 
+/// How the name of a file begins that a worker has locked.
+const WORKER: &str = "worker-";
+
 /// The file that a worker has locked.
 fn lock_name(worker: &str) -> String {
-    format!("worker-{worker}")
+    format!("{WORKER}{worker}")
 }
 
 fn now_ms() -> u64 {
@@ -118,6 +135,11 @@ impl Rows for LocalJobs {
     async fn create(&self, spec: &Spec, progress: &Progress, most: u64) -> Result<Created, Failure> {
         let (spec, progress) = (spec.clone(), progress.clone());
         self.store.with(move |sqlite, _| sqlite.create_job(&spec, &progress, most)).await
+    }
+
+    async fn of_token(&self, agent: &str, token: &str) -> Result<Option<Held>, Failure> {
+        let (agent, token, now_ms) = (agent.to_owned(), token.to_owned(), self.now_ms());
+        self.store.with(move |sqlite, _| sqlite.job_of_token(&agent, &token, now_ms)).await
     }
 
     async fn read(&self, id: &str) -> Result<Option<Held>, Failure> {
@@ -147,17 +169,24 @@ impl Rows for LocalJobs {
         let now_ms = self.now_ms();
         let gone = self.store.with(move |sqlite, _| sqlite.expire_jobs(keeping, now_ms)).await?;
         let (directory, expired) = (self.opened()?, gone.len() as u64);
-        blocking(move || {
+        let workers = blocking(move || {
             let is_gone = |name: &str| gone.iter().any(|id| name.starts_with(id.as_str()));
+            let mut workers = Vec::new();
             for (name, _) in directory.files()? {
-                if name.to_str().is_some_and(is_gone) {
+                let name = name.to_string_lossy().into_owned();
+                if let Some(worker) = name.strip_prefix(WORKER) {
+                    workers.push(worker.to_owned());
+                } else if is_gone(&name) {
                     // Somebody else may have removed it.
-                    let _ = directory.remove(&name);
+                    let _ = directory.remove(name.as_ref());
                 }
             }
-            Ok(())
-        })
-        .await?;
+            Ok(workers)
+        });
+        for worker in workers.await? {
+            // The lock of one that is gone goes as well.
+            let _ = self.is_gone(&worker).await;
+        }
         Ok(expired)
     }
 
@@ -169,7 +198,7 @@ impl Rows for LocalJobs {
 #[async_trait]
 impl Bell for LocalJobs {
     async fn ring(&self, _: &str, _: &str) {
-        self.rung.send_modify(|times| *times += 1);
+        self.rung.send_modify(|times| times.here += 1);
     }
 
     async fn take(&self, lane: &str, most: usize, without: &[String]) -> Result<Vec<Held>, Failure> {
@@ -177,33 +206,25 @@ impl Bell for LocalJobs {
         self.store.with(move |sqlite, _| sqlite.pending_jobs(&lane, most, &without)).await
     }
 
-    async fn rung(&self, seen: &mut u64) -> Rung {
+    async fn rung(&self, heard: &mut Heard) {
         let mut here = self.rung.subscribe();
         let elsewhere = async {
             loop {
                 let pause = if self.is_there() { LOOK } else { LOOK_FOR_STORE };
                 tokio::time::sleep(pause).await;
-                if !self.is_there() {
-                    continue;
-                }
                 // What cannot be read now may have changed.
-                let Ok(version) = self.store.with(|sqlite, _| sqlite.data_version()).await else { return };
-                if std::mem::replace(&mut *self.others.lock(), version) != version {
-                    return;
+                if self.is_there() && self.others_have_changed().await.unwrap_or(true) {
+                    // All who wait here hear of it.
+                    self.rung.send_modify(|times| times.elsewhere += 1);
                 }
             }
         };
         let rung = tokio::select! {
             biased;
-            _ = here.wait_for(|times| times != seen) => Rung::Here,
-            () = elsewhere => {
-                // All who wait here hear of it.
-                self.rung.send_modify(|times| *times += 1);
-                Rung::Elsewhere
-            }
+            rung = here.wait_for(|times| times != heard) => rung.map_or(*heard, |times| *times),
+            never = elsewhere => never,
         };
-        *seen = *self.rung.borrow();
-        rung
+        *heard = rung;
     }
 }
 

@@ -21,6 +21,7 @@ pub(super) const TABLES: &str = "
         state TEXT NOT NULL,
         lane TEXT NOT NULL,
         revision INTEGER NOT NULL,
+        stopped INTEGER NOT NULL DEFAULT 1,
         made_ms INTEGER NOT NULL,
         ended_ms INTEGER,
         output_bytes INTEGER NOT NULL DEFAULT 0,
@@ -30,7 +31,7 @@ pub(super) const TABLES: &str = "
     CREATE UNIQUE INDEX job_token ON job (agent, token) WHERE token IS NOT NULL;
     CREATE INDEX job_waits ON job (lane, seq, session) WHERE state = 'pending';
     CREATE INDEX job_waits_of ON job (agent) WHERE state = 'pending';
-    CREATE INDEX job_runs ON job (seq) WHERE state = 'running';
+    CREATE INDEX job_runs ON job (seq) WHERE stopped = 0;
     CREATE INDEX job_of ON job (agent, seq);
     CREATE INDEX job_ended ON job (ended_ms, agent, output_bytes) WHERE ended_ms IS NOT NULL;
 ";
@@ -70,6 +71,22 @@ impl Sqlite {
         })
     }
 
+    /// The job of this agent that a token stands for now.
+    pub(in crate::store) fn job_of_token(
+        &self,
+        agent: &str,
+        token: &str,
+        now_ms: u64,
+    ) -> Result<Option<Held>, Failure> {
+        let connection = self.0.lock();
+        let run = || -> rusqlite::Result<Option<Held>> {
+            let read = "SELECT spec, progress, revision FROM job WHERE agent = ?1 AND token = ?2";
+            connection.prepare_cached(read)?.query_row(params![agent, token], held).optional()
+        };
+        let found = run().map_err(|error| failed(&error))?;
+        Ok(found.filter(|held| now_ms.saturating_sub(held.spec.made_ms) < TOKEN_MS))
+    }
+
     pub(in crate::store) fn read_job(&self, id: &str) -> Result<Option<Held>, Failure> {
         let connection = self.0.lock();
         let run = || -> rusqlite::Result<Option<Held>> {
@@ -93,11 +110,11 @@ impl Sqlite {
         let connection = self.0.lock();
         let run = || -> rusqlite::Result<usize> {
             let mut swap = connection.prepare_cached(
-                "UPDATE job SET state = ?3, lane = ?4, ended_ms = ?5, output_bytes = ?6, progress = ?7, revision = revision + 1 \
-                 WHERE id = ?1 AND revision = ?2",
+                "UPDATE job SET state = ?3, lane = ?4, ended_ms = ?5, output_bytes = ?6, stopped = ?7, progress = ?8, \
+                 revision = revision + 1 WHERE id = ?1 AND revision = ?2",
             )?;
-            let Progress { state, lane, ended_ms, output_bytes, .. } = progress;
-            swap.execute(params![id, revision, state.name(), lane, ended_ms, output_bytes, json(progress)])
+            let Progress { state, lane, ended_ms, output_bytes, stopped, .. } = progress;
+            swap.execute(params![id, revision, state.name(), lane, ended_ms, output_bytes, stopped, json(progress)])
         };
         match run().map_err(|error| failed(&error))? {
             0 => Ok(Swapped::Lost),
@@ -131,26 +148,32 @@ impl Sqlite {
         }
         given.push(Sql::Integer(i64::from(query.limit) + 1));
         let sql = format!(
-            "SELECT spec, progress, revision, seq FROM job WHERE {} ORDER BY seq DESC LIMIT ?",
+            "SELECT CASE WHEN json_valid(spec) THEN json_set(spec, '$.arguments', '') ELSE spec END, progress, revision, \
+             id, seq FROM job WHERE {} ORDER BY seq DESC LIMIT ?",
             conditions.join(" AND ")
         );
         let connection = self.0.lock();
-        let run = || -> rusqlite::Result<Vec<(Held, i64)>> {
+        let run = || -> rusqlite::Result<(Vec<Held>, Option<i64>)> {
             let mut list = connection.prepare_cached(&sql)?;
-            list.query_map(params_from_iter(&given), |row| Ok((held(row)?, row.get("seq")?)))?.collect()
+            let row = |row: &Row<'_>| Ok((row.get("id")?, held(row), row.get("seq")?));
+            let mut rows: Vec<(String, rusqlite::Result<Held>, i64)> =
+                list.query_map(params_from_iter(&given), row)?.collect::<Result<_, _>>()?;
+            let has_more = rows.len() > query.limit as usize;
+            rows.truncate(query.limit as usize);
+            let next = rows.last().filter(|_| has_more).map(|(.., seq)| *seq);
+            Ok((readable(&connection, rows.into_iter().map(|(id, held, _)| (id, held)))?, next))
         };
-        let mut found = run().map_err(|error| failed(&error))?;
-        let has_more = found.len() > query.limit as usize;
-        found.truncate(query.limit as usize);
-        let next = found.last().filter(|_| has_more).map(|(_, seq)| seq.to_string());
-        Ok(Page { jobs: found.into_iter().map(|(held, _)| held).collect(), next })
+        let (jobs, next) = run().map_err(|error| failed(&error))?;
+        Ok(Page { jobs, next: next.map(|seq| seq.to_string()) })
     }
 
     pub(in crate::store) fn running_jobs(&self) -> Result<Vec<Held>, Failure> {
         let connection = self.0.lock();
         let run = || -> rusqlite::Result<Vec<Held>> {
-            let running = "SELECT spec, progress, revision FROM job WHERE state = 'running' ORDER BY seq";
-            connection.prepare_cached(running)?.query_map([], held)?.collect()
+            let running = "SELECT spec, progress, revision, id FROM job WHERE stopped = 0 ORDER BY seq";
+            let mut running = connection.prepare_cached(running)?;
+            let rows = running.query_map([], |row| Ok((row.get("id")?, held(row))))?;
+            readable(&connection, rows.collect::<rusqlite::Result<Vec<_>>>()?)
         };
         run().map_err(|error| failed(&error))
     }
@@ -181,10 +204,11 @@ impl Sqlite {
         let connection = self.0.lock();
         let run = || -> rusqlite::Result<Vec<Held>> {
             let mut pending = connection.prepare_cached(
-                "SELECT spec, progress, revision FROM job INDEXED BY job_waits WHERE lane = ?1 AND state = 'pending' \
+                "SELECT spec, progress, revision, id FROM job INDEXED BY job_waits WHERE lane = ?1 AND state = 'pending' \
                  AND session NOT IN (SELECT value FROM json_each(?2)) ORDER BY seq LIMIT ?3",
             )?;
-            pending.query_map(params![lane, json(&without), most], held)?.collect()
+            let rows = pending.query_map(params![lane, json(&without), most], |row| Ok((row.get("id")?, held(row))))?;
+            readable(&connection, rows.collect::<rusqlite::Result<Vec<_>>>()?)
         };
         run().map_err(|error| failed(&error))
     }
@@ -207,7 +231,7 @@ impl Sqlite {
                     "SELECT id FROM (SELECT id, ended_ms, \
                          row_number() OVER (PARTITION BY agent ORDER BY ended_ms DESC, seq DESC) AS place, \
                          sum(output_bytes) OVER (ORDER BY ended_ms DESC, seq DESC) AS bytes \
-                     FROM job WHERE ended_ms IS NOT NULL) \
+                     FROM job WHERE ended_ms IS NOT NULL AND stopped = 1) \
                      WHERE ended_ms < ?1 OR place > ?2 OR bytes > ?3",
                 )?;
                 let given = params![old, keeping.jobs, keeping.output_bytes];
@@ -254,6 +278,25 @@ fn insert(transaction: &Transaction<'_>, spec: &Spec, progress: &Progress) -> ru
         json(spec)
     ];
     insert.execute(given).map(drop)
+}
+
+/// The rows that can be read. Others are put aside, so that they keep nothing back; they are forgotten as jobs are that have ended.
+fn readable(
+    connection: &Connection,
+    rows: impl IntoIterator<Item = (String, rusqlite::Result<Held>)>,
+) -> rusqlite::Result<Vec<Held>> {
+    let mut found = Vec::new();
+    for (id, row) in rows {
+        match row {
+            Ok(held) => found.push(held),
+            Err(rusqlite::Error::FromSqlConversionFailure(..)) => {
+                let aside = "UPDATE job SET state = 'unreadable', stopped = 1, ended_ms = made_ms WHERE id = ?1";
+                connection.execute(aside, [id])?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
 }
 
 fn held(row: &Row<'_>) -> rusqlite::Result<Held> {
