@@ -270,10 +270,10 @@ async fn agents_see_their_own_jobs_and_sessions_theirs() {
         let ids = listed["jobs"].as_array().expect("a list").iter().map(|job| job["job_id"].as_str().expect("an id"));
         ids.map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(ids(&one, json!({})).await, [first.clone()]);
-    assert_eq!(ids(&two, json!({})).await, [second.clone()]);
+    assert_eq!(ids(&one, json!({})).await, [&*first]);
+    assert_eq!(ids(&two, json!({})).await, [&*second]);
     assert_eq!(ids(&one, json!({ "all_sessions": true })).await, [second.clone(), first.clone()]);
-    assert_eq!(ids(&one, json!({ "all_sessions": true, "labels": { "n": "1" } })).await, [first.clone()]);
+    assert_eq!(ids(&one, json!({ "all_sessions": true, "labels": { "n": "1" } })).await, [&*first]);
     assert!(ids(&stranger, json!({ "all_sessions": true })).await.is_empty());
     let invented = "0123456789abcdef0123456789abcdef";
     for tool in ["job_status", "job_wait", "job_watch", "job_cancel"] {

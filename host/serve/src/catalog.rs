@@ -67,7 +67,6 @@ impl Catalog {
     }
 
     /// Gives the current registry, whenever it is asked.
-    #[must_use]
     pub fn now(&self) -> impl Fn() -> Arc<Registry> + Send + Sync + 'static {
         let current = self.current.clone();
         move || current.borrow().clone()

@@ -89,7 +89,7 @@ struct Slot {
 #[derive(Debug)]
 enum Stopped {
     /// The row says so.
-    Cancelled(Held),
+    Cancelled(Box<Held>),
     /// It is another's, or gone.
     Fenced,
     /// The lease could not be renewed.
@@ -347,7 +347,7 @@ impl Worker {
         loop {
             let progress = match &stopped {
                 Some(Stopped::Cancelled(cancelled)) => {
-                    held = cancelled.clone();
+                    held = (**cancelled).clone();
                     Progress { stopped: true, ..held.progress.clone() }
                 }
                 Some(Stopped::Lease) => self.lost(&held, "its worker could not renew its lease"),
@@ -482,7 +482,7 @@ fn taken(slot: &Slot, now: Option<Held>) -> Option<Stopped> {
             *held = now;
             None
         }
-        JobState::Cancelled => Some(Stopped::Cancelled(now)),
+        JobState::Cancelled => Some(Stopped::Cancelled(Box::new(now))),
         JobState::Pending | JobState::Done | JobState::Error | JobState::Orphaned => Some(Stopped::Fenced),
     }
 }
