@@ -52,11 +52,14 @@ pub(crate) fn jobs() {
     }
     let recovered = begun.elapsed();
     let (running, left) = (Instant::now(), count("pending"));
-    while count("pending") + count("running") > 0 {
+    // Rarely, and what an index has: looking takes time from them.
+    while count("pending") > 0 {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    while count("done") < JOBS {
         std::thread::sleep(Duration::from_millis(20));
     }
     let ours = left as f64 / running.elapsed().as_secs_f64();
-    assert_eq!(count("done"), JOBS);
     drop(worker);
     let bare = bare_loop(left);
     let [half, late] = [50, 99].map(|at| quantile(&submitted, at));

@@ -188,8 +188,9 @@ fn workers_and_hosts_that_are_killed_at_random_lose_no_job_and_run_none_twice_at
     let mut kills = [0, 0];
     let mut number = 0;
     while number < jobs {
-        let repeatable = random.below(2) == 0;
-        let time = format!("0.{:03}", random.below(300));
+        // The same call where it has to be submitted again.
+        let repeatable = number % 2 == 0;
+        let time = format!("0.{:03}", number * 7919 % 300);
         let args = json!(["job.sh", number.to_string(), time]);
         let token = format!("job-{number}");
         let submission =

@@ -3,7 +3,7 @@
 //! A toolset only takes away: what its tools may do is decided by policy like for everybody, within what the toolset leaves of that
 //! (`grant`, which is a layer over the settings that only narrows). A session is opened on one with [`Session::on`](crate::call::session::Session::on).
 
-use crate::capability::Capability;
+use crate::capability::{Capability, Deed};
 use crate::capability::introspect::no_such;
 use crate::config::{Config, ToolsetSection};
 use crate::envelope::{Failure, Kind};
@@ -268,17 +268,7 @@ fn text(path: &Path) -> Result<String, String> {
 
 /// Whether whoever has it runs commands.
 fn is_of_commands(capability: &Capability) -> bool {
-    match capability {
-        Capability::Shell | Capability::Exec | Capability::Programs | Capability::Jobs => true,
-        Capability::Panes
-        | Capability::PaneSessions
-        | Capability::Files
-        | Capability::Http
-        | Capability::Embedder
-        | Capability::Introspect
-        | Capability::Records
-        | Capability::Events => false,
-    }
+    capability.deed() == Deed::Command || *capability == Capability::Jobs
 }
 
 /// A tool as it is with arguments that are set.

@@ -34,6 +34,17 @@ pub enum Capability {
     Events,
 }
 
+/// What is done by a capability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// A command of its own is run, once it was admitted.
+    Command,
+    /// Something else is done, or a command in a place that others share, or later.
+    Other,
+    /// Nothing: something is looked at, or said to whoever watches the call.
+    None,
+}
+
 /// An option of `toolcrib plugin allow`: a line of a plugin's rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllowOption {
@@ -116,6 +127,21 @@ impl Capability {
             Self::Records => Self::Records,
             Self::Jobs => Self::Jobs,
             Self::Events => Self::Events,
+        }
+    }
+
+    /// What is done by it.
+    pub(crate) const fn deed(self) -> Deed {
+        match self {
+            Self::Shell | Self::Exec | Self::Programs => Deed::Command,
+            Self::Panes
+            | Self::PaneSessions
+            | Self::Files
+            | Self::Http
+            | Self::Embedder
+            | Self::Records
+            | Self::Jobs => Deed::Other,
+            Self::Introspect | Self::Events => Deed::None,
         }
     }
 

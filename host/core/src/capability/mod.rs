@@ -16,6 +16,7 @@ mod programs;
 mod records;
 pub(crate) mod shell;
 
+pub(crate) use kind::Deed;
 pub use kind::{AllowOption, Capability};
 
 use crate::envelope::Failure;

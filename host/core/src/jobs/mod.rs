@@ -35,6 +35,7 @@ use sha2::{Digest, Sha256};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use worker::{Rules, Worker};
 
 /// The jobs of a host.
@@ -81,7 +82,13 @@ impl Door {
 pub struct JobsRunning {
     jobs: Arc<Jobs>,
     worker: Arc<Worker>,
-    task: tokio::task::JoinHandle<()>,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Drop for JobsRunning {
+    fn drop(&mut self) {
+        self.stop();
+    }
 }
 
 impl JobsRunning {
@@ -104,10 +111,16 @@ impl JobsRunning {
     }
 
     /// Ends what runs, hands back what may be run again, and returns when that is done.
-    pub async fn close(self) {
-        *self.jobs.running.write() = None;
+    pub async fn close(mut self) {
+        self.stop();
+        if let Some(task) = self.task.take() {
+            let _ = task.await;
+        }
+    }
+
+    fn stop(&self) {
+        self.jobs.running.write().take_if(|running| Arc::ptr_eq(&running.worker, &self.worker));
         self.worker.stop();
-        let _ = self.task.await;
     }
 }
 
@@ -184,10 +197,8 @@ impl Host {
         let runner = Arc::new(OfHost { door: door.clone() });
         let worker = Worker::new(jobs.engine.clone(), runner, jobs.rules(), lane);
         *jobs.running.write() = Some(Running { door, worker: worker.clone() });
-        let task = tokio::spawn({
-            let worker = worker.clone();
-            async move { worker.work().await }
-        });
+        let working = worker.clone();
+        let task = Some(tokio::spawn(async move { working.work().await }));
         Ok(Some(JobsRunning { jobs, worker, task }))
     }
 }

@@ -8,7 +8,7 @@ use crate::Host;
 use crate::audit::Action;
 use crate::call::scope::Scope;
 use crate::call::{Arguments, Call, CallContext, Request};
-use crate::capability::Capability;
+use crate::capability::{Capability, Deed};
 use crate::config::Needed;
 use crate::envelope::{Failure, Kind, duration};
 use crate::leaks::Exit;
@@ -302,34 +302,8 @@ pub(super) fn check_unattended(policy: &Policy, plugin: &Manifest, tool: &str) -
 
 /// A tool of ours that runs one command, or a declared program: a person is asked about that when it is submitted.
 fn is_asked_at_submission(plugin: &Manifest) -> bool {
-    let runs = |capability: &Capability| match capability {
-        Capability::Shell | Capability::Exec | Capability::Programs => true,
-        Capability::Panes
-        | Capability::PaneSessions
-        | Capability::Files
-        | Capability::Http
-        | Capability::Embedder
-        | Capability::Introspect
-        | Capability::Records
-        | Capability::Jobs
-        | Capability::Events => false,
-    };
-    let acts_otherwise = |capability: &Capability| match capability {
-        Capability::Panes
-        | Capability::PaneSessions
-        | Capability::Files
-        | Capability::Http
-        | Capability::Embedder
-        | Capability::Records
-        | Capability::Jobs => true,
-        Capability::Shell | Capability::Exec | Capability::Programs | Capability::Introspect | Capability::Events => {
-            false
-        }
-    };
-    let capabilities = &plugin.capabilities;
-    (plugin.id.is_builtin() || plugin.id.is_program())
-        && capabilities.iter().any(runs)
-        && !capabilities.iter().any(acts_otherwise)
+    let does = |deed: Deed| plugin.capabilities.iter().any(|capability| capability.deed() == deed);
+    (plugin.id.is_builtin() || plugin.id.is_program()) && does(Deed::Command) && !does(Deed::Other)
 }
 
 /// What a job's call is made in.
