@@ -3,8 +3,8 @@
 //! A toolset only takes away: what its tools may do is decided by policy like for everybody, within what the toolset leaves of that
 //! (`grant`, which is a layer over the settings that only narrows). A session is opened on one with [`Session::on`](crate::call::session::Session::on).
 
-use crate::capability::{Capability, Deed};
 use crate::capability::introspect::no_such;
+use crate::capability::{Capability, Deed};
 use crate::config::{Config, ToolsetSection};
 use crate::envelope::{Failure, Kind};
 use crate::tools::definition::Tool;
