@@ -236,7 +236,7 @@ impl Jobs {
     async fn tell(&self, held: &Held) {
         let running = self.running.read().clone();
         if let Some(running) = running {
-            running.worker.heed(&held.spec.id);
+            running.worker.look_again(&held.spec.id);
         }
         self.engine().ring(&held.progress.lane, &held.spec.id).await;
     }

@@ -75,7 +75,7 @@ impl Spool {
         Self { engine, id: id.to_owned(), epoch, most, stdout, stderr, changed, failed }
     }
 
-    /// Writes what comes in until it is told to stop. To drop it instead could write a piece twice.
+    /// Writes what comes in until `stop`. Dropping this future in the middle of a write could lose or overwrite a piece.
     pub(crate) async fn keep(&self, stop: &CancellationToken) {
         loop {
             tokio::select! { () = stop.cancelled() => return, () = self.changed.notified() => {} }

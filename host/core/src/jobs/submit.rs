@@ -289,7 +289,7 @@ fn check_lifetime(request: &Request, scope: &Scope) -> Result<(), Failure> {
     }
 }
 
-/// Refuses what nobody could be asked about while it runs, unless settings let it run so.
+/// Refuses a tool that may need a person's answer while it runs, unless `unattended` names it.
 pub(super) fn check_unattended(policy: &Policy, plugin: &Manifest, tool: &str) -> Result<(), Failure> {
     let named = &policy.config().tools.unattended;
     if is_asked_at_submission(plugin) || named.iter().any(|name| name == tool) {

@@ -1,7 +1,7 @@
 //! A worker: takes jobs that wait, runs each under a lease that it renews, and sees to those whose worker is lost.
 //!
 //! Every step is a change of the row that expects what was read, so each has one winner. What a worker runs ends before its lease does, also
-//! where the worker itself was killed or stands still: another program is told the deadline (`backend/watcher.rs`). Only then does anybody
+//! where the worker itself was killed or stopped: another program is told the deadline (`backend/watcher.rs`). Only then does anybody
 //! else touch the job.
 
 use super::engine::{Engine, Heard, Keeping, Settled, settle};
@@ -132,7 +132,7 @@ impl Worker {
     }
 
     /// A job's row was changed by this program.
-    pub(crate) fn heed(&self, id: &str) {
+    pub(crate) fn look_again(&self, id: &str) {
         if let Some(slot) = self.running.lock().get(id) {
             slot.told.notify_one();
         }
@@ -177,7 +177,7 @@ impl Worker {
                 () = tokio::time::sleep(tick) => true,
             };
             if is_time || heard.elsewhere != before.elsewhere {
-                self.heed_others().await;
+                self.look_at_changed().await;
             }
         }
         self.running.lock().values().for_each(|slot| slot.told.notify_one());
@@ -394,7 +394,7 @@ impl Worker {
     }
 
     /// Another program has changed something: it may have cancelled what runs here.
-    async fn heed_others(&self) {
+    async fn look_at_changed(&self) {
         let known = {
             let running = self.running.lock();
             let known = |slot: &Arc<Slot>| {
@@ -407,7 +407,7 @@ impl Worker {
             return;
         }
         let changed = self.engine.changed(known).await.unwrap_or_default();
-        changed.iter().for_each(|id| self.heed(id));
+        changed.iter().for_each(|id| self.look_again(id));
     }
 
     /// Looks at what others run: whose worker is gone, or was not heard of for a whole lease, is not run any more.
