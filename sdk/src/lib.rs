@@ -17,6 +17,7 @@ pub mod pane_sessions;
 pub mod panes;
 pub mod programs;
 pub mod records;
+pub mod schedules;
 mod schema;
 pub mod shell;
 mod tool;

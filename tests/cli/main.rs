@@ -16,6 +16,7 @@ mod program;
 mod prompt;
 mod records;
 mod run;
+mod schedules;
 mod screen;
 mod secret;
 mod signals;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 65] = [
+const SUBCOMMANDS: [&[&str]; 72] = [
     &[],
     &["tools"],
     &["call"],
@@ -19,6 +19,13 @@ const SUBCOMMANDS: [&[&str]; 65] = [
     &["jobs", "output"],
     &["jobs", "cancel"],
     &["jobs", "adopt"],
+    &["schedules"],
+    &["schedules", "list"],
+    &["schedules", "show"],
+    &["schedules", "pause"],
+    &["schedules", "resume"],
+    &["schedules", "adopt"],
+    &["schedules", "remove"],
     &["plugin"],
     &["plugin", "list"],
     &["plugin", "inspect"],

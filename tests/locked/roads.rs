@@ -68,7 +68,7 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 47] = [
+const OPTIONS: [(&str, Option<&str>); 48] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
@@ -81,6 +81,7 @@ const OPTIONS: [(&str, Option<&str>); 47] = [
     ("--job", Some("true")),
     ("--introspect", None),
     ("--records", None),
+    ("--schedules", None),
     ("--tmux", None),
     ("--no-tmux", None),
     ("--own-pane", None),

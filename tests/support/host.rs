@@ -14,6 +14,7 @@ use toolcrib::call::session::Session;
 use toolcrib::call::{Arguments, CallContext, Request};
 use toolcrib::config::{PolicySource, Settings, Sources};
 use toolcrib::dirs::Dirs;
+use toolcrib::embedder::{Embedder, NoEmbedder};
 use toolcrib::envelope::{Envelope, Failure};
 use toolcrib::event::{Event, EventSink};
 use toolcrib::jobs::JobsRunning;
@@ -61,6 +62,7 @@ pub struct TestHost {
     compiler: PathBuf,
     ready: std::sync::OnceLock<(Arc<Host>, CallContext)>,
     events: Arc<Events>,
+    embedder: Arc<dyn Embedder>,
     /// Ends the calls of this host.
     pub cancel: CancellationToken,
 }
@@ -119,8 +121,10 @@ impl TestHost {
         let sources = Sources { home: directory.path().join("home"), environment, ..Sources::default() };
         let asked = Arc::new(Asked { answer: Answer::No, requests: Mutex::default() });
         let (plugins, ready, events) = (Vec::new(), std::sync::OnceLock::new(), Arc::default());
+        let embedder = Arc::new(NoEmbedder);
         let compiler = crate::Program::file();
-        Self { directory, sources, asked, plugins, compiler, ready, events, cancel: CancellationToken::new() }
+        let cancel = CancellationToken::new();
+        Self { directory, sources, asked, plugins, compiler, ready, events, embedder, cancel }
             .set("tools.shell_confirm=false")
             .set("tools.files_confirm=never")
     }
@@ -214,6 +218,14 @@ impl TestHost {
         host.set(&format!("plugin.{name}.{line}"))
     }
 
+    /// Hands events to this embedder; a host that was made before is made anew.
+    #[must_use]
+    pub fn embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
+        self.embedder = embedder;
+        self.ready = std::sync::OnceLock::new();
+        self
+    }
+
     /// Declares a file as a program, with these lines besides.
     ///
     /// # Panics
@@ -244,6 +256,7 @@ impl TestHost {
         let context = CallContext::new("test", Arc::new(tools), Arc::new(backend))
             .events(self.events.clone())
             .approver(self.asked.clone())
+            .embedder(self.embedder.clone())
             .cancel(self.cancel.clone());
         Ok(self.ready.get_or_init(|| (Arc::new(host), context)))
     }

@@ -512,7 +512,7 @@ async fn what_was_approved_is_worth_nothing_under_other_settings() {
     let status = caller.status(&id).await;
     assert_eq!(status["state"], "pending");
     assert!(status["cause"].as_str().is_some_and(|cause| cause.contains("with the settings of then")), "{status}");
-    assert_eq!(jobs.waiting_elsewhere().await, Ok(2));
+    assert_eq!(jobs.waiting_elsewhere().await, Ok((2, 0)));
     // An operator can have it run all the same; what is asked then is the question that was answered, or it is not.
     let (core, context) = host.parts();
     core.adopt_job(&id, context).await.map_err(|failure| failure.message).expect("a job that waits");
@@ -540,12 +540,13 @@ async fn other_tools_run_as_jobs_where_settings_say_that_they_may() {
     assert_eq!(refused.hint.as_deref(), Some("add \"read_file\" to `unattended` under [tools]"));
     let host = host.set("tools.unattended=[\"read_file\", \"write_file\"]");
     std::fs::write(host.work().join("a.txt"), "some text\n").expect("a file");
-    let _jobs = host.run_jobs().await;
+    let jobs = host.run_jobs().await;
     let caller = Caller::of(&host);
     let id = caller.submit(read).await;
     let end = caller.wait(&id).await;
     assert_eq!(end["state"], "done", "{end}");
     assert!(end["outcome"]["result"].to_string().contains("some text"), "{end}");
+    jobs.close().await;
     // What settings let it do when it was submitted counts for nothing later.
     let blocked = host.set("jobs.pool=1");
     let jobs = blocked.run_jobs().await;

@@ -2,6 +2,7 @@
 
 mod agent;
 mod bin_list;
+mod cron;
 mod definitions;
 mod exec;
 mod factory;

@@ -9,6 +9,7 @@ use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
+use tokio::sync::watch;
 use toolcrib::call::CallContext;
 use toolcrib::envelope::{Failure, duration};
 use toolcrib::jobs::{JobShown, JobState, JobsLook, JobsRunning};
@@ -208,16 +209,18 @@ pub(super) async fn begin(
 ) -> Result<Option<JobsRunning>, Failure> {
     let running = setup.host.run_jobs(context.clone(), catalog.now()).await?;
     if let Some(running) = &running {
-        let mut trouble = running.trouble();
-        tokio::spawn(async move {
-            while trouble.changed().await.is_ok() {
-                if let Some(why) = trouble.borrow_and_update().clone() {
-                    notice(&format!("no jobs are run: {why}"));
-                }
-            }
-        });
+        tokio::spawn(tell("no jobs are run", running.trouble()));
+        tokio::spawn(tell("no schedules are fired", running.trouble_with_schedules()));
     }
     Ok(running)
+}
+
+async fn tell(what: &'static str, mut trouble: watch::Receiver<Option<String>>) {
+    while trouble.changed().await.is_ok() {
+        if let Some(why) = trouble.borrow_and_update().clone() {
+            notice(&format!("{what}: {why}"));
+        }
+    }
 }
 
 /// Ends what runs.
@@ -229,9 +232,9 @@ pub(super) async fn end(running: Option<JobsRunning>) {
 
 #[derive(clap::Args)]
 #[command(
-    after_help = "Jobs are calls that agents submitted with `job_submit`. This program runs those that were submitted in the same directory \
-with the same settings and options, as `toolcrib serve` and `toolcrib run` do beside their calls; any number of such programs share the work. \
-It ends at Ctrl-C: what runs then is ended, too."
+    after_help = "Jobs are calls that agents submitted with `job_submit`, or have scheduled with `cron`. This program runs those of the same \
+directory, settings and options, as `toolcrib serve` and `toolcrib run` do beside their calls; any number of such programs share the work. It \
+ends at Ctrl-C: what runs then is ended, too."
 )]
 pub(super) struct Worker {}
 
@@ -246,12 +249,14 @@ pub(super) async fn work(global: &Global) -> Result<ExitCode, Failure> {
             usage("jobs are switched off by `jobs.enabled = false`").hint("`toolcrib config show --origin` says where")
         );
     };
-    let elsewhere = running.waiting_elsewhere().await?;
-    if elsewhere > 0 {
-        notice(&format!(
-            "jobs that wait for a program in another directory, or with other settings: {elsewhere}; `toolcrib jobs list` shows them, `toolcrib \
-             jobs adopt` has one run here"
-        ));
+    let (jobs, schedules) = running.waiting_elsewhere().await?;
+    for (what, there, run, or) in [("jobs", jobs, "run", ""), ("schedules", schedules, "fire", " (or an embedder)")] {
+        if there > 0 {
+            notice(&format!(
+                "{what} that wait for a program in another directory, or with other settings{or}: {there}; `toolcrib {what} list` shows them, \
+                 `toolcrib {what} adopt` has one {run} here"
+            ));
+        }
     }
     notice("running jobs until Ctrl-C");
     stop.cancelled().await;

@@ -22,6 +22,7 @@ mod question;
 mod records;
 mod result;
 mod run;
+mod schedules;
 mod screen;
 mod secret;
 mod sections;
@@ -183,6 +184,9 @@ enum Command {
     /// List, show, cancel or adopt jobs, and print what they printed
     #[command(subcommand)]
     Jobs(jobs::Arguments),
+    /// List, show, pause, resume, adopt or remove what agents have set times for
+    #[command(subcommand)]
+    Schedules(schedules::Arguments),
     /// List, inspect, allow or vet plugins
     #[command(subcommand)]
     Plugin(plugin::Arguments),
@@ -336,6 +340,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Serve(arguments) => serve::run(global, arguments, secrets.token).await,
         Command::Worker(jobs::Worker {}) => jobs::work(global).await,
         Command::Jobs(arguments) => jobs::run(global, arguments).await,
+        Command::Schedules(arguments) => schedules::run(global, arguments).await,
         Command::Plugin(arguments) => plugin::run(global, arguments).await,
         Command::Program(arguments) => program::run(&arguments),
         Command::Notes(arguments) => records::notes(global, arguments).await,

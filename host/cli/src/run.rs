@@ -80,7 +80,7 @@ struct Door {
     running: Mutex<HashMap<String, CancellationToken>>,
     sessions: Mutex<Sessions>,
     /// Whoever writes the lines, once it has said which events it takes.
-    link: OnceLock<Arc<Link<Written>>>,
+    link: Arc<OnceLock<Arc<Link<Written>>>>,
     /// A line was about something else than who takes events.
     begun: AtomicBool,
 }
@@ -105,7 +105,12 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
     let (lines, waiting) = channel(LINES_WAITING);
     let writer = tokio::spawn(write_lines(waiting, cancel.clone()));
     let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), Notices::new(notice), None);
-    let jobs_running = jobs::begin(&setup, &context, &catalog).await?;
+    let link = Arc::<OnceLock<Arc<Link<Written>>>>::default();
+    let jobs_running = {
+        // It goes before the lines do, which end when nobody can write any.
+        let firing = context.clone().embedder(Arc::new(AtDoor(link.clone())));
+        jobs::begin(&setup, &firing, &catalog).await?
+    };
     let door = Arc::new(Door {
         host,
         context,
@@ -114,7 +119,7 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
         lines,
         running: Mutex::default(),
         sessions: Mutex::default(),
-        link: OnceLock::new(),
+        link,
         begun: AtomicBool::new(false),
     });
     if !arguments.embedder.is_empty() {
@@ -377,6 +382,28 @@ impl Embedder for AtLine {
 
     fn tell(&self, event: EmbedderEvent) -> bool {
         self.link.tell(&self.head, &event)
+    }
+}
+
+/// The embedder of what no line asked for: of schedules.
+struct AtDoor(Arc<OnceLock<Arc<Link<Written>>>>);
+
+#[async_trait]
+impl Embedder for AtDoor {
+    fn kinds(&self) -> Vec<KindPattern> {
+        let open = self.0.get().filter(|link| link.is_open());
+        open.map(|link| link.kinds().to_vec()).unwrap_or_default()
+    }
+
+    async fn ask(&self, event: EmbedderEvent, withdrawn: CancellationToken) -> End {
+        match self.0.get() {
+            Some(link) => link.ask(&Map::new(), event, withdrawn).await,
+            None => End::Unavailable("nobody said that events are taken here".into()),
+        }
+    }
+
+    fn tell(&self, event: EmbedderEvent) -> bool {
+        self.0.get().is_some_and(|link| link.tell(&Map::new(), &event))
     }
 }
 

@@ -42,6 +42,7 @@ pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed, is_variable_name
 pub(crate) use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seconds};
 
 use crate::embedder::KindPattern;
+use crate::schedules;
 use crate::tools::listing;
 pub(crate) use narrow::Bound;
 #[cfg(test)]
@@ -91,6 +92,8 @@ pub struct Config {
     pub store: Store,
     /// Calls that outlive their caller.
     pub jobs: Jobs,
+    /// Jobs and events at set times.
+    pub schedules: Schedules,
     /// What makes vectors of what stays.
     pub embeddings: Embeddings,
     /// `[plugin.NAME]` by name; `policy/rights.rs` makes rights of it.
@@ -296,6 +299,24 @@ pub struct Jobs {
     pub lease_ms: u64,
 }
 
+/// `[schedules]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schedules {
+    /// The time zone where a schedule names none; empty: this machine's.
+    #[serde(deserialize_with = "zone")]
+    pub zone: String,
+    /// The shortest time between two due times, in milliseconds.
+    #[serde(deserialize_with = "between::<1000, DAY_MS, _>")]
+    pub shortest_ms: u64,
+    /// Schedules of one agent.
+    #[serde(deserialize_with = "between::<1, 10_000, _>")]
+    pub most: u64,
+    /// Failures one after another that disable a schedule.
+    #[serde(deserialize_with = "between::<1, 1000, _>")]
+    pub failures: u64,
+}
+
 /// What is on disk before a change counts as made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -486,6 +507,12 @@ fn between<'de, const MIN: u64, const MAX: u64, D: Deserializer<'de>>(deserializ
     fits.ok_or_else(|| D::Error::custom(format!("must be {MIN} to {MAX}, not {number}")))
 }
 
+fn zone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let is_known = name.is_empty() || schedules::is_zone(&name);
+    if is_known { Ok(name) } else { Err(D::Error::custom("must be a time zone such as Europe/Berlin, or empty")) }
+}
+
 fn label<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     let fits = (1..=64).contains(&name.chars().count()) && !name.contains(char::is_control);
@@ -654,6 +681,7 @@ mod tests {
             variables: vec![Vec::new()],
             declared: vec![Vec::new()],
             jobs: vec![Vec::new()],
+            schedules: false,
             kinds: vec![Vec::new()],
             introspect: false,
             records: false,
@@ -675,6 +703,7 @@ mod tests {
             variables: vec![vec!["*".into()]],
             declared: vec![vec!["*".into()]],
             jobs: vec![vec!["*".into()]],
+            schedules: true,
             kinds: vec![vec![KindPattern::All]],
             introspect: true,
             records: true,

@@ -235,10 +235,18 @@ impl Host {
                 Some(self.permit(policy)?)
             }
             // Its submission was counted, and the pool of jobs is a bound of its own; what is rehearsed is part of a call that has one.
-            Purpose::Job(_) | Purpose::Rehearse(_) => None,
+            Purpose::Job(_) | Purpose::Fire(..) | Purpose::Rehearse(_) => None,
         };
         let plugin = context.tools.plugin_of(&request.tool)?;
         call.know_plugin(plugin);
+        if let Purpose::Fire(_, event) = &context.purpose {
+            context.session.admit_in_a_turn(&request.tool)?;
+            let admission = policy.admit(plugin)?;
+            self.admit_definitions(policy, plugin, self.loaded(plugin, context).await?)?;
+            let grants = policy.grants_for(&admission);
+            let result = event.hand_over(grants.schedules()?, &call.scope).await?;
+            return Ok(Output { result, content: Vec::new(), notices: Vec::new() });
+        }
         let Prepared { admission, ready, tool, arguments } = self.prepared(policy, plugin, request, context).await?;
         let text = arguments.to_string();
         check_length(&text)?;

@@ -37,6 +37,7 @@ pub mod kept_output;
 mod leaks;
 pub mod policy;
 pub mod sandbox;
+pub mod schedules;
 pub mod secrets;
 pub mod store;
 pub mod text;

@@ -268,7 +268,8 @@ fn text(path: &Path) -> Result<String, String> {
 
 /// Whether whoever has it runs commands.
 fn is_of_commands(capability: &Capability) -> bool {
-    capability.deed() == Deed::Command || *capability == Capability::Jobs
+    let later = [Capability::Jobs, Capability::Schedules];
+    capability.deed() == Deed::Command || later.contains(capability)
 }
 
 /// A tool as it is with arguments that are set.

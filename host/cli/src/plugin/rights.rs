@@ -55,6 +55,9 @@ pub(in super::super) struct Allow {
     /// Let it submit calls of this tool as jobs, and see such jobs, or `*` for all tools (repeatable)
     #[arg(long, value_name = "TOOL", value_parser = declared)]
     job: Vec<String>,
+    /// Let it have such jobs, and events that it may hand over (`schedule.fired`), at set times
+    #[arg(long)]
+    schedules: bool,
     /// Let it keep documents from one call to the next
     #[arg(long)]
     records: bool,
@@ -165,12 +168,14 @@ fn has_rights(section: &PluginSection) -> bool {
         embedder,
         records,
         jobs,
+        schedules,
         introspect,
     } = section;
     let files = files.read.is_some() || files.write.is_some();
     let lists = exec.programs.is_some() || programs.is_some() || jobs.is_some();
     let named = lists || http.hosts.is_some() || embedder.kinds.is_some();
-    let switched = shell.is_some_and(|shell| shell.commands) || *introspect == Some(true) || *records == Some(true);
+    let is_on = |switch: &Option<bool>| *switch == Some(true);
+    let switched = shell.is_some_and(|shell| shell.commands) || [introspect, records, schedules].into_iter().any(is_on);
     switched || files || named
 }
 
@@ -200,7 +205,7 @@ impl Allow {
         let named = [&self.read, &self.write].into_iter().any(|directories| !directories.is_empty());
         let lists = self.exec.is_empty() && self.program.is_empty() && self.job.is_empty();
         let lists = lists && self.host.is_empty() && self.event.is_empty();
-        self.shell || self.pane || self.introspect || self.records || named || !lists
+        self.shell || self.pane || self.introspect || self.records || self.schedules || named || !lists
     }
 
     /// Replaces the old value of each right that is named. The options of requests belong together: a host that was allowed before would
@@ -224,6 +229,9 @@ impl Allow {
         }
         if self.records {
             section.records = Some(true);
+        }
+        if self.schedules {
+            section.schedules = Some(true);
         }
         if self.introspect {
             section.introspect = Some(true);

@@ -244,7 +244,7 @@ impl<'h> Call<'h> {
             output: match &context.purpose {
                 Purpose::Act | Purpose::Rehearse(_) => host.output.clone(),
                 // What it says is kept as the job's.
-                Purpose::Job(_) => Arc::new(OutputStore::none()),
+                Purpose::Job(_) | Purpose::Fire(..) => Arc::new(OutputStore::none()),
             },
             egress: host.egress.clone(),
             secrets: host.secrets.clone(),
@@ -253,7 +253,7 @@ impl<'h> Call<'h> {
             limits: policy.config().limits.clone(),
             remedies: policy.config().remedies(),
             audit: match &context.purpose {
-                Purpose::Act | Purpose::Job(_) => Arc::downgrade(&host.audit),
+                Purpose::Act | Purpose::Job(_) | Purpose::Fire(..) => Arc::downgrade(&host.audit),
                 // The call that it is part of is on record.
                 Purpose::Rehearse(_) => Weak::new(),
             },

@@ -230,6 +230,15 @@ impl Session {
         self.opened.as_ref().map_or(0, |opened| opened.state.lock().generation)
     }
 
+    /// Whether its toolset has a tool, at least while a turn is open.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` where it does not.
+    pub(crate) fn admit_in_a_turn(&self, tool: &str) -> Result<(), Failure> {
+        self.toolset().map_or(Ok(()), |toolset| toolset.admit(tool, true))
+    }
+
     /// Refuses a tool that its toolset does not have now.
     pub(crate) fn admit(&self, tool: &str) -> Result<(), Failure> {
         match &self.opened {

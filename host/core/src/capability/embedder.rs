@@ -6,16 +6,20 @@ use super::Refusal;
 use super::bindings::toolcrib::plugin::embedder;
 use crate::call::scope::Scope;
 use crate::embedder::agents::{Caller, EXEC};
-use crate::embedder::{AttachedFile, EmbedderEvent, End, is_kind};
+use crate::embedder::{AttachedFile, EmbedderEvent, End, any_covers, is_kind};
 use crate::envelope::{Failure, Kind, duration};
 use crate::event::Event as Happening;
 use crate::leaks::Exit;
 use crate::policy::embedder::{EmbedderGrant, Shown};
+use crate::policy::schedules::SchedulesGrant;
 use crate::sandbox::State;
+use crate::schedules::FIRED;
+use crate::schedules::schedule::Approved;
 use crate::text::sanitize;
 use crate::tools::schema::depth;
 use serde_json::Value;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
@@ -154,15 +158,7 @@ impl embedder::HostEvent for State {
         let event = self.table.get(&event)?.clone();
         let admitted = self.admitted_event(event).await?;
         let scope = self.scope.clone();
-        // From here on there is an end to write down, whatever happens to the call.
-        let mut ending = Ending { event: &admitted, scope: &scope, end: None };
-        let _event = ending.or_ends(scope.pending.event(&scope))?;
-        let _files = ending.or_ends(scope.pending.files(&admitted.files))?;
-        scope.emit(Happening::Started { detail: sanitize::line(&admitted.kind).into_owned() });
-        let outcome = delivered(&admitted, &scope).await;
-        // Whatever came of it, the world may have changed.
-        scope.touch_state();
-        let answer = ending.or_ends(outcome)?;
+        let answer = handed_over(&admitted, &scope).await.answer?;
         scope.session.remember_told(&admitted.kind);
         if admitted.kind == EXEC {
             scope.agents.remember(&Caller::of(&scope.session.given(), &scope.principal), &answer);
@@ -254,6 +250,95 @@ impl State {
     }
 }
 
+/// An event whose time has come, which was admitted when its schedule was saved.
+pub(crate) struct Scheduled {
+    /// An object; what people see of it was cleaned then.
+    payload: Value,
+    timeout: Duration,
+    approved: Approved,
+    /// Nobody was there to take it.
+    never_came: AtomicBool,
+}
+
+impl Scheduled {
+    pub(crate) fn new(payload: Value, timeout: Duration, approved: Approved) -> Self {
+        Self { payload, timeout, approved, never_came: AtomicBool::new(false) }
+    }
+
+    /// Whether it certainly was not handed over, as nobody was there to take it.
+    pub(crate) fn never_came(&self) -> bool {
+        self.never_came.load(Ordering::SeqCst)
+    }
+
+    /// Hands it over, if it may be still.
+    pub(crate) async fn hand_over(&self, grant: &SchedulesGrant, scope: &Arc<Scope>) -> Result<Value, Failure> {
+        let mut payload = self.payload.clone();
+        let judged = grant.events().and_then(|events| {
+            events.admit(FIRED)?;
+            self.check_approval(events, scope)
+        });
+        // A secret may have come to be known since.
+        let judged = judged.and_then(|()| scope.guard.check_event(FIRED, &mut payload));
+        let judged = judged.and_then(|()| match scope.embedder.takes(FIRED) {
+            true => Ok(()),
+            false => {
+                self.never_came.store(true, Ordering::SeqCst);
+                Err(not_taken(FIRED))
+            }
+        });
+        if let Err(refusal) = judged {
+            let shown = Shown { kind: FIRED, payload: &payload, files: &[] };
+            EmbedderGrant::record(&shown, format!("{}: {}", refusal.kind.name(), refusal.message), scope);
+            return Err(refusal);
+        }
+        let allowed_by = "its schedule, when that was saved".to_owned();
+        let admitted = Admitted { kind: FIRED.into(), payload, files: Vec::new(), allowed_by, timeout: self.timeout };
+        let Handed { answer, came } = handed_over(&admitted, scope).await;
+        self.never_came.store(!came, Ordering::SeqCst);
+        answer
+    }
+
+    /// What a person has to be asked about now was asked about when it was saved, and the answer counts still.
+    fn check_approval(&self, events: &EmbedderGrant, scope: &Scope) -> Result<(), Failure> {
+        let counts = match self.approved {
+            _ if !any_covers(events.confirms(), FIRED) => true,
+            Approved::Read => true,
+            Approved::NotAsked => false,
+            Approved::Unread => {
+                scope.settings.upgrade().is_some_and(|settings| settings.policy().config().approval.allow_yes)
+            }
+        };
+        if counts {
+            return Ok(());
+        }
+        let message =
+            "nobody has approved of this event when its schedule was saved, and nobody is asked when it fires";
+        Err(Failure::denied(message).hint("save the schedule anew, where a person can answer"))
+    }
+}
+
+/// What came of handing an event over.
+struct Handed {
+    answer: Result<Value, Failure>,
+    /// It may have come, whatever the answer is.
+    came: bool,
+}
+
+/// Hands an event over that was admitted; how that ends is written down, whatever happens to the call.
+async fn handed_over(admitted: &Admitted, scope: &Arc<Scope>) -> Handed {
+    let mut ending = Ending { event: admitted, scope, end: None };
+    let room = scope.pending.event(scope).and_then(|event| Ok((event, scope.pending.files(&admitted.files)?)));
+    let _room = match ending.or_ends(room) {
+        Ok(room) => room,
+        Err(busy) => return Handed { answer: Err(busy), came: false },
+    };
+    scope.emit(Happening::Started { detail: sanitize::line(&admitted.kind).into_owned() });
+    let Handed { answer, came } = delivered(admitted, scope).await;
+    // Whatever came of it, the world may have changed.
+    scope.touch_state();
+    Handed { answer: ending.or_ends(answer), came }
+}
+
 /// Why an event of a kind goes nowhere.
 pub(crate) fn not_taken(kind: &str) -> Failure {
     let message = format!("the program around this one does not take events of the kind `{kind}`");
@@ -289,13 +374,13 @@ fn parsed(event: &Event) -> Result<Value, Failure> {
 }
 
 /// Hands an event over and waits for its end.
-async fn delivered(event: &Admitted, scope: &Arc<Scope>) -> Result<Value, Failure> {
+async fn delivered(event: &Admitted, scope: &Arc<Scope>) -> Handed {
     let withdrawn = CancellationToken::new();
     let _waiting = scope.clock.waiting();
     let mut asked = scope.embedder.ask(event.event(scope, Some(event.timeout)), withdrawn.clone());
     let stopped = tokio::select! {
         biased;
-        end = &mut asked => return answered(event, end),
+        end = &mut asked => return Handed::of(event, end),
         () = scope.cancel.cancelled() => Failure::cancelled(),
         () = tokio::time::sleep(event.timeout) => {
             let message = format!("the embedder did not answer `{}` within {}", event.kind, duration(event.timeout));
@@ -305,8 +390,18 @@ async fn delivered(event: &Admitted, scope: &Arc<Scope>) -> Result<Value, Failur
     withdrawn.cancel();
     // An answer that came before it was withdrawn counts: whoever gave it was not told otherwise.
     match tokio::time::timeout(GRACE, asked).await {
-        Ok(End::Withdrawn) | Err(_) => Err(stopped),
-        Ok(end @ (End::Answered(_) | End::Failed(_) | End::Unavailable(_) | End::Lost(_))) => answered(event, end),
+        Ok(End::Withdrawn) | Err(_) => Handed { answer: Err(stopped), came: true },
+        Ok(end @ (End::Answered(_) | End::Failed(_) | End::Unavailable(_) | End::Lost(_))) => Handed::of(event, end),
+    }
+}
+
+impl Handed {
+    fn of(event: &Admitted, end: End) -> Self {
+        let came = match end {
+            End::Unavailable(_) => false,
+            End::Answered(_) | End::Failed(_) | End::Lost(_) | End::Withdrawn => true,
+        };
+        Self { answer: answered(event, end), came }
     }
 }
 

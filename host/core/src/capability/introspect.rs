@@ -12,7 +12,7 @@ use crate::toolset::{Context, Mount, Toolset};
 use std::path::Path;
 
 /// The documents of this program, by name: `host/docs/`, and the page for those who write plugins.
-const DOCUMENTS: [(&str, &str); 18] = [
+const DOCUMENTS: [(&str, &str); 19] = [
     ("cli", include_str!("../../../docs/cli.md")),
     ("confinement", include_str!("../../../docs/confinement.md")),
     ("embedding", include_str!("../../../docs/embedding.md")),
@@ -26,6 +26,7 @@ const DOCUMENTS: [(&str, &str); 18] = [
     ("readme", include_str!("../../../../README.md")),
     ("records", include_str!("../../../docs/records.md")),
     ("remote", include_str!("../../../docs/remote.md")),
+    ("schedules", include_str!("../../../docs/schedules.md")),
     ("sdk", include_str!("../../../../sdk/README.md")),
     ("secrets", include_str!("../../../docs/secrets.md")),
     ("settings", crate::config::DEFAULT_TOML),

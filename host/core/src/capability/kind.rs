@@ -30,6 +30,8 @@ pub enum Capability {
     Records,
     /// Calls that outlive their caller.
     Jobs,
+    /// Such calls, and events, at set times.
+    Schedules,
     /// What a call says while it runs.
     Events,
 }
@@ -73,7 +75,7 @@ impl serde::Serialize for Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Shell,
         Self::Exec,
         Self::Programs,
@@ -85,6 +87,7 @@ impl Capability {
         Self::Introspect,
         Self::Records,
         Self::Jobs,
+        Self::Schedules,
         Self::Events,
     ];
 
@@ -103,6 +106,7 @@ impl Capability {
             Self::Introspect => "introspect",
             Self::Records => "records",
             Self::Jobs => "jobs",
+            Self::Schedules => "schedules",
             Self::Events => "events",
         }
     }
@@ -126,7 +130,18 @@ impl Capability {
             Self::Introspect => Self::Introspect,
             Self::Records => Self::Records,
             Self::Jobs => Self::Jobs,
+            Self::Schedules => Self::Schedules,
             Self::Events => Self::Events,
+        }
+    }
+
+    /// Whether it is granted by a word and not by a list.
+    pub(crate) const fn is_switch(self) -> bool {
+        match self {
+            Self::Shell | Self::Panes | Self::PaneSessions | Self::Introspect | Self::Records | Self::Schedules => true,
+            Self::Exec | Self::Programs | Self::Files | Self::Http | Self::Embedder | Self::Jobs | Self::Events => {
+                false
+            }
         }
     }
 
@@ -140,7 +155,8 @@ impl Capability {
             | Self::Http
             | Self::Embedder
             | Self::Records
-            | Self::Jobs => Deed::Other,
+            | Self::Jobs
+            | Self::Schedules => Deed::Other,
             Self::Introspect | Self::Events => Deed::None,
         }
     }
@@ -161,6 +177,7 @@ impl Capability {
             Self::Introspect => SectionKeys { grants: &["introspect"], narrows: &[] },
             Self::Records => SectionKeys { grants: &["records"], narrows: &[] },
             Self::Jobs => SectionKeys { grants: &["jobs"], narrows: &[] },
+            Self::Schedules => SectionKeys { grants: &["schedules"], narrows: &[] },
             Self::Events => SectionKeys { grants: &[], narrows: &[] },
         }
     }
@@ -197,6 +214,9 @@ impl Capability {
             }
             Self::Records => &[AllowOption { functions: &[], what: "keep documents", option: "--records" }],
             Self::Jobs => &[AllowOption { functions: &[], what: "submit jobs", option: "--job TOOL" }],
+            Self::Schedules => {
+                &[AllowOption { functions: &[], what: "have jobs and events at set times", option: "--schedules" }]
+            }
             Self::Events => &[],
         }
     }

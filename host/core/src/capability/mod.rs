@@ -14,6 +14,7 @@ mod pane_sessions;
 mod panes;
 mod programs;
 mod records;
+mod schedules;
 pub(crate) mod shell;
 
 pub(crate) use kind::Deed;
@@ -40,6 +41,7 @@ pub(crate) mod bindings {
             "toolcrib:plugin/records.query": super::records::Look,
             "toolcrib:plugin/jobs.submission": super::jobs::Submission,
             "toolcrib:plugin/jobs.query": super::jobs::Look,
+            "toolcrib:plugin/schedules.plan": super::schedules::Plan,
             "toolcrib:plugin/http.request": super::http::Request,
             "toolcrib:plugin/embedder.event": super::embedder::Event,
         },

@@ -150,6 +150,7 @@ impl Settings {
     pub(crate) fn below_policies(&self) -> String {
         let mut values = self.below.values.clone();
         values.remove("jobs");
+        values.remove("schedules");
         if let Some(Value::Table(limits)) = values.get_mut("limits") {
             limits.remove("concurrent_calls");
         }

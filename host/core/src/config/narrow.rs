@@ -25,6 +25,8 @@ pub(super) enum Rule {
     Stricter(&'static [&'static str]),
     /// The smaller number.
     Min,
+    /// The larger number.
+    Max,
     /// The entries of both.
     Union,
     /// The entries that both have.
@@ -58,8 +60,8 @@ pub(super) enum Rule {
 }
 
 use Rule::{
-    And, AndByPolicy, Digest, Directories, Domains, Hosts, Intersect, Kinds, Methods, Min, Names, Never, Or, Paths,
-    Places, Prefixes, Ranges, Roots, Shell, Stricter, Union,
+    And, AndByPolicy, Digest, Directories, Domains, Hosts, Intersect, Kinds, Max, Methods, Min, Names, Never, Or,
+    Paths, Places, Prefixes, Ranges, Roots, Shell, Stricter, Union,
 };
 
 /// When a setting is looked at: whether a policy that changes under a running program can change it.
@@ -194,6 +196,10 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("jobs.keep", Min, AtStart),
     ("jobs.output_mib", Min, AtStart),
     ("jobs.lease_ms", Min, AtStart),
+    ("schedules.zone", Never, AtStart),
+    ("schedules.shortest_ms", Max, AtStart),
+    ("schedules.most", Min, AtStart),
+    ("schedules.failures", Min, AtStart),
     ("embeddings.enabled", And, AtStart),
     ("embeddings.url", Never, AtStart),
     ("embeddings.headers", Never, AtStart),
@@ -216,6 +222,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("plugin.*.embedder.kinds", Kinds, EachTime),
     ("plugin.*.records", And, EachTime),
     ("plugin.*.jobs", Names, EachTime),
+    ("plugin.*.schedules", And, EachTime),
     ("plugin.*.introspect", And, EachTime),
     ("program.*.path", Never, AtStart),
     ("program.*.sha256", Never, AtStart),
@@ -362,6 +369,7 @@ impl Rule {
             Shell => written(shell(base).and(shell(by))),
             Stricter(order) => if rank(order, by) > rank(order, base) { by } else { base }.clone(),
             Min => if by.as_integer() < base.as_integer() { by } else { base }.clone(),
+            Max => if by.as_integer() > base.as_integer() { by } else { base }.clone(),
             Union | Places => [entries(base), &picked(by, |entry| !entries(base).contains(entry))].concat().into(),
             Intersect | Methods => picked(base, |entry| entries(by).contains(entry)).into(),
             Paths => written(allowlist(base).intersect(&allowlist(by))),
@@ -381,7 +389,7 @@ impl Rule {
     pub(super) fn applies_to_projects(self) -> bool {
         match self {
             Never | AndByPolicy => false,
-            And | Or | Stricter(_) | Min | Union | Intersect | Paths | Directories | Roots | Places | Domains
+            And | Or | Stricter(_) | Min | Max | Union | Intersect | Paths | Directories | Roots | Places | Domains
             | Ranges | Hosts | Methods | Prefixes | Names | Kinds | Shell | Digest => true,
         }
     }
@@ -392,7 +400,9 @@ impl Rule {
             And | AndByPolicy => !is_on(value),
             Shell => !shell(value).commands,
             Directories | Roots | Hosts | Methods | Prefixes | Names | Kinds => entries(value).is_empty(),
-            Never | Or | Stricter(_) | Min | Union | Places | Intersect | Paths | Domains | Ranges | Digest => false,
+            Never | Or | Stricter(_) | Min | Max | Union | Places | Intersect | Paths | Domains | Ranges | Digest => {
+                false
+            }
         }
     }
 
@@ -416,7 +426,7 @@ impl Rule {
             Shell => Some(shell(value)).filter(|shell| shell.pane == Some(false)).map(Bound::Shell),
             // What a link in one leads to is looked at when a cell is laid out.
             Roots | Places => None,
-            Never | And | AndByPolicy | Or | Stricter(_) | Min | Union | Intersect | Digest => None,
+            Never | And | AndByPolicy | Or | Stricter(_) | Min | Max | Union | Intersect | Digest => None,
         }
     }
 }
@@ -511,7 +521,7 @@ mod tests {
             let value = get(defaults(), key).unwrap_or_else(|| panic!("`{key}` is not in default.toml"));
             let fits = match rule {
                 And | AndByPolicy | Or => value.is_bool(),
-                Min => value.is_integer(),
+                Min | Max => value.is_integer(),
                 Stricter(order) => value.as_str().is_some_and(|word| order.contains(&word)),
                 Never => value.is_str() || value.is_array() || value.is_table(),
                 Digest => value.is_str(),

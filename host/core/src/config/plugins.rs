@@ -45,6 +45,9 @@ pub struct PluginSection {
     /// The tools that it may submit as jobs; `*` means all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "declared_names")]
     pub jobs: Option<Vec<String>>,
+    /// Whether it may have jobs and events at set times, as far as it may have such jobs and events at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedules: Option<bool>,
     /// Whether it may keep documents from one call to the next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<bool>,

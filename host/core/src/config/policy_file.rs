@@ -160,6 +160,7 @@ struct PinTable {
     embedder: Option<Value>,
     records: Option<Value>,
     jobs: Option<Value>,
+    schedules: Option<Value>,
     introspect: Option<Value>,
 }
 
@@ -285,6 +286,7 @@ impl LockTable {
                 ("embedder", table.embedder),
                 ("records", table.records),
                 ("jobs", table.jobs),
+                ("schedules", table.schedules),
                 ("introspect", table.introspect),
             ];
             let rights: Table =

@@ -118,6 +118,7 @@ impl Over {
             | Rule::Stricter(_)
             | Rule::Places
             | Rule::Min
+            | Rule::Max
             | Rule::Union
             | Rule::Shell => true,
             Rule::Intersect | Rule::Methods => {

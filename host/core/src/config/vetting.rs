@@ -147,7 +147,7 @@ pub(super) struct RevokedTable {
 }
 
 /// A right of a plugin's section that a ceiling bounds, and what it says where it is not named.
-const RIGHTS: [(&str, Option<Nothing>); 13] = [
+const RIGHTS: [(&str, Option<Nothing>); 14] = [
     ("shell", Some(Nothing::Off)),
     ("files.read", Some(Nothing::Empty)),
     ("files.write", Some(Nothing::Empty)),
@@ -161,6 +161,7 @@ const RIGHTS: [(&str, Option<Nothing>); 13] = [
     ("embedder.kinds", Some(Nothing::Empty)),
     ("records", Some(Nothing::Off)),
     ("jobs", Some(Nothing::Empty)),
+    ("schedules", Some(Nothing::Off)),
     ("introspect", Some(Nothing::Off)),
 ];
 

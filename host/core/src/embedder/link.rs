@@ -87,6 +87,12 @@ impl<L: From<Value> + Send + 'static> Link<L> {
         &self.kinds
     }
 
+    /// Whether there can be answers still.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.table.lock().closed.is_none()
+    }
+
     /// Takes an answer.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 
 use super::job::{Held, JobState, Progress, Spec};
 use crate::envelope::{Failure, Kind};
+use crate::schedules::calendar::Calendar;
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -167,9 +168,9 @@ pub(crate) trait Workers: Send + Sync {
 }
 
 /// All of it.
-pub(crate) trait Engine: Rows + Bell + Output + Workers {}
+pub(crate) trait Engine: Rows + Bell + Output + Workers + Calendar {}
 
-impl<T: Rows + Bell + Output + Workers> Engine for T {}
+impl<T: Rows + Bell + Output + Workers + Calendar> Engine for T {}
 
 /// How long a lost answer is waited out before the row is read again.
 const AGAIN: Duration = Duration::from_millis(10);

@@ -1,6 +1,7 @@
 //! What a job is: what was submitted, which never changes, and how far it is, which changes by compare-and-set alone.
 
 use crate::envelope::Failure;
+use crate::schedules::schedule::Approved;
 use crate::text::id::random_id;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -11,7 +12,7 @@ const LABELS: usize = 16;
 const LABEL_NAME_BYTES: usize = 64;
 const LABEL_VALUE_BYTES: usize = 256;
 /// The labels that the host gives.
-const OWN_LABELS: [&str; 3] = ["session", "agent", "origin"];
+const OWN_LABELS: [&str; 5] = ["session", "agent", "origin", "schedule", "due"];
 
 /// How far a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -84,7 +85,7 @@ pub(crate) struct Spec {
     pub(crate) toolset: Option<String>,
     pub(crate) given: Map<String, Value>,
     pub(crate) labels: BTreeMap<String, String>,
-    /// The same token within a day: the same job.
+    /// The same one within a day: the same job. [`given_token`] or [`due_token`].
     pub(crate) token: Option<String>,
     /// How long it may take.
     pub(crate) at_most_ms: u64,
@@ -94,7 +95,47 @@ pub(crate) struct Spec {
     pub(crate) repeatable: bool,
     /// What was admitted when it was submitted.
     pub(crate) admitted: Admitted,
+    /// Where a schedule has submitted it.
+    pub(crate) fired: Option<Fired>,
     pub(crate) made_ms: u64,
+}
+
+/// What a schedule says of a job that it submits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Fired {
+    /// Its name, and the key of what was saved.
+    pub(crate) schedule: String,
+    pub(crate) key: String,
+    pub(crate) due_ms: u64,
+    /// Until when it may begin.
+    pub(crate) until_ms: u64,
+    /// When it fires, as a person was told.
+    pub(crate) words: String,
+    /// The tool that saved it, and the digest of its plugin.
+    pub(crate) by_tool: String,
+    pub(crate) by_plugin: String,
+    /// It hands an event over, whose data are the arguments: it is no call of a tool.
+    pub(crate) event: Option<Approved>,
+}
+
+impl Spec {
+    /// It is an event of a schedule, and no call.
+    pub(crate) fn is_event(&self) -> bool {
+        self.fired.as_ref().is_some_and(|fired| fired.event.is_some())
+    }
+}
+
+/// A token as whoever submits a job gives it.
+pub(crate) fn given_token(token: &str) -> String {
+    format!("given {token}")
+}
+
+/// How tokens of firings begin, and no others.
+pub(crate) const DUE: &str = "due ";
+
+/// The token of a firing: a schedule fires once for each due time, whoever submits that.
+pub(crate) fn due_token(key: &str, due_ms: u64) -> String {
+    format!("{DUE}{key}@{due_ms}")
 }
 
 /// The answers that were given for a job when it was submitted.

@@ -286,7 +286,8 @@ impl Jobs {
 
     /// Says what a job waits for that nobody here can run.
     fn explained(&self, mut held: Held) -> Held {
-        let lane = self.running.read().as_ref().map(|running| running.door.lane.clone());
+        let is_event = held.spec.is_event();
+        let lane = self.running.read().as_ref().map(|running| running.door.lanes.of(is_event).to_owned());
         if held.progress.state == JobState::Pending && lane.is_some_and(|lane| lane != held.progress.lane) {
             held.progress.cause = Some(
                 "it waits for a program that acts where it was submitted, with the settings of then; `toolcrib jobs adopt` has it run here"
@@ -429,8 +430,9 @@ impl Host {
     ///
     /// As [`Self::job`]; `execution_failed` where it does not wait.
     pub async fn adopt_job(&self, beginning: &str, context: &CallContext) -> Result<JobShown, Failure> {
-        let lane = self.jobs.lane(context).await?;
+        let lanes = self.jobs.lanes(context).await?;
         let mut held = self.held_job(beginning).await?;
+        let lane = lanes.of(held.spec.is_event()).to_owned();
         loop {
             if held.progress.state != JobState::Pending {
                 let message = format!("the job does not wait: it is {}", held.progress.state.name());

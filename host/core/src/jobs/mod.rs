@@ -4,6 +4,8 @@
 //! - `submit.rs` has a call admitted that is to be a job, by a `rehearsal.rs` of it;
 //! - `worker.rs` is the protocol by which workers take, run and lose jobs, `run.rs` one of them run by a host, `output.rs` what it says;
 //! - `look.rs` is what callers and operators see of jobs, and how they end them.
+//!
+//! `../schedules/` submits some at set times.
 
 pub(crate) mod engine;
 pub(crate) mod job;
@@ -13,18 +15,20 @@ pub(crate) mod rehearsal;
 mod run;
 mod submit;
 #[cfg(test)]
-mod tests;
-mod worker;
+pub(crate) mod tests;
+pub(crate) mod worker;
 
 pub use job::JobState;
 pub use look::{JobShown, JobsLook};
 pub(crate) use look::{Text, View};
-pub(crate) use submit::Wanted;
+pub(crate) use submit::{Rehearsed, Wanted, check_given, identity};
 
 use crate::Host;
 use crate::call::CallContext;
 use crate::config::{self, Config};
 use crate::envelope::{Failure, Kind};
+use crate::schedules::FIRED;
+use crate::schedules::firing::{Scheduler, Times};
 use crate::store::Store;
 use crate::store::jobs::LocalJobs;
 use crate::tools::registry::Registry;
@@ -42,6 +46,7 @@ use worker::{Rules, Worker};
 pub(crate) struct Jobs {
     engine: Arc<LocalJobs>,
     config: config::Jobs,
+    pub(crate) schedules: config::Schedules,
     /// The digest of the settings.
     settings: String,
     stream_bytes: u64,
@@ -53,22 +58,44 @@ pub(crate) struct Jobs {
 struct Running {
     door: Arc<Door>,
     worker: Arc<Worker>,
+    scheduler: Arc<Scheduler>,
 }
 
 /// Gives the tools as they are now.
 type ToolsNow = Box<dyn Fn() -> Arc<Registry> + Send + Sync>;
 
 /// What jobs are run in.
-struct Door {
+pub(crate) struct Door {
     host: Weak<Host>,
-    context: CallContext,
-    tools: ToolsNow,
-    /// By which workers they can be run: those that act at the same place by the same settings.
-    lane: String,
+    pub(crate) context: CallContext,
+    pub(crate) tools: ToolsNow,
+    pub(crate) lanes: Lanes,
+}
+
+/// By which programs something can be run.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes {
+    /// Calls: by those that act at the same place by the same settings.
+    pub(crate) calls: String,
+    /// Events: by those at the same place whose embedder takes them.
+    pub(crate) events: String,
+}
+
+impl Lanes {
+    pub(crate) fn of(&self, is_event: bool) -> &str {
+        if is_event { &self.events } else { &self.calls }
+    }
 }
 
 impl Door {
-    fn host(&self) -> Result<Arc<Host>, Failure> {
+    /// The lanes of what can be run here now.
+    fn lanes_now(&self) -> Vec<String> {
+        let Lanes { calls, events } = self.lanes.clone();
+        // An embedder comes and goes.
+        if self.context.embedder.takes(FIRED) { vec![events, calls] } else { vec![calls] }
+    }
+
+    pub(crate) fn host(&self) -> Result<Arc<Host>, Failure> {
         self.host.upgrade().ok_or_else(|| Failure::new(Kind::Unavailable, "this program ends, and takes no more jobs"))
     }
 
@@ -81,8 +108,8 @@ impl Door {
 /// Runs jobs as long as it lives; [`JobsRunning::close`] ends it in good order.
 pub struct JobsRunning {
     jobs: Arc<Jobs>,
-    worker: Arc<Worker>,
-    task: Option<JoinHandle<()>>,
+    running: Running,
+    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Drop for JobsRunning {
@@ -95,32 +122,43 @@ impl JobsRunning {
     /// Why none can be run now, where that is so.
     #[must_use]
     pub fn trouble(&self) -> watch::Receiver<Option<String>> {
-        self.worker.trouble()
+        self.running.worker.trouble()
     }
 
-    /// How many jobs wait for a program that acts elsewhere, or by other settings.
+    /// Why no schedule can fire now, where that is so.
+    #[must_use]
+    pub fn trouble_with_schedules(&self) -> watch::Receiver<Option<String>> {
+        self.running.scheduler.trouble()
+    }
+
+    /// How many jobs wait for a program that acts elsewhere, or by other settings; and how many schedules for that, or for an embedder.
     ///
     /// # Errors
     ///
     /// `unavailable` where the store cannot be used.
-    pub async fn waiting_elsewhere(&self) -> Result<u64, Failure> {
-        match self.jobs.engine.is_there() {
-            true => self.jobs.engine.elsewhere(self.worker.lane().to_owned()).await,
-            false => Ok(0),
+    pub async fn waiting_elsewhere(&self) -> Result<(u64, u64), Failure> {
+        let Lanes { calls, events } = self.running.door.lanes.clone();
+        let (lanes, engine) = (vec![calls, events], &self.jobs.engine);
+        let here = self.running.door.lanes_now();
+        match engine.is_there() {
+            true => Ok((engine.elsewhere(lanes).await?, engine.schedules_elsewhere(here).await?)),
+            false => Ok((0, 0)),
         }
     }
 
     /// Ends what runs, hands back what may be run again, and returns when that is done.
     pub async fn close(mut self) {
         self.stop();
-        if let Some(task) = self.task.take() {
+        for task in std::mem::take(&mut self.tasks) {
             let _ = task.await;
         }
     }
 
     fn stop(&self) {
-        self.jobs.running.write().take_if(|running| Arc::ptr_eq(&running.worker, &self.worker));
-        self.worker.stop();
+        let own = &self.running.worker;
+        self.jobs.running.write().take_if(|running| Arc::ptr_eq(&running.worker, own));
+        self.running.scheduler.stop();
+        own.stop();
     }
 }
 
@@ -128,8 +166,8 @@ impl Jobs {
     /// `settings` is the digest of what decides in this host.
     pub(crate) fn new(store: Arc<Store>, config: &Config, settings: String) -> Self {
         let stream_bytes = config.limits.kept_stream_mib << 20;
-        let (engine, config) = (Arc::new(LocalJobs::new(store)), config.jobs.clone());
-        Self { engine, config, settings, stream_bytes, running: RwLock::default() }
+        let (engine, schedules) = (Arc::new(LocalJobs::new(store)), config.schedules.clone());
+        Self { engine, config: config.jobs.clone(), schedules, settings, stream_bytes, running: RwLock::default() }
     }
 
     /// What this program runs jobs in.
@@ -137,7 +175,7 @@ impl Jobs {
     /// # Errors
     ///
     /// `unavailable` where it runs none.
-    fn door(&self) -> Result<Arc<Door>, Failure> {
+    pub(crate) fn door(&self) -> Result<Arc<Door>, Failure> {
         self.running.read().as_ref().map(|running| running.door.clone()).ok_or_else(|| match self.config.enabled {
             true => Failure::new(Kind::Unavailable, "this program ends with its call, and runs no jobs")
                 .hint("`toolcrib serve` and `toolcrib run` take jobs and run them; `toolcrib worker` runs them, too"),
@@ -146,16 +184,19 @@ impl Jobs {
         })
     }
 
-    /// By which workers a job can be run that is submitted from here: those that act at the same place by the same settings.
-    async fn lane(&self, context: &CallContext) -> Result<String, Failure> {
+    /// By which programs something can be run that begins here.
+    pub(crate) async fn lanes(&self, context: &CallContext) -> Result<Lanes, Failure> {
         let backend = &context.backend;
         // Elsewhere there is one place for commands to begin in; and nobody goes there before that is needed.
         let directory = match backend.is_this_machine() {
             true => backend.facts().await?.directory.display().to_string(),
             false => String::new(),
         };
-        let place = format!("{}\n{directory}\n{}", backend.name(), self.settings);
-        Ok(hex::encode(&Sha256::digest(place)[..16]))
+        let lane = |settings: &str| {
+            let place = format!("{}\n{directory}\n{settings}", backend.name());
+            hex::encode(&Sha256::digest(place)[..16])
+        };
+        Ok(Lanes { calls: lane(&self.settings), events: lane(FIRED) })
     }
 
     fn rules(&self) -> Rules {
@@ -170,8 +211,13 @@ impl Jobs {
         }
     }
 
-    fn engine(&self) -> &dyn Engine {
+    pub(crate) fn engine(&self) -> &dyn Engine {
         &*self.engine
+    }
+
+    /// Whether anything was ever kept.
+    pub(crate) fn is_there(&self) -> bool {
+        self.engine.is_there()
     }
 }
 
@@ -191,14 +237,18 @@ impl Host {
         if !jobs.config.enabled {
             return Ok(None);
         }
-        let lane = jobs.lane(&context).await?;
+        let lanes = jobs.lanes(&context).await?;
         let (host, tools) = (Arc::downgrade(self), Box::new(tools));
-        let door = Arc::new(Door { host, context, tools, lane: lane.clone() });
-        let runner = Arc::new(OfHost { door: door.clone() });
-        let worker = Worker::new(jobs.engine.clone(), runner, jobs.rules(), lane);
-        *jobs.running.write() = Some(Running { door, worker: worker.clone() });
-        let working = worker.clone();
-        let task = Some(tokio::spawn(async move { working.work().await }));
-        Ok(Some(JobsRunning { jobs, worker, task }))
+        let door = Arc::new(Door { host, context, tools, lanes });
+        let (runner, at) = (Arc::new(OfHost { door: door.clone() }), door.clone());
+        let lanes: worker::Lanes = Arc::new(move || at.lanes_now());
+        let worker = Worker::new(jobs.engine.clone(), runner, jobs.rules(), lanes.clone());
+        let times = Times { failures: jobs.schedules.failures, pending: jobs.config.pending };
+        let scheduler = Scheduler::new(jobs.engine.clone(), lanes, times);
+        let running = Running { door, worker: worker.clone(), scheduler: scheduler.clone() };
+        *jobs.running.write() = Some(running.clone());
+        let tasks =
+            vec![tokio::spawn(async move { worker.work().await }), tokio::spawn(async move { scheduler.work().await })];
+        Ok(Some(JobsRunning { jobs, running, tasks }))
     }
 }

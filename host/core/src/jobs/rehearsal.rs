@@ -2,6 +2,7 @@
 //! then, and nobody when it runs.
 
 use super::job::Admitted;
+use crate::capability::embedder::Scheduled;
 use crate::config::Config;
 use crate::envelope::{Failure, Kind};
 use crate::policy::approval::{Answer, ApprovalRequest, Approver};
@@ -19,8 +20,18 @@ pub(crate) enum Purpose {
     Act,
     /// To have the command admitted that it would run; it ends there.
     Rehearse(Arc<Rehearsal>),
-    /// Its effects, as a job; the call has this id.
-    Job(Arc<str>),
+    /// Its effects, as a job.
+    Job(Arc<JobCall>),
+    /// To hand an event over whose time has come: no guest runs.
+    Fire(Arc<JobCall>, Arc<Scheduled>),
+}
+
+/// A job, as its call knows it.
+pub(crate) struct JobCall {
+    /// The id that the call has to have.
+    pub(crate) id: String,
+    /// When it comes again, where a schedule submits it.
+    pub(crate) recurs: Option<String>,
 }
 
 impl Purpose {
@@ -28,7 +39,21 @@ impl Purpose {
     pub(crate) fn id(&self) -> Option<String> {
         match self {
             Self::Act | Self::Rehearse(_) => None,
-            Self::Job(id) => Some(id.as_ref().to_owned()),
+            Self::Job(job) | Self::Fire(job, _) => Some(job.id.clone()),
+        }
+    }
+
+    /// The tool, as a person is asked about it.
+    pub(crate) fn asked_as(&self, tool: &str) -> String {
+        let recurs = match self {
+            Self::Act => return tool.to_owned(),
+            // It is asked now, and done later.
+            Self::Rehearse(rehearsal) => &rehearsal.recurs,
+            Self::Job(job) | Self::Fire(job, _) => &job.recurs,
+        };
+        match recurs {
+            None => format!("{tool} as a job"),
+            Some(when) => format!("{tool} as a job, {when}"),
         }
     }
 
@@ -39,9 +64,9 @@ impl Purpose {
     /// Where it was only to be admitted.
     pub(crate) fn begins(&self) -> Result<(), Failure> {
         match self {
-            Self::Act | Self::Job(_) => Ok(()),
+            Self::Act | Self::Job(_) | Self::Fire(..) => Ok(()),
             Self::Rehearse(rehearsal) => {
-                rehearsal.0.lock().has_reached = true;
+                rehearsal.found.lock().has_reached = true;
                 Err(Failure::new(Kind::Unavailable, "the command runs when its job does"))
             }
         }
@@ -50,7 +75,10 @@ impl Purpose {
 
 /// What is found out.
 #[derive(Default)]
-pub(crate) struct Rehearsal(Mutex<Found>);
+pub(crate) struct Rehearsal {
+    found: Mutex<Found>,
+    recurs: Option<String>,
+}
 
 #[derive(Default)]
 struct Found {
@@ -59,21 +87,26 @@ struct Found {
 }
 
 impl Rehearsal {
+    /// Of what comes at set times, where `recurs` says when.
+    pub(super) fn of(recurs: Option<String>) -> Arc<Self> {
+        Arc::new(Self { found: Mutex::default(), recurs })
+    }
+
     /// A question was answered with yes.
     pub(crate) fn admit(&self, question: &ApprovalRequest, by: &str) {
-        let admitted = &mut self.0.lock().admitted;
+        let admitted = &mut self.found.lock().admitted;
         admitted.questions.push(digest(question));
         by.clone_into(&mut admitted.by);
     }
 
     /// It came to its command, which was admitted.
     pub(crate) fn has_reached(&self) -> bool {
-        self.0.lock().has_reached
+        self.found.lock().has_reached
     }
 
     /// What was admitted, by whoever reads questions or not.
     pub(crate) fn admitted(&self, were_read: bool) -> Admitted {
-        Admitted { were_read, ..self.0.lock().admitted.clone() }
+        Admitted { were_read, ..self.found.lock().admitted.clone() }
     }
 }
 

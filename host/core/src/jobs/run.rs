@@ -2,15 +2,21 @@
 
 use super::Door;
 use super::engine::{Engine, Stream};
-use super::job::{Held, JobState, Spec};
+use super::job::{Fired, Held, JobState, Spec};
 use super::output::Spool;
-use super::rehearsal::{AtSubmission, Purpose};
-use super::submit::check_unattended;
+use super::rehearsal::{AtSubmission, JobCall, Purpose};
+use super::submit::{check_unattended, identity};
 use super::worker::{Outcome, Runner};
+use crate::Host;
 use crate::backend::local;
 use crate::call::session::Session;
 use crate::call::{Arguments, CallContext, Request};
-use crate::envelope::{Envelope, Failure, Kind};
+use crate::capability::embedder::Scheduled;
+use crate::embedder::NoEmbedder;
+use crate::envelope::{Envelope, Failure, Kind, Output};
+use crate::schedules::ScheduleState;
+use crate::schedules::schedule::MISSED;
+use crate::tools::registry::Registry;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -25,17 +31,32 @@ pub(super) struct OfHost {
 #[async_trait]
 impl Runner for OfHost {
     async fn run(&self, job: &Held, output: Arc<Spool>, cancel: CancellationToken) -> Outcome {
-        let host = match self.door.host() {
-            Ok(host) => host,
-            Err(failure) => return ended(&Envelope::new(Err(failure))),
+        let missed = |why: &str| Outcome {
+            state: JobState::Cancelled,
+            exit_code: None,
+            cause: Some(format!("{MISSED}{why}")),
+            json: None,
         };
-        let context = match self.context(job, output, cancel) {
-            Ok(context) => context,
-            Err(failure) => return ended(&Envelope::new(Err(failure))),
+        if let Some(fired) = &job.spec.fired
+            && let Some(why) = self.missed(&job.spec.agent, fired).await
+        {
+            return missed(&why);
+        }
+        let ran = async {
+            let host = self.door.host()?;
+            let context = self.context(&host, job, output, cancel)?;
+            let Spec { tool, arguments, .. } = &job.spec;
+            let request = Request { tool: tool.clone(), arguments: Arguments::Text(arguments.clone()) };
+            Ok((host.call(request, &context).await, context.purpose))
         };
-        let Spec { tool, arguments, .. } = &job.spec;
-        let request = Request { tool: tool.clone(), arguments: Arguments::Text(arguments.clone()) };
-        ended(&host.call(request, &context).await)
+        match ran.await {
+            Err(failure) => ended(&Envelope::new(Err::<Output, Failure>(failure))),
+            // What was certainly not handed over has not failed.
+            Ok((Envelope { outcome: Err(failure), .. }, Purpose::Fire(_, event))) if event.never_came() => {
+                missed(&format!("{}: {}", failure.kind.name(), failure.message))
+            }
+            Ok((envelope, _)) => ended(&envelope),
+        }
     }
 
     fn hold(&self, call: &str, until: Option<Duration>) {
@@ -50,30 +71,92 @@ impl Runner for OfHost {
 }
 
 impl OfHost {
-    fn context(&self, held: &Held, output: Arc<Spool>, cancel: CancellationToken) -> Result<CallContext, Failure> {
+    fn context(
+        &self,
+        host: &Host,
+        held: &Held,
+        output: Arc<Spool>,
+        cancel: CancellationToken,
+    ) -> Result<CallContext, Failure> {
         let job = &held.spec;
         let tools = (self.door.tools)();
-        let plugin = tools.plugin_of(&job.tool)?;
-        if plugin.id.approved_as() != job.plugin {
-            let message = format!("`{}` is another one than when the job was submitted", job.tool);
-            return Err(Failure::denied(message).hint("submit it anew"));
-        }
-        let host = self.door.host()?;
+        check_bytes(&tools, &job.tool, &job.plugin)?;
         let session = match &job.toolset {
             Some(toolset) => Session::on(host.toolset(toolset)?, job.given.clone())?,
             None => Session::default(),
         };
         let context = self.door.context(tools.clone()).session(Arc::new(session));
-        // Other settings, or another policy, may be in force by now.
-        check_unattended(&*host.within(host.policy.obeyed()?, &context)?, plugin, &job.tool)?;
+        let call = JobCall { id: held.call(), recurs: job.fired.as_ref().map(|fired| fired.words.clone()) };
+        let purpose = match &job.fired {
+            Some(fired @ Fired { event: Some(approved), .. }) => {
+                let payload = event(fired, job)?;
+                let timeout = Duration::from_millis(job.at_most_ms);
+                Purpose::Fire(Arc::new(call), Arc::new(Scheduled::new(payload, timeout, *approved)))
+            }
+            fired => {
+                // Other settings, or another policy, may be in force by now.
+                let policy = host.within(host.policy.obeyed()?, &context)?;
+                check_unattended(&policy, tools.plugin_of(&job.tool)?, &job.tool)?;
+                if let Some(fired) = fired {
+                    check_bytes(&tools, &fired.by_tool, &fired.by_plugin)?;
+                    let by = tools.plugin_of(&fired.by_tool)?;
+                    context.session.admit_in_a_turn(&fired.by_tool)?;
+                    policy.grants_for(&policy.admit(by)?).schedules()?.jobs()?.admit(&job.tool)?;
+                }
+                Purpose::Job(Arc::new(call))
+            }
+        };
         let approver = AtSubmission { admitted: job.admitted.clone(), policy: host.policy.clone() };
         Ok(context
             .principal(job.principal.clone())
             .approver(Arc::new(approver))
+            .embedder(match &purpose {
+                Purpose::Fire(..) => self.door.context.embedder.clone(),
+                Purpose::Act | Purpose::Rehearse(_) | Purpose::Job(_) => Arc::new(NoEmbedder),
+            })
             .events(output)
             .cancel(cancel)
-            .purpose(Purpose::Job(held.call().into())))
+            .purpose(purpose))
     }
+
+    /// Why a firing does not begin any more, if it does not: it waited too long, or its schedule is another one by now.
+    async fn missed(&self, agent: &str, fired: &Fired) -> Option<String> {
+        let host = self.door.host().ok()?;
+        let engine = host.jobs.engine();
+        if engine.now_ms() > fired.until_ms {
+            return Some("it was not begun in time".into());
+        }
+        match engine.schedule(agent, &fired.schedule).await {
+            Err(failure) => Some(failure.message),
+            Ok(Some(kept)) if kept.schedule.key == fired.key => match kept.course.state {
+                ScheduleState::Active | ScheduleState::Over => None,
+                state @ (ScheduleState::Paused | ScheduleState::Disabled) => {
+                    Some(format!("its schedule is {}", state.name()))
+                }
+            },
+            Ok(Some(_)) => Some("its schedule was replaced".into()),
+            Ok(None) => Some("its schedule was removed".into()),
+        }
+    }
+}
+
+/// Refuses a tool that is of another plugin than when it was admitted.
+fn check_bytes(tools: &Registry, tool: &str, admitted: &str) -> Result<(), Failure> {
+    match identity(tools.plugin_of(tool)?) == admitted {
+        true => Ok(()),
+        false => {
+            let message = format!("`{tool}` is another one than when the job was submitted");
+            Err(Failure::denied(message).hint("submit it anew"))
+        }
+    }
+}
+
+/// What a schedule hands over.
+fn event(fired: &Fired, job: &Spec) -> Result<Value, Failure> {
+    let data: Value = serde_json::from_str(&job.arguments)
+        .map_err(|error| Failure::new(Kind::Internal, format!("the data of a schedule are not JSON: {error}")))?;
+    let due = job.labels.get("due");
+    Ok(json!({ "schedule": fired.schedule, "due": due, "due_ms": fired.due_ms, "data": data }))
 }
 
 /// What an envelope says of a job.

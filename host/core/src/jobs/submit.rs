@@ -1,7 +1,7 @@
 //! Submitting a job: the call is checked as far as it can be, a person is asked about the command that it would run, then it waits.
 
 use super::engine::Created;
-use super::job::{Held, Progress, Spec, check_labels};
+use super::job::{Admitted, Held, Progress, Spec, check_labels, given_token};
 use super::rehearsal::{Purpose, Rehearsal};
 use super::{Door, Jobs};
 use crate::Host;
@@ -45,38 +45,29 @@ pub(crate) struct Wanted {
 }
 
 /// A call as it was admitted.
-struct Rehearsed {
+pub(crate) struct Rehearsed {
     /// The digest of the tool's plugin.
-    plugin: String,
-    rehearsal: Arc<Rehearsal>,
+    pub(crate) plugin: String,
+    pub(crate) admitted: Admitted,
 }
 
 impl Jobs {
     /// Submits a call; returns the job's id.
     pub(crate) async fn submit(&self, wanted: Wanted, grant: &JobsGrant, scope: &Scope) -> Result<String, Failure> {
         let door = self.door()?;
-        let host = door.host()?;
-        check_place(&door, scope)?;
         check_labels(&wanted.labels)?;
         check_token(wanted.token.as_deref())?;
-        check_lengths(&wanted, scope)?;
         let at_most_ms = self.at_most(wanted.at_most_ms, scope)?;
         let tools = (door.tools)();
-        let Ok(plugin) = tools.plugin_of(&wanted.tool) else {
-            return Err(unknown(&wanted.tool, &tool_names(&tools, &host, grant, scope)));
-        };
-        grant.admit(&wanted.tool)?;
-        let is_program = plugin.id.is_program();
-        check_secrets(&wanted, scope)?;
+        self.check(&wanted, &door, &tools, grant, scope)?;
         let agent = grant.agent(&scope.session);
-        if let Some(token) = wanted.token.as_deref().filter(|_| self.engine.is_there())
+        let token = wanted.token.as_deref().map(given_token);
+        if let Some(token) = token.as_deref().filter(|_| self.engine.is_there())
             && let Some(there) = self.engine().of_token(&agent, token).await?
         {
             return same_call(&there, &wanted);
         }
-        let request = Request { tool: wanted.tool.clone(), arguments: Arguments::Text(wanted.arguments.clone()) };
-        let Rehearsed { plugin, rehearsal } =
-            host.rehearse(&request, &tools, &door, grant.is_of_builtin(), scope).await?;
+        let Rehearsed { plugin, admitted } = self.rehearse(&wanted, None, &door, &tools, grant, scope).await?;
         let toolset = scope.session.toolset();
         let spec = Spec {
             id: random_id(),
@@ -89,18 +80,21 @@ impl Jobs {
             toolset: toolset.map(|toolset| toolset.name().to_owned()),
             given: scope.session.given(),
             labels: wanted.labels,
-            token: wanted.token,
+            token,
             at_most_ms,
             outlives: wanted.outlives,
             repeatable: wanted.repeatable,
-            admitted: rehearsal.admitted(scope.approver.is_read()),
+            admitted,
+            fired: None,
             made_ms: self.engine().now_ms(),
         };
-        let created = self.engine().create(&spec, &Progress::submitted(door.lane.clone()), self.config.pending).await?;
+        let created =
+            self.engine().create(&spec, &Progress::submitted(door.lanes.calls.clone()), self.config.pending).await?;
+        let is_program = tools.plugin_of(&spec.tool).is_ok_and(|plugin| plugin.id.is_program());
         let kind = if is_program { "the program" } else { "the tool" };
         let (id, how) = match created {
             Created::New => {
-                self.engine().ring(&door.lane, &spec.id).await;
+                self.engine().ring(&door.lanes.calls, &spec.id).await;
                 (spec.id, "submitted")
             }
             Created::There(id) => (id, "found by its token"),
@@ -116,7 +110,45 @@ impl Jobs {
         Ok(id)
     }
 
-    fn at_most(&self, wanted: Option<u64>, scope: &Scope) -> Result<u64, Failure> {
+    /// Refuses a call that can be no job, as far as that can be told before it is gone through.
+    pub(crate) fn check(
+        &self,
+        wanted: &Wanted,
+        door: &Door,
+        tools: &Registry,
+        grant: &JobsGrant,
+        scope: &Scope,
+    ) -> Result<(), Failure> {
+        check_place(door, scope)?;
+        check_lengths(wanted, scope)?;
+        check_given(scope)?;
+        if tools.plugin_of(&wanted.tool).is_err() {
+            return Err(unknown(&wanted.tool, &tool_names(tools, &*door.host()?, grant, scope)));
+        }
+        grant.admit(&wanted.tool)?;
+        check_secrets(wanted, scope)
+    }
+
+    /// Has a call admitted that is to be a job; `recurs` says when, where it is to be one at set times.
+    pub(crate) async fn rehearse(
+        &self,
+        wanted: &Wanted,
+        recurs: Option<String>,
+        door: &Door,
+        tools: &Arc<Registry>,
+        grant: &JobsGrant,
+        scope: &Scope,
+    ) -> Result<Rehearsed, Failure> {
+        let request = Request { tool: wanted.tool.clone(), arguments: Arguments::Text(wanted.arguments.clone()) };
+        // A yes for the session is none for what stays.
+        let has_approvals = grant.is_of_builtin() && recurs.is_none();
+        let rehearsal = Rehearsal::of(recurs);
+        let plugin = door.host()?.rehearse(&request, tools, door, has_approvals, &rehearsal, scope).await?;
+        Ok(Rehearsed { plugin, admitted: rehearsal.admitted(scope.approver.is_read()) })
+    }
+
+    /// How long a job may take.
+    pub(crate) fn at_most(&self, wanted: Option<u64>, scope: &Scope) -> Result<u64, Failure> {
         let (most, wanted) = (self.config.max_ms, wanted.unwrap_or(self.config.timeout_ms.min(self.config.max_ms)));
         if (1..=most).contains(&wanted) {
             return Ok(wanted);
@@ -135,16 +167,16 @@ impl Jobs {
 }
 
 impl Host {
-    /// Finds out what a call would do, as far as it is admitted before it is begun.
+    /// Finds out what a call would do, as far as it is admitted before it is begun; returns the digest of its plugin.
     async fn rehearse(
         &self,
         request: &Request,
         tools: &Arc<Registry>,
         door: &Door,
         has_approvals: bool,
+        rehearsal: &Arc<Rehearsal>,
         scope: &Scope,
-    ) -> Result<Rehearsed, Failure> {
-        let rehearsal = Arc::<Rehearsal>::default();
+    ) -> Result<String, Failure> {
         let context = door
             .context(tools.clone())
             .principal(scope.principal.clone())
@@ -159,10 +191,10 @@ impl Host {
         check_lifetime(request, scope)?;
         let plugin = tools.plugin_of(&request.tool)?;
         check_unattended(&policy, plugin, &request.tool)?;
-        let rehearsed = Rehearsed { plugin: plugin.id.approved_as().to_owned(), rehearsal };
+        let identity = identity(plugin);
         if !is_asked_at_submission(plugin) {
             self.prepared(&policy, plugin, request, &context).await?;
-            return Ok(rehearsed);
+            return Ok(identity);
         }
         // A person may take their time.
         let _waiting = scope.clock.waiting();
@@ -173,10 +205,18 @@ impl Host {
         scope.record_all(actions);
         match outcome {
             // Whatever it says of a command that did not begin.
-            Err(_) if rehearsed.rehearsal.has_reached() => Ok(rehearsed),
+            Err(_) if rehearsal.has_reached() => Ok(identity),
             Err(failure) => Err(failure),
-            Ok(_) => Ok(rehearsed),
+            Ok(_) => Ok(identity),
         }
+    }
+}
+
+/// What a plugin has to be still when a job of it runs: these bytes; of this program, whatever they are by then.
+pub(crate) fn identity(plugin: &Manifest) -> String {
+    match plugin.id.is_builtin() {
+        true => format!("built in: {}", plugin.name()),
+        false => plugin.id.approved_as().to_owned(),
     }
 }
 
@@ -229,10 +269,6 @@ fn check_lengths(wanted: &Wanted, scope: &Scope) -> Result<(), Failure> {
             format!("a job with {} bytes of arguments is too long (limit: {ARGUMENTS_BYTES})", wanted.arguments.len());
         return Err(Failure::limit(message).hint("put large content into a file, and have that read"));
     }
-    let given = Value::Object(scope.session.given());
-    if depth(&given) > GIVEN_DEPTH || given.to_string().len() > ARGUMENTS_BYTES {
-        return Err(Failure::limit("what the session was opened with is too long, or nested too deeply, for jobs"));
-    }
     if wanted.repeatable && !scope.backend.is_this_machine() {
         let message =
             format!("a job on {} cannot be run again: what is left of it there may still run", scope.backend.name());
@@ -241,13 +277,21 @@ fn check_lengths(wanted: &Wanted, scope: &Scope) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What the session was opened with is kept, too.
+pub(crate) fn check_given(scope: &Scope) -> Result<(), Failure> {
+    let given = Value::Object(scope.session.given());
+    let text = given.to_string();
+    if depth(&given) > GIVEN_DEPTH || text.len() > ARGUMENTS_BYTES {
+        return Err(Failure::limit("what the session was opened with is too long, or nested too deeply, for jobs"));
+    }
+    scope.guard.check(Exit::Write, [text.as_bytes()])
+}
+
 /// Rows hold no secret.
 fn check_secrets(wanted: &Wanted, scope: &Scope) -> Result<(), Failure> {
-    let given = Value::Object(scope.session.given()).to_string();
     let labels = wanted.labels.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
     let token = wanted.token.as_deref().map(str::as_bytes);
-    let parts: Vec<&[u8]> =
-        [wanted.arguments.as_bytes(), given.as_bytes()].into_iter().chain(labels).chain(token).collect();
+    let parts: Vec<&[u8]> = [wanted.arguments.as_bytes()].into_iter().chain(labels).chain(token).collect();
     scope.guard.check(Exit::Write, parts.iter().copied())
 }
 

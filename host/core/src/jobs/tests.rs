@@ -11,6 +11,8 @@ use crate::config::Config;
 use crate::embeddings::Embeddings;
 use crate::envelope::{Failure, Kind};
 use crate::event::{Event, EventSink};
+use crate::schedules::calendar::{Calendar, Due, Saved};
+use crate::schedules::schedule::{Course, Kept, Schedule};
 use crate::store::Store;
 use crate::store::jobs::LocalJobs;
 use crate::text::id::random_id;
@@ -43,10 +45,10 @@ fn sqlite(directory: &Path) -> Arc<dyn Engine> {
 
 /// The same, whose answers get lost, before or after what they are about was done; and whose bell rings for nothing.
 fn forgetful(directory: &Path) -> Arc<dyn Engine> {
-    Arc::new(Forgetful { engine: sqlite(directory), turn: AtomicU64::new(0), is_cut: AtomicBool::new(false) })
+    Forgetful::over(sqlite(directory))
 }
 
-struct Forgetful {
+pub(crate) struct Forgetful {
     engine: Arc<dyn Engine>,
     turn: AtomicU64,
     /// Nothing gets through any more.
@@ -54,6 +56,10 @@ struct Forgetful {
 }
 
 impl Forgetful {
+    pub(crate) fn over(engine: Arc<dyn Engine>) -> Arc<Self> {
+        Arc::new(Self { engine, turn: AtomicU64::new(0), is_cut: AtomicBool::new(false) })
+    }
+
     fn reached(&self) -> Result<(), Failure> {
         match self.is_cut.load(Ordering::SeqCst) {
             true => Err(Failure::new(Kind::Unavailable, "the network is cut")),
@@ -158,6 +164,44 @@ impl Workers for Forgetful {
     }
 }
 
+#[async_trait]
+impl Calendar for Forgetful {
+    async fn save(
+        &self,
+        schedule: &Schedule,
+        course: &Course,
+        over: Option<&str>,
+        most: u64,
+    ) -> Result<Saved, Failure> {
+        self.engine.save(schedule, course, over, most).await
+    }
+
+    async fn schedule(&self, agent: &str, name: &str) -> Result<Option<Kept>, Failure> {
+        self.engine.schedule(agent, name).await
+    }
+
+    async fn schedules(&self, agent: Option<&str>) -> Result<(Vec<Kept>, Vec<Failure>), Failure> {
+        self.engine.schedules(agent).await
+    }
+
+    async fn move_on(&self, kept: &Kept, course: &Course) -> Result<Swapped, Failure> {
+        self.reached()?;
+        match self.turn.fetch_add(1, Ordering::SeqCst) % 3 {
+            0 => Ok(Swapped::Unknown),
+            1 => self.engine.move_on(kept, course).await.map(|_| Swapped::Unknown),
+            _ => self.engine.move_on(kept, course).await,
+        }
+    }
+
+    async fn forget(&self, agent: &str, name: &str, of: Option<&Kept>) -> Result<bool, Failure> {
+        self.engine.forget(agent, name, of).await
+    }
+
+    async fn due(&self, lanes: &[String], now_ms: u64) -> Result<Due, Failure> {
+        self.engine.due(lanes, now_ms).await
+    }
+}
+
 /// Runs jobs whose arguments say how many milliseconds they take. Each has a witness while it runs, a file that can be made only where it is
 /// not there; and it ends by its deadline, as the commands of a host do.
 #[derive(Default)]
@@ -240,6 +284,7 @@ fn spec(arguments: &str) -> Spec {
         outlives: false,
         repeatable: false,
         admitted: Admitted::default(),
+        fired: None,
         made_ms: set_clock(),
     }
 }
@@ -283,7 +328,7 @@ struct Crew(Vec<(Arc<Worker>, tokio::task::JoinHandle<()>)>);
 impl Crew {
     fn of(engines: impl IntoIterator<Item = Arc<dyn Engine>>, runner: &Arc<Witness>, rules: Rules) -> Self {
         let work = |engine| {
-            let worker = Worker::new(engine, runner.clone(), rules, LANE.into());
+            let worker = Worker::new(engine, runner.clone(), rules, Arc::new(|| vec![LANE.to_owned()]));
             let working = worker.clone();
             (worker, tokio::spawn(async move { working.work().await }))
         };

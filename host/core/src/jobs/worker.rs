@@ -37,6 +37,9 @@ pub(crate) struct Outcome {
     pub(crate) json: Option<String>,
 }
 
+/// By which lanes jobs are found that a program can run now.
+pub(crate) type Lanes = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
+
 /// What runs jobs.
 #[async_trait]
 pub(crate) trait Runner: Send + Sync {
@@ -61,12 +64,12 @@ pub(crate) struct Rules {
     pub(crate) stream_bytes: u64,
 }
 
-/// A worker of one lane.
+/// A worker of some lanes.
 pub(crate) struct Worker {
     engine: Arc<dyn Engine>,
     runner: Arc<dyn Runner>,
     rules: Rules,
-    lane: String,
+    lanes: Lanes,
     running: Mutex<HashMap<String, Arc<Slot>>>,
     /// One has ended.
     ended: Notify,
@@ -77,6 +80,7 @@ pub(crate) struct Worker {
 /// A job that this worker runs.
 struct Slot {
     session: String,
+    lane: String,
     cancel: CancellationToken,
     /// Its row may have changed, or the worker leaves.
     told: Notify,
@@ -107,13 +111,14 @@ struct Seen {
 }
 
 impl Worker {
-    pub(crate) fn new(engine: Arc<dyn Engine>, runner: Arc<dyn Runner>, rules: Rules, lane: String) -> Arc<Self> {
+    pub(crate) fn new(engine: Arc<dyn Engine>, runner: Arc<dyn Runner>, rules: Rules, lanes: Lanes) -> Arc<Self> {
         let (running, ended, stop, trouble) = Default::default();
-        Arc::new(Self { engine, runner, rules, lane, running, ended, stop, trouble })
+        Arc::new(Self { engine, runner, rules, lanes, running, ended, stop, trouble })
     }
 
-    pub(crate) fn lane(&self) -> &str {
-        &self.lane
+    /// The lanes whose jobs it runs now.
+    pub(crate) fn lanes(&self) -> Vec<String> {
+        (self.lanes)()
     }
 
     /// Has it end: what it runs is ended, and handed back where it may be run again.
@@ -187,15 +192,23 @@ impl Worker {
 
     /// Claims what can begin now.
     async fn begin(self: &Arc<Self>, name: &str, tasks: &TaskTracker) -> Result<(), Failure> {
+        for lane in self.lanes() {
+            self.begin_of(&lane, name, tasks).await?;
+        }
+        Ok(())
+    }
+
+    async fn begin_of(self: &Arc<Self>, lane: &str, name: &str, tasks: &TaskTracker) -> Result<(), Failure> {
         loop {
-            let (free, full) = self.room();
+            let (free, full) = self.room(lane);
             if free == 0 {
                 return Ok(());
             }
-            let waiting = self.engine.take(&self.lane, free, &full).await?;
+            let waiting = self.engine.take(lane, free, &full).await?;
             let (mut begun, is_all) = (false, waiting.len() < free);
             for held in waiting {
-                if held.progress.state != JobState::Pending || self.room().1.contains(&held.spec.session) {
+                let waits = held.progress.state == JobState::Pending && held.progress.lane == lane;
+                if !waits || self.room(lane).1.contains(&held.spec.session) {
                     continue;
                 }
                 // From before the claim is sent: nobody else counts from an earlier time.
@@ -218,13 +231,15 @@ impl Worker {
         }
     }
 
-    /// How many more it can run, and the sessions of which it runs as many as it may.
-    fn room(&self) -> (usize, Vec<String>) {
+    /// How many more of a lane it can run, and the sessions of which it runs as many as it may.
+    fn room(&self, lane: &str) -> (usize, Vec<String>) {
         let running = self.running.lock();
+        // What waits for an embedder has room of its own: that may wait for a job.
+        let of_lane = running.values().filter(|slot| slot.lane == lane).count();
         let mut sessions: HashMap<&str, usize> = HashMap::new();
         running.values().for_each(|slot| *sessions.entry(&slot.session).or_default() += 1);
         let full = sessions.into_iter().filter(|(_, count)| *count >= self.rules.per_session);
-        (self.rules.pool.saturating_sub(running.len()), full.map(|(session, _)| session.to_owned()).collect())
+        (self.rules.pool.saturating_sub(of_lane), full.map(|(session, _)| session.to_owned()).collect())
     }
 
     fn start(self: &Arc<Self>, held: Held, sent: Duration, tasks: &TaskTracker) {
@@ -233,6 +248,7 @@ impl Worker {
         self.runner.hold(&call, Some(deadline));
         let slot = Arc::new(Slot {
             session: held.spec.session.clone(),
+            lane: held.progress.lane.clone(),
             cancel: CancellationToken::new(),
             told: Notify::new(),
             held: Mutex::new(held.clone()),
@@ -246,7 +262,7 @@ impl Worker {
             worker.runner.hold(&call, None);
             // It may have been taken again by now.
             worker.running.lock().retain(|other, running| other != id || !Arc::ptr_eq(running, &slot));
-            worker.engine.ring(&worker.lane, id).await;
+            worker.engine.ring(&held.progress.lane, id).await;
             worker.ended.notify_one();
         });
     }

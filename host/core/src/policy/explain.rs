@@ -10,6 +10,7 @@ use super::jobs::JobsGrant;
 use super::lock::Enforced;
 use super::programs::ProgramsGrant;
 use super::records::RecordsGrant;
+use super::schedules::SchedulesGrant;
 use super::shell::ShellGrant;
 use super::vetting::Vetted;
 use super::{Grants, Policy};
@@ -100,6 +101,10 @@ impl Policy {
                 },
                 Capability::Jobs => match grants.jobs() {
                     Ok(grant) => clauses.extend(self.explain_jobs(grant, plugin, settings)),
+                    Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
+                },
+                Capability::Schedules => match grants.schedules() {
+                    Ok(grant) => clauses.extend(self.explain_schedules(grant, plugin, settings)),
                     Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
                 },
                 Capability::Events => clauses.push(Clause {
@@ -227,6 +232,24 @@ impl Policy {
                 decided(settings, "tools.unattended"),
             ),
         ]
+    }
+
+    /// Explains what a plugin may have done at set times, and what binds that.
+    fn explain_schedules(&self, grant: &SchedulesGrant, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
+        let key = format!("plugin.{}.schedules", plugin.name());
+        let decided_by = if settings.origins.get(&key).is_some() { decided(settings, &key) } else { "built in".into() };
+        let most = self.config.schedules.most;
+        let detail = format!("has jobs and events at set times, at most {most} of one agent");
+        let mut clauses = vec![Clause { subject: "schedules", verdict: "allowed", detail, decided_by }];
+        match grant.events() {
+            Ok(events) => clauses.extend(explain_events(events, plugin, settings)),
+            Err(refusal) => clauses.push(self.explain_refusal(Capability::Embedder, refusal, plugin, settings)),
+        }
+        match grant.jobs() {
+            Ok(jobs) => clauses.extend(self.explain_jobs(jobs, plugin, settings)),
+            Err(refusal) => clauses.push(self.explain_refusal(Capability::Jobs, refusal, plugin, settings)),
+        }
+        clauses
     }
 
     /// Explains which declared programs a plugin may run, and what binds them.

@@ -22,6 +22,7 @@ pub mod programs;
 pub mod records;
 pub mod rights;
 pub(crate) mod run;
+pub mod schedules;
 pub mod shell;
 pub(crate) mod typing;
 pub mod vetting;
@@ -47,6 +48,7 @@ use parking_lot::Mutex;
 use programs::ProgramsGrant;
 use records::RecordsGrant;
 use rights::PluginRights;
+use schedules::SchedulesGrant;
 use shell::ShellGrant;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -114,6 +116,7 @@ pub struct Grants {
     introspect: Result<(), Failure>,
     records: Result<RecordsGrant, Failure>,
     jobs: Result<JobsGrant, Failure>,
+    schedules: Result<SchedulesGrant, Failure>,
 }
 
 impl Grants {
@@ -135,6 +138,7 @@ impl Grants {
             introspect: Err(why.clone()),
             records: Err(why.clone()),
             jobs: Err(why.clone()),
+            schedules: Err(why.clone()),
         }
     }
 
@@ -151,6 +155,7 @@ impl Grants {
             Capability::Introspect => self.introspect().err(),
             Capability::Records => self.records().err(),
             Capability::Jobs => self.jobs().err(),
+            Capability::Schedules => self.schedules().err(),
             Capability::Events => None,
         }
     }
@@ -226,6 +231,15 @@ impl Grants {
     /// `denied`, with the line to add.
     pub fn jobs(&self) -> Result<&JobsGrant, Failure> {
         self.jobs.as_ref().map_err(Failure::clone)
+    }
+
+    /// The grant for `schedules`.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn schedules(&self) -> Result<&SchedulesGrant, Failure> {
+        self.schedules.as_ref().map_err(Failure::clone)
     }
 
     /// The grant for `records`.
@@ -373,6 +387,7 @@ impl Policy {
                 }
                 Capability::Records => grants.records = is_on.and_then(|()| self.records_grant(plugin, &bound)),
                 Capability::Jobs => grants.jobs = is_on.and_then(|()| self.jobs_grant(plugin, &bound)),
+                Capability::Schedules => grants.schedules = is_on.and_then(|()| self.schedules_grant(plugin, &bound)),
                 Capability::Embedder => grants.embedder = is_on.and_then(|()| self.embedder_grant(plugin, &bound)),
                 // Caps bind it, no grant.
                 Capability::Events => {}
@@ -518,6 +533,14 @@ impl Policy {
         Ok(JobsGrant::new(plugin, bound.rights.jobs.clone(), &bound.config))
     }
 
+    fn schedules_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<SchedulesGrant, Failure> {
+        if !bound.rights.schedules {
+            return Err(self.not_granted(plugin, bound, Capability::Schedules, "schedules = true", "--schedules"));
+        }
+        let (events, jobs) = (self.embedder_grant(plugin, bound), self.jobs_grant(plugin, bound));
+        Ok(SchedulesGrant::new(plugin, events, jobs, &bound.config))
+    }
+
     fn embedder_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<EmbedderGrant, Failure> {
         if bound.rights.kinds.iter().any(Vec::is_empty) {
             let line = "embedder.kinds = [\"message.send\"]";
@@ -552,7 +575,7 @@ impl Policy {
         };
         let remedies = bound.config.remedies();
         let hint = remedies.hint(&format!("plugin.{name}.sha256"), &Needed::Entry(plugin.sha256()), hint);
-        let is_switch = matches!(capability, Capability::Shell | Capability::Introspect | Capability::Records);
+        let is_switch = capability.is_switch();
         let wanted = if is_switch { Needed::On } else { Needed::Any };
         let keys = capability.section().grants.iter().map(|key| format!("plugin.{name}.{key}"));
         // The first that decides is named.
@@ -592,6 +615,7 @@ impl Policy {
             | Capability::Introspect
             | Capability::Records
             | Capability::Jobs
+            | Capability::Schedules
             | Capability::Events => None,
         }
     }

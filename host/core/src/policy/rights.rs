@@ -28,6 +28,8 @@ pub struct PluginRights {
     pub variables: Vec<Vec<String>>,
     /// The tools that it may submit as jobs: in every one of these.
     pub jobs: Vec<Vec<String>>,
+    /// Whether it may have such jobs, and events that it may hand over, at set times.
+    pub schedules: bool,
     /// The declared programs it may run: in every one of these.
     pub declared: Vec<Vec<String>>,
     /// The kinds of events it may hand over: meant by every one of these lists.
@@ -98,6 +100,7 @@ impl Config {
             },
             declared: self.names(name, "programs", section.programs.filter(|_| about_it), embedded && about_it),
             jobs: self.names(name, "jobs", section.jobs.filter(|_| about_it), embedded && about_it),
+            schedules: about_it && section.schedules.unwrap_or(embedded),
             records: about_it && section.records.unwrap_or(embedded),
             introspect: about_it && section.introspect.unwrap_or(embedded),
             kinds: self.kinds(name, section.embedder.kinds.filter(|_| about_it), embedded && about_it),

@@ -1,12 +1,14 @@
-//! The engine of jobs for one machine: rows in the store, output in files beside it, and a lock that each program holds which runs jobs.
+//! The engine of jobs and schedules for one machine: rows in the store, output in files beside it, and a lock that each program holds which runs jobs.
 //!
-//! The protocol is `jobs/worker.rs`; the SQL is `sqlite/jobs.rs`. Who dies lets go of its lock, so that the next one knows at once.
+//! The protocol is `jobs/worker.rs`; the SQL is `sqlite/jobs.rs` and `sqlite/schedules.rs`. Who dies lets go of its lock, so that the next one knows at once.
 
 use super::{Store, unusable};
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
 use crate::jobs::engine::{Bell, Created, Heard, Keeping, Output, Page, Piece, Query, Rows, Stream, Swapped, Workers};
 use crate::jobs::job::{Held, Progress, Spec};
+use crate::schedules::calendar::{Calendar, Due, Saved};
+use crate::schedules::schedule::{Course, Kept, Schedule};
 use crate::text::id::random_id;
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -85,8 +87,13 @@ impl LocalJobs {
     }
 
     /// How many jobs wait for workers of other lanes.
-    pub(crate) async fn elsewhere(&self, lane: String) -> Result<u64, Failure> {
-        self.store.with(move |sqlite, _| sqlite.jobs_elsewhere(&lane)).await
+    pub(crate) async fn elsewhere(&self, lanes: Vec<String>) -> Result<u64, Failure> {
+        self.store.with(move |sqlite, _| sqlite.jobs_elsewhere(&lanes)).await
+    }
+
+    /// How many schedules fire by programs of other lanes.
+    pub(crate) async fn schedules_elsewhere(&self, lanes: Vec<String>) -> Result<u64, Failure> {
+        self.store.with(move |sqlite, _| sqlite.schedules_elsewhere(&lanes)).await
     }
 
     /// Whether another program has changed something since this was asked last.
@@ -308,6 +315,45 @@ impl Workers for LocalJobs {
             }
         });
         gone.await.ok()
+    }
+}
+
+#[async_trait]
+impl Calendar for LocalJobs {
+    async fn save(
+        &self,
+        schedule: &Schedule,
+        course: &Course,
+        over: Option<&str>,
+        most: u64,
+    ) -> Result<Saved, Failure> {
+        let (schedule, course, over) = (schedule.clone(), course.clone(), over.map(str::to_owned));
+        self.store.with(move |sqlite, _| sqlite.save_schedule(&schedule, &course, over.as_deref(), most)).await
+    }
+
+    async fn schedule(&self, agent: &str, name: &str) -> Result<Option<Kept>, Failure> {
+        let (agent, name) = (agent.to_owned(), name.to_owned());
+        self.store.with(move |sqlite, _| sqlite.read_schedule(&agent, &name)).await
+    }
+
+    async fn schedules(&self, agent: Option<&str>) -> Result<(Vec<Kept>, Vec<Failure>), Failure> {
+        let agent = agent.map(str::to_owned);
+        self.store.with(move |sqlite, _| sqlite.list_schedules(agent.as_deref())).await
+    }
+
+    async fn move_on(&self, kept: &Kept, course: &Course) -> Result<Swapped, Failure> {
+        let (kept, course) = (kept.clone(), course.clone());
+        self.store.with(move |sqlite, _| sqlite.move_schedule_on(&kept, &course)).await
+    }
+
+    async fn forget(&self, agent: &str, name: &str, of: Option<&Kept>) -> Result<bool, Failure> {
+        let (agent, name, of) = (agent.to_owned(), name.to_owned(), of.cloned());
+        self.store.with(move |sqlite, _| sqlite.forget_schedule(&agent, &name, of.as_ref())).await
+    }
+
+    async fn due(&self, lanes: &[String], now_ms: u64) -> Result<Due, Failure> {
+        let lanes = lanes.to_vec();
+        self.store.with(move |sqlite, _| sqlite.due_schedules(&lanes, now_ms)).await
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each namespace has an index of words of its own: what others have written changes no rank.
 
 mod jobs;
+mod schedules;
 mod transfer;
 mod vectors;
 
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// What marks a file as a store: "TCRB".
 const APPLICATION: i32 = 0x5443_5242;
 /// Versions of the tables; what takes one to the next.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     "
     CREATE TABLE namespace (
         id INTEGER PRIMARY KEY,
@@ -61,6 +62,7 @@ const MIGRATIONS: [&str; 4] = [
         SELECT namespace, collection, count(*) FROM item GROUP BY namespace, collection;
 ",
     jobs::TABLES,
+    schedules::TABLES,
 ];
 /// How long another process that writes is waited for.
 const BUSY: Duration = Duration::from_secs(5);
@@ -683,7 +685,7 @@ mod tests {
         drop(place.open().unwrap());
         Connection::open(place.file()).unwrap().pragma_update(None, "user_version", 99).unwrap();
         assert!(
-            place.open().err().unwrap().message.contains("a later Toolcrib made it (version 99, this one knows 4)")
+            place.open().err().unwrap().message.contains("a later Toolcrib made it (version 99, this one knows 5)")
         );
     }
 

@@ -30,7 +30,7 @@ pub struct AllTools {
 }
 
 /// Tools of this program that are listed on request, by families, so that nobody's list is flooded.
-const FAMILIES: [(&str, &[&str]); 12] = [
+const FAMILIES: [(&str, &[&str]); 13] = [
     ("files", &["file", "file_edit", "file_list", "file_read", "file_write"]),
     ("exec", &["exec", "shell"]),
     (
@@ -38,6 +38,7 @@ const FAMILIES: [(&str, &[&str]); 12] = [
         &["bin_list", "config_inspect", "context_list", "context_show", "env_list", "mount_list", "spacebot_docs"],
     ),
     ("jobs", &["job_cancel", "job_list", "job_status", "job_submit", "job_wait", "job_watch"]),
+    ("schedules", &["cron"]),
     ("memory", &["memory_consolidate", "memory_delete", "memory_recall", "memory_save"]),
     ("notes", &["note_delete", "note_list", "note_pin", "note_save", "note_show", "note_unpin"]),
     (

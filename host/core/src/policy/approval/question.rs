@@ -224,11 +224,7 @@ impl Question<'_> {
         let shown = |text: &str| sanitize::visible(&scope.guard.redact(text)).into_owned();
         ApprovalRequest {
             kind: self.key.kind,
-            tool: match &scope.purpose {
-                Purpose::Act => scope.tool.clone(),
-                // It is asked now, and done later.
-                Purpose::Rehearse(_) | Purpose::Job(_) => format!("{} as a job", scope.tool),
-            },
+            tool: scope.purpose.asked_as(&scope.tool),
             plugin: self.plugin.to_owned(),
             landing: landing.shown(|text| scope.guard.redact(&text).into_owned()),
             confinement: self.confinement.and_then(Confined::of),

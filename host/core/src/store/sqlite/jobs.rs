@@ -3,7 +3,7 @@
 use super::{Sqlite, failed};
 use crate::envelope::Failure;
 use crate::jobs::engine::{Created, Keeping, Page, Query, Swapped};
-use crate::jobs::job::{Held, Progress, Spec};
+use crate::jobs::job::{DUE, Held, Progress, Spec};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params, params_from_iter};
 use serde::de::DeserializeOwned;
@@ -38,6 +38,8 @@ pub(super) const TABLES: &str = "
 /// How long a token stands for its job.
 const TOKEN_MS: u64 = 86_400_000;
 const DAY_MS: u64 = 86_400_000;
+/// Ended firings of one schedule that are kept.
+const FIRINGS_KEPT: u64 = 20;
 
 impl Sqlite {
     pub(in crate::store) fn create_job(&self, spec: &Spec, progress: &Progress, most: u64) -> Result<Created, Failure> {
@@ -213,11 +215,12 @@ impl Sqlite {
         run().map_err(|error| failed(&error))
     }
 
-    /// How many wait for workers of other lanes than this one, by lane.
-    pub(in crate::store) fn jobs_elsewhere(&self, lane: &str) -> Result<u64, Failure> {
+    /// How many wait for workers of other lanes than these.
+    pub(in crate::store) fn jobs_elsewhere(&self, lanes: &[String]) -> Result<u64, Failure> {
         let connection = self.0.lock();
-        let count = "SELECT count(*) FROM job WHERE state = 'pending' AND lane <> ?1";
-        connection.query_row(count, [lane], |row| row.get(0)).map_err(|error| failed(&error))
+        let count =
+            "SELECT count(*) FROM job WHERE state = 'pending' AND lane NOT IN (SELECT value FROM json_each(?1))";
+        connection.query_row(count, [json(&lanes)], |row| row.get(0)).map_err(|error| failed(&error))
     }
 
     /// Forgets ended jobs that are old, one too many, or whose output has no room. Returns their ids.
@@ -228,13 +231,15 @@ impl Sqlite {
             let old = now_ms.saturating_sub(keeping.days.saturating_mul(DAY_MS));
             let gone = {
                 let mut expired = transaction.prepare_cached(
-                    "SELECT id FROM (SELECT id, ended_ms, \
-                         row_number() OVER (PARTITION BY agent ORDER BY ended_ms DESC, seq DESC) AS place, \
+                    "SELECT id FROM (SELECT id, ended_ms, fired, \
+                         row_number() OVER (PARTITION BY agent, fired ORDER BY ended_ms DESC, seq DESC) AS place, \
+                         row_number() OVER (PARTITION BY session ORDER BY ended_ms DESC, seq DESC) AS of_session, \
                          sum(output_bytes) OVER (ORDER BY ended_ms DESC, seq DESC) AS bytes \
-                     FROM job WHERE ended_ms IS NOT NULL AND stopped = 1) \
-                     WHERE ended_ms < ?1 OR place > ?2 OR bytes > ?3",
+                     FROM (SELECT *, ifnull(token GLOB ?4, 0) AS fired FROM job WHERE ended_ms IS NOT NULL AND stopped = 1)) \
+                     WHERE ended_ms < ?1 OR place > ?2 OR bytes > ?3 OR (fired AND of_session > ?5)",
                 )?;
-                let given = params![old, keeping.jobs, keeping.output_bytes];
+                let fired = format!("{DUE}*");
+                let given = params![old, keeping.jobs, keeping.output_bytes, fired, FIRINGS_KEPT];
                 expired.query_map(given, |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?
             };
             {
@@ -309,6 +314,6 @@ fn of_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Resul
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into()))
 }
 
-fn json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("a job is JSON")
+pub(super) fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("it is JSON")
 }

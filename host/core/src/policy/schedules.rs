@@ -1,0 +1,71 @@
+//! What a plugin may have done at set times: the jobs and events that it may have at all.
+//!
+//! What is decided when one is saved is decided again each time it fires.
+
+use super::embedder::EmbedderGrant;
+use super::jobs::JobsGrant;
+use crate::call::session::Session;
+use crate::config::Config;
+use crate::envelope::Failure;
+use crate::store::agent_of;
+use crate::tools::manifest::Manifest;
+
+/// The schedules of one plugin.
+#[derive(Clone)]
+pub struct SchedulesGrant {
+    plugin: String,
+    agent: String,
+    is_builtin: bool,
+    events: Result<EmbedderGrant, Failure>,
+    jobs: Result<JobsGrant, Failure>,
+}
+
+impl SchedulesGrant {
+    pub(super) fn new(
+        plugin: &Manifest,
+        events: Result<EmbedderGrant, Failure>,
+        jobs: Result<JobsGrant, Failure>,
+        config: &Config,
+    ) -> Self {
+        let (is_builtin, agent) = (plugin.id.is_builtin(), config.agent.name.clone());
+        Self { plugin: plugin.name().into(), agent, is_builtin, events, jobs }
+    }
+
+    /// The plugin.
+    pub(crate) fn plugin(&self) -> &str {
+        &self.plugin
+    }
+
+    /// Whether it sees and changes what a plugin of this name has saved: those of this program see all of an agent's.
+    pub(crate) fn has(&self, plugin: &str) -> bool {
+        self.is_builtin || self.plugin == plugin
+    }
+
+    /// Whether it sees all of an agent's.
+    pub(crate) fn has_all(&self) -> bool {
+        self.is_builtin
+    }
+
+    /// Whose schedules a session of this program is about.
+    pub(crate) fn agent(&self, session: &Session) -> String {
+        agent_of(session, &self.agent)
+    }
+
+    /// The events that it may hand over.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn events(&self) -> Result<&EmbedderGrant, Failure> {
+        self.events.as_ref().map_err(Failure::clone)
+    }
+
+    /// The tools of which it may have jobs.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn jobs(&self) -> Result<&JobsGrant, Failure> {
+        self.jobs.as_ref().map_err(Failure::clone)
+    }
+}

@@ -1,0 +1,314 @@
+//! `cron`: what is to be done at set times: a prompt that the agent gets then, or a program or command that runs as a job.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use toolcrib_sdk::schedules::{self, Came, Last, Plan, Schedule, State};
+use toolcrib_sdk::{Failure, Guidance, JsonSchema, Result, Tool, notice, schemars};
+
+toolcrib_sdk::export!(Cron);
+
+/// How often something is done where nothing is said of when.
+const INTERVAL_SECS: u64 = 3600;
+
+struct Cron;
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Create,
+    List,
+    Delete,
+    Pause,
+    Resume,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    action: Action,
+    /// Which schedule: letters, digits, `_` and `-`.
+    #[schemars(length(min = 1, max = 50))]
+    id: Option<String>,
+    /// For `create`: what you are told each time.
+    #[schemars(length(min = 1, max = 10_000))]
+    prompt: Option<String>,
+    /// Where what comes of the prompt goes, as `adapter:target`.
+    delivery_target: Option<String>,
+    /// For `create`, instead of `prompt`: a program that the user has declared, or a tool such as `run_shell`, to run as a job.
+    bin: Option<String>,
+    /// The program's arguments.
+    #[serde(default)]
+    args: Vec<String>,
+    /// Text for the program's standard input.
+    stdin: Option<String>,
+    /// For a tool that is not a program, instead of `args` and `stdin`: the arguments of its call.
+    arguments: Option<Map<String, Value>>,
+    /// When, in five fields: minute, hour, day of the month, month, day of the week (0 and 7 are Sunday).
+    cron_expr: Option<String>,
+    /// Instead of `cron_expr`: how often, 60 or more. Without either: 3600.
+    interval_secs: Option<u64>,
+    /// The time zone, such as `Europe/Berlin`; without it that of this machine.
+    zone: Option<String>,
+    /// Only from this hour of the day on; with `active_end_hour`.
+    #[schemars(range(min = 0, max = 23))]
+    active_start_hour: Option<u8>,
+    /// Until this hour of the day; over midnight where it is less than the first, 0 is midnight.
+    #[schemars(range(min = 0, max = 23))]
+    active_end_hour: Option<u8>,
+    /// For `delete`: which schedule.
+    delete_id: Option<String>,
+    /// How long it may take each time; without it 600.
+    timeout_secs: Option<u64>,
+    /// Whether it ends with the first time.
+    #[serde(default)]
+    run_once: bool,
+    /// Whether it takes the place of one with the same id.
+    #[serde(default)]
+    replace: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Output {
+    /// The one that was created, paused or resumed; or all.
+    schedules: Vec<Row>,
+    /// The one that is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum StateName {
+    Active,
+    Paused,
+    Disabled,
+    Over,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Row {
+    id: String,
+    /// `disabled` after too many failures; `resume` makes it `active` again.
+    state: StateName,
+    when: String,
+    zone: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delivery_target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bin: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<Value>,
+    /// The next times.
+    next: Vec<String>,
+    /// How often it has failed in a row.
+    failures: u64,
+    /// What came of the last time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<LastRow>,
+    /// The job that runs now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    running: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct LastRow {
+    due: String,
+    /// `done`, `failed`, `missed` where it did not begin, or `cancelled`.
+    came: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    /// `job_status` says more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<String>,
+}
+
+impl Tool for Cron {
+    const NAME: &str = "cron";
+    const TITLE: Option<&str> = Some("Do something at set times");
+    const SUMMARY: &str = "Have a prompt come back to you, or a program or command run, at set times; list such schedules, and delete, pause or resume one.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "Something is to happen later, or again and again, also when nobody is there.",
+        when_not_to_use: "It is to run in the background now: use `job_submit`.",
+        disambiguation: "`create` wants an `id`, and `prompt` or `bin`. A person may be asked about a command now; nobody is asked when it runs. \
+            What nobody was there for is missed, but for the last time of it, as long as that is not long ago. Three failures in a row disable a \
+            schedule.",
+        examples: &[
+            r#"{"action":"create","id":"morning","prompt":"Sum up what came in overnight.","delivery_target":"discord:general","cron_expr":"0 9 * * 1-5","zone":"Europe/Berlin"}"#,
+            r#"{"action":"create","id":"backup","bin":"run_shell","arguments":{"command":"make backup","risk":"low","mutation":true,"privesc":false,"why":"a backup each night"},"cron_expr":"30 2 * * *"}"#,
+            r#"{"action":"list"}"#,
+            r#"{"action":"delete","delete_id":"morning"}"#,
+        ],
+    };
+    type Input = Input;
+    type Output = Output;
+
+    fn call(input: Input) -> Result<Output> {
+        let one = |schedule| Ok(Output { schedules: vec![row(schedule)], deleted: None });
+        match input.action {
+            Action::Create => one(create(input)?),
+            Action::Pause => one(schedules::pause(&named(input.id, "pause")?)?),
+            Action::Resume => one(schedules::resume(&named(input.id, "resume")?)?),
+            Action::Delete => {
+                let id = named(input.delete_id.or(input.id), "delete")?;
+                schedules::remove(&id)?;
+                Ok(Output { deleted: Some(id), schedules: Vec::new() })
+            }
+            Action::List => {
+                let all = schedules::list_all()?;
+                if all.is_empty() {
+                    notice("there are no schedules");
+                }
+                Ok(Output { schedules: all.into_iter().map(row).collect(), deleted: None })
+            }
+        }
+    }
+}
+
+fn named(id: Option<String>, action: &str) -> Result<String> {
+    let field = if action == "delete" { "delete_id" } else { "id" };
+    id.ok_or_else(|| Failure::invalid(format!("`{action}` wants a `{field}`")).hint("`list` says which there are"))
+}
+
+fn create(input: Input) -> Result<Schedule> {
+    let id = input.id.ok_or_else(|| {
+        Failure::invalid("`create` wants an `id`").hint("any name of letters, digits, `_` and `-`, such as `morning`")
+    })?;
+    if let Some(delete_id) = input.delete_id {
+        return Err(Failure::invalid(format!("`delete_id` {delete_id:?} is for `delete`")).hint("leave it out"));
+    }
+    let mut plan = Plan::new(&id);
+    let is_of_program = !input.args.is_empty() || input.stdin.is_some();
+    plan = match (input.prompt, input.bin) {
+        (Some(prompt), None) => {
+            if is_of_program || input.arguments.is_some() {
+                return Err(Failure::invalid("`args`, `stdin` and `arguments` are for `bin`").hint("leave them out"));
+            }
+            let mut data = json!({ "prompt": prompt });
+            if let Some(target) = input.delivery_target {
+                check_target(&target)?;
+                data["delivery_target"] = target.into();
+            }
+            plan.event(&data.to_string())
+        }
+        (None, Some(bin)) => {
+            if input.delivery_target.is_some() {
+                return Err(Failure::invalid("`delivery_target` is for `prompt`").hint("leave it out"));
+            }
+            let arguments = match input.arguments {
+                Some(_) if is_of_program => {
+                    return Err(Failure::invalid("both `arguments` and `args` or `stdin` are given")
+                        .hint("give `args` and `stdin` for a program, `arguments` for another tool"));
+                }
+                Some(arguments) => Value::Object(arguments),
+                None => {
+                    let mut arguments = json!({});
+                    if !input.args.is_empty() {
+                        arguments["args"] = json!(input.args);
+                    }
+                    if let Some(stdin) = input.stdin {
+                        arguments["stdin"] = stdin.into();
+                    }
+                    arguments
+                }
+            };
+            plan.job(&bin, &arguments.to_string())
+        }
+        (Some(_), Some(_)) => {
+            return Err(Failure::invalid("both `prompt` and `bin` are given").hint("give one of them"));
+        }
+        (None, None) => {
+            return Err(Failure::invalid("`create` wants a `prompt`, or a `bin`")
+                .hint("`prompt` is what you are told each time, `bin` a program or tool that runs"));
+        }
+    };
+    plan = match (input.cron_expr, input.interval_secs) {
+        (Some(expression), None) => plan.cron(&expression),
+        (None, seconds) => plan.every(Duration::from_secs(seconds.unwrap_or(INTERVAL_SECS))),
+        (Some(_), Some(_)) => {
+            return Err(Failure::invalid("both `cron_expr` and `interval_secs` are given").hint("give one of them"));
+        }
+    };
+    plan = match (input.active_start_hour, input.active_end_hour) {
+        (Some(start), Some(end)) => plan.hours(start, end),
+        (None, None) => plan,
+        (Some(_), None) | (None, Some(_)) => {
+            return Err(Failure::invalid("`active_start_hour` and `active_end_hour` are given together")
+                .hint("such as 9 and 17; 22 and 6 are over midnight"));
+        }
+    };
+    if let Some(zone) = &input.zone {
+        plan = plan.zone(zone);
+    }
+    if let Some(seconds) = input.timeout_secs {
+        plan = plan.at_most(Duration::from_secs(seconds));
+    }
+    if input.run_once {
+        plan = plan.once();
+    }
+    if input.replace {
+        plan = plan.replace();
+    }
+    plan.save()
+}
+
+fn check_target(target: &str) -> Result<()> {
+    match target.split_once(':') {
+        Some((adapter, name)) if !adapter.trim().is_empty() && !name.trim().is_empty() => Ok(()),
+        _ => Err(Failure::invalid(format!("`{target}` is no `delivery_target`"))
+            .hint("write `adapter:target`, such as `discord:general`")),
+    }
+}
+
+fn row(schedule: Schedule) -> Row {
+    let content: Value = serde_json::from_str(&schedule.content).unwrap_or_default();
+    let text = |key: &str| content[key].as_str().map(str::to_owned);
+    let (prompt, delivery_target, arguments) = match schedule.tool {
+        None => (text("prompt"), text("delivery_target"), None),
+        Some(_) => (None, None, Some(content.clone())),
+    };
+    Row {
+        id: schedule.id,
+        state: match schedule.state {
+            State::Active => StateName::Active,
+            State::Paused => StateName::Paused,
+            State::Disabled => StateName::Disabled,
+            State::Over => StateName::Over,
+        },
+        when: schedule.when,
+        zone: schedule.zone,
+        prompt,
+        delivery_target,
+        bin: schedule.tool,
+        arguments,
+        next: schedule.next,
+        failures: schedule.failures,
+        last: schedule.last.map(|Last { due, came, why, job }| LastRow {
+            due,
+            came: match came {
+                Came::Done => "done",
+                Came::Failed => "failed",
+                Came::Missed => "missed",
+                Came::Cancelled => "cancelled",
+            },
+            why,
+            job_id: job,
+        }),
+        running: schedule.running,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_has_an_adapter_and_a_name() {
+        assert!(check_target("discord:general").is_ok());
+        for bad in ["", ":", "discord", "discord:", ":general", " : "] {
+            assert!(check_target(bad).is_err(), "{bad}");
+        }
+    }
+}
