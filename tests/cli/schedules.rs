@@ -157,6 +157,16 @@ fn an_operator_lists_shows_pauses_resumes_adopts_and_removes() {
     assert!(stdout(&run(&["resume", "job"])).starts_with("schedule job fires next at 20"));
     eventually("it fires again", || shown(&program, "job")["last_due"] != last);
     // By other settings it waits for somebody; events do not depend on them.
+    let mut other = program.start(&with(&["run", "--set", "tools.shell_env=[\"PATH\"]"]));
+    eventually("it is told", || {
+        other.said().contains("with other settings, and do not fire: 1; `toolcrib schedules list`")
+    });
+    let rows = cron(&mut other, json!({ "action": "list" }));
+    let waits = |row: usize| rows["schedules"][row]["waits"].as_str().unwrap_or_default().to_owned();
+    assert!(waits(0).starts_with("a program that acts where it was saved, with the settings of then"), "{rows}");
+    assert_eq!(waits(1), "an embedder that takes events of the kind `schedule.fired`");
+    drop(other);
+    assert!(door.said().is_empty(), "{}", door.said());
     let other = [&["schedules", "list"], &with(&[])[..], &["--set", "tools.shell_env=[\"PATH\"]"]].concat();
     let listed = succeeded(&program.run(&other));
     assert_eq!(listed.matches("by programs elsewhere").count(), 1, "{listed}");

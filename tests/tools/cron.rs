@@ -419,6 +419,9 @@ async fn a_firing_that_waits_is_adopted_with_its_schedule() {
     let host = host.set("tools.shell_env=[\"PATH\"]");
     let running = host.run_jobs().await;
     let (inner, context) = host.parts();
+    // Its agent is told, and so is whoever starts the program.
+    let waits = row(&host, "x").await["waits"].clone();
+    assert_eq!(waits, Value::Null, "it is over but for what it has fired");
     let look = SchedulesLook { id: "x".into(), agent: None };
     inner.adopt_schedule(&look, context).await.map_err(|failure| failure.message).expect("a schedule");
     eventually("it is over", async || row(&host, "x").await.is_null()).await;

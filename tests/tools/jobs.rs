@@ -512,7 +512,7 @@ async fn what_was_approved_is_worth_nothing_under_other_settings() {
     let status = caller.status(&id).await;
     assert_eq!(status["state"], "pending");
     assert!(status["cause"].as_str().is_some_and(|cause| cause.contains("with the settings of then")), "{status}");
-    assert_eq!(jobs.waiting_elsewhere().await, Ok((2, 0)));
+    assert_eq!(jobs.waiting_elsewhere().await, Ok(2));
     // An operator can have it run all the same; what is asked then is the question that was answered, or it is not.
     let (core, context) = host.parts();
     core.adopt_job(&id, context).await.map_err(|failure| failure.message).expect("a job that waits");

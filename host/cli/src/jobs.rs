@@ -211,6 +211,17 @@ pub(super) async fn begin(
     if let Some(running) = &running {
         tokio::spawn(tell("no jobs are run", running.trouble()));
         tokio::spawn(tell("no schedules are fired", running.trouble_with_schedules()));
+        let unfired = running.unfired();
+        tokio::spawn(async move {
+            // What is wrong with the store is told above.
+            let unfired = unfired.await.unwrap_or_default();
+            if unfired > 0 {
+                notice(&format!(
+                    "schedules of this place that were saved with other settings, and do not fire: {unfired}; `toolcrib schedules list` shows \
+                     them, `toolcrib schedules adopt` has them fired by those of now"
+                ));
+            }
+        });
     }
     Ok(running)
 }
@@ -249,14 +260,12 @@ pub(super) async fn work(global: &Global) -> Result<ExitCode, Failure> {
             usage("jobs are switched off by `jobs.enabled = false`").hint("`toolcrib config show --origin` says where")
         );
     };
-    let (jobs, schedules) = running.waiting_elsewhere().await?;
-    for (what, there, run, or) in [("jobs", jobs, "run", ""), ("schedules", schedules, "fire", " (or an embedder)")] {
-        if there > 0 {
-            notice(&format!(
-                "{what} that wait for a program in another directory, or with other settings{or}: {there}; `toolcrib {what} list` shows them, \
-                 `toolcrib {what} adopt` has one {run} here"
-            ));
-        }
+    let elsewhere = running.waiting_elsewhere().await?;
+    if elsewhere > 0 {
+        notice(&format!(
+            "jobs that wait for a program in another directory, or with other settings: {elsewhere}; `toolcrib jobs list` shows them, `toolcrib \
+             jobs adopt` has one run here"
+        ));
     }
     notice("running jobs until Ctrl-C");
     stop.cancelled().await;

@@ -111,6 +111,9 @@ struct Row {
     /// The job that runs now.
     #[serde(skip_serializing_if = "Option::is_none")]
     running: Option<String>,
+    /// What it waits for, where nobody here would fire it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -297,6 +300,7 @@ fn row(schedule: Schedule) -> Row {
             job_id: job,
         }),
         running: schedule.running,
+        waits: schedule.waits,
     }
 }
 

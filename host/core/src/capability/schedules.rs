@@ -41,6 +41,7 @@ impl State {
     /// A schedule as a guest sees it: what it says may hold a secret that has come to be known since.
     fn schedule(&self, Kept { schedule, course, .. }: Kept) -> schedules::Schedule {
         let clean = |text: &str| self.scope.guard.redact_result(text).into_owned();
+        let waits = self.scope.jobs.waits(&schedule, &course);
         let next = schedule.due_times(&course, SHOWN);
         let last = course.last.map(|Last { due_ms, job, came, why }| schedules::Last {
             due: schedule.timing.shown(due_ms),
@@ -63,6 +64,7 @@ impl State {
             failures: course.failures,
             last,
             running: course.open.map(|firing| firing.job),
+            waits,
         }
     }
 

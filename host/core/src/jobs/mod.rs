@@ -85,6 +85,11 @@ impl Lanes {
     pub(crate) fn of(&self, is_event: bool) -> &str {
         if is_event { &self.events } else { &self.calls }
     }
+
+    /// Tells one place from all others.
+    pub(crate) fn place(&self) -> &str {
+        &self.events
+    }
 }
 
 impl Door {
@@ -131,19 +136,27 @@ impl JobsRunning {
         self.running.scheduler.trouble()
     }
 
-    /// How many jobs wait for a program that acts elsewhere, or by other settings; and how many schedules for that, or for an embedder.
+    /// How many jobs wait for a program that acts elsewhere, or by other settings.
     ///
     /// # Errors
     ///
     /// `unavailable` where the store cannot be used.
-    pub async fn waiting_elsewhere(&self) -> Result<(u64, u64), Failure> {
+    pub async fn waiting_elsewhere(&self) -> Result<u64, Failure> {
         let Lanes { calls, events } = self.running.door.lanes.clone();
-        let (lanes, engine) = (vec![calls, events], &self.jobs.engine);
-        let here = self.running.door.lanes_now();
-        match engine.is_there() {
-            true => Ok((engine.elsewhere(lanes).await?, engine.schedules_elsewhere(here).await?)),
-            false => Ok((0, 0)),
+        match self.jobs.engine.is_there() {
+            true => self.jobs.engine.elsewhere(vec![calls, events]).await,
+            false => Ok(0),
         }
+    }
+
+    /// How many schedules were to fire at this place, by other settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::waiting_elsewhere`].
+    pub fn unfired(&self) -> impl Future<Output = Result<u64, Failure>> + use<> {
+        let (engine, lanes) = (self.jobs.engine.clone(), self.running.door.lanes.clone());
+        async move { if engine.is_there() { engine.unfired_schedules(lanes).await } else { Ok(0) } }
     }
 
     /// Ends what runs, hands back what may be run again, and returns when that is done.

@@ -141,7 +141,8 @@ impl Host {
     pub async fn adopt_schedule(&self, look: &SchedulesLook, context: &CallContext) -> Result<ScheduleShown, Failure> {
         let (kept, lanes) = (self.kept_schedule(look).await?, self.jobs.lanes(context).await?);
         let lane = lanes.of(kept.schedule.fires.is_event()).to_owned();
-        let adopted = |kept: &Kept| Ok(Course { lane: lane.clone(), ..kept.course.clone() });
+        let place = lanes.place().to_owned();
+        let adopted = |kept: &Kept| Ok(Course { lane: lane.clone(), place: place.clone(), ..kept.course.clone() });
         let kept = self.jobs.moved(kept, adopted).await?;
         if let Some(firing) = &kept.course.open
             && let Some(waiting) = self.jobs.engine().read(&firing.job).await?

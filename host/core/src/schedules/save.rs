@@ -136,7 +136,7 @@ impl Jobs {
             }
         };
         schedule.fires = fires;
-        let course = Course::saved(lane, next_ms, now_ms);
+        let course = Course::saved(lane, door.lanes.place().to_owned(), next_ms, now_ms);
         let key = over.as_ref().map(|kept| kept.schedule.key.as_str());
         match self.engine().save(&schedule, &course, key, self.schedules.most).await? {
             Saved::New | Saved::Replaced => {}
@@ -206,6 +206,19 @@ impl Jobs {
         let (mut all, faults) = self.engine().schedules(Some(&grant.agent(&scope.session))).await?;
         all.retain(|kept| grant.has(&kept.schedule.by));
         Ok((all, faults))
+    }
+
+    /// What an active one waits for that nobody here fires.
+    pub(crate) fn waits(&self, schedule: &Schedule, course: &Course) -> Option<String> {
+        let (Ok(door), ScheduleState::Active) = (self.door(), course.state) else { return None };
+        let is_event = schedule.fires.is_event();
+        if *door.lanes.of(is_event) != course.lane {
+            let settings = if is_event { "" } else { ", with the settings of then" };
+            let adopt = "`toolcrib schedules adopt` has it fired here";
+            return Some(format!("a program that acts where it was saved{settings}; {adopt}"));
+        }
+        let is_taken = !is_event || door.context.embedder.takes(FIRED);
+        (!is_taken).then(|| format!("an embedder that takes events of the kind `{FIRED}`"))
     }
 
     /// Removes one of them.

@@ -120,8 +120,9 @@ impl ScheduleState {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Course {
     pub(crate) state: ScheduleState,
-    /// By which programs it is fired.
+    /// By which programs it is fired, and at which place they act.
     pub(crate) lane: String,
+    pub(crate) place: String,
     /// The due time that is next, and when that was found out.
     pub(crate) next_ms: Option<u64>,
     pub(crate) as_of_ms: u64,
@@ -205,8 +206,17 @@ impl Schedule {
 
 impl Course {
     /// As it is when it was saved.
-    pub(crate) fn saved(lane: String, next_ms: Option<u64>, now_ms: u64) -> Self {
-        Self { state: ScheduleState::Active, lane, next_ms, as_of_ms: now_ms, open: None, failures: 0, last: None }
+    pub(crate) fn saved(lane: String, place: String, next_ms: Option<u64>, now_ms: u64) -> Self {
+        Self {
+            state: ScheduleState::Active,
+            lane,
+            place,
+            next_ms,
+            as_of_ms: now_ms,
+            open: None,
+            failures: 0,
+            last: None,
+        }
     }
 
     /// It has fired.

@@ -142,7 +142,7 @@ fn schedule(name: &str, rule: Rule) -> Schedule {
 }
 
 fn saved(schedule: &Schedule) -> Course {
-    Course::saved(LANE.into(), schedule.timing.next_after(NOW.get()), NOW.get())
+    Course::saved(LANE.into(), "place".into(), schedule.timing.next_after(NOW.get()), NOW.get())
 }
 
 fn minutely() -> Rule {

@@ -5,6 +5,7 @@
 use super::{Store, unusable};
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
+use crate::jobs::Lanes;
 use crate::jobs::engine::{Bell, Created, Heard, Keeping, Output, Page, Piece, Query, Rows, Stream, Swapped, Workers};
 use crate::jobs::job::{Held, Progress, Spec};
 use crate::schedules::calendar::{Calendar, Due, Saved};
@@ -91,9 +92,9 @@ impl LocalJobs {
         self.store.with(move |sqlite, _| sqlite.jobs_elsewhere(&lanes)).await
     }
 
-    /// How many schedules fire by programs of other lanes.
-    pub(crate) async fn schedules_elsewhere(&self, lanes: Vec<String>) -> Result<u64, Failure> {
-        self.store.with(move |sqlite, _| sqlite.schedules_elsewhere(&lanes)).await
+    /// How many schedules were to fire at a place, by programs of other lanes.
+    pub(crate) async fn unfired_schedules(&self, lanes: Lanes) -> Result<u64, Failure> {
+        self.store.with(move |sqlite, _| sqlite.unfired_schedules(&lanes)).await
     }
 
     /// Whether another program has changed something since this was asked last.

@@ -3,6 +3,7 @@
 use super::jobs::json;
 use super::{Sqlite, failed};
 use crate::envelope::{Failure, Kind};
+use crate::jobs::Lanes;
 use crate::jobs::engine::Swapped;
 use crate::schedules::calendar::{Due, Saved};
 use crate::schedules::schedule::{Course, Kept, Schedule};
@@ -173,15 +174,13 @@ impl Sqlite {
         Ok(due)
     }
 
-    /// How many wait for programs of other lanes.
-    pub(in crate::store) fn schedules_elsewhere(&self, lanes: &[String]) -> Result<u64, Failure> {
+    /// How many were to fire at this place, by programs of other lanes.
+    pub(in crate::store) fn unfired_schedules(&self, lanes: &Lanes) -> Result<u64, Failure> {
         let connection = self.0.lock();
-        let run = || -> rusqlite::Result<u64> {
-            let mut lane = connection.prepare_cached("SELECT lane FROM schedule WHERE next_ms IS NOT NULL")?;
-            let all = lane.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
-            Ok(all.iter().filter(|lane| !lanes.contains(lane)).count() as u64)
-        };
-        run().map_err(|error| failed(&error))
+        let count = "SELECT count(*) FROM schedule WHERE next_ms IS NOT NULL AND lane NOT IN (?1, ?2) AND \
+                     json_extract(course, '$.place') = ?3";
+        let given = params![lanes.calls, lanes.events, lanes.place()];
+        connection.query_row(count, given, |row| row.get(0)).map_err(|error| failed(&error))
     }
 }
 
