@@ -158,7 +158,7 @@ fn an_operator_lists_shows_pauses_resumes_adopts_and_removes() {
     eventually("it fires again", || shown(&program, "job")["last_due"] != last);
     // By other settings it waits for somebody; events do not depend on them.
     let mut other = program.start(&with(&["run", "--set", "tools.shell_env=[\"PATH\"]"]));
-    eventually("it is told", || {
+    eventually("it says so", || {
         other.said().contains("with other settings, and do not fire: 1; `toolcrib schedules list`")
     });
     let rows = cron(&mut other, json!({ "action": "list" }));

@@ -213,7 +213,7 @@ pub(super) async fn begin(
         tokio::spawn(tell("no schedules are fired", running.trouble_with_schedules()));
         let unfired = running.unfired();
         tokio::spawn(async move {
-            // What is wrong with the store is told above.
+            // A store that cannot be used is reported by the worker.
             let unfired = unfired.await.unwrap_or_default();
             if unfired > 0 {
                 notice(&format!(

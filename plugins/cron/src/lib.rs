@@ -30,7 +30,7 @@ struct Input {
     /// Which schedule: letters, digits, `_` and `-`.
     #[schemars(length(min = 1, max = 50))]
     id: Option<String>,
-    /// For `create`: what you are told each time.
+    /// For `create`: the text that you get each time.
     #[schemars(length(min = 1, max = 10_000))]
     prompt: Option<String>,
     /// Where what comes of the prompt goes, as `adapter:target`.
@@ -224,7 +224,7 @@ fn create(input: Input) -> Result<Schedule> {
         }
         (None, None) => {
             return Err(Failure::invalid("`create` wants a `prompt`, or a `bin`")
-                .hint("`prompt` is what you are told each time, `bin` a program or tool that runs"));
+                .hint("`prompt` is the text that you get each time, `bin` a program or tool that runs"));
         }
     };
     plan = match (input.cron_expr, input.interval_secs) {

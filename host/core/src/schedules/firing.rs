@@ -1,7 +1,7 @@
 //! Firing what is due: the job is made, then the schedule is moved on. Any number of programs do that at the same time: a job's token makes it one,
 //! and whoever comes second finds it there. Who dies between the two steps leaves the rest to whoever looks next.
 //!
-//! Missed is what nobody was there for, or came while the firing before had not ended. Of several due times only the last counts, and only
+//! A due time is missed when no program runs then, or when the firing before has not ended. Of several due times only the last counts, and only
 //! for a while: see `Timing::too_late_after`.
 
 use super::calendar::Due;

@@ -195,7 +195,7 @@ impl Schedule {
         next.take(most).map(|at| self.timing.shown(at)).collect()
     }
 
-    /// What a person is told of when it fires.
+    /// When it fires, as people read it.
     pub(crate) fn words(&self) -> String {
         match self.once {
             true => format!("once, {}", self.timing),

@@ -15,7 +15,7 @@ use std::fmt;
 /// Bytes of an expression, and of a zone's name.
 const EXPRESSION_BYTES: usize = 128;
 const ZONE_BYTES: usize = 64;
-/// The fields of an expression that may be numbers or names; `@daily` and the like are one.
+/// What may stand in the place of five fields.
 const NICKNAMES: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 /// Looks for a due time within hours of the day: a rule that misses them so often misses them always.
 const LOOKS: u32 = 2_000;
