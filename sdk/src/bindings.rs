@@ -1,7 +1,7 @@
 //! What `wit/` says, generated. Plugins see the faces in the other modules, never this one.
 
 wit_bindgen::generate!({
-    path: "../wit",
+    path: "wit",
     world: "plugin",
     pub_export_macro: true,
     export_macro_name: "__export_component",

@@ -54,6 +54,7 @@ mod p74_last_words;
 mod p75_paths_of_requests;
 mod p80_forged_question;
 mod p81_changed_directory;
+mod p82_wide_types;
 mod process;
 mod readme;
 mod texts;

@@ -4,7 +4,7 @@
 
 use serde_json::json;
 use toolcrib_tests::Preparation;
-use toolcrib_tests::forge::component;
+use toolcrib_tests::forge::{OURS, component};
 
 #[test]
 fn an_import_of_another_package_is_refused_before_it_is_compiled() {
@@ -54,7 +54,7 @@ fn an_import_of_a_known_interface_that_does_not_exist_is_refused() {
         ("socket", r#"(import "wasi:sockets/raw@0.2.0" (instance (export "open" (func))))"#, "wasi:sockets/raw@0.2.0"),
     ];
     let siege = imports.iter().fold(Preparation::new(), |host, (tool, import, _)| {
-        host.component(tool, &component(&format!("(component {import})"), tool))
+        host.component(tool, &component(&format!("(component {OURS} {import})"), tool))
     });
     let mut siege = siege.begin();
     for (tool, _, named) in imports {

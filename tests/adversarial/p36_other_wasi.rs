@@ -5,7 +5,7 @@
 use serde_json::json;
 use std::net::TcpListener;
 use toolcrib_tests::Siege;
-use toolcrib_tests::forge::component;
+use toolcrib_tests::forge::{OURS, component};
 
 #[test]
 fn wasi_reaches_nothing_of_this_machine() {
@@ -34,9 +34,9 @@ fn wasi_that_is_not_linked_refuses_the_plugin() {
         host.component(name, &component(&format!(r#"(component (import "{import}" (instance)))"#), name))
     });
     // A component cannot even say the name of preview 1; a core module inside may, and nothing provides it.
-    let text = r#"(component (core module $m (import "wasi_snapshot_preview1" "fd_write" (func (param i32 i32 i32 i32) (result i32))))
-        (core instance $none) (core instance (instantiate $m (with "wasi_snapshot_preview1" (instance $none)))))"#;
-    let mut siege = host.component("one", &component(text, "one")).begin();
+    let text = r#"(core module $m (import "wasi_snapshot_preview1" "fd_write" (func (param i32 i32 i32 i32) (result i32))))
+        (core instance $none) (core instance (instantiate $m (with "wasi_snapshot_preview1" (instance $none))))"#;
+    let mut siege = host.component("one", &component(&format!("(component {OURS} {text})"), "one")).begin();
     for (name, import) in &imports[..3] {
         let reason = format!("was refused: it imports `{import}`, which this host does not know");
         assert!(siege.refusal(name).ends_with(&reason), "{}", siege.refusal(name));

@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts what it compares with")]
 
 mod jobs;
+mod languages;
 mod leaks;
 mod locked;
 mod peers;
@@ -46,6 +47,7 @@ fn main() {
         ("records", records::records),
         ("memories", records::memories),
         ("jobs", jobs::jobs),
+        ("languages", languages::languages),
         ("trail", locked::trail),
         ("lock", locked::lock),
     ];

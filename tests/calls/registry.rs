@@ -30,7 +30,7 @@ fn rubbish() -> TempDir {
     fs::write(path("text.wasm"), "hello, this is text").unwrap();
     fs::write(path("core.wasm"), b"\0asm\x01\0\0\0").unwrap();
     fs::write(path("cut.wasm"), &word_count()[..1000]).unwrap();
-    File::create(path("large.wasm")).unwrap().set_len(17 << 20).unwrap();
+    File::create(path("large.wasm")).unwrap().set_len(33 << 20).unwrap();
     fs::create_dir(path("directory.wasm")).unwrap();
     std::os::unix::fs::symlink("nowhere", path("dangling.wasm")).unwrap();
     fs::write(path("odd name.wasm"), word_count()).unwrap();
@@ -55,7 +55,7 @@ fn what_is_no_component_is_refused_with_a_reason() {
         ("text.wasm", "it is not a component: "),
         ("core.wasm", "it is a core module, not a component: build it for wasm32-wasip2"),
         ("cut.wasm", "it is not a component: "),
-        ("large.wasm", "it is larger than 16 MiB"),
+        ("large.wasm", "it is larger than 32 MiB (limit: `limits.component_mib`)"),
         ("directory.wasm", "it is not a regular file"),
         ("dangling.wasm", "No such file or directory"),
         ("odd name.wasm", "`odd name` is not a valid plugin name: "),
@@ -102,7 +102,7 @@ async fn a_plugin_whose_compiler_was_killed_or_missing_is_taken_when_it_is_calle
     fs::write(&compiler, script).unwrap();
     fs::set_permissions(&compiler, fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(&deadly, "").unwrap();
-    taken_again(&host, |message| message.contains("compiling it took more than")).await;
+    taken_again(&host, |message| message.contains("the process that compiled it was killed")).await;
 
     fs::remove_file(&deadly).unwrap();
     taken_again(&host, |message| message.contains("needs `files`")).await;
@@ -223,7 +223,7 @@ async fn a_plugin_directory_that_is_missing_is_an_empty_one() {
 #[test]
 fn a_larger_component_is_taken_where_the_limit_is_larger() {
     let directory = rubbish();
-    let registry = plugin_source(&[], &[directory.path()], &["limits.component_mib=32"]).load();
+    let registry = plugin_source(&[], &[directory.path()], &["limits.component_mib=64"]).load();
     let large = registry.refused().iter().find(|refused| refused.origin.ends_with("large.wasm")).unwrap();
     assert!(large.reason.starts_with("it is not a component"), "{}", large.reason);
 }

@@ -1,8 +1,10 @@
 //! The program as a user meets it: what it prints where, how it exits, and how it asks.
 
 mod agentfile;
+mod authors;
 mod call;
 mod calls;
+mod cases;
 mod completions;
 mod config;
 mod declared;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 72] = [
+const SUBCOMMANDS: [&[&str]; 80] = [
     &[],
     &["tools"],
     &["call"],
@@ -33,6 +33,14 @@ const SUBCOMMANDS: [&[&str]; 72] = [
     &["plugin", "remove"],
     &["plugin", "allow"],
     &["plugin", "deny"],
+    &["plugin", "new"],
+    &["plugin", "doctor"],
+    &["plugin", "build"],
+    &["plugin", "test"],
+    &["plugin", "dev"],
+    &["plugin", "pack"],
+    &["plugin", "check"],
+    &["plugin", "wit"],
     &["plugin", "vet"],
     &["plugin", "sign"],
     &["plugin", "lock"],

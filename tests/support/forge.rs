@@ -27,6 +27,9 @@ pub fn liar(script: &Value, shown: &[&str]) -> Vec<u8> {
     naming(bytes, &shown.join("\n"))
 }
 
+/// What makes a component one of our world, as far as its bytes show: an export of the interface's name, without a function in it.
+pub const OURS: &str = r#"(instance $ours) (export "toolcrib:plugin/tools@0.1.0" (instance $ours))"#;
+
 /// A component in text form, whose `toolcrib:tools` section says `shown`.
 #[must_use]
 pub fn component(text: &str, shown: &str) -> Vec<u8> {
@@ -43,14 +46,28 @@ pub fn with_items(component: &[u8], items: &str) -> Vec<u8> {
 
 /// The component with a `toolcrib:tools` section behind its other sections.
 #[must_use]
-pub fn naming(mut component: Vec<u8>, shown: &str) -> Vec<u8> {
-    let mut body = leb(TOOLS_SECTION.len());
-    body.extend_from_slice(TOOLS_SECTION.as_bytes());
-    body.extend_from_slice(shown.as_bytes());
+pub fn naming(component: Vec<u8>, shown: &str) -> Vec<u8> {
+    with_section(component, TOOLS_SECTION, shown.as_bytes())
+}
+
+/// The component with a custom section behind its other sections.
+fn with_section(mut component: Vec<u8>, name: &str, content: &[u8]) -> Vec<u8> {
+    let mut body = leb(name.len());
+    body.extend_from_slice(name.as_bytes());
+    body.extend_from_slice(content);
     component.push(0);
     component.extend(leb(body.len()));
     component.extend(body);
     component
+}
+
+/// The component with what the comments of its WIT say, in the section that documentation tools write.
+#[must_use]
+pub fn documented(component: Vec<u8>, wit: &str) -> Vec<u8> {
+    let mut resolve = Resolve::default();
+    let (package, _) = resolve.push_path(Path::new(env!("CARGO_MANIFEST_DIR")).join(wit)).expect("its WIT");
+    let docs = wit_parser::PackageMetadata::extract(&resolve, package).encode().expect("docs are JSON");
+    with_section(component, "package-docs", &docs)
 }
 
 fn leb(mut number: usize) -> Vec<u8> {
@@ -69,6 +86,8 @@ pub struct Forged {
     schema: String,
     summary: String,
     title: String,
+    guidance: String,
+    example: Option<String>,
     parts: String,
     definitions: String,
     call: String,
@@ -82,7 +101,19 @@ impl Forged {
     pub fn new(tool: &str) -> Self {
         let [parts, definitions, call, realloc, items] = [const { String::new() }; 5];
         let (schema, summary) = (r#"{"type":"object"}"#.into(), "Answer.".into());
-        Self { tool: tool.into(), schema, summary, title: "Answer".into(), parts, definitions, call, realloc, items }
+        Self {
+            tool: tool.into(),
+            schema,
+            summary,
+            title: "Answer".into(),
+            guidance: "x".into(),
+            example: None,
+            parts,
+            definitions,
+            call,
+            realloc,
+            items,
+        }
     }
 
     /// The schema of its arguments.
@@ -103,6 +134,20 @@ impl Forged {
     #[must_use]
     pub fn title(mut self, title: &str) -> Self {
         self.title = title.into();
+        self
+    }
+
+    /// What each part of its guidance says.
+    #[must_use]
+    pub fn guidance(mut self, text: &str) -> Self {
+        self.guidance = text.into();
+        self
+    }
+
+    /// Arguments as a model would write them.
+    #[must_use]
+    pub fn example(mut self, text: &str) -> Self {
+        self.example = Some(text.into());
         self
     }
 
@@ -144,13 +189,7 @@ impl Forged {
     /// Its bytes.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        let mut module = wat::parse_str(self.module()).expect("a core module in text form");
-        let mut resolve = Resolve::default();
-        let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit");
-        let (package, _) = resolve.push_path(wit).expect("the contract");
-        let world = resolve.select_world(&[package], Some("plugin")).expect("the world of plugins");
-        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
-        let encoder = ComponentEncoder::default().module(&module).expect("a module that fits the world");
+        let encoder = ComponentEncoder::default().module(&self.core_module()).expect("a module that fits the world");
         let component = encoder.validate(false).encode().expect("a component");
         if self.items.is_empty() {
             return naming(component, &self.tool);
@@ -158,9 +197,27 @@ impl Forged {
         naming(with_items(&component, &self.items), &self.tool)
     }
 
+    /// The core module that it is made of, as a binding generator leaves it: with the world that it was written to.
+    #[must_use]
+    pub fn core_module(&self) -> Vec<u8> {
+        let mut module = self.bare_module();
+        let mut resolve = Resolve::default();
+        let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wit");
+        let (package, _) = resolve.push_path(wit).expect("the contract");
+        let world = resolve.select_world(&[package], Some("plugin")).expect("the world of plugins");
+        embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).expect("metadata");
+        module
+    }
+
+    /// The same without a word of its world.
+    #[must_use]
+    pub fn bare_module(&self) -> Vec<u8> {
+        wat::parse_str(self.module()).expect("a core module in text form")
+    }
+
     fn module(&self) -> String {
         let mut data = Data::default();
-        let definitions = data.definitions(&self.tool, &self.title, &self.summary, &self.schema);
+        let definitions = data.definitions(self);
         let answer = data.answer();
         assert!(data.0.len() <= HEAP - DATA, "more words than there is room for");
         let data: String = data.0.iter().map(|byte| format!("\\{byte:02x}")).collect();
@@ -213,11 +270,15 @@ impl Data {
     }
 
     /// A list of one definition.
-    fn definitions(&mut self, tool: &str, title: &str, summary: &str, schema: &str) -> u32 {
-        let [name, title, summary, schema, x] = [tool, title, summary, schema, "x"].map(|text| self.text(text));
+    fn definitions(&mut self, Forged { tool, title, summary, schema, guidance, example, .. }: &Forged) -> u32 {
+        let [name, title, summary, schema, x] = [tool, title, summary, schema, guidance].map(|text| self.text(text));
         let nothing = [0; 3];
+        let examples = example.as_ref().map_or([0, 0], |example| {
+            let text = self.text(example);
+            [self.words(&text), 1]
+        });
         let record: Vec<u32> =
-            [&name[..], &[1], &title, &summary, &x, &x, &x, &[0, 0], &nothing, &schema, &nothing, &[0, 0]].concat();
+            [&name[..], &[1], &title, &summary, &x, &x, &x, &examples, &nothing, &schema, &nothing, &[0, 0]].concat();
         let record = self.words(&record);
         self.words(&[record, 1])
     }

@@ -25,6 +25,7 @@ mod run_shell;
 mod send_file;
 mod shell;
 mod shell_echo;
+mod shop;
 mod tasks;
 mod time;
 mod transcripts;

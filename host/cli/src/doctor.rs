@@ -1,47 +1,23 @@
 //! `toolcrib doctor`: what this installation has, what it lacks, and what that costs.
 
 use super::Global;
-use super::screen::{Page, print_json};
+use super::report::{Report, Verdict};
+use super::screen::print_json;
 use super::sections::strays;
 use super::setup::Setup;
-use anstyle::AnsiColor;
-use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 use toolcrib::backend::{Finished, ProcessSpec, finish};
 use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::Failure;
-use toolcrib::text::sanitize;
 use toolcrib::tmux::{Panes, Version};
 use toolcrib::tools::provider::program_faults;
-
-/// The column in which a finding begins, after its verdict and its subject.
-const FINDING: usize = 26;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-/// How a check came out.
-#[derive(Clone, Copy, PartialEq)]
-enum Verdict {
-    Good,
-    /// Works, with a drawback that the finding states.
-    Note,
-    Bad,
-}
-
-impl Verdict {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Good => "ok",
-            Self::Note => "note",
-            Self::Bad => "bad",
-        }
-    }
 }
 
 pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -87,51 +63,6 @@ async fn reach(report: &mut Report, setup: &Setup) {
     match policy.reach(backend).await {
         Ok(reach) => report.line(if reach.is_bounded { Verdict::Good } else { Verdict::Note }, what, reach.words),
         Err(failure) => report.fault(what, &failure),
-    }
-}
-
-/// What was found, in order.
-#[derive(Default)]
-struct Report(Vec<Finding>);
-
-struct Finding {
-    verdict: Verdict,
-    what: &'static str,
-    found: String,
-}
-
-impl Report {
-    fn line(&mut self, verdict: Verdict, what: &'static str, found: impl AsRef<str>) {
-        self.0.push(Finding { verdict, what, found: sanitize::line(found.as_ref()).into_owned() });
-    }
-
-    fn is_bad(&self) -> bool {
-        self.0.iter().any(|finding| finding.verdict == Verdict::Bad)
-    }
-
-    fn page(&self) -> Page {
-        let mut page = Page::default();
-        for Finding { verdict, what, found } in &self.0 {
-            let colour = match verdict {
-                Verdict::Good => AnsiColor::Green,
-                Verdict::Note => AnsiColor::Yellow,
-                Verdict::Bad => AnsiColor::Red,
-            };
-            page.add_in(colour.on_default(), &format!("{:4}", verdict.name()));
-            page.add(&format!("  {what:<18}  {found}")).end(FINDING);
-        }
-        page
-    }
-
-    fn to_json(&self) -> Value {
-        let finding = |Finding { verdict, what, found }: &Finding| json!({ "verdict": verdict.name(), "check": what, "found": found });
-        json!({ "ok": !self.is_bad(), "checks": self.0.iter().map(finding).collect::<Vec<_>>() })
-    }
-
-    /// What is wrong, and what to do about it.
-    fn fault(&mut self, what: &'static str, fault: &Failure) {
-        let hint = fault.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        self.line(Verdict::Bad, what, format!("{}{hint}", fault.message));
     }
 }
 

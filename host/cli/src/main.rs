@@ -20,6 +20,7 @@ mod program;
 mod progress;
 mod question;
 mod records;
+mod report;
 mod result;
 mod run;
 mod schedules;

@@ -2,8 +2,17 @@
 //!
 //! What a plugin may do is written by `plugin/rights.rs`.
 
+mod authors;
+mod cases;
+mod check;
+mod dev;
+mod new;
+mod pack;
+mod project;
 mod rights;
+mod toolchain;
 mod vet;
+mod wit;
 
 use super::screen::{BOLD, Page, Table};
 use super::setup::{Setup, usage};
@@ -61,6 +70,30 @@ pub(super) enum Arguments {
         /// The plugin
         name: String,
     },
+    /// Make a project for a new plugin, in Rust, JavaScript or Python
+    New(new::New),
+    /// Say whether this machine has what a language needs to build plugins
+    Doctor(toolchain::Doctor),
+    /// Build the plugin of a project, as its toolcrib-plugin.toml says
+    Build(project::Build),
+    /// Build the plugin of a project, and call it as its cases.toml says
+    ///
+    /// The plugin gets the rights that [grants] names there, for this run alone.
+    Test(cases::Test),
+    /// Build the plugin of a project after each change, run its cases, and call it by hand
+    ///
+    /// A line of JSON calls the tool; `:help` says what else can be typed. The plugin gets the rights that [grants] in cases.toml names, for
+    /// this run alone. A build that fails leaves the plugin of before in its place.
+    Dev(dev::Dev),
+    /// Make a plugin of what a toolchain built: write the names of its tools into it
+    ///
+    /// Asks the component what it offers, without any rights, and writes the names into the section by which hosts find them. A core module
+    /// becomes a component first. The SDK for Rust writes the section itself.
+    Pack(pack::Pack),
+    /// Check a component as a host, a model and a reviewer would
+    Check(check::Check),
+    /// Print or write the contract, for binding generators
+    Wit(wit::Wit),
     /// Write what you found in reviewing a component, for you and others to sign
     Vet(vet::Vet),
     /// Sign a statement, list or revocation, as `minisign -S` does
@@ -78,25 +111,31 @@ pub(super) enum Arguments {
 }
 
 pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCode, Failure> {
-    if let Arguments::Sign(arguments) = &arguments {
-        return vet::sign(arguments);
-    }
-    let setup = Setup::new(global).await?;
+    let setup = || Setup::new(global);
     match arguments {
-        Arguments::Vet(arguments) => vet::vet(&setup, &arguments).await,
+        Arguments::New(arguments) => new::new(&arguments).await,
+        Arguments::Doctor(arguments) => toolchain::doctor(&arguments).await,
+        Arguments::Build(arguments) => project::build(&setup().await?, &arguments).await,
+        Arguments::Test(arguments) => cases::test(global, &arguments).await,
+        Arguments::Dev(arguments) => dev::dev(global, &arguments).await,
+        Arguments::Pack(arguments) => pack::pack(&setup().await?, &arguments).await,
+        Arguments::Check(arguments) => check::check(&setup().await?, &arguments).await,
+        Arguments::Wit(arguments) => wit::wit(&arguments),
+        Arguments::Vet(arguments) => vet::vet(&setup().await?, &arguments).await,
         Arguments::Sign(arguments) => vet::sign(&arguments),
-        Arguments::Lock(arguments) => vet::lock(&setup, &arguments),
-        Arguments::Verify { file, json } => vet::verify(&setup, &file, json).await,
+        Arguments::Lock(arguments) => vet::lock(&setup().await?, &arguments),
+        Arguments::Verify { file, json } => vet::verify(&setup().await?, &file, json).await,
         Arguments::List { json } => {
+            let setup = setup().await?;
             // Loads them all at once; the result of each is looked up below.
             setup.host.offered(&setup.context).await;
             list(&setup, json).await
         }
-        Arguments::Inspect { file, json } => inspect(&setup, &file, json),
-        Arguments::Add { file, replace } => add(&setup, &file, replace),
-        Arguments::Remove { name } => remove(&setup, &name),
-        Arguments::Allow(arguments) => rights::allow(&setup, &arguments).await,
-        Arguments::Deny { name } => rights::deny(&setup, &name),
+        Arguments::Inspect { file, json } => inspect(&setup().await?, &file, json),
+        Arguments::Add { file, replace } => add(&setup().await?, &file, replace),
+        Arguments::Remove { name } => remove(&setup().await?, &name),
+        Arguments::Allow(arguments) => rights::allow(&setup().await?, &arguments).await,
+        Arguments::Deny { name } => rights::deny(&setup().await?, &name),
     }
 }
 
@@ -141,14 +180,19 @@ async fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
 
 fn open(setup: &Setup, file: &Path) -> Result<Component, Failure> {
     Component::open(file, &setup.settings.config.limits).map_err(|refused| {
-        Failure::new(Kind::Unavailable, format!("`{}` cannot be a plugin: {}", refused.origin, refused.reason))
-            .hint("give the path of a component, a `.wasm` file that was built for wasm32-wasip2")
+        let hint = if refused.reason.contains("core module") {
+            "`toolcrib plugin pack FILE` makes a component of a core module for WASI"
+        } else {
+            "give the path of a component, a `.wasm` file that was built for wasm32-wasip2"
+        };
+        let message = format!("`{}` cannot be a plugin: {}", refused.origin, refused.reason);
+        Failure::new(Kind::Unavailable, message).hint(hint)
     })
 }
 
 fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failure> {
     let component = open(setup, file)?;
-    let Manifest { id, tools, capabilities, .. } = &**component.manifest();
+    let Manifest { id, tools, capabilities, left_out, .. } = &**component.manifest();
     let explained = setup.host.policy().explain(component.manifest(), &setup.settings);
     if !as_json {
         let mut page = Page::default();
@@ -156,8 +200,13 @@ fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failur
         page.add(&format!("file: {}", id.origin())).end(2);
         page.add(&format!("sha256: {}", id.sha256)).end(2);
         page.add(&format!("tools: {}", tools.join(", "))).end(2);
-        page.add(&format!("asks for: {}", names(capabilities))).end(2);
-        page.add(&format!("imports: {}", component.manifest().imports.join(", "))).end(2).end(0);
+        let asked = if capabilities.is_empty() { "nothing".into() } else { names(capabilities) };
+        page.add(&format!("asks for: {asked}")).end(2);
+        page.add(&format!("imports: {}", component.manifest().imports.join(", "))).end(2);
+        for (name, reason) in left_out {
+            page.add(&format!("not a tool: {name}: {reason}")).end(2);
+        }
+        page.end(0);
         page.print()?;
         return super::policy::table(&explained).print();
     }
@@ -167,6 +216,7 @@ fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failur
         "tools": tools,
         "capabilities": capabilities,
         "imports": component.manifest().imports,
+        "left_out": left_out,
         "may": explained.iter().map(toolcrib::policy::explain::Clause::to_json).collect::<Vec<_>>(),
     }))
 }
@@ -198,7 +248,7 @@ fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
     let component = open(setup, file)?;
     let plugin = component.manifest();
     setup.host.policy().check_locks(plugin)?;
-    let place = setup.dirs.plugins().join(format!("{}.wasm", plugin.name()));
+    let place = place(setup, plugin);
     if let Some(reason) = setup.context.tools.conflict(plugin, Some(&place.display().to_string())) {
         return Err(usage(format!("`{}` cannot be added: {reason}", plugin.name())).hint("rename your file"));
     }
@@ -229,6 +279,11 @@ fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
         ),
     };
     print(&format!("added {} with {}.\n{next}\n", place.display(), plugin.tools.join(", ")))
+}
+
+/// Where a plugin of this name is, if it is installed.
+fn place(setup: &Setup, plugin: &Manifest) -> PathBuf {
+    setup.dirs.plugins().join(format!("{}.wasm", plugin.name()))
 }
 
 fn remove(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {

@@ -86,6 +86,30 @@ pub(super) fn print(text: &str) -> Result<ExitCode, Failure> {
     write(sanitize::text(text).as_bytes())
 }
 
+/// Passes on to stderr, line by line, what a program prints that the person has started.
+#[derive(Default)]
+pub(super) struct PassedOn(Vec<u8>);
+
+impl PassedOn {
+    /// Takes what came. A line that is not at its end waits for the rest of it, and so does half of a character.
+    pub(super) fn pass(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+        let lines = self.0.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let lines: Vec<u8> = self.0.drain(..lines).collect();
+        show(&lines);
+    }
+}
+
+impl Drop for PassedOn {
+    fn drop(&mut self) {
+        show(&self.0);
+    }
+}
+
+fn show(bytes: &[u8]) {
+    let _ = anstream::stderr().write_all(sanitize::text(&String::from_utf8_lossy(bytes)).as_bytes());
+}
+
 /// Prints bytes unchanged: what is not text, or has its own control characters.
 pub(super) fn print_bytes(bytes: &[u8]) -> Result<ExitCode, Failure> {
     written(io::stdout().lock(), bytes)

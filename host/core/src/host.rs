@@ -330,6 +330,21 @@ impl Host {
         Ok(self.loaded(plugin, &alone).await?.definitions().to_owned())
     }
 
+    /// Asks a component that nobody has to have admitted for its tools. It gets no rights for that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::definitions_of`].
+    pub async fn tools_of_component(
+        &self,
+        component: Component,
+        context: &CallContext,
+    ) -> Result<Vec<Arc<Tool>>, Failure> {
+        let alone = context.clone().tools(Arc::new(Registry::of(component)));
+        let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
+        Ok(self.loaded(plugin, &alone).await?.tools().to_vec())
+    }
+
     /// As [`Self::definitions_of`], asked anew at other times and with other random numbers.
     ///
     /// # Errors
@@ -344,7 +359,7 @@ impl Host {
         for days in OTHER_TIMES {
             let scope = Scope::for_definitions(self.policy().config(), alone.backend.clone(), self.egress.clone());
             let scope = scope.ahead(Duration::from_secs(days * DAY));
-            if code.definitions(&self.sandbox, scope).await? != ready.definitions() {
+            if code.definitions(&self.sandbox, scope).await?.is_some_and(|said| said != ready.definitions()) {
                 let message = format!("plugin `{}` does not always say the same of its tools", plugin.name());
                 return Err(Failure::denied(message)
                     .hint("it may ask the clock or random numbers: such a plugin cannot be vetted"));

@@ -20,6 +20,7 @@ use crate::jobs::rehearsal::Purpose;
 use crate::kept_output::OutputStore;
 use crate::policy::Policy;
 use crate::policy::approval::{Approver, Nobody};
+use crate::sandbox::compile::panic_text;
 use crate::text::sanitize;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
@@ -384,10 +385,7 @@ impl Drop for Call<'_> {
 }
 
 fn fault(panic: &(dyn Any + Send)) -> Failure {
-    let text =
-        panic.downcast_ref::<&str>().map(ToString::to_string).or_else(|| panic.downcast_ref::<String>().cloned());
-    let text = text.unwrap_or_else(|| "no message".into());
-    Failure::new(Kind::Internal, format!("internal error in the host: {text}"))
+    Failure::new(Kind::Internal, format!("internal error in the host: {}", panic_text(panic)))
         .hint("please report it; other calls are not affected")
 }
 

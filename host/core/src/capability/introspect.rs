@@ -12,7 +12,8 @@ use crate::toolset::{Context, Mount, Toolset};
 use std::path::Path;
 
 /// The documents of this program, by name: `host/docs/`, and the page for those who write plugins.
-const DOCUMENTS: [(&str, &str); 19] = [
+const DOCUMENTS: [(&str, &str); 20] = [
+    ("authoring", include_str!("../../../docs/authoring.md")),
     ("cli", include_str!("../../../docs/cli.md")),
     ("confinement", include_str!("../../../docs/confinement.md")),
     ("embedding", include_str!("../../../docs/embedding.md")),

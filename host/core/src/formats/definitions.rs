@@ -84,7 +84,7 @@ impl Effects {
             Capability::Http => Self { writes: can_send(grants), reaches_out: true },
             // Documents are this host's own.
             Capability::Records => Self { writes: true, reaches_out: false },
-            Capability::Jobs if !plugin.calls(Capability::Jobs, "submit") => Self { writes: false, reaches_out: false },
+            Capability::Jobs if only_watches(plugin) => Self { writes: false, reaches_out: false },
             Capability::Programs if only_lists(plugin) => Self { writes: false, reaches_out: false },
             Capability::Panes if only_looks(plugin) => Self { writes: false, reaches_out: false },
             // A command can do anything, and keys are commands; a job may be one.
@@ -106,6 +106,11 @@ impl Effects {
 /// A tool of ours that types nothing.
 fn only_looks(plugin: &Manifest) -> bool {
     plugin.id.is_builtin() && !plugin.calls(Capability::Panes, "send")
+}
+
+/// Likewise of a plugin that submits no job.
+fn only_watches(plugin: &Manifest) -> bool {
+    plugin.id.is_builtin() && !plugin.calls(Capability::Jobs, "submit")
 }
 
 /// Likewise of a plugin that runs none of the declared programs.

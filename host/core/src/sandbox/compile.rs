@@ -8,10 +8,15 @@ use crate::backend::{Process, ProcessEvent, local};
 use crate::config::Limits;
 use crate::text::sanitize;
 use rustix::process::{Resource, Rlimit};
+use rustix::time::{ClockId, clock_gettime};
+use std::any::Any;
 use std::ffi::OsString;
+use std::fmt;
 use std::io::{self, Read, Seek, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wasmtime::error::OutOfMemory;
 
 /// Native code is larger than the component, but not by this much.
 const CODE_BYTES_A_COMPONENT_BYTE: usize = 64;
@@ -19,6 +24,15 @@ const CODE_BYTES_A_COMPONENT_BYTE: usize = 64;
 const CODE_BYTES_OF_ANY: usize = 1 << 20;
 /// What a child may say of its failure, in bytes.
 const COMPLAINT_BYTES: usize = 4 << 10;
+/// How a child ends that met its limit on CPU time, or on memory.
+const OVER_CPU: i32 = 3;
+const OVER_MEMORY: i32 = 4;
+/// How often a child looks at its CPU time.
+const CPU_LOOK: Duration = Duration::from_millis(20);
+const FAILED_ON_IT: &str = "the compiler failed on it";
+const WATCH_STACK: usize = 64 << 10;
+/// What an allocation that fails says before it ends the process; nothing can catch it.
+const NO_MEMORY: &[u8] = b"memory allocation of";
 
 /// Where components of others are compiled.
 pub enum Compiler {
@@ -54,19 +68,33 @@ pub(super) async fn in_child(program: &Path, component: &[u8], limits: &Limits) 
         Ok(outcome) => outcome.map_err(failed)?,
         Err(_) => {
             process.end().await;
-            Err(Ended::Killed)
+            Err(Ended::Starved(patience))
         }
     }
     .map_err(|ended| match ended {
         Ended::Complained(complaint) => CompileError::Component(complaint),
-        // Its own limits or somebody else killed it; the status does not show which.
-        Ended::Killed => CompileError::Passing(over(limits)),
+        // The machine may be busy: the next attempt may take less.
+        Ended::OverCpu => {
+            CompileError::Passing(over(format_args!("{} ms of CPU time", limits.compile_ms), "compile_ms"))
+        }
+        Ended::OverMemory => {
+            CompileError::Passing(over(format_args!("{} MiB of memory", limits.compile_mib), "compile_mib"))
+        }
+        Ended::Starved(patience) => CompileError::Passing(format!(
+            "compiling it did not end within {} s, four times `limits.compile_ms`: this machine is busy",
+            patience.as_secs()
+        )),
+        Ended::Killed => CompileError::Passing("the process that compiled it was killed".into()),
     })
 }
 
 /// How a child ended that gave no code.
 enum Ended {
     Complained(String),
+    OverCpu,
+    OverMemory,
+    Starved(Duration),
+    /// By somebody else: its own limits say which they are.
     Killed,
 }
 
@@ -74,8 +102,8 @@ fn number(option: &str, value: u64) -> OsString {
     format!("{option}={value}").into()
 }
 
-fn over(limits: &Limits) -> String {
-    format!("compiling it took more than {} ms of CPU time or {} MiB of memory", limits.compile_ms, limits.compile_mib)
+fn over(most: fmt::Arguments<'_>, setting: &str) -> String {
+    format!("compiling it takes more than {most} (limit: `limits.{setting}`)")
 }
 
 /// The bytes as a file without a name.
@@ -99,6 +127,9 @@ async fn follow(process: &mut dyn Process, component_bytes: usize) -> io::Result
             ProcessEvent::Stderr(bytes) if complaint.len() < COMPLAINT_BYTES => complaint.extend(bytes),
             ProcessEvent::Stderr(_) => {}
             ProcessEvent::Exited(0) => return Ok(Ok(code)),
+            ProcessEvent::Exited(OVER_CPU) => return Ok(Err(Ended::OverCpu)),
+            ProcessEvent::Exited(OVER_MEMORY) => return Ok(Err(Ended::OverMemory)),
+            ProcessEvent::Exited(-1) if complaint.starts_with(NO_MEMORY) => return Ok(Err(Ended::OverMemory)),
             ProcessEvent::Exited(_) if complaint.is_empty() => return Ok(Err(Ended::Killed)),
             ProcessEvent::Exited(-1) => return Ok(Err(Ended::Killed)),
             ProcessEvent::Exited(_) => {
@@ -109,32 +140,61 @@ async fn follow(process: &mut dyn Process, component_bytes: usize) -> io::Result
     }
 }
 
+/// Has wasmtime take a component. It panics on some that it ought to refuse, such as those whose adapters it writes itself and then finds
+/// invalid: that is an error of the component, too.
+pub(super) fn unpanicked<T>(work: impl FnOnce() -> wasmtime::Result<T>) -> wasmtime::Result<T> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(wasmtime::Error::msg(format!("{FAILED_ON_IT}: {}", panic_text(&*panic)))))
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
 /// The child's side: limits itself, then compiles standard input to standard output.
 ///
 /// # Errors
 ///
 /// What is wrong with the component.
 pub fn serve(cpu_ms: u64, memory_mib: u64) -> Result<(), String> {
-    // The kernel counts this limit in whole seconds.
-    limit(Resource::Cpu, cpu_ms.div_ceil(1000)).map_err(|error| error.to_string())?;
+    // The kernel counts this limit in whole seconds, and ends the process without a word: it is for the case that the watch below fails.
+    limit(Resource::Cpu, cpu_ms.div_ceil(1000) + 1).map_err(|error| error.to_string())?;
     // Address space, since Linux enforces no limit on resident memory.
     limit(Resource::As, memory_mib << 20).map_err(|error| error.to_string())?;
     limit(Resource::Core, 0).map_err(|error| error.to_string())?;
     // A compiler thread that fails must not leave the others at work.
     std::panic::set_hook(Box::new(|panic| {
-        let fault = panic.payload_as_str().unwrap_or("no reason given");
-        // Ends by a signal, as the other limits do: the parent must not take a busy machine for a fault of the component.
+        let fault = panic.payload_as_str().unwrap_or("no message");
         if fault.contains("out-of-memory") {
-            std::process::abort();
+            std::process::exit(OVER_MEMORY);
         }
-        let _ = writeln!(io::stderr(), "the compiler failed on it: {fault}");
+        let _ = writeln!(io::stderr(), "{FAILED_ON_IT}: {fault}");
         std::process::exit(1);
     }));
+    watch_cpu(Duration::from_millis(cpu_ms)).map_err(|error| error.to_string())?;
     let mut component = Vec::new();
     io::stdin().read_to_end(&mut component).map_err(|error| error.to_string())?;
     let engine = engine::compiler().map_err(|error| format!("{error:#}"))?;
-    let code = engine.precompile_component(&component).map_err(|error| format!("{error:#}"))?;
+    let code = engine.precompile_component(&component).map_err(|error| {
+        if error.is::<OutOfMemory>() {
+            std::process::exit(OVER_MEMORY);
+        }
+        format!("{error:#}")
+    })?;
     io::stdout().write_all(&code).map_err(|error| error.to_string())
+}
+
+/// Ends this process, with a status that says so, when it has used this much CPU time.
+fn watch_cpu(most: Duration) -> io::Result<()> {
+    let watch = move || loop {
+        if Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).is_ok_and(|used| used > most) {
+            std::process::exit(OVER_CPU);
+        }
+        std::thread::sleep(CPU_LOOK);
+    };
+    std::thread::Builder::new().stack_size(WATCH_STACK).spawn(watch).map(drop)
 }
 
 fn limit(resource: Resource, most: u64) -> rustix::io::Result<()> {

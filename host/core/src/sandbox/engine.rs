@@ -1,6 +1,6 @@
 //! The one wasmtime engine: which proposals are on, how instances are allocated.
 //!
-//! Everything that a plugin of today does not need is off. Per-call limits are set in `mod.rs`, where the store is made.
+//! Proposals that no plugin needs are off. Per-call limits are set in `mod.rs`, where the store is made.
 
 use super::meter::to_usize;
 use crate::config::Limits;
@@ -74,7 +74,10 @@ fn base() -> Config {
         .concurrency_support(false)
         .wasm_memory64(false)
         .wasm_gc(false)
-        .wasm_multi_memory(false)
+        // A component within a component is called through an adapter that wasmtime writes; it copies from one memory to the other.
+        .wasm_multi_memory(true)
+        // WIT's `map`, of components whose functions are tools (`tools/foreign/`).
+        .wasm_component_model_map(true)
         .wasm_relaxed_simd(false)
         .wasm_tail_call(false)
         .max_wasm_stack(GUEST_STACK)

@@ -36,7 +36,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use ticker::{Running, Ticker};
 use tokio::sync::Semaphore;
-use wasmtime::component::{Component, HasSelf, Linker};
+use wasmtime::component::types::ComponentFunc;
+use wasmtime::component::{self, Component, Func, HasSelf, InstancePre, Linker, Val};
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
 /// The entry of the cache that is of no component alone; others begin with a digest.
@@ -64,20 +65,61 @@ pub(crate) struct Source {
     pub(crate) core_instances: Option<u64>,
 }
 
-/// The code of a component, ready to be instantiated any number of times.
-pub(crate) struct Guest {
+/// The code of a component, ready to be instantiated any number of times, by what it exports.
+pub(crate) struct Guest<E = PluginPre<State>> {
     component: Component,
-    pre: PluginPre<State>,
+    entrance: E,
     owner: Owner,
     /// Places of the pool that an instance takes.
     places: u64,
 }
 
+/// A component whose functions are called by their types.
+pub(crate) type TypedGuest = Guest<InstancePre<State>>;
+
 /// One guest at work, for one call. Never used again.
-pub(crate) struct Instance {
+pub(crate) struct Instance<X = Plugin> {
     store: Store<State>,
-    plugin: Plugin,
+    exports: X,
     _running: Running,
+}
+
+/// How a component is entered: what has to be known of its exports before it runs.
+pub(crate) trait Entrance: Sized {
+    /// What an instance offers.
+    type Exports: Send;
+
+    /// Finds the way into a component whose imports are linked.
+    fn of(linked: InstancePre<State>) -> wasmtime::Result<Self>;
+
+    /// Makes an instance.
+    fn enter(&self, store: &mut Store<State>) -> impl Future<Output = wasmtime::Result<Self::Exports>> + Send;
+}
+
+/// A component of our own world.
+impl Entrance for PluginPre<State> {
+    type Exports = Plugin;
+
+    fn of(linked: InstancePre<State>) -> wasmtime::Result<Self> {
+        Self::new(linked)
+    }
+
+    async fn enter(&self, store: &mut Store<State>) -> wasmtime::Result<Plugin> {
+        self.instantiate_async(store).await
+    }
+}
+
+/// Any other: its functions are found by their names.
+impl Entrance for InstancePre<State> {
+    type Exports = component::Instance;
+
+    fn of(linked: Self) -> wasmtime::Result<Self> {
+        Ok(linked)
+    }
+
+    async fn enter(&self, store: &mut Store<State>) -> wasmtime::Result<component::Instance> {
+        self.instantiate_async(store).await
+    }
 }
 
 impl Sandbox {
@@ -100,7 +142,7 @@ impl Sandbox {
     }
 
     /// Returns the cached code of a component.
-    pub(crate) fn cached(&self, source: &Source) -> Option<Guest> {
+    pub(crate) fn cached<E: Entrance>(&self, source: &Source) -> Option<Guest<E>> {
         let code = self.cache.code(&self.cache_name(source))?;
         // These very bytes were authenticated under this user's key: this program wrote them.
         self.believe(code.as_ref(), source).ok()
@@ -108,17 +150,18 @@ impl Sandbox {
 
     /// Makes native code of bytes that our own compiler process is known to have produced.
     #[expect(unsafe_code, reason = "compiled code can only be believed, not checked")]
-    fn believe(&self, code: &[u8], source: &Source) -> wasmtime::Result<Guest> {
-        // SAFETY: the callers got the bytes from the authenticated cache or straight from the compiler.
-        self.link(unsafe { Component::deserialize(&self.engine, code) }?, source)
+    fn believe<E: Entrance>(&self, code: &[u8], source: &Source) -> wasmtime::Result<Guest<E>> {
+        // SAFETY: the callers got the bytes from the authenticated cache or straight from our own compiler.
+        let component = compile::unpanicked(|| unsafe { Component::deserialize(&self.engine, code) })?;
+        self.link(component, source)
     }
 
     /// Compiles a component. An import that the host does not know is an error.
-    pub(crate) async fn compile(
+    pub(crate) async fn compile<E: Entrance>(
         self: &Arc<Self>,
         source: &Source,
         bytes: Cow<'static, [u8]>,
-    ) -> Result<Guest, CompileError> {
+    ) -> Result<Guest<E>, CompileError> {
         let wrong = |error: wasmtime::Error| CompileError::Component(format!("{error:#}"));
         if let Compiler::Child(program) = &self.compiler
             && !source.owner.is_builtin
@@ -128,13 +171,14 @@ impl Sandbox {
             return self.believe(&code, source).map_err(wrong);
         }
         let sandbox = self.clone();
-        let compiled = tokio::task::spawn_blocking(move || Component::from_binary(&sandbox.engine, &bytes)).await;
+        let compile = move || compile::unpanicked(|| Component::from_binary(&sandbox.engine, &bytes));
+        let compiled = tokio::task::spawn_blocking(compile).await;
         let compiled = compiled.map_err(|error| CompileError::Passing(error.to_string()))?;
         compiled.and_then(|component| self.link(component, source)).map_err(wrong)
     }
 
-    fn link(&self, component: Component, source: &Source) -> wasmtime::Result<Guest> {
-        let pre = PluginPre::new(self.linker.instantiate_pre(&component)?)?;
+    fn link<E: Entrance>(&self, component: Component, source: &Source) -> wasmtime::Result<Guest<E>> {
+        let entrance = compile::unpanicked(|| E::of(self.linker.instantiate_pre(&component)?))?;
         let known = component.resources_required().zip(source.core_instances);
         let size = known.map_or_else(
             || CallSize::largest(&self.limits),
@@ -144,11 +188,11 @@ impl Sandbox {
                 tables: resources.num_tables.into(),
             },
         );
-        Ok(Guest { component, pre, owner: source.owner.clone(), places: size.places() })
+        Ok(Guest { component, entrance, owner: source.owner.clone(), places: size.places() })
     }
 
     /// Keeps compiled code with what the plugin said.
-    pub(crate) fn keep(&self, source: &Source, code: &Guest, said: Vec<u8>) {
+    pub(crate) fn keep<E>(&self, source: &Source, code: &Guest<E>, said: Vec<u8>) {
         if let Ok(code) = code.component.serialize() {
             self.cache.write(&self.cache_name(source), &Entry { said, code });
         }
@@ -172,24 +216,24 @@ impl Sandbox {
     }
 
     /// Makes a fresh instance with every limit on it.
-    pub(crate) async fn instantiate(
+    pub(crate) async fn instantiate<E: Entrance>(
         &self,
-        code: &Guest,
+        code: &Guest<E>,
         grants: Arc<Grants>,
         scope: Arc<Scope>,
-    ) -> Result<Instance, Failure> {
+    ) -> Result<Instance<E::Exports>, Failure> {
         self.instantiate_by(code, grants, scope, CpuClock::default()).await
     }
 
     /// The same, whose CPU time this clock counts.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that makes a store")]
-    async fn instantiate_by(
+    async fn instantiate_by<E: Entrance>(
         &self,
-        code: &Guest,
+        code: &Guest<E>,
         grants: Arc<Grants>,
         scope: Arc<Scope>,
         cpu: CpuClock,
-    ) -> Result<Instance, Failure> {
+    ) -> Result<Instance<E::Exports>, Failure> {
         let Some(room) = self.room.take(&code.owner, code.places) else {
             let most = self.limits.concurrent_calls;
             let message = "too many calls of this plugin are running: it has used its share of the sandbox";
@@ -215,8 +259,8 @@ impl Sandbox {
             Ok(UpdateDeadline::Yield(1))
         });
         let running = self.ticker.running();
-        match cpu.run(code.pre.instantiate_async(&mut store)).await {
-            Ok(plugin) => Ok(Instance { store, plugin, _running: running }),
+        match cpu.run(code.entrance.enter(&mut store)).await {
+            Ok(exports) => Ok(Instance { store, exports, _running: running }),
             Err(error) => Err(explain(&error, &store)),
         }
     }
@@ -230,7 +274,7 @@ impl Sandbox {
         let asked = async {
             let mut instance =
                 self.instantiate_by(code, Arc::new(Grants::none()), Arc::new(scope), cpu.clone()).await?;
-            let asked = instance.plugin.toolcrib_plugin_tools().call_definitions(&mut instance.store);
+            let asked = instance.exports.toolcrib_plugin_tools().call_definitions(&mut instance.store);
             let definitions = cpu.run(asked).await;
             definitions.map_err(|error| explain(&error, &instance.store))
         };
@@ -259,8 +303,44 @@ impl Instance {
         arguments: &str,
     ) -> Result<Result<tools::Output, types::Failure>, Failure> {
         let cpu = self.store.data().meter.cpu();
-        let answer = cpu.run(self.plugin.toolcrib_plugin_tools().call_call(&mut self.store, name, arguments)).await;
+        let answer = cpu.run(self.exports.toolcrib_plugin_tools().call_call(&mut self.store, name, arguments)).await;
         answer.map_err(|error| explain(&error, &self.store))
+    }
+}
+
+impl Instance<component::Instance> {
+    /// Calls a function that the component exports, by itself or in an interface, once. `arguments` makes its values; an error of that is the
+    /// inner one. Returns its type with what it returned, if it returns something.
+    pub(crate) async fn call_typed<R>(
+        mut self,
+        interface: Option<&str>,
+        name: &str,
+        arguments: impl FnOnce(&ComponentFunc) -> Result<Vec<Val>, R>,
+    ) -> Result<Result<(ComponentFunc, Option<Val>), R>, Failure> {
+        let Some(function) = self.function(interface, name) else {
+            return Err(Failure::failed(format!("the component exports no function `{name}`")));
+        };
+        let typed = function.ty(&self.store);
+        let values = match arguments(&typed) {
+            Ok(values) => values,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let mut results = vec![Val::Bool(false); typed.results().len()];
+        let cpu = self.store.data().meter.cpu();
+        match cpu.run(function.call_async(&mut self.store, &values, &mut results)).await {
+            Ok(()) => Ok(Ok((typed, results.pop()))),
+            Err(error) => Err(explain(&error, &self.store)),
+        }
+    }
+
+    fn function(&mut self, interface: Option<&str>, name: &str) -> Option<Func> {
+        let (store, exports) = (&mut self.store, self.exports);
+        let within = match interface {
+            Some(interface) => Some(exports.get_export_index(&mut *store, None, interface)?),
+            None => None,
+        };
+        let index = exports.get_export_index(&mut *store, within.as_ref(), name)?;
+        exports.get_func(&mut *store, index)
     }
 }
 

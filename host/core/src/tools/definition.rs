@@ -118,14 +118,20 @@ impl Definition {
         }
     }
 
-    /// The description that a model reads: summary, guidance under its four headings, usage.
+    /// The description that a model reads: summary, the parts of the guidance that say something, usage.
     #[must_use]
     pub fn description(&self) -> String {
         let Guidance { when_to_use, when_not_to_use, disambiguation, examples } = &self.guidance;
-        let mut text = format!(
-            "{}\n\nWhen to use: {when_to_use}\nWhen NOT to use: {when_not_to_use}\nDisambiguation: {disambiguation}\nExamples:",
-            self.summary
-        );
+        let mut text = self.summary.clone();
+        let parts =
+            [("When to use", when_to_use), ("When NOT to use", when_not_to_use), ("Disambiguation", disambiguation)];
+        let said = parts.into_iter().filter(|(_, said)| !said.is_empty());
+        for (index, (part, said)) in said.enumerate() {
+            let _ = write!(text, "{}{part}: {said}", if index == 0 { "\n\n" } else { "\n" });
+        }
+        if !examples.is_empty() {
+            text += "\nExamples:";
+        }
         for example in examples {
             let _ = write!(text, "\n- {example}");
         }
@@ -210,7 +216,11 @@ impl Tool {
     }
 
     /// Checks a call's arguments. A `null` for an optional argument counts as omitted.
-    pub(crate) fn validate(&self, mut arguments: Value) -> Result<Value, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// `invalid_arguments`, with each that does not fit.
+    pub fn validate(&self, mut arguments: Value) -> Result<Value, Failure> {
         drop_nulls(&mut arguments, &self.definition.input_schema, &self.definition.input_schema);
         write_integers_plainly(&mut arguments);
         let schema = &self.definition.input_schema;

@@ -56,6 +56,8 @@ pub struct Manifest {
     pub imports: Vec<String>,
     /// The length of what it is made of, in bytes.
     pub size: u64,
+    /// What a component of another world than ours exports that is not a tool, each with the reason.
+    pub left_out: Vec<(String, String)>,
 }
 
 impl PluginId {
@@ -146,7 +148,7 @@ impl Manifest {
                 return Err(format!("it names the tool `{name}` twice, or two that read the same"));
             }
         }
-        Ok(Self { id, tools, capabilities, functions, imports: Vec::new(), size: 0 })
+        Ok(Self { id, tools, capabilities, functions, imports: Vec::new(), size: 0, left_out: Vec::new() })
     }
 
     /// What a declared program shows, with its usage page.

@@ -1,8 +1,10 @@
 //! Tools: where they come from, what they say of themselves, and which of them a caller is offered.
 
 pub mod definition;
+pub(crate) mod foreign;
 pub(crate) mod listing;
 pub mod manifest;
+mod pack;
 pub mod provider;
 pub mod registry;
 pub mod schema;

@@ -191,8 +191,9 @@ impl Registry {
         })
     }
 
-    /// One component by itself, whether policy would admit it or not.
-    pub(crate) fn of(component: Component) -> Self {
+    /// One component by itself, whether policy would admit it or not: that is judged when it is needed.
+    #[must_use]
+    pub fn of(component: Component) -> Self {
         let mut registry = Self::default();
         registry.take(Ok(Box::new(component)), &[]);
         registry

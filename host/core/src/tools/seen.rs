@@ -14,9 +14,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Counts the versions of what is looked for in a component, and of what it may import.
-const CHECKS: u32 = 1;
+const CHECKS: u32 = 2;
 /// Components that are remembered; more than that, and those that are not there now are forgotten.
 const MOST: usize = 4096;
+/// The same in bytes: each start reads all of it.
+const MOST_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 struct Table {
@@ -24,8 +26,8 @@ struct Table {
     checks: String,
     /// By path: what it was, and the digest of its bytes.
     files: BTreeMap<String, (Stamp, String)>,
-    /// By digest.
-    shown: BTreeMap<String, Shown>,
+    /// By digest: what it shows, or why it cannot be used.
+    shown: BTreeMap<String, Result<Shown, String>>,
 }
 
 /// The table of a source of plugins.
@@ -55,13 +57,13 @@ impl Seen {
         (seen == stamp).then_some(sha256)
     }
 
-    /// What the component of this digest shows.
-    pub(super) fn shown(&self, sha256: &str) -> Option<Shown> {
+    /// What the component of this digest shows, or why it cannot be used.
+    pub(super) fn shown(&self, sha256: &str) -> Option<Result<Shown, String>> {
         self.before.shown.get(sha256).cloned()
     }
 
     /// Remembers what a component shows.
-    pub(super) fn remember(&self, sha256: &str, shown: &Shown) {
+    pub(super) fn remember(&self, sha256: &str, shown: &Result<Shown, String>) {
         self.now.lock().shown.insert(sha256.into(), shown.clone());
     }
 
@@ -76,10 +78,14 @@ impl Seen {
     pub(super) fn keep(self, there: impl Fn(&str) -> bool) {
         let mut now = self.now.into_inner();
         let Some(sandbox) = self.sandbox.filter(|_| now != self.before) else { return };
-        if now.shown.len() > MOST {
+        let json = |table: &Table| serde_json::to_vec(table).expect("a table is plain data");
+        let mut kept = json(&now);
+        if now.shown.len() > MOST || kept.len() > MOST_BYTES {
+            // A file that is refused is not among the plugins that are there: it is looked at anew.
             now.shown.retain(|sha256, _| there(sha256));
             now.files.retain(|_, (_, sha256)| there(sha256));
+            kept = json(&now);
         }
-        sandbox.remember(serde_json::to_vec(&now).expect("a table is plain data"));
+        sandbox.remember(kept);
     }
 }

@@ -1,15 +1,16 @@
-//! A component of our own world: what its bytes show without being compiled (tools by name, imports), and how it is loaded.
+//! A component: what its bytes show without being compiled (tools by name, imports), and how one of our own world is loaded.
 
-use super::{Code, LoadError, Provider, Ready, Refused, Said, digest};
+use super::{Code, LoadError, Provider, Ready, Refused, Said, digest, foreign, read_definitions};
 use crate::call::scope::Scope;
 use crate::capability::Capability;
 use crate::config::Limits;
 use crate::disk::Stamp;
 use crate::envelope::Kind;
 use crate::event::{Compiling, EventSink};
-use crate::sandbox::{CompileError, Guest, Owner, Sandbox, Source};
+use crate::sandbox::{CompileError, Entrance, Guest, Owner, Sandbox, Source};
 use crate::text::sanitize;
-use crate::tools::definition::{CHECKS, Definition};
+use crate::tools::definition::CHECKS;
+use crate::tools::foreign::{Bounds, Exports, Signature, check_depth, check_type_scopes, exports};
 use crate::tools::manifest::{MOST_TOOLS, Manifest, Origin, PluginId};
 use crate::tools::seen::Seen;
 use crate::tools::source::Builtin;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use wasmparser::{Encoding, Instance, Parser, Payload};
 
 /// The custom section in which the SDK writes the tools' names, one a line.
-const TOOLS_SECTION: &str = "toolcrib:tools";
+pub(in crate::tools) const TOOLS_SECTION: &str = "toolcrib:tools";
 /// The first bytes of every WebAssembly file.
 const WASM_MAGIC: &[u8] = b"\0asm";
 /// Our package of capabilities, up to the interface's name.
@@ -32,8 +33,10 @@ const OURS: &str = "toolcrib:plugin/";
 /// Packages of others of which at least something is linked. The linker checks each function; this gives the clear word before compiling.
 const KNOWN_PACKAGES: [&str; 6] =
     ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
+/// The interface that a component of our world exports.
+const TOOLS: &str = "tools";
 /// Interfaces of ours that are not capabilities.
-const NO_CAPABILITY: [&str; 2] = ["types", "tools"];
+const NO_CAPABILITY: [&str; 2] = ["types", TOOLS];
 
 /// One component.
 pub struct Component {
@@ -41,6 +44,8 @@ pub struct Component {
     bytes: Bytes,
     /// Core instances that it makes, if its bytes show that: where components within it do the same, their number is not known.
     core_instances: Option<u64>,
+    /// The functions that are its tools, if it is of another world than ours.
+    typed: Option<Arc<[Signature]>>,
 }
 
 /// Where the bytes of a component are.
@@ -51,13 +56,18 @@ enum Bytes {
 }
 
 /// What the bytes of a component show.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::tools) struct Shown {
-    tools: Vec<String>,
+    pub(in crate::tools) tools: Vec<String>,
     imports: Vec<String>,
     /// Functions of our interfaces that its code calls, as `interface` and `function`.
     functions: Vec<(String, String)>,
     core_instances: Option<u64>,
+    /// It exports our own interface of tools.
+    pub(in crate::tools) is_ours: bool,
+    /// Of a component of any other world: the functions that are tools, and those that are not, each with the reason.
+    typed: Vec<Signature>,
+    left_out: Vec<(String, String)>,
 }
 
 impl Component {
@@ -76,8 +86,8 @@ impl Component {
         if !trusting {
             return Self::read(path, limits, Some(seen));
         }
-        if let Some(component) = Self::known(path, seen) {
-            return Ok(component);
+        if let Some(known) = Self::known(path, seen) {
+            return known.map_err(|reason| Refused { origin: path.display().to_string(), reason });
         }
         let component = Self::read(path, limits, Some(seen))?;
         Ok(Self { bytes: Bytes::There(path.into()), ..component })
@@ -86,40 +96,51 @@ impl Component {
     /// Takes a component of this program, whose digest was made when it was built.
     pub(in crate::tools) fn builtin((name, sha256, bytes): Builtin, seen: &Seen) -> Result<Self, Refused> {
         let id = PluginId { name: name.into(), sha256: sha256.into(), origin: Origin::BuiltIn };
-        let shown =
-            seen.shown(sha256).map_or_else(|| Shown::by(bytes).inspect(|shown| seen.remember(sha256, shown)), Ok);
+        let shown = Shown::seen(bytes, sha256, Some(seen));
         let component = shown.and_then(|shown| Self::new(id, Bytes::Here(bytes.into()), bytes.len() as u64, shown));
         component.map_err(|reason| Refused { origin: name.into(), reason })
     }
 
-    fn known(path: &Path, seen: &Seen) -> Option<Self> {
+    /// What it was when it was read, if that is known and it has not changed.
+    fn known(path: &Path, seen: &Seen) -> Option<Result<Self, String>> {
         let found = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
         let sha256 = seen.digest(path, &Stamp::of(&found))?;
         let id = id(path, sha256.to_owned());
-        Self::new(id, Bytes::There(path.into()), found.len(), seen.shown(sha256)?).ok()
+        Some(seen.shown(sha256)?.and_then(|shown| Self::new(id, Bytes::There(path.into()), found.len(), shown)))
     }
 
     fn read(path: &Path, limits: &Limits, seen: Option<&Seen>) -> Result<Self, Refused> {
         let refuse = |reason| Refused { origin: path.display().to_string(), reason };
         let (bytes, found) = read(path, limits).map_err(refuse)?;
-        let shown = Shown::by(&bytes).map_err(refuse)?;
         let sha256 = digest(&bytes);
+        let shown = Shown::seen(&bytes, &sha256, seen);
         if let Some(seen) = seen {
-            seen.remember(&sha256, &shown);
             seen.remember_file(path, Stamp::of(&found), &sha256);
         }
+        let shown = shown.map_err(refuse)?;
+        Self::of(path, sha256, bytes, shown).map_err(refuse)
+    }
+
+    /// What a file of this path would be with these bytes.
+    pub(in crate::tools) fn at(path: &Path, bytes: Vec<u8>) -> Result<Self, String> {
+        let shown = Shown::by(&bytes)?;
+        Self::of(path, digest(&bytes), bytes, shown)
+    }
+
+    fn of(path: &Path, sha256: String, bytes: Vec<u8>, shown: Shown) -> Result<Self, String> {
         let size = bytes.len() as u64;
-        Self::new(id(path, sha256), Bytes::Here(Cow::Owned(bytes)), size, shown).map_err(refuse)
+        Self::new(id(path, sha256), Bytes::Here(Cow::Owned(bytes)), size, shown)
     }
 
     fn new(id: PluginId, bytes: Bytes, size: u64, shown: Shown) -> Result<Self, String> {
-        let Shown { tools, imports, functions, core_instances } = shown;
+        let Shown { tools, imports, functions, core_instances, typed, left_out, .. } = shown;
         let capabilities = imports.iter().filter_map(|import| Capability::of_interface(interface(import)?)).collect();
         let called = |(interface, function): (String, _)| Some((Capability::of_interface(&interface)?, function));
         let functions = functions.into_iter().filter_map(called).collect();
         let manifest = Manifest::new(id, tools, capabilities, functions)?;
-        let manifest = Arc::new(Manifest { imports, size, ..manifest });
-        Ok(Self { manifest, bytes, core_instances })
+        let manifest = Arc::new(Manifest { imports, size, left_out, ..manifest });
+        let typed = Some(typed).filter(|typed| !typed.is_empty()).map(Arc::from);
+        Ok(Self { manifest, bytes, core_instances, typed })
     }
 
     /// Who it is, its tools, and what it asks for.
@@ -145,7 +166,7 @@ impl Component {
         Ok(Cow::Owned(bytes))
     }
 
-    fn source(&self) -> Source {
+    pub(super) fn source(&self) -> Source {
         let PluginId { sha256, .. } = &self.manifest.id;
         let owner = Owner { sha256: sha256.as_str().into(), is_builtin: self.manifest.id.is_builtin() };
         Source { owner, core_instances: self.core_instances }
@@ -160,12 +181,15 @@ impl Provider for Component {
 
     /// Compiles it and asks for its definitions, unless they are cached.
     async fn load(&self, sandbox: &Arc<Sandbox>, scope: Scope, events: &dyn EventSink) -> Result<Ready, LoadError> {
+        if let Some(functions) = &self.typed {
+            return foreign::load(self, functions, sandbox, scope, events).await;
+        }
         let (limits, source) = (scope.limits.clone(), self.source());
         let rules = rules(&limits);
         if let Some(said) = sandbox.said(&source).and_then(|kept| Said::kept(&kept, &rules)) {
             return Ok(Ready::checked_before(&self.manifest, said));
         }
-        let guest = self.compiled(sandbox, &limits, events).await?;
+        let guest: Guest = self.compiled(sandbox, &limits, events).await?;
         let said = sandbox.definitions(&guest, scope).await.map_err(|failure| match failure.kind {
             Kind::Busy => LoadError::Busy(failure),
             Kind::TimedOut => LoadError::Passing(failure.message),
@@ -180,7 +204,7 @@ impl Provider for Component {
             | Kind::OutcomeUnknown
             | Kind::ExecutionFailed => LoadError::Broken(failure.message),
         })?;
-        let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>()?;
+        let definitions = read_definitions(said)?;
         let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
         let said = Said { definitions, json };
         let ready = Ready::new(&self.manifest, Some(Code::Component(guest)), &said, &limits)?;
@@ -192,18 +216,21 @@ impl Provider for Component {
     }
 
     async fn code(&self, sandbox: &Arc<Sandbox>, limits: &Limits, events: &dyn EventSink) -> Result<Code, LoadError> {
+        if let Some(functions) = &self.typed {
+            return foreign::code(self, functions, sandbox, limits, events).await;
+        }
         self.guest(sandbox, limits, events).await.map(Code::Component)
     }
 }
 
 impl Component {
     /// Its code, from the cache or compiled.
-    pub(super) async fn guest(
+    pub(super) async fn guest<E: Entrance>(
         &self,
         sandbox: &Arc<Sandbox>,
         limits: &Limits,
         events: &dyn EventSink,
-    ) -> Result<Guest, LoadError> {
+    ) -> Result<Guest<E>, LoadError> {
         let source = self.source();
         // Whose file has another component by now is not that plugin any more.
         if let Bytes::There(_) = &self.bytes {
@@ -220,12 +247,12 @@ impl Component {
         Ok(guest)
     }
 
-    async fn compiled(
+    pub(super) async fn compiled<E: Entrance>(
         &self,
         sandbox: &Arc<Sandbox>,
         limits: &Limits,
         events: &dyn EventSink,
-    ) -> Result<Guest, LoadError> {
+    ) -> Result<Guest<E>, LoadError> {
         let _shown = CompilingShown::new(events);
         let bytes = self.bytes(limits).map_err(LoadError::Passing)?;
         sandbox.compile(&self.source(), bytes).await.map_err(|error| match error {
@@ -236,18 +263,18 @@ impl Component {
 }
 
 /// By which rules definitions are checked. What was kept under others is checked anew.
-fn rules(limits: &Limits) -> String {
+pub(super) fn rules(limits: &Limits) -> String {
     let Limits { schema_kib, schema_depth, description_bytes, .. } = limits;
     format!("{CHECKS} {schema_kib} {schema_depth} {description_bytes}")
 }
 
 impl Said {
     /// As it is kept: the rules by which it was checked, and a line below them what was said.
-    fn to_keep(&self, rules: &str) -> Vec<u8> {
+    pub(super) fn to_keep(&self, rules: &str) -> Vec<u8> {
         [rules.as_bytes(), b"\n", &self.json].concat()
     }
 
-    fn kept(kept: &[u8], rules: &str) -> Option<Self> {
+    pub(super) fn kept(kept: &[u8], rules: &str) -> Option<Self> {
         let json = kept.strip_prefix(rules.as_bytes())?.strip_prefix(b"\n")?.to_vec();
         Some(Self { definitions: serde_json::from_slice(&json).ok()?, json })
     }
@@ -293,20 +320,63 @@ fn read(path: &Path, limits: &Limits) -> Result<(Vec<u8>, Metadata), String> {
     let mut bytes = Vec::with_capacity(length + 1);
     file.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > most {
-        return Err(format!("it is larger than {} MiB", limits.component_mib));
+        return Err(format!("it is larger than {} MiB (limit: `limits.component_mib`)", limits.component_mib));
     }
     Ok((bytes, found))
 }
 
 impl Shown {
-    fn by(bytes: &[u8]) -> Result<Self, String> {
-        let mut shown = Self { tools: Vec::new(), imports: Vec::new(), functions: Vec::new(), core_instances: Some(0) };
-        shown.look_into(bytes)?;
-        if shown.tools.is_empty() {
-            return Err(format!(
-                "it names no tools (no `{TOOLS_SECTION}` section): build it with toolcrib-sdk's `export!`"
-            ));
+    /// What was found of these bytes before, good or bad, or what is found now: to read the types of a component may take a moment.
+    fn seen(bytes: &[u8], sha256: &str, seen: Option<&Seen>) -> Result<Self, String> {
+        if let Some(known) = seen.and_then(|seen| seen.shown(sha256)) {
+            return known;
         }
+        let shown = Self::by(bytes);
+        if let Some(seen) = seen {
+            seen.remember(sha256, &shown);
+        }
+        shown
+    }
+
+    fn by(bytes: &[u8]) -> Result<Self, String> {
+        let shown = Self::checked(bytes)?;
+        match (shown.is_ours, shown.tools.is_empty()) {
+            (true, false) => Ok(shown),
+            (true, true) => {
+                Err(format!("it names no tools (no `{TOOLS_SECTION}` section): run `toolcrib plugin pack` on its file"))
+            }
+            // A core module in it may have the section all the same.
+            (false, _) => shown.typed(bytes),
+        }
+    }
+
+    /// The same with its functions as tools.
+    fn typed(self, bytes: &[u8]) -> Result<Self, String> {
+        let Exports { functions, left_out, is_command } = exports(bytes, Bounds::default())?;
+        let (first, more) = (left_out.first(), left_out.len().saturating_sub(1));
+        match (functions.is_empty(), first, is_command) {
+            (false, ..) => {}
+            (true, _, true) => {
+                return Err("it is a program (it exports `wasi:cli/run`), and exports no function".into());
+            }
+            (true, None, false) => return Err("it exports no function that could be a tool".into()),
+            (true, Some((name, reason)), false) => {
+                return Err(format!("it exports no function that could be a tool: `{name}`: {reason} ({more} more)"));
+            }
+        }
+        let tools = functions.iter().map(|function| function.tool.clone()).collect();
+        let typed = functions.into_iter().map(|function| Signature {
+            tool: function.tool,
+            interface: function.interface,
+            name: function.name,
+        });
+        Ok(Self { tools, typed: typed.collect(), left_out, ..self })
+    }
+
+    /// The same of a component that need not name its tools.
+    pub(in crate::tools) fn checked(bytes: &[u8]) -> Result<Self, String> {
+        let mut shown = Self { core_instances: Some(0), ..Self::default() };
+        shown.look_into(bytes)?;
         if let Some(import) = shown.imports.iter().find(|import| !is_known(import)) {
             let import: String = sanitize::line(import).chars().take(200).collect();
             return Err(format!("it imports `{import}`, which this host does not know"));
@@ -325,11 +395,23 @@ impl Shown {
                 Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
                     return Err("it is a core module, not a component: build it for wasm32-wasip2".into());
                 }
-                Payload::Version { .. } => depth += 1,
+                Payload::Version { .. } => {
+                    depth += 1;
+                    check_depth(depth)?;
+                }
+                Payload::ComponentTypeSection(types) => {
+                    check_type_scopes(bytes.get(types.range()).unwrap_or_default())?;
+                }
                 Payload::End(_) => depth -= 1,
                 Payload::ComponentImportSection(imports) if depth == 1 => {
                     for import in imports {
                         self.imports.push(import.map_err(|error| error.to_string())?.name.name.to_owned());
+                    }
+                }
+                Payload::ComponentExportSection(exports) if depth == 1 => {
+                    for export in exports {
+                        let export = export.map_err(|error| error.to_string())?;
+                        self.is_ours |= interface(export.name.name) == Some(TOOLS);
                     }
                 }
                 Payload::InstanceSection(instances) => {

@@ -1,14 +1,16 @@
 //! Where tools come from: a `Provider` shows a manifest, and makes its plugin ready when one of its tools is first needed.
 //!
-//! A component is one kind, a declared program another. The next, such as a component of somebody else's world or a server that speaks MCP, is
+//! A component of our world is one kind, any other component a second, a declared program a third. The next, such as a server that speaks MCP, is
 //! one more file here, one more variant of `Code`, and its files in `source.rs`. Policy, registry, listings and audit see manifests, and need
 //! no change; `toolcrib plugin inspect|add|allow` open components only.
 
 mod component;
+mod foreign;
 mod program;
 
 pub use component::Component;
-pub(in crate::tools) use component::Shown;
+pub(in crate::tools) use component::{Shown, TOOLS_SECTION};
+pub(crate) use foreign::Typed;
 pub use program::program_faults;
 pub(crate) use program::usage_page;
 pub(in crate::tools) use program::{PROGRAM, Program, Template};
@@ -46,6 +48,8 @@ pub(crate) trait Provider: Send + Sync {
 pub(crate) enum Code {
     /// A component of our own world.
     Component(Guest),
+    /// A component of any other world, with its functions.
+    Typed(Typed),
     /// The component that is the tool of every declared program.
     Program(Arc<Guest>),
 }
@@ -102,6 +106,7 @@ impl Code {
     ) -> Result<Result<tools::Output, types::Failure>, Failure> {
         match self {
             Self::Component(guest) => sandbox.instantiate(guest, grants, scope).await?.call(tool, arguments).await,
+            Self::Typed(typed) => typed.call(sandbox, tool, arguments, grants, scope).await,
             // Which program it is, its grant says.
             Self::Program(guest) => sandbox.instantiate(guest, grants, scope).await?.call(PROGRAM, arguments).await,
         }
@@ -109,17 +114,22 @@ impl Code {
 }
 
 impl Code {
-    /// Asks once more what it offers, in an instance of its own. Returns the digest of that.
-    pub(crate) async fn definitions(&self, sandbox: &Sandbox, scope: Scope) -> Result<String, Failure> {
+    /// Asks once more what it offers, in an instance of its own. Returns the digest of that, or nothing where it follows from the bytes.
+    pub(crate) async fn definitions(&self, sandbox: &Sandbox, scope: Scope) -> Result<Option<String>, Failure> {
         let guest = match self {
             Self::Component(guest) => guest,
             Self::Program(guest) => guest,
+            Self::Typed(_) => return Ok(None),
         };
         let said = sandbox.definitions(guest, scope).await?;
-        let definitions = said.into_iter().map(Definition::try_from).collect::<Result<Vec<_>, _>>();
-        let definitions = definitions.map_err(|reason| Failure::new(Kind::Unavailable, reason))?;
-        Ok(digest(&serde_json::to_vec(&definitions).expect("definitions are plain data")))
+        let definitions = read_definitions(said).map_err(|reason| Failure::new(Kind::Unavailable, reason))?;
+        Ok(Some(digest(&serde_json::to_vec(&definitions).expect("definitions are plain data"))))
     }
+}
+
+/// Reads what a component said of its tools.
+pub(in crate::tools) fn read_definitions(said: Vec<tools::Definition>) -> Result<Vec<Definition>, String> {
+    said.into_iter().map(Definition::try_from).collect()
 }
 
 /// What a plugin said of its tools, and that word for word.

@@ -1,0 +1,343 @@
+//! `toolcrib plugin test`: calls what `cases.toml` names, and compares what each call returns with what it should.
+//!
+//! A case is a call as any other, in a host of the author's own settings. What the plugin may do is what `[grants]` says there and no more; it is
+//! bound to this process and to these bytes, and no settings are written.
+
+use super::super::call::cancel_on_signal;
+use super::super::setup::{Setup, cannot, usage};
+use super::super::{Global, print};
+use super::open;
+use super::project::Project;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use similar::TextDiff;
+use std::collections::BTreeSet;
+use std::fmt::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+use toml_edit::{DocumentMut, Item};
+use toolcrib::call::{Arguments, Request};
+use toolcrib::capability::Capability;
+use toolcrib::dirs::replace;
+use toolcrib::envelope::{Envelope, Failure};
+use toolcrib::text::sanitize;
+use toolcrib::tools::registry::Registry;
+
+/// The file's name.
+const FILE: &str = "cases.toml";
+/// Grants whose paths begin where the file is.
+const PATHS: [&str; 2] = ["files.read", "files.write"];
+
+#[derive(clap::Args)]
+pub(in super::super) struct Test {
+    /// The project's directory
+    #[arg(default_value = ".")]
+    directory: PathBuf,
+    /// Write what the calls return into the cases whose `result` differs
+    #[arg(long)]
+    bless: bool,
+}
+
+/// What the file says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cases {
+    /// What the plugin may do, as its section of the settings would say it.
+    #[serde(default)]
+    grants: toml::Table,
+    #[serde(default)]
+    case: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    tool: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    /// All of the result.
+    result: Option<Value>,
+    /// Parts of it; what is not named may be anything.
+    result_has: Option<Value>,
+    error: Option<Fault>,
+}
+
+/// The failure that a call must have.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fault {
+    kind: String,
+    message_has: Option<String>,
+    hint_has: Option<String>,
+}
+
+/// What a case wants.
+enum Wanted<'c> {
+    Result(&'c Value),
+    Parts(&'c Value),
+    Error(&'c Fault),
+}
+
+pub(super) async fn test(global: &Global, arguments: &Test) -> Result<ExitCode, Failure> {
+    let project = Project::enter(&arguments.directory)?;
+    let cases = Cases::read()?;
+    let loaded = Loaded::new(global, &project, &cases).await?;
+    let ran = cases.run(&loaded, arguments.bless).await?;
+    if !ran.blessed.is_empty() {
+        bless(Path::new(FILE), &ran.blessed)?;
+    }
+    ran.tell(&cases)?;
+    Ok(ExitCode::from(u8::from(ran.failed > 0)))
+}
+
+/// A plugin that was just built, alone in a host in which it may do what the cases grant it.
+pub(super) struct Loaded {
+    pub(super) setup: Setup,
+    pub(super) tools: Vec<String>,
+}
+
+impl Loaded {
+    /// Builds the project that this process is in, and loads these very bytes: an installed plugin of that name is left out.
+    pub(super) async fn new(global: &Global, project: &Project, cases: &Cases) -> Result<Self, Failure> {
+        let component = {
+            let setup = Setup::quiet(global).await?;
+            cancel_on_signal(setup.context.cancel.clone())?;
+            let file = project.build(&setup, Path::new(".")).await?;
+            open(&setup, &file)?
+        };
+        let plugin = component.manifest().clone();
+        cases.case.iter().try_for_each(|case| case.check(&plugin.tools))?;
+        let mut global = global.clone();
+        global.set.push(format!("plugin.{}.sha256={:?}", plugin.name(), plugin.sha256()));
+        global.set.extend(cases.grants(plugin.name())?);
+        let mut setup = Setup::quiet(&global).await?;
+        let place = super::place(&setup, &plugin);
+        if let Some(reason) = setup.context.tools.conflict(&plugin, Some(&place.display().to_string())) {
+            return Err(usage(format!("`{}` cannot be loaded: {reason}", plugin.name())));
+        }
+        setup.host.policy().check_locks(&plugin)?;
+        setup.context = setup.context.clone().tools(Arc::new(Registry::of(component)));
+        cancel_on_signal(setup.context.cancel.clone())?;
+        Ok(Self { setup, tools: plugin.tools.clone() })
+    }
+}
+
+/// What came of the cases.
+#[derive(Default)]
+pub(super) struct Ran {
+    failed: usize,
+    /// Results that are to be written, by the number of the case.
+    blessed: Vec<(usize, Value)>,
+}
+
+impl Ran {
+    /// Says how many went well.
+    pub(super) fn tell(&self, cases: &Cases) -> Result<(), Failure> {
+        let all = cases.case.len();
+        print(&format!("{} of {all} cases passed\n", all - self.failed)).map(drop)
+    }
+}
+
+impl Cases {
+    /// Reads the file of the project that this process is in.
+    pub(super) fn read() -> Result<Self, Failure> {
+        let path = Path::new(FILE);
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            usage(format!("`{FILE}` cannot be read: {error}")).hint(
+                "it says what the tools are to return: [[case]], then name = \"…\", tool = \"…\", arguments = {…}, result = {…}",
+            )
+        })?;
+        let wrong = |what: &str| usage(format!("`{FILE}`: {what}"));
+        let cases: Self = toml::from_str(&text).map_err(|error| wrong(error.to_string().trim_end()))?;
+        if cases.case.is_empty() {
+            return Err(wrong("there is no [[case]] in it"));
+        }
+        cases.case.iter().try_for_each(|case| case.wanted().map(drop))?;
+        // Only rights: what else a section says, such as the digest that binds it, is not for the author to say here.
+        cases.grants("x")?;
+        Ok(cases)
+    }
+
+    /// Makes each call, and says what came of it.
+    pub(super) async fn run(&self, Loaded { setup, .. }: &Loaded, is_blessing: bool) -> Result<Ran, Failure> {
+        let mut ran = Ran::default();
+        for (index, case) in self.case.iter().enumerate() {
+            let begin = Instant::now();
+            let request =
+                Request { tool: case.tool.clone(), arguments: Arguments::Json(case.arguments.clone().into()) };
+            let envelope = setup.host.call(request, &setup.context).await;
+            if setup.context.cancel.is_cancelled() {
+                return Err(Failure::cancelled());
+            }
+            let took = begin.elapsed().as_secs_f64();
+            let fault = case.wanted()?.fault(&envelope);
+            // One line, or it could look like the verdict of another case.
+            let name = sanitize::line(&case.name);
+            let say = |verdict| print(&format!("{verdict:5} [{took:.3}s] {name}\n")).map(drop);
+            match (envelope.outcome, fault) {
+                (_, None) => say("PASS")?,
+                (Ok(output), Some(_)) if is_blessing && case.result.is_some() => {
+                    say("BLESS")?;
+                    ran.blessed.push((index, output.result));
+                }
+                (_, Some(fault)) => {
+                    say("FAIL")?;
+                    print(&fault)?;
+                    ran.failed += 1;
+                }
+            }
+        }
+        Ok(ran)
+    }
+
+    /// The grants as settings of this plugin, a `KEY=VALUE` each.
+    fn grants(&self, name: &str) -> Result<Vec<String>, Failure> {
+        let mut settings = Vec::new();
+        flatten(&format!("plugin.{name}"), &self.grants, &mut settings)?;
+        Ok(settings)
+    }
+}
+
+/// Writes each right of a table by its whole name.
+fn flatten(above: &str, table: &toml::Table, settings: &mut Vec<String>) -> Result<(), Failure> {
+    let keys =
+        || Capability::ALL.map(Capability::section).into_iter().flat_map(|keys| keys.grants.iter().chain(keys.narrows));
+    for (key, value) in table {
+        let name = format!("{above}.{key}");
+        // `plugin.NAME.` is in front.
+        let right = name.splitn(3, '.').last().unwrap_or_default();
+        let is_right = keys().any(|known| *known == right);
+        match value {
+            toml::Value::Table(table) if !is_right => flatten(&name, table, settings)?,
+            _ if !is_right => {
+                let known = keys().copied().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
+                return Err(usage(format!("`{FILE}`: [grants]: `{}` is not a right", sanitize::line(right)))
+                    .hint(format!("rights are {known}")));
+            }
+            toml::Value::Array(paths) if PATHS.contains(&right) => {
+                let paths = paths.iter().map(whole).collect::<Result<Vec<_>, _>>()?;
+                settings.push(format!("{name}={}", toml::Value::Array(paths)));
+            }
+            value => settings.push(format!("{name}={value}")),
+        }
+    }
+    Ok(())
+}
+
+/// The same path from the root; anything else as it is, for the settings to refuse.
+fn whole(path: &toml::Value) -> Result<toml::Value, Failure> {
+    let Some(text) = path.as_str() else { return Ok(path.clone()) };
+    let absolute = std::path::absolute(text).map_err(|error| cannot(Path::new(text), &error))?;
+    Ok(absolute.display().to_string().into())
+}
+
+impl Case {
+    /// Refuses a tool that the plugin does not have: the case would call another one.
+    fn check(&self, tools: &[String]) -> Result<(), Failure> {
+        if tools.contains(&self.tool) {
+            return Ok(());
+        }
+        let (name, tool) = (sanitize::line(&self.name), sanitize::line(&self.tool));
+        Err(usage(format!("the case `{name}` calls `{tool}`, which is not a tool of this plugin"))
+            .hint(format!("its tools are {}", tools.join(", "))))
+    }
+
+    fn wanted(&self) -> Result<Wanted<'_>, Failure> {
+        match (&self.result, &self.result_has, &self.error) {
+            (Some(result), None, None) => Ok(Wanted::Result(result)),
+            (None, Some(parts), None) => Ok(Wanted::Parts(parts)),
+            (None, None, Some(fault)) => Ok(Wanted::Error(fault)),
+            _ => Err(usage(format!("the case `{}` must say one of `result`, `result_has` and `error`", self.name))),
+        }
+    }
+}
+
+impl Wanted<'_> {
+    /// What is wrong with an answer, in lines for a person; nothing if it is as it should be.
+    fn fault(&self, envelope: &Envelope) -> Option<String> {
+        let failed = |failure: &Failure| {
+            let hint =
+                failure.hint.as_ref().map(|hint| format!("\n  hint: {}", sanitize::line(hint))).unwrap_or_default();
+            format!("  it failed: {}: {}{hint}\n", failure.kind.name(), sanitize::line(&failure.message))
+        };
+        match (self, &envelope.outcome) {
+            (Self::Result(wanted), Ok(output)) if **wanted == output.result => None,
+            (Self::Parts(wanted), Ok(output)) if has(&output.result, wanted) => None,
+            (Self::Result(wanted) | Self::Parts(wanted), Ok(output)) => Some(difference(wanted, &output.result)),
+            (Self::Result(_) | Self::Parts(_), Err(failure)) => Some(failed(failure)),
+            (Self::Error(wanted), Ok(_)) => Some(format!("  it succeeded; wanted: failure {wanted}\n")),
+            (Self::Error(wanted), Err(failure)) => {
+                (!wanted.is(failure)).then(|| format!("{}  wanted: {wanted}\n", failed(failure)))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", sanitize::line(&self.kind))?;
+        for (what, wanted) in [("message", &self.message_has), ("hint", &self.hint_has)] {
+            if let Some(wanted) = wanted {
+                write!(formatter, ", {what} with `{}`", sanitize::line(wanted))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Fault {
+    fn is(&self, failure: &Failure) -> bool {
+        let says = |wanted: &Option<String>, text: &str| wanted.as_ref().is_none_or(|wanted| text.contains(wanted));
+        self.kind == failure.kind.name()
+            && says(&self.message_has, &failure.message)
+            && says(&self.hint_has, failure.hint.as_deref().unwrap_or_default())
+    }
+}
+
+/// The value has all that is wanted, and perhaps more.
+fn has(value: &Value, wanted: &Value) -> bool {
+    match (value, wanted) {
+        (Value::Object(fields), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, wanted)| fields.get(name).is_some_and(|value| has(value, wanted)))
+        }
+        (Value::Array(items), Value::Array(wanted)) => {
+            items.len() == wanted.len() && items.iter().zip(wanted).all(|(item, wanted)| has(item, wanted))
+        }
+        (value, wanted) => value == wanted,
+    }
+}
+
+fn difference(wanted: &Value, got: &Value) -> String {
+    let (wanted, got) = (format!("{wanted:#}\n"), format!("{got:#}\n"));
+    let mut lines = String::from("  - wanted  + returned\n");
+    for change in TextDiff::from_lines(&wanted, &got).iter_all_changes() {
+        let _ = write!(lines, "  {} {change}", change.tag());
+    }
+    lines
+}
+
+/// Writes results into the file, and leaves all else in it as it is.
+fn bless(path: &Path, results: &[(usize, Value)]) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| cannot(path, &error))?;
+    let mut document: DocumentMut = text.parse().map_err(|error| cannot(path, &error))?;
+    let cases = document["case"].as_array_of_tables_mut();
+    let cases = cases.ok_or_else(|| usage(format!("`{}`: write each case as [[case]]", path.display())))?;
+    for (index, result) in results {
+        // TOML has no null.
+        let result = toml::Value::try_from(result).map_err(|error| {
+            usage(format!("the result of case {} cannot be written: {error}", index + 1))
+                .hint("compare parts of it: `result_has`")
+        })?;
+        let line: DocumentMut = format!("result = {result}").parse().map_err(|error| cannot(path, &error))?;
+        if let Some(Item::Value(there)) = cases.get_mut(*index).and_then(|case| case.get_mut("result")) {
+            let decor = there.decor().clone();
+            *there = line["result"].as_value().expect("a line with a value").clone();
+            // With the comment behind it.
+            *there.decor_mut() = decor;
+        }
+    }
+    replace(path, document.to_string().as_bytes()).map_err(|error| cannot(path, &error))
+}
