@@ -178,6 +178,7 @@ impl Sandbox {
     }
 
     fn link<E: Entrance>(&self, component: Component, source: &Source) -> wasmtime::Result<Guest<E>> {
+        seal_images(&component);
         let entrance = compile::unpanicked(|| E::of(self.linker.instantiate_pre(&component)?))?;
         let known = component.resources_required().zip(source.core_instances);
         let size = known.map_or_else(
@@ -292,6 +293,22 @@ impl Sandbox {
             }
             seen = spent;
         }
+    }
+}
+
+/// How often, and with which pause, the images of a component's memories are tried.
+const IMAGE_ATTEMPTS: usize = 20;
+const IMAGE_PAUSE: Duration = Duration::from_millis(1);
+
+/// Makes the images that instances map their memories from. They are sealed files without a name, and the kernel refuses a seal (`EBUSY`) for the
+/// moment in which something else, such as its own page scanner, holds a page of the file: seen with the 20 MB of a Python component. What
+/// fails for longer is told when an instance needs it.
+fn seal_images(component: &Component) {
+    for _ in 0..IMAGE_ATTEMPTS {
+        if component.initialize_copy_on_write_image().is_ok() {
+            return;
+        }
+        std::thread::sleep(IMAGE_PAUSE);
     }
 }
 
