@@ -301,8 +301,8 @@ const IMAGE_ATTEMPTS: usize = 20;
 const IMAGE_PAUSE: Duration = Duration::from_millis(1);
 
 /// Makes the images that instances map their memories from. They are sealed files without a name, and the kernel refuses a seal (`EBUSY`) for the
-/// moment in which something else, such as its own page scanner, holds a page of the file: seen with the 20 MB of a Python component. What
-/// fails for longer is told when an instance needs it.
+/// moment in which something else, such as its own page scanner, holds a page of the file: seen with the 20 MB of a Python component. A lasting
+/// failure is reported by the instance that needs the image.
 fn seal_images(component: &Component) {
     for _ in 0..IMAGE_ATTEMPTS {
         if component.initialize_copy_on_write_image().is_ok() {
