@@ -12,7 +12,7 @@
 //! }
 //! ```
 
-use crate::bindings::toolcrib::plugin::embedder;
+use crate::host::embedder;
 use crate::{Failure, Result};
 use serde::Serialize;
 use serde_json::Value;

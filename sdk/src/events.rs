@@ -1,6 +1,6 @@
 //! What whoever watches the call sees while it runs. The host drops events past 1,000 or 256 KiB a call.
 
-use crate::bindings::toolcrib::plugin::events;
+use crate::host::events;
 
 /// Says something in a sentence.
 pub fn info(text: &str) {

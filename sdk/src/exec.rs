@@ -11,8 +11,8 @@
 //! }
 //! ```
 
-use crate::bindings::toolcrib::plugin::exec;
 use crate::duration::milliseconds;
+use crate::host::exec;
 use crate::{Declaration, Failure, Result};
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! A relative path starts at the backend's working directory, `~/` at the user's home. The host resolves links and
 //! then judges.
 
-use crate::bindings::toolcrib::plugin::files;
+use crate::host::files;
 use crate::{Captured, Failure, Result};
 
 /// What one read returns at most, in bytes.

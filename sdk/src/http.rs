@@ -11,7 +11,7 @@
 //! }
 //! ```
 
-use crate::bindings::toolcrib::plugin::http;
+use crate::host::http;
 use crate::{Failure, Result};
 
 /// A request in preparation.

@@ -2,7 +2,7 @@
 //!
 //! No function returns the value of a secret or of a variable, nor where a declared file lies.
 
-use crate::bindings::toolcrib::plugin::introspect;
+use crate::host::introspect;
 use crate::{Captured, Failure, Result};
 
 pub use introspect::{ContextFile, Entry, MountPoint};

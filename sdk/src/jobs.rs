@@ -14,8 +14,8 @@
 //! }
 //! ```
 
-use crate::bindings::toolcrib::plugin::jobs;
 use crate::duration::milliseconds;
+use crate::host::jobs;
 use crate::{Failure, Result};
 use std::time::Duration;
 

@@ -13,6 +13,8 @@ pub mod files;
 pub mod http;
 pub mod introspect;
 pub mod jobs;
+#[cfg(feature = "log")]
+mod logs;
 pub mod pane_sessions;
 pub mod panes;
 pub mod programs;
@@ -20,11 +22,21 @@ pub mod records;
 pub mod schedules;
 mod schema;
 pub mod shell;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
 mod tool;
 mod types;
 
+/// The host's interfaces: in a component the bindings, elsewhere what a test has played.
+#[cfg(target_arch = "wasm32")]
+pub(crate) use bindings::toolcrib::plugin as host;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use testing::played as host;
+
 pub use answer::{Content, attach, notice};
 pub use failure::{Failure, Kind, Result};
+#[cfg(feature = "log")]
+pub use log;
 pub use schemars::{self, JsonSchema};
 pub use tool::{Guidance, Tool};
 pub use types::{Captured, Declaration, Pane, Risk, truncated};

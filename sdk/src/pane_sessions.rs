@@ -2,7 +2,7 @@
 //!
 //! The host names them, asks for approval and audits. Without managed tmux everything here is `unavailable`.
 
-use crate::bindings::toolcrib::plugin::pane_sessions;
+use crate::host::pane_sessions;
 use crate::panes::Place;
 use crate::{Declaration, Failure, Result};
 

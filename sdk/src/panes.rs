@@ -4,8 +4,8 @@
 //! asks for approval and audits; it touches nothing that the agent has not made, but the pane that it was started in where the user chose
 //! that. Everything here needs `shell.pane` in the plugin's grant. Without tmux everything here is `unavailable`.
 
-use crate::bindings::toolcrib::plugin::panes;
 use crate::duration::{self, milliseconds};
+use crate::host::panes;
 use crate::{Declaration, Failure, JsonSchema, Pane, Result};
 use std::time::Duration;
 

@@ -11,8 +11,8 @@
 //! }
 //! ```
 
-use crate::bindings::toolcrib::plugin::programs;
 use crate::duration::milliseconds;
+use crate::host::programs;
 use crate::{Failure, Result};
 use std::time::Duration;
 

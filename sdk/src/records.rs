@@ -4,26 +4,24 @@
 //!
 //! ```no_run
 //! use serde::{Deserialize, Serialize};
-//! use toolcrib_sdk::{Result, records::{Batch, again, get}};
+//! use toolcrib_sdk::{Result, records};
 //!
-//! #[derive(Serialize, Deserialize)]
+//! #[derive(Default, Serialize, Deserialize)]
 //! struct Counter {
 //!     times: u64,
 //! }
 //!
 //! fn count() -> Result<u64> {
-//!     // Another call may do the same: it is `busy` then, and begun anew.
-//!     again(|| {
-//!         let before = get::<Counter>("counters", "calls")?;
-//!         let times = before.as_ref().map_or(0, |item| item.body.times) + 1;
-//!         Batch::new().expect("counters", "calls", before.map_or(0, |item| item.revision))
-//!             .put("counters", "calls", &Counter { times }).commit()?;
-//!         Ok(times)
-//!     })
+//!     let after = records::update("counters", "calls", |before: Option<Counter>| {
+//!         Ok(Counter { times: before.unwrap_or_default().times + 1 })
+//!     })?;
+//!     Ok(after.times)
 //! }
 //! ```
+//!
+//! A [`Batch`] makes several changes together, [`again`] begins them anew, and a [`Query`] looks for documents.
 
-use crate::bindings::toolcrib::plugin::records;
+use crate::host::records;
 use crate::{Failure, Kind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -74,6 +72,26 @@ impl<T: DeserializeOwned> Item<T> {
 /// `denied` without a grant, `unavailable` where the store cannot be used.
 pub fn get<T: DeserializeOwned>(collection: &str, key: &str) -> Result<Option<Item<T>>> {
     records::get(collection, key).map_err(Failure::from_host)?.map(Item::of).transpose()
+}
+
+/// Changes one document, and returns what it says now: `change` makes it of what it said before, `None` where it was not there.
+///
+/// Where another call changes it meanwhile, `change` is called again with what that call has left.
+///
+/// # Errors
+/// Those of `change`, [`get`] and [`Batch::commit`].
+pub fn update<T: Serialize + DeserializeOwned>(
+    collection: &str,
+    key: &str,
+    mut change: impl FnMut(Option<T>) -> Result<T>,
+) -> Result<T> {
+    again(|| {
+        let before = get::<T>(collection, key)?;
+        let revision = before.as_ref().map_or(0, |item| item.revision);
+        let after = change(before.map(|item| item.body))?;
+        Batch::new().expect(collection, key, revision).put(collection, key, &after).commit()?;
+        Ok(after)
+    })
 }
 
 /// Begins a change anew as long as it is `busy`: another one came before it. It reads what it changes each time.
@@ -152,6 +170,14 @@ impl Batch {
     /// `busy` where another revision was expected, `limit`, `denied` (also by a person), `unavailable`; nothing is changed then.
     pub fn commit(self) -> Result<()> {
         self.0.commit().map(drop).map_err(Failure::from_host)
+    }
+
+    /// Makes the changes, and returns the documents that were put, in their order, as they are now.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_items<T: DeserializeOwned>(self) -> Result<Vec<Item<T>>> {
+        self.0.commit().map_err(Failure::from_host)?.into_iter().map(Item::of).collect()
     }
 }
 
@@ -237,5 +263,45 @@ impl Query {
     pub fn run<T: DeserializeOwned>(self) -> Result<Page<T>> {
         let records::Page { items, total, next } = self.0.run().map_err(Failure::from_host)?;
         Ok(Page { items: items.into_iter().map(Item::of).collect::<Result<_>>()?, total, next })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Host, json};
+
+    fn add(host: &Host) -> Result<u64> {
+        host.run(|| update("counters", "calls", |before: Option<u64>| Ok(before.unwrap_or(0) + 1)))
+    }
+
+    #[test]
+    fn an_update_makes_a_document_that_was_not_there() {
+        let host = Host::new().plays("records.get", json!(null)).plays("records.commit", json!([]));
+        assert_eq!(add(&host), Ok(1));
+        let changes = json!([{ "expect": ["counters", "calls", 0] }, { "put": ["counters", "calls", "1"] }]);
+        assert_eq!(host.calls()[1].arguments, json!({ "changes": changes }));
+    }
+
+    #[test]
+    fn an_update_begins_anew_with_what_another_call_has_left() {
+        let item = |body: &str, revision: u64| json!({ "key": "calls", "body": body, "revision": revision, "made-ms": 5, "changed-ms": 6, "rank": 0 });
+        let host = Host::new()
+            .plays("records.get", item("5", 1))
+            .fails("records.commit", Failure::new(Kind::BUSY, "another revision"))
+            .plays("records.get", item("6", 2))
+            .plays("records.commit", json!([item("7", 3)]))
+            .with(
+                json!({ "changes": [{ "expect": ["counters", "calls", 2] }, { "put": ["counters", "calls", "7"] }] }),
+            );
+        assert_eq!(add(&host), Ok(7));
+    }
+
+    #[test]
+    fn a_commit_can_return_what_was_put() {
+        let put = json!([{ "key": "a", "body": "7", "revision": 3, "made-ms": 5, "changed-ms": 6, "rank": 0 }]);
+        let host = Host::new().plays("records.commit", put);
+        let items = host.run(|| Batch::new().put("c", "a", &7).commit_items::<u64>()).unwrap();
+        assert_eq!((items[0].body, items[0].revision), (7, 3));
     }
 }

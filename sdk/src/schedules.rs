@@ -9,8 +9,8 @@
 //! }
 //! ```
 
-use crate::bindings::toolcrib::plugin::schedules;
 use crate::duration::milliseconds;
+use crate::host::schedules;
 use crate::{Failure, Result};
 use std::time::Duration;
 

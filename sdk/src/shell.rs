@@ -2,8 +2,8 @@
 //!
 //! The host checks the command against the denylist, asks for approval where policy says so, and audits it.
 
-use crate::bindings::toolcrib::plugin::shell;
 use crate::duration::milliseconds;
+use crate::host::shell;
 use crate::{Declaration, Failure, Pane, Result};
 use std::time::Duration;
 

@@ -68,6 +68,8 @@ pub(crate) fn definition<T: Tool>() -> tools::Definition {
 /// Runs a tool on arguments as the host hands them over.
 pub(crate) fn call<T: Tool>(arguments: &str) -> Result<tools::Output> {
     answer::begin();
+    #[cfg(feature = "log")]
+    crate::logs::begin();
     let output = T::call(input(arguments)?)?;
     let json = serde_json::to_string(&output)
         .map_err(|error| Failure::internal(format!("the result of `{}` is not JSON: {error}", T::NAME)))?;

@@ -30,13 +30,8 @@ impl Tool for Hello {
     type Output = Output;
 
     fn call(input: Input) -> Result<Output> {
-        Ok(Output { greeting: greeting(input.name.as_deref().unwrap_or("world")) })
+        Ok(Output { greeting: format!("Hello, {}!", input.name.as_deref().unwrap_or("world")) })
     }
-}
-
-/// What needs no capability is a function of its own, which `cargo test` can call.
-fn greeting(name: &str) -> String {
-    format!("Hello, {name}!")
 }
 
 // A second tool is a second type: `export!(Hello, Other);`.
@@ -44,8 +39,21 @@ toolcrib_sdk::export!(Hello);
 
 #[cfg(test)]
 mod tests {
+    use super::Hello;
+    use toolcrib_sdk::Kind;
+    use toolcrib_sdk::testing::{Host, json};
+
     #[test]
     fn a_greeting_names_whom_it_is_for() {
-        assert_eq!(super::greeting("Ada"), "Hello, Ada!");
+        // What a tool asks the host for is played: `Host::new().plays("files.read", text("…"))`.
+        let host = Host::new();
+        assert_eq!(host.call::<Hello>(json!({ "name": "Ada" })), Ok(json!({ "greeting": "Hello, Ada!" })));
+        assert_eq!(host.call::<Hello>(json!({})), Ok(json!({ "greeting": "Hello, world!" })));
+    }
+
+    #[test]
+    fn a_name_is_text() {
+        let failure = Host::new().call::<Hello>(json!({ "name": 5 })).unwrap_err();
+        assert_eq!(failure.kind, Kind::INVALID_ARGUMENTS);
     }
 }

@@ -12,7 +12,7 @@ struct Input {
     path: String,
 }
 
-#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Serialize, JsonSchema)]
 struct Counts {
     lines: usize,
     words: usize,
@@ -32,23 +32,34 @@ impl Tool for WordCount {
     type Output = Counts;
 
     fn call(input: Input) -> Result<Counts> {
-        Ok(count(&files::read_text(&input.path)?))
+        let text = files::read_text(&input.path)?;
+        Ok(Counts { lines: text.lines().count(), words: text.split_whitespace().count(), bytes: text.len() })
     }
-}
-
-fn count(text: &str) -> Counts {
-    Counts { lines: text.lines().count(), words: text.split_whitespace().count(), bytes: text.len() }
 }
 
 toolcrib_sdk::export!(WordCount);
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::WordCount;
+    use toolcrib_sdk::testing::{Host, json, text};
 
     #[test]
     fn lines_words_and_bytes_are_counted() {
-        assert_eq!(count("zwei Wörter\nund mehr"), Counts { lines: 2, words: 4, bytes: 21 });
-        assert_eq!(count(""), Counts { lines: 0, words: 0, bytes: 0 });
+        for (content, counts) in [
+            ("zwei Wörter\nund mehr", json!({ "lines": 2, "words": 4, "bytes": 21 })),
+            ("", json!({ "lines": 0, "words": 0, "bytes": 0 })),
+        ] {
+            let host = Host::new().plays("files.read", text(content)).with(json!({ "path": "a.txt" }));
+            assert_eq!(host.call::<WordCount>(json!({ "path": "a.txt" })), Ok(counts));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_the_hosts_failure() {
+        let host = Host::from_toml(
+            r#"host = [{ call = "files.read", fails = { kind = "execution_failed", message = "no such file" } }]"#,
+        );
+        assert_eq!(host.call::<WordCount>(json!({ "path": "none" })).unwrap_err().message, "no such file");
     }
 }
