@@ -9,22 +9,18 @@ use std::time::{Duration, Instant};
 use toolcrib_tests::{Client, Program, guest};
 
 /// Name, where its component is, and what its builder is linked to.
-const LANGS: [(&str, &str, &str, &str); 3] = [
+const LANGS: [(&str, &str, &str, &str); 5] = [
     ("rust", "target/wasm32-wasip2/release", "target", "plugins"),
     ("js", "build", "node_modules", "node_modules"),
     ("python", "build", ".venv", "python"),
+    ("go", "build", ".venv", "python"),
+    ("c", "build", ".venv", "python"),
 ];
 const CALLS: usize = 500;
 
 pub(crate) fn languages() {
     let Some(builders) = std::env::var_os("TOOLCRIB_BUILDERS").map(PathBuf::from) else {
-        return row(
-            "plugins in Rust, JavaScript and Python",
-            "",
-            "not measured: `tests/bench/run` installs builders",
-            "",
-            "",
-        );
+        return row("plugins in each language", "", "not measured: `tests/bench/run` installs builders", "", "");
     };
     let mut rust = None;
     for (lang, component, wanted, there) in LANGS {
@@ -32,7 +28,7 @@ pub(crate) fn languages() {
         run(&program, &["plugin", "new", "greeter", "--lang", lang]);
         std::fs::create_dir_all(builders.join(there)).expect("a directory of builders");
         symlink(builders.join(there), program.path(&format!("work/greeter/{wanted}"))).expect("a link to its builder");
-        // Rust's dependencies are built by the first; that is the author's first minute.
+        // Rust's dependencies, bindings and the libraries of Go and C are built by the first; that is the author's first minute.
         run(&program, &["plugin", "build", "greeter"]);
         touch(&program, lang);
         let begun = Instant::now();
@@ -90,6 +86,8 @@ fn touch(program: &Program, lang: &str) {
     let source = match lang {
         "rust" => "src/lib.rs",
         "js" => "tool.js",
+        "go" => "tool.go",
+        "c" => "tool.c",
         _ => "app.py",
     };
     let file = program.path(&format!("work/greeter/{source}"));

@@ -90,6 +90,23 @@ fn what_cannot_be_packed_says_why_and_stays_as_it_is() {
     assert_eq!(code(&program.run(&["plugin", "pack", "missing.wasm"])), 2);
 }
 
+/// Programs in C are plugins as they are; those in Go are not, without the runtime that only their start would make.
+#[test]
+fn a_program_that_cannot_be_packed_is_told_to_become_a_library() {
+    let program = Program::new();
+    let built = |start: &str, first: &str| {
+        Forged::new("answer").parts(&format!("(func (export \"{start}\"))")).definitions(first).bare_module()
+    };
+    program.write("work/good.wasm", built("_start", ""));
+    assert_eq!(succeeded(&program.run(&["plugin", "pack", "good.wasm"])), "wrote good.wasm with answer\n");
+    for (start, is_program) in [("_start", true), ("_initialize", false)] {
+        program.write("work/bad.wasm", built(start, "unreachable"));
+        let output = program.run(&["plugin", "pack", "bad.wasm"]);
+        assert!(stderr(&output).contains("`bad.wasm` cannot be a plugin: the plugin stopped"), "{output:?}");
+        assert_eq!(stderr(&output).contains("in Go with `-buildmode=c-shared`"), is_program, "{output:?}");
+    }
+}
+
 /// The findings of a check, as `what: found`.
 fn findings(program: &Program, verdict: &str) -> Vec<String> {
     let output = program.run(&["plugin", "check", "--json", "plugin.wasm"]);
@@ -194,4 +211,12 @@ fn what_is_missing_for_a_language_is_said_with_what_installs_it() {
     }
     assert!(stdout(&run("js")).contains("missing: install Node.js"), "{}", stdout(&run("js")));
     assert!(stdout(&run("python")).contains("pip install -r requirements.txt"));
+    for (lang, wanted) in [("go", "missing: install Go 1.27 or newer, or in the"), ("c", "missing: install zig 0.17")] {
+        let output = run(lang);
+        assert_eq!(code(&output), 1);
+        for wanted in [wanted, "pip install -r requirements.txt", "missing: run: cargo install wit-bindgen-cli@0.63.0 "]
+        {
+            assert!(stdout(&output).contains(wanted), "{wanted}: {}", stdout(&output));
+        }
+    }
 }

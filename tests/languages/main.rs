@@ -1,7 +1,8 @@
 //! Plugins in each language that `plugin new` has a template for: made, built, checked, allowed and called as their authors do it.
 //!
-//! `tests/run` installs what builds JavaScript and Python (`builders/`); without it these tests are skipped.
+//! `tests/run` installs what builds all but Rust (`builders/`); without it these tests are skipped.
 
+mod published;
 mod templates;
 mod tools;
 
@@ -38,6 +39,10 @@ const JS: Lang = Lang {
 };
 const PYTHON: Lang =
     Lang { name: "python", prefix: "py", source: "app.py", component: "build", builders: Some((".venv", "python")) };
+const GO: Lang =
+    Lang { name: "go", prefix: "go", source: "tool.go", component: "build", builders: Some((".venv", "python")) };
+const C: Lang =
+    Lang { name: "c", prefix: "c", source: "tool.c", component: "build", builders: Some((".venv", "python")) };
 
 /// Where the builders are, if they are installed.
 fn installed() -> Option<PathBuf> {
@@ -84,6 +89,10 @@ impl Project {
             if let Some(value) = std::env::var_os(variable) {
                 command.env(variable, value);
             }
+        }
+        // What each project in Go and C builds anew, such as their libraries, is built once.
+        if let Some(builders) = installed() {
+            command.env("GOCACHE", builders.join("go-cache")).env("ZIG_GLOBAL_CACHE_DIR", builders.join("zig-cache"));
         }
         command.output().expect("the program ends")
     }

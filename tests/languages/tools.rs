@@ -1,6 +1,6 @@
 //! A tool that reads files, one that makes requests and one that fails, in each language: rights, results and failures are the same.
 
-use super::{JS, Lang, PYTHON, Project, RUST, installed};
+use super::{C, GO, JS, Lang, PYTHON, Project, RUST, installed};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -47,6 +47,37 @@ const PYTHON_WAYS: Ways = &[
     ("exit at once", "execution_failed", "", ""),
     ("number", "execution_failed", "is not a whole number", ""),
     ("nan", "internal", "is not JSON", ""),
+];
+const GO_WAYS: Ways = &[
+    ("kind", "busy", "somebody else has it", "try again later"),
+    ("throw", "execution_failed", "(tool.go:", ""),
+    ("error", "execution_failed", "an error that is not a failure", ""),
+    ("capability", "execution_failed", "no such file", ""),
+    ("spin", "limit", "CPU", "guest_cpu_ms"),
+    ("big", "limit", "result", "result_kib"),
+    ("memory", "limit", "memory 64 MiB", "memory_mib"),
+    ("recursion", "execution_failed", "stack overflow", ""),
+    ("deadlock", "execution_failed", "the plugin stopped", ""),
+    ("goroutine", "execution_failed", "the plugin stopped", ""),
+    ("exit", "execution_failed", "the plugin stopped", ""),
+    ("nan", "internal", "is not JSON", ""),
+    ("half", "execution_failed", "half of \u{fffd}", ""),
+];
+const C_WAYS: Ways = &[
+    ("kind", "busy", "somebody else has it", "try again later"),
+    ("throw", "execution_failed", "the plugin stopped", ""),
+    ("zero", "execution_failed", "divide by zero", ""),
+    ("capability", "execution_failed", "no such file", ""),
+    ("spin", "limit", "CPU", "guest_cpu_ms"),
+    ("big", "limit", "result", "result_kib"),
+    ("memory", "limit", "memory 64 MiB", "memory_mib"),
+    ("recursion", "execution_failed", "stack overflow", ""),
+    ("stack", "execution_failed", "out of bounds", ""),
+    ("outside", "execution_failed", "out of bounds", ""),
+    ("exit", "execution_failed", "the plugin stopped", ""),
+    ("silent", "internal", "did not say why", ""),
+    ("not json", "execution_failed", "is not JSON", "a fault of the plugin"),
+    ("half", "execution_failed", "half of \u{fffd}", ""),
 ];
 
 fn in_every_way(lang: Lang, ways: Ways) {
@@ -118,5 +149,21 @@ fn python() {
     match installed() {
         Some(_) => in_every_way(PYTHON, PYTHON_WAYS),
         None => skip!("what builds Python is not installed"),
+    }
+}
+
+#[test]
+fn go() {
+    match installed() {
+        Some(_) => in_every_way(GO, GO_WAYS),
+        None => skip!("what builds Go is not installed"),
+    }
+}
+
+#[test]
+fn c() {
+    match installed() {
+        Some(_) => in_every_way(C, C_WAYS),
+        None => skip!("what builds C is not installed"),
     }
 }

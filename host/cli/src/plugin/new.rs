@@ -28,7 +28,7 @@ pub(in super::super) struct New {
     /// The language
     #[arg(long, value_enum, default_value = "rust")]
     lang: Lang,
-    /// What the plugin will ask for, by name: files, http, shell, records … (ignored in Rust: the imports follow from the code)
+    /// What the plugin will ask for, by name: files, http, shell, records … (ignored in Rust, Go and C: the imports follow from the code)
     #[arg(long, value_name = "CAPABILITIES", value_delimiter = ',', value_parser = capability)]
     needs: Vec<Capability>,
 }
@@ -87,6 +87,8 @@ fn files(lang: Lang, name: &str, needs: &BTreeSet<Capability>) -> Vec<(String, S
         texts.map(|(path, text)| (path.to_owned(), text.replace(NAME, name))).collect();
     match lang {
         Lang::Rust => files.extend(SDK.iter().map(|(path, text)| (format!("toolcrib-sdk/{path}"), (*text).to_owned()))),
+        // Their builds ask this program for the contract.
+        Lang::Go | Lang::C => {}
         Lang::Js | Lang::Python => {
             files.push(("wit/world.wit".into(), world(name, needs)));
             files.extend(contract().map(|(path, text)| (format!("wit/deps/toolcrib-plugin/{path}"), text.to_owned())));

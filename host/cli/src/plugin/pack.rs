@@ -23,6 +23,9 @@ const WORLD: &str = "plugin";
 const WORLD_SECTION: &str = "component-type";
 /// The longest file that the parser takes.
 const MOST_BYTES: u64 = 1 << 30;
+/// What may help where a program cannot be a plugin. Of C one can; that of Go has no runtime before it is started.
+const NOT_A_LIBRARY: &str = "it was built as a program, which a host does not start: build a library, in Go with `-buildmode=c-shared`, in C with \
+    `-mexec-model=reactor`";
 const STACK_BYTES: usize = 64 << 20;
 
 #[derive(clap::Args)]
@@ -49,11 +52,13 @@ pub(super) async fn pack_file(setup: &Setup, file: &Path, output: &Path) -> Resu
 }
 
 async fn pack_as(setup: &Setup, file: &Path, output: &Path, wit: Option<&Path>) -> Result<Vec<String>, Failure> {
-    let named = |failure: Failure| Failure {
-        message: format!("`{}` cannot be a plugin: {}", file.display(), failure.message),
-        ..failure
-    };
     let bytes = read(file).map_err(|error| usage(format!("`{}` cannot be read: {error}", file.display())))?;
+    let is_program = bytes.starts_with(CORE_MODULE) && is_program(&bytes);
+    let named = |failure: Failure| {
+        let message = format!("`{}` cannot be a plugin: {}", file.display(), failure.message);
+        let hint = failure.hint.or_else(|| is_program.then(|| NOT_A_LIBRARY.into()));
+        Failure { message, hint, ..failure }
+    };
     let bytes = if bytes.starts_with(CORE_MODULE) {
         encoded(bytes, wit).map_err(|reason| named(Failure::new(Kind::Unavailable, reason)))?
     } else {
@@ -105,6 +110,17 @@ fn encoded(module: Vec<u8>, wit: Option<&Path>) -> Result<Vec<u8>, String> {
 fn says_its_world(module: &[u8]) -> bool {
     let mut sections = Parser::new(0).parse_all(module).filter_map(Result::ok);
     sections.any(|found| matches!(found, Payload::CustomSection(section) if section.name().starts_with(WORLD_SECTION)))
+}
+
+/// Whether a core module was built to be started, and not to be called.
+fn is_program(module: &[u8]) -> bool {
+    let mut names = Vec::new();
+    for found in Parser::new(0).parse_all(module).filter_map(Result::ok) {
+        if let Payload::ExportSection(exports) = found {
+            names.extend(exports.into_iter().filter_map(Result::ok).map(|export| export.name));
+        }
+    }
+    names.contains(&"_start") && !names.contains(&"_initialize")
 }
 
 /// The component that a core module becomes: its imports of WASI's first preview go through the usual adapter.

@@ -18,6 +18,8 @@ use toolcrib::envelope::{Failure, Kind};
 
 /// The file's name.
 pub(super) const FILE: &str = "toolcrib-plugin.toml";
+/// The status by which `env` and shells say that a program was not found.
+const NOT_FOUND: i32 = 127;
 
 /// A language that there is a template for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
@@ -29,6 +31,10 @@ pub(super) enum Lang {
     Js,
     /// With componentize-py
     Python,
+    /// With Go's own compiler
+    Go,
+    /// With clang, as zig has it
+    C,
 }
 
 /// What the file says.
@@ -52,7 +58,7 @@ pub(in super::super) struct Build {
 }
 
 impl Lang {
-    pub(super) const ALL: [Self; 3] = [Self::Rust, Self::Js, Self::Python];
+    pub(super) const ALL: [Self; 5] = [Self::Rust, Self::Js, Self::Python, Self::Go, Self::C];
 
     /// As it is typed, and as its template's directory is named.
     pub(super) fn name(self) -> &'static str {
@@ -60,6 +66,8 @@ impl Lang {
             Self::Rust => "rust",
             Self::Js => "js",
             Self::Python => "python",
+            Self::Go => "go",
+            Self::C => "c",
         }
     }
 }
@@ -97,13 +105,20 @@ impl Project {
         let parent = file.parent().unwrap_or(directory);
         std::fs::create_dir_all(parent)
             .map_err(|error| usage(format!("`{}` cannot be made: {error}", parent.display())))?;
-        let argv: Vec<OsString> = self.build.iter().map(OsString::from).collect();
-        let status = run(setup, &argv, directory).await.map_err(|error| {
-            Failure::new(Kind::Unavailable, format!("`{}` cannot be started: {error}", self.build[0]))
+        let argv = self.argv().map_err(|error| usage(format!("this program has no path: {error}")))?;
+        let cannot_start = |fault: String| {
+            Failure::new(Kind::Unavailable, fault)
                 .hint(format!("`toolcrib plugin doctor {}` says what is missing", self.lang.name()))
-        })?;
+        };
+        let status = run(setup, &argv, directory)
+            .await
+            .map_err(|error| cannot_start(format!("`{}` cannot be started: {error}", self.build[0])))?;
         match status {
             Some(0) => {}
+            Some(NOT_FOUND) => {
+                let fault = format!("the build starts a program that is missing (see above): `{line}`");
+                return Err(cannot_start(fault));
+            }
             Some(-1) => return Err(Failure::failed(format!("the build was ended by a signal: `{line}`"))),
             Some(status) => {
                 return Err(Failure::failed(format!("the build failed (see above): `{line}` exits with {status}")));
@@ -118,6 +133,13 @@ impl Project {
         let took = begin.elapsed().as_secs_f64();
         notice(&format!("built `{}` in {took:.1} s, with {}", self.name, tools.join(", ")));
         Ok(file)
+    }
+
+    /// The build line as it is started: with this program's path in its environment, as a build may ask it for the contract.
+    fn argv(&self) -> std::io::Result<Vec<OsString>> {
+        let mut program = OsString::from("TOOLCRIB=");
+        program.push(std::env::current_exe()?);
+        Ok([OsString::from("env"), program].into_iter().chain(self.build.iter().map(OsString::from)).collect())
     }
 }
 

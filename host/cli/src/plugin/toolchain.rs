@@ -13,6 +13,10 @@ use toolcrib::envelope::Failure;
 const TARGET: &str = "wasm32-wasip2";
 /// Variables that change what rustc makes of a plugin: flags of these replace those of the project.
 const RUST_FLAGS: [&str; 4] = ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET", "RUSTC_WRAPPER"];
+/// What installs the packages of PyPI that a project names.
+const VENV: &str = "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt";
+/// What installs the generator of bindings for Go and C.
+const GENERATOR: &str = "cargo install wit-bindgen-cli@0.63.0 --locked --no-default-features --features go,c";
 
 #[derive(clap::Args)]
 pub(in super::super) struct Doctor {
@@ -51,11 +55,12 @@ pub(super) async fn look(lang: Lang, directory: &Path) -> Report {
 }
 
 /// What installs all that a project of a language brings along.
-pub(super) fn install(lang: Lang) -> &'static str {
+pub(super) fn install(lang: Lang) -> String {
     match lang {
-        Lang::Rust => "rustup target add wasm32-wasip2",
-        Lang::Js => "npm install",
-        Lang::Python => "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt",
+        Lang::Rust => "rustup target add wasm32-wasip2".into(),
+        Lang::Js => "npm install".into(),
+        Lang::Python => VENV.into(),
+        Lang::Go | Lang::C => format!("{VENV} && {GENERATOR}"),
     }
 }
 
@@ -71,7 +76,26 @@ async fn look_at(lang: Lang, directory: &Path, report: &mut Report) {
             tool(directory, "python3", "install Python 3.10 or newer", (3, 10), report).await;
             builder(lang, directory, "componentize-py", ".venv/bin/componentize-py", report);
         }
+        Lang::Go => {
+            let install = format!("install Go 1.27 or newer, or in the project's directory run: {VENV}");
+            let places = [[".venv/bin/go", "version"], ["go", "version"]];
+            first_of(directory, "go", &places, &install, (1, 27), report).await;
+            generator(directory, report).await;
+        }
+        Lang::C => {
+            let install = format!("install zig 0.17 or newer, or in the project's directory run: {VENV}");
+            let places = [[".venv/bin/python-zig", "version"], ["zig", "version"]];
+            first_of(directory, "zig", &places, &install, (0, 17), report).await;
+            generator(directory, report).await;
+        }
     }
+}
+
+/// What makes bindings of the contract.
+async fn generator(directory: &Path, report: &mut Report) {
+    let places = [[".venv/bin/wit-bindgen", "--version"], ["wit-bindgen", "--version"]];
+    let install = format!("run: {GENERATOR}");
+    first_of(directory, "wit-bindgen", &places, &install, (0, 63), report).await;
 }
 
 async fn rust(directory: &Path, report: &mut Report) {
@@ -90,7 +114,26 @@ async fn rust(directory: &Path, report: &mut Report) {
 
 /// A program that is started and says its version.
 async fn tool(directory: &Path, program: &'static str, install: &str, least: (u32, u32), report: &mut Report) {
-    match ask(directory, program, &["--version"]).await {
+    first_of(directory, program, &[[program, "--version"]], install, least, report).await;
+}
+
+/// The same, for one that is in the first of several places.
+async fn first_of(
+    directory: &Path,
+    program: &'static str,
+    places: &[[&str; 2]],
+    install: &str,
+    least: (u32, u32),
+    report: &mut Report,
+) {
+    let mut found = Err("missing".to_owned());
+    for [place, argument] in places {
+        found = ask(directory, place, &[argument]).await;
+        if found.is_ok() {
+            break;
+        }
+    }
+    match found {
         Ok(said) if version(&said).is_some_and(|version| version < least) => {
             report.line(Verdict::Bad, program, format!("{said} is too old: {install}"));
         }
@@ -141,6 +184,8 @@ mod tests {
             ("cargo 1.95.0 (f2d3ce0bd 2026-03-21)", Some((1, 95))),
             ("v20.20.2", Some((20, 20))),
             ("Python 3.11.7", Some((3, 11))),
+            ("go version go1.27.3 linux/amd64", Some((1, 27))),
+            ("wit-bindgen-cli 0.63.0", Some((0, 63))),
             ("11", Some((11, 0))),
             ("unknown", None),
         ] {
