@@ -55,6 +55,8 @@ mod p75_paths_of_requests;
 mod p80_forged_question;
 mod p81_changed_directory;
 mod p82_wide_types;
+mod p83_wasi_files;
+mod p84_wasi_web;
 mod process;
 mod readme;
 mod texts;

@@ -12,7 +12,7 @@ fn an_import_of_another_package_is_refused_before_it_is_compiled() {
         "evil:host/root@1.0.0",
         "toolcrib:host/secret@0.1.0",
         "toolcrib:plugin/root@0.1.0",
-        "wasi:http/outgoing-handler@0.2.3",
+        "wasi:keyvalue/store@0.2.0",
         "plain-name",
     ];
     let siege = imports

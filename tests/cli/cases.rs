@@ -107,7 +107,7 @@ fn what_cannot_be_a_case_is_refused_with_its_place() {
     for (cases, wanted) in [
         ("", "there is no [[case]] in it"),
         ("[[case]]\nname = \"a\"\ntool = \"b\"\n", "the case `a` must say one of `result`, `result_has` and `error`"),
-        ("[[case]]\nname = \"a\"\ntool = \"b\"\nresult = 1\nerror = { kind = \"x\" }\n", "must say one of"),
+        ("[[case]]\nname = \"a\"\ntool = \"b\"\nresult = 1\nerror = { kind = \"busy\" }\n", "must say one of"),
         ("[[case]]\nname = \"a\"\ntool = \"b\"\nresuld = 1\n", "unknown field `resuld`"),
         ("case = 5\n", "invalid type"),
         (
@@ -258,4 +258,116 @@ fn an_interrupt_ends_it_and_its_builder() {
     dev.signal("INT");
     assert!(ended(&mut dev).is_some());
     assert_gone(&seconds);
+}
+
+/// Capabilities answer as the case says, in the form that `cargo test` with the SDK has too; nothing is done, and no right is needed.
+#[test]
+fn capabilities_are_played() {
+    let cases = r#"
+[[case]]
+name = "as it is played"
+tool = "word_count"
+arguments = { path = "none.txt" }
+host = [{ call = "files.read", with = { path = "none.txt" }, gives = { text = "one two\nthree\n", bytes = 14, truncated = false } }]
+result = { lines = 2, words = 3, bytes = 14 }
+
+[[case]]
+name = "it fails so"
+tool = "word_count"
+arguments = { path = "none.txt" }
+host = [{ call = "files.read", fails = { kind = "unavailable", message = "the disk is gone", hint = "look behind it" } }]
+error = { kind = "unavailable", message_has = "the disk is gone", hint_has = "behind it" }
+"#;
+    let program = project(cases);
+    let told = succeeded(&program.run(&["plugin", "test", "count"]));
+    assert!(told.ends_with("2 of 2 cases passed\n"), "{told}");
+}
+
+#[test]
+fn what_was_called_and_not_played_and_the_other_way_round_fails_the_case() {
+    let case = |host: &str| {
+        let case = "[[case]]\nname = \"x\"\ntool = \"word_count\"\narguments = { path = \"a.txt\" }\nresult_has = {}\n";
+        let output = project(&format!("{case}host = [{host}]\n")).run(&["plugin", "test", "count"]);
+        assert_eq!(code(&output), 1, "{host}");
+        stdout(&output)
+    };
+    let told = case("");
+    assert!(
+        told.contains("`files.read` was called, and not played; in `host`: { call = \"files.read\", with = {"),
+        "{told}"
+    );
+    // What it prints can be put there, and only has to be filled in.
+    let line = told.lines().find_map(|line| line.split_once("in `host`: ")).expect("a line").1;
+    let case_of = |host: &str| {
+        format!(
+            "[[case]]\nname = \"x\"\ntool = \"word_count\"\narguments = {{ path = \"a.txt\" }}\nresult_has = {{}}\nhost = [{host}]\n"
+        )
+    };
+    succeeded(&project(&case_of(line)).run(&["plugin", "test", "count"]));
+    let other =
+        r#"{ call = "files.read", with = { path = "b.txt" }, gives = { text = "", bytes = 0, truncated = false } }"#;
+    let told = case(other);
+    assert!(
+        told.contains("was called, and not played") && told.contains("`files.read` was played, and not called so"),
+        "{told}"
+    );
+    let told = case(r#"{ call = "files.read", gives = { text = 1 } }"#);
+    assert!(told.contains("does not fit: `text`"), "{told}");
+}
+
+/// What a resource is told goes with the call that ends it.
+#[test]
+fn a_request_is_played_with_all_that_it_was_told() {
+    let program = Program::new();
+    program.write("work/ask/toolcrib-plugin.toml", PROJECT.replace("word_count", "requester"));
+    program.write("work/ask/requester.wasm", fs::read(guest("requester")).unwrap());
+    let case = |with: &str| {
+        program.write(
+            "work/ask/cases.toml",
+            format!(
+                r#"
+[[case]]
+name = "an answer"
+tool = "request"
+arguments = {{ method = "POST", url = "https://api.example.com/x", headers = [["accept", "text/plain"]], body = "hello" }}
+host = [{{ call = "http.send", with = {{ {with} }}, gives = {{ status = 201, headers = [["a", "b"]], url = "", body = "aGk=", truncated = false }} }}]
+result_has = {{ status = 201, body = "hi" }}
+"#
+            ),
+        );
+        program.run(&["plugin", "test", "ask"])
+    };
+    let told = case(
+        r#"method = "POST", url = "https://api.example.com/x", headers = [["accept", "text/plain"]], body = "aGVsbG8=""#,
+    );
+    assert!(succeeded(&told).ends_with("1 of 1 cases passed\n"));
+    let told = case(r#"method = "GET""#);
+    assert!(stdout(&told).contains("`http.send` was called, and not played"), "{}", stdout(&told));
+}
+
+#[test]
+fn cases_that_mean_nothing_are_refused() {
+    for (case, wanted) in [
+        ("error = { kind = \"no_such_kind\" }", "which is no kind of failure"),
+        (
+            "result = 1\nhost = [{ call = \"a.b\", gives = 1, fails = { kind = \"busy\", message = \"x\" } }]",
+            "says both",
+        ),
+        ("result = 1\nhost = [{ cal = \"a.b\" }]", "cal"),
+    ] {
+        let case = format!("[[case]]\nname = \"x\"\ntool = \"word_count\"\n{case}\n");
+        let output = project(&case).run(&["plugin", "test", "count"]);
+        assert!(code(&output) != 0 && stderr(&output).contains(wanted), "{case}: {}", stderr(&output));
+    }
+}
+
+/// Options name files from where `toolcrib` was started, and not from the project.
+#[test]
+fn files_of_options_are_those_of_the_callers_directory() {
+    let program = with_grant(COUNTS);
+    program.write("work/own.toml", "[limits]\nguest_cpu_ms = 4000\n");
+    succeeded(&program.run(&["plugin", "test", "count", "--config", "own.toml"]));
+    program.write("work/policy.toml", "[tools]\nfiles_enabled = false\n");
+    let output = program.run(&["plugin", "test", "count", "--policy", "policy.toml"]);
+    assert!(stdout(&output).contains("it failed: denied"), "{}{}", stdout(&output), stderr(&output));
 }

@@ -11,6 +11,7 @@ mod declared;
 mod doctor;
 mod documents;
 mod embedder;
+mod fetch;
 mod jobs;
 mod plugin;
 mod policy;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 80] = [
+const SUBCOMMANDS: [&[&str]; 81] = [
     &[],
     &["tools"],
     &["call"],
@@ -30,6 +30,7 @@ const SUBCOMMANDS: [&[&str]; 80] = [
     &["plugin", "list"],
     &["plugin", "inspect"],
     &["plugin", "add"],
+    &["plugin", "update"],
     &["plugin", "remove"],
     &["plugin", "allow"],
     &["plugin", "deny"],

@@ -6,6 +6,7 @@ use crate::rig::{Locked, word_count};
 use serde_json::json;
 use std::fs;
 use toolcrib_tests::outcome::{code, stderr, stdout, succeeded, with_a_section_more};
+use toolcrib_tests::registry::{CONFIG, LAYER, Message, Pages, manifest};
 use toolcrib_tests::{Client, Running, eventually};
 
 const NONE: &str = "[lock]\nplugins = \"pins\"\n";
@@ -24,6 +25,38 @@ fn what_was_not_vetted_is_neither_added_nor_allowed() {
     }
     assert!(!locked.program.path("data/toolcrib/plugins/word_count.wasm").exists());
     assert!(!locked.program.path("config/toolcrib/toolcrib.toml").exists());
+}
+
+/// The same for what comes from elsewhere; of a registry no more is asked than what the tag means.
+#[test]
+fn what_was_not_vetted_is_not_fetched() {
+    let component = word_count();
+    let served = component.clone();
+    let pages = Pages::serve(move |asked, _| match asked.path.contains("/manifests/") {
+        true => Message::answer(200, &[], manifest([CONFIG, LAYER], &served).to_string().as_bytes()),
+        false => Message::answer(200, &[], &served),
+    });
+    let digest = format!("sha256:{}", toolcrib_tests::digest("word_count"));
+    let (page, artifact) =
+        (format!("http://{}/word_count.wasm", pages.first), format!("oci://{}/word_count:1", pages.first));
+    let locked = Locked::by(&[NONE]);
+    for arguments in [&["plugin", "add", &page, "--digest", &digest][..], &["plugin", "add", &artifact]] {
+        let output = locked.run(arguments);
+        assert_eq!(code(&output), 5, "{}", stderr(&output));
+        assert!(stderr(&output).contains("it was not vetted") && stderr(&output).contains(&locked.line(2)));
+    }
+    let asked: Vec<String> = pages.asked().into_iter().map(|asked| asked.path).collect();
+    assert_eq!(asked, ["/v2/word_count/manifests/1"]);
+    assert!(!locked.program.path("data/toolcrib/plugins/word_count.wasm").exists());
+
+    let vetted = Locked::by(&[&format!("{NONE}[lock.plugin.word_count]\nsha256 = \"WORD_COUNT\"\n")]);
+    succeeded(&vetted.run(&["plugin", "add", &artifact]));
+    let renamed = vetted.run(&["plugin", "add", "--name", "words", &artifact]);
+    assert!(
+        code(&renamed) == 5 && stderr(&renamed).contains("it was vetted under another name, `word_count`"),
+        "{}",
+        stderr(&renamed)
+    );
 }
 
 /// L-33 to L-35 and L-37: flags, variables, other directories and a trusted project change nothing.
@@ -68,7 +101,7 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 48] = [
+const OPTIONS: [(&str, Option<&str>); 50] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
@@ -104,6 +137,8 @@ const OPTIONS: [(&str, Option<&str>); 48] = [
     ("--allow-host", Some("example.com")),
     ("--allow-origin", Some("https://example.com")),
     ("--replace", None),
+    ("--digest", Some("sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")),
+    ("--name", Some("word_count")),
     ("--read", Some("/")),
     ("--write", Some("/")),
     ("--host", Some("example.com")),

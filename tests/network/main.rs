@@ -22,5 +22,6 @@ mod secrets;
 mod settings;
 mod tls;
 mod vectors;
+mod wasi;
 mod web;
 mod world;

@@ -129,10 +129,12 @@ fn what_a_server_sends_back_of_a_secret_is_taken_out() {
         assert!(answer.contains("[secret:KEY]") && !answer.contains(VALUE), "{answer}");
         let answer = seen.request("GET", "https://api.org/location", &[]).to_string();
         assert!(answer.contains("[secret:KEY]") && !answer.contains(VALUE), "{answer}");
-        // Cut within it, the answer has nothing of it.
+        // Where it is cut, the answer has nothing of it either.
         for limit in 8.."Bearer ".len() + VALUE.len() {
             let request = json!({ "method": "GET", "url": "https://api.org/echo", "headers": [], "limit": limit });
-            assert_eq!(seen.call("request", request)["result"]["body"], "Bearer ", "{limit}");
+            let answer = seen.call("request", request);
+            let body = answer["result"]["body"].as_str().unwrap();
+            assert!("Bearer [secret:KEY]".starts_with(body) && body.len() == limit.min(19), "{limit}: {body}");
         }
     });
 }

@@ -12,6 +12,7 @@ pub mod mcp;
 pub mod outcome;
 pub mod processes;
 mod program;
+pub mod registry;
 mod running;
 mod seat;
 pub mod shell;

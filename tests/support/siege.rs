@@ -106,19 +106,22 @@ impl Preparation {
     /// Grants a guest of the tests everything that it asks for, files below the working directory.
     #[must_use]
     pub fn allowing(self, name: &str) -> Self {
-        let file = self.plugin(name);
-        let allowed = self.program.run(&[
-            "plugin",
-            "allow",
-            &file.display().to_string(),
-            "--shell",
-            "--read",
-            ".",
-            "--write",
-            ".",
-        ]);
+        self.granting(name, &["--shell", "--read", ".", "--write", "."])
+    }
+
+    /// Grants a plugin what these options of `plugin allow` say.
+    #[must_use]
+    pub fn granting(self, name: &str, options: &[&str]) -> Self {
+        let file = self.plugin(name).display().to_string();
+        let allowed = self.program.run(&[&["plugin", "allow", &file], options].concat());
         assert!(allowed.status.success(), "{}", String::from_utf8_lossy(&allowed.stderr));
         self
+    }
+
+    /// A path of its working directory.
+    #[must_use]
+    pub fn work(&self, path: &str) -> PathBuf {
+        self.program.path("work").join(path)
     }
 
     /// The file of a plugin that was added.

@@ -115,6 +115,19 @@ struct Global {
     yes: bool,
 }
 
+impl Global {
+    /// The same for when this process has gone to another directory.
+    fn with_whole_paths(&self) -> Result<Self, Failure> {
+        let whole = |path: &PathBuf| std::path::absolute(path).map_err(|error| setup::cannot(path, &error));
+        Ok(Self {
+            config: self.config.as_ref().map(whole).transpose()?,
+            policy: self.policy.iter().map(whole).collect::<Result<_, _>>()?,
+            plugins: self.plugins.iter().map(whole).collect::<Result<_, _>>()?,
+            ..self.clone()
+        })
+    }
+}
+
 /// Where panes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum PanesAt {

@@ -2,8 +2,10 @@
 //!
 //! What a plugin may do is written by `plugin/rights.rs`.
 
+mod add;
 mod authors;
 mod cases;
+mod changes;
 mod check;
 mod dev;
 mod new;
@@ -11,6 +13,7 @@ mod pack;
 mod project;
 mod rights;
 mod toolchain;
+mod update;
 mod vet;
 mod wit;
 
@@ -29,6 +32,7 @@ use toolcrib::policy::lock::Code;
 use toolcrib::text::names::is_name;
 use toolcrib::tools::manifest::Manifest;
 use toolcrib::tools::provider::{Component, Refused};
+use toolcrib::tools::words_file;
 
 #[derive(clap::Subcommand)]
 pub(super) enum Arguments {
@@ -47,13 +51,15 @@ pub(super) enum Arguments {
         json: bool,
     },
     /// Put a component into your directory of plugins, without any rights
-    Add {
-        /// The component
-        file: PathBuf,
-        /// Replace a plugin of the same name that has other bytes
-        #[arg(long)]
-        replace: bool,
-    },
+    ///
+    /// It comes from a file, from the web (https://…, with `--digest`), or from a registry of OCI artifacts (oci://HOST/REPOSITORY:TAG, as
+    /// `wkg oci push` puts it there). A tag is looked up once: your settings then have the digest, and `plugin update` looks again.
+    Add(add::Add),
+    /// Fetch the newest version of a plugin from where it came from, and say what has changed
+    ///
+    /// Other bytes start without rights, as after `plugin add --replace`. Nothing is replaced where the new version imports, offers or asks
+    /// for more, unless you pass `--widen`.
+    Update(update::Update),
     /// Remove a plugin from your directory of plugins, and with it its rights
     Remove {
         /// The plugin
@@ -70,7 +76,7 @@ pub(super) enum Arguments {
         /// The plugin
         name: String,
     },
-    /// Make a project for a new plugin, in Rust, JavaScript or Python
+    /// Make a project for a new plugin, in Rust, JavaScript, Python, Go or C
     New(new::New),
     /// Say whether this machine has what a language needs to build plugins
     Doctor(toolchain::Doctor),
@@ -132,7 +138,8 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
             list(&setup, json).await
         }
         Arguments::Inspect { file, json } => inspect(&setup().await?, &file, json),
-        Arguments::Add { file, replace } => add(&setup().await?, &file, replace),
+        Arguments::Add(arguments) => add::add(&setup().await?, &arguments).await,
+        Arguments::Update(arguments) => update::update(&setup().await?, &arguments).await,
         Arguments::Remove { name } => remove(&setup().await?, &name),
         Arguments::Allow(arguments) => rights::allow(&setup().await?, &arguments).await,
         Arguments::Deny { name } => rights::deny(&setup().await?, &name),
@@ -179,15 +186,17 @@ async fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
 }
 
 fn open(setup: &Setup, file: &Path) -> Result<Component, Failure> {
-    Component::open(file, &setup.settings.config.limits).map_err(|refused| {
-        let hint = if refused.reason.contains("core module") {
-            "`toolcrib plugin pack FILE` makes a component of a core module for WASI"
-        } else {
-            "give the path of a component, a `.wasm` file that was built for wasm32-wasip2"
-        };
-        let message = format!("`{}` cannot be a plugin: {}", refused.origin, refused.reason);
-        Failure::new(Kind::Unavailable, message).hint(hint)
-    })
+    Component::open(file, &setup.settings.config.limits).map_err(|refused| no_plugin(&refused))
+}
+
+fn no_plugin(refused: &Refused) -> Failure {
+    let hint = if refused.reason.contains("core module") {
+        "`toolcrib plugin pack FILE` makes a component of a core module for WASI"
+    } else {
+        "give the path of a component, a `.wasm` file that was built for wasm32-wasip2"
+    };
+    let message = format!("`{}` cannot be a plugin: {}", refused.origin, refused.reason);
+    Failure::new(Kind::Unavailable, message).hint(hint)
 }
 
 fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failure> {
@@ -244,41 +253,16 @@ fn listed<'a>(texts: impl Iterator<Item = &'a str>, between: &str) -> String {
     texts.collect::<Vec<_>>().join(between)
 }
 
-fn add(setup: &Setup, file: &Path, replace: bool) -> Result<ExitCode, Failure> {
-    let component = open(setup, file)?;
-    let plugin = component.manifest();
-    setup.host.policy().check_locks(plugin)?;
-    let place = place(setup, plugin);
-    if let Some(reason) = setup.context.tools.conflict(plugin, Some(&place.display().to_string())) {
-        return Err(usage(format!("`{}` cannot be added: {reason}", plugin.name())).hint("rename your file"));
-    }
-    let directory = own_directory(setup)?;
-    let file = format!("{}.wasm", plugin.name());
-    // A file that cannot be read there, such as a link, counts as other bytes.
-    let there = directory.read(&file).unwrap_or_else(|_| Some(Vec::new()));
-    let bytes = component.bytes(&setup.settings.config.limits);
-    let bytes = bytes.map_err(|reason| Failure::new(Kind::Unavailable, reason))?;
-    let is_other = there.as_deref().is_some_and(|there| there != &*bytes);
-    if is_other && !replace {
-        return Err(usage(format!("`{}` exists already, with other bytes", place.display()))
-            .hint("add `--replace` to replace it; the new file does not get the rights of the old one"));
-    }
-    if is_other || there.is_none() {
-        // The same bytes that were inspected: the file may have changed since.
-        directory.replace(&file, &bytes).map_err(unavailable)?;
-        record(setup, &format!("added {} {}", place.display(), plugin.sha256()));
-    }
-    let asked = asked_rights(plugin);
-    let next = match asked.as_slice() {
-        [] => "It asks for no rights.".into(),
-        asked => format!(
-            "It has no rights yet, and asks to {}. To allow it, name what it may do:\n  toolcrib plugin allow {} {}",
-            listed(asked.iter().map(|(what, _)| *what), ", "),
-            plugin.name(),
-            listed(asked.iter().map(|(_, option)| *option), " ")
+/// How a plugin that has the names of others comes to names of its own.
+fn other_names(component: &Component, file: &Path) -> String {
+    match component.is_foreign() {
+        false => "rename your file".into(),
+        true => format!(
+            "give its tools other names: write `prefix = \"{}_\"` into `{}`",
+            component.manifest().name(),
+            words_file(file).display()
         ),
-    };
-    print(&format!("added {} with {}.\n{next}\n", place.display(), plugin.tools.join(", ")))
+    }
 }
 
 /// Where a plugin of this name is, if it is installed.
@@ -298,6 +282,8 @@ fn remove(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
     let file = setup.dirs.plugins().join(format!("{name}.wasm"));
     let removed = own_directory(setup)?.remove(OsStr::new(&format!("{name}.wasm")));
     removed.map_err(|error| if error.kind() == io::ErrorKind::NotFound { missing() } else { unavailable(error) })?;
+    // There need not be words for it.
+    let _ = own_directory(setup)?.remove(OsStr::new(&format!("{name}.tool.toml")));
     record(setup, &format!("removed {}", file.display()));
     let rights = rights::forget(setup, name)?;
     print(&format!("removed {}{}\n", file.display(), if rights { ", and its rights" } else { "" }))

@@ -672,6 +672,7 @@ mod tests {
     fn a_default_configuration_leaves_embedded_plugins_alone_and_gives_others_nothing() {
         let (nowhere, everywhere) = (vec![Allowlist::NOTHING], vec![Allowlist::Any]);
         let nothing = PluginRights {
+            config: BTreeMap::new(),
             shell: false,
             pane: false,
             read: nowhere.clone(),
@@ -694,6 +695,7 @@ mod tests {
             headers: BTreeMap::new(),
         };
         let everything = PluginRights {
+            config: BTreeMap::new(),
             shell: true,
             pane: true,
             read: everywhere.clone(),

@@ -69,11 +69,22 @@ impl Kind {
         self.row().2
     }
 
+    /// All names.
+    #[must_use]
+    pub fn names() -> [&'static str; 12] {
+        Self::ALL.map(|row| row.1)
+    }
+
+    /// The kind of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|row| row.1 == name).map(|row| row.0)
+    }
+
     /// Reads a guest's word for a kind; an unknown one is `execution_failed`.
     #[must_use]
     pub fn from_guest(name: &str) -> Self {
-        let known = Self::ALL.into_iter().filter(|row| row.0 != Self::Usage).find(|row| row.1 == name);
-        known.map_or(Self::ExecutionFailed, |row| row.0)
+        Self::named(name).filter(|kind| *kind != Self::Usage).unwrap_or(Self::ExecutionFailed)
     }
 
     /// The same call would fail again: a reason not to run it a third time.

@@ -470,7 +470,9 @@ impl Host {
             return Some(barred.failure);
         }
         let grants = policy.grants_of(tool.plugin());
-        tool.plugin().capabilities.iter().find_map(|capability| grants.refusal(*capability))
+        let plugin = tool.plugin();
+        let needed = plugin.capabilities.iter().filter(|capability| !plugin.unsure.contains(capability));
+        needed.copied().find_map(|capability| grants.refusal(capability))
     }
 
     /// The tool as a list of definitions has it.

@@ -8,7 +8,7 @@ use super::super::setup::{Setup, cannot, usage};
 use super::super::{Global, print};
 use super::open;
 use super::project::Project;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use similar::TextDiff;
 use std::collections::BTreeSet;
@@ -20,8 +20,9 @@ use std::time::Instant;
 use toml_edit::{DocumentMut, Item};
 use toolcrib::call::{Arguments, Request};
 use toolcrib::capability::Capability;
+use toolcrib::capability::played::{Line, Played};
 use toolcrib::dirs::replace;
-use toolcrib::envelope::{Envelope, Failure};
+use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::text::sanitize;
 use toolcrib::tools::registry::Registry;
 
@@ -47,6 +48,9 @@ pub(super) struct Cases {
     /// What the plugin may do, as its section of the settings would say it.
     #[serde(default)]
     grants: toml::Table,
+    /// Values for it, by their names.
+    #[serde(default)]
+    config: toml::Table,
     #[serde(default)]
     case: Vec<Case>,
 }
@@ -63,6 +67,32 @@ struct Case {
     /// Parts of it; what is not named may be anything.
     result_has: Option<Value>,
     error: Option<Fault>,
+    /// Where it is there, capabilities answer so, and do nothing.
+    host: Option<Vec<Answer>>,
+}
+
+/// What a capability answers.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    call: String,
+    #[serde(default)]
+    with: Map<String, Value>,
+    gives: Option<Value>,
+    fails: Option<Fails>,
+}
+
+/// A failure of a capability.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Fails {
+    kind: String,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    /// JSON, as a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<String>,
 }
 
 /// The failure that a call must have.
@@ -82,9 +112,10 @@ enum Wanted<'c> {
 }
 
 pub(super) async fn test(global: &Global, arguments: &Test) -> Result<ExitCode, Failure> {
+    let global = global.with_whole_paths()?;
     let project = Project::enter(&arguments.directory)?;
     let cases = Cases::read()?;
-    let loaded = Loaded::new(global, &project, &cases).await?;
+    let loaded = Loaded::new(&global, &project, &cases).await?;
     let ran = cases.run(&loaded, arguments.bless).await?;
     if !ran.blessed.is_empty() {
         bless(Path::new(FILE), &ran.blessed)?;
@@ -168,12 +199,20 @@ impl Cases {
             let begin = Instant::now();
             let request =
                 Request { tool: case.tool.clone(), arguments: Arguments::Json(case.arguments.clone().into()) };
-            let envelope = setup.host.call(request, &setup.context).await;
+            let played = case.played().map(Arc::new);
+            let context = setup.context.clone();
+            let context = played.clone().map_or_else(|| context.clone(), |played| context.clone().played(played));
+            let envelope = setup.host.call(request, &context).await;
             if setup.context.cancel.is_cancelled() {
                 return Err(Failure::cancelled());
             }
             let took = begin.elapsed().as_secs_f64();
-            let fault = case.wanted()?.fault(&envelope);
+            let unplayed = played.map(|played| played.faults()).unwrap_or_default();
+            let unplayed = unplayed.iter().map(|fault| format!("  {}\n", sanitize::line(fault)));
+            let fault = match unplayed.collect::<String>() {
+                none if none.is_empty() => case.wanted()?.fault(&envelope),
+                faults => Some(faults),
+            };
             // One line, or it could look like the verdict of another case.
             let name = sanitize::line(&case.name);
             let say = |verdict| print(&format!("{verdict:5} [{took:.3}s] {name}\n")).map(drop);
@@ -197,6 +236,9 @@ impl Cases {
     fn grants(&self, name: &str) -> Result<Vec<String>, Failure> {
         let mut settings = Vec::new();
         flatten(&format!("plugin.{name}"), &self.grants, &mut settings)?;
+        if !self.config.is_empty() {
+            settings.push(format!("plugin.{name}.config={}", toml::Value::Table(self.config.clone())));
+        }
         Ok(settings)
     }
 }
@@ -245,7 +287,35 @@ impl Case {
             .hint(format!("its tools are {}", tools.join(", "))))
     }
 
+    /// What capabilities answer in it, if that is played.
+    fn played(&self) -> Option<Played> {
+        let line = |Answer { call, with, gives, fails }: Answer| {
+            let answer = match fails {
+                Some(fails) => Err(match serde_json::to_value(fails) {
+                    Ok(Value::Object(failure)) => failure,
+                    _ => Map::new(),
+                }),
+                None => Ok(gives.unwrap_or_default()),
+            };
+            Line::new(call, with, answer)
+        };
+        self.host.clone().map(|answers| Played::new(answers.into_iter().map(line).collect()))
+    }
+
     fn wanted(&self) -> Result<Wanted<'_>, Failure> {
+        let both = |answer: &&Answer| answer.gives.is_some() && answer.fails.is_some();
+        if let Some(answer) = self.host.iter().flatten().find(both) {
+            let (name, call) = (sanitize::line(&self.name), sanitize::line(&answer.call));
+            return Err(usage(format!("in the case `{name}`, `{call}` says both `gives` and `fails`")));
+        }
+        if let Some(Fault { kind, .. }) = &self.error
+            && Kind::named(kind).is_none()
+        {
+            let (name, kind) = (sanitize::line(&self.name), sanitize::line(kind));
+            let known = Kind::names().join(", ");
+            return Err(usage(format!("the case `{name}` wants a failure `{kind}`, which is no kind of failure"))
+                .hint(format!("kinds are {known}")));
+        }
         match (&self.result, &self.result_has, &self.error) {
             (Some(result), None, None) => Ok(Wanted::Result(result)),
             (None, Some(parts), None) => Ok(Wanted::Parts(parts)),

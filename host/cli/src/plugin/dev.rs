@@ -60,6 +60,7 @@ struct Bench {
 }
 
 pub(super) async fn dev(global: &Global, arguments: &Dev) -> Result<ExitCode, Failure> {
+    let global = &global.with_whole_paths()?;
     Project::enter(&arguments.directory)?;
     let (sender, mut changes) = mpsc::channel(1);
     let _watcher = watch(sender)?;

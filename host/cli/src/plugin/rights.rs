@@ -91,7 +91,7 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
     let is_same = earlier.sha256.as_ref().is_some_and(|digest| digest.eq_ignore_ascii_case(&sha256));
     let kept = match is_same || !has_rights(&earlier) || keeps(&plugin, &earlier, arguments).await? {
         true => earlier,
-        false => PluginSection { enabled: earlier.enabled, ..PluginSection::default() },
+        false => about_the_plugin(earlier),
     };
     let asked = asked_rights(&plugin);
     if !asked.is_empty() && !arguments.names_a_right() && !has_rights(&kept) {
@@ -121,25 +121,28 @@ pub(super) fn deny(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
         return Err(usage(format!("`{}` was not allowed anything", name.escape_debug()))
             .hint("`toolcrib config show --origin` says where each right comes from"));
     }
-    match earlier.enabled {
-        // A plugin that was switched off stays off.
-        Some(_) => {
-            _ = file.write(PLUGIN, name, &PluginSection { enabled: earlier.enabled, ..PluginSection::default() })?
-        }
-        None => file.remove(PLUGIN, name)?,
+    // A plugin that was switched off stays off.
+    match about_the_plugin(earlier) {
+        nothing if nothing == PluginSection::default() => file.remove(PLUGIN, name)?,
+        rest => _ = file.write(PLUGIN, name, &rest)?,
     }
     record(setup, &format!("denied {name}"));
     print(&format!("`{name}` has no rights now\n"))
 }
 
-/// Removes everything that the user's settings say about a plugin; returns whether there was anything.
+/// Removes everything that the user's settings say about a plugin; returns whether there was more than where it came from.
 pub(super) fn forget(setup: &Setup, name: &str) -> Result<bool, Failure> {
     let mut file = settings(setup)?;
-    let is_there = file.section::<PluginSection>(PLUGIN, name)? != PluginSection::default();
-    if is_there {
+    let section = file.section::<PluginSection>(PLUGIN, name)?;
+    if section != PluginSection::default() {
         file.remove(PLUGIN, name)?;
     }
-    Ok(is_there)
+    Ok(PluginSection { source: None, ..section } != PluginSection::default())
+}
+
+/// What a section says of the plugin itself, whatever its bytes: all but its rights.
+fn about_the_plugin(section: PluginSection) -> PluginSection {
+    PluginSection { source: section.source, enabled: section.enabled, ..PluginSection::default() }
 }
 
 /// The plugin of a name, or the component of a file. The name comes first: a file of that name that somebody put into this directory is
@@ -151,15 +154,17 @@ fn find(setup: &Setup, named: &Path) -> Result<Component, Failure> {
     open(setup, loaded.map_or(named, |plugin| Path::new(plugin.id.origin())))
 }
 
-fn settings(setup: &Setup) -> Result<SettingsFile, Failure> {
+pub(super) fn settings(setup: &Setup) -> Result<SettingsFile, Failure> {
     SettingsFile::open(setup.sources.user.as_deref().expect("the command line always names the user's settings"))
 }
 
 fn has_rights(section: &PluginSection) -> bool {
     let PluginSection {
+        source: _,
         sha256: _,
         definitions: _,
         enabled: _,
+        config,
         shell,
         exec,
         programs,
@@ -173,7 +178,8 @@ fn has_rights(section: &PluginSection) -> bool {
     } = section;
     let files = files.read.is_some() || files.write.is_some();
     let lists = exec.programs.is_some() || programs.is_some() || jobs.is_some();
-    let named = lists || http.hosts.is_some() || embedder.kinds.is_some();
+    // It may name secrets.
+    let named = config.is_some() || lists || http.hosts.is_some() || embedder.kinds.is_some();
     let is_on = |switch: &Option<bool>| *switch == Some(true);
     let switched = shell.is_some_and(|shell| shell.commands) || [introspect, records, schedules].into_iter().any(is_on);
     switched || files || named
@@ -186,7 +192,7 @@ async fn keeps(plugin: &Manifest, earlier: &PluginSection, arguments: &Allow) ->
     }
     let short = |digest: &str| digest.get(..12).unwrap_or(digest).to_owned();
     let (name, before, now) = (plugin.name(), earlier.sha256.as_deref().unwrap_or_default(), plugin.sha256());
-    let rights = PluginSection { sha256: None, definitions: None, enabled: None, ..earlier.clone() };
+    let rights = PluginSection { source: None, sha256: None, definitions: None, enabled: None, ..earlier.clone() };
     let rights = table(&rights).to_string().trim_end().replace('\n', "\n  ");
     let asked = asked_rights(plugin);
     let question = format!(

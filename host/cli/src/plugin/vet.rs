@@ -3,6 +3,7 @@
 use super::super::audit::duration;
 use super::super::setup::{Setup, cannot, usage};
 use super::super::{print, print_json};
+use super::changes::{Change, changed, definitions, lines};
 use super::open;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -120,19 +121,17 @@ pub(super) async fn vet(setup: &Setup, arguments: &Vet) -> Result<ExitCode, Fail
         write(&output, &text)?;
     }
     if arguments.json {
-        let change = |change: &Change| json!({ "what": change.what, "widens": change.widens });
         print_json(&json!({
             "name": plugin.name(),
             "sequence": statement.said.sequence,
-            "changes": changes.map(|changes| changes.iter().map(change).collect::<Vec<_>>()),
+            "changes": changes.map(|changes| changes.iter().map(Change::to_json).collect::<Vec<_>>()),
             "written": is_written.then_some(&output),
         }))?;
         return if is_written { Ok(ExitCode::SUCCESS) } else { Err(refusal()) };
     }
     print("definitions asked 4 times, at other times and with other random numbers: the same\n")?;
     if let (Some(before), Some(changes)) = (&before, &changes) {
-        let line = |change: &Change| format!("  {}{}\n", change.what, if change.widens { "  widens" } else { "" });
-        let lines: String = changes.iter().map(line).collect();
+        let lines = lines(changes);
         print(&format!("against sequence {} ({}):\n{lines}", before.said.sequence, before.said.version))?;
     }
     if !is_written {
@@ -191,37 +190,15 @@ impl Vet {
     }
 }
 
-/// What changed since the version before.
-struct Change {
-    what: String,
-    /// Whether the plugin gets more by it.
-    widens: bool,
-}
-
 fn changes(before: &Statement, now: &Statement) -> Vec<Change> {
     let (old, new) = (&before.said, &now.said);
-    let mut changes = Vec::new();
-    let rows = [
-        ("import", &old.imports, &new.imports, true),
-        ("tool", &old.tools, &new.tools, true),
-        ("criterion", &old.criteria, &new.criteria, false),
-    ];
-    for (what, old, new, widening) in rows {
-        let (old, new): (BTreeSet<_>, BTreeSet<_>) = (old.iter().collect(), new.iter().collect());
-        for added in new.difference(&old) {
-            changes.push(Change { what: format!("{what} + {added}"), widens: widening });
-        }
-        for gone in old.difference(&new) {
-            changes.push(Change { what: format!("{what} - {gone}"), widens: false });
-        }
-    }
-    for right in now.wider_than(before) {
-        changes.push(Change { what: format!("right + {right}"), widens: true });
-    }
-    if old.definitions_sha256 != new.definitions_sha256 {
-        changes.push(Change { what: "what it says of its tools is not the same".into(), widens: false });
-    }
-    changes
+    let imports = changed("import", &old.imports, &new.imports, true);
+    let tools = changed("tool", &old.tools, &new.tools, true);
+    let criteria = changed("criterion", &old.criteria, &new.criteria, false);
+    let rights =
+        now.wider_than(before).into_iter().map(|right| Change { what: format!("right + {right}"), widens: true });
+    let definitions = definitions(Some(&old.definitions_sha256), &new.definitions_sha256);
+    imports.into_iter().chain(tools).chain(criteria).chain(rights).chain(definitions).collect()
 }
 
 pub(super) fn sign(arguments: &Sign) -> Result<ExitCode, Failure> {

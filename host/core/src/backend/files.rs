@@ -5,7 +5,7 @@
 
 use super::temporary::Temporary;
 use super::{Before, Entry, EntryKind, Facts, FileText, Listing};
-use crate::envelope::Failure;
+use crate::envelope::{Failure, Kind};
 use crate::policy::files::{Expected, Place, ReadPath, Resolved, Wanted, WritePath, canonical, normal};
 use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::ambient_authority;
@@ -299,11 +299,11 @@ pub(super) fn is_link(path: &str) -> Failure {
 }
 
 pub(super) fn is_directory(path: &str) -> Failure {
-    Failure::failed(format!("`{path}` is a directory")).hint("list it with run_shell `ls -la`, or name a file in it")
+    Failure::failed(format!("`{path}` {IS_DIRECTORY}")).hint("list it with run_shell `ls -la`, or name a file in it")
 }
 
 pub(super) fn not_a_directory(path: &str) -> Failure {
-    Failure::failed(format!("`{path}` is not a directory, or a part of it is not"))
+    Failure::failed(format!("`{path}` {NOT_DIRECTORY}"))
 }
 
 pub(super) fn too_many_entries(path: &str) -> Failure {
@@ -315,16 +315,48 @@ pub(super) fn not_regular(path: &str) -> Failure {
     Failure::failed(format!("`{path}` is not a regular file")).hint("only regular files can be read and written")
 }
 
+/// The ends of what is said of a path, for those who have only a code to give.
+const MISSING: &str = "no such file or directory";
+const CLOSED: &str = "permission denied by the system";
+const PART_NOT_DIRECTORY: &str = "a part of the path is not a directory";
+const NOT_DIRECTORY: &str = "is not a directory, or a part of it is not";
+const IS_DIRECTORY: &str = "is a directory";
+const TOO_LONG: &str = "a part of the path is longer than the file system accepts (255 bytes)";
+
+/// What is wrong with a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PathFault {
+    Missing,
+    Closed,
+    NotDirectory,
+    IsDirectory,
+    NameTooLong,
+}
+
+/// What a failure says of its path, if it says one of these.
+pub(crate) fn path_fault(failure: &Failure) -> Option<PathFault> {
+    if failure.kind != Kind::ExecutionFailed {
+        return None;
+    }
+    let faults = [
+        (MISSING, PathFault::Missing),
+        (CLOSED, PathFault::Closed),
+        (PART_NOT_DIRECTORY, PathFault::NotDirectory),
+        (NOT_DIRECTORY, PathFault::NotDirectory),
+        (IS_DIRECTORY, PathFault::IsDirectory),
+        (TOO_LONG, PathFault::NameTooLong),
+    ];
+    faults.into_iter().find(|(words, _)| failure.message.ends_with(words)).map(|(_, fault)| fault)
+}
+
 pub(super) fn failure(path: &str, error: &io::Error) -> Failure {
     let failed = |what: &str| Failure::failed(format!("`{path}`: {what}"));
     match error.kind() {
-        io::ErrorKind::NotFound => failed("no such file or directory").hint("check the path; its directory must exist"),
-        io::ErrorKind::PermissionDenied => failed("permission denied by the system"),
-        io::ErrorKind::NotADirectory => failed("a part of the path is not a directory"),
+        io::ErrorKind::NotFound => failed(MISSING).hint("check the path; its directory must exist"),
+        io::ErrorKind::PermissionDenied => failed(CLOSED),
+        io::ErrorKind::NotADirectory => failed(PART_NOT_DIRECTORY),
         io::ErrorKind::IsADirectory => is_directory(path),
-        io::ErrorKind::InvalidFilename => {
-            failed("a part of the path is longer than the file system accepts (255 bytes)")
-        }
+        io::ErrorKind::InvalidFilename => failed(TOO_LONG),
         // The standard library has no stable name for it yet.
         _ if error.raw_os_error() == Some(libc::ELOOP) => is_link(path),
         // A FIFO or socket that nobody reads, opened for writing.

@@ -26,7 +26,7 @@ mod tree;
 mod watcher;
 
 pub use environment::Environment;
-pub(crate) use files::absolute;
+pub(crate) use files::{PathFault, absolute, path_fault};
 
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::{Expected, Place, ReadPath, Resolved, Surroundings, Wanted, WritePath};

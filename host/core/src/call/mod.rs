@@ -13,6 +13,7 @@ use crate::audit::{Actions, Audit, Ended};
 use crate::backend::Backend;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::capability::bindings::toolcrib::plugin::types;
+use crate::capability::played::Played;
 use crate::embedder::{Embedder, NoEmbedder};
 use crate::envelope::{Content, Envelope, Failure, Kind, Output};
 use crate::event::{Event, EventSink, NoEvents};
@@ -95,6 +96,7 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// What the call is made for.
     pub(crate) purpose: Purpose,
+    pub(crate) played: Option<Arc<Played>>,
 }
 
 impl CallContext {
@@ -112,6 +114,7 @@ impl CallContext {
             embedder: Arc::new(NoEmbedder),
             cancel: CancellationToken::new(),
             purpose: Purpose::Act,
+            played: None,
         }
     }
 
@@ -164,6 +167,12 @@ impl CallContext {
     }
 
     /// The same, made for something else.
+    /// Has capabilities answer as they are played, for the tests of a plugin: nothing is done.
+    #[must_use]
+    pub fn played(self, played: Arc<Played>) -> Self {
+        Self { played: Some(played), ..self }
+    }
+
     pub(crate) fn purpose(self, purpose: Purpose) -> Self {
         Self { purpose, ..self }
     }
@@ -251,6 +260,7 @@ impl<'h> Call<'h> {
             secrets: host.secrets.clone(),
             settings: Arc::downgrade(&host.policy),
             leaks: policy.config().leaks.clone(),
+            played: context.played.clone(),
             limits: policy.config().limits.clone(),
             remedies: policy.config().remedies(),
             audit: match &context.purpose {
@@ -358,7 +368,7 @@ impl<'h> Call<'h> {
         self.finished = true;
         // The record holds no secret, whatever a result may.
         let redacted = failure.map(|failure| self.scope.guard.redact_failure(failure.clone()));
-        let (subject, actions) = (self.scope.subject(), self.scope.actions());
+        let (subject, actions) = (self.scope.subject(), self.scope.close());
         let ended = Ended { failure: redacted.as_ref(), spent: self.begin.elapsed(), actions: &actions };
         let told = match self.scope.accepted() {
             _ if !self.recorded => None,

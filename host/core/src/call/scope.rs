@@ -7,6 +7,7 @@ use crate::backend::Backend;
 use crate::call::Principal;
 use crate::call::session::Session;
 use crate::capability::embedder::Pending;
+use crate::capability::played::Played;
 use crate::config::{Config, Leaks, Limits, Remedies};
 use crate::egress::Egress;
 use crate::embedder::agents::AgentSessions;
@@ -17,7 +18,7 @@ use crate::event::{Event, EventSink, GuestEvents, NoEvents};
 use crate::jobs::Jobs;
 use crate::jobs::rehearsal::Purpose;
 use crate::kept_output::OutputStore;
-use crate::leaks::Guard;
+use crate::leaks::{Guard, StandIns};
 use crate::policy::approval::{Approvals, Approver, Nobody};
 use crate::policy::in_force::InForce;
 use crate::secrets::Secrets;
@@ -59,6 +60,10 @@ pub(crate) struct Scope {
     pub(crate) settings: Weak<InForce>,
     /// Looks after what leaves the call.
     pub(crate) guard: Guard,
+    /// What capabilities answer, where nothing is to be done.
+    pub(crate) played: Option<Arc<Played>>,
+    /// What its guest has in place of secrets.
+    pub(crate) stand_ins: StandIns,
     pub(crate) limits: Limits,
     pub(crate) remedies: Remedies,
     pub(crate) clock: Clock,
@@ -71,9 +76,17 @@ pub(crate) struct Scope {
     accepted: OnceLock<Result<Option<String>, Failure>>,
     events: Arc<dyn EventSink>,
     guest_events: GuestEvents,
-    actions: Mutex<Actions>,
+    actions: Mutex<Recorded>,
     touched_state: AtomicBool,
     kept: Mutex<Vec<String>>,
+}
+
+/// The actions of a call so far.
+#[derive(Default)]
+struct Recorded {
+    actions: Actions,
+    /// They are written down: nothing is added.
+    closed: bool,
 }
 
 /// What a scope is made of.
@@ -98,6 +111,7 @@ pub(crate) struct ScopeParts {
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) settings: Weak<InForce>,
     pub(crate) leaks: Leaks,
+    pub(crate) played: Option<Arc<Played>>,
     pub(crate) limits: Limits,
     pub(crate) remedies: Remedies,
     /// Where the call is recorded, if it is one.
@@ -125,6 +139,8 @@ impl Scope {
             output: parts.output,
             egress: parts.egress,
             guard: Guard::new(parts.secrets.clone(), parts.leaks, parts.remedies.clone()),
+            played: parts.played,
+            stand_ins: StandIns::default(),
             secrets: parts.secrets,
             settings: parts.settings,
             guest_events: GuestEvents::new(&parts.limits),
@@ -177,6 +193,7 @@ impl Scope {
             secrets,
             settings: Weak::new(),
             leaks: config.leaks.clone(),
+            played: None,
             limits: config.limits.clone(),
             remedies: Remedies::default(),
             audit: Weak::new(),
@@ -244,18 +261,38 @@ impl Scope {
         self.session.unchanged(what, text).map(|since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Keeps an action for the audit trail.
+    /// Keeps an action for the audit trail, while that is not closed.
     pub(crate) fn record(&self, action: Action) {
-        self.actions.lock().push(self.guard.recorded(action));
+        let action = self.guard.recorded(action);
+        let mut recorded = self.actions.lock();
+        if !recorded.closed {
+            recorded.actions.push(action);
+        }
+    }
+
+    /// What is done beside a guest, as its requests are, may find the call at its end: then it is on no record, and must not be done.
+    ///
+    /// # Errors
+    ///
+    /// `cancelled`, once the record is closed.
+    pub(crate) fn check_open(&self) -> Result<(), Failure> {
+        if self.actions.lock().closed { Err(Failure::cancelled()) } else { Ok(()) }
+    }
+
+    /// All actions of the call, which has come to its end.
+    pub(crate) fn close(&self) -> Actions {
+        let mut recorded = self.actions.lock();
+        recorded.closed = true;
+        recorded.actions.clone()
     }
 
     /// Keeps the actions of a call that is part of this one.
     pub(crate) fn record_all(&self, actions: Actions) {
-        self.actions.lock().add(actions);
+        self.actions.lock().actions.add(actions);
     }
 
     pub(crate) fn actions(&self) -> Actions {
-        self.actions.lock().clone()
+        self.actions.lock().actions.clone()
     }
 
     /// Notes a file of output that was cut.

@@ -15,6 +15,8 @@ use sha2::{Digest, Sha256};
 
 /// What one `read` returns at most, as `wit/files.wit` promises.
 const READ_BYTES: usize = 4 << 20;
+/// The largest content that is held against a revision, in bytes.
+const COMPARED_BYTES: usize = 8 << 20;
 /// The same for entries of a directory.
 const LISTED: usize = 10_000;
 
@@ -92,7 +94,8 @@ impl files::Host for State {
 }
 
 /// What a write takes the place of.
-enum Over {
+#[derive(Clone)]
+pub(super) enum Over {
     Anything,
     /// The content of that revision; none where it is empty.
     Revision(String),
@@ -153,7 +156,7 @@ impl State {
     }
 
     /// A path that the plugin may read, for what is not the content of a file.
-    async fn reading(&mut self, verb: &str, path: &str) -> Result<ReadPath, Refusal> {
+    pub(super) async fn reading(&mut self, verb: &str, path: &str) -> Result<ReadPath, Refusal> {
         let grant = self.grants()?.files()?.clone();
         self.meter.charge_bytes(path.len())?;
         let path = &*self.placed(path, false).await?;
@@ -187,7 +190,7 @@ impl State {
     }
 
     /// Writes a file, if it still has what it is to take the place of. Returns its new size.
-    async fn write_over(&mut self, path: String, mut content: Vec<u8>, over: Over) -> Result<u64, Refusal> {
+    pub(super) async fn write_over(&mut self, path: String, mut content: Vec<u8>, over: Over) -> Result<u64, Refusal> {
         let grant = self.grants()?.files()?.clone();
         self.meter.charge_bytes(path.len() + content.len())?;
         let path = self.placed(&path, true).await?;
@@ -208,6 +211,19 @@ impl State {
         self.scope.backend.write(&admitted, content).await?;
         self.scope.touch_state();
         Ok(bytes)
+    }
+
+    /// Refuses a path that the plugin may not write, before it has made what it would write.
+    pub(super) async fn may_write(&mut self, path: &str) -> Result<(), Refusal> {
+        let grant = self.grants()?.files()?.clone();
+        self.meter.charge_bytes(path.len())?;
+        let path = self.placed(path, true).await?;
+        let resolved = self.scope.backend.resolve(&path, &grant.roots()).await;
+        let admitted = judged(resolved, move |resolved| grant.admit_write(resolved)).await;
+        if let Err(refusal) = &admitted {
+            self.record("write", &path, Err((refusal, None)));
+        }
+        Ok(admitted.map(drop)?)
     }
 
     /// Has a person admit it where settings ask for that, and writes down what was decided.
@@ -249,7 +265,7 @@ impl State {
 
 /// Refuses a file that has another content than that of a revision; what it has must be there until it is replaced.
 async fn still(backend: &dyn Backend, wanted: Wanted, revision: &str) -> Result<Wanted, Failure> {
-    let before = backend.look(&wanted, READ_BYTES).await?;
+    let before = backend.look(&wanted, COMPARED_BYTES).await?;
     let found = match &before {
         Before::New => Some(String::new()),
         Before::There { content, .. } => content.as_deref().map(self::revision),
@@ -279,7 +295,7 @@ async fn added(backend: &dyn Backend, wanted: Wanted, content: &mut Vec<u8>) -> 
 }
 
 /// What tells a content from all others.
-fn revision(content: &[u8]) -> String {
+pub(super) fn revision(content: &[u8]) -> String {
     hex::encode(&Sha256::digest(content)[..16])
 }
 

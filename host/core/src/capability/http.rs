@@ -2,10 +2,11 @@
 
 use super::Refusal;
 use super::bindings::toolcrib::plugin::http;
+use crate::call::scope::Scope;
 use crate::egress::{BODY_BYTES, Request as Prepared, Target};
 use crate::envelope::Failure;
 use crate::event::Event;
-use crate::policy::http::{HttpGrant, method};
+use crate::policy::{self, http::HttpGrant};
 use crate::sandbox::State;
 use crate::text::sanitize;
 use reqwest::header::HeaderMap;
@@ -56,14 +57,12 @@ impl http::HostRequest for State {
     async fn send(&mut self, request: Resource<Request>) -> Result<http::Response, Refusal> {
         let grant = self.grants()?.http()?.clone();
         let request = self.table.get(&request)?.clone();
-        let target = Target::parse(&request.url, grant.base())?;
-        let request = prepared(request, &grant)?;
-        let detail = sanitize::line(&format!("{} {target}", request.method)).into_owned();
-        self.scope.emit(Event::Started { detail });
-        if !request.method.is_safe() {
-            // Whatever comes of it, the world may have changed.
-            self.scope.touch_state();
-        }
+        let Request { method, url, headers, body, limit } = request;
+        let target = Target::parse(&url, grant.base())?;
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let limit = usize::try_from(limit).unwrap_or(BODY_BYTES).min(BODY_BYTES);
+        let request = prepared(&method, &headers, body, limit, &grant)?;
+        announce(&request, &target, &self.scope);
         let response = tokio::select! {
             biased;
             () = self.scope.cancel.cancelled() => return Err(Failure::cancelled().into()),
@@ -87,14 +86,20 @@ impl http::HostRequest for State {
     }
 }
 
-fn prepared(request: Request, grant: &HttpGrant) -> Result<Prepared, Failure> {
-    if request.headers.len() > MAX_HEADERS {
+/// A request that a guest has written, as far as it may write one.
+pub(super) fn prepared(
+    method: &str,
+    headers: &[(&str, &str)],
+    body: Vec<u8>,
+    limit: usize,
+    grant: &HttpGrant,
+) -> Result<Prepared, Failure> {
+    if headers.len() > MAX_HEADERS {
         return Err(Failure::invalid(format!("a request has at most {MAX_HEADERS} headers")));
     }
-    let limit = usize::try_from(request.limit).unwrap_or(BODY_BYTES).min(BODY_BYTES);
-    let method = method(&request.method)?;
-    let mut prepared = Prepared { method, headers: HeaderMap::new(), body: request.body, limit };
-    for (name, value) in &request.headers {
+    let method = policy::http::method(method)?;
+    let mut prepared = Prepared { method, headers: HeaderMap::new(), body, limit };
+    for &(name, value) in headers {
         if grant.writes_header(name) {
             let name = sanitize::line(name);
             return Err(Failure::invalid(format!("the header `{name}` is written by settings"))
@@ -103,4 +108,14 @@ fn prepared(request: Request, grant: &HttpGrant) -> Result<Prepared, Failure> {
         prepared.add_header(name, value)?;
     }
     Ok(prepared)
+}
+
+/// Tells whoever watches the call which request is about to be judged and sent.
+pub(super) fn announce(request: &Prepared, target: &Target, scope: &Scope) {
+    let detail = sanitize::line(&format!("{} {target}", request.method)).into_owned();
+    scope.emit(Event::Started { detail });
+    if !request.method.is_safe() {
+        // Whatever comes of it, the world may have changed.
+        scope.touch_state();
+    }
 }

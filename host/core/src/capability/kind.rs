@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn every_key_of_a_plugins_section_is_about_a_capability_or_the_plugin_itself() {
-        let about_the_plugin = ["sha256", "definitions", "enabled"];
+        let about_the_plugin = ["source", "sha256", "definitions", "enabled", "config"];
         let of_capabilities = Capability::ALL.map(Capability::section);
         let of_capabilities = of_capabilities.iter().flat_map(|keys| keys.grants.iter().chain(keys.narrows));
         let told: BTreeSet<&str> = of_capabilities.copied().chain(about_the_plugin).collect();

@@ -12,10 +12,12 @@ mod jobs;
 mod kind;
 mod pane_sessions;
 mod panes;
+pub mod played;
 mod programs;
 mod records;
 mod schedules;
 pub(crate) mod shell;
+pub(crate) mod wasi;
 
 pub(crate) use kind::Deed;
 pub use kind::{AllowOption, Capability};

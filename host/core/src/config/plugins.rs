@@ -6,6 +6,7 @@ use super::shell::PluginShell;
 use super::{HostPattern, base, each, is_never_passed, requests, sha256_hex};
 use crate::embedder::KindPattern;
 use crate::policy::exec::EVERY;
+use crate::tools::fetch::Source;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -15,6 +16,9 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginSection {
+    /// Where its file was fetched from: a URL, or an artifact of a registry with its digest. `plugin update` looks there again; it gives nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "source")]
+    pub source: Option<String>,
     /// The bytes that the section is about, as 64 hex digits.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "digest")]
     pub sha256: Option<String>,
@@ -54,6 +58,9 @@ pub struct PluginSection {
     /// Whether it may look at settings, and at what toolsets declare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub introspect: Option<bool>,
+    /// Values for it, by their names. It gets words that stand for the secrets in them, and requests of it to their hosts the secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "values")]
+    pub config: Option<BTreeMap<String, Template>>,
 }
 
 /// `[plugin.NAME.files]`; an empty list means nowhere.
@@ -157,6 +164,18 @@ pub fn program(text: &str) -> Result<String, String> {
     fits.then(|| text.to_owned()).ok_or_else(refused)
 }
 
+/// The values of a plugin, by their names.
+fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeMap<String, Template>>, D::Error> {
+    let written = BTreeMap::<String, String>::deserialize(deserializer)?;
+    let read = |(name, text): (String, String)| {
+        if name.is_empty() || name.contains(|char: char| char == '=' || char.is_control()) {
+            return Err(D::Error::custom(format!("`{}` is no name of a value", name.escape_debug())));
+        }
+        Template::value(&text).map(|template| (name, template)).map_err(D::Error::custom)
+    };
+    written.into_iter().map(read).collect::<Result<_, _>>().map(Some)
+}
+
 /// Names of variables that calls may set.
 fn set_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     let names = each(deserializer, |text| match text == EVERY || !is_never_passed(text) {
@@ -164,6 +183,11 @@ fn set_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<St
         false => Err(format!("`{}` is never passed", text.escape_debug())),
     });
     names.map(Some)
+}
+
+fn source<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Source::elsewhere(&text).map(|_| Some(text)).map_err(D::Error::custom)
 }
 
 fn digest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {

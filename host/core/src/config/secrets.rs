@@ -106,6 +106,14 @@ impl Template {
         if text.chars().any(|c| c.is_control() || !c.is_ascii()) {
             return Err("a header's value has visible ASCII characters only".into());
         }
+        Self::value(text)
+    }
+
+    /// Reads any other value.
+    ///
+    /// # Errors
+    /// A fragment that says what to write instead.
+    pub fn value(text: &str) -> Result<Self, String> {
         let (mut parts, mut rest) = (Vec::new(), text);
         while let Some((before, behind)) = rest.split_once(OPEN) {
             let (name, after) = behind.split_once(CLOSE).ok_or_else(|| format!("`{OPEN}` without a `{CLOSE}`"))?;

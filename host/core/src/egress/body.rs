@@ -1,4 +1,4 @@
-//! What a server sends: read piece by piece, compression undone, never more than was asked for.
+//! What a server sends: piece by piece, compression undone, never more at a time than a body may grow.
 
 use crate::envelope::Failure;
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
@@ -17,81 +17,74 @@ pub(super) const ENCODINGS: &str = "gzip, deflate";
 pub(super) struct Body {
     decoder: Decoder,
     received: usize,
+    unpacked: usize,
 }
 
 enum Decoder {
-    Plain(Head),
-    Gzip(MultiGzDecoder<Head>),
-    Zlib(ZlibDecoder<Head>),
+    Plain(Room),
+    Gzip(MultiGzDecoder<Room>),
+    Zlib(ZlibDecoder<Room>),
 }
 
-/// Takes the first bytes and refuses further ones.
-struct Head {
+/// Takes as many bytes as there is room for, and refuses further ones.
+#[derive(Default)]
+struct Room {
     bytes: Vec<u8>,
-    limit: usize,
+    most: usize,
 }
 
 impl Body {
     /// `encoding` is the server's `content-encoding`.
-    pub(super) fn new(encoding: Option<&str>, limit: usize) -> Result<Self, Failure> {
-        let head = Head { bytes: Vec::new(), limit };
+    pub(super) fn new(encoding: Option<&str>) -> Result<Self, Failure> {
+        let room = Room::default();
         let decoder = match encoding.map(str::trim).map(str::to_ascii_lowercase).as_deref() {
-            None | Some("" | "identity") => Decoder::Plain(head),
-            Some("gzip" | "x-gzip") => Decoder::Gzip(MultiGzDecoder::new(head)),
+            None | Some("" | "identity") => Decoder::Plain(room),
+            Some("gzip" | "x-gzip") => Decoder::Gzip(MultiGzDecoder::new(room)),
             // HTTP means the zlib format by this name (RFC 9110, 8.4.1.2).
-            Some("deflate") => Decoder::Zlib(ZlibDecoder::new(head)),
+            Some("deflate") => Decoder::Zlib(ZlibDecoder::new(room)),
             Some(other) => {
                 let message =
                     format!("the server encoded its answer as `{other}`, though only {ENCODINGS} was asked for");
                 return Err(Failure::failed(message));
             }
         };
-        Ok(Self { decoder, received: 0 })
+        Ok(Self { decoder, received: 0, unpacked: 0 })
     }
 
-    /// Takes a piece; returns whether more is wanted.
-    pub(super) fn push(&mut self, piece: &[u8]) -> Result<bool, Failure> {
+    /// Takes a piece; returns what it says.
+    pub(super) fn push(&mut self, piece: &[u8]) -> Result<Vec<u8>, Failure> {
         self.received += piece.len();
-        // Flushed, or a decoder would hold back what this piece grew to, and the check below would miss it.
+        self.room().most = FREE_BYTES + self.received.saturating_mul(MAX_RATIO) - self.unpacked;
+        // Flushed, or a decoder would hold back what this piece grew to.
         let written = match &mut self.decoder {
-            Decoder::Plain(head) => head.write_all(piece),
+            Decoder::Plain(room) => room.write_all(piece),
             Decoder::Gzip(decoder) => decoder.write_all(piece).and_then(|()| decoder.flush()),
             Decoder::Zlib(decoder) => decoder.write_all(piece).and_then(|()| decoder.flush()),
         };
-        let decoded = self.head().bytes.len();
-        // Before the limit is looked at: a bomb is refused even if its head would be enough for the guest.
-        if decoded > FREE_BYTES + self.received.saturating_mul(MAX_RATIO) {
-            let message = format!("limit: a body grows at most {MAX_RATIO} times when it is unpacked");
-            return Err(Failure::limit(message).hint("this looks like a decompression bomb"));
-        }
+        let bytes = std::mem::take(&mut self.room().bytes);
+        self.unpacked += bytes.len();
         match written {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::StorageFull => Ok(false),
+            Ok(()) => Ok(bytes),
+            Err(error) if error.kind() == ErrorKind::StorageFull => {
+                let message = format!("limit: a body grows at most {MAX_RATIO} times when it is unpacked");
+                Err(Failure::limit(message).hint("this looks like a decompression bomb"))
+            }
             Err(error) => Err(Failure::failed(format!("the server's answer cannot be unpacked: {error}"))),
         }
     }
 
-    /// The bytes, as many as were asked for.
-    pub(super) fn finish(self) -> Vec<u8> {
-        match self.decoder {
-            Decoder::Plain(head) => head.bytes,
-            Decoder::Gzip(mut decoder) => std::mem::take(&mut decoder.get_mut().bytes),
-            Decoder::Zlib(mut decoder) => std::mem::take(&mut decoder.get_mut().bytes),
-        }
-    }
-
-    fn head(&self) -> &Head {
-        match &self.decoder {
-            Decoder::Plain(head) => head,
-            Decoder::Gzip(decoder) => decoder.get_ref(),
-            Decoder::Zlib(decoder) => decoder.get_ref(),
+    fn room(&mut self) -> &mut Room {
+        match &mut self.decoder {
+            Decoder::Plain(room) => room,
+            Decoder::Gzip(decoder) => decoder.get_mut(),
+            Decoder::Zlib(decoder) => decoder.get_mut(),
         }
     }
 }
 
-impl Write for Head {
+impl Write for Room {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(self.limit - self.bytes.len());
+        let taken = bytes.len().min(self.most - self.bytes.len());
         self.bytes.extend_from_slice(&bytes[..taken]);
         if taken == 0 && !bytes.is_empty() { Err(ErrorKind::StorageFull.into()) } else { Ok(taken) }
     }
@@ -113,14 +106,13 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    fn read(encoding: Option<&str>, sent: &[u8], limit: usize) -> Result<(Vec<u8>, bool), String> {
-        let mut body = Body::new(encoding, limit).map_err(|failure| failure.message)?;
+    fn read(encoding: Option<&str>, sent: &[u8]) -> Result<Vec<u8>, String> {
+        let mut body = Body::new(encoding).map_err(|failure| failure.message)?;
+        let mut whole = Vec::new();
         for piece in sent.chunks(1000) {
-            if !body.push(piece).map_err(|failure| failure.message)? {
-                return Ok((body.finish(), true));
-            }
+            whole.extend(body.push(piece).map_err(|failure| failure.message)?);
         }
-        Ok((body.finish(), false))
+        Ok(whole)
     }
 
     fn noise(length: usize) -> Vec<u8> {
@@ -132,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_handed_on_whole_or_to_its_limit() {
+    fn a_body_is_handed_on_piece_by_piece() {
         let text = noise(5000);
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
         zlib.write_all(&text).unwrap();
@@ -140,8 +132,7 @@ mod tests {
         for (encoding, sent) in
             [(None, &text), (Some("gzip"), &gzip), (Some("deflate"), &zlib), (Some(" GZIP "), &gzip)]
         {
-            assert_eq!(read(encoding, sent, 5000).unwrap(), (text.clone(), false), "{encoding:?}");
-            assert_eq!(read(encoding, sent, 4999).unwrap(), (text[..4999].to_vec(), true), "{encoding:?}");
+            assert_eq!(read(encoding, sent).unwrap(), text, "{encoding:?}");
         }
     }
 
@@ -149,12 +140,12 @@ mod tests {
     fn a_body_that_grows_without_bound_is_refused() {
         let bomb = gzip(&vec![0; 64 << 20]);
         assert!(bomb.len() < 70_000);
-        assert!(read(Some("gzip"), &bomb, 8 << 20).unwrap_err().contains("grows at most 100 times"));
+        assert!(read(Some("gzip"), &bomb).unwrap_err().contains("grows at most 100 times"));
     }
 
     #[test]
     fn other_encodings_and_broken_ones_are_told() {
-        assert!(read(Some("br"), b"x", 10).unwrap_err().contains("`br`"));
-        assert!(read(Some("gzip"), b"no gzip at all", 10).unwrap_err().contains("cannot be unpacked"));
+        assert!(read(Some("br"), b"x").unwrap_err().contains("`br`"));
+        assert!(read(Some("gzip"), b"no gzip at all").unwrap_err().contains("cannot be unpacked"));
     }
 }

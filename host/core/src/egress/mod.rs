@@ -22,7 +22,7 @@ use crate::call::scope::Scope;
 use crate::config::{Config, Part};
 use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind, duration};
-use crate::leaks::{Exit, Guard};
+use crate::leaks::{Exit, Guard, Stream};
 use crate::policy::http::{ApprovedRoute, HttpGrant, OwnHeader};
 use body::Body;
 use cells::Cells;
@@ -35,6 +35,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use url::Url;
 use zeroize::Zeroizing;
 
 /// Redirects that are followed.
@@ -43,7 +44,7 @@ const MAX_HOPS: u32 = 5;
 const FIRST_BYTE: Duration = Duration::from_secs(15);
 /// Names and values of an answer's headers.
 const HEADER_BYTES: usize = 64 << 10;
-/// The longest body that is handed on.
+/// The longest body that is handed on to a plugin.
 pub(crate) const BODY_BYTES: usize = 8 << 20;
 
 /// The `user-agent` of requests, unless a plugin sets one.
@@ -79,7 +80,7 @@ pub(crate) struct Request {
     pub(crate) limit: usize,
 }
 
-/// What a server answered.
+/// What a server answered, with the whole of its body.
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: StatusCode,
@@ -88,6 +89,18 @@ pub(crate) struct Response {
     pub(crate) url: String,
     pub(crate) body: Vec<u8>,
     pub(crate) truncated: bool,
+}
+
+/// What a server answered, its body still on its way. Nothing of it holds a secret, as a server may send back what it was sent.
+pub(crate) struct Opened {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    target: Target,
+    answer: Answer,
+    body: Body,
+    /// None once the body has ended.
+    redacted: Option<Stream>,
+    deadline: Deadline,
 }
 
 impl Egress {
@@ -103,7 +116,7 @@ impl Egress {
         Self { names: Arc::new(Names::new(dns_servers)), clients: Clients::new(ca_file), cells: Cells::default() }
     }
 
-    /// Sends a request, and follows redirects, within the time that the grant gives.
+    /// Sends a request, follows redirects, and reads the answer, within the time that the grant gives.
     pub(crate) async fn fetch(
         &self,
         request: Request,
@@ -111,6 +124,18 @@ impl Egress {
         grant: &HttpGrant,
         scope: &Scope,
     ) -> Result<Response, Failure> {
+        let most = request.limit.min(grant.most_bytes());
+        self.open(request, target, grant, scope).await?.read(most, &scope.guard).await
+    }
+
+    /// The same up to the beginning of the answer's body, which is read with what is left of that time. Nobody minds the request's `limit`.
+    pub(crate) async fn open(
+        &self,
+        request: Request,
+        target: Target,
+        grant: &HttpGrant,
+        scope: &Scope,
+    ) -> Result<Opened, Failure> {
         let mut deadline = Deadline::new(grant.timeout());
         let (mut request, mut target) = (request, target);
         let mut from: Option<ApprovedRoute> = None;
@@ -118,8 +143,7 @@ impl Egress {
             let hop = self.hop(&request, &target, from.as_ref(), grant, &mut deadline, scope).await;
             let (answer, route) = hop.map_err(|failure| told(from.as_ref().map(ApprovedRoute::target), failure))?;
             let Some(location) = redirect(&answer)? else {
-                let answer = deadline.bound(false, &target, read(answer, &target, request.limit)).await;
-                return answer.map(|answer| answer.redacted(&scope.guard));
+                return Opened::new(answer, target, deadline, &scope.guard);
             };
             let next = target.redirected(&location).map_err(|failure| told(Some(&target), failure))?;
             if target.is_encrypted() && !next.is_encrypted() {
@@ -150,34 +174,35 @@ impl Egress {
             .guard
             .check(Exit::Request, request.parts(target).iter().map(AsRef::as_ref))
             .inspect_err(|refusal| grant.record(&request.method, target, Err(refusal), scope))?;
+        let lent = request.secrets(target, scope);
+        let admitted_secrets = lent.iter().try_for_each(|(secret, _)| grant.admit_secret(secret, target));
+        let admitted_secrets =
+            admitted_secrets.and_then(|()| match !lent.is_empty() && request.headers.contains_key(header::RANGE) {
+                // The server may send back what it was sent, and a piece of a secret is not told from other text.
+                true => Err(Failure::denied("a request with a secret cannot ask for a range of the answer")),
+                false => Ok(()),
+            });
+        admitted_secrets.inspect_err(|refusal| grant.record(&request.method, target, Err(refusal), scope))?;
         let judge = |target: &Target, address, special, is_own| grant.admit_address(target, address, special, is_own);
         let route = deadline.bound(false, target, connect::connect(&self.names, admitted, judge)).await;
         let route = route.inspect_err(|refusal| grant.record(&request.method, target, Err(refusal), scope))?;
         let route = grant.approve(route, request, from, scope).await?;
+        scope.check_open()?;
         // Last of all: what has been decided was about their names.
         let own = own_headers(grant, target, scope).await?;
-        let answer = deadline.bound(!request.method.is_safe(), target, self.send(&route, request, own, grant)).await?;
+        let told = Told::new(request, target, own, &lent, scope).await?;
+        let answer = deadline.bound(!request.method.is_safe(), target, self.send(&route, told, grant)).await?;
         Ok((answer, route))
     }
 
-    async fn send(
-        &self,
-        route: &ApprovedRoute,
-        request: &Request,
-        own: HeaderMap,
-        grant: &HttpGrant,
-    ) -> Result<Answer, Failure> {
+    async fn send(&self, route: &ApprovedRoute, told: Told, grant: &HttpGrant) -> Result<Answer, Failure> {
         let (route, target) = (route.route(), route.route().target());
         let client = self.clients.client(&grant.client_key(), route).await?;
-        let mut headers = request.headers.clone();
-        headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
-        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(body::ENCODINGS));
-        headers.extend(own);
-        let mut sent = client.request(request.method.clone(), target.url().clone()).headers(headers);
-        if !request.body.is_empty() {
-            sent = sent.body(request.body.clone());
+        let may_have_acted = !told.method.is_safe();
+        let mut sent = client.request(told.method, told.url).headers(told.headers);
+        if !told.body.is_empty() {
+            sent = sent.body(told.body);
         }
-        let may_have_acted = !request.method.is_safe();
         let answer = tokio::time::timeout(FIRST_BYTE, sent.send()).await;
         let answer = answer.map_err(|_| slow(target, FIRST_BYTE, may_have_acted))?;
         let answer = answer.map_err(|error| explain(&error, target, may_have_acted))?;
@@ -189,6 +214,66 @@ impl Egress {
         check_headers(answer.headers())?;
         Ok(answer)
     }
+}
+
+/// What a request has in its URL and headers, in bytes, where secrets are put into it.
+const TOLD_BYTES: usize = 256 << 10;
+
+/// What a server is told: the guest's request, with what the host adds, and secrets where words stood for them. A word in a body stays one: what is
+/// stored there could be asked for in pieces.
+struct Told {
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Told {
+    async fn new(
+        request: &Request,
+        target: &Target,
+        own: HeaderMap,
+        lent: &[(String, String)],
+        scope: &Scope,
+    ) -> Result<Self, Failure> {
+        let (mut url, mut headers) = (target.url().clone(), request.headers.clone());
+        for (secret, word) in lent {
+            // A person may have to unlock it.
+            let _waiting = scope.clock.waiting();
+            let value = scope.secrets.value(secret).await?;
+            let value = value.expose();
+            if let Some(query) = url.query().filter(|query| query.contains(word)) {
+                let written = percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC);
+                let query = Zeroizing::new(query.replace(word, &written.to_string()));
+                url.set_query(Some(&query));
+            }
+            for header in headers.values_mut().filter(|header| header.to_str().is_ok_and(|text| text.contains(word))) {
+                let text = Zeroizing::new(header.to_str().unwrap_or_default().replace(word, value));
+                *header = header_value(&text, secret)?;
+            }
+        }
+        headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(USER_AGENT));
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(body::ENCODINGS));
+        headers.extend(own);
+        let written = url.as_str().len() + headers.values().map(HeaderValue::len).sum::<usize>();
+        if !lent.is_empty() && written > TOLD_BYTES {
+            return Err(Failure::limit(format!(
+                "with its secrets the request is longer than {} KiB",
+                TOLD_BYTES >> 10
+            )));
+        }
+        Ok(Self { method: request.method.clone(), url, headers, body: request.body.clone() })
+    }
+}
+
+/// A header with secrets of `source` in it, which the library shows in no message.
+fn header_value(text: &str, source: impl std::fmt::Display) -> Result<HeaderValue, Failure> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| {
+        let message = format!("a secret of `{source}` has characters that no header may have");
+        Failure::new(Kind::Unavailable, message).hint("keep it in one line of visible ASCII characters")
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// The headers that settings write, with their secrets.
@@ -206,30 +291,63 @@ async fn own_headers(grant: &HttpGrant, target: &Target, scope: &Scope) -> Resul
                 }
             }
         }
-        let mut value = HeaderValue::from_str(&text).map_err(|_| {
-            let message = format!("a secret of `{template}` has characters that no header may have");
-            Failure::new(Kind::Unavailable, message).hint("keep it in one line of visible ASCII characters")
-        })?;
-        // The library shows it in no message.
-        value.set_sensitive(true);
-        headers.insert(name.clone(), value);
+        headers.insert(name.clone(), header_value(&text, template)?);
     }
     Ok(headers)
 }
 
-impl Response {
-    /// The same without any secret, as a server may send back what it was sent.
-    fn redacted(mut self, guard: &Guard) -> Self {
-        self.body = guard.redact_body(self.body, self.truncated);
-        self.url = guard.redact(&self.url).into_owned();
-        for value in self.headers.values_mut() {
+impl Opened {
+    fn new(mut answer: Answer, target: Target, deadline: Deadline, guard: &Guard) -> Result<Self, Failure> {
+        let mut headers = std::mem::take(answer.headers_mut());
+        let encodings: Vec<HeaderValue> = headers.get_all(header::CONTENT_ENCODING).iter().cloned().collect();
+        if encodings.len() > 1 {
+            return Err(Failure::failed("the server says of its answer several times how it is packed"));
+        }
+        headers.remove(header::CONTENT_ENCODING);
+        if !encodings.is_empty() || guard.knows_secrets() {
+            // It is that of the packed body, or of one with secrets in it.
+            headers.remove(header::CONTENT_LENGTH);
+        }
+        let names: Vec<HeaderName> = headers.keys().cloned().collect();
+        for name in names.into_iter().filter(|name| guard.redact(name.as_str()) != name.as_str()) {
+            headers.remove(name);
+        }
+        for value in headers.values_mut() {
             let mut bytes = value.as_bytes().to_vec();
             guard.redact_bytes(&mut bytes);
             if bytes != value.as_bytes() {
                 *value = HeaderValue::from_bytes(&bytes).unwrap_or(HeaderValue::from_static("[secret]"));
             }
         }
-        self
+        let body = Body::new(encodings.first().map(|value| value.to_str().unwrap_or("?")))?;
+        let redacted = Some(guard.answer_stream());
+        Ok(Self { status: answer.status(), headers, target, answer, body, redacted, deadline })
+    }
+
+    /// The next piece of the body, which may be empty; none at its end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        let Some(redacted) = &mut self.redacted else { return Ok(None) };
+        let (answer, target) = (&mut self.answer, &self.target);
+        let chunk = async { answer.chunk().await.map_err(|error| explain(&error, target, false)) };
+        Ok(Some(match self.deadline.bound(false, target, chunk).await? {
+            Some(piece) => redacted.push(&self.body.push(&piece)?).into_owned(),
+            None => self.redacted.take().map(|rest| rest.finish().0).unwrap_or_default(),
+        }))
+    }
+
+    /// Reads the body up to `most` bytes. What follows a cut is left out as it came: it may be the rest of a secret.
+    async fn read(mut self, most: usize, guard: &Guard) -> Result<Response, Failure> {
+        let (mut body, mut truncated) = (Vec::new(), false);
+        while let Some(piece) = self.next().await? {
+            body.extend(piece);
+            if body.len() > most {
+                body.truncate(most);
+                truncated = true;
+                break;
+            }
+        }
+        let url = guard.redact(self.target.url().as_str()).into_owned();
+        Ok(Response { status: self.status, headers: self.headers, url, body, truncated })
     }
 }
 
@@ -243,6 +361,16 @@ impl Request {
         let headers = self.headers.iter().flat_map(|(name, value)| [name.as_str().as_bytes(), value.as_bytes()]);
         let written = headers.chain([self.body.as_slice()]).map(Cow::Borrowed);
         [Cow::Borrowed(url), decoded, host].into_iter().chain(written).collect()
+    }
+
+    /// The secrets whose words it has where they are put into it, its query and its headers, each with its word.
+    fn secrets(&self, target: &Target, scope: &Scope) -> Vec<(String, String)> {
+        let query = target.url().query().unwrap_or_default().as_bytes();
+        let parts = self.headers.values().map(HeaderValue::as_bytes).chain([query]);
+        let mut found: Vec<_> = parts.flat_map(|part| scope.stand_ins.within(part)).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// Adds a header of the guest's.
@@ -315,26 +443,6 @@ fn redirect(answer: &Answer) -> Result<Option<String>, Failure> {
     let location =
         location.to_str().map_err(|_| Failure::failed("the server redirects to something that is not a URL"))?;
     Ok(Some(location.to_owned()))
-}
-
-async fn read(mut answer: Answer, target: &Target, limit: usize) -> Result<Response, Failure> {
-    let encoding = answer.headers_mut().remove(header::CONTENT_ENCODING);
-    if encoding.is_some() {
-        // It is that of the packed body.
-        answer.headers_mut().remove(header::CONTENT_LENGTH);
-    }
-    let encoding = encoding.as_ref().map(|value| value.to_str().unwrap_or("?"));
-    let mut body = Body::new(encoding, limit.min(BODY_BYTES))?;
-    let mut truncated = false;
-    while let Some(piece) = answer.chunk().await.map_err(|error| explain(&error, target, false))? {
-        if !body.push(&piece)? {
-            truncated = true;
-            break;
-        }
-    }
-    let headers = std::mem::take(answer.headers_mut());
-    let url = target.url().to_string();
-    Ok(Response { status: answer.status(), headers, url, body: body.finish(), truncated })
 }
 
 fn check_headers(headers: &HeaderMap) -> Result<(), Failure> {

@@ -192,18 +192,14 @@ impl Guard {
         }
     }
 
-    /// What a server answered, without any secret. Where it was cut, the end may be the beginning of one, and goes too.
-    pub(crate) fn redact_body(&self, bytes: Vec<u8>, is_cut: bool) -> Vec<u8> {
-        let known = self.secrets.known();
-        if known.longest() == 0 {
-            return bytes;
-        }
-        let mut stream = Stream::new(known);
-        let mut redacted = stream.push(&bytes).into_owned();
-        if !is_cut {
-            redacted.extend(stream.finish().0);
-        }
-        redacted
+    /// There are values that it looks for.
+    pub(crate) fn knows_secrets(&self) -> bool {
+        self.secrets.known().longest() > 0
+    }
+
+    /// Takes every secret out of what a server answers, as it comes.
+    pub(crate) fn answer_stream(&self) -> Stream {
+        Stream::new(self.secrets.known())
     }
 
     /// A failure without any secret: it may say what a server has.

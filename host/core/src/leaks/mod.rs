@@ -17,8 +17,10 @@ mod known;
 #[cfg(test)]
 mod sample;
 pub(crate) mod shapes;
+mod stand_ins;
 mod stream;
 
 pub(crate) use guard::{Exit, Guard, Redactor, each_leaf};
 pub(crate) use known::{Known, why_weak};
+pub(crate) use stand_ins::StandIns;
 pub(crate) use stream::Stream;

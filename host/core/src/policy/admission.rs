@@ -113,6 +113,13 @@ impl Policy {
             return Err(Barred::by_lock(plugin, refusal).into());
         }
         let pinned = self.config.pinned_definitions(plugin.name(), plugin.sha256());
+        if plugin.has_words && pinned.is_none() && self.config.is_about(plugin.name(), plugin.sha256()) {
+            let (name, file) = (plugin.name(), plugin.id.origin());
+            let message =
+                format!("plugin `{name}` was refused: it has words of its own, and its section does not pin them");
+            return Err(Failure::new(Kind::Unavailable, message)
+                .hint(format!("`toolcrib plugin allow {file}` with its rights writes `definitions`")));
+        }
         if pinned.is_none_or(|pinned| pinned.eq_ignore_ascii_case(definitions)) {
             return Ok(());
         }

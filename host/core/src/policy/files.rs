@@ -189,6 +189,20 @@ impl FilesGrant {
         &self.here.write
     }
 
+    /// The directories that it was granted, as a path each: those of this machine, or as settings name them, with `~` for the home of another place.
+    pub(crate) fn granted(&self, is_here: bool) -> Vec<String> {
+        let rules = if is_here { &self.here } else { &self.named };
+        let listed = rules.read.iter().chain(&rules.write).filter_map(|list| match list {
+            Allowlist::Any => None,
+            Allowlist::Only(directories) => Some(directories),
+        });
+        let path = |directory: &PathBuf| match directory.strip_prefix(HOME_THERE) {
+            Ok(below) => Path::new("~").join(below).to_str().map(str::to_owned),
+            Err(_) => directory.to_str().map(str::to_owned),
+        };
+        listed.flatten().filter_map(path).collect()
+    }
+
     /// The directories by which it is decided, for a place beyond this machine that is to say where they are.
     #[must_use]
     pub fn roots(&self) -> Vec<PathBuf> {

@@ -2,6 +2,7 @@
 //!
 //! Parsing, resolving and connecting is `egress/`, asking is `approval.rs`.
 
+mod download;
 mod paths;
 
 use super::approval::{ActionKind, By, Landing, Question};
@@ -12,7 +13,7 @@ use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
 use crate::capability::Capability;
 use crate::config::{Config, HostList, HostPattern, Needed, Remedies, Template, requests};
-use crate::egress::{Host, Request, Route, Special, Target, special};
+use crate::egress::{BODY_BYTES, Host, Request, Route, Special, Target, special};
 use crate::envelope::Failure;
 use crate::text::sanitize;
 use crate::tools::manifest::Manifest;
@@ -39,6 +40,8 @@ pub struct HttpGrant {
     sha256: String,
     rights: HttpRights,
     headers: Vec<OwnHeader>,
+    /// The secrets for which the plugin has words, each with the hosts that may see it.
+    lent: Vec<(String, Vec<HostPattern>)>,
     remedies: Remedies,
     base: Option<Url>,
     rules: HostRules,
@@ -47,6 +50,17 @@ pub struct HttpGrant {
     confirm: bool,
     approval_timeout: Duration,
     timeout: Duration,
+    most_bytes: usize,
+    asker: Asker,
+}
+
+/// Who asks: it decides what a refusal tells people to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    /// A plugin, or the host for the endpoint that a setting names.
+    Settings,
+    /// A person, by a command of their own.
+    Person,
 }
 
 /// A header that settings write, and the hosts that may see it.
@@ -60,9 +74,7 @@ pub(crate) struct OwnHeader {
 
 impl OwnHeader {
     fn new(name: &str, template: Template, config: &Config) -> Self {
-        // A secret that has no section goes nowhere.
-        let hosts = |secret: &str| config.secret.get(secret).map(|section| section.hosts.clone()).unwrap_or_default();
-        let hosts = template.secrets().map(hosts).collect();
+        let hosts = template.secrets().map(|secret| hosts_of(secret, config)).collect();
         let name = HeaderName::from_bytes(name.as_bytes()).expect("the name was checked when it was read");
         Self { name, template, hosts }
     }
@@ -74,6 +86,11 @@ impl OwnHeader {
     fn is_secret(&self) -> bool {
         !self.hosts.is_empty()
     }
+}
+
+/// The hosts that may see a secret. One that has no section goes nowhere.
+fn hosts_of(secret: &str, config: &Config) -> Vec<HostPattern> {
+    config.secret.get(secret).map(|section| section.hosts.clone()).unwrap_or_default()
 }
 
 /// A route that a person, where asked, has admitted as well. Made only here.
@@ -95,7 +112,13 @@ pub(super) fn is_search(plugin: &Manifest) -> bool {
 }
 
 impl HttpGrant {
-    pub(super) fn new(plugin: &Manifest, mut rights: HttpRights, config: &Config) -> Self {
+    /// `lent` are the names of secrets for which the plugin has words.
+    pub(super) fn new<'s>(
+        plugin: &Manifest,
+        mut rights: HttpRights,
+        lent: impl Iterator<Item = &'s str>,
+        config: &Config,
+    ) -> Self {
         let mut base = rights.base.take().and_then(|base| Url::parse(&base).ok());
         if is_search(plugin) && base.is_none() {
             let endpoint = Url::parse(&config.tools.search_endpoint).expect("an endpoint was checked when it was read");
@@ -111,6 +134,7 @@ impl HttpGrant {
             sha256: plugin.sha256().into(),
             rights,
             headers,
+            lent: lent.map(|secret| (secret.to_owned(), hosts_of(secret, config))).collect(),
             remedies: config.remedies(),
             base,
             rules: HostRules::new(config, Opens::Fetch, config.opened_domains()),
@@ -119,6 +143,8 @@ impl HttpGrant {
             confirm: config.tools.fetch_confirm,
             approval_timeout: Duration::from_millis(config.approval.timeout_ms),
             timeout: Duration::from_secs(config.network.fetch_timeout_secs),
+            most_bytes: BODY_BYTES,
+            asker: Asker::Settings,
         }
     }
 
@@ -128,11 +154,7 @@ impl HttpGrant {
     ///
     /// `denied` where no requests are made at all.
     pub(crate) fn of_embeddings(endpoint: &Url, config: &Config) -> Result<Self, Failure> {
-        if !config.tools.fetch_enabled {
-            let line = "set `fetch_enabled = true` under [tools]";
-            let hint = config.remedies().hint("tools.fetch_enabled", &Needed::On, line);
-            return Err(Failure::denied("requests are switched off").hint(hint));
-        }
+        check_enabled(config)?;
         let host: Vec<HostPattern> = exactly(endpoint).into_iter().collect();
         let opened: Vec<_> = config.opened_domains().iter().chain(&host).cloned().collect();
         let is_local = match endpoint.host() {
@@ -154,6 +176,7 @@ impl HttpGrant {
                 headers: BTreeMap::new(),
             },
             headers: headers.map(|(name, template)| OwnHeader::new(name, template.clone(), config)).collect(),
+            lent: Vec::new(),
             remedies: config.remedies(),
             base: None,
             rules: HostRules::new(config, Opens::Fetch, &opened),
@@ -163,6 +186,8 @@ impl HttpGrant {
             confirm: false,
             approval_timeout: Duration::from_millis(config.approval.timeout_ms),
             timeout: Duration::from_secs(config.network.fetch_timeout_secs),
+            most_bytes: BODY_BYTES,
+            asker: Asker::Settings,
         })
     }
 
@@ -221,9 +246,29 @@ impl HttpGrant {
         self.headers.iter().any(|header| header.name.as_str().eq_ignore_ascii_case(name))
     }
 
+    /// Decides on a secret whose word is in a request for this target.
+    pub(crate) fn admit_secret(&self, secret: &str, target: &Target) -> Result<(), Failure> {
+        let hosts = self.lent.iter().find(|(lent, _)| lent == secret).map(|(_, hosts)| hosts.as_slice());
+        let host = target.host();
+        if !hosts.unwrap_or_default().iter().any(|entry| covers(entry, host)) {
+            return Err(Failure::denied(format!("the secret `{secret}` may not go to `{host}`"))
+                .hint(format!("`hosts` under [secret.{secret}] names the hosts that it may go to")));
+        }
+        if !target.is_encrypted() {
+            let message = format!("`{target}` would get the secret `{secret}`, which goes over HTTPS alone");
+            return Err(Failure::denied(message).hint("use https://"));
+        }
+        Ok(())
+    }
+
     /// How long a request may take with all its redirects.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// Bytes of an answer's body that are handed on at most.
+    pub(crate) fn most_bytes(&self) -> usize {
+        self.most_bytes
     }
 
     /// The key under which connections are kept: no plugin uses those of another.
@@ -280,7 +325,11 @@ impl HttpGrant {
 
     fn check_host(&self, target: &Target) -> Result<(), Failure> {
         let host = target.host();
-        self.rules.check_host(host, || match self.rights.hosts.iter().all(|hosts| may_cover(hosts, host)) {
+        let may_reach = |hosts: &HostList| match self.asker {
+            Asker::Settings => may_cover(hosts, host),
+            Asker::Person => download::names(hosts, host),
+        };
+        self.rules.check_host(host, || match self.rights.hosts.iter().all(may_reach) {
             true => Ok(()),
             false => Err(self.not_its_own(host)),
         })?;
@@ -325,6 +374,9 @@ impl HttpGrant {
     }
 
     fn not_its_own(&self, host: &Host) -> Failure {
+        if self.asker == Asker::Person {
+            return download::not_named(host);
+        }
         let name = &self.plugin;
         Failure::denied(format!("`{name}` may not reach `{host}`")).hint(self.remedies.hint(
             &format!("plugin.{name}.http.hosts"),
@@ -387,6 +439,16 @@ impl HttpGrant {
             decision,
         });
     }
+}
+
+/// Whether there are requests at all.
+fn check_enabled(config: &Config) -> Result<(), Failure> {
+    if config.tools.fetch_enabled {
+        return Ok(());
+    }
+    let line = "set `fetch_enabled = true` under [tools]";
+    let hint = config.remedies().hint("tools.fetch_enabled", &Needed::On, line);
+    Err(Failure::denied("requests are switched off").hint(hint))
 }
 
 /// The whole request, as a person reads it: its line, then headers and body.

@@ -326,7 +326,14 @@ impl Lock {
     /// Decides on what an admitted plugin says of its tools.
     fn decide_definitions(&self, plugin: &Manifest, definitions: &str) -> Result<(), LockRefusal<'_>> {
         let pin = self.pins_for(plugin).0.get(plugin.name()).filter(|_| !plugin.id.is_builtin());
-        let Some((pin, vetted)) = pin.and_then(|pin| Some((pin, pin.definitions.as_ref()?))) else { return Ok(()) };
+        let Some(pin) = pin else { return Ok(()) };
+        let Some(vetted) = &pin.definitions else {
+            if !plugin.has_words {
+                return Ok(());
+            }
+            let reason = "has words of its own, and what was vetted does not pin them".into();
+            return Err(self.refusal_at(Code::DefinitionsChanged, reason, plugin, plugin.name(), pin));
+        };
         if vetted.eq_ignore_ascii_case(definitions) {
             return Ok(());
         }

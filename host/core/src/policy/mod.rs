@@ -28,7 +28,7 @@ pub(crate) mod typing;
 pub mod vetting;
 
 use crate::capability::Capability;
-use crate::config::{Allowlist, Ceiling, Config, Needed, Origin, Origins, ProgramSection, Settings};
+use crate::config::{Allowlist, Ceiling, Config, Needed, Origin, Origins, ProgramSection, Settings, Template};
 use crate::dirs::Dirs;
 use crate::disk::OwnDir;
 use crate::envelope::Failure;
@@ -50,7 +50,7 @@ use records::RecordsGrant;
 use rights::PluginRights;
 use schedules::SchedulesGrant;
 use shell::ShellGrant;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,6 +117,7 @@ pub struct Grants {
     records: Result<RecordsGrant, Failure>,
     jobs: Result<JobsGrant, Failure>,
     schedules: Result<SchedulesGrant, Failure>,
+    config: BTreeMap<String, Template>,
 }
 
 impl Grants {
@@ -139,7 +140,13 @@ impl Grants {
             records: Err(why.clone()),
             jobs: Err(why.clone()),
             schedules: Err(why.clone()),
+            config: BTreeMap::new(),
         }
+    }
+
+    /// What its section says for it, by `config`.
+    pub(crate) fn config(&self) -> &BTreeMap<String, Template> {
+        &self.config
     }
 
     /// Why a capability cannot be used at all. Typing into a pane is running a command, so the grant for `shell` decides on panes too.
@@ -371,7 +378,7 @@ impl Policy {
     fn grants_now(&self, admission: &Admission<'_>) -> Grants {
         let plugin = admission.manifest();
         let bound = self.rights(admission);
-        let mut grants = Grants::none();
+        let mut grants = Grants { config: bound.rights.config.clone(), ..Grants::none() };
         for capability in plugin.capabilities.iter().copied() {
             let is_on = self.switched_on(capability, plugin);
             match capability {
@@ -509,7 +516,8 @@ impl Policy {
         let rights = bound.rights.http.clone().ok_or_else(|| {
             self.not_granted(plugin, bound, Capability::Http, "http.hosts = [\"api.example.com\"]", "--host HOST")
         })?;
-        Ok(HttpGrant::new(plugin, rights, &bound.config))
+        let lent = bound.rights.config.values().flat_map(Template::secrets);
+        Ok(HttpGrant::new(plugin, rights, lent, &bound.config))
     }
 
     fn introspect_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<(), Failure> {

@@ -38,6 +38,8 @@ pub struct PluginRights {
     pub records: bool,
     /// Whether it may look at settings, and at what toolsets declare.
     pub introspect: bool,
+    /// Values for it, by name; secrets in them reach it as words that stand for them.
+    pub config: BTreeMap<String, Template>,
 }
 
 /// The requests that a plugin may make, as far as its section tells.
@@ -62,6 +64,12 @@ impl Config {
         let section = self.plugin.get(name)?;
         let is_about_it = section.sha256.as_deref().is_some_and(|digest| digest.eq_ignore_ascii_case(sha256));
         section.definitions.as_deref().filter(|_| is_about_it)
+    }
+
+    /// Returns whether a section is about a plugin with these bytes.
+    pub(crate) fn is_about(&self, name: &str, sha256: &str) -> bool {
+        let digest = self.plugin.get(name).and_then(|section| section.sha256.as_deref());
+        digest.is_some_and(|digest| digest.eq_ignore_ascii_case(sha256))
     }
 
     /// Returns what the plugin `name` with these bytes may do; `embedded` says that they are part of this binary.
@@ -103,6 +111,7 @@ impl Config {
             schedules: about_it && section.schedules.unwrap_or(embedded),
             records: about_it && section.records.unwrap_or(embedded),
             introspect: about_it && section.introspect.unwrap_or(embedded),
+            config: section.config.filter(|_| about_it).unwrap_or_default(),
             kinds: self.kinds(name, section.embedder.kinds.filter(|_| about_it), embedded && about_it),
         }
     }

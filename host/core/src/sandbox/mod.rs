@@ -15,12 +15,14 @@ pub(crate) use cache::{CodeCache, Entry};
 pub(crate) use compile::CompileError;
 pub use compile::Compiler;
 pub(crate) use room::Owner;
-pub(crate) use state::State;
+pub(crate) use state::{Collected, State, Streams};
 
 use crate::call::scope::Scope;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::capability::bindings::toolcrib::plugin::types;
 use crate::capability::bindings::{Plugin, PluginPre};
+use crate::capability::played;
+use crate::capability::wasi::{self, Reasons};
 use crate::config::Limits;
 use crate::envelope::{Failure, Kind};
 use crate::policy::Grants;
@@ -39,6 +41,7 @@ use tokio::sync::Semaphore;
 use wasmtime::component::types::ComponentFunc;
 use wasmtime::component::{self, Component, Func, HasSelf, InstancePre, Linker, Val};
 use wasmtime::{Engine, PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
+use wasmtime_wasi::I32Exit;
 
 /// The entry of the cache that is of no component alone; others begin with a digest.
 const COMPONENTS: &str = "components";
@@ -127,7 +130,7 @@ impl Sandbox {
     pub(crate) fn new(limits: &Limits, cache: CodeCache, compiler: Compiler) -> wasmtime::Result<Self> {
         let engine = engine::engine(limits)?;
         let mut linker = Linker::new(&engine);
-        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        wasi::link(&mut linker)?;
         Plugin::add_to_linker::<_, HasSelf<_>>(&mut linker, |state| state)?;
         let ticker = Ticker::start(&engine)?;
         let compiling = Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from));
@@ -223,7 +226,18 @@ impl Sandbox {
         grants: Arc<Grants>,
         scope: Arc<Scope>,
     ) -> Result<Instance<E::Exports>, Failure> {
-        self.instantiate_by(code, grants, scope, CpuClock::default()).await
+        self.instantiate_by(code, grants, scope, CpuClock::default(), None).await
+    }
+
+    /// The same of a component that is a program, with what that has instead of arguments and a result.
+    pub(crate) async fn instantiate_program(
+        &self,
+        code: &TypedGuest,
+        grants: Arc<Grants>,
+        scope: Arc<Scope>,
+        streams: Streams,
+    ) -> Result<Instance<component::Instance>, Failure> {
+        self.instantiate_by(code, grants, scope, CpuClock::default(), Some(streams)).await
     }
 
     /// The same, whose CPU time this clock counts.
@@ -234,6 +248,7 @@ impl Sandbox {
         grants: Arc<Grants>,
         scope: Arc<Scope>,
         cpu: CpuClock,
+        program: Option<Streams>,
     ) -> Result<Instance<E::Exports>, Failure> {
         let Some(room) = self.room.take(&code.owner, code.places) else {
             let most = self.limits.concurrent_calls;
@@ -243,7 +258,7 @@ impl Sandbox {
         };
         let handles = to_usize(self.limits.handles);
         let cancel = scope.cancel.clone();
-        let state = State::new(Meter::new(&self.limits, room, cpu.clone()), handles, grants, scope);
+        let state = State::new(Meter::new(&self.limits, room, cpu.clone()), handles, grants, scope, program);
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| &mut state.meter);
         store.set_hostcall_fuel(to_usize(self.limits.host_call_kib << 10));
@@ -260,7 +275,14 @@ impl Sandbox {
             Ok(UpdateDeadline::Yield(1))
         });
         let running = self.ticker.running();
-        match cpu.run(code.entrance.enter(&mut store)).await {
+        let played = store.data().scope.played.clone();
+        let linked = played.map(|played| {
+            let linker = played::linker(&self.engine, &code.component, &played)?;
+            compile::unpanicked(|| E::of(linker.instantiate_pre(&code.component)?))
+        });
+        let linked = linked.transpose().map_err(|error| Failure::failed(format!("it cannot be played: {error:#}")))?;
+        let entrance = linked.as_ref().unwrap_or(&code.entrance);
+        match cpu.run(entrance.enter(&mut store)).await {
             Ok(exports) => Ok(Instance { store, exports, _running: running }),
             Err(error) => Err(explain(&error, &store)),
         }
@@ -274,7 +296,7 @@ impl Sandbox {
         let cpu = CpuClock::default();
         let asked = async {
             let mut instance =
-                self.instantiate_by(code, Arc::new(Grants::none()), Arc::new(scope), cpu.clone()).await?;
+                self.instantiate_by(code, Arc::new(Grants::none()), Arc::new(scope), cpu.clone(), None).await?;
             let asked = instance.exports.toolcrib_plugin_tools().call_definitions(&mut instance.store);
             let definitions = cpu.run(asked).await;
             definitions.map_err(|error| explain(&error, &instance.store))
@@ -321,11 +343,18 @@ impl Instance {
     ) -> Result<Result<tools::Output, types::Failure>, Failure> {
         let cpu = self.store.data().meter.cpu();
         let answer = cpu.run(self.exports.toolcrib_plugin_tools().call_call(&mut self.store, name, arguments)).await;
-        answer.map_err(|error| explain(&error, &self.store))
+        let answer = answer.map_err(|error| explain(&error, &self.store))?;
+        self.store.data_mut().close_files().await?;
+        Ok(answer)
     }
 }
 
 impl Instance<component::Instance> {
+    /// Where it is kept why something failed for which WASI has no more than a word.
+    pub(crate) fn reasons(&self) -> Reasons {
+        self.store.data().reasons.clone()
+    }
+
     /// Calls a function that the component exports, by itself or in an interface, once. `arguments` makes its values; an error of that is the
     /// inner one. Returns its type with what it returned, if it returns something.
     pub(crate) async fn call_typed<R>(
@@ -345,9 +374,30 @@ impl Instance<component::Instance> {
         let mut results = vec![Val::Bool(false); typed.results().len()];
         let cpu = self.store.data().meter.cpu();
         match cpu.run(function.call_async(&mut self.store, &values, &mut results)).await {
-            Ok(()) => Ok(Ok((typed, results.pop()))),
+            Ok(()) => {
+                self.store.data_mut().close_files().await?;
+                Ok(Ok((typed, results.pop())))
+            }
             Err(error) => Err(explain(&error, &self.store)),
         }
+    }
+
+    /// Runs a program by the interface that it exports for that, once. Returns its exit status.
+    pub(crate) async fn run(mut self, interface: &str) -> Result<i32, Failure> {
+        let Some(function) = self.function(Some(interface), "run") else {
+            return Err(Failure::failed(format!("the component exports no `{interface}`")));
+        };
+        let mut results = [Val::Bool(false)];
+        let cpu = self.store.data().meter.cpu();
+        let status = match cpu.run(function.call_async(&mut self.store, &[], &mut results)).await {
+            Ok(()) => i32::from(matches!(results, [Val::Result(Err(_))])),
+            Err(error) => match error.downcast_ref::<I32Exit>() {
+                Some(I32Exit(status)) => *status,
+                None => return Err(explain(&error, &self.store)),
+            },
+        };
+        self.store.data_mut().close_files().await?;
+        Ok(status)
     }
 
     fn function(&mut self, interface: Option<&str>, name: &str) -> Option<Func> {

@@ -1,24 +1,32 @@
-//! What a store holds for one guest: an empty WASI context, its limits, its grants, and the call it serves.
+//! What a store holds for one guest: a WASI context that reaches nothing by itself, its limits, its grants, and the call it serves.
 
 use super::meter::Meter;
 use crate::call::scope::Scope;
+use crate::capability::wasi::{Drafts, Reasons, Web};
+use crate::config::Template;
 use crate::envelope::Failure;
 use crate::event::Event;
 use crate::policy::Grants;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::io::AsyncWrite;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::pipe::MemoryInputPipe;
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 /// Clocks for guests are no finer than this: a fine clock measures what a guest must not know.
 const CLOCK_STEP: Duration = Duration::from_millis(1);
 /// Random bytes a guest gets in one go: the host allocates as many as a guest asks for.
 const RANDOM_BYTES: u64 = 64 << 10;
+
+/// What a list of headers takes on the host's side, at most; a guest has as many lists as handles.
+const HEADER_LIST_BYTES: usize = 64 << 10;
 
 /// One guest's world, as host functions see it.
 pub(crate) struct State {
@@ -28,20 +36,80 @@ pub(crate) struct State {
     pub(crate) scope: Arc<Scope>,
     printed: Arc<Mutex<Tail>>,
     wasi: WasiCtx,
+    http: WasiHttpCtx,
+    web: Web,
+    /// Files that the guest writes through `wasi:filesystem`.
+    pub(crate) drafts: Drafts,
+    /// Why one of them is not written.
+    pub(crate) not_written: Option<Failure>,
+    /// Why what it asked of WASI failed.
+    pub(crate) reasons: Reasons,
+    arguments: Vec<String>,
+}
+
+/// What a guest that is a program has instead of a tool's arguments and result.
+#[derive(Default)]
+pub(crate) struct Streams {
+    /// The first is its name.
+    pub(crate) arguments: Vec<String>,
+    pub(crate) stdin: Bytes,
+    pub(crate) stdout: Collected,
+    pub(crate) stderr: Collected,
 }
 
 impl State {
-    pub(super) fn new(meter: Meter, handles: usize, grants: Arc<Grants>, scope: Arc<Scope>) -> Self {
+    pub(super) fn new(
+        meter: Meter,
+        handles: usize,
+        grants: Arc<Grants>,
+        scope: Arc<Scope>,
+        program: Option<Streams>,
+    ) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(handles);
         let mut wasi = WasiCtx::builder();
         let printed = Arc::<Mutex<Tail>>::default();
-        let stream = || Printed { scope: scope.clone(), tail: printed.clone() };
-        wasi.stdout(stream()).stderr(stream());
+        let arguments = match program {
+            None => {
+                let stream = || Printed { scope: scope.clone(), tail: printed.clone() };
+                wasi.stdout(stream()).stderr(stream());
+                Vec::new()
+            }
+            Some(Streams { arguments, stdin, stdout, stderr }) => {
+                wasi.stdin(MemoryInputPipe::new(stdin)).stdout(stdout).stderr(stderr);
+                arguments
+            }
+        };
         wasi.wall_clock(CoarseWall { ahead: scope.ahead })
             .monotonic_clock(CoarseMonotonic(Instant::now()))
             .max_random_size(RANDOM_BYTES);
-        Self { table, meter, grants, scope, printed, wasi: wasi.build() }
+        let reasons = Reasons::default();
+        let mut http = WasiHttpCtx::new();
+        http.set_field_size_limit(HEADER_LIST_BYTES);
+        let web = Web::new(grants.clone(), scope.clone(), reasons.clone());
+        Self {
+            table,
+            meter,
+            grants,
+            scope,
+            printed,
+            wasi: wasi.build(),
+            http,
+            web,
+            drafts: Drafts::default(),
+            not_written: None,
+            reasons,
+            arguments,
+        }
+    }
+
+    /// What its section says for it.
+    pub(crate) fn config(&self) -> &BTreeMap<String, Template> {
+        self.grants.config()
+    }
+
+    pub(crate) fn arguments(&self) -> &[String] {
+        &self.arguments
     }
 
     /// What the guest may do. From here on the call is on record.
@@ -63,6 +131,12 @@ impl State {
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl WasiHttpView for State {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        WasiHttpCtxView { ctx: &mut self.http, table: &mut self.table, hooks: &mut self.web }
     }
 }
 
@@ -162,6 +236,61 @@ impl OutputStream for Printed {
         self.tail.lock().push(&bytes);
         // Caps on events bound what a guest prints; making it wait would let a slow reader stop a call.
         self.scope.emit_for_guest(bytes.len(), || Event::info(String::from_utf8_lossy(&bytes).trim_end_matches('\n')));
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(PRINT_PERMIT)
+    }
+}
+
+/// Bytes of what a program prints to one stream that are kept.
+const MOST_COLLECTED: usize = 8 << 20;
+
+/// What a program prints to one of its streams. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Collected(Arc<Mutex<Vec<u8>>>);
+
+impl Collected {
+    pub(crate) fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+impl IsTerminal for Collected {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for Collected {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        // Only WASI 0.3 asks for this form, and it is not linked.
+        Box::new(tokio::io::sink())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+#[async_trait::async_trait]
+impl Pollable for Collected {
+    async fn ready(&mut self) {}
+}
+
+impl OutputStream for Collected {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        let mut collected = self.0.lock();
+        if bytes.len() > MOST_COLLECTED - collected.len() {
+            let message = format!("a program prints at most {} MiB here", MOST_COLLECTED >> 20);
+            return Err(StreamError::LastOperationFailed(wasmtime::Error::msg(message)));
+        }
+        collected.extend_from_slice(&bytes);
         Ok(())
     }
 

@@ -58,6 +58,10 @@ pub struct Manifest {
     pub size: u64,
     /// What a component of another world than ours exports that is not a tool, each with the reason.
     pub left_out: Vec<(String, String)>,
+    /// Those of its capabilities that its language may have brought along, used or not: it is offered without them.
+    pub unsure: Vec<Capability>,
+    /// Somebody gave its tools names, words or arguments, in a file beside it.
+    pub has_words: bool,
 }
 
 impl PluginId {
@@ -148,7 +152,17 @@ impl Manifest {
                 return Err(format!("it names the tool `{name}` twice, or two that read the same"));
             }
         }
-        Ok(Self { id, tools, capabilities, functions, imports: Vec::new(), size: 0, left_out: Vec::new() })
+        Ok(Self {
+            id,
+            tools,
+            capabilities,
+            functions,
+            imports: Vec::new(),
+            size: 0,
+            left_out: Vec::new(),
+            unsure: Vec::new(),
+            has_words: false,
+        })
     }
 
     /// What a declared program shows, with its usage page.

@@ -1,6 +1,7 @@
 //! Tools: where they come from, what they say of themselves, and which of them a caller is offered.
 
 pub mod definition;
+pub mod fetch;
 pub(crate) mod foreign;
 pub(crate) mod listing;
 pub mod manifest;
@@ -10,5 +11,7 @@ pub mod registry;
 pub mod schema;
 mod seen;
 pub mod source;
+mod words;
 
 pub use listing::{AllTools, Offered, families};
+pub use words::words_file;

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Counts the versions of what is looked for in a component, and of what it may import.
-const CHECKS: u32 = 2;
+const CHECKS: u32 = 3;
 /// Components that are remembered; more than that, and those that are not there now are forgotten.
 const MOST: usize = 4096;
 /// The same in bytes: each start reads all of it.

@@ -51,12 +51,14 @@ impl Config {
                 draft.narrow_to(leaf);
             });
         }
-        // Which headers hold secrets is the user's to say, whoever says where requests go.
+        // Which headers and values hold secrets is the user's to say, whoever says where requests go.
         let headers = section.http.headers.filter(|_| is_about_it);
+        let config = section.config.filter(|_| is_about_it);
         let section = get(&draft.values, &format!("plugin.{name}")).cloned();
         let section = section.map(|section| PluginSection::deserialize(section).expect("every value was checked"));
         let mut section = section.unwrap_or_default();
         section.http.headers = headers;
+        section.config = config;
         let plugin = BTreeMap::from_iter([(name.to_owned(), section)]);
         (Self { plugin, bounds: draft.bounds, ..self.clone() }, draft.origins)
     }

@@ -48,8 +48,25 @@ pub(crate) struct Exports {
     pub(crate) functions: Vec<Function>,
     /// Functions and interfaces that do not become tools, each with the reason.
     pub(crate) left_out: Vec<(String, String)>,
-    /// It exports `wasi:cli/run`: it is a program.
-    pub(crate) is_command: bool,
+    /// The full name of the `wasi:cli/run` that it exports, if it is a program.
+    pub(crate) program: Option<String>,
+}
+
+/// Why the exports of a component cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unread {
+    /// The fault is in its bytes.
+    #[error("{0}")]
+    Broken(String),
+    /// The next attempt may go well.
+    #[error("{0}")]
+    Passing(String),
+}
+
+impl From<String> for Unread {
+    fn from(reason: String) -> Self {
+        Self::Broken(reason)
+    }
 }
 
 /// Which function of a component a tool is.
@@ -86,7 +103,7 @@ pub(crate) struct Function {
 /// # Errors
 ///
 /// Why the bytes are not a component whose exports can be read.
-pub(crate) fn exports(bytes: &[u8], bounds: Bounds) -> Result<Exports, String> {
+pub(crate) fn exports(bytes: &[u8], bounds: Bounds) -> Result<Exports, Unread> {
     let look = Look::at(bytes)?;
     let types = types(bytes)?;
     let docs = Docs::read(look.docs);
@@ -246,11 +263,13 @@ impl Copied {
 }
 
 /// Validates a component on a thread of its own, so that the stack is known and a panic ends that thread alone.
-fn types(bytes: &[u8]) -> Result<Types, String> {
+fn types(bytes: &[u8]) -> Result<Types, Unread> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("types".into()).stack_size(STACK_BYTES);
-        let thread = thread.spawn_scoped(scope, || validated(bytes)).map_err(|error| format!("no thread: {error}"))?;
-        thread.join().unwrap_or_else(|_| Err("its types cannot be read".into()))
+        let thread = thread.spawn_scoped(scope, || validated(bytes));
+        let thread = thread.map_err(|error| Unread::Passing(format!("there is no thread for its types: {error}")))?;
+        let types = thread.join().unwrap_or_else(|_| Err("its types cannot be read".into()));
+        Ok(types?)
     })
 }
 
@@ -292,7 +311,7 @@ struct Collector<'c> {
 impl Collector<'_> {
     fn add(&mut self, export: &str, item: &ComponentItem) {
         if export == "wasi:cli/run" || export.starts_with("wasi:cli/run@") {
-            self.found.is_command = true;
+            self.found.program = Some(export.to_owned());
             return;
         }
         if export.starts_with("wasi:") {
@@ -456,7 +475,7 @@ mod tests {
     }
 
     fn reason(bytes: &[u8]) -> String {
-        exports(bytes, Bounds::default()).expect_err("no component that can be read")
+        exports(bytes, Bounds::default()).expect_err("no component that can be read").to_string()
     }
 
     fn tools(found: &Exports) -> Vec<&str> {
@@ -480,7 +499,7 @@ mod tests {
                 ("shop:store/orders@1.2.0#wait", "it is an async function"),
             ]
         );
-        assert!(!found.is_command);
+        assert!(found.program.is_none());
         let buy = &found.functions[1];
         assert_eq!(buy.interface.as_deref(), Some("shop:store/orders@1.2.0"));
         assert_eq!(buy.name, "buy");
@@ -543,7 +562,7 @@ mod tests {
                 (export "wasi:cli/run@0.2.0" (instance $run))
                 (export "wasi:cli/runner@0.2.0" (instance $run)))"#,
         ));
-        assert!(found.is_command && found.functions.is_empty());
+        assert!(found.program.is_some() && found.functions.is_empty());
         assert_eq!(found.left_out[0].0, "wasi:cli/runner@0.2.0");
     }
 
@@ -757,7 +776,7 @@ mod tests {
             match exports(&bytes, Bounds::default()) {
                 Ok(_) => read += 1,
                 Err(reason) => {
-                    assert!(reason.len() < 1000, "{reason}");
+                    assert!(reason.to_string().len() < 1000, "{reason}");
                     refused += 1;
                 }
             }

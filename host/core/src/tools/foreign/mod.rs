@@ -19,6 +19,6 @@ mod round_trip;
 #[cfg(test)]
 mod sample;
 
-pub(crate) use exports::{Exports, Function, Signature, check_depth, check_type_scopes, exports};
+pub(crate) use exports::{Exports, Function, Signature, Unread, check_depth, check_type_scopes, exports};
 pub(crate) use schema::Bounds;
-pub(crate) use values::{Outcome, arguments, result};
+pub(crate) use values::{Outcome, arguments, json_of, result, value_of};

@@ -76,6 +76,20 @@ pub(crate) fn result(function: &ComponentFunc, value: Option<Val>) -> Outcome {
     }
 }
 
+/// Makes a value of a type.
+///
+/// # Errors
+///
+/// What does not fit, by its place, and what is expected there.
+pub(crate) fn value_of(ty: &Type, json: &Value) -> Result<Val, String> {
+    Reader { values: MOST_VALUES }.value(ty, json, &Place::Root)
+}
+
+/// Writes a value of a type; none where it has no JSON, such as a handle.
+pub(crate) fn json_of(ty: &Type, value: Val) -> Option<Value> {
+    written(ty, value)
+}
+
 fn failure(ty: &Type, error: Value) -> Outcome {
     let message = match (ty, &error) {
         (Type::String, Value::String(text)) => {

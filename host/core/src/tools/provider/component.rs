@@ -1,19 +1,22 @@
 //! A component: what its bytes show without being compiled (tools by name, imports), and how one of our own world is loaded.
 
+use super::foreign::Functions;
 use super::{Code, LoadError, Provider, Ready, Refused, Said, digest, foreign, read_definitions};
 use crate::call::scope::Scope;
-use crate::capability::Capability;
+use crate::capability::{Capability, wasi};
 use crate::config::Limits;
 use crate::disk::Stamp;
 use crate::envelope::Kind;
 use crate::event::{Compiling, EventSink};
 use crate::sandbox::{CompileError, Entrance, Guest, Owner, Sandbox, Source};
+use crate::text::names::folded;
 use crate::text::sanitize;
 use crate::tools::definition::CHECKS;
-use crate::tools::foreign::{Bounds, Exports, Signature, check_depth, check_type_scopes, exports};
+use crate::tools::foreign::{Bounds, Exports, Signature, Unread, check_depth, check_type_scopes, exports};
 use crate::tools::manifest::{MOST_TOOLS, Manifest, Origin, PluginId};
 use crate::tools::seen::Seen;
 use crate::tools::source::Builtin;
+use crate::tools::words::Words;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -22,7 +25,7 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wasmparser::{Encoding, Instance, Parser, Payload};
+use wasmparser::{ComponentTypeRef, Encoding, Instance, Parser, Payload, TypeBounds};
 
 /// The custom section in which the SDK writes the tools' names, one a line.
 pub(in crate::tools) const TOOLS_SECTION: &str = "toolcrib:tools";
@@ -31,8 +34,16 @@ const WASM_MAGIC: &[u8] = b"\0asm";
 /// Our package of capabilities, up to the interface's name.
 const OURS: &str = "toolcrib:plugin/";
 /// Packages of others of which at least something is linked. The linker checks each function; this gives the clear word before compiling.
-const KNOWN_PACKAGES: [&str; 6] =
-    ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
+const KNOWN_PACKAGES: [&str; 8] = [
+    "wasi:cli/",
+    "wasi:clocks/",
+    "wasi:config/",
+    "wasi:filesystem/",
+    "wasi:http/",
+    "wasi:io/",
+    "wasi:random/",
+    "wasi:sockets/",
+];
 /// The interface that a component of our world exports.
 const TOOLS: &str = "tools";
 /// Interfaces of ours that are not capabilities.
@@ -45,7 +56,7 @@ pub struct Component {
     /// Core instances that it makes, if its bytes show that: where components within it do the same, their number is not known.
     core_instances: Option<u64>,
     /// The functions that are its tools, if it is of another world than ours.
-    typed: Option<Arc<[Signature]>>,
+    typed: Option<Arc<Functions>>,
 }
 
 /// Where the bytes of a component are.
@@ -60,7 +71,7 @@ enum Bytes {
 pub(in crate::tools) struct Shown {
     pub(in crate::tools) tools: Vec<String>,
     imports: Vec<String>,
-    /// Functions of our interfaces that its code calls, as `interface` and `function`.
+    /// Functions of our interfaces, and of those of WASI that need a grant, that its code calls, as `interface` and `function`.
     functions: Vec<(String, String)>,
     core_instances: Option<u64>,
     /// It exports our own interface of tools.
@@ -68,6 +79,8 @@ pub(in crate::tools) struct Shown {
     /// Of a component of any other world: the functions that are tools, and those that are not, each with the reason.
     typed: Vec<Signature>,
     left_out: Vec<(String, String)>,
+    /// The full name of the `wasi:cli/run` that it exports: it is a program, and a tool of its own name.
+    program: Option<String>,
 }
 
 impl Component {
@@ -97,7 +110,8 @@ impl Component {
     pub(in crate::tools) fn builtin((name, sha256, bytes): Builtin, seen: &Seen) -> Result<Self, Refused> {
         let id = PluginId { name: name.into(), sha256: sha256.into(), origin: Origin::BuiltIn };
         let shown = Shown::seen(bytes, sha256, Some(seen));
-        let component = shown.and_then(|shown| Self::new(id, Bytes::Here(bytes.into()), bytes.len() as u64, shown));
+        let component =
+            shown.and_then(|shown| Self::new(id, Bytes::Here(bytes.into()), bytes.len() as u64, shown, None));
         component.map_err(|reason| Refused { origin: name.into(), reason })
     }
 
@@ -106,7 +120,8 @@ impl Component {
         let found = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
         let sha256 = seen.digest(path, &Stamp::of(&found))?;
         let id = id(path, sha256.to_owned());
-        Some(seen.shown(sha256)?.and_then(|shown| Self::new(id, Bytes::There(path.into()), found.len(), shown)))
+        let new = |shown| Self::new(id, Bytes::There(path.into()), found.len(), shown, Words::beside(path)?);
+        Some(seen.shown(sha256)?.and_then(new))
     }
 
     fn read(path: &Path, limits: &Limits, seen: Option<&Seen>) -> Result<Self, Refused> {
@@ -123,23 +138,36 @@ impl Component {
 
     /// What a file of this path would be with these bytes.
     pub(in crate::tools) fn at(path: &Path, bytes: Vec<u8>) -> Result<Self, String> {
-        let shown = Shown::by(&bytes)?;
+        let shown = Shown::seen(&bytes, "", None)?;
         Self::of(path, digest(&bytes), bytes, shown)
     }
 
     fn of(path: &Path, sha256: String, bytes: Vec<u8>, shown: Shown) -> Result<Self, String> {
         let size = bytes.len() as u64;
-        Self::new(id(path, sha256), Bytes::Here(Cow::Owned(bytes)), size, shown)
+        Self::new(id(path, sha256), Bytes::Here(Cow::Owned(bytes)), size, shown, Words::beside(path)?)
     }
 
-    fn new(id: PluginId, bytes: Bytes, size: u64, shown: Shown) -> Result<Self, String> {
-        let Shown { tools, imports, functions, core_instances, typed, left_out, .. } = shown;
-        let capabilities = imports.iter().filter_map(|import| Capability::of_interface(interface(import)?)).collect();
-        let called = |(interface, function): (String, _)| Some((Capability::of_interface(&interface)?, function));
-        let functions = functions.into_iter().filter_map(called).collect();
+    fn new(id: PluginId, bytes: Bytes, size: u64, shown: Shown, words: Option<Words>) -> Result<Self, String> {
+        let Shown { mut tools, imports, functions, core_instances, mut typed, left_out, program, is_ours } = shown;
+        if let Some(interface) = program.filter(|_| !is_ours && tools.iter().all(|tool| folded(tool) != id.folded())) {
+            tools.push(id.name.clone());
+            typed.push(Signature { tool: id.name.clone(), interface: Some(interface), name: "run".into() });
+        }
+        let (capabilities, functions) = asked(&imports, functions, is_ours, core_instances.is_none());
+        let typed = match (typed.is_empty(), words) {
+            (true, Some(_)) => return Err("its tools say themselves what they are for: remove its `.tool.toml`".into()),
+            (true, None) => None,
+            (false, words) => Some(Arc::new(Functions::new(typed, words)?)),
+        };
+        // The file system of a standard library comes with a program that never opens a file.
+        let is_unsure = |capability: &Capability| !is_ours && *capability == Capability::Files;
+        let unsure = capabilities.iter().copied().filter(is_unsure).collect();
+        let has_words = typed.as_ref().is_some_and(|functions| functions.words().is_some());
+        if let Some(functions) = &typed {
+            tools = functions.names().to_vec();
+        }
         let manifest = Manifest::new(id, tools, capabilities, functions)?;
-        let manifest = Arc::new(Manifest { imports, size, left_out, ..manifest });
-        let typed = Some(typed).filter(|typed| !typed.is_empty()).map(Arc::from);
+        let manifest = Arc::new(Manifest { imports, size, left_out, unsure, has_words, ..manifest });
         Ok(Self { manifest, bytes, core_instances, typed })
     }
 
@@ -147,6 +175,18 @@ impl Component {
     #[must_use]
     pub fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
+    }
+
+    /// It was not written for Toolcrib: its tools are functions by their types.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        self.typed.is_some()
+    }
+
+    /// The file of words beside it, as it was read.
+    #[must_use]
+    pub fn words(&self) -> Option<&str> {
+        self.typed.as_ref()?.words()
     }
 
     /// Its bytes, as it was opened.
@@ -262,6 +302,40 @@ impl Component {
     }
 }
 
+/// What a component asks for: the capabilities of what it imports, and the functions of them that its code calls.
+///
+/// One of our own world has our interfaces; what its language brings of WASI it need not use. What code within components within it calls may go
+/// by other names: where there are such, all of what it imports counts.
+fn asked(
+    imports: &[String],
+    functions: Vec<(String, String)>,
+    is_ours: bool,
+    is_composed: bool,
+) -> (Vec<Capability>, Vec<(Capability, String)>) {
+    let of_wasi = |import: &str| if is_ours { None } else { wasi::capability(import) };
+    let mut capabilities = Vec::new();
+    for import in imports {
+        let capability = interface(import).map_or_else(|| of_wasi(import), Capability::of_interface);
+        capabilities.extend(capability.filter(|capability| !capabilities.contains(capability)));
+    }
+    let called = |(interface, function): (String, String)| match Capability::of_interface(&interface) {
+        Some(capability) => Some((capability, function)),
+        None if is_ours => None,
+        None => wasi::granted_by(&interface, &function).map(|(capability, ours)| (capability, ours.to_owned())),
+    };
+    let mut functions: Vec<_> = functions.into_iter().filter_map(called).collect();
+    functions.sort_unstable();
+    functions.dedup();
+    let calls_files = functions.iter().any(|(capability, _)| *capability == Capability::Files);
+    if !is_ours && !calls_files && capabilities.contains(&Capability::Files) {
+        match is_composed {
+            true => functions.extend(["read", "write"].map(|function| (Capability::Files, function.to_owned()))),
+            false => capabilities.retain(|capability| *capability != Capability::Files),
+        }
+    }
+    (capabilities, functions)
+}
+
 /// By which rules definitions are checked. What was kept under others is checked anew.
 pub(super) fn rules(limits: &Limits) -> String {
     let Limits { schema_kib, schema_depth, description_bytes, .. } = limits;
@@ -331,19 +405,25 @@ impl Shown {
         if let Some(known) = seen.and_then(|seen| seen.shown(sha256)) {
             return known;
         }
-        let shown = Self::by(bytes);
+        let shown = match Self::by(bytes) {
+            Ok(shown) => Ok(shown),
+            Err(Unread::Broken(reason)) => Err(reason),
+            Err(Unread::Passing(reason)) => return Err(reason),
+        };
         if let Some(seen) = seen {
             seen.remember(sha256, &shown);
         }
         shown
     }
 
-    fn by(bytes: &[u8]) -> Result<Self, String> {
+    fn by(bytes: &[u8]) -> Result<Self, Unread> {
         let shown = Self::checked(bytes)?;
         match (shown.is_ours, shown.tools.is_empty()) {
             (true, false) => Ok(shown),
             (true, true) => {
-                Err(format!("it names no tools (no `{TOOLS_SECTION}` section): run `toolcrib plugin pack` on its file"))
+                let why =
+                    format!("it names no tools (no `{TOOLS_SECTION}` section): run `toolcrib plugin pack` on its file");
+                Err(Unread::Broken(why))
             }
             // A core module in it may have the section all the same.
             (false, _) => shown.typed(bytes),
@@ -351,17 +431,15 @@ impl Shown {
     }
 
     /// The same with its functions as tools.
-    fn typed(self, bytes: &[u8]) -> Result<Self, String> {
-        let Exports { functions, left_out, is_command } = exports(bytes, Bounds::default())?;
+    fn typed(self, bytes: &[u8]) -> Result<Self, Unread> {
+        let Exports { functions, left_out, program } = exports(bytes, Bounds::default())?;
         let (first, more) = (left_out.first(), left_out.len().saturating_sub(1));
-        match (functions.is_empty(), first, is_command) {
-            (false, ..) => {}
-            (true, _, true) => {
-                return Err("it is a program (it exports `wasi:cli/run`), and exports no function".into());
-            }
-            (true, None, false) => return Err("it exports no function that could be a tool".into()),
-            (true, Some((name, reason)), false) => {
-                return Err(format!("it exports no function that could be a tool: `{name}`: {reason} ({more} more)"));
+        match (functions.is_empty() && program.is_none(), first) {
+            (false, _) => {}
+            (true, None) => return Err(Unread::Broken("it exports no function that could be a tool".into())),
+            (true, Some((name, reason))) => {
+                let why = format!("it exports no function that could be a tool: `{name}`: {reason} ({more} more)");
+                return Err(Unread::Broken(why));
             }
         }
         let tools = functions.iter().map(|function| function.tool.clone()).collect();
@@ -370,7 +448,7 @@ impl Shown {
             interface: function.interface,
             name: function.name,
         });
-        Ok(Self { tools, typed: typed.collect(), left_out, ..self })
+        Ok(Self { tools, typed: typed.collect(), left_out, program, ..self })
     }
 
     /// The same of a component that need not name its tools.
@@ -405,7 +483,11 @@ impl Shown {
                 Payload::End(_) => depth -= 1,
                 Payload::ComponentImportSection(imports) if depth == 1 => {
                     for import in imports {
-                        self.imports.push(import.map_err(|error| error.to_string())?.name.name.to_owned());
+                        let import = import.map_err(|error| error.to_string())?;
+                        // A type that is named is not asked for: it is what it says it equals.
+                        if !matches!(import.ty, ComponentTypeRef::Type(TypeBounds::Eq(_))) {
+                            self.imports.push(import.name.name.to_owned());
+                        }
                     }
                 }
                 Payload::ComponentExportSection(exports) if depth == 1 => {
@@ -427,8 +509,10 @@ impl Shown {
                 Payload::ImportSection(imports) => {
                     for import in imports.into_imports() {
                         let import = import.map_err(|error| error.to_string())?;
-                        if let Some(interface) = interface(import.module) {
-                            self.functions.push((interface.to_owned(), import.name.to_owned()));
+                        let ours = interface(import.module);
+                        let counts = ours.is_some() || wasi::granted_by(import.module, import.name).is_some();
+                        if counts {
+                            self.functions.push((ours.unwrap_or(import.module).to_owned(), import.name.to_owned()));
                         }
                     }
                 }

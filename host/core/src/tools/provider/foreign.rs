@@ -1,33 +1,86 @@
-//! A component that was not written for Toolcrib: each function that it exports is a tool, and its types say what the tool takes and returns.
+//! A component that was not written for Toolcrib: each function that it exports is a tool, and its types say what the tool takes and returns. One that
+//! is a program (`wasi:cli/run`) is a tool as declared programs are.
 //!
 //! What it says of itself follows from its bytes, so nothing of it runs for that; it is compiled at once all the same, as one that does not
 //! compile must not be offered. How types and values become JSON is `tools/foreign/`.
+
+mod program;
 
 use super::component::{Component, rules};
 use super::{Code, LoadError, Ready, Said};
 use crate::call::scope::Scope;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::capability::bindings::toolcrib::plugin::types;
+use crate::capability::wasi::Reasons;
 use crate::config::Limits;
 use crate::envelope::{Failure, Kind};
 use crate::event::EventSink;
 use crate::policy::Grants;
 use crate::sandbox::{Sandbox, TypedGuest};
 use crate::tools::definition::{Definition, Guidance};
-use crate::tools::foreign::{self, Bounds, Function, Outcome, Signature, exports};
+use crate::tools::foreign::{self, Bounds, Function, Outcome, Signature, Unread, exports};
+use crate::tools::words::Words;
 use serde_json::Value;
 use std::sync::Arc;
 
 /// The code of such a component, with its functions.
 pub(crate) struct Typed {
     guest: TypedGuest,
-    functions: Arc<[Signature]>,
+    functions: Arc<Functions>,
+}
+
+/// The functions of a component, each a tool.
+pub(super) struct Functions {
+    /// With the names that tools have by their types.
+    signatures: Vec<Signature>,
+    /// The names that they have, in the same order.
+    names: Vec<String>,
+    words: Option<Words>,
+}
+
+impl Functions {
+    pub(super) fn new(signatures: Vec<Signature>, words: Option<Words>) -> Result<Self, String> {
+        let names: Vec<String> = signatures.iter().map(|signature| signature.tool.clone()).collect();
+        let names = words.as_ref().map_or_else(|| Ok(names.clone()), |words| words.names(&names))?;
+        Ok(Self { signatures, names, words })
+    }
+
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The words of whoever installed it, as they are written.
+    pub(super) fn words(&self) -> Option<&str> {
+        self.words.as_ref().map(Words::text)
+    }
+
+    /// Finds a function by the name that it has as a tool.
+    fn find(&self, tool: &str) -> Option<&Signature> {
+        self.names.iter().position(|name| name == tool).map(|index| &self.signatures[index])
+    }
+
+    /// What types say, in the words of whoever installed it.
+    fn worded(&self, said: Said) -> Result<Said, String> {
+        let Some(words) = &self.words else { return Ok(said) };
+        let name = |tool: &str| {
+            let index = self.signatures.iter().position(|signature| signature.tool == tool);
+            index.map(|index| self.names[index].as_str()).ok_or_else(|| format!("there is no function for `{tool}`"))
+        };
+        let worded = said.definitions.into_iter().map(|definition| {
+            let name = name(&definition.name)?;
+            words.applied(definition, name)
+        });
+        let definitions = worded.collect::<Result<Vec<_>, String>>()?;
+        let constants: Vec<_> = self.signatures.iter().map(|signature| words.constants(&signature.tool)).collect();
+        let json = serde_json::to_vec(&(&definitions, constants)).expect("definitions are plain data");
+        Ok(Said { definitions, json })
+    }
 }
 
 /// Takes what the types say, and compiles the component, unless both are cached.
 pub(super) async fn load(
     component: &Component,
-    functions: &Arc<[Signature]>,
+    functions: &Arc<Functions>,
     sandbox: &Arc<Sandbox>,
     scope: Scope,
     events: &dyn EventSink,
@@ -35,23 +88,32 @@ pub(super) async fn load(
     let (limits, source) = (scope.limits.clone(), component.source());
     let rules = rules(&limits);
     if let Some(said) = sandbox.said(&source).and_then(|kept| Said::kept(&kept, &rules)) {
-        return Ok(Ready::checked_before(component.manifest(), said));
+        return match functions.words {
+            None => Ok(Ready::checked_before(component.manifest(), said)),
+            Some(_) => Ok(Ready::new(component.manifest(), None, &functions.worded(said)?, &limits)?),
+        };
     }
     let bytes = component.bytes(&limits).map_err(LoadError::Passing)?;
-    let said =
-        tokio::task::spawn_blocking(move || exports(&bytes, Bounds::default()).map(|found| said(&found.functions)));
-    let said = said.await.map_err(|error| LoadError::Passing(error.to_string()))??;
+    let read = tokio::task::spawn_blocking(move || exports(&bytes, Bounds::default()));
+    let read = read.await.map_err(|error| LoadError::Passing(error.to_string()))?;
+    let read = read.map_err(|error| match error {
+        Unread::Broken(reason) => LoadError::Broken(reason),
+        Unread::Passing(reason) => LoadError::Passing(reason),
+    })?;
+    let programs = functions.signatures.iter().filter(|function| is_program(function));
+    let programs = programs.map(|function| program::definition(&function.tool));
+    let said = said(read.functions.iter().map(definition).chain(programs).collect());
     let guest: TypedGuest = component.compiled(sandbox, &limits, events).await?;
     let kept = said.to_keep(&rules);
     sandbox.keep(&source, &guest, kept);
     let code = Code::Typed(Typed { guest, functions: functions.clone() });
-    Ok(Ready::new(component.manifest(), Some(code), &said, &limits)?)
+    Ok(Ready::new(component.manifest(), Some(code), &functions.worded(said)?, &limits)?)
 }
 
 /// Its code, from the cache or compiled.
 pub(super) async fn code(
     component: &Component,
-    functions: &Arc<[Signature]>,
+    functions: &Arc<Functions>,
     sandbox: &Arc<Sandbox>,
     limits: &Limits,
     events: &dyn EventSink,
@@ -70,28 +132,64 @@ impl Typed {
         grants: Arc<Grants>,
         scope: Arc<Scope>,
     ) -> Result<Result<tools::Output, types::Failure>, Failure> {
-        let Some(function) = self.functions.iter().find(|function| function.tool == tool) else {
+        let Some(function) = self.functions.find(tool) else {
             return Err(Failure::new(Kind::Internal, format!("the component has no function for `{tool}`")));
         };
-        let given = match serde_json::from_str(arguments) {
+        let mut given = match serde_json::from_str(arguments) {
             Ok(Value::Object(given)) => given,
             Ok(_) | Err(_) => {
                 return Ok(Err(failure("invalid_arguments", "the arguments are not an object".into(), None)));
             }
         };
+        if let Some(words) = &self.functions.words {
+            given.extend(words.constants(&function.tool));
+        }
+        if is_program(function) {
+            return program::run(&self.guest, function, given, sandbox, grants, scope).await;
+        }
         let instance = sandbox.instantiate(&self.guest, grants, scope).await?;
+        let reasons = instance.reasons();
         let values = |ty: &_| foreign::arguments(ty, &given);
-        let returned = instance.call_typed(function.interface.as_deref(), &function.name, values).await?;
-        Ok(match returned {
+        let returned = instance.call_typed(function.interface.as_deref(), &function.name, values).await;
+        Ok(match returned.map_err(|failure| with_reasons(failure, &reasons))? {
             Err(reason) => Err(failure("invalid_arguments", reason, None)),
             Ok((ty, value)) => match foreign::result(&ty, value) {
                 Outcome::Ok(value) => {
                     let json = value.unwrap_or(Value::Null).to_string();
-                    Ok(tools::Output { json, content: Vec::new(), notices: Vec::new() })
+                    Ok(tools::Output { json, content: Vec::new(), notices: told(&reasons) })
                 }
-                Outcome::Err { message, data } => Err(failure("execution_failed", message, data)),
+                Outcome::Err { message, data } => {
+                    let failed = failure("execution_failed", message, data);
+                    Err(types::Failure { hint: hint(&reasons), ..failed })
+                }
             },
         })
+    }
+}
+
+/// It is what a program exports, and takes and returns what programs do.
+fn is_program(function: &Signature) -> bool {
+    function.interface.as_deref().is_some_and(|interface| interface.split('@').next() == Some("wasi:cli/run"))
+}
+
+/// Why something failed for which WASI has no more than a word, a sentence each.
+fn told(reasons: &Reasons) -> Vec<String> {
+    let line = |Failure { message, hint, .. }: Failure| match hint {
+        Some(hint) => format!("{message} ({hint})"),
+        None => message,
+    };
+    reasons.take().into_iter().map(line).collect()
+}
+
+fn hint(reasons: &Reasons) -> Option<String> {
+    Some(told(reasons)).filter(|told| !told.is_empty()).map(|told| told.join("; "))
+}
+
+/// The failure of a guest that was stopped, with what it was refused before.
+fn with_reasons(failure: Failure, reasons: &Reasons) -> Failure {
+    match (&failure.hint, hint(reasons)) {
+        (None, Some(hint)) => failure.hint(hint),
+        (Some(_), _) | (None, None) => failure,
     }
 }
 
@@ -100,8 +198,7 @@ fn failure(kind: &str, message: String, data: Option<Value>) -> types::Failure {
 }
 
 /// What its types and its authors' docs say.
-fn said(functions: &[Function]) -> Said {
-    let definitions: Vec<Definition> = functions.iter().map(definition).collect();
+fn said(definitions: Vec<Definition>) -> Said {
     let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
     Said { definitions, json }
 }

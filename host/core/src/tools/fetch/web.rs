@@ -1,0 +1,33 @@
+//! What is asked of the web to fetch a plugin: one page at a time. The host answers by its egress (`by_egress.rs`), tests as they like.
+
+use crate::envelope::Failure;
+use async_trait::async_trait;
+use url::Url;
+
+/// Who can be asked for a page.
+#[async_trait]
+pub(crate) trait Web: Send + Sync {
+    /// Asks for a page with these headers. Redirects are followed, and take none of the headers to another server that are for the first one
+    /// alone. Returns the first `most` bytes of the body.
+    async fn get(&self, url: &Url, headers: &[(&'static str, &str)], most: u64) -> Result<Answer, Failure>;
+}
+
+/// A page.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// The status.
+    pub(crate) status: u16,
+    /// Names in lower case; what is not ASCII is left out.
+    pub(crate) headers: Vec<(String, String)>,
+    /// As much of the body as was asked for.
+    pub(crate) body: Vec<u8>,
+    /// There is more of it.
+    pub(crate) is_cut: bool,
+}
+
+impl Answer {
+    /// The values of all headers of a name.
+    pub(super) fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.headers.iter().filter(move |(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+}
