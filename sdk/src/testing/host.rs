@@ -295,10 +295,12 @@ mod tests {
             let _ = Host::new().run(|| files::read("a \"b\".txt", 5, 9));
         });
         let line = told.lines().nth(1).expect("the line").trim();
+        assert!(told.starts_with("`files.read` was not played; the line for it in `host = [...]` is\n"), "{told}");
+        // In which order keys come is nobody's affair.
+        let table = |line: &str| toml::from_str::<toml::Table>(&format!("line = {line}")).expect("a line of TOML");
         assert_eq!(
-            (told.lines().next(), line),
-            (
-                Some("`files.read` was not played; the line for it in `host = [...]` is"),
+            table(line),
+            table(
                 r#"{ call = "files.read", with = { max = 9, offset = 5, path = 'a "b".txt' }, gives = { bytes = 0, text = "", truncated = false } }"#
             )
         );
@@ -317,7 +319,8 @@ mod tests {
         assert_eq!((read("a.txt"), read("b.txt"), read("a.txt")), (Ok("a".into()), Ok("b".into()), Ok("again".into())));
         let told = panic_of(|| drop(read("a.txt")));
         assert!(told.contains("what was played of that name:"), "{told}");
-        assert!(told.contains(r#"with = { path = "b.txt" }, gives = { bytes = 1, text = "b", truncated = false } } (it has answered a call)"#), "{told}");
+        assert!(told.contains(r#"with = { path = "b.txt" }, gives = {"#), "{told}");
+        assert_eq!(told.matches("} (it has answered a call)").count(), 3, "{told}");
         assert_eq!(host.calls().len(), 3);
         assert_eq!(host.calls()[1].arguments, json!({ "path": "b.txt", "offset": 0, "max": 4 << 20 }));
     }

@@ -20,9 +20,9 @@ use std::time::Instant;
 use toml_edit::{DocumentMut, Item};
 use toolcrib::call::{Arguments, Request};
 use toolcrib::capability::Capability;
-use toolcrib::capability::played::{Line, Played};
 use toolcrib::dirs::replace;
 use toolcrib::envelope::{Envelope, Failure, Kind};
+use toolcrib::sandbox::played::{Line, Played};
 use toolcrib::text::sanitize;
 use toolcrib::tools::registry::Registry;
 

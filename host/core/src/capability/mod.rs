@@ -12,7 +12,6 @@ mod jobs;
 mod kind;
 mod pane_sessions;
 mod panes;
-pub mod played;
 mod programs;
 mod records;
 mod schedules;

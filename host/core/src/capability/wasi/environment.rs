@@ -4,45 +4,87 @@
 
 use crate::config::{Part, Template};
 use crate::sandbox::State;
-use wasmtime::StoreContextMut;
-use wasmtime::component::{ComponentType, Lift, Linker, Lower};
+use wasmtime::component::{HasSelf, Linker};
+use wasmtime_wasi::p2::bindings::cli::environment;
 
-/// The versions of `wasi:config/store` that components import. The interface is the same in both; none of them is a release.
-const CONFIG: [&str; 2] = ["wasi:config/store@0.2.0-draft", "wasi:config/store@0.2.0-rc.1"];
+// The versions of `wasi:config` that components import. The interface is the same in both; none of them is a release.
+mod draft {
+    wasmtime::component::bindgen!({
+        inline: "package wasi:config@0.2.0-draft;
+            interface store {
+                variant error { upstream(string), io(string) }
+                get: func(key: string) -> result<option<string>, error>;
+                get-all: func() -> result<list<tuple<string, string>>, error>;
+            }
+            world configured { import store; }",
+        world: "wasi:config/configured",
+        imports: { default: trappable },
+    });
+}
 
-/// Why there is no value. The host always has one, or none.
-#[derive(ComponentType, Lift, Lower)]
-#[component(variant)]
-enum Error {
-    #[component(name = "upstream")]
-    Upstream(String),
-    #[component(name = "io")]
-    Io(String),
+mod candidate {
+    wasmtime::component::bindgen!({
+        inline: "package wasi:config@0.2.0-rc.1;
+            interface store {
+                variant error { upstream(string), io(string) }
+                get: func(key: string) -> result<option<string>, error>;
+                get-all: func() -> result<list<tuple<string, string>>, error>;
+            }
+            world configured { import store; }",
+        world: "wasi:config/configured",
+        imports: { default: trappable },
+    });
 }
 
 type Pairs = Vec<(String, String)>;
 
 pub(super) fn link(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    let mut environment = linker.instance("wasi:cli/environment@0.2.6")?;
-    environment.func_wrap("get-environment", |store: StoreContextMut<'_, State>, ()| Ok((all(store.data()),)))?;
-    environment
-        .func_wrap("get-arguments", |store: StoreContextMut<'_, State>, ()| Ok((store.data().arguments().to_vec(),)))?;
-    // Where a call is made is told by `.` of `wasi:filesystem`.
-    environment.func_wrap("initial-cwd", |_: StoreContextMut<'_, State>, ()| Ok((None::<String>,)))?;
-    for name in CONFIG {
-        let mut config = linker.instance(name)?;
-        config.func_wrap("get", |store: StoreContextMut<'_, State>, (key,): (String,)| {
-            let value = all(store.data()).into_iter().find(|(name, _)| *name == key).map(|(_, value)| value);
-            Ok((Ok::<_, Error>(value),))
-        })?;
-        config
-            .func_wrap("get-all", |store: StoreContextMut<'_, State>, ()| Ok((Ok::<_, Error>(all(store.data())),)))?;
+    environment::add_to_linker::<_, HasSelf<_>>(linker, |state: &mut State| state)?;
+    draft::wasi::config::store::add_to_linker::<_, HasSelf<_>>(linker, |state: &mut State| state)?;
+    candidate::wasi::config::store::add_to_linker::<_, HasSelf<_>>(linker, |state: &mut State| state)
+}
+
+impl environment::Host for State {
+    fn get_environment(&mut self) -> wasmtime::Result<Pairs> {
+        Ok(all(self))
     }
-    Ok(())
+
+    fn get_arguments(&mut self) -> wasmtime::Result<Vec<String>> {
+        Ok(self.arguments().to_vec())
+    }
+
+    /// Where a call is made is told by `.` of `wasi:filesystem`.
+    fn initial_cwd(&mut self) -> wasmtime::Result<Option<String>> {
+        Ok(None)
+    }
+}
+
+impl draft::wasi::config::store::Host for State {
+    fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<String>, draft::wasi::config::store::Error>> {
+        Ok(Ok(one(self, &key)))
+    }
+
+    fn get_all(&mut self) -> wasmtime::Result<Result<Pairs, draft::wasi::config::store::Error>> {
+        Ok(Ok(all(self)))
+    }
+}
+
+impl candidate::wasi::config::store::Host for State {
+    fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<String>, candidate::wasi::config::store::Error>> {
+        Ok(Ok(one(self, &key)))
+    }
+
+    fn get_all(&mut self) -> wasmtime::Result<Result<Pairs, candidate::wasi::config::store::Error>> {
+        Ok(Ok(all(self)))
+    }
 }
 
 fn all(state: &State) -> Pairs {
     state.config().iter().map(|(name, template)| (name.clone(), value(template, state))).collect()
+}
+
+fn one(state: &State, key: &str) -> Option<String> {
+    state.config().get(key).map(|template| value(template, state))
 }
 
 fn value(template: &Template, state: &State) -> String {

@@ -2,11 +2,12 @@
 //!
 //! The plugin's own imports say what there is to be played. What a resource is told goes with the call that ends it: `http.send` has `method`,
 //! `url`, `headers`, `body` and `limit`. The SDK has the same for `cargo test`.
+//!
+//! Handles are of types that only the component knows, so these functions get its store, as no capability does; they call nothing in it.
 
-use super::Capability;
-use super::bindings::toolcrib::plugin::events;
-use super::wasi;
-use crate::sandbox::State;
+use super::State;
+use crate::capability::bindings::toolcrib::plugin::events;
+use crate::capability::{Capability, wasi};
 use crate::tools::foreign::{json_of, value_of};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
