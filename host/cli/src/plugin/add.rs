@@ -122,7 +122,7 @@ fn put(
     let plugin = component.manifest();
     check(setup, component, given)?;
     let (place, source) = (place(setup, plugin), fetched.map(|fetched| &fetched.source));
-    // What cannot be written down later is told before anything is written.
+    // Settings that cannot be written fail the command here, before anything is written.
     let settings = rights::settings(setup)?;
     let directory = own_directory(setup)?;
     let file = format!("{}.wasm", plugin.name());

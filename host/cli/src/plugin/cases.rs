@@ -8,7 +8,7 @@ use super::super::setup::{Setup, cannot, usage};
 use super::super::{Global, print};
 use super::open;
 use super::project::Project;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use similar::TextDiff;
 use std::collections::BTreeSet;
@@ -83,15 +83,13 @@ struct Answer {
 }
 
 /// A failure of a capability.
-#[derive(Clone, Deserialize, Serialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fails {
     kind: String,
     message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
     /// JSON, as a text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<String>,
 }
 
@@ -291,10 +289,13 @@ impl Case {
     fn played(&self) -> Option<Played> {
         let line = |Answer { call, with, gives, fails }: Answer| {
             let answer = match fails {
-                Some(fails) => Err(match serde_json::to_value(fails) {
-                    Ok(Value::Object(failure)) => failure,
-                    _ => Map::new(),
-                }),
+                Some(Fails { kind, message, hint, data }) => {
+                    let mut failure =
+                        Map::from_iter([("kind".into(), kind.into()), ("message".into(), message.into())]);
+                    failure.extend(hint.map(|hint| ("hint".into(), hint.into())));
+                    failure.extend(data.map(|data| ("data".into(), data.into())));
+                    Err(failure)
+                }
                 None => Ok(gives.unwrap_or_default()),
             };
             Line::new(call, with, answer)

@@ -49,6 +49,11 @@ pub(crate) mod bindings {
     });
 }
 
+/// The name of an interface of ours: `files` of `toolcrib:plugin/files@0.1.0`.
+pub(crate) fn interface(import: &str) -> Option<&str> {
+    import.strip_prefix("toolcrib:plugin/")?.split('@').next()
+}
+
 /// Why a host function has no result: a failure that is returned to the guest, or a trap that ends it.
 pub enum Refusal {
     /// Returned to the guest.

@@ -169,7 +169,7 @@ fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BTreeMap<
     let written = BTreeMap::<String, String>::deserialize(deserializer)?;
     let read = |(name, text): (String, String)| {
         if name.is_empty() || name.contains(|char: char| char == '=' || char.is_control()) {
-            return Err(D::Error::custom(format!("`{}` is no name of a value", name.escape_debug())));
+            return Err(D::Error::custom(format!("`{}` cannot be the name of a value", name.escape_debug())));
         }
         Template::value(&text).map(|template| (name, template)).map_err(D::Error::custom)
     };

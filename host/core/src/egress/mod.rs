@@ -219,8 +219,8 @@ impl Egress {
 /// What a request has in its URL and headers, in bytes, where secrets are put into it.
 const TOLD_BYTES: usize = 256 << 10;
 
-/// What a server is told: the guest's request, with what the host adds, and secrets where words stood for them. A word in a body stays one: what is
-/// stored there could be asked for in pieces.
+/// A request as it is sent: that of the guest, with what the host adds, and secrets in place of the words for them. A body keeps its words: a server
+/// may store it, and be asked for it in pieces.
 struct Told {
     method: Method,
     url: Url,

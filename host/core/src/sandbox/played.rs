@@ -1,13 +1,13 @@
 //! Capabilities that answer as a plugin's author has played them, for tests: nothing is decided, and nothing is done.
 //!
-//! The plugin's own imports say what there is to be played. What a resource is told goes with the call that ends it: `http.send` has `method`,
+//! The plugin's own imports say what there is to be played. What sets a value of a resource is an argument of the call that ends it: `http.send` has `method`,
 //! `url`, `headers`, `body` and `limit`. The SDK has the same for `cargo test`.
 //!
 //! Handles are of types that only the component knows, so these functions get its store, as no capability does; they call nothing in it.
 
 use super::State;
 use crate::capability::bindings::toolcrib::plugin::events;
-use crate::capability::{Capability, wasi};
+use crate::capability::{Capability, interface, wasi};
 use crate::tools::foreign::{json_of, value_of};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
@@ -16,9 +16,7 @@ use wasmtime::component::types::{ComponentFunc, ComponentItem};
 use wasmtime::component::{Component, HasSelf, Linker, Resource, ResourceType, Type, Val};
 use wasmtime::{Engine, StoreContextMut};
 
-/// Our package of capabilities, up to the interface's name.
-const OURS: &str = "toolcrib:plugin/";
-/// What a resource is told several times, by interface and function: the list that it is added to.
+/// Functions of resources that can be called several times, by interface and name, and the list that each call adds to.
 const LISTS: [(&str, &str, &str); 12] = [
     ("shell", "environment", "environment"),
     ("exec", "environment", "environment"),
@@ -107,7 +105,7 @@ pub(crate) fn linker(engine: &Engine, component: &Component, played: &Arc<Played
     wasi::link(&mut linker)?;
     events::add_to_linker::<_, HasSelf<_>>(&mut linker, |state: &mut State| state)?;
     for (import, item) in component.component_type().imports(engine) {
-        let Some(interface) = import.strip_prefix(OURS).and_then(|name| name.split('@').next()) else { continue };
+        let Some(interface) = interface(import) else { continue };
         let ComponentItem::ComponentInstance(items) = item.ty else { continue };
         if Capability::of_interface(interface) == Some(Capability::Events) {
             continue;

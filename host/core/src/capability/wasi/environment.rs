@@ -53,7 +53,7 @@ impl environment::Host for State {
         Ok(self.arguments().to_vec())
     }
 
-    /// Where a call is made is told by `.` of `wasi:filesystem`.
+    /// The working directory is `.` of `wasi:filesystem`.
     fn initial_cwd(&mut self) -> wasmtime::Result<Option<String>> {
         Ok(None)
     }

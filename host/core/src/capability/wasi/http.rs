@@ -113,7 +113,7 @@ impl Shared {
         let (mut whole, mut held) = (Vec::new(), Held { all: &self.held, bytes: 0 });
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| Failure::invalid(format!("the body of the request ended: {error}")))?;
-            // What follows a body, no server is told.
+            // Trailers are not sent.
             let Ok(piece) = frame.into_data() else { continue };
             if !held.take(piece.len()) {
                 let message = format!("the bodies of requests have more than {} MiB", BODY_BYTES >> 20);

@@ -3,7 +3,7 @@
 use super::foreign::Functions;
 use super::{Code, LoadError, Provider, Ready, Refused, Said, digest, foreign, read_definitions};
 use crate::call::scope::Scope;
-use crate::capability::{Capability, wasi};
+use crate::capability::{Capability, interface, wasi};
 use crate::config::Limits;
 use crate::disk::Stamp;
 use crate::envelope::Kind;
@@ -31,8 +31,6 @@ use wasmparser::{ComponentTypeRef, Encoding, Instance, Parser, Payload, TypeBoun
 pub(in crate::tools) const TOOLS_SECTION: &str = "toolcrib:tools";
 /// The first bytes of every WebAssembly file.
 const WASM_MAGIC: &[u8] = b"\0asm";
-/// Our package of capabilities, up to the interface's name.
-const OURS: &str = "toolcrib:plugin/";
 /// Packages of others of which at least something is linked. The linker checks each function; this gives the clear word before compiling.
 const KNOWN_PACKAGES: [&str; 8] = [
     "wasi:cli/",
@@ -525,11 +523,6 @@ impl Shown {
         }
         Ok(())
     }
-}
-
-/// The name of an interface of ours: `files` of `toolcrib:plugin/files@0.1.0`.
-fn interface(import: &str) -> Option<&str> {
-    import.strip_prefix(OURS)?.split('@').next()
 }
 
 fn is_known(import: &str) -> bool {
