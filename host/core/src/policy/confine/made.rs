@@ -41,7 +41,7 @@ struct Watched {
     watches: Watches,
     /// Those below each directory that can be written.
     repositories: HashMap<PathBuf, Repositories>,
-    /// What the last look found: the next one may begin within the same tick of that clock.
+    /// What was found, as long as a look can find it again: one may begin within a tick of that clock in which another ended.
     last: Vec<Made>,
 }
 
@@ -146,15 +146,19 @@ impl Look {
         if watched.open == 0 && !has_missed {
             watched.watches.forget();
         }
-        let last = std::mem::replace(&mut watched.last, found.clone());
-        let is_news = |made: &Made| !last.iter().any(|told| told.path == made.path && told.when == made.when);
-        found.into_iter().filter(|made| made.how != How::Within && is_news(made)).collect()
+        let is_told = |made: &Made| watched.last.iter().any(|told| told.path == made.path && told.when == made.when);
+        let news: Vec<Made> = found.into_iter().filter(|made| !is_told(made)).collect();
+        // The next look may begin within the same tick, and finds those again.
+        watched.last.retain(|made| made.when >= self.since);
+        watched.last.extend(news.iter().cloned());
+        news.into_iter().filter(|made| made.how != How::Within).collect()
     }
 
     /// Walks through a directory that can be written; returns what was made there.
     fn walk(&self, watched: &mut Watched, root: &PathBuf, walks: impl FnOnce(&mut Walk<'_>)) -> Vec<Made> {
         let before = watched.repositories.get(root).cloned();
-        let mut walk = Walk::new(root, &self.names, self.since, before.as_ref(), &mut watched.watches);
+        let Watched { watches, last, .. } = watched;
+        let mut walk = Walk::new(root, &self.names, self.since, before.as_ref(), last, watches);
         walks(&mut walk);
         let Walk { made, repositories, .. } = walk;
         watched.repositories.insert(root.clone(), repositories);

@@ -58,6 +58,8 @@ pub(super) struct Walk<'w> {
     since: Stamp,
     /// The repositories that there were before, where that is known.
     before: Option<&'w Repositories>,
+    /// What looks before this one found.
+    last: &'w [Made],
     watches: &'w mut Watches,
     directories: usize,
     entries: usize,
@@ -71,10 +73,11 @@ impl<'w> Walk<'w> {
         names: &'w [String],
         since: Stamp,
         before: Option<&'w Repositories>,
+        last: &'w [Made],
         watches: &'w mut Watches,
     ) -> Self {
         let (made, repositories) = (Vec::new(), before.cloned().unwrap_or_default());
-        Self { root, names, since, before, watches, directories: 0, entries: 0, made, repositories }
+        Self { root, names, since, before, last, watches, directories: 0, entries: 0, made, repositories }
     }
 
     /// Looks at all that is there.
@@ -177,8 +180,12 @@ impl<'w> Walk<'w> {
                 },
             };
             let Ok(found) = look_at(directory, name) else { continue };
-            let how = self.has_changed(&found).map(|how| if is_told { How::Within } else { how });
             let is_directory = FileType::from_raw_mode(found.stx_mode.into()).is_dir();
+            let how = self.has_changed(&found).map(|how| match how {
+                _ if is_told => How::Within,
+                How::Created if is_directory && self.is_known(at, name) => How::Changed,
+                how => how,
+            });
             let says_all = is_told || how == Some(How::Created);
             // A directory has changed as well when something was made in it.
             if !is_directory || !self.within(directory, at, level, name, says_all) || says_all {
@@ -200,7 +207,8 @@ impl<'w> Walk<'w> {
             self.watches.add(&inner, self.place(at, level), true);
         }
         // What is written in a directory changes it, too.
-        let how = self.has_changed(&found).filter(|how| *how == How::Created || is_other || !is_directory);
+        let is_new = |how: &How| *how == How::Created && !self.is_known(at, name);
+        let how = self.has_changed(&found).filter(|how| is_new(how) || is_other || !is_directory);
         self.note(at, Path::new(name), &found, how);
         Some(how.is_some())
     }
@@ -240,10 +248,19 @@ impl<'w> Walk<'w> {
         }
     }
 
+    /// Whether a look before has found this directory: that it is new was told, and says no more what is made in it.
+    fn is_known(&self, at: &Path, name: &str) -> bool {
+        let path = self.path(at, Path::new(name));
+        self.last.iter().any(|made| made.path == path)
+    }
+
+    fn path(&self, at: &Path, name: &Path) -> PathBuf {
+        self.root.join(at.strip_prefix(".").unwrap_or(at)).join(name)
+    }
+
     fn note(&mut self, at: &Path, name: &Path, found: &Statx, how: Option<How>) {
         if let Some(how) = how {
-            let below = at.strip_prefix(".").unwrap_or(at);
-            let (path, when) = (self.root.join(below).join(name), stamp(found.stx_ctime));
+            let (path, when) = (self.path(at, name), stamp(found.stx_ctime));
             // A directory may be looked at twice: by what happened in it, and in the one above.
             if !self.made.iter().any(|made| made.path == path) {
                 self.made.push(Made { path, how, when });
@@ -282,9 +299,34 @@ mod tests {
 
     fn made(root: &Path, since: Stamp) -> Vec<PathBuf> {
         let (names, mut watches) = ([".envrc".to_owned()], Watches::default());
-        let mut walk = Walk::new(root, &names, since, None, &mut watches);
+        let mut walk = Walk::new(root, &names, since, None, &[], &mut watches);
         walk.whole();
         walk.made.into_iter().map(|made| made.path).collect()
+    }
+
+    /// A look that begins within the tick in which the one before ended finds the repository again, and that it is new.
+    #[test]
+    fn what_is_told_already_does_not_say_what_was_made_in_it_since() {
+        let root = tempfile::tempdir().expect("a directory");
+        let (names, mut watches) = ([".git/hooks".to_owned()], Watches::default());
+        let mut look = |last: &[Made]| {
+            let mut walk = Walk::new(root.path(), &names, (0, 0), None, last, &mut watches);
+            walk.whole();
+            walk.made
+        };
+        create_dir_all(root.path().join(".git/hooks")).expect("a directory");
+        write(root.path().join(".git/hooks/sample"), "").expect("a file");
+        let first = look(&[]);
+        write(root.path().join(".git/hooks/own"), "").expect("a file");
+        let again = look(&first);
+        let told = |made: &[Made], name: &str| {
+            let path = root.path().join(name);
+            made.iter().find(|made| made.path == path).map(|made| made.how == How::Created)
+        };
+        assert_eq!(told(&first, ".git"), Some(true));
+        assert_eq!(told(&again, ".git"), None);
+        assert_eq!(told(&first, ".git/hooks/sample"), Some(false));
+        assert_eq!(told(&again, ".git/hooks/own"), Some(true));
     }
 
     #[test]
