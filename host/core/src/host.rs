@@ -552,6 +552,21 @@ impl Host {
         self.policy.policy()
     }
 
+    /// Puts further settings in force from now on, each `key=value` as an argument of `--set`: behind those that the host was made with, and in
+    /// the place of those that an earlier call of this put in force. So a program that embeds a host can grant a plugin in each of its builds
+    /// what it may do, as rights are bound to the bytes. Policies narrow these as any others, and no lock goes away by them. Calls that have begun
+    /// keep what they began with. The trail has it as `changed`.
+    ///
+    /// Only the program that made the host can call this: it is on no road of a tool or of a client.
+    ///
+    /// # Errors
+    ///
+    /// `usage` where one is not a setting, or is one that is set up when a host is made, such as a limit; `unavailable` while the policy files
+    /// say what cannot be obeyed. All stays as it was then.
+    pub fn set(&self, settings: &[String]) -> Result<(), Failure> {
+        self.policy.set(settings)
+    }
+
     /// The approver of `--yes`.
     #[must_use]
     pub fn always_yes(&self) -> InAdvance {

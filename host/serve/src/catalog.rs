@@ -55,6 +55,12 @@ impl Catalog {
         Self { current, notices }
     }
 
+    /// Follows a registry that somebody else changes, who also says what is refused. No directory is watched.
+    #[must_use]
+    pub fn following(current: watch::Receiver<Arc<Registry>>, notices: Notices) -> Self {
+        Self { current, notices: Arc::new(notices) }
+    }
+
     /// Notices for the person who started the server.
     pub(crate) fn notices(&self) -> &Notices {
         &self.notices

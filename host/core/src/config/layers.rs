@@ -145,6 +145,23 @@ impl Settings {
         Self::under_policies(self.sources.clone(), self.below.clone())
     }
 
+    /// The same with further arguments of `--set` behind those that they were read with; the policies are read anew, and nothing else is.
+    ///
+    /// # Errors
+    /// Also where one of them sets what is looked at only when a host is made.
+    pub(crate) fn with_set(&self, further: &[String]) -> Result<Self, ConfigError> {
+        let reader = Reader { home: &self.sources.home, start: None, is_policy: false };
+        if let Some(leaf) = reader.set(further)?.into_iter().find(|leaf| is_set_up(&leaf.key)) {
+            let message = format!("`{}` is set up when the program starts, and cannot be set later", leaf.key);
+            return Err(ConfigError::Invalid { origin: leaf.origin, message });
+        }
+        let set = [&self.sources.set, further].concat();
+        let mut below = (*self.below).clone();
+        // All at once, as if the program had started with them: a digest among them drops what was said of other bytes, and no right beside it.
+        below.replace(reader.set(&set)?);
+        Self::under_policies(Sources { set, ..self.sources.clone() }, Arc::new(below))
+    }
+
     /// What they were below the policies, and which policies were named, as a digest in hex: two programs with the same one have the same
     /// settings, but for what says how many jobs and calls there may be at one time.
     pub(crate) fn below_policies(&self) -> String {

@@ -48,6 +48,7 @@ const TOOLS: &str = "tools";
 const NO_CAPABILITY: [&str; 2] = ["types", TOOLS];
 
 /// One component.
+#[derive(Clone)]
 pub struct Component {
     manifest: Arc<Manifest>,
     bytes: Bytes,
@@ -58,6 +59,7 @@ pub struct Component {
 }
 
 /// Where the bytes of a component are.
+#[derive(Clone)]
 enum Bytes {
     Here(Cow<'static, [u8]>),
     /// In its file, which is read again when it is compiled: of many plugins few are called.
