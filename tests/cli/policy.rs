@@ -92,6 +92,19 @@ fn a_plugin_that_may_read_is_explained_by_the_line_that_lets_it() {
 }
 
 #[test]
+fn the_values_that_a_plugin_gets_are_explained() {
+    let program = Program::new();
+    allow(&program, "word_count");
+    let config = r#"plugin.word_count.config={ PLACE = "Bonn", TOKEN = "a ${secret:key}" }"#;
+    let set = ["--set", "secret.key.file=\"/nowhere/key\"", "--set", config];
+    let clause =
+        explain(&program, &set, "word_count").into_iter().find(|clause| clause[0] == "config").expect("a clause");
+    assert_eq!(clause[1..3], ["allowed", "gets the values `PLACE`, `TOKEN`, where a word stands for the secret"]);
+    assert!(clause[3].starts_with("plugin.word_count.config (--set"), "{clause:?}");
+    assert!(explain(&program, &[], "word_count").iter().all(|clause| clause[0] != "config"));
+}
+
+#[test]
 fn a_plugin_that_may_not_write_is_not_explained_by_a_setting_that_allows_it() {
     let program = Program::new();
     allow(&program, "word_count");

@@ -1,7 +1,7 @@
 //! S-dyn-12: whose word is taken for who a server is, and what happens to what came encrypted.
 
 use crate::certificates::{Authority, self_signed};
-use crate::host::Host;
+use crate::host::Preparation;
 use crate::names::{Names, Reply};
 use crate::web::{Web, page, redirect};
 use crate::world::{World, in_a_world};
@@ -12,11 +12,11 @@ use toolcrib_tests::envelope::{kind, said};
 const PUBLIC: &str = "93.184.216.1";
 
 /// A program that trusts the authority.
-fn trusting(world: &World, authority: &Authority) -> Host {
+fn trusting<'w>(world: &'w World, authority: &Authority) -> Preparation<'w> {
     let program = world.program();
     program.program.write("ca.pem", authority.pem());
     let file = program.program.path("ca.pem").display().to_string();
-    program.set(&format!("network.ca_file={file:?}")).run()
+    program.set(&format!("network.ca_file={file:?}"))
 }
 
 /// Servers whose address is in the fourth part of 93.184.216.x, and whose name is `x.number.org`.
@@ -51,7 +51,7 @@ fn a_server_has_to_prove_the_name_that_was_asked_for() {
     in_a_world(|world| {
         let authority = Authority::new();
         let (_names, web) = (numbered_names(), numbered(&authority));
-        let mut host = trusting(world, &authority);
+        let mut host = trusting(world, &authority).run();
         for url in [
             "https://2.number.org/",
             "https://3.number.org/",
@@ -90,7 +90,7 @@ fn an_authority_that_was_not_named_is_not_trusted() {
         let answer = world.program().run().fetch("https://1.number.org/");
         assert!(kind(&answer) == "unavailable" && said(&answer).contains("ca_file"), "{answer}");
         assert_eq!(web.places(), [""; 0]);
-        trusting(world, &authority).page("https://1.number.org/");
+        trusting(world, &authority).run().page("https://1.number.org/");
     });
 }
 
@@ -100,7 +100,7 @@ fn plain_http_where_encryption_was_asked_for_is_no_answer() {
         Names::everywhere(&[PUBLIC]);
         let authority = Authority::new();
         let web = Web::open(&[80, 443], |_, wire| wire.write_all(&page("plain")));
-        let answer = trusting(world, &authority).fetch("https://plain.org/");
+        let answer = trusting(world, &authority).run().fetch("https://plain.org/");
         assert!(["unavailable", "timed_out", "denied"].contains(&kind(&answer)), "{answer}");
         assert_eq!(web.places(), [""; 0]);
         world.assert_record(&["tcp 93.184.216.1:443"]);
@@ -124,7 +124,12 @@ fn what_came_encrypted_is_not_redirected_to_plain_http() {
             },
         );
         let plain = Web::open(&[80], |_, wire| wire.write_all(&redirect(302, "https://1.number.org/landed")));
-        let mut host = trusting(world, &authority);
+        let program = trusting(world, &authority);
+        let (code, refused) = program.call(&["fetch_url", "url=https://1.number.org/down"]);
+        assert!(code != 0 && said(&refused).contains("would leave HTTPS"), "{refused}");
+        let decisions = program.decisions();
+        assert!(decisions.len() == 2 && decisions[1].starts_with("denied"), "{decisions:?}");
+        let mut host = program.run();
         for path in ["down", "inside"] {
             println!("{}", host.denied(&format!("https://1.number.org/{path}")));
         }

@@ -147,10 +147,9 @@ impl Egress {
             };
             let next = target.redirected(&location).map_err(|failure| told(Some(&target), failure))?;
             if target.is_encrypted() && !next.is_encrypted() {
-                return Err(told(
-                    Some(&target),
-                    Failure::denied(format!("the redirect to `{next}` would leave HTTPS")),
-                ));
+                let refusal = Failure::denied(format!("the redirect to `{next}` would leave HTTPS"));
+                grant.record(&request.method, &next, Err(&refusal), scope);
+                return Err(told(Some(&target), refusal));
             }
             request = request.redirected(answer.status(), &target, &next);
             (from, target) = (Some(route), next);

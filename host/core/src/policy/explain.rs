@@ -17,11 +17,12 @@ use super::{Grants, Policy};
 use crate::capability::Capability;
 use crate::config::{
     Allowlist, CellNetwork, ConfineFloor, ConfineMode, FilesConfirm, HostList, LeakAction, LeakGate, LockMode, Origin,
-    ProgramSection, Settings, Unconfined, WORKSPACE,
+    Part, ProgramSection, Settings, Template, Unconfined, WORKSPACE,
 };
 use crate::envelope::Failure;
 use crate::tools::manifest::Manifest;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -115,6 +116,7 @@ impl Policy {
                 }),
             }
         }
+        clauses.extend(explain_config(grants.config(), plugin, settings));
         if clauses.is_empty() {
             let detail = "only computes; it imports no capability".into();
             clauses.push(Clause { subject: "nothing", verdict: "allowed", detail, decided_by: "its imports".into() });
@@ -466,6 +468,21 @@ fn explain_events(grant: &EmbedderGrant, plugin: &Manifest, settings: &Settings)
         clause("allowed", format!("events for the embedder: {}", kinds.join(", of these only ")), granted),
         clause(verdict, asked, decided(settings, "embedder.confirm")),
     ]
+}
+
+/// The values that it gets, whatever it imports.
+fn explain_config(config: &BTreeMap<String, Template>, plugin: &Manifest, settings: &Settings) -> Option<Clause> {
+    if config.is_empty() {
+        return None;
+    }
+    let secrets = |template: &Template| template.parts().iter().any(|part| matches!(part, Part::Secret(_)));
+    let shown = |(name, template): (&String, &Template)| match secrets(template) {
+        true => format!("`{name}`, where a word stands for the secret"),
+        false => format!("`{name}`"),
+    };
+    let detail = format!("gets the values {}", config.iter().map(shown).collect::<Vec<_>>().join(", "));
+    let decided_by = decided(settings, &format!("plugin.{}.config", plugin.name()));
+    Some(Clause { subject: "config", verdict: "allowed", detail, decided_by })
 }
 
 fn explain_files(grant: &FilesGrant, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
