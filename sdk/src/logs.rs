@@ -11,10 +11,13 @@ impl Log for Events {
     }
 
     fn log(&self, record: &Record<'_>) {
-        match record.level() {
-            Level::Info => events::info(&record.args().to_string()),
-            level => events::info(&format!("{}: {}", level.as_str().to_ascii_lowercase(), record.args())),
-        }
+        let level = match record.level() {
+            Level::Error => events::Level::Error,
+            Level::Warn => events::Level::Warn,
+            Level::Info => events::Level::Info,
+            Level::Debug | Level::Trace => events::Level::Debug,
+        };
+        events::log(level, &record.args().to_string());
     }
 
     fn flush(&self) {}
@@ -33,15 +36,20 @@ mod tests {
     use crate::testing::{Host, json};
 
     #[test]
-    fn what_is_logged_is_an_event_with_its_level_in_front() {
+    fn what_is_logged_is_an_event_of_its_level() {
         begin();
         let host = Host::new();
         host.run(|| {
             log::info!("read {} files", 3);
             log::warn!("one was empty");
             log::debug!("not told");
+            log::set_max_level(LevelFilter::Debug);
+            log::debug!("it was `a`");
+            log::set_max_level(LevelFilter::Info);
         });
         let told: Vec<_> = host.calls().into_iter().map(|call| call.arguments).collect();
-        assert_eq!(told, [json!({ "text": "read 3 files" }), json!({ "text": "warn: one was empty" })]);
+        let said = |level: &str, text: &str| json!({ "level": level, "text": text });
+        let all = [said("info", "read 3 files"), said("warn", "one was empty"), said("debug", "it was `a`")];
+        assert_eq!(told, all);
     }
 }

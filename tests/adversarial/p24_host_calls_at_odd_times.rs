@@ -6,8 +6,8 @@ use serde_json::json;
 use toolcrib_tests::Preparation;
 use toolcrib_tests::forge::Forged;
 
-const IMPORT: &str = r#"(import "toolcrib:plugin/events@0.1.0" "info" (func $info (param i32 i32)))"#;
-const SAY: &str = "(call $info (i32.const 1024) (i32.const 1))";
+const IMPORT: &str = r#"(import "toolcrib:plugin/events@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
+const SAY: &str = "(call $log (i32.const 1) (i32.const 1024) (i32.const 1))";
 
 #[test]
 fn a_host_call_while_the_host_asks_for_room_ends_the_guest() {

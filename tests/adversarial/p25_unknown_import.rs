@@ -43,13 +43,13 @@ fn an_import_of_a_known_interface_that_does_not_exist_is_refused() {
         ),
         (
             "version",
-            r#"(import "toolcrib:plugin/events@9.9.0" (instance (export "info" (func (param "text" string)))))"#,
+            r#"(import "toolcrib:plugin/events@9.9.0" (instance (export "log" (func (param "text" string)))))"#,
             "events@9.9.0",
         ),
         (
             "type",
-            r#"(import "toolcrib:plugin/events@0.1.0" (instance (export "info" (func (param "text" u64)))))"#,
-            "info",
+            r#"(import "toolcrib:plugin/events@0.1.0" (instance (export "log" (func (param "text" u64)))))"#,
+            "log",
         ),
         ("socket", r#"(import "wasi:sockets/raw@0.2.0" (instance (export "open" (func))))"#, "wasi:sockets/raw@0.2.0"),
     ];

@@ -35,7 +35,7 @@ fn events_and_prints_are_clean() {
     for how in ["say_much", "print_much", "print"] {
         for (events, answer) in watched(&json!({ "how": how, "text": TRICKS, "number": 1 }), 2) {
             assert!(answer["result"].is_string(), "{answer}");
-            let said = events.iter().filter(|event| event["type"] == "info");
+            let said = events.iter().filter(|event| event["type"] == "log");
             is_clean(&said.filter_map(|event| event["text"].as_str()).collect::<String>().into());
         }
     }

@@ -58,7 +58,7 @@ fn what_a_guest_prints_is_no_line_of_the_protocol() {
             assert_eq!(answer["result"], "printed");
             let (last, before) = events.split_last().expect("events");
             assert_eq!(*last, json!({ "type": "completed", "outcome": "ok" }));
-            assert!(before.iter().all(|event| event["type"] == "info"), "{before:?}");
+            assert!(before.iter().all(|event| event["type"] == "log"), "{before:?}");
             let said: String = before.iter().filter_map(|event| event["text"].as_str()).collect();
             let words = |text: &str| text.replace('\n', "");
             assert_eq!(words(&said), words(&cleaned(text)).repeat(2), "once from each stream");

@@ -207,7 +207,7 @@ async fn a_panic_of_whoever_watches_fails_that_call_alone() {
     let cases: [(At, &str, Value); 3] = [
         (|event| matches!(event, Event::Started { .. }), "run_shell", harmless("echo a")),
         (|event| matches!(event, Event::Stdout { .. }), "run_shell", harmless("echo a")),
-        (|event| matches!(event, Event::Info { .. }), "hostile", json!({ "how": "print", "text": "a" })),
+        (|event| matches!(event, Event::Log { .. }), "hostile", json!({ "how": "print", "text": "a" })),
     ];
     for (at, tool, arguments) in cases {
         let change = |context: &mut CallContext, _: &TestHost| {

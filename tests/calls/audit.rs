@@ -66,7 +66,7 @@ struct Looking(Arc<TestHost>, Mutex<Vec<Value>>);
 
 impl EventSink for Looking {
     fn emit(&self, event: Event) {
-        if let Event::Info { .. } = event {
+        if let Event::Log { .. } = event {
             *self.1.lock().unwrap() = self.0.audit();
         }
     }

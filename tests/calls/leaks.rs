@@ -82,7 +82,7 @@ async fn output_and_events_of_a_command_hold_no_secret() {
     holds_none("a result", &everything(&envelope));
     let piece = |event: &Event| match event {
         Event::Stdout { text } | Event::Stderr { text } => text.clone(),
-        Event::Started { .. } | Event::Info { .. } | Event::Progress { .. } | Event::Completed { .. } => String::new(),
+        Event::Started { .. } | Event::Log { .. } | Event::Progress { .. } | Event::Completed { .. } => String::new(),
     };
     let told: String = host.events().iter().map(piece).collect();
     holds_none("an event", &told);

@@ -5,7 +5,7 @@ use toolcrib_tests::outcome::{code, ended, stderr, stdout, succeeded, with_a_sec
 use toolcrib_tests::processes::{assert_gone, sleeping, unique_seconds};
 use toolcrib_tests::{Program, Running, eventually, guest};
 
-const PROJECT: &str = r#"
+pub(crate) const PROJECT: &str = r#"
 name = "word_count"
 lang = "rust"
 build = ["true"]
@@ -20,7 +20,7 @@ result = { lines = 1, words = 2, bytes = 9 }
 "#;
 
 /// A project whose plugin is built already.
-fn project(cases: &str) -> Program {
+pub(crate) fn project(cases: &str) -> Program {
     let program = Program::new();
     program.write("work/count/toolcrib-plugin.toml", PROJECT);
     program.write("work/count/word_count.wasm", fs::read(guest("word_count")).unwrap());

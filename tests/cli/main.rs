@@ -17,6 +17,7 @@ mod plugin;
 mod policy;
 mod program;
 mod prompt;
+mod recorded;
 mod records;
 mod run;
 mod schedules;

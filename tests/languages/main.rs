@@ -1,13 +1,15 @@
-//! Plugins in each language that `plugin new` has a template for: made, built, checked, allowed and called as their authors do it.
+//! Plugins in each language that `plugin new` has a template for: made, built, checked, allowed and called as their authors do it. Then what was
+//! not written for this host: a published program, and a component of another host.
 //!
 //! `tests/run` installs what builds all but Rust (`builders/`); without it these tests are skipped.
 
 mod published;
 mod templates;
+mod time;
 mod tools;
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::succeeded;
 
@@ -47,6 +49,13 @@ const C: Lang =
 /// Where the builders are, if they are installed.
 fn installed() -> Option<PathBuf> {
     std::env::var_os("TOOLCRIB_BUILDERS").map(PathBuf::from)
+}
+
+/// What everything in Go and C builds anew, such as their libraries, is built once.
+fn with_caches(command: &mut Command) {
+    if let Some(builders) = installed() {
+        command.env("GOCACHE", builders.join("go-cache")).env("ZIG_GLOBAL_CACHE_DIR", builders.join("zig-cache"));
+    }
 }
 
 /// A project of a new plugin, made by `plugin new`.
@@ -90,10 +99,7 @@ impl Project {
                 command.env(variable, value);
             }
         }
-        // What each project in Go and C builds anew, such as their libraries, is built once.
-        if let Some(builders) = installed() {
-            command.env("GOCACHE", builders.join("go-cache")).env("ZIG_GLOBAL_CACHE_DIR", builders.join("zig-cache"));
-        }
+        with_caches(&mut command);
         command.output().expect("the program ends")
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use toolcrib_tests::outcome::succeeded;
-use toolcrib_tests::{serve, skip};
+use toolcrib_tests::{Client, Running, serve, skip};
 
 /// What a way of failing comes out as: a kind, a part of the message and, where it must have one, of the hint.
 type Ways = &'static [(&'static str, &'static str, &'static str, &'static str)];
@@ -81,7 +81,7 @@ const C_WAYS: Ways = &[
 ];
 
 fn in_every_way(lang: Lang, ways: Ways) {
-    let project = Project::new(lang, "three", &["files", "http"]);
+    let project = Project::new(lang, "three", &["config", "files", "http"]);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("languages").join(lang.name);
     let file = Path::new(lang.source).file_name().unwrap();
     fs::copy(source.join(file), project.path(lang.source)).unwrap();
@@ -122,6 +122,19 @@ fn in_every_way(lang: Lang, ways: Ways) {
         assert!(text("message").contains(message), "{how}: {answer}");
         assert!(text("hint").contains(hint), "{how}: {answer}");
     }
+    // What it says while it runs, and a value of its section.
+    let config = "plugin.three.config={ GREETING = \"hello\" }";
+    let mut client = Client::of(Running::start(&mut project.program.command(&["--set", config, "run", "--events"])));
+    assert_eq!(client.result(&tool("fail"), json!({ "how": "config" })), "hello");
+    let id = client.send(&tool("fail"), json!({ "how": "log" }));
+    assert!(client.answer_to(id)["error"].is_null());
+    let said = client.events(id).filter(|event| event["type"] == "log");
+    let mut said: Vec<_> = said.map(|event| (event["level"].clone(), event["text"].as_str().unwrap())).collect();
+    said.sort_by_key(|(level, _)| level.to_string());
+    assert!(
+        matches!(&said[..], [(info, said), (warn, "warned by a tool")] if info == "info" && warn == "warn" && said.starts_with("said")),
+        "{said:?}"
+    );
     assert_eq!(call("fail", "how=kind")["error"]["data"], data_of(lang), "failures carry what is known nevertheless");
     // After all of this it answers as before.
     assert_eq!(call("lines", &reads)["result"], json!({ "lines": 3 }));

@@ -5,9 +5,10 @@
 use crate::rig::{Locked, word_count};
 use serde_json::json;
 use std::fs;
+use std::time::Duration;
 use toolcrib_tests::outcome::{code, stderr, stdout, succeeded, with_a_section_more};
 use toolcrib_tests::registry::{CONFIG, LAYER, Message, Pages, manifest};
-use toolcrib_tests::{Client, Running, eventually};
+use toolcrib_tests::{Client, Program, Running, eventually};
 
 const NONE: &str = "[lock]\nplugins = \"pins\"\n";
 const CALL: [&str; 2] = ["word_count", "path=a.txt"];
@@ -101,7 +102,7 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 50] = [
+const OPTIONS: [(&str, Option<&str>); 52] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
@@ -145,6 +146,7 @@ const OPTIONS: [(&str, Option<&str>); 50] = [
     ("--shell", None),
     ("--pane", None),
     ("--keep", None),
+    ("--nothing", None),
     ("--method", Some("GET")),
     ("--path", Some("/")),
     ("--toolset", Some("open")),
@@ -152,6 +154,7 @@ const OPTIONS: [(&str, Option<&str>); 50] = [
     ("--files", Some("texts")),
     ("--why", Some("word_count")),
     ("--all", None),
+    ("--serve", None),
 ];
 
 /// A client that asks for the tools, and calls one that it should not have.
@@ -177,13 +180,15 @@ fn no_option_of_the_command_line_opens_a_lock() {
         .write("work/user.toml", "[plugin.word_count]\nenabled = true\n[toolset.open]\ntools = [\"word_count\"]\n");
     locked.program.write("work/plugins/word_count.wasm", word_count());
     locked.program.write("work/token", "0123456789abcdef0123456789abcdef");
-    let commands: [&[&str]; 6] = [
+    under_development(&locked.program);
+    let commands: [&[&str]; 7] = [
         &["call", "word_count", "path=a.txt"],
         &["tools"],
         &["run"],
         &["serve"],
         &["plugin", "allow", &file],
         &["plugin", "add", &file],
+        &["plugin", "dev", "count"],
     ];
     for command in commands {
         let verbs: Vec<&str> =
@@ -215,6 +220,44 @@ fn no_option_of_the_command_line_opens_a_lock() {
                 assert!(!said.lines().any(|line| line.starts_with("word_count ")), "{arguments:?}: {said}");
             }
         }
+    }
+}
+
+/// An author's project whose plugin is built already, with all rights that it can name for itself.
+fn under_development(program: &Program) {
+    let project = "name = \"word_count\"\nlang = \"rust\"\nbuild = [\"true\"]\nout = \"word_count.wasm\"\n";
+    let case = "[grants]\nfiles.read = [\".\"]\n[[case]]\nname = \"x\"\ntool = \"word_count\"\narguments = { path = \"a.txt\" }\nresult_has = { words = 2 }\n";
+    program.write("work/count/toolcrib-plugin.toml", project);
+    program.write("work/count/cases.toml", case);
+    program.write("work/count/word_count.wasm", word_count());
+    program.write("work/count/a.txt", "two words");
+}
+
+/// What an author has just built was not vetted either: neither its cases nor a client can call it.
+#[test]
+fn a_plugin_under_development_does_not_get_past_a_lock() {
+    let locked = Locked::by(&[NONE]);
+    under_development(&locked.program);
+    let open = Program::new();
+    under_development(&open);
+    for (program, arguments, is_served) in [
+        (&open, vec!["plugin", "dev", "--serve", "count"], true),
+        (&locked.program, locked.under(&["plugin", "dev", "--serve", "count"]), false),
+    ] {
+        let mut dev = Running::start(&mut program.command(&arguments));
+        let built = if is_served { "1 of 1 cases passed" } else { "the client has no tools yet" };
+        eventually("it was built", || dev.said().contains(built));
+        dev.write(ASK);
+        // Of the list and of the call, in whatever order.
+        let mut answers = Vec::new();
+        while !["\"id\":2", "\"id\":3"].iter().all(|id| answers.iter().any(|line: &String| line.contains(id))) {
+            answers.push(dev.try_line("answer").expect("both are answered"));
+        }
+        let has = |text| answers.iter().any(|line| line.contains(text));
+        assert_eq!([has("\"name\":\"word_count\""), has("\"words\":2")], [is_served; 2], "{answers:?}");
+        assert_eq!(dev.said().contains("it was not vetted"), !is_served, "{}", dev.said());
+        dev.close();
+        assert!(dev.ended(Duration::from_secs(10)).is_some_and(|status| status.success()));
     }
 }
 

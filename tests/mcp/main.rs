@@ -3,6 +3,7 @@
 mod approvals;
 mod clients;
 mod day;
+mod dev;
 mod embedder;
 mod http;
 mod jobs;

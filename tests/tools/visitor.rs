@@ -164,6 +164,29 @@ fn it_is_installed_with_words_of_its_own() {
 }
 
 #[test]
+fn a_function_can_be_no_tool() {
+    let program = Program::new();
+    fs::copy(guest("visitor"), program.path("work/fs.wasm")).unwrap();
+    let tools = || json_of(&program.run(&["plugin", "inspect", "--json", "fs.wasm"]))["tools"].clone();
+    let all: Vec<String> = serde_json::from_value(tools()).unwrap();
+    let omit = |tools: &[String]| tools.iter().map(|tool| format!("[tool.{tool}]\nomit = true\n")).collect::<String>();
+    program.write("work/fs.tool.toml", "prefix = 'fs_'\n".to_owned() + &omit(&all[1..]));
+    assert_eq!(tools(), json!([format!("fs_{}", all[0])]));
+    succeeded(&program.run(&["plugin", "add", "fs.wasm"]));
+    assert_eq!(program.call(&[&format!("fs_{}", all[1]), "{}"]).1["error"]["kind"], "unknown_tool");
+    succeeded(&program.run(&["plugin", "allow", "fs", "--nothing"]));
+    let denied = program.call(&[&format!("fs_{}", all[0]), "path=a"]).1;
+    assert_eq!(denied["error"]["kind"], "execution_failed", "{denied}");
+    program.write("work/fs.tool.toml", omit(&all));
+    let refused = program.run(&["plugin", "inspect", "fs.wasm"]);
+    assert!(stderr(&refused).contains("omit each of its tools"), "{}", stderr(&refused));
+    // Other names for its tools are not another name for itself.
+    fs::copy(guest("visitor"), program.path("work/time.wasm")).unwrap();
+    let taken = program.run(&["plugin", "add", "time.wasm"]);
+    assert!(stderr(&taken).contains("rename your file"), "{}", stderr(&taken));
+}
+
+#[test]
 fn words_that_fit_nothing_refuse_the_plugin() {
     let program = Program::new();
     fs::copy(guest("visitor"), program.path("work/fs.wasm")).unwrap();

@@ -299,12 +299,16 @@ fn main() -> ExitCode {
     local::own_children();
     local::answer_to_watch();
     local::answer_to_cell();
-    let runtime = match &cli.command {
-        Command::Serve(_) | Command::Run(_) | Command::Worker(_) => {
-            tokio::runtime::Builder::new_multi_thread().enable_all().build()
-        }
+    let makes_many_calls = match &cli.command {
+        Command::Serve(_) | Command::Run(_) | Command::Worker(_) => true,
+        Command::Plugin(arguments) => arguments.serves(),
+        _ => false,
+    };
+    let runtime = if makes_many_calls {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build()
+    } else {
         // One call at a time needs no further threads, which would have to be started first.
-        _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+        tokio::runtime::Builder::new_current_thread().enable_all().build()
     };
     let runtime = match runtime {
         Ok(runtime) => runtime,

@@ -4,6 +4,7 @@
 
 mod add;
 mod authors;
+mod between;
 mod cases;
 mod changes;
 mod check;
@@ -11,6 +12,7 @@ mod dev;
 mod new;
 mod pack;
 mod project;
+mod rewrite;
 mod rights;
 mod toolchain;
 mod update;
@@ -25,6 +27,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use toolcrib::capability::{AllowOption, Capability};
 use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::{Failure, Kind};
@@ -44,7 +47,7 @@ pub(super) enum Arguments {
     },
     /// Say what a component offers and asks for, without running it
     Inspect {
-        /// A component
+        /// A component, or the name of an installed plugin
         file: PathBuf,
         /// Print JSON
         #[arg(long)]
@@ -90,6 +93,8 @@ pub(super) enum Arguments {
     ///
     /// A line of JSON calls the tool; `:help` says what else can be typed. The plugin gets the rights that [grants] in cases.toml names, for
     /// this run alone. A build that fails leaves the plugin of before in its place.
+    ///
+    /// With `--serve`, an agent that speaks MCP calls it instead, and hears of each build that changed it; all that is for you goes to stderr.
     Dev(dev::Dev),
     /// Make a plugin of what a toolchain built: write the names of its tools into it
     ///
@@ -114,6 +119,13 @@ pub(super) enum Arguments {
         #[arg(long)]
         json: bool,
     },
+}
+
+impl Arguments {
+    /// Whether it serves a client, which may make several calls at a time.
+    pub(super) fn serves(&self) -> bool {
+        matches!(self, Self::Dev(dev) if dev.serve)
+    }
 }
 
 pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCode, Failure> {
@@ -200,7 +212,7 @@ fn no_plugin(refused: &Refused) -> Failure {
 }
 
 fn inspect(setup: &Setup, file: &Path, as_json: bool) -> Result<ExitCode, Failure> {
-    let component = open(setup, file)?;
+    let component = rights::find(setup, file)?;
     let Manifest { id, tools, capabilities, left_out, .. } = &**component.manifest();
     let explained = setup.host.policy().explain(component.manifest(), &setup.settings);
     if !as_json {
@@ -254,8 +266,9 @@ fn listed<'a>(texts: impl Iterator<Item = &'a str>, between: &str) -> String {
 }
 
 /// How a plugin that has the names of others comes to names of its own.
-fn other_names(component: &Component, file: &Path) -> String {
-    match component.is_foreign() {
+fn other_names(setup: &Setup, component: &Component, file: &Path) -> String {
+    let is_its_own = |other: &Arc<Manifest>| other.id.has_name_of(&component.manifest().id);
+    match component.is_foreign() && !setup.context.tools.plugins().any(is_its_own) {
         false => "rename your file".into(),
         true => format!(
             "give its tools other names: write `prefix = \"{}_\"` into `{}`",

@@ -1,14 +1,14 @@
 //! What a person sees while a call runs: a spinner beside a command, a bar where a plugin counts. Silent where nobody watches.
 
 use super::terminal::Terminal;
-use anstyle::Style;
+use anstyle::{AnsiColor, Style};
 use async_trait::async_trait;
 use indicatif::{ProgressBar, ProgressStyle};
 use parking_lot::Mutex;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::time::Duration;
-use toolcrib::event::{Compiling, Event, EventSink};
+use toolcrib::event::{Compiling, Event, EventSink, Level};
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::text::sanitize;
 
@@ -55,9 +55,14 @@ impl EventSink for Progress {
             Event::Progress { done, total, message } => {
                 shown.get_or_insert_with(Shown::new).count(done, total, message.as_deref());
             }
-            Event::Info { text } => {
-                let dim = Style::new().dimmed();
-                let say = || _ = writeln!(anstream::stderr(), "{dim}{text}{dim:#}");
+            Event::Log { level, text } => {
+                let (style, said) = match level {
+                    Level::Debug => return,
+                    Level::Info => (Style::new().dimmed(), ""),
+                    Level::Warn => (AnsiColor::Yellow.on_default(), "warning: "),
+                    Level::Error => (AnsiColor::Red.on_default(), "error: "),
+                };
+                let say = || _ = writeln!(anstream::stderr(), "{style}{said}{text}{style:#}");
                 shown.as_ref().map_or_else(say, |shown| shown.bar.suspend(say));
             }
             Event::Completed { .. } => {

@@ -86,6 +86,14 @@ pub(super) fn print(text: &str) -> Result<ExitCode, Failure> {
     write(sanitize::text(text).as_bytes())
 }
 
+/// How something is told to a person: by [`print`], or by [`print_beside`].
+pub(super) type Say = fn(&str) -> Result<ExitCode, Failure>;
+
+/// Prints a text to stderr, where stdout is another's.
+pub(super) fn print_beside(text: &str) -> Result<ExitCode, Failure> {
+    written(anstream::stderr().lock(), sanitize::text(text).as_bytes())
+}
+
 /// Passes on to stderr, line by line, what a program prints that the person has started.
 #[derive(Default)]
 pub(super) struct PassedOn(Vec<u8>);

@@ -16,6 +16,7 @@ use toolcrib::backend::local::Local;
 use toolcrib::config::TOKEN_VARIABLE;
 use toolcrib::dirs::Dirs;
 use toolcrib::envelope::{Failure, Kind};
+use toolcrib::jobs::JobsRunning;
 use toolcrib_serve::embedder::{Connected, Place, Served};
 use toolcrib_serve::mcp::http::{self, Options};
 use toolcrib_serve::mcp::token::Token;
@@ -83,10 +84,20 @@ pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsS
     let jobs_running = jobs::begin(&setup, &setup.context, &catalog).await?;
     let door = door(global, &setup, catalog, if options.is_some() { "mcp:http" } else { "mcp:stdio" });
     let served = match options {
-        Some(options) => over_http(options, door.clone(), stop.clone()).await,
-        None => stdio::serve(door.clone(), stop.clone()).await.map(|()| ExitCode::SUCCESS),
+        Some(options) => over_http(options, door.clone(), stop).await,
+        None => stdio::serve(door.clone(), stop).await.map(|()| ExitCode::SUCCESS),
     };
-    let was_stopped = stop.is_cancelled();
+    close(&setup, &door, jobs_running, served).await
+}
+
+/// Ends all that still runs when clients were served. The exit code says whether a signal has ended that.
+pub(super) async fn close(
+    setup: &Setup,
+    door: &Door,
+    jobs_running: Option<JobsRunning>,
+    served: Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
+    let was_stopped = setup.context.cancel.is_cancelled();
     door.close(PATIENCE).await;
     jobs::end(jobs_running).await;
     setup.context.panes.leave().await;
@@ -101,7 +112,8 @@ fn embedder(place: Place, setup: &Setup) -> Result<Arc<Connected>, Failure> {
     Ok(Connected::with(place, Arc::new(local), Notices::new(notice), setup.context.cancel.clone(), served))
 }
 
-fn door(global: &Global, setup: &Setup, catalog: Catalog, principal: &str) -> Door {
+/// The side of this program at which clients come in.
+pub(super) fn door(global: &Global, setup: &Setup, catalog: Catalog, principal: &str) -> Door {
     // Its own token: a client that leaves ends its calls, but sends no signal to this program.
     let cancel = setup.context.cancel.child_token();
     let context = setup.context.clone().principal(principal).cancel(cancel);

@@ -1,6 +1,6 @@
 //! What a call tells whoever watches it while it runs.
 //!
-//! The host emits `started`, output and `completed`; a guest adds `info` and `progress`, within caps. Delivery is the sink's affair.
+//! The host emits `started`, output and `completed`; a guest adds `log` and `progress`, within caps. Delivery is the sink's affair.
 
 use crate::config::Limits;
 use crate::text::sanitize;
@@ -27,7 +27,9 @@ pub enum Event {
         text: String,
     },
     /// A sentence from the plugin, or what it printed.
-    Info {
+    Log {
+        /// How much it matters.
+        level: Level,
         /// The sentence.
         text: String,
     },
@@ -47,6 +49,20 @@ pub enum Event {
         /// `ok` or the kind of the failure.
         outcome: &'static str,
     },
+}
+
+/// How much a message matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// For who looks for a mistake in the plugin.
+    Debug,
+    /// What is printed is of this level, too.
+    Info,
+    /// Something is not as it should be.
+    Warn,
+    /// Something failed.
+    Error,
 }
 
 /// Where events go. Emitting never blocks: a sink that cannot keep up drops.
@@ -104,15 +120,15 @@ impl GuestEvents {
         if take(&self.events_left, 1) && take(&self.bytes_left, text_bytes as u64) {
             sink.emit(event());
         } else if !self.marked.swap(true, Ordering::Relaxed) {
-            sink.emit(Event::Info { text: "[further events of this plugin are dropped]".into() });
+            sink.emit(Event::log(Level::Warn, "[further events of this plugin are dropped]"));
         }
     }
 }
 
 impl Event {
     /// A sentence from a guest, cleaned.
-    pub(crate) fn info(text: &str) -> Self {
-        Self::Info { text: sanitize::text(text).into_owned() }
+    pub(crate) fn log(level: Level, text: &str) -> Self {
+        Self::Log { level, text: sanitize::text(text).into_owned() }
     }
 }
 

@@ -319,8 +319,10 @@ pub(crate) mod schedules {
 pub(crate) mod events {
     use super::*;
 
-    pub(crate) fn info(text: &str) {
-        Call::new([("text", text.write())]).note("events", "info");
+    pub(crate) use contract::events::Level;
+
+    pub(crate) fn log(level: Level, text: &str) {
+        Call::new([("level", level.write()), ("text", text.write())]).note("events", "log");
     }
 
     pub(crate) fn progress(done: u64, total: Option<u64>, message: Option<&str>) {

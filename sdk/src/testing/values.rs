@@ -5,7 +5,7 @@ use crate::bindings::toolcrib::plugin as contract;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use contract::{exec, files, http, introspect, jobs, panes, programs, records, schedules, shell, types};
+use contract::{events, exec, files, http, introspect, jobs, panes, programs, records, schedules, shell, types};
 use serde_json::{Map, Value, json};
 
 /// The largest integer that every reader of JSON keeps exact: 2^53-1.
@@ -152,6 +152,7 @@ read! {
 
 enums! {
     types::Risk { Low, Medium, High }
+    events::Level { Debug, Info, Warn, Error }
     files::EntryKind { File, Directory, Link, Other }
     jobs::State { Pending, Running, Done, Error, Cancelled, Orphaned }
     schedules::Came { Done, Failed, Missed, Cancelled }

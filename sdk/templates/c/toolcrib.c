@@ -240,6 +240,14 @@ void attach_image(const void *bytes, size_t length, const char *media_type) {
         (plugin_tuple2_string_list_u8_t){sent(media_type), {memcpy(allocate(length), bytes, length), length}};
 }
 
+void say(enum level level, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    plugin_string_t text = sent(print(format, values));
+    toolcrib_plugin_events_log((toolcrib_plugin_events_level_t)level, &text);
+    va_end(values);
+}
+
 void progress(uint64_t done, uint64_t total, const char *message) {
     plugin_string_t text = sent(message);
     toolcrib_plugin_events_progress(done, total ? &total : NULL, message ? &text : NULL);

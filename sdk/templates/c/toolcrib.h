@@ -45,13 +45,16 @@ bool fail(const char *kind, const char *message, const char *hint, const char *d
 // The last failure, also of a function below. It is the call's failure if that returns false.
 extern struct failure { const char *kind, *message, *hint, *data; } failure;
 
-// Beside the result: a sentence for the caller; parts; how far the call is (a `total` of 0 is unknown).
-// Whoever watches the call also sees what it prints.
+// For whoever watches the call: a sentence; how far the call is (a `total` of 0 is unknown). They also see what it prints.
+enum level { LEVEL_DEBUG, LEVEL_INFO, LEVEL_WARN, LEVEL_ERROR };
+void say(enum level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void progress(uint64_t done, uint64_t total, const char *message);
+
+// Beside the result: a sentence for the caller; parts.
 void notice(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void attach_text(const char *text);
 void attach_link(const char *url);
 void attach_image(const void *bytes, size_t length, const char *media_type);
-void progress(uint64_t done, uint64_t total, const char *message);
 
 // A whole text file of at most 4 MiB; `length` may be NULL. Returns NULL if it fails.
 const char *read_text(const char *path, size_t *length);

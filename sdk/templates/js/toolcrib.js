@@ -50,8 +50,8 @@ export function attach(tag, value, mediaType) {
   parts.push({ tag, val: typed ? [textOf(mediaType, "the media type"), bytesOf(value)] : textOf(value, tag) });
 }
 
-/** Says something to whoever watches the call. `console.log` does the same. */
-export const info = (text) => void (running && events.info(textOf(text, "the text")));
+/** Says something to whoever watches the call, as `console` does: `level` is "debug", "info", "warn" or "error". */
+export const log = (level, text) => void (running && events.log(level, textOf(text, "the text")));
 
 /** Says how far the call is; `total` and `message` may be omitted. */
 export const progress = (done, total = null, message = null) =>
@@ -107,7 +107,7 @@ function run(tool, input) {
       throw { kind, message: `${message}`.toWellFormed(), hint: hint && `${hint}`.toWellFormed(), data: known };
     }
     if (message === "out of memory") throw { kind: "limit", message, hint: MORE_MEMORY };
-    if (error?.stack) info(`${error}\n${error.stack}`);
+    if (error?.stack) log("error", `${error}\n${error.stack}`);
     const lines = error?.stack?.match(/[^/(]+:\d+(?=:\d+\))/g) ?? [];
     const place = lines.find((line) => !line.startsWith("toolcrib"));
     throw { kind: "execution_failed", message: `${error}`.toWellFormed() + (place ? ` (${place})` : "") };
@@ -135,5 +135,5 @@ function seedRandom() {
 }
 
 const shown = (value) => (value instanceof Error || Object(value) !== value ? String(value) : JSON.stringify(value));
-const log = (...values) => info(values.map(shown).join(" "));
-globalThis.console ??= { log, info: log, warn: log, error: log, debug: log };
+const at = (level) => (...values) => log(level, values.map(shown).join(" "));
+globalThis.console ??= { log: at("info"), ...Object.fromEntries(["debug", "info", "warn", "error"].map((level) => [level, at(level)])) };

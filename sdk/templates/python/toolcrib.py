@@ -1,6 +1,7 @@
 """What `app.py` is written with: definitions, calls, failures. Capabilities are in files of their own beside it."""
 
 import json
+import logging
 import os
 import re
 import sys
@@ -15,6 +16,16 @@ from wit_world.imports.types import Failure
 for stream in (sys.stdout, sys.stderr):
     stream.reconfigure(line_buffering=True, write_through=False)  # Each line that is printed becomes one event.
 _notices, _parts = [], []
+
+
+class _Events(logging.Handler):
+    def emit(self, record):
+        levels = ((logging.ERROR, "ERROR"), (logging.WARNING, "WARN"), (logging.INFO, "INFO"), (0, "DEBUG"))
+        level = next(name for least, name in levels if record.levelno >= least)
+        events.log(events.Level[level], _text(self.format(record)))
+
+
+logging.basicConfig(handlers=[_Events()], level=logging.INFO, format="%(message)s")  # `logging.warning` is an event.
 
 
 class Fail(Exception):
@@ -75,7 +86,7 @@ def plugin(*functions):
             except MemoryError:
                 raise Err(Failure("limit", "out of memory", "ask for less, or raise `memory_mib` under [limits]", None))
             except BaseException as error:  # `sys.exit` is not an `Exception`.
-                events.info(_text(traceback.format_exc()))
+                events.log(events.Level.ERROR, _text(traceback.format_exc()))
                 message = "".join(traceback.format_exception_only(error)).strip()
                 raise Err(Failure("execution_failed", _text(message + _place(error)), None, None))
             finally:

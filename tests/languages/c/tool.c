@@ -76,7 +76,12 @@ static bool fail_in_a_way(void) {
     if (!strcmp(how, "null")) return answer("%d", *(volatile int *)(intptr_t)zero);
     if (!strcmp(how, "outside")) return answer("%d", *(volatile int *)(intptr_t)(zero - 8));
     if (!strcmp(how, "half")) return fail("execution_failed", "half of \xf0\x9f", NULL, NULL);
-    if (!strcmp(how, "log")) return printf("said by a tool\n") > 0 && answer("null");
+    if (!strcmp(how, "log")) {
+        printf("said by a tool\n");
+        say(LEVEL_WARN, "%s by a tool", "warned");
+        return answer("null");
+    }
+    if (!strcmp(how, "config")) return answer("%s", quoted(getenv("GREETING")));
     if (!strcmp(how, "random")) return answer("%u", arc4random());
     if (!strcmp(how, "image")) {
         attach_image("\x89PNG", 4, "image/png");

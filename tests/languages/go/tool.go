@@ -105,7 +105,10 @@ func fail(input way) (any, error) {
 		return nil, errors.New("half of \xf0\x9f")
 	case "log":
 		fmt.Println("said", map[string]string{"by": "a tool"})
+		toolcrib.Warn("warned by %s", "a tool")
 		return nil, nil
+	case "config":
+		return os.Getenv("GREETING"), nil
 	case "random":
 		return rand.Float64(), nil
 	case "image":

@@ -1,8 +1,9 @@
 // Three tools in JavaScript: one that reads a file, one that makes a request, one that fails in every way.
 //
-// It replaces `tool.js` of a project that `toolcrib plugin new --lang js --needs files,http` made, whose `toolcrib.js`,
-// `toolcrib-files.js` and `toolcrib-http.js` it uses.
+// It replaces `tool.js` of a project that `toolcrib plugin new --lang js --needs config,files,http` made, whose `toolcrib.js`,
+// `toolcrib-config.js`, `toolcrib-files.js` and `toolcrib-http.js` it uses.
 
+import * as config from "./toolcrib-config.js";
 import * as files from "./toolcrib-files.js";
 import * as http from "./toolcrib-http.js";
 import { Failure, attach, fail, notice, plugin, progress } from "./toolcrib.js";
@@ -53,7 +54,11 @@ const ways = {
   promise: () => Promise.resolve(1),
   bigint: () => ({ number: 1n }),
   half: () => "half of \ud83d",
-  log: () => console.log("said", { by: "a tool" }),
+  log: () => {
+    console.log("said", { by: "a tool" });
+    console.warn("warned by a tool");
+  },
+  config: () => config.get("GREETING"),
   random: () => Math.random(),
   image: () => {
     attach("image", Uint8Array.of(137, 80, 78, 71), "image/png");

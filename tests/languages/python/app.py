@@ -1,13 +1,15 @@
 """Three tools in Python: one that reads a file, one that makes a request, one that fails in every way.
 
-It replaces `app.py` of a project that `toolcrib plugin new --lang python --needs files,http` made, whose `toolcrib.py`,
-`toolcrib_files.py` and `toolcrib_http.py` it uses.
+It replaces `app.py` of a project that `toolcrib plugin new --lang python --needs config,files,http` made, whose `toolcrib.py`,
+`toolcrib_config.py`, `toolcrib_files.py` and `toolcrib_http.py` it uses.
 """
 
+import logging
 import os
 import random
 import sys
 
+import toolcrib_config as config
 import toolcrib_files as files
 import toolcrib_http as http
 from toolcrib import Fail, attach, notice, plugin, progress, tool
@@ -62,6 +64,11 @@ def recurse():
     return recurse() + 1
 
 
+def say():
+    print("said", {"by": "a tool"})
+    logging.getLogger("tool").warning("warned by %s", "a tool")
+
+
 def show():
     attach("image", b"\x89PNG", "image/png")
     attach("link", "https://example.com/")
@@ -88,7 +95,8 @@ WAYS = {
     "promise": answer_later,
     "nan": lambda: float("nan"),
     "half": lambda: "half of \ud83d",
-    "log": lambda: print("said", {"by": "a tool"}),
+    "log": say,
+    "config": lambda: config.get("GREETING"),
     "random": random.random,
     "image": show,
 }

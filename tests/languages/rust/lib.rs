@@ -96,6 +96,12 @@ impl Tool for Fail {
             "big" => Ok("x".repeat((1 << 20) + 1)),
             "memory" => Ok(vec![1_u8; 1 << 30].len().to_string()),
             "exit" => std::process::exit(3),
+            "log" => {
+                println!("said by a tool");
+                events::warn("warned by a tool");
+                Ok(String::new())
+            }
+            "config" => Ok(std::env::var("GREETING").unwrap_or_default()),
             other => Err(Failure::invalid(format!("`{other}` is not a way"))),
         }
     }

@@ -162,7 +162,8 @@ pub(super) fn check(setup: &Setup, component: &Component, given: &Path) -> Resul
     match setup.context.tools.conflict(plugin, Some(&place)) {
         None => Ok(()),
         Some(reason) => {
-            Err(usage(format!("`{}` cannot be added: {reason}", plugin.name())).hint(other_names(component, given)))
+            Err(usage(format!("`{}` cannot be added: {reason}", plugin.name()))
+                .hint(other_names(setup, component, given)))
         }
     }
 }

@@ -4,10 +4,11 @@
 //! bound to this process and to these bytes, and no settings are written.
 
 use super::super::call::cancel_on_signal;
+use super::super::screen::Say;
 use super::super::setup::{Setup, cannot, usage};
 use super::super::{Global, print};
-use super::open;
 use super::project::Project;
+use super::{between, open, rewrite};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use similar::TextDiff;
@@ -16,14 +17,13 @@ use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
-use toml_edit::{DocumentMut, Item};
+use std::time::{Instant, SystemTime};
 use toolcrib::call::{Arguments, Request};
 use toolcrib::capability::Capability;
-use toolcrib::dirs::replace;
 use toolcrib::envelope::{Envelope, Failure, Kind};
-use toolcrib::sandbox::played::{Line, Played};
+use toolcrib::sandbox::trial::{Capabilities, Line, Played, Recorder, Trial};
 use toolcrib::text::sanitize;
+use toolcrib::tools::provider::Component;
 use toolcrib::tools::registry::Registry;
 
 /// The file's name.
@@ -39,6 +39,9 @@ pub(in super::super) struct Test {
     /// Write what the calls return into the cases whose `result` differs
     #[arg(long)]
     bless: bool,
+    /// Let capabilities act in the cases that have `host`, and write there what they answer
+    #[arg(long)]
+    record: bool,
 }
 
 /// What the file says.
@@ -51,8 +54,16 @@ pub(super) struct Cases {
     /// Values for it, by their names.
     #[serde(default)]
     config: toml::Table,
+    clock: Option<Clock>,
     #[serde(default)]
     case: Vec<Case>,
+}
+
+/// When the cases are.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Clock {
+    at: toml::value::Datetime,
 }
 
 #[derive(Deserialize)]
@@ -114,11 +125,10 @@ pub(super) async fn test(global: &Global, arguments: &Test) -> Result<ExitCode, 
     let project = Project::enter(&arguments.directory)?;
     let cases = Cases::read()?;
     let loaded = Loaded::new(&global, &project, &cases).await?;
-    let ran = cases.run(&loaded, arguments.bless).await?;
-    if !ran.blessed.is_empty() {
-        bless(Path::new(FILE), &ran.blessed)?;
-    }
-    ran.tell(&cases)?;
+    let ran = cases.run(&loaded, Anew { results: arguments.bless, answers: arguments.record }, print).await?;
+    rewrite::results(Path::new(FILE), &ran.blessed)?;
+    rewrite::answers(Path::new(FILE), &ran.recorded, |text| loaded.setup.host.redacted(text))?;
+    ran.tell(&cases, print)?;
     Ok(ExitCode::from(u8::from(ran.failed > 0)))
 }
 
@@ -126,6 +136,10 @@ pub(super) async fn test(global: &Global, arguments: &Test) -> Result<ExitCode, 
 pub(super) struct Loaded {
     pub(super) setup: Setup,
     pub(super) tools: Vec<String>,
+    /// What the host was given for it: which bytes it is, and what these may do.
+    pub(super) settings: Vec<String>,
+    /// For another host.
+    pub(super) component: Component,
 }
 
 impl Loaded {
@@ -139,19 +153,28 @@ impl Loaded {
         };
         let plugin = component.manifest().clone();
         cases.case.iter().try_for_each(|case| case.check(&plugin.tools))?;
+        let mut settings = vec![format!("plugin.{}.sha256={:?}", plugin.name(), plugin.sha256())];
+        settings.extend(cases.grants(plugin.name())?);
         let mut global = global.clone();
-        global.set.push(format!("plugin.{}.sha256={:?}", plugin.name(), plugin.sha256()));
-        global.set.extend(cases.grants(plugin.name())?);
+        global.set.extend(settings.iter().cloned());
         let mut setup = Setup::quiet(&global).await?;
         let place = super::place(&setup, &plugin);
         if let Some(reason) = setup.context.tools.conflict(&plugin, Some(&place.display().to_string())) {
             return Err(usage(format!("`{}` cannot be loaded: {reason}", plugin.name())));
         }
         setup.host.policy().check_locks(&plugin)?;
-        setup.context = setup.context.clone().tools(Arc::new(Registry::of(component)));
+        setup.context = setup.context.clone().tools(Arc::new(Registry::of(component.clone())));
         cancel_on_signal(setup.context.cancel.clone())?;
-        Ok(Self { setup, tools: plugin.tools.clone() })
+        Ok(Self { setup, tools: plugin.tools.clone(), settings, component })
     }
+}
+
+/// What of the cases is written anew.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Anew {
+    results: bool,
+    /// What capabilities answer.
+    answers: bool,
 }
 
 /// What came of the cases.
@@ -160,13 +183,15 @@ pub(super) struct Ran {
     failed: usize,
     /// Results that are to be written, by the number of the case.
     blessed: Vec<(usize, Value)>,
+    /// The same of answers of capabilities.
+    recorded: Vec<(usize, Vec<Line>)>,
 }
 
 impl Ran {
     /// Says how many went well.
-    pub(super) fn tell(&self, cases: &Cases) -> Result<(), Failure> {
+    pub(super) fn tell(&self, cases: &Cases, say: Say) -> Result<(), Failure> {
         let all = cases.case.len();
-        print(&format!("{} of {all} cases passed\n", all - self.failed)).map(drop)
+        say(&format!("{} of {all} cases passed\n", all - self.failed)).map(drop)
     }
 }
 
@@ -185,27 +210,34 @@ impl Cases {
             return Err(wrong("there is no [[case]] in it"));
         }
         cases.case.iter().try_for_each(|case| case.wanted().map(drop))?;
+        cases.at()?;
         // Only rights: what else a section says, such as the digest that binds it, is not for the author to say here.
         cases.grants("x")?;
         Ok(cases)
     }
 
     /// Makes each call, and says what came of it.
-    pub(super) async fn run(&self, Loaded { setup, .. }: &Loaded, is_blessing: bool) -> Result<Ran, Failure> {
-        let mut ran = Ran::default();
+    pub(super) async fn run(&self, Loaded { setup, .. }: &Loaded, anew: Anew, say: Say) -> Result<Ran, Failure> {
+        let (mut ran, at) = (Ran::default(), self.at()?);
         for (index, case) in self.case.iter().enumerate() {
             let begin = Instant::now();
             let request =
                 Request { tool: case.tool.clone(), arguments: Arguments::Json(case.arguments.clone().into()) };
-            let played = case.played().map(Arc::new);
-            let context = setup.context.clone();
-            let context = played.clone().map_or_else(|| context.clone(), |played| context.clone().played(played));
+            let capabilities = case.capabilities(anew.answers)?;
+            let context = setup.context.clone().trial(Trial { capabilities: capabilities.clone(), at });
             let envelope = setup.host.call(request, &context).await;
             if setup.context.cancel.is_cancelled() {
                 return Err(Failure::cancelled());
             }
             let took = begin.elapsed().as_secs_f64();
-            let unplayed = played.map(|played| played.faults()).unwrap_or_default();
+            let unplayed = match capabilities {
+                Capabilities::Act => Vec::new(),
+                Capabilities::Play(played) => played.faults(),
+                Capabilities::Record(recorder) => {
+                    ran.recorded.push((index, recorder.lines()));
+                    Vec::new()
+                }
+            };
             let unplayed = unplayed.iter().map(|fault| format!("  {}\n", sanitize::line(fault)));
             let fault = match unplayed.collect::<String>() {
                 none if none.is_empty() => case.wanted()?.fault(&envelope),
@@ -213,21 +245,30 @@ impl Cases {
             };
             // One line, or it could look like the verdict of another case.
             let name = sanitize::line(&case.name);
-            let say = |verdict| print(&format!("{verdict:5} [{took:.3}s] {name}\n")).map(drop);
+            let judge = |verdict| say(&format!("{verdict:5} [{took:.3}s] {name}\n")).map(drop);
             match (envelope.outcome, fault) {
-                (_, None) => say("PASS")?,
-                (Ok(output), Some(_)) if is_blessing && case.result.is_some() => {
-                    say("BLESS")?;
+                (_, None) => judge("PASS")?,
+                (Ok(output), Some(_)) if anew.results && case.result.is_some() => {
+                    judge("BLESS")?;
                     ran.blessed.push((index, output.result));
                 }
                 (_, Some(fault)) => {
-                    say("FAIL")?;
-                    print(&fault)?;
+                    judge("FAIL")?;
+                    say(&fault)?;
                     ran.failed += 1;
                 }
             }
         }
         Ok(ran)
+    }
+
+    /// When the cases are, if the file says that.
+    fn at(&self) -> Result<Option<SystemTime>, Failure> {
+        let Some(Clock { at }) = &self.clock else { return Ok(None) };
+        let time = Trial::time(&at.to_string());
+        time.map(Some).ok_or_else(|| {
+            usage(format!("`{FILE}`: [clock]: `at = {at}` is no moment")).hint("such as at = 2026-01-31T12:00:00Z")
+        })
     }
 
     /// The grants as settings of this plugin, a `KEY=VALUE` each.
@@ -285,8 +326,14 @@ impl Case {
             .hint(format!("its tools are {}", tools.join(", "))))
     }
 
-    /// What capabilities answer in it, if that is played.
-    fn played(&self) -> Option<Played> {
+    /// What capabilities do in it: where `host` is there, they answer so, or what they answer is recorded.
+    fn capabilities(&self, is_recorded: bool) -> Result<Capabilities, Failure> {
+        let Some(answers) = &self.host else { return Ok(Capabilities::Act) };
+        if is_recorded {
+            let component = between::component();
+            let component = component.map_err(|error| Failure::new(Kind::Internal, format!("{error:#}")))?;
+            return Ok(Capabilities::Record(Arc::new(Recorder::new(component))));
+        }
         let line = |Answer { call, with, gives, fails }: Answer| {
             let answer = match fails {
                 Some(Fails { kind, message, hint, data }) => {
@@ -298,9 +345,9 @@ impl Case {
                 }
                 None => Ok(gives.unwrap_or_default()),
             };
-            Line::new(call, with, answer)
+            Line { call, with, answer }
         };
-        self.host.clone().map(|answers| Played::new(answers.into_iter().map(line).collect()))
+        Ok(Capabilities::Play(Arc::new(Played::new(answers.iter().cloned().map(line).collect()))))
     }
 
     fn wanted(&self) -> Result<Wanted<'_>, Failure> {
@@ -388,27 +435,4 @@ fn difference(wanted: &Value, got: &Value) -> String {
         let _ = write!(lines, "  {} {change}", change.tag());
     }
     lines
-}
-
-/// Writes results into the file, and leaves all else in it as it is.
-fn bless(path: &Path, results: &[(usize, Value)]) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| cannot(path, &error))?;
-    let mut document: DocumentMut = text.parse().map_err(|error| cannot(path, &error))?;
-    let cases = document["case"].as_array_of_tables_mut();
-    let cases = cases.ok_or_else(|| usage(format!("`{}`: write each case as [[case]]", path.display())))?;
-    for (index, result) in results {
-        // TOML has no null.
-        let result = toml::Value::try_from(result).map_err(|error| {
-            usage(format!("the result of case {} cannot be written: {error}", index + 1))
-                .hint("compare parts of it: `result_has`")
-        })?;
-        let line: DocumentMut = format!("result = {result}").parse().map_err(|error| cannot(path, &error))?;
-        if let Some(Item::Value(there)) = cases.get_mut(*index).and_then(|case| case.get_mut("result")) {
-            let decor = there.decor().clone();
-            *there = line["result"].as_value().expect("a line with a value").clone();
-            // With the comment behind it.
-            *there.decor_mut() = decor;
-        }
-    }
-    replace(path, document.to_string().as_bytes()).map_err(|error| cannot(path, &error))
 }

@@ -1,30 +1,28 @@
 //! `toolcrib plugin dev`: builds a project's plugin after each change, runs its cases, and calls it by lines that the author types.
+//!
+//! `dev/watch.rs` hears of changes; `dev/serve.rs` has a client call it instead.
 
-use super::super::screen::report;
+mod serve;
+mod watch;
+
+use super::super::screen::{Say, print_beside, report};
 use super::super::setup::usage;
 use super::super::{Global, notice, print, print_json};
-use super::cases::{Cases, Loaded};
+use super::cases::{Anew, Cases, Loaded};
 use super::project::Project;
-use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::sync::mpsc;
 use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::{Failure, Kind};
+use toolcrib::policy::approval::Nobody;
 use toolcrib::tools::definition::signature;
+use watch::Watched;
 
-/// An editor that saves makes several changes; they are taken as one when none has come for so long.
-const QUIET: Duration = Duration::from_millis(150);
-/// Larger files are data: their changes are not seen.
-const SOURCE_BYTES: u64 = 4 << 20;
-/// Directories of a project that are not its sources: what builds write, and what package managers install.
-const NOT_SOURCES: [&str; 5] = ["target", "build", "node_modules", "__pycache__", "toolcrib-sdk"];
 const HELP: &str = "{\"name\":\"Ada\"}       calls the plugin's first tool with these arguments
 TOOL {…}             calls another of its tools
 :tools               lists its tools with their arguments
@@ -38,6 +36,27 @@ pub(in super::super) struct Dev {
     /// The project's directory
     #[arg(default_value = ".")]
     directory: PathBuf,
+    /// Serve the plugin's tools to an agent that speaks MCP, over stdin and stdout, instead of reading lines that you type
+    #[arg(long)]
+    pub(super) serve: bool,
+}
+
+/// Who is at stdin and stdout.
+#[derive(Clone, Copy, PartialEq)]
+enum Front {
+    /// The author, who types lines.
+    Author,
+    /// A client: what is for the author goes to stderr.
+    Client,
+}
+
+impl Front {
+    fn say(self) -> Say {
+        match self {
+            Self::Author => print,
+            Self::Client => print_beside,
+        }
+    }
 }
 
 /// What the author wants next.
@@ -57,16 +76,20 @@ enum Wish {
 struct Bench {
     loaded: Loaded,
     cases: Cases,
+    front: Front,
 }
 
 pub(super) async fn dev(global: &Global, arguments: &Dev) -> Result<ExitCode, Failure> {
     let global = &global.with_whole_paths()?;
     Project::enter(&arguments.directory)?;
-    let (sender, mut changes) = mpsc::channel(1);
-    let _watcher = watch(sender)?;
+    let watched = Watched::begin()?;
+    if arguments.serve { serve::serve(global, watched).await } else { by_lines(global, watched).await }
+}
+
+async fn by_lines(global: &Global, mut watched: Watched) -> Result<ExitCode, Failure> {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
-    let mut sources = Sources::now();
-    let mut bench = Bench::built(global, None).await?;
+    let mut bench = None;
+    build(global, &mut bench).await?;
     loop {
         prompt(bench.as_ref());
         let wish = tokio::select! {
@@ -74,7 +97,7 @@ pub(super) async fn dev(global: &Global, arguments: &Dev) -> Result<ExitCode, Fa
                 Ok(Some(line)) => wish(&line, bench.as_ref()),
                 Ok(None) | Err(_) => Ok(Wish::Quit),
             },
-            changed = changes.recv() => Ok(changed.map_or(Wish::Quit, Wish::Changed)),
+            changed = watched.changed() => Ok(changed.map_or(Wish::Quit, Wish::Changed)),
             () = interrupted(bench.as_ref()) => Ok(Wish::Quit),
         };
         match (wish, &bench) {
@@ -82,19 +105,12 @@ pub(super) async fn dev(global: &Global, arguments: &Dev) -> Result<ExitCode, Fa
             (Ok(Wish::Nothing), _) => {}
             (Ok(Wish::Help), _) => _ = print(HELP)?,
             (Ok(Wish::Changed(path)), _) => {
-                tokio::time::sleep(QUIET).await;
-                while changes.try_recv().is_ok() {}
-                // What a build, or a case, has written anew as it was is no reason for another build.
-                let now = Sources::now();
-                if now != sources {
-                    notice(&format!("changed: {}", path.display()));
-                    sources = now;
-                    bench = Bench::built(global, bench).await?;
-                }
+                tell_changed(&path);
+                build(global, &mut bench).await?;
             }
             (Ok(Wish::Build), _) => {
-                sources = Sources::now();
-                bench = Bench::built(global, bench).await?;
+                watched.take();
+                build(global, &mut bench).await?;
             }
             (Ok(Wish::Cases), Some(there)) => there.run_cases().await?,
             (Ok(Wish::Tools), Some(there)) => there.show_tools().await?,
@@ -105,40 +121,64 @@ pub(super) async fn dev(global: &Global, arguments: &Dev) -> Result<ExitCode, Fa
     }
 }
 
+fn tell_changed(path: &Path) {
+    notice(&format!("changed: {}", path.display()));
+}
+
+/// Builds the project and runs its cases; where it cannot be built, what was there before stays. An error is that the author has interrupted it.
+async fn build(global: &Global, bench: &mut Option<Bench>) -> Result<(), Failure> {
+    match Bench::built(global, Front::Author).await? {
+        Some(built) => bench.insert(built).check().await,
+        None => {
+            if bench.is_some() {
+                notice("the build of before is still loaded");
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Reports a failure. An error is that the author has interrupted what was done.
+fn unless_interrupted(failure: Failure) -> Result<(), Failure> {
+    if failure.kind == Kind::Cancelled {
+        return Err(failure);
+    }
+    report(&failure);
+    Ok(())
+}
+
 impl Bench {
-    /// Builds the project; where that fails, what was there before stays. An error is that the author has interrupted it.
-    async fn built(global: &Global, before: Option<Self>) -> Result<Option<Self>, Failure> {
-        let bench = Self::new(global).await;
-        let ran = match &bench {
-            Ok(bench) => bench.run_cases().await,
-            Err(_) => Ok(()),
-        };
-        match (bench, ran) {
-            (Err(failure), _) | (_, Err(failure)) if failure.kind == Kind::Cancelled => Err(failure),
-            (Ok(bench), ran) => {
-                _ = ran.map_err(|failure| report(&failure));
-                Ok(Some(bench))
-            }
-            (Err(failure), _) => {
-                report(&failure);
-                Ok(before.inspect(|_| notice("the build of before is still loaded")))
-            }
+    /// Builds the project and loads its plugin; none where that fails, which is reported. An error is that the author has interrupted it.
+    async fn built(global: &Global, front: Front) -> Result<Option<Self>, Failure> {
+        match Self::new(global, front).await {
+            Ok(bench) => Ok(Some(bench)),
+            Err(failure) => unless_interrupted(failure).map(|()| None),
         }
     }
 
-    async fn new(global: &Global) -> Result<Self, Failure> {
+    async fn new(global: &Global, front: Front) -> Result<Self, Failure> {
         // Both files may be what has changed.
         let (project, cases) = (Project::read(Path::new("."))?, Cases::read()?);
-        let loaded = Loaded::new(global, &project, &cases).await?;
-        Ok(Self { loaded, cases })
+        let mut loaded = Loaded::new(global, &project, &cases).await?;
+        // The terminal may be the client's own.
+        if front == Front::Client && !global.yes {
+            loaded.setup.context = loaded.setup.context.clone().approver(Arc::new(Nobody));
+        }
+        Ok(Self { loaded, cases, front })
+    }
+
+    /// Runs the cases of what was just built. An error is that the author has interrupted them.
+    async fn check(&self) -> Result<(), Failure> {
+        self.run_cases().await.or_else(unless_interrupted)
     }
 
     async fn run_cases(&self) -> Result<(), Failure> {
-        self.cases.run(&self.loaded, false).await?.tell(&self.cases)
+        let say = self.front.say();
+        self.cases.run(&self.loaded, Anew::default(), say).await?.tell(&self.cases, say)
     }
 
     async fn show_tools(&self) -> Result<(), Failure> {
-        let Loaded { setup, tools } = &self.loaded;
+        let Loaded { setup, tools, .. } = &self.loaded;
         let context = &setup.context;
         for name in tools {
             let ready = setup.host.ready(context.tools.plugin_of(name)?, context).await?;
@@ -204,96 +244,5 @@ async fn interrupted(bench: Option<&Bench>) {
     match bench {
         Some(bench) => bench.loaded.setup.context.cancel.cancelled().await,
         None => std::future::pending().await,
-    }
-}
-
-/// The sources of the project that this process is in, by their digests. What the project writes to as `out` is none.
-#[derive(PartialEq)]
-struct Sources(BTreeMap<PathBuf, Vec<u8>>);
-
-impl Sources {
-    fn now() -> Self {
-        let here = Path::new(".");
-        let out = Project::read(here).map(|project| project.out).unwrap_or_default();
-        let mut files = BTreeMap::new();
-        gather(here, Path::new(""), &mut files);
-        files.remove(&out);
-        Self(files)
-    }
-}
-
-/// Digests the sources below a directory of the project.
-fn gather(root: &Path, below: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
-    for entry in std::fs::read_dir(root.join(below)).into_iter().flatten().filter_map(Result::ok) {
-        let path = below.join(entry.file_name());
-        let kind = entry.file_type().ok().filter(|_| is_source(&path));
-        match kind {
-            Some(kind) if kind.is_dir() => gather(root, &path, files),
-            Some(kind) if kind.is_file() && entry.metadata().is_ok_and(|found| found.len() <= SOURCE_BYTES) => {
-                let bytes = std::fs::read(entry.path()).unwrap_or_default();
-                files.insert(path, Sha256::digest(bytes).to_vec());
-            }
-            Some(_) | None => {}
-        }
-    }
-}
-
-/// Watches the sources of the project that this process is in: its own files, and the directories that are not somebody else's.
-fn watch(changed: mpsc::Sender<PathBuf>) -> Result<RecommendedWatcher, Failure> {
-    let cannot = |error: notify::Error| usage(format!("the project cannot be watched: {error}"));
-    let here = std::path::absolute(".").map_err(|error| usage(format!("the directory is gone: {error}")))?;
-    let root = here.clone();
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-        let Ok(event) = event else { return };
-        let source = event.paths.iter().find(|path| is_source(path.strip_prefix(&root).unwrap_or(path)));
-        // A build reads the sources; that is not a change.
-        if let Some(path) = source.filter(|_| !event.kind.is_access()) {
-            let _ = changed.try_send(path.strip_prefix(&root).unwrap_or(path).to_owned());
-        }
-    })
-    .map_err(cannot)?;
-    watcher.watch(&here, RecursiveMode::NonRecursive).map_err(cannot)?;
-    let entries = std::fs::read_dir(&here).into_iter().flatten().filter_map(Result::ok);
-    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-        if is_source(Path::new(&entry.file_name())) {
-            watcher.watch(&entry.path(), RecursiveMode::Recursive).map_err(cannot)?;
-        }
-    }
-    Ok(watcher)
-}
-
-/// Whether a path of the project is a source: editors leave hidden files and copies behind, builders leave locks.
-fn is_source(path: &Path) -> bool {
-    let is_hidden = |name: &str| name.starts_with('.') || name.ends_with('~') || name.ends_with(".lock");
-    let mut names = path.iter().filter_map(|name| name.to_str());
-    let first = path.iter().next().and_then(|name| name.to_str()).unwrap_or_default();
-    !path.as_os_str().is_empty() && !NOT_SOURCES.contains(&first) && !names.any(is_hidden)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_source;
-    use std::path::Path;
-
-    #[test]
-    fn only_what_an_author_writes_is_a_source() {
-        for path in
-            ["src/lib.rs", "tool.js", "app.py", "cases.toml", "toolcrib-plugin.toml", "fixtures/two.txt", "src/wit/a"]
-        {
-            assert!(is_source(Path::new(path)), "{path}");
-        }
-        for path in [
-            "target/x",
-            "build/a.wasm",
-            "node_modules/a/b.js",
-            ".git/index",
-            "src/.lib.rs.swp",
-            "a~",
-            "Cargo.lock",
-            "",
-            "__pycache__/a",
-        ] {
-            assert!(!is_source(Path::new(path)), "{path}");
-        }
     }
 }

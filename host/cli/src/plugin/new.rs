@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use toolcrib::capability::Capability;
 use toolcrib::envelope::Failure;
 use toolcrib::text::shell_quote;
+use toolcrib_builtins::BUILTINS;
 
 /// Stands for the plugin's name in a template.
 const NAME: &str = "{{name}}";
@@ -28,15 +29,44 @@ pub(in super::super) struct New {
     /// The language
     #[arg(long, value_enum, default_value = "rust")]
     lang: Lang,
-    /// What the plugin will ask for, by name: files, http, shell, records … (ignored in Rust, Go and C: the imports follow from the code)
-    #[arg(long, value_name = "CAPABILITIES", value_delimiter = ',', value_parser = capability)]
-    needs: Vec<Capability>,
+    /// What the plugin will ask for, by name: files, http, shell, records …, and config for the values of its section (ignored in Rust, Go and C:
+    /// the imports follow from the code)
+    #[arg(long, value_name = "CAPABILITIES", value_delimiter = ',', value_parser = need)]
+    needs: Vec<Need>,
 }
 
-fn capability(name: &str) -> Result<Capability, String> {
-    Capability::of_interface(name).ok_or_else(|| {
+/// What a plugin may ask for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    Of(Capability),
+    /// The values of `config` in its section, by the interface that WASI has for it.
+    Config,
+}
+
+impl Need {
+    fn named(name: &str) -> Option<Self> {
+        if name == Self::Config.name() { Some(Self::Config) } else { Capability::of_interface(name).map(Self::Of) }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Of(capability) => capability.name(),
+            Self::Config => "config",
+        }
+    }
+
+    fn import(self) -> String {
+        match self {
+            Self::Of(capability) => format!("toolcrib:plugin/{}@0.1.0", capability.name()),
+            Self::Config => "wasi:config/store@0.2.0-rc.1".into(),
+        }
+    }
+}
+
+fn need(name: &str) -> Result<Need, String> {
+    Need::named(name).ok_or_else(|| {
         let known = Capability::ALL.map(Capability::name).join(", ");
-        format!("there is no such capability: choose from {known}")
+        format!("there is no such capability: choose from {known}, config")
     })
 }
 
@@ -48,7 +78,7 @@ pub(super) async fn new(arguments: &New) -> Result<ExitCode, Failure> {
     if directory.exists() && !std::fs::read_dir(directory).is_ok_and(is_empty) {
         return Err(usage(format!("`{}` exists already, and is not an empty directory", directory.display())));
     }
-    let needs: BTreeSet<Capability> = needs.iter().copied().chain([Capability::Events]).collect();
+    let needs: BTreeSet<Need> = needs.iter().copied().chain([Need::Of(Capability::Events)]).collect();
     let files = files(*lang, name, &needs);
     write_all(directory, files.iter().map(|(path, text)| (path.as_str(), text)))?;
     let shown: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).filter(|path| !is_given(path)).collect();
@@ -69,19 +99,24 @@ fn is_given(path: &str) -> bool {
 fn name_of(directory: &Path) -> Result<&str, Failure> {
     let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    let begins = name.as_bytes().first().is_some_and(u8::is_ascii_lowercase);
-    let words_apart = !name.contains("__") && !name.ends_with('_');
-    if begins && words_apart && name.len() <= NAME_CHARS && name.bytes().all(is_part) {
-        return Ok(name);
+    // Each word: WIT has it so.
+    let begin = name.split('_').all(|word| word.as_bytes().first().is_some_and(u8::is_ascii_lowercase));
+    if !begin || name.len() > NAME_CHARS || !name.bytes().all(is_part) {
+        return Err(usage(format!("`{}` is not a valid plugin name", name.escape_debug())).hint(format!(
+            "use 1 to {NAME_CHARS} characters: words of a-z and 0-9 that begin with a letter, with `_` between, such as `word_count`"
+        )));
     }
-    Err(usage(format!("`{}` is not a valid plugin name", name.escape_debug())).hint(format!(
-        "use 1 to {NAME_CHARS} characters of a-z, 0-9, `_`, beginning with a letter, such as `word_count`"
-    )))
+    if BUILTINS.iter().any(|(file, ..)| Path::new(file).file_stem().is_some_and(|stem| stem == name)) {
+        return Err(
+            usage(format!("`{name}` is the name of a plugin that came with Toolcrib")).hint("choose another name")
+        );
+    }
+    Ok(name)
 }
 
 /// All files of a project, by their paths.
-fn files(lang: Lang, name: &str, needs: &BTreeSet<Capability>) -> Vec<(String, String)> {
-    let is_wanted = |path: &str| need_of(path).is_none_or(|need| needs.iter().any(|needed| needed.name() == need));
+fn files(lang: Lang, name: &str, needs: &BTreeSet<Need>) -> Vec<(String, String)> {
+    let is_wanted = |path: &str| need_of(path).is_none_or(|need| needs.contains(&need));
     let texts = template(lang.name()).filter(|(path, _)| is_wanted(path));
     let mut files: Vec<(String, String)> =
         texts.map(|(path, text)| (path.to_owned(), text.replace(NAME, name))).collect();
@@ -92,21 +127,22 @@ fn files(lang: Lang, name: &str, needs: &BTreeSet<Capability>) -> Vec<(String, S
         Lang::Js | Lang::Python => {
             files.push(("wit/world.wit".into(), world(name, needs)));
             files.extend(contract().map(|(path, text)| (format!("wit/deps/toolcrib-plugin/{path}"), text.to_owned())));
+            let others = template("wit").filter(|_| needs.contains(&Need::Config));
+            files.extend(others.map(|(path, text)| (format!("wit/deps/{path}"), text.to_owned())));
         }
     }
     files
 }
 
-/// The capability that a file of a template is for; none if it is for every plugin.
-fn need_of(path: &str) -> Option<&str> {
+/// What a file of a template is for; none if it is for every plugin.
+fn need_of(path: &str) -> Option<Need> {
     let (need, _) = path.strip_prefix(HELPER)?.strip_prefix(['-', '_'])?.split_once('.')?;
-    Capability::of_interface(need).map(Capability::name)
+    Need::named(need)
 }
 
 /// A world of what the plugin needs and no more: these languages keep every import of their world, used or not.
-fn world(name: &str, needs: &BTreeSet<Capability>) -> String {
-    let imports: String =
-        needs.iter().map(|capability| format!("    import toolcrib:plugin/{}@0.1.0;\n", capability.name())).collect();
+fn world(name: &str, needs: &BTreeSet<Need>) -> String {
+    let imports: String = needs.iter().map(|need| format!("    import {};\n", need.import())).collect();
     let package = name.replace('_', "-");
     format!(
         "package author:{package};\n\n/// What this plugin may ask for. Add a line for each further capability (`deps/` has them all).\n\

@@ -81,7 +81,7 @@ async fn pack_as(setup: &Setup, file: &Path, output: &Path, wit: Option<&Path>) 
 }
 
 /// Adds our own package.
-fn contract(resolve: &mut Resolve) -> anyhow::Result<PackageId> {
+pub(super) fn contract(resolve: &mut Resolve) -> anyhow::Result<PackageId> {
     let mut sources = SourceMap::new();
     wit::files().for_each(|(name, text)| sources.push_str(name, text));
     let group = sources.parse().map_err(|(_, error)| error)?;

@@ -67,12 +67,18 @@ pub(in super::super) struct Allow {
     /// Let it hand events of this kind to the embedder: `message.send`, `message.*` for all that begin so, or `*` (repeatable)
     #[arg(long, value_name = "KIND", value_parser = KindPattern::parse)]
     event: Vec<KindPattern>,
+    /// Let it do nothing, whatever it asks for, and pin its definitions
+    #[arg(long)]
+    nothing: bool,
     /// Let these bytes keep the rights that other bytes under this name had
     #[arg(long)]
     keep: bool,
 }
 
 pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, Failure> {
+    if arguments.nothing && (arguments.names_a_right() || arguments.keep) {
+        return Err(usage("`--nothing` was given beside what it may do").hint("omit one of the two"));
+    }
     let component = find(setup, &arguments.plugin)?;
     let plugin = component.manifest().clone();
     let is_it = |other: &&Arc<Manifest>| other.id.is_builtin() && other.id.has_name_of(&plugin.id);
@@ -93,12 +99,13 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
         true => earlier,
         false => about_the_plugin(earlier),
     };
+    let kept = if arguments.nothing { about_the_plugin(kept) } else { kept };
     let asked = asked_rights(&plugin);
-    if !asked.is_empty() && !arguments.names_a_right() && !has_rights(&kept) {
+    if !asked.is_empty() && !arguments.names_a_right() && !has_rights(&kept) && !arguments.nothing {
         let whats = listed(asked.iter().map(|(what, _)| *what), ", ");
         let options = listed(asked.iter().map(|(_, option)| *option), " ");
         return Err(usage(format!("no option names what `{name}` may do; it asks to {whats}")).hint(format!(
-            "`toolcrib plugin allow {} {options}`, or fewer of these options",
+            "`toolcrib plugin allow {} {options}`, or fewer of these options; `--nothing` where it does without",
             arguments.plugin.display()
         )));
     }
@@ -147,7 +154,7 @@ fn about_the_plugin(section: PluginSection) -> PluginSection {
 
 /// The plugin of a name, or the component of a file. The name comes first: a file of that name that somebody put into this directory is
 /// not taken for the plugin (`./NAME` is always the file).
-fn find(setup: &Setup, named: &Path) -> Result<Component, Failure> {
+pub(super) fn find(setup: &Setup, named: &Path) -> Result<Component, Failure> {
     let (name, tools) = (named.to_str().filter(|name| is_name(name)), &setup.context.tools);
     let mut plugins = tools.plugins().chain(tools.barred());
     let loaded = plugins.find(|plugin| Some(plugin.name()) == name && !plugin.id.is_builtin());

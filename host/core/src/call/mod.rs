@@ -21,7 +21,7 @@ use crate::kept_output::OutputStore;
 use crate::policy::Policy;
 use crate::policy::approval::{Approver, Nobody};
 use crate::sandbox::compile::panic_text;
-use crate::sandbox::played::Played;
+use crate::sandbox::trial::Trial;
 use crate::text::sanitize;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
@@ -96,7 +96,7 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// What the call is made for.
     pub(crate) purpose: Purpose,
-    pub(crate) played: Option<Arc<Played>>,
+    pub(crate) trial: Trial,
 }
 
 impl CallContext {
@@ -114,7 +114,7 @@ impl CallContext {
             embedder: Arc::new(NoEmbedder),
             cancel: CancellationToken::new(),
             purpose: Purpose::Act,
-            played: None,
+            trial: Trial::default(),
         }
     }
 
@@ -166,13 +166,13 @@ impl CallContext {
         Self { embedder, ..self }
     }
 
-    /// The same, made for something else.
-    /// Has capabilities answer as they are played, for the tests of a plugin: nothing is done.
+    /// The same, by which an author tries a plugin.
     #[must_use]
-    pub fn played(self, played: Arc<Played>) -> Self {
-        Self { played: Some(played), ..self }
+    pub fn trial(self, trial: Trial) -> Self {
+        Self { trial, ..self }
     }
 
+    /// The same, made for something else.
     pub(crate) fn purpose(self, purpose: Purpose) -> Self {
         Self { purpose, ..self }
     }
@@ -260,7 +260,7 @@ impl<'h> Call<'h> {
             secrets: host.secrets.clone(),
             settings: Arc::downgrade(&host.policy),
             leaks: policy.config().leaks.clone(),
-            played: context.played.clone(),
+            trial: context.trial.clone(),
             limits: policy.config().limits.clone(),
             remedies: policy.config().remedies(),
             audit: match &context.purpose {

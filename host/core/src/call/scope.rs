@@ -20,7 +20,7 @@ use crate::kept_output::OutputStore;
 use crate::leaks::{Guard, StandIns};
 use crate::policy::approval::{Approvals, Approver, Nobody};
 use crate::policy::in_force::InForce;
-use crate::sandbox::played::Played;
+use crate::sandbox::trial::Trial;
 use crate::secrets::Secrets;
 use crate::store::Store;
 use crate::text::id::random_id;
@@ -60,8 +60,8 @@ pub(crate) struct Scope {
     pub(crate) settings: Weak<InForce>,
     /// Looks after what leaves the call.
     pub(crate) guard: Guard,
-    /// What capabilities answer, where nothing is to be done.
-    pub(crate) played: Option<Arc<Played>>,
+    /// What is other about it, where somebody tries the plugin.
+    pub(crate) trial: Trial,
     /// What its guest has in place of secrets.
     pub(crate) stand_ins: StandIns,
     pub(crate) limits: Limits,
@@ -111,7 +111,7 @@ pub(crate) struct ScopeParts {
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) settings: Weak<InForce>,
     pub(crate) leaks: Leaks,
-    pub(crate) played: Option<Arc<Played>>,
+    pub(crate) trial: Trial,
     pub(crate) limits: Limits,
     pub(crate) remedies: Remedies,
     /// Where the call is recorded, if it is one.
@@ -139,7 +139,7 @@ impl Scope {
             output: parts.output,
             egress: parts.egress,
             guard: Guard::new(parts.secrets.clone(), parts.leaks, parts.remedies.clone()),
-            played: parts.played,
+            trial: parts.trial,
             stand_ins: StandIns::default(),
             secrets: parts.secrets,
             settings: parts.settings,
@@ -193,7 +193,7 @@ impl Scope {
             secrets,
             settings: Weak::new(),
             leaks: config.leaks.clone(),
-            played: None,
+            trial: Trial::default(),
             limits: config.limits.clone(),
             remedies: Remedies::default(),
             audit: Weak::new(),

@@ -1,14 +1,20 @@
 //! `wit/events.wit`: what a guest says while it runs. Needs no grant; the caps are in `event.rs`.
 
 use super::bindings::toolcrib::plugin::events;
-use crate::event::Event;
+use crate::event::{Event, Level};
 use crate::sandbox::State;
 use crate::text::sanitize;
 
 impl events::Host for State {
-    async fn info(&mut self, text: String) -> wasmtime::Result<()> {
+    async fn log(&mut self, level: events::Level, text: String) -> wasmtime::Result<()> {
         self.meter.charge_bytes(text.len())?;
-        self.scope.emit_for_guest(text.len(), || Event::info(&text));
+        let level = match level {
+            events::Level::Debug => Level::Debug,
+            events::Level::Info => Level::Info,
+            events::Level::Warn => Level::Warn,
+            events::Level::Error => Level::Error,
+        };
+        self.scope.emit_for_guest(text.len(), || Event::log(level, &text));
         Ok(())
     }
 

@@ -139,7 +139,7 @@ impl EventSink for Spool {
         let (buffer, text) = match &event {
             Event::Stdout { text } => (&self.stdout, text),
             Event::Stderr { text } => (&self.stderr, text),
-            Event::Started { .. } | Event::Info { .. } | Event::Progress { .. } | Event::Completed { .. } => return,
+            Event::Started { .. } | Event::Log { .. } | Event::Progress { .. } | Event::Completed { .. } => return,
         };
         buffer.lock().push(text, self.most);
         self.changed.notify_one();

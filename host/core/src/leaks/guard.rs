@@ -242,7 +242,7 @@ impl Guard {
     pub(crate) fn event(&self, event: Event) -> Event {
         match event {
             Event::Started { detail } => Event::Started { detail: self.redact(&detail).into_owned() },
-            Event::Info { text } => Event::Info { text: self.said(text) },
+            Event::Log { level, text } => Event::Log { level, text: self.said(text) },
             Event::Progress { done, total, message } => {
                 Event::Progress { done, total, message: message.map(|message| self.said(message)) }
             }

@@ -7,10 +7,10 @@ pub mod compile;
 mod cpu;
 mod engine;
 mod meter;
-pub mod played;
 mod room;
 mod state;
 mod ticker;
+pub mod trial;
 
 pub(crate) use cache::{CodeCache, Entry};
 pub(crate) use compile::CompileError;
@@ -275,17 +275,20 @@ impl Sandbox {
             Ok(UpdateDeadline::Yield(1))
         });
         let running = self.ticker.running();
-        let played = store.data().scope.played.clone();
-        let linked = played.map(|played| {
-            let linker = played::linker(&self.engine, &code.component, &played)?;
-            compile::unpanicked(|| E::of(linker.instantiate_pre(&code.component)?))
-        });
-        let linked = linked.transpose().map_err(|error| Failure::failed(format!("it cannot be played: {error:#}")))?;
-        let entrance = linked.as_ref().unwrap_or(&code.entrance);
+        let tried = self.tried(code, &mut store).await;
+        let tried = tried.map_err(|error| Failure::failed(format!("it cannot be played or recorded: {error:#}")))?;
+        let entrance = tried.as_ref().unwrap_or(&code.entrance);
         match cpu.run(entrance.enter(&mut store)).await {
             Ok(exports) => Ok(Instance { store, exports, _running: running }),
             Err(error) => Err(explain(&error, &store)),
         }
+    }
+
+    /// The way into a component whose capabilities are played or recorded in this call.
+    async fn tried<E: Entrance>(&self, code: &Guest<E>, store: &mut Store<State>) -> wasmtime::Result<Option<E>> {
+        let trial = store.data().scope.trial.clone();
+        let Some(linker) = trial.linker(&code.component, &self.linker, store).await? else { return Ok(None) };
+        compile::unpanicked(|| E::of(linker.instantiate_pre(&code.component)?)).map(Some)
     }
 
     /// Asks a plugin what it offers.

@@ -5,7 +5,7 @@ use crate::call::scope::Scope;
 use crate::capability::wasi::{Drafts, Reasons, Web};
 use crate::config::Template;
 use crate::envelope::Failure;
-use crate::event::Event;
+use crate::event::{Event, Level};
 use crate::policy::Grants;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -21,7 +21,7 @@ use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, Was
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 /// Clocks for guests are no finer than this: a fine clock measures what a guest must not know.
-const CLOCK_STEP: Duration = Duration::from_millis(1);
+pub(super) const CLOCK_STEP: Duration = Duration::from_millis(1);
 /// Random bytes a guest gets in one go: the host allocates as many as a guest asks for.
 const RANDOM_BYTES: u64 = 64 << 10;
 
@@ -83,6 +83,7 @@ impl State {
         wasi.wall_clock(CoarseWall { ahead: scope.ahead })
             .monotonic_clock(CoarseMonotonic(Instant::now()))
             .max_random_size(RANDOM_BYTES);
+        scope.trial.fix(&mut wasi);
         let reasons = Reasons::default();
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(HEADER_LIST_BYTES);
@@ -160,7 +161,7 @@ struct CoarseMonotonic(Instant);
 
 /// What it shows when the guest begins. Not 0: the runtime of Go ends where a clock reads that, and with this step a guest that is quick
 /// reads the very beginning.
-const BEGINNING: Duration = Duration::from_secs(1);
+pub(super) const BEGINNING: Duration = Duration::from_secs(1);
 
 impl HostMonotonicClock for CoarseMonotonic {
     fn resolution(&self) -> u64 {
@@ -235,7 +236,12 @@ impl OutputStream for Printed {
         }
         self.tail.lock().push(&bytes);
         // Caps on events bound what a guest prints; making it wait would let a slow reader stop a call.
-        self.scope.emit_for_guest(bytes.len(), || Event::info(String::from_utf8_lossy(&bytes).trim_end_matches('\n')));
+        let text = String::from_utf8_lossy(&bytes);
+        let line = text.trim_end_matches('\n');
+        // The libc of C writes the end of a line by itself.
+        if !line.is_empty() {
+            self.scope.emit_for_guest(bytes.len(), || Event::log(Level::Info, line));
+        }
         Ok(())
     }
 

@@ -33,6 +33,9 @@ pub(super) struct Words {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct ToolWords {
+    /// It is no tool: what a builder has left, or what nobody here needs.
+    #[serde(default)]
+    omit: bool,
     name: Option<String>,
     title: Option<String>,
     summary: Option<String>,
@@ -105,6 +108,11 @@ impl Words {
             None => self.prefix.as_ref().map_or_else(|| tool.clone(), |prefix| format!("{prefix}{tool}")),
         };
         Ok(tools.iter().map(name).collect())
+    }
+
+    /// Whether a function is to be no tool.
+    pub(super) fn omits(&self, tool: &str) -> bool {
+        self.tool.get(tool).is_some_and(|words| words.omit)
     }
 
     /// The arguments of a tool that nobody gives.

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use toolcrib::event::{Event, EventSink};
+use toolcrib::event::{Event, EventSink, Level};
 
 /// The least time between two notifications.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -104,9 +104,9 @@ impl EventSink for Progress {
     fn emit(&self, event: Event) {
         let (done, total, message) = match event {
             Event::Started { detail } => (None, None, Some(detail)),
-            Event::Stdout { text } | Event::Stderr { text } | Event::Info { text } => (None, None, last_line(&text)),
+            Event::Log { level: Level::Debug, .. } | Event::Completed { .. } => return,
+            Event::Stdout { text } | Event::Stderr { text } | Event::Log { text, .. } => (None, None, last_line(&text)),
             Event::Progress { done, total, message } => (Some(done as f64), total.map(|total| total as f64), message),
-            Event::Completed { .. } => return,
         };
         let mut state = self.state();
         let last = state.progress;

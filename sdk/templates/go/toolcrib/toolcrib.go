@@ -135,7 +135,17 @@ func (request Request) Send() (Response, error) {
 	return response, err
 }
 
-// Progress says how far the call is, to whoever watches it. They also see what it prints. A `total` of 0 is unknown.
+// Debug and the like say something to whoever watches the call. They also see what it prints, as Info.
+func Debug(format string, values ...any) { log(toolcrib_plugin_events.Level_Debug, format, values) }
+func Info(format string, values ...any)  { log(toolcrib_plugin_events.Level_Info, format, values) }
+func Warn(format string, values ...any)  { log(toolcrib_plugin_events.Level_Warn, format, values) }
+func Error(format string, values ...any) { log(toolcrib_plugin_events.Level_Error, format, values) }
+
+func log(level toolcrib_plugin_events.Level, format string, values []any) {
+	toolcrib_plugin_events.Log(level, text(fmt.Sprintf(format, values...)))
+}
+
+// Progress says how far the call is, to whoever watches it. A `total` of 0 is unknown.
 func Progress(done, total uint64, message string) {
 	of := wit_types.Some(total)
 	if total == 0 {

@@ -3,8 +3,9 @@
 #![expect(unsafe_code, reason = "an attacker has no scruples")]
 
 use serde::Deserialize;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::hint::black_box;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use toolcrib_sdk::bindings::toolcrib::plugin::{events, files, shell};
 use toolcrib_sdk::{Declaration, Failure, Guidance, JsonSchema, Result, Risk, Tool, notice, schemars};
 
@@ -72,6 +73,8 @@ enum How {
     RunCommand,
     RunAndSplit,
     ExtremeNumbers,
+    /// The time, how long two looks at a clock are apart, and a random number.
+    Look,
     Remember,
     FillMemory,
 }
@@ -111,7 +114,7 @@ fn misbehave(Input { how, text, number }: Input) -> String {
         How::GrowMemory => grow_memory(),
         How::HugeResult => "x".repeat(50 << 20),
         How::HugeArgument => {
-            events::info(&"x".repeat(50 << 20));
+            events::log(events::Level::Info, &"x".repeat(50 << 20));
             "the host took it".into()
         }
         How::HoardHandles => hoard_handles(number),
@@ -138,7 +141,7 @@ fn misbehave(Input { how, text, number }: Input) -> String {
             "counted".into()
         }
         How::SayMuch => {
-            (0..number).for_each(|_| events::info(&text));
+            (0..number).for_each(|_| events::log(events::Level::Info, &text));
             "the host took it".into()
         }
         How::PrintMuch => {
@@ -160,7 +163,7 @@ fn misbehave(Input { how, text, number }: Input) -> String {
         }
         How::InvalidUtf8 => {
             // SAFETY: none; that is the point.
-            events::info(unsafe { std::str::from_utf8_unchecked(black_box(b"\xff\xfe\xc0")) });
+            events::log(events::Level::Info, unsafe { std::str::from_utf8_unchecked(black_box(b"\xff\xfe\xc0")) });
             "the host took it".into()
         }
         How::OddText => "a\0b\u{ffff}c\u{feff}d".into(),
@@ -211,6 +214,11 @@ fn misbehave(Input { how, text, number }: Input) -> String {
         How::UseWasi => use_wasi(&text),
         How::RunCommand => run(&text, shell::Wait::UntilExit),
         How::RunAndSplit => run_and_split(&text),
+        How::Look => {
+            let begin = Instant::now();
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+            format!("{now} {} {}", begin.elapsed().as_millis(), RandomState::new().build_hasher().finish())
+        }
         How::ExtremeNumbers => extreme_numbers(&text),
         How::Remember => remember(),
         How::FillMemory => {

@@ -6,7 +6,7 @@ use crate::backend::cell::Profile;
 use crate::call::scope::Scope;
 use crate::egress::Calling;
 use crate::envelope::{Failure, Kind, duration};
-use crate::event::Event;
+use crate::event::{Event, Level};
 use crate::kept_output::Captured;
 use crate::policy::approval::{Landing, Site};
 use crate::policy::shell::AdmittedCommand;
@@ -47,7 +47,7 @@ impl<'t> Target<'t> {
 
     async fn find(&self) -> Result<Pane, Failure> {
         if let Some(text) = self.tmux.attaching(self.selector.session.as_deref()).await {
-            self.scope.emit(Event::Info { text });
+            self.scope.emit(Event::Log { level: Level::Info, text });
         }
         self.tmux.find_again(self.selector, self.cell).await
     }

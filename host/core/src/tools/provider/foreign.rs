@@ -41,8 +41,14 @@ pub(super) struct Functions {
 impl Functions {
     pub(super) fn new(signatures: Vec<Signature>, words: Option<Words>) -> Result<Self, String> {
         let names: Vec<String> = signatures.iter().map(|signature| signature.tool.clone()).collect();
-        let names = words.as_ref().map_or_else(|| Ok(names.clone()), |words| words.names(&names))?;
-        Ok(Self { signatures, names, words })
+        let Some(words) = words else { return Ok(Self { signatures, names, words }) };
+        let names = words.names(&names)?;
+        let stays = |(signature, _): &(Signature, String)| !words.omits(&signature.tool);
+        let (signatures, names): (Vec<_>, Vec<_>) = signatures.into_iter().zip(names).filter(stays).unzip();
+        if names.is_empty() {
+            return Err("its words omit each of its tools".into());
+        }
+        Ok(Self { signatures, names, words: Some(words) })
     }
 
     pub(super) fn names(&self) -> &[String] {
@@ -66,7 +72,8 @@ impl Functions {
             let index = self.signatures.iter().position(|signature| signature.tool == tool);
             index.map(|index| self.names[index].as_str()).ok_or_else(|| format!("there is no function for `{tool}`"))
         };
-        let worded = said.definitions.into_iter().map(|definition| {
+        let stay = said.definitions.into_iter().filter(|definition| !words.omits(&definition.name));
+        let worded = stay.map(|definition| {
             let name = name(&definition.name)?;
             words.applied(definition, name)
         });
