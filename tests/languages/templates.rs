@@ -106,7 +106,8 @@ fn nothing_that_is_there_is_written_over_and_a_bad_name_is_refused() {
     let output = program.run(&["plugin", "new", "taken"]);
     assert_eq!((code(&output), fs::read_dir(program.path("work/taken")).unwrap().count()), (2, 1));
     assert!(stderr(&output).contains("`taken` exists already, and is not an empty directory"), "{}", stderr(&output));
-    for name in ["Word", "word-count", "1word", "word_", "w__w", "a_2", "time", "wörd", "", "a/../B", &"w".repeat(65)] {
+    for name in ["Word", "word-count", "1word", "word_", "w__w", "a_2", "time", "wörd", "", "a/../B", &"w".repeat(65)]
+    {
         let output = program.run(&["plugin", "new", name]);
         assert_eq!(code(&output), 2, "{name}: {}", stderr(&output));
     }
