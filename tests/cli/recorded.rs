@@ -2,6 +2,7 @@
 
 use crate::cases::{PROJECT, project};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use toolcrib_tests::outcome::{code, stderr, stdout, succeeded};
 use toolcrib_tests::{Program, guest, serve};
 
@@ -149,8 +150,73 @@ fn time_and_random_numbers_are_fixed_where_the_cases_have_a_clock() {
     assert!(one == two && one.starts_with("1769860800000 1 "), "{one}, {two}");
     let (one, two) = (said(""), said(""));
     assert!(one.split(' ').next_back() != two.split(' ').next_back(), "{one}, {two}");
-    for (at, wanted) in [("1969-01-31T12:00:00Z", "is no moment"), ("2026-01-31", "is no moment"), ("\"noon\"", "at")] {
+    for (at, wanted) in
+        [("1969-01-31T12:00:00Z", "not a point in time"), ("2026-01-31", "not a point in time"), ("\"noon\"", "at")]
+    {
         let output = project(&format!("[clock]\nat = {at}\n{case}")).run(&["plugin", "test", "count"]);
         assert!(code(&output) != 0 && stderr(&output).contains(wanted), "{at}: {}", stderr(&output));
     }
+}
+
+/// What is written as tables of its own is recorded as well, what failed is not, and what was changed meanwhile is left as it is.
+#[test]
+fn only_what_passed_is_written_and_only_where_it_was_read() {
+    let case = |result: &str| {
+        format!(
+            r#"
+[grants]
+files.read = ["fixtures"]
+
+[[case]]
+name = "counts"
+tool = "word_count"
+arguments = {{ path = "fixtures/two.txt" }}
+result = {result}
+
+[[case.host]]
+call = "files.read"
+gives = {{ text = "of before", bytes = 9, truncated = false }}
+"#
+        )
+    };
+    let failing = project(&case("5"));
+    assert_eq!(code(&failing.run(&["plugin", "test", "--record", "count"])), 1);
+    assert_eq!(cases(&failing), case("5"));
+    succeeded(&failing.run(&["plugin", "test", "--record", "--bless", "count"]));
+    let written = cases(&failing);
+    assert!(written.contains("two words") && !written.contains("of before"), "{written}");
+    succeeded(&failing.run(&["plugin", "test", "count"]));
+
+    // The build comes between.
+    let meanwhile = project(&case("{ lines = 1, words = 2, bytes = 9 }"));
+    let build = PROJECT.replace(r#"build = ["true"]"#, r#"build = ["sed", "-i", "s/counts/renamed/", "cases.toml"]"#);
+    meanwhile.write("work/count/toolcrib-plugin.toml", build);
+    let output = meanwhile.run(&["plugin", "test", "--record", "count"]);
+    assert!(stderr(&output).contains("was changed meanwhile, and is left as it is"), "{}", stderr(&output));
+    assert!(cases(&meanwhile).contains("of before"));
+}
+
+/// What is known as a secret is in no file of cases, whatever settings say of results.
+#[test]
+fn no_secret_is_recorded() {
+    let program = project(
+        r#"
+[grants]
+files.read = ["fixtures"]
+
+[[case]]
+name = "counts"
+tool = "word_count"
+arguments = { path = "fixtures/two.txt" }
+host = []
+result_has = { lines = 1 }
+"#,
+    );
+    program.write("work/count/fixtures/two.txt", "the key is correct-horse-battery");
+    program.write("key", "correct-horse-battery");
+    fs::set_permissions(program.path("key"), PermissionsExt::from_mode(0o600)).expect("a file");
+    let secret = format!("secret.key.file={:?}", program.path("key"));
+    succeeded(&program.run(&["--set", &secret, "--set", "leaks.results=warn", "plugin", "test", "--record", "count"]));
+    let written = cases(&program);
+    assert!(written.contains("the key is") && !written.contains("correct-horse"), "{written}");
 }

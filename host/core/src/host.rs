@@ -535,6 +535,12 @@ impl Host {
         }
     }
 
+    /// A text without the values of secrets, whatever settings say of results: for what is put into a file that others read.
+    #[must_use]
+    pub fn without_secrets(&self, text: &str) -> String {
+        self.secrets.known().redact(text).into_owned()
+    }
+
     /// A file of kept output, by its name.
     pub fn kept(&self, name: &str) -> Option<KeptFile> {
         self.output.kept_by_name(name)

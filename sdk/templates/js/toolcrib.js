@@ -3,6 +3,7 @@
 import * as events from "toolcrib:plugin/events@0.1.0";
 
 const MORE_MEMORY = "ask for less, or raise `memory_mib` under [limits]";
+const LEVELS = ["debug", "info", "warn", "error"];
 let running = false; // While the component is built there is no host to tell anything.
 let notices = [];
 let parts = [];
@@ -51,7 +52,10 @@ export function attach(tag, value, mediaType) {
 }
 
 /** Says something to whoever watches the call, as `console` does: `level` is "debug", "info", "warn" or "error". */
-export const log = (level, text) => void (running && events.log(level, textOf(text, "the text")));
+export function log(level, text) {
+  if (!LEVELS.includes(level)) throw new TypeError(`\`log\` does not know the level ${level}`);
+  if (running) events.log(level, textOf(text, "the text"));
+}
 
 /** Says how far the call is; `total` and `message` may be omitted. */
 export const progress = (done, total = null, message = null) =>
@@ -136,4 +140,4 @@ function seedRandom() {
 
 const shown = (value) => (value instanceof Error || Object(value) !== value ? String(value) : JSON.stringify(value));
 const at = (level) => (...values) => log(level, values.map(shown).join(" "));
-globalThis.console ??= { log: at("info"), ...Object.fromEntries(["debug", "info", "warn", "error"].map((level) => [level, at(level)])) };
+globalThis.console ??= { log: at("info"), ...Object.fromEntries(LEVELS.map((level) => [level, at(level)])) };

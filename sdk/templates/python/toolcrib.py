@@ -15,14 +15,19 @@ from wit_world.imports.types import Failure
 
 for stream in (sys.stdout, sys.stderr):
     stream.reconfigure(line_buffering=True, write_through=False)  # Each line that is printed becomes one event.
-_notices, _parts = [], []
+_notices, _parts, _running = [], [], False
 
 
 class _Events(logging.Handler):
     def emit(self, record):
-        levels = ((logging.ERROR, "ERROR"), (logging.WARNING, "WARN"), (logging.INFO, "INFO"), (0, "DEBUG"))
-        level = next(name for least, name in levels if record.levelno >= least)
-        events.log(events.Level[level], _text(self.format(record)))
+        if not _running:  # While the plugin is built there is nobody to tell.
+            return
+        try:
+            levels = ((logging.ERROR, "ERROR"), (logging.WARNING, "WARN"), (logging.INFO, "INFO"), (0, "DEBUG"))
+            level = next(name for least, name in levels if record.levelno >= least)
+            events.log(events.Level[level], _text(self.format(record)))
+        except Exception:
+            self.handleError(record)  # As every handler: what cannot be logged ends no call.
 
 
 logging.basicConfig(handlers=[_Events()], level=logging.INFO, format="%(message)s")  # `logging.warning` is an event.
@@ -70,6 +75,8 @@ def plugin(*functions):
             return [function.definition for function in functions]
 
         def call(self, name, arguments):
+            global _running
+            _running = True
             del _notices[:], _parts[:]
             try:
                 result = by_name[name](**json.loads(arguments))

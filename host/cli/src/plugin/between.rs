@@ -172,7 +172,7 @@ impl<'r> Writer<'r> {
         (0..params).for_each(|param| _ = code.local_get(param));
         let result = function.result.filter(|_| self.resolve.wasm_signature(AbiVariant::GuestImport, function).retptr);
         if let Some(result) = &result {
-            let bytes = i32::try_from(self.sizes.size(result).size_wasm32()).expect("a result of bearable size");
+            let bytes = i32::try_from(self.sizes.size(result).size_wasm32()).expect("a result that fits into memory");
             let align = i32::try_from(self.sizes.align(result).align_wasm32()).expect("a small number");
             code.i32_const(0).i32_const(0).i32_const(align).i32_const(bytes).call(realloc).local_tee(params);
         }
@@ -184,12 +184,13 @@ impl<'r> Writer<'r> {
         if result.is_some() {
             code.local_get(params);
         }
-        code.end();
+        // The host takes what is returned before it hands over anything else.
+        code.i32_const(BEGIN).global_set(0).end();
         body
     }
 }
 
-/// `cabi_realloc`: hands out what nobody has had yet; the memory lives as long as one call.
+/// `cabi_realloc`: hands out what nobody has had in this call.
 fn room() -> Code {
     let (old, old_bytes, align, bytes, place) = (0, 1, 2, 3, 4);
     let mut body = Code::new([(1, ValType::I32)]);

@@ -127,7 +127,7 @@ pub(super) async fn test(global: &Global, arguments: &Test) -> Result<ExitCode, 
     let loaded = Loaded::new(&global, &project, &cases).await?;
     let ran = cases.run(&loaded, Anew { results: arguments.bless, answers: arguments.record }, print).await?;
     rewrite::results(Path::new(FILE), &ran.blessed)?;
-    rewrite::answers(Path::new(FILE), &ran.recorded, |text| loaded.setup.host.redacted(text))?;
+    rewrite::answers(Path::new(FILE), &ran.recorded, |text| loaded.setup.host.without_secrets(text))?;
     ran.tell(&cases, print)?;
     Ok(ExitCode::from(u8::from(ran.failed > 0)))
 }
@@ -181,10 +181,10 @@ pub(super) struct Anew {
 #[derive(Default)]
 pub(super) struct Ran {
     failed: usize,
-    /// Results that are to be written, by the number of the case.
-    blessed: Vec<(usize, Value)>,
-    /// The same of answers of capabilities.
-    recorded: Vec<(usize, Vec<Line>)>,
+    /// Results that are to be written.
+    blessed: Vec<rewrite::Anew<Value>>,
+    /// The same of answers of capabilities, in cases that passed: others may have met what is not there today.
+    recorded: Vec<rewrite::Anew<Vec<Line>>>,
 }
 
 impl Ran {
@@ -219,24 +219,23 @@ impl Cases {
     /// Makes each call, and says what came of it.
     pub(super) async fn run(&self, Loaded { setup, .. }: &Loaded, anew: Anew, say: Say) -> Result<Ran, Failure> {
         let (mut ran, at) = (Ran::default(), self.at()?);
+        let between = anew.answers.then(between::component).transpose();
+        let between = between.map_err(|error| Failure::new(Kind::Internal, format!("{error:#}")))?;
         for (index, case) in self.case.iter().enumerate() {
             let begin = Instant::now();
             let request =
                 Request { tool: case.tool.clone(), arguments: Arguments::Json(case.arguments.clone().into()) };
-            let capabilities = case.capabilities(anew.answers)?;
+            let capabilities = case.capabilities(between.as_deref());
             let context = setup.context.clone().trial(Trial { capabilities: capabilities.clone(), at });
             let envelope = setup.host.call(request, &context).await;
             if setup.context.cancel.is_cancelled() {
                 return Err(Failure::cancelled());
             }
             let took = begin.elapsed().as_secs_f64();
-            let unplayed = match capabilities {
-                Capabilities::Act => Vec::new(),
-                Capabilities::Play(played) => played.faults(),
-                Capabilities::Record(recorder) => {
-                    ran.recorded.push((index, recorder.lines()));
-                    Vec::new()
-                }
+            let (unplayed, recorded) = match capabilities {
+                Capabilities::Act => (Vec::new(), None),
+                Capabilities::Play(played) => (played.faults(), None),
+                Capabilities::Record(recorder) => (Vec::new(), Some(recorder.lines())),
             };
             let unplayed = unplayed.iter().map(|fault| format!("  {}\n", sanitize::line(fault)));
             let fault = match unplayed.collect::<String>() {
@@ -250,14 +249,16 @@ impl Cases {
                 (_, None) => judge("PASS")?,
                 (Ok(output), Some(_)) if anew.results && case.result.is_some() => {
                     judge("BLESS")?;
-                    ran.blessed.push((index, output.result));
+                    ran.blessed.push(rewrite::Anew { index, name: case.name.clone(), what: output.result });
                 }
                 (_, Some(fault)) => {
                     judge("FAIL")?;
                     say(&fault)?;
                     ran.failed += 1;
+                    continue;
                 }
             }
+            ran.recorded.extend(recorded.map(|what| rewrite::Anew { index, name: case.name.clone(), what }));
         }
         Ok(ran)
     }
@@ -267,7 +268,8 @@ impl Cases {
         let Some(Clock { at }) = &self.clock else { return Ok(None) };
         let time = Trial::time(&at.to_string());
         time.map(Some).ok_or_else(|| {
-            usage(format!("`{FILE}`: [clock]: `at = {at}` is no moment")).hint("such as at = 2026-01-31T12:00:00Z")
+            usage(format!("`{FILE}`: [clock]: `at = {at}` is not a point in time"))
+                .hint("such as at = 2026-01-31T12:00:00Z")
         })
     }
 
@@ -327,12 +329,10 @@ impl Case {
     }
 
     /// What capabilities do in it: where `host` is there, they answer so, or what they answer is recorded.
-    fn capabilities(&self, is_recorded: bool) -> Result<Capabilities, Failure> {
-        let Some(answers) = &self.host else { return Ok(Capabilities::Act) };
-        if is_recorded {
-            let component = between::component();
-            let component = component.map_err(|error| Failure::new(Kind::Internal, format!("{error:#}")))?;
-            return Ok(Capabilities::Record(Arc::new(Recorder::new(component))));
+    fn capabilities(&self, between: Option<&[u8]>) -> Capabilities {
+        let Some(answers) = &self.host else { return Capabilities::Act };
+        if let Some(component) = between {
+            return Capabilities::Record(Arc::new(Recorder::new(component.to_vec())));
         }
         let line = |Answer { call, with, gives, fails }: Answer| {
             let answer = match fails {
@@ -347,7 +347,7 @@ impl Case {
             };
             Line { call, with, answer }
         };
-        Ok(Capabilities::Play(Arc::new(Played::new(answers.iter().cloned().map(line).collect()))))
+        Capabilities::Play(Arc::new(Played::new(answers.iter().cloned().map(line).collect())))
     }
 
     fn wanted(&self) -> Result<Wanted<'_>, Failure> {

@@ -145,7 +145,7 @@ fn world(name: &str, needs: &BTreeSet<Need>) -> String {
     let imports: String = needs.iter().map(|need| format!("    import {};\n", need.import())).collect();
     let package = name.replace('_', "-");
     format!(
-        "package author:{package};\n\n/// What this plugin may ask for. Add a line for each further capability (`deps/` has them all).\n\
+        "package author:%{package};\n\n/// What this plugin may ask for. Add a line for each further capability (`deps/` has them all).\n\
          world plugin {{\n{imports}    export toolcrib:plugin/tools@0.1.0;\n}}\n"
     )
 }

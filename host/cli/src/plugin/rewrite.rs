@@ -8,8 +8,16 @@ use toolcrib::dirs::replace;
 use toolcrib::envelope::Failure;
 use toolcrib::sandbox::trial::Line;
 
-/// Writes results, by the numbers of their cases.
-pub(super) fn results(path: &Path, results: &[(usize, Value)]) -> Result<(), Failure> {
+/// What is written into a case.
+pub(super) struct Anew<T> {
+    pub(super) index: usize,
+    /// Its name, as it was read.
+    pub(super) name: String,
+    pub(super) what: T,
+}
+
+/// Writes results.
+pub(super) fn results(path: &Path, results: &[Anew<Value>]) -> Result<(), Failure> {
     rewrite(path, results, |case, number, result| {
         // TOML has no null.
         let result = toml::Value::try_from(result).map_err(|error| {
@@ -23,12 +31,12 @@ pub(super) fn results(path: &Path, results: &[(usize, Value)]) -> Result<(), Fai
 /// Writes what capabilities have answered: an answer a line, as far as `shown` leaves its texts.
 pub(super) fn answers(
     path: &Path,
-    recorded: &[(usize, Vec<Line>)],
+    recorded: &[Anew<Vec<Line>>],
     shown: impl Fn(&str) -> String,
 ) -> Result<(), Failure> {
     rewrite(path, recorded, |case, number, lines| {
         let answers = lines.iter().map(|line| {
-            let answer = toml::Value::try_from(texts(answer(line), &shown)).map_err(|error| {
+            let answer = toml::Value::try_from(texts(answer(line, &shown), &shown)).map_err(|error| {
                 usage(format!("an answer of `{}` in case {number} cannot be written: {error}", line.call))
             })?;
             Ok(format!("\n    {answer},"))
@@ -39,8 +47,10 @@ pub(super) fn answers(
     })
 }
 
-/// An answer as the file has it.
-fn answer(Line { call, with, answer }: &Line) -> Value {
+/// An answer as the file has it. An argument of which `shown` leaves less is left out: no call would have it so.
+fn answer(Line { call, with, answer }: &Line, shown: &impl Fn(&str) -> String) -> Value {
+    let with = with.iter().filter(|(_, value)| texts((*value).clone(), shown) == **value);
+    let with = with.map(|(name, value)| (name.clone(), value.clone())).collect::<Map<_, _>>();
     let mut written = Map::from_iter([("call".to_owned(), json!(call)), ("with".to_owned(), json!(with))]);
     match answer {
         // What has no result is answered without one.
@@ -63,10 +73,10 @@ fn texts(value: Value, shown: &impl Fn(&str) -> String) -> Value {
     }
 }
 
-/// Changes cases by their numbers.
+/// Changes cases.
 fn rewrite<T>(
     path: &Path,
-    changes: &[(usize, T)],
+    changes: &[Anew<T>],
     change: impl Fn(&mut Table, usize, &T) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     if changes.is_empty() {
@@ -76,8 +86,11 @@ fn rewrite<T>(
     let mut document: DocumentMut = text.parse().map_err(|error| cannot(path, &error))?;
     let cases = document["case"].as_array_of_tables_mut();
     let cases = cases.ok_or_else(|| usage(format!("`{}`: write each case as [[case]]", path.display())))?;
-    for (index, what) in changes {
-        cases.get_mut(*index).map_or(Ok(()), |case| change(case, index + 1, what))?;
+    for Anew { index, name, what } in changes {
+        let case = cases.get_mut(*index).filter(|case| case.get("name").and_then(Item::as_str) == Some(name));
+        let case =
+            case.ok_or_else(|| usage(format!("`{}` was changed meanwhile, and is left as it is", path.display())))?;
+        change(case, index + 1, what)?;
     }
     replace(path, document.to_string().as_bytes()).map_err(|error| cannot(path, &error))
 }
@@ -85,10 +98,15 @@ fn rewrite<T>(
 /// Sets the value of a key that is there, with the comment behind it.
 fn set(case: &mut Table, key: &str, value: &str, path: &Path) -> Result<(), Failure> {
     let line: DocumentMut = format!("{key} = {value}").parse().map_err(|error| cannot(path, &error))?;
-    if let Some(Item::Value(there)) = case.get_mut(key) {
-        let decor = there.decor().clone();
-        *there = line[key].as_value().expect("a line with a value").clone();
-        *there.decor_mut() = decor;
+    match case.get_mut(key) {
+        Some(Item::Value(there)) => {
+            let decor = there.decor().clone();
+            *there = line[key].as_value().expect("a line with a value").clone();
+            *there.decor_mut() = decor;
+        }
+        // Written as tables of its own.
+        Some(_) => _ = case.insert(key, line[key].clone()),
+        None => {}
     }
     Ok(())
 }

@@ -77,7 +77,9 @@ pub(in super::super) struct Allow {
 
 pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, Failure> {
     if arguments.nothing && (arguments.names_a_right() || arguments.keep) {
-        return Err(usage("`--nothing` was given beside what it may do").hint("omit one of the two"));
+        return Err(
+            usage("`--nothing` cannot be combined with an option that gives a right").hint("omit one of the two")
+        );
     }
     let component = find(setup, &arguments.plugin)?;
     let plugin = component.manifest().clone();
@@ -95,11 +97,13 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
     let mut file = settings(setup)?;
     let earlier = file.section::<PluginSection>(PLUGIN, &name)?;
     let is_same = earlier.sha256.as_ref().is_some_and(|digest| digest.eq_ignore_ascii_case(&sha256));
-    let kept = match is_same || !has_rights(&earlier) || keeps(&plugin, &earlier, arguments).await? {
-        true => earlier,
-        false => about_the_plugin(earlier),
+    let kept = if arguments.nothing {
+        about_the_plugin(earlier)
+    } else if is_same || !has_rights(&earlier) || keeps(&plugin, &earlier, arguments).await? {
+        earlier
+    } else {
+        about_the_plugin(earlier)
     };
-    let kept = if arguments.nothing { about_the_plugin(kept) } else { kept };
     let asked = asked_rights(&plugin);
     if !asked.is_empty() && !arguments.names_a_right() && !has_rights(&kept) && !arguments.nothing {
         let whats = listed(asked.iter().map(|(what, _)| *what), ", ");

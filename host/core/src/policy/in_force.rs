@@ -133,7 +133,12 @@ impl InForce {
         *self.policy.write() = Arc::new(policy);
         state.settings = settings;
         if let Some(audit) = self.audit.upgrade() {
-            audit.changed(&format!("set in this program: {}", set.join(" ")));
+            // What values a plugin gets is no right, and may be somebody's own.
+            let shown = set.iter().map(|set| match set.split_once('=') {
+                Some((key, _)) if key.ends_with(".config") => key,
+                Some(_) | None => set,
+            });
+            audit.changed(&format!("set in this program: {}", shown.collect::<Vec<_>>().join(" ")));
         }
         self.changes.send_replace(());
         Ok(())

@@ -275,8 +275,11 @@ impl Sandbox {
             Ok(UpdateDeadline::Yield(1))
         });
         let running = self.ticker.running();
-        let tried = self.tried(code, &mut store).await;
-        let tried = tried.map_err(|error| Failure::failed(format!("it cannot be played or recorded: {error:#}")))?;
+        let tried = match self.tried(code, &mut store).await {
+            Ok(tried) => tried,
+            Err(error) if store.data().meter.met().is_some() => return Err(explain(&error, &store)),
+            Err(error) => return Err(Failure::failed(format!("it cannot be played or recorded: {error:#}"))),
+        };
         let entrance = tried.as_ref().unwrap_or(&code.entrance);
         match cpu.run(entrance.enter(&mut store)).await {
             Ok(exports) => Ok(Instance { store, exports, _running: running }),

@@ -17,7 +17,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 /// Counts the versions of what is checked of a definition, here and in `schema.rs`: what was checked by another is checked anew.
-pub(super) const CHECKS: u32 = 2;
+pub(super) const CHECKS: u32 = 3;
 
 /// The hint that names a kind of events.
 const EVENTS: &str = "embedder";

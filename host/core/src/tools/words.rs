@@ -33,7 +33,7 @@ pub(super) struct Words {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct ToolWords {
-    /// It is no tool: what a builder has left, or what nobody here needs.
+    /// The function is not offered as a tool: a builder has left it, or nobody here needs it.
     #[serde(default)]
     omit: bool,
     name: Option<String>,
@@ -57,6 +57,16 @@ struct ToolWords {
 #[must_use]
 pub fn words_file(component: &Path) -> PathBuf {
     component.with_extension("tool.toml")
+}
+
+impl ToolWords {
+    /// Whether they say anything but that it is to be omitted.
+    fn says_more(&self) -> bool {
+        let Self { omit: _, name, title, summary, when_to_use, when_not_to_use, disambiguation, .. } = self;
+        let texts = [name, title, summary, when_to_use, when_not_to_use, disambiguation, &self.usage];
+        let lists = self.examples.is_empty() && self.parameters.is_empty() && self.constants.is_empty();
+        !lists || texts.into_iter().any(Option::is_some)
+    }
 }
 
 impl Words {
@@ -102,6 +112,9 @@ impl Words {
         if let Some(unknown) = self.tool.keys().find(|named| !tools.contains(named)) {
             let unknown = unknown.escape_debug();
             return Err(format!("its words name the tool `{unknown}`, and it has {}", tools.join(", ")));
+        }
+        if let Some((tool, _)) = self.tool.iter().find(|(_, words)| words.omit && words.says_more()) {
+            return Err(format!("its words omit the tool `{}`, and say something of it", tool.escape_debug()));
         }
         let name = |tool: &String| match self.tool.get(tool).and_then(|words| words.name.as_ref()) {
             Some(name) => name.clone(),

@@ -36,13 +36,22 @@ struct Watched {
     unseen: Option<Stamp>,
     /// Something may go on in a pane after its command.
     goes_on: bool,
-    /// Looks that have begun and not ended.
-    open: usize,
+    /// Since when each look has something to tell that has begun and not ended.
+    open: Vec<Stamp>,
     watches: Watches,
     /// Those below each directory that can be written.
     repositories: HashMap<PathBuf, Repositories>,
     /// What was found, as long as a look can find it again: one may begin within a tick of that clock in which another ended.
     last: Vec<Made>,
+}
+
+impl Watched {
+    /// A look has ended that looked for things since then.
+    fn close(&mut self, since: Stamp) {
+        if let Some(index) = self.open.iter().position(|open| *open == since) {
+            self.open.swap_remove(index);
+        }
+    }
 }
 
 impl Watch {
@@ -81,9 +90,9 @@ impl Confine {
         let since = now();
         let (since, is_known) = {
             let mut watched = self.watch.0.lock();
-            watched.open += 1;
-            let is_known = profile.write.iter().all(|root| watched.repositories.contains_key(root));
-            (watched.unseen.map_or(since, |unseen| unseen.min(since)), is_known)
+            let since = watched.unseen.map_or(since, |unseen| unseen.min(since));
+            watched.open.push(since);
+            (since, profile.write.iter().all(|root| watched.repositories.contains_key(root)))
         };
         let (watch, profile, names) = (self.watch.clone(), profile.clone(), self.names.clone());
         let look = Look { watch, profile, names, facts, since, has_ended: false };
@@ -137,19 +146,21 @@ impl Look {
                 }
             }
         }
-        watched.open -= 1;
+        watched.close(self.since);
         let has_missed = watched.unseen.is_some_and(|unseen| unseen < self.since);
         if !has_missed {
             watched.unseen = watched.goes_on.then_some(begun);
         }
         // Others that have begun before need to see it as well.
-        if watched.open == 0 && !has_missed {
+        if watched.open.is_empty() && !has_missed {
             watched.watches.forget();
         }
         let is_told = |made: &Made| watched.last.iter().any(|told| told.path == made.path && told.when == made.when);
         let news: Vec<Made> = found.into_iter().filter(|made| !is_told(made)).collect();
-        // The next look may begin within the same tick, and finds those again.
-        watched.last.retain(|made| made.when >= self.since);
+        // A look that is open, or the next one, which may begin within the same tick, finds those again.
+        let oldest =
+            watched.open.iter().chain(&watched.unseen).copied().min().map_or(begun, |oldest| oldest.min(begun));
+        watched.last.retain(|made| made.when >= oldest);
         watched.last.extend(news.iter().cloned());
         news.into_iter().filter(|made| made.how != How::Within).collect()
     }
@@ -184,7 +195,7 @@ impl Drop for Look {
     fn drop(&mut self) {
         if !self.has_ended {
             let mut watched = self.watch.0.lock();
-            watched.open -= 1;
+            watched.close(self.since);
             watched.unseen = Some(watched.unseen.map_or(self.since, |unseen| unseen.min(self.since)));
         }
     }

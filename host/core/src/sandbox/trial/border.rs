@@ -186,7 +186,12 @@ impl Call {
                 };
                 match &self.by {
                     By::Played(played) => results[0] = self.answered(played, &all, &ty)?,
-                    By::Recorded(recorder, _) => recorder.keep(self.recorded(all, &ty, &results[0])),
+                    By::Recorded(recorder, _) => {
+                        // Words that stand for secrets are other ones in each call.
+                        let stand_ins = &store.data().scope.stand_ins;
+                        all.retain(|_, value| stand_ins.within(value.to_string().as_bytes()).is_empty());
+                        recorder.keep(self.recorded(all, &ty, &results[0]));
+                    }
                 }
                 Ok(())
             }

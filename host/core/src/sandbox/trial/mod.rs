@@ -12,15 +12,17 @@ pub use recorded::Recorder;
 pub(super) use border::Between;
 
 use super::State;
+use super::meter::to_usize;
+use super::state::{BEGINNING, CLOCK_STEP};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wasmtime::Store;
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::{Component, Linker, Val};
 use wasmtime_wasi::{Deterministic, HostMonotonicClock, HostWallClock, WasiCtxBuilder};
 
-/// What is other about a call by which somebody tries a plugin.
+/// How a call differs by which somebody tries a plugin.
 #[derive(Clone, Default)]
 pub struct Trial {
     /// What its capabilities do.
@@ -35,9 +37,9 @@ pub enum Capabilities {
     /// They act.
     #[default]
     Act,
-    /// They answer as they are played: nothing is decided, and nothing is done.
+    /// Those of our contract answer as they are played: nothing is decided, and nothing is done. What a component reaches by WASI acts.
     Play(Arc<Played>),
-    /// They act, and their answers are kept.
+    /// They act, and the answers of those of our contract are kept.
     Record(Arc<Recorder>),
 }
 
@@ -49,7 +51,7 @@ impl Trial {
         (time >= UNIX_EPOCH).then_some(time)
     }
 
-    /// A linker for this component; none where its capabilities are as ever.
+    /// A linker for this component; none where all of its capabilities act.
     pub(super) async fn linker(
         &self,
         component: &Component,
@@ -64,6 +66,9 @@ impl Trial {
                 border::By::Recorded(recorder.clone(), between)
             }
         };
+        // A byte of a list takes 40 where a value is known by its type alone, here for the guest's side and for the host's.
+        let limit = store.data().scope.limits.host_call_kib << 10;
+        store.set_hostcall_fuel(to_usize(limit.saturating_mul(2 * size_of::<Val>() as u64)));
         border::linker(component, &by).map(Some)
     }
 
@@ -76,7 +81,7 @@ impl Trial {
             )
         };
         wasi.wall_clock(Fixed(at.duration_since(UNIX_EPOCH).unwrap_or_default()))
-            .monotonic_clock(Counted(Mutex::new(super::state::BEGINNING)))
+            .monotonic_clock(Counted { began: Instant::now(), now: Mutex::new(BEGINNING) })
             .secure_random(random())
             .insecure_random(random())
             .insecure_random_seed(0);
@@ -84,14 +89,14 @@ impl Trial {
 }
 
 /// Random numbers begin anew after so many bytes, by 32.
-const RANDOM_DIGESTS: u32 = 128;
+const RANDOM_DIGESTS: u32 = 1024;
 
 /// A clock that stands still.
 struct Fixed(Duration);
 
 impl HostWallClock for Fixed {
     fn resolution(&self) -> Duration {
-        super::state::CLOCK_STEP
+        CLOCK_STEP
     }
 
     fn now(&self) -> Duration {
@@ -99,17 +104,22 @@ impl HostWallClock for Fixed {
     }
 }
 
-/// A clock that goes on by a step each time it is read: who waits for a moment that way sees it come, in each call after as many looks.
-struct Counted(Mutex<Duration>);
+/// A clock that goes on by a step each time it is read, so that it shows the same in each call; and by each whole second that has passed, since
+/// who sleeps until a moment must see it come.
+struct Counted {
+    began: Instant,
+    now: Mutex<Duration>,
+}
 
 impl HostMonotonicClock for Counted {
     fn resolution(&self) -> u64 {
-        super::state::CLOCK_STEP.as_nanos() as u64
+        CLOCK_STEP.as_nanos() as u64
     }
 
     fn now(&self) -> u64 {
-        let mut now = self.0.lock();
-        *now += super::state::CLOCK_STEP;
+        let passed = BEGINNING + Duration::from_secs(self.began.elapsed().as_secs());
+        let mut now = self.now.lock();
+        *now = (*now + CLOCK_STEP).max(passed);
         now.as_nanos() as u64
     }
 }

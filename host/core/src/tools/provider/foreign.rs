@@ -65,6 +65,13 @@ impl Functions {
         self.names.iter().position(|name| name == tool).map(|index| &self.signatures[index])
     }
 
+    /// What types say, and of a program what this host says: its name is that of the file, which does not follow from its bytes.
+    fn with_programs(&self, types: Said) -> Said {
+        let programs = self.signatures.iter().filter(|function| is_program(function));
+        let programs: Vec<_> = programs.map(|function| program::definition(&function.tool)).collect();
+        if programs.is_empty() { types } else { said(types.definitions.into_iter().chain(programs).collect()) }
+    }
+
     /// What types say, in the words of whoever installed it.
     fn worded(&self, said: Said) -> Result<Said, String> {
         let Some(words) = &self.words else { return Ok(said) };
@@ -95,6 +102,7 @@ pub(super) async fn load(
     let (limits, source) = (scope.limits.clone(), component.source());
     let rules = rules(&limits);
     if let Some(said) = sandbox.said(&source).and_then(|kept| Said::kept(&kept, &rules)) {
+        let said = functions.with_programs(said);
         return match functions.words {
             None => Ok(Ready::checked_before(component.manifest(), said)),
             Some(_) => Ok(Ready::new(component.manifest(), None, &functions.worded(said)?, &limits)?),
@@ -107,12 +115,10 @@ pub(super) async fn load(
         Unread::Broken(reason) => LoadError::Broken(reason),
         Unread::Passing(reason) => LoadError::Passing(reason),
     })?;
-    let programs = functions.signatures.iter().filter(|function| is_program(function));
-    let programs = programs.map(|function| program::definition(&function.tool));
-    let said = said(read.functions.iter().map(definition).chain(programs).collect());
+    let types = said(read.functions.iter().map(definition).collect());
     let guest: TypedGuest = component.compiled(sandbox, &limits, events).await?;
-    let kept = said.to_keep(&rules);
-    sandbox.keep(&source, &guest, kept);
+    sandbox.keep(&source, &guest, types.to_keep(&rules));
+    let said = functions.with_programs(types);
     let code = Code::Typed(Typed { guest, functions: functions.clone() });
     Ok(Ready::new(component.manifest(), Some(code), &functions.worded(said)?, &limits)?)
 }

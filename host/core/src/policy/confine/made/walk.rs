@@ -183,7 +183,7 @@ impl<'w> Walk<'w> {
             let is_directory = FileType::from_raw_mode(found.stx_mode.into()).is_dir();
             let how = self.has_changed(&found).map(|how| match how {
                 _ if is_told => How::Within,
-                How::Created if is_directory && self.is_known(at, name) => How::Changed,
+                How::Created if is_directory && self.is_known(at, name, &found) => How::Changed,
                 how => how,
             });
             let says_all = is_told || how == Some(How::Created);
@@ -207,7 +207,7 @@ impl<'w> Walk<'w> {
             self.watches.add(&inner, self.place(at, level), true);
         }
         // What is written in a directory changes it, too.
-        let is_new = |how: &How| *how == How::Created && !self.is_known(at, name);
+        let is_new = |how: &How| *how == How::Created && !self.is_known(at, name, &found);
         let how = self.has_changed(&found).filter(|how| is_new(how) || is_other || !is_directory);
         self.note(at, Path::new(name), &found, how);
         Some(how.is_some())
@@ -248,10 +248,11 @@ impl<'w> Walk<'w> {
         }
     }
 
-    /// Whether a look before has found this directory: that it is new was told, and says no more what is made in it.
-    fn is_known(&self, at: &Path, name: &str) -> bool {
+    /// Whether a look before has found this directory, and not one that was there under its name: that it is new was told, and says no more
+    /// what is made in it.
+    fn is_known(&self, at: &Path, name: &str, found: &Statx) -> bool {
         let path = self.path(at, Path::new(name));
-        self.last.iter().any(|made| made.path == path)
+        self.last.iter().any(|made| made.path == path && stamp(found.stx_btime) <= made.when)
     }
 
     fn path(&self, at: &Path, name: &Path) -> PathBuf {
@@ -295,7 +296,7 @@ fn look_at(directory: impl AsFd, name: impl rustix::path::Arg) -> io::Result<Sta
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{create_dir_all, write};
+    use std::fs::{create_dir_all, remove_dir_all, write};
 
     fn made(root: &Path, since: Stamp) -> Vec<PathBuf> {
         let (names, mut watches) = ([".envrc".to_owned()], Watches::default());
@@ -327,6 +328,14 @@ mod tests {
         assert_eq!(told(&again, ".git"), None);
         assert_eq!(told(&first, ".git/hooks/sample"), Some(false));
         assert_eq!(told(&again, ".git/hooks/own"), Some(true));
+        // Another one under its name was told by nobody.
+        let latest = first.iter().map(|made| made.when).max().expect("it found something");
+        while crate::policy::confine::made::now() <= latest {
+            std::thread::yield_now();
+        }
+        remove_dir_all(root.path().join(".git")).expect("a directory");
+        create_dir_all(root.path().join(".git/hooks")).expect("a directory");
+        assert_eq!(told(&look(&first), ".git"), Some(true));
     }
 
     #[test]
