@@ -176,6 +176,9 @@ fn what_a_person_runs_in_the_shell_itself_is_not_interrupted() {
         let Some(mut crib) = crib_with(shell) else { continue };
         assert_eq!(crib.run("true").0, 0);
         begin_line(&crib, &["read held", "Enter"], "read held");
+        // What is on the screen may still be a line that the shell has not taken.
+        let column = || crib.program.tmux(&["display-message", "-p", "-t", SHARED, "#{cursor_x}:"]);
+        eventually("the shell has taken the line", || column().trim() == "0:");
         let answer = crib.within("echo never", "300ms");
         assert_eq!(answer["error"]["kind"], "busy", "{shell}: {answer}");
         let _ = crib.program.tmux(&["send-keys", "-t", SHARED, "word", "Enter"]);
