@@ -108,7 +108,7 @@ error = {{ kind = "denied" }}
     assert!(told.ends_with("2 of 2 cases passed\n"), "{told}");
 }
 
-/// Resources that are told many things, and functions of one interface after the other.
+/// Batches and queries: several functions of a resource make up one call.
 #[test]
 fn what_is_kept_is_recorded() {
     let program = project_of(

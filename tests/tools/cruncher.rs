@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use std::fs;
 use toolcrib::envelope::Kind;
-use toolcrib_tests::TestHost;
+use toolcrib_tests::outcome::succeeded;
+use toolcrib_tests::{Program, TestHost, guest};
 
 async fn ran(host: &TestHost, arguments: &[&str], stdin: &str) -> Value {
     host.result("cruncher", json!({ "args": arguments, "stdin": stdin })).await
@@ -74,5 +75,19 @@ async fn it_sees_no_file_beyond_its_grant() {
         let refused = host.failure("cruncher", json!({ "args": ["cat", path] })).await;
         assert_eq!(refused.kind, Kind::ExecutionFailed, "{path}");
         assert!(!refused.data.unwrap()["stdout"].as_str().unwrap().contains("outside"), "{path}");
+    }
+}
+
+/// What is kept of a program with its bytes does not hold the name that its file had.
+#[test]
+fn under_another_name_it_is_a_tool_of_that_name() {
+    let program = Program::new();
+    for name in ["one", "two"] {
+        fs::copy(guest("cruncher"), program.path(&format!("work/{name}.wasm"))).unwrap();
+        succeeded(&program.run(&["plugin", "add", &format!("{name}.wasm")]));
+        let (code, answer) = program.call(&[name, r#"{"args":["echo","a"]}"#]);
+        assert_eq!((code, &answer["result"]["stdout"]), (0, &json!("a\n")), "{answer}");
+        succeeded(&program.run(&["tools", name]));
+        succeeded(&program.run(&["plugin", "remove", name]));
     }
 }
