@@ -86,7 +86,7 @@ pub(super) fn print(text: &str) -> Result<ExitCode, Failure> {
     write(sanitize::text(text).as_bytes())
 }
 
-/// How something is told to a person: by [`print`], or by [`print_beside`].
+/// Prints a text for a person: [`print`], or [`print_beside`].
 pub(super) type Say = fn(&str) -> Result<ExitCode, Failure>;
 
 /// Prints a text to stderr, where stdout is another's.

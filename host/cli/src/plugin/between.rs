@@ -16,10 +16,10 @@ use wit_parser::{
     TypeDefKind, TypeId, WasmExport, WasmExportKind, WasmImport, WorldItem, WorldKey,
 };
 
-/// What stands between them, where it needs no answer of the host: `types` has no functions.
+/// Interfaces that are not recorded: `types` has no functions, and those of `events` return nothing.
 const PASSED: [&str; 2] = ["types", "events"];
 const MANGLING: ManglingAndAbi = ManglingAndAbi::Legacy(LiftLowerAbi::Sync);
-/// Where what is handed over begins to lie.
+/// Where arguments and results begin in its memory.
 const BEGIN: i32 = 16;
 const PAGE: i32 = 64 << 10;
 
@@ -190,7 +190,7 @@ impl<'r> Writer<'r> {
     }
 }
 
-/// `cabi_realloc`: hands out what nobody has had in this call.
+/// `cabi_realloc`: gives room that is not in use. All of it is free again when the call returns.
 fn room() -> Code {
     let (old, old_bytes, align, bytes, place) = (0, 1, 2, 3, 4);
     let mut body = Code::new([(1, ValType::I32)]);

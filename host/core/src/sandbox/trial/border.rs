@@ -74,7 +74,7 @@ impl Between {
 /// What a resource was told so far.
 struct Told {
     arguments: Map<String, Value>,
-    /// The one that is told the same, where the host acts.
+    /// The host's own resource, if the call is recorded.
     real: Option<ResourceAny>,
 }
 
