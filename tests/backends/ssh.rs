@@ -215,6 +215,25 @@ fn a_link_that_falls_silent_holds_no_call_for_ever() {
     assert_eq!(rig.output("echo back"), "back\n");
 }
 
+/// What was printed is told where the end of a cancelled command cannot be waited for.
+#[test]
+fn a_cancel_tells_what_was_printed_over_a_link_that_falls_silent() {
+    need_targets!();
+    let sshd = Sshd::new();
+    let link = Link::to(sshd.port());
+    let mut rig = Rig::new(&ssh_flags("crib", &config_through(&sshd, &link)), false);
+    rig.output("true");
+    let id = rig.send("run_shell", waiting("echo begun; sleep 60", "60s"));
+    rig.until_printed(id, "begun");
+    link.fall_silent();
+    rig.cancel(id);
+    let error = &rig.answer()["error"];
+    assert_eq!((&error["kind"], &error["data"]["stdout"]), (&json!("cancelled"), &json!("begun\n")), "{error}");
+    assert_eq!(error["data"]["survivors"], "unknown", "{error}");
+    link.cut();
+    assert_eq!(rig.output("echo back"), "back\n");
+}
+
 /// What needs no place makes no connection; what does makes one, once.
 #[test]
 fn there_is_one_connection_and_only_when_it_is_needed() {

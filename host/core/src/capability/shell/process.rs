@@ -171,10 +171,14 @@ pub(crate) async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scop
             let failure = Failure::new(Kind::TimedOut, message).hint(
                 "the command was ended; give a longer `wait`, or start it in the background with its output in a file",
             );
-            let failure = ended(failure, &mut *process, stdout, stderr).await;
+            let failure = ended(failure, Duration::MAX, &mut *process, stdout, stderr).await;
             Err(told(failure, made(look).await, calling.as_ref()))
         }
-        End::Cancelled => Err(ended(Failure::cancelled(), &mut *process, stdout, stderr).await),
+        End::Cancelled => {
+            // Where the end takes longer, what was printed is still told in time; it goes on all the same.
+            let most = Duration::from_millis(scope.limits.grace_ms) * 3 / 4;
+            Err(ended(Failure::cancelled(), most, &mut *process, stdout, stderr).await)
+        }
         End::Lost(failure) => Err(failure.data(printed(stdout.finish().await, stderr.finish().await))),
     }
 }
@@ -214,9 +218,15 @@ async fn follow(
     }
 }
 
-/// Ends the process and gives the failure what the command had printed.
-async fn ended(failure: Failure, process: &mut dyn Process, stdout: Stream<'_>, stderr: Stream<'_>) -> Failure {
-    let survivors = process.end().await;
+/// Ends the process, which is waited for so long at `most`, and gives the failure what the command had printed.
+async fn ended(
+    failure: Failure,
+    most: Duration,
+    process: &mut dyn Process,
+    stdout: Stream<'_>,
+    stderr: Stream<'_>,
+) -> Failure {
+    let survivors = tokio::time::timeout(most, process.end()).await.ok().flatten();
     let mut data = printed(stdout.finish().await, stderr.finish().await);
     match survivors {
         Some(0) => {}
