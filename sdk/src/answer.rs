@@ -61,4 +61,14 @@ impl Content {
             Self::Link(address) => tools::Content::Link(address),
         }
     }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn from_wit(content: tools::Content) -> Self {
+        match content {
+            tools::Content::Text(text) => Self::Text(text),
+            tools::Content::Image((media_type, bytes)) => Self::Image { media_type, bytes },
+            tools::Content::Audio((media_type, bytes)) => Self::Audio { media_type, bytes },
+            tools::Content::Link(address) => Self::Link(address),
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod answer;
 #[doc(hidden)]
 pub mod bindings;
+pub mod browser;
 pub mod duration;
 pub mod embedder;
 pub mod events;

@@ -319,7 +319,7 @@ fn main() -> ExitCode {
         // Outside of a call only a signal cancels.
         if failure.kind == Kind::Cancelled { ExitCode::from(INTERRUPTED) } else { code }
     });
-    runtime.block_on(toolcrib::backend::ended());
+    runtime.block_on(toolcrib::ended());
     // Dropping the tasks ends the tmux clients that they follow. A thread may still wait for a prompt or a file; nothing depends
     // on it.
     runtime.shutdown_timeout(LAST_THREADS);

@@ -97,8 +97,20 @@ impl SettingsFile {
 }
 
 /// The order of a section's keys: what it is about, then what it gives.
-const ORDER: [&str; 11] =
-    ["source", "sha256", "definitions", "enabled", "shell", "files", "http", "file", "command", "hosts", "env"];
+const ORDER: [&str; 12] = [
+    "source",
+    "sha256",
+    "definitions",
+    "enabled",
+    "shell",
+    "files",
+    "http",
+    "browser",
+    "file",
+    "command",
+    "hosts",
+    "env",
+];
 
 fn rank(key: &str) -> usize {
     ORDER.iter().position(|known| *known == key).unwrap_or(ORDER.len())

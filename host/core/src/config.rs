@@ -28,7 +28,9 @@ pub use embeddings::Embeddings;
 pub use hosts::{HostList, HostPattern};
 pub use layers::{Origins, PolicySource, Settings, Sources};
 pub use limits::Limits;
-pub use plugins::{PluginEmbedder, PluginExec, PluginFiles, PluginHttp, PluginSection, declared, program};
+pub use plugins::{
+    PluginBrowser, PluginEmbedder, PluginExec, PluginFiles, PluginHttp, PluginSection, declared, program,
+};
 pub use policy_file::Lock;
 pub(crate) use policy_file::{LockMode, Pin};
 pub use programs::{ProgramResult, ProgramSection};
@@ -148,6 +150,10 @@ pub struct Tools {
     pub files_allowed_paths: Allowlist,
     /// Whether tools may make requests to web servers at all, `web_search` not counted.
     pub fetch_enabled: bool,
+    /// Whether tools may use a browser at all.
+    pub browser_enabled: bool,
+    /// The browser's program; empty for the first that is found.
+    pub browser_program: String,
     /// Whether a person is asked before a request is made.
     pub fetch_confirm: bool,
     /// Whether a person is asked before the changes of what is kept that a plugin wants approved.
@@ -595,7 +601,7 @@ fn sha256_hex(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::rights::{HttpRights, PluginRights};
+    use crate::policy::rights::{BrowserRights, HttpRights, PluginRights};
     use read::{defaults, put};
 
     /// Returns the line of each setting with the comment above it.
@@ -678,6 +684,7 @@ mod tests {
             read: nowhere.clone(),
             write: nowhere,
             http: None,
+            browser: None,
             programs: vec![Vec::new()],
             variables: vec![Vec::new()],
             declared: vec![Vec::new()],
@@ -701,6 +708,12 @@ mod tests {
             read: everywhere.clone(),
             write: everywhere,
             http: Some(reading),
+            browser: Some(BrowserRights {
+                hosts: vec![HostList::Any],
+                profiles: vec![Vec::new()],
+                evaluate: false,
+                secrets: vec![Vec::new()],
+            }),
             programs: vec![vec!["*".into()]],
             variables: vec![vec!["*".into()]],
             declared: vec![vec!["*".into()]],

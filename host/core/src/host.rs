@@ -3,6 +3,7 @@
 //! What becomes of one call on its way is `call/`. A home that cannot be written costs the caches and the trail, and says so.
 
 use crate::audit::{Audit, SEAL_LOOK};
+use crate::browser::Programs;
 use crate::call::rate_limit::Rates;
 use crate::call::running::{Calls, RunningCall};
 use crate::call::scope::Scope;
@@ -58,6 +59,12 @@ fn not_on_request(policy: &Policy, plugin: &Manifest, tool: &str, context: &Call
     (!is_offered && context.session.toolset().is_none()).then_some(family)
 }
 
+/// Returns when what was given up has ended, commands beyond this machine and browsers of sessions that are over, as far as that takes a bearable
+/// time: a program that ends waits for that.
+pub async fn ended() {
+    tokio::join!(crate::backend::ended(), crate::browser::ended());
+}
+
 /// Everything that calls share.
 pub struct Host {
     pub(crate) sandbox: Arc<Sandbox>,
@@ -65,6 +72,7 @@ pub struct Host {
     pub(crate) audit: Arc<Audit>,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
+    pub(crate) browsers: Arc<Programs>,
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) permits: Semaphore,
     pub(crate) rates: Rates,
@@ -140,6 +148,7 @@ impl Host {
             audit,
             output,
             egress,
+            browsers: Arc::new(Programs::new(&settings.config, dirs)),
             secrets,
             permits,
             rates,

@@ -20,6 +20,7 @@
 
 pub mod audit;
 pub mod backend;
+mod browser;
 pub mod call;
 pub mod capability;
 pub mod config;
@@ -46,4 +47,4 @@ pub mod tools;
 pub mod toolset;
 pub mod workspace;
 
-pub use host::Host;
+pub use host::{Host, ended};

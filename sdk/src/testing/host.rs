@@ -5,7 +5,7 @@ use super::fits::fault;
 use super::played::SIGNATURES;
 use super::values::kebab;
 use crate::bindings::toolcrib::plugin::types;
-use crate::{Failure, Result, Tool, schema, tool};
+use crate::{Content, Failure, Result, Tool, schema, tool};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
@@ -31,6 +31,7 @@ struct State {
     lines: Vec<Line>,
     calls: Vec<Call>,
     notices: Vec<String>,
+    content: Vec<Content>,
 }
 
 /// One line of `host = [...]`.
@@ -133,12 +134,20 @@ impl Host {
     /// Where the tool calls what was not played, and where its result does not fit its own schema.
     pub fn call<T: Tool>(&self, arguments: Value) -> Result<Value> {
         let of = |schema: &str| serde_json::from_str::<Value>(schema).expect("a schema is JSON");
-        self.0.borrow_mut().notices.clear();
+        {
+            let mut state = self.0.borrow_mut();
+            state.notices.clear();
+            state.content.clear();
+        }
         if let Some(fault) = fault(&of(&schema::of_arguments::<T::Input>()), &arguments) {
             return Err(Failure::invalid(fault));
         }
         let output = self.run(|| tool::call::<T>(&arguments.to_string()))?;
-        self.0.borrow_mut().notices = output.notices;
+        {
+            let mut state = self.0.borrow_mut();
+            state.notices = output.notices;
+            state.content = output.content.into_iter().map(Content::from_wit).collect();
+        }
         let result = serde_json::from_str(&output.json).expect("the tool wrote JSON");
         if let Some(fault) = schema::of_result::<T::Output>().and_then(|schema| fault(&of(&schema), &result)) {
             panic!("the result of `{}` does not fit its output schema: {fault}\n{result}", T::NAME);
@@ -165,6 +174,12 @@ impl Host {
     #[must_use]
     pub fn notices(&self) -> Vec<String> {
         self.0.borrow().notices.clone()
+    }
+
+    /// Returns what the last tool that was called added to its result, by [`attach`](crate::attach()).
+    #[must_use]
+    pub fn content(&self) -> Vec<Content> {
+        self.0.borrow().content.clone()
     }
 }
 
@@ -371,6 +386,7 @@ mod tests {
 
         fn call(Input { seconds }: Input) -> Result<String> {
             crate::notice("it waited");
+            crate::attach(Content::Link("https://example.com/".into()));
             events::progress(1, None, None);
             let finished = exec::Program::new("sleep", &declaration()).args([seconds.to_string()]).run()?;
             Ok(finished.stdout.text)
@@ -390,6 +406,7 @@ mod tests {
         }
         assert_eq!(host.call::<Wait>(json!({ "seconds": 5 })), Ok(json!("done")));
         assert_eq!(host.notices(), ["it waited"]);
+        assert_eq!(host.content(), [Content::Link("https://example.com/".into())]);
         let names: Vec<_> = host.calls().into_iter().map(|call| call.name).collect();
         assert_eq!(names, ["events.progress", "exec.run"]);
     }

@@ -9,7 +9,7 @@ use crate::bindings::toolcrib::plugin as contract;
 use serde_json::Value;
 use std::cell::RefCell;
 
-type Answer<T> = Result<T, contract::types::Failure>;
+type Answered<T> = Result<T, contract::types::Failure>;
 
 /// All calls that there are.
 pub(super) const SIGNATURES: &[&[Signature]] = &[
@@ -21,6 +21,7 @@ pub(super) const SIGNATURES: &[&[Signature]] = &[
     panes::SIGNATURES,
     pane_sessions::SIGNATURES,
     http::Request::SIGNATURES,
+    browser::SIGNATURES,
     embedder::Event::SIGNATURES,
     introspect::SIGNATURES,
     records::SIGNATURES,
@@ -40,7 +41,7 @@ macro_rules! functions {
             $(Signature { interface: $interface, function: stringify!($function), arguments: &[$(stringify!($argument)),*] }),+
         ];
 
-        $(pub(crate) fn $function($($argument: $type),*) -> Answer<$result> {
+        $(pub(crate) fn $function($($argument: $type),*) -> Answered<$result> {
             Call::new([$((stringify!($argument), $argument.write())),*]).answer($interface, stringify!($function))
         })+
     };
@@ -82,7 +83,7 @@ macro_rules! resource {
                 self.0.borrow_mut().add(stringify!($steps), object([(stringify!($step), step)]));
             })*
 
-            $(pub(crate) fn $end(&self) -> Answer<$result> {
+            $(pub(crate) fn $end(&self) -> Answered<$result> {
                 self.0.borrow().clone().answer($interface, stringify!($end))
             })+
         }
@@ -199,6 +200,25 @@ pub(crate) mod http {
         add headers by header(name: &str, value: &str);
         end send -> Response;
     } }
+}
+
+pub(crate) mod browser {
+    use super::contract::types::Captured;
+    use super::*;
+    pub use contract::browser::{Action, Answer, Destination, Effect, Entry, Tab, View};
+
+    functions! { "browser":
+        tabs() -> Vec<Tab>;
+        open(url: Option<&str>, profile: Option<&str>) -> Effect;
+        go(tab: Option<&str>, to: &Destination) -> Effect;
+        look(tab: Option<&str>, view: &View) -> Captured;
+        act(tab: Option<&str>, element: Option<&str>, action: &Action, dialogs: Option<&Answer>) -> Effect;
+        wait(tab: Option<&str>, text: &str, gone: bool, ms: u32) -> Effect;
+        image(tab: Option<&str>, element: Option<&str>, full_page: bool) -> Vec<u8>;
+        evaluate(tab: Option<&str>, script: &str) -> Captured;
+        activate(tab: &str) -> Effect;
+        close(tab: Option<&str>) -> u32;
+    }
 }
 
 pub(crate) mod embedder {

@@ -5,7 +5,9 @@ use crate::bindings::toolcrib::plugin as contract;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use contract::{events, exec, files, http, introspect, jobs, panes, programs, records, schedules, shell, types};
+use contract::{
+    browser, events, exec, files, http, introspect, jobs, panes, programs, records, schedules, shell, types,
+};
 use serde_json::{Map, Value, json};
 
 /// The largest integer that every reader of JSON keeps exact: 2^53-1.
@@ -117,6 +119,8 @@ macro_rules! plain {
 written! {
     types::Declaration { risk, mutation, privesc, why }
     types::Pane { session, pane, target }
+    browser::Answer { accept, text }
+    browser::View { within, find, changes, chars }
     panes::Input { literal_text, keys, enter }
     panes::View {
         start, end, join_wrapped_lines, preserve_trailing_spaces, include_escape_sequences, escape_non_printable,
@@ -127,6 +131,8 @@ written! {
 read! {
     types::Captured { text, bytes, truncated, stored }
     types::Place { session, pane, id, created, notices }
+    browser::Effect { tab, url, title, notices, changes }
+    browser::Tab { id, url, title, active, profile }
     exec::Finished { exit_code, stdout, stderr, notices }
     files::Entry { name, kind, size, modified_ms }
     files::Listing { entries, total }
@@ -272,6 +278,40 @@ impl Write for shell::Wait {
     }
 }
 
+impl Write for browser::Destination {
+    fn write(&self) -> Value {
+        match self {
+            Self::Url(url) => json!({ "url": url }),
+            Self::Back => "back".into(),
+            Self::Forward => "forward".into(),
+            Self::Reload => "reload".into(),
+        }
+    }
+}
+
+impl Write for browser::Entry {
+    fn write(&self) -> Value {
+        match self {
+            Self::Text(text) => json!({ "text": text }),
+            Self::Secret(name) => json!({ "secret": name }),
+        }
+    }
+}
+
+impl Write for browser::Action {
+    fn write(&self) -> Value {
+        match self {
+            Self::Click => "click".into(),
+            Self::DoubleClick => "double-click".into(),
+            Self::Hover => "hover".into(),
+            Self::Fill(entry) => json!({ "fill": entry.write() }),
+            Self::Select(options) => json!({ "select": options }),
+            Self::Check(on) => json!({ "check": on }),
+            Self::Press(key) => json!({ "press": key }),
+        }
+    }
+}
+
 impl Read for shell::Outcome {
     fn read(value: Value) -> Result<Self, String> {
         let expected = "expected {\"finished\": …} or {\"dispatched\": …}";
@@ -338,6 +378,8 @@ mod tests {
         is_read::<programs::Finished>();
         is_read::<Vec<programs::Program>>();
         is_read::<http::Response>();
+        is_read::<Vec<browser::Tab>>();
+        is_read::<browser::Effect>();
         is_read::<jobs::Job>();
         is_read::<jobs::Page>();
         is_read::<Option<records::Item>>();

@@ -52,6 +52,9 @@ pub(in super::super) struct Allow {
     /// Let these requests go to this path and below it; default: every path (repeatable)
     #[arg(long, value_name = "PREFIX", value_parser = requests::prefix, requires = "host")]
     path: Vec<String>,
+    /// Let it use a browser whose pages may come from this host: a name, `*.example.com` for its subdomains, an address or a range (repeatable)
+    #[arg(long, value_name = "HOST", value_parser = HostPattern::exact)]
+    browse: Vec<HostPattern>,
     /// Let it submit calls of this tool as jobs, and see such jobs, or `*` for all tools (repeatable)
     #[arg(long, value_name = "TOOL", value_parser = declared)]
     job: Vec<String>,
@@ -181,6 +184,7 @@ fn has_rights(section: &PluginSection) -> bool {
         programs,
         files,
         http,
+        browser,
         embedder,
         records,
         jobs,
@@ -190,7 +194,8 @@ fn has_rights(section: &PluginSection) -> bool {
     let files = files.read.is_some() || files.write.is_some();
     let lists = exec.programs.is_some() || programs.is_some() || jobs.is_some();
     // It may name secrets.
-    let named = config.is_some() || lists || http.hosts.is_some() || embedder.kinds.is_some();
+    let named =
+        config.is_some() || lists || http.hosts.is_some() || browser.hosts.is_some() || embedder.kinds.is_some();
     let is_on = |switch: &Option<bool>| *switch == Some(true);
     let switched = shell.is_some_and(|shell| shell.commands) || [introspect, records, schedules].into_iter().any(is_on);
     switched || files || named
@@ -221,7 +226,7 @@ impl Allow {
     fn names_a_right(&self) -> bool {
         let named = [&self.read, &self.write].into_iter().any(|directories| !directories.is_empty());
         let lists = self.exec.is_empty() && self.program.is_empty() && self.job.is_empty();
-        let lists = lists && self.host.is_empty() && self.event.is_empty();
+        let lists = lists && self.host.is_empty() && self.browse.is_empty() && self.event.is_empty();
         self.shell || self.pane || self.introspect || self.records || self.schedules || named || !lists
     }
 
@@ -243,6 +248,9 @@ impl Allow {
             section.http.hosts = Some(self.host.clone());
             section.http.methods = given(&self.method);
             section.http.paths = given(&self.path);
+        }
+        if !self.browse.is_empty() {
+            section.browser.hosts = Some(self.browse.clone());
         }
         if self.records {
             section.records = Some(true);

@@ -291,7 +291,7 @@ impl ProcessSpec {
 }
 
 /// Returns when the commands that were given up have ended, as far as that takes a bearable time: a program that ends waits for that.
-pub async fn ended() {
+pub(crate) async fn ended() {
     remote::ended().await;
 }
 

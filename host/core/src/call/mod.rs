@@ -257,6 +257,7 @@ impl<'h> Call<'h> {
                 Purpose::Job(_) | Purpose::Fire(..) => Arc::new(OutputStore::none()),
             },
             egress: host.egress.clone(),
+            browsers: host.browsers.clone(),
             secrets: host.secrets.clone(),
             settings: Arc::downgrade(&host.policy),
             leaks: policy.config().leaks.clone(),

@@ -4,6 +4,7 @@
 
 use crate::audit::{Action, Actions, Audit, Subject};
 use crate::backend::Backend;
+use crate::browser::Programs;
 use crate::call::Principal;
 use crate::call::session::Session;
 use crate::capability::embedder::Pending;
@@ -55,6 +56,7 @@ pub(crate) struct Scope {
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
+    pub(crate) browsers: Arc<Programs>,
     pub(crate) secrets: Arc<Secrets>,
     /// The settings, for who may look at them.
     pub(crate) settings: Weak<InForce>,
@@ -108,6 +110,7 @@ pub(crate) struct ScopeParts {
     pub(crate) cancel: CancellationToken,
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
+    pub(crate) browsers: Arc<Programs>,
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) settings: Weak<InForce>,
     pub(crate) leaks: Leaks,
@@ -138,6 +141,7 @@ impl Scope {
             cancel: parts.cancel,
             output: parts.output,
             egress: parts.egress,
+            browsers: parts.browsers,
             guard: Guard::new(parts.secrets.clone(), parts.leaks, parts.remedies.clone()),
             trial: parts.trial,
             stand_ins: StandIns::default(),
@@ -190,6 +194,7 @@ impl Scope {
             cancel: CancellationToken::new(),
             output: Arc::new(OutputStore::none()),
             egress,
+            browsers: Arc::default(),
             secrets,
             settings: Weak::new(),
             leaks: config.leaks.clone(),

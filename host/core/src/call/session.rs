@@ -2,6 +2,7 @@
 //!
 //! Nothing here is written to disk but what a session was opened with, for its jobs; a session ends with its process or connection.
 
+use crate::browser::Desks;
 use crate::call::Principal;
 use crate::capability::Capability;
 use crate::envelope::Failure;
@@ -46,6 +47,8 @@ pub struct Session {
     /// The kinds of events that were answered since the turn began.
     told: Mutex<BTreeSet<String>>,
     equals: Mutex<Equals>,
+    /// Its browsers, which end with it.
+    desks: Arc<Desks>,
     id: Arc<OnceLock<String>>,
 }
 
@@ -257,11 +260,12 @@ impl Session {
         self.opened.as_ref().map(|opened| opened.given.clone()).unwrap_or_default()
     }
 
-    /// A fresh memory that shares approvals, refusals of cells and kept output with this one, but neither looks nor failures.
+    /// A fresh memory that shares approvals, refusals of cells, browsers and kept output with this one, but neither looks nor failures.
     pub fn beside(&self) -> Self {
         let (approved, asking, outputs) = (self.approved.clone(), self.asking.clone(), self.outputs.clone());
         let (refused, opened, id) = (self.refused.clone(), self.opened.clone(), self.id.clone());
-        Self { approved, asking, outputs, refused, opened, id, ..Self::default() }
+        let desks = self.desks.clone();
+        Self { approved, asking, outputs, refused, desks, opened, id, ..Self::default() }
     }
 
     /// A fresh memory for a call that only finds out what would be done. It has this one's approvals where whoever asks is part of this
@@ -270,6 +274,10 @@ impl Session {
         let approved = if has_approvals { self.approved.clone() } else { Arc::default() };
         let (asking, opened, id) = (self.asking.clone(), self.opened.clone(), self.id.clone());
         Self { approved, asking, opened, id, ..Self::default() }
+    }
+
+    pub(crate) fn desks(&self) -> &Desks {
+        &self.desks
     }
 
     /// What jobs know it by: 32 hex digits, which no other session has.

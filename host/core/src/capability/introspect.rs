@@ -12,8 +12,9 @@ use crate::toolset::{Context, Mount, Toolset};
 use std::path::Path;
 
 /// The documents of this program, by name: `host/docs/`, and the page for those who write plugins.
-const DOCUMENTS: [(&str, &str); 20] = [
+const DOCUMENTS: [(&str, &str); 21] = [
     ("authoring", include_str!("../../../docs/authoring.md")),
+    ("browser", include_str!("../../../docs/browser.md")),
     ("cli", include_str!("../../../docs/cli.md")),
     ("confinement", include_str!("../../../docs/confinement.md")),
     ("embedding", include_str!("../../../docs/embedding.md")),

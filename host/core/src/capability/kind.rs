@@ -22,6 +22,8 @@ pub enum Capability {
     Files,
     /// Requests to web servers.
     Http,
+    /// Pages of the web, in a browser.
+    Browser,
     /// Events for the program around the host.
     Embedder,
     /// What there is to know of where a call is made.
@@ -75,7 +77,7 @@ impl serde::Serialize for Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Shell,
         Self::Exec,
         Self::Programs,
@@ -83,6 +85,7 @@ impl Capability {
         Self::PaneSessions,
         Self::Files,
         Self::Http,
+        Self::Browser,
         Self::Embedder,
         Self::Introspect,
         Self::Records,
@@ -102,6 +105,7 @@ impl Capability {
             Self::PaneSessions => "pane-sessions",
             Self::Files => "files",
             Self::Http => "http",
+            Self::Browser => "browser",
             Self::Embedder => "embedder",
             Self::Introspect => "introspect",
             Self::Records => "records",
@@ -126,6 +130,7 @@ impl Capability {
             Self::Programs => Self::Programs,
             Self::Files => Self::Files,
             Self::Http => Self::Http,
+            Self::Browser => Self::Browser,
             Self::Embedder => Self::Embedder,
             Self::Introspect => Self::Introspect,
             Self::Records => Self::Records,
@@ -139,9 +144,14 @@ impl Capability {
     pub(crate) const fn is_switch(self) -> bool {
         match self {
             Self::Shell | Self::Panes | Self::PaneSessions | Self::Introspect | Self::Records | Self::Schedules => true,
-            Self::Exec | Self::Programs | Self::Files | Self::Http | Self::Embedder | Self::Jobs | Self::Events => {
-                false
-            }
+            Self::Exec
+            | Self::Programs
+            | Self::Files
+            | Self::Http
+            | Self::Browser
+            | Self::Embedder
+            | Self::Jobs
+            | Self::Events => false,
         }
     }
 
@@ -153,6 +163,7 @@ impl Capability {
             | Self::PaneSessions
             | Self::Files
             | Self::Http
+            | Self::Browser
             | Self::Embedder
             | Self::Records
             | Self::Jobs
@@ -172,6 +183,10 @@ impl Capability {
             Self::Http => SectionKeys {
                 grants: &["http.hosts"],
                 narrows: &["http.methods", "http.paths", "http.base", "http.headers"],
+            },
+            Self::Browser => SectionKeys {
+                grants: &["browser.hosts"],
+                narrows: &["browser.profiles", "browser.evaluate", "browser.secrets"],
             },
             Self::Embedder => SectionKeys { grants: &["embedder.kinds"], narrows: &[] },
             Self::Introspect => SectionKeys { grants: &["introspect"], narrows: &[] },
@@ -206,6 +221,7 @@ impl Capability {
                 },
             ],
             Self::Http => &[AllowOption { functions: &[], what: "make requests", option: "--host HOST" }],
+            Self::Browser => &[AllowOption { functions: &[], what: "use a browser", option: "--browse HOST" }],
             Self::Embedder => {
                 &[AllowOption { functions: &[], what: "hand events to the embedder", option: "--event KIND" }]
             }

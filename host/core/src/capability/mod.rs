@@ -2,6 +2,7 @@
 //!
 //! What may be done is decided in `policy/`, where it lands in `backend/`. A guest reaches nothing else.
 
+mod browser;
 pub(crate) mod embedder;
 mod events;
 pub(crate) mod exec;

@@ -6,6 +6,7 @@ use super::shell::PluginShell;
 use super::{HostPattern, base, each, is_never_passed, requests, sha256_hex};
 use crate::embedder::KindPattern;
 use crate::policy::exec::EVERY;
+use crate::text::names::is_name;
 use crate::tools::fetch::Source;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -37,6 +38,9 @@ pub struct PluginSection {
     /// The requests it may make.
     #[serde(default)]
     pub http: PluginHttp,
+    /// What it may do with a browser.
+    #[serde(default)]
+    pub browser: PluginBrowser,
     /// The programs it may start.
     #[serde(default)]
     pub exec: PluginExec,
@@ -96,6 +100,24 @@ pub struct PluginHttp {
     pub headers: Option<BTreeMap<String, Template>>,
 }
 
+/// `[plugin.NAME.browser]`; an empty list means none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PluginBrowser {
+    /// The hosts that its pages, and all that these load, may come from.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "plugin_hosts")]
+    pub hosts: Option<Vec<HostPattern>>,
+    /// The profiles that it may use which stay.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "profiles")]
+    pub profiles: Option<Vec<String>>,
+    /// Whether it may have pages run scripts of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluate: Option<bool>,
+    /// The secrets that it may have put into password fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets: Option<Vec<String>>,
+}
+
 /// `[plugin.NAME.exec]`; an empty list means none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -123,6 +145,15 @@ fn own_base<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>
 
 fn plugin_hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<HostPattern>>, D::Error> {
     each(deserializer, HostPattern::exact).map(Some)
+}
+
+/// Names of profiles, which are directories.
+fn profiles<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    let profile = |text: &str| match is_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("`{}` is no name of a profile: 1 to 64 of A-Za-z0-9_-", text.escape_debug())),
+    };
+    each(deserializer, profile).map(Some)
 }
 
 fn methods<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {

@@ -147,7 +147,7 @@ pub(super) struct RevokedTable {
 }
 
 /// A right of a plugin's section that a ceiling bounds, and what it says where it is not named.
-const RIGHTS: [(&str, Option<Nothing>); 14] = [
+const RIGHTS: [(&str, Option<Nothing>); 18] = [
     ("shell", Some(Nothing::Off)),
     ("files.read", Some(Nothing::Empty)),
     ("files.write", Some(Nothing::Empty)),
@@ -155,6 +155,10 @@ const RIGHTS: [(&str, Option<Nothing>); 14] = [
     // These only narrow what a host of the list may be asked.
     ("http.methods", None),
     ("http.paths", None),
+    ("browser.hosts", Some(Nothing::Empty)),
+    ("browser.profiles", Some(Nothing::Empty)),
+    ("browser.evaluate", Some(Nothing::Off)),
+    ("browser.secrets", Some(Nothing::Empty)),
     ("exec.programs", Some(Nothing::Empty)),
     ("exec.environment", Some(Nothing::Empty)),
     ("programs", Some(Nothing::Empty)),

@@ -14,7 +14,7 @@ mod resolver;
 mod target;
 
 pub(crate) use addresses::{Special, special};
-pub(crate) use cells::Calling;
+pub(crate) use cells::{Attached, Calling};
 pub(crate) use connect::Route;
 pub(crate) use target::{Host, Target};
 

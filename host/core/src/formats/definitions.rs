@@ -79,7 +79,9 @@ impl Effects {
         let all = plugin.capabilities.iter().map(|capability| match capability {
             Capability::Introspect | Capability::Events => Self { writes: false, reaches_out: false },
             // It moves the agent that it belongs to, or speaks to people, now or later.
-            Capability::Embedder | Capability::Schedules => Self { writes: true, reaches_out: true },
+            Capability::Browser | Capability::Embedder | Capability::Schedules => {
+                Self { writes: true, reaches_out: true }
+            }
             Capability::Files => Self { writes: can_write(plugin, grants), reaches_out: false },
             Capability::Http => Self { writes: can_send(grants), reaches_out: true },
             // Documents are this host's own.

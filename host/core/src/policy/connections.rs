@@ -11,6 +11,7 @@ use crate::capability::Capability;
 use crate::config::{Config, HostPattern, Needed, Remedies};
 use crate::egress::{Host, Special, Target, special};
 use crate::envelope::Failure;
+use async_trait::async_trait;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +37,28 @@ pub(super) fn open_to_all(hosts: &[HostPattern]) -> Vec<String> {
             .any(|domain| name.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
     };
     hosts.iter().map(ToString::to_string).filter(|name| is_open(name)).collect()
+}
+
+/// Who decides on what is connected to from a cell.
+#[async_trait]
+pub(crate) trait Judge: Send + Sync {
+    /// Whether what connects has a secret.
+    fn has_secret(&self) -> bool;
+
+    /// Whether what is not encrypted may pass.
+    fn admits_plain(&self) -> bool;
+
+    /// Decides on a host and a port before anybody is asked for an address. `call` is the one whose command or page connects, if one runs.
+    async fn admit(&self, target: Target, call: Option<&Scope>) -> Result<AdmittedTarget, Failure>;
+
+    /// Decides on an address that the host has.
+    fn admit_address(
+        &self,
+        target: &Target,
+        address: IpAddr,
+        special: Option<Special>,
+        is_own: bool,
+    ) -> Result<(), Failure>;
 }
 
 /// What `[confine]` and `[tools]` say of the network of confined commands.
@@ -93,37 +116,6 @@ impl Connections {
         Self { has_secret, ..self }
     }
 
-    /// Whether the command has a secret.
-    pub(crate) fn has_secret(&self) -> bool {
-        self.has_secret
-    }
-
-    /// Decides on a host and a port before anybody is asked for an address: a name that is not named is not resolved before a person has
-    /// allowed it. `call` is the one whose command connects, if one runs.
-    pub(crate) async fn admit(&self, target: Target, call: Option<&Scope>) -> Result<AdmittedTarget, Failure> {
-        let decided = match self.check(&target) {
-            Err(refusal) => Err((refusal, "confine.hosts")),
-            Ok(()) if self.is_named(target.host()) => Ok("confine.hosts"),
-            Ok(()) => self.ask(&target, call).await,
-        };
-        if let Some(scope) = call {
-            let by = decided.as_ref().map(|by| *by).map_err(|(refusal, by)| (refusal, *by));
-            record(&target, by, scope);
-        }
-        decided.map(|_| AdmittedTarget::new(target)).map_err(|(refusal, _)| refusal)
-    }
-
-    /// Decides on an address that the host has.
-    pub(crate) fn admit_address(
-        &self,
-        target: &Target,
-        address: IpAddr,
-        special: Option<Special>,
-        is_own: bool,
-    ) -> Result<(), Failure> {
-        self.reachable.rules.check_address(target.host(), address, special, is_own, || Ok(())).map(drop)
-    }
-
     fn check(&self, target: &Target) -> Result<(), Failure> {
         let (host, port) = (target.host(), target.port());
         self.reachable.rules.check_host(host, || Ok(()))?;
@@ -167,6 +159,41 @@ impl Connections {
             timeout: self.approval_timeout,
         };
         question.ask(scope).await.map(|consent| consent.by)
+    }
+}
+
+#[async_trait]
+impl Judge for Connections {
+    fn has_secret(&self) -> bool {
+        self.has_secret
+    }
+
+    fn admits_plain(&self) -> bool {
+        true
+    }
+
+    /// A name that is not named is not resolved before a person has allowed it.
+    async fn admit(&self, target: Target, call: Option<&Scope>) -> Result<AdmittedTarget, Failure> {
+        let decided = match self.check(&target) {
+            Err(refusal) => Err((refusal, "confine.hosts")),
+            Ok(()) if self.is_named(target.host()) => Ok("confine.hosts"),
+            Ok(()) => self.ask(&target, call).await,
+        };
+        if let Some(scope) = call {
+            let by = decided.as_ref().map(|by| *by).map_err(|(refusal, by)| (refusal, *by));
+            record(&target, by, scope);
+        }
+        decided.map(|_| AdmittedTarget::new(target)).map_err(|(refusal, _)| refusal)
+    }
+
+    fn admit_address(
+        &self,
+        target: &Target,
+        address: IpAddr,
+        special: Option<Special>,
+        is_own: bool,
+    ) -> Result<(), Failure> {
+        self.reachable.rules.check_address(target.host(), address, special, is_own, || Ok(())).map(drop)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `toolcrib policy explain`: what a call of a tool may do, and which line decides, in the words of the grants themselves.
 
 use super::admission::{Admission, Barred, Decider};
+use super::browser::BrowserGrant;
 use super::connections::open_to_all;
 use super::embedder::EmbedderGrant;
 use super::exec::ExecGrant;
@@ -83,6 +84,10 @@ impl Policy {
                     Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
                 },
                 Capability::Http => clauses.extend(self.explain_http(&grants, plugin, settings)),
+                Capability::Browser => match grants.browser() {
+                    Ok(grant) => clauses.extend(explain_browser(grant, plugin, settings)),
+                    Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
+                },
                 Capability::Embedder => match grants.embedder() {
                     Ok(grant) => clauses.extend(explain_events(grant, plugin, settings)),
                     Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
@@ -408,6 +413,28 @@ impl Policy {
             clause("fetch_plain_http", tools.fetch_plain_http, "requests without encryption".into()),
         ]
     }
+}
+
+/// Explains what a plugin may do with a browser. What binds its connections besides is said of requests.
+fn explain_browser(grant: &BrowserGrant, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
+    let clause = |name: &str, is_allowed: bool, detail: String| {
+        let key = format!("plugin.{}.browser.{name}", plugin.name());
+        let decided_by = if settings.origins.get(&key).is_some() { decided(settings, &key) } else { "built in".into() };
+        let verdict = if is_allowed { "allowed" } else { "denied" };
+        Clause { subject: "browser", verdict, detail, decided_by }
+    };
+    let shown = |hosts: &HostList| match hosts {
+        HostList::Any => "every host that requests may reach".to_owned(),
+        HostList::Only(entries) => listed(entries, "no host"),
+    };
+    let hosts = distinct(grant.hosts().iter().map(shown).collect()).join(", of these only ");
+    let (profiles, secrets) = (grant.profiles(), grant.secrets());
+    vec![
+        clause("hosts", true, format!("pages, and all that they load, from: {hosts}")),
+        clause("profiles", !profiles.is_empty(), format!("profiles that stay: {}", listed(&profiles, "none"))),
+        clause("evaluate", grant.evaluates(), "scripts of its own in pages".into()),
+        clause("secrets", !secrets.is_empty(), format!("secrets in password fields: {}", listed(&secrets, "none"))),
+    ]
 }
 
 /// Explains what binds the requests of one plugin.

@@ -61,6 +61,8 @@ enum Asker {
     Settings,
     /// A person, by a command of their own.
     Person,
+    /// A page in a browser.
+    Page,
 }
 
 /// A header that settings write, and the hosts that may see it.
@@ -146,6 +148,13 @@ impl HttpGrant {
             most_bytes: BODY_BYTES,
             asker: Asker::Settings,
         }
+    }
+
+    /// What pages of a browser may connect to.
+    pub(super) fn of_pages(plugin: &Manifest, hosts: Vec<HostList>, config: &Config) -> Self {
+        let (methods, paths, base, headers) = (Vec::new(), Vec::new(), None, BTreeMap::new());
+        let rights = HttpRights { hosts, methods, paths, base, headers };
+        Self { asker: Asker::Page, base: None, ..Self::new(plugin, rights, std::iter::empty(), config) }
     }
 
     /// What the host itself may ask of the endpoint of `[embeddings]`: that page, which the setting opens, and no other.
@@ -290,13 +299,7 @@ impl HttpGrant {
 
     fn check_request(&self, method: &Method, target: &Target) -> Result<(), Failure> {
         let name = &self.plugin;
-        if !target.is_encrypted() && !self.plain_http {
-            return Err(Failure::denied(format!("`{target}` is not encrypted")).hint(self.remedies.hint(
-                "tools.fetch_plain_http",
-                &Needed::On,
-                "use https://, or set `fetch_plain_http = true` under [tools]",
-            )));
-        }
+        self.check_encrypted(target)?;
         if !target.is_encrypted()
             && let Some(header) = self.headers_for(target).find(|header| header.is_secret())
         {
@@ -323,10 +326,36 @@ impl HttpGrant {
         Ok(())
     }
 
+    /// Decides on what a page connects to, before anybody is asked for its address.
+    pub(super) fn admit_connection(&self, target: Target) -> Result<AdmittedTarget, Failure> {
+        self.check_host(&target).map(|()| AdmittedTarget::new(target))
+    }
+
+    /// Whether what is not encrypted may be sent.
+    pub(super) fn admits_plain(&self) -> bool {
+        self.plain_http
+    }
+
+    /// Refuses what is not encrypted.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line that opens it.
+    pub(super) fn check_encrypted(&self, target: &Target) -> Result<(), Failure> {
+        if target.is_encrypted() || self.plain_http {
+            return Ok(());
+        }
+        Err(Failure::denied(format!("`{target}` is not encrypted")).hint(self.remedies.hint(
+            "tools.fetch_plain_http",
+            &Needed::On,
+            "use https://, or set `fetch_plain_http = true` under [tools]",
+        )))
+    }
+
     fn check_host(&self, target: &Target) -> Result<(), Failure> {
         let host = target.host();
         let may_reach = |hosts: &HostList| match self.asker {
-            Asker::Settings => may_cover(hosts, host),
+            Asker::Settings | Asker::Page => may_cover(hosts, host),
             Asker::Person => download::names(hosts, host),
         };
         self.rules.check_host(host, || match self.rights.hosts.iter().all(may_reach) {
@@ -374,14 +403,18 @@ impl HttpGrant {
     }
 
     fn not_its_own(&self, host: &Host) -> Failure {
-        if self.asker == Asker::Person {
-            return download::not_named(host);
-        }
-        let name = &self.plugin;
+        let (name, list) = (
+            &self.plugin,
+            match self.asker {
+                Asker::Settings => "http.hosts",
+                Asker::Page => "browser.hosts",
+                Asker::Person => return download::not_named(host),
+            },
+        );
         Failure::denied(format!("`{name}` may not reach `{host}`")).hint(self.remedies.hint(
-            &format!("plugin.{name}.http.hosts"),
+            &format!("plugin.{name}.{list}"),
             &Needed::Entry(&host.to_string()),
-            format!("add \"{host}\" to `http.hosts` under [plugin.{name}]"),
+            format!("add \"{host}\" to `{list}` under [plugin.{name}]"),
         ))
     }
 

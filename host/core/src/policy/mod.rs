@@ -4,6 +4,7 @@
 
 pub mod admission;
 pub mod approval;
+pub mod browser;
 pub mod command;
 pub mod confine;
 pub(crate) mod connections;
@@ -35,6 +36,7 @@ use crate::envelope::Failure;
 use crate::secrets;
 use crate::tools::manifest::{Manifest, PluginId};
 use admission::Admission;
+use browser::BrowserGrant;
 use command::Denylist;
 use confine::{Confine, Watch};
 use embedder::EmbedderGrant;
@@ -112,6 +114,7 @@ pub struct Grants {
     programs: Result<ProgramsGrant, Failure>,
     files: Result<FilesGrant, Failure>,
     http: Result<HttpGrant, Failure>,
+    browser: Result<BrowserGrant, Failure>,
     embedder: Result<EmbedderGrant, Failure>,
     introspect: Result<(), Failure>,
     records: Result<RecordsGrant, Failure>,
@@ -135,6 +138,7 @@ impl Grants {
             programs: Err(why.clone()),
             files: Err(why.clone()),
             http: Err(why.clone()),
+            browser: Err(why.clone()),
             embedder: Err(why.clone()),
             introspect: Err(why.clone()),
             records: Err(why.clone()),
@@ -158,6 +162,7 @@ impl Grants {
             Capability::Programs => self.programs().err(),
             Capability::Files => self.files().err(),
             Capability::Http => self.http().err(),
+            Capability::Browser => self.browser().err(),
             Capability::Embedder => self.embedder().err(),
             Capability::Introspect => self.introspect().err(),
             Capability::Records => self.records().err(),
@@ -220,6 +225,15 @@ impl Grants {
     /// `denied`, with the line to add.
     pub fn http(&self) -> Result<&HttpGrant, Failure> {
         self.http.as_ref().map_err(Failure::clone)
+    }
+
+    /// The grant for `browser`.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn browser(&self) -> Result<&BrowserGrant, Failure> {
+        self.browser.as_ref().map_err(Failure::clone)
     }
 
     /// Whether it may look at settings, and at what toolsets declare.
@@ -389,6 +403,7 @@ impl Policy {
                 Capability::Programs => grants.programs = is_on.and_then(|()| self.programs_grant(plugin, &bound)),
                 Capability::Files => grants.files = is_on.and_then(|()| self.files_grant(plugin, &bound)),
                 Capability::Http => grants.http = is_on.and_then(|()| self.http_grant(plugin, &bound)),
+                Capability::Browser => grants.browser = is_on.and_then(|()| self.browser_grant(plugin, &bound)),
                 Capability::Introspect => {
                     grants.introspect = is_on.and_then(|()| self.introspect_grant(plugin, &bound))
                 }
@@ -520,6 +535,13 @@ impl Policy {
         Ok(HttpGrant::new(plugin, rights, lent, &bound.config))
     }
 
+    fn browser_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<BrowserGrant, Failure> {
+        let rights = bound.rights.browser.clone().ok_or_else(|| {
+            self.not_granted(plugin, bound, Capability::Browser, "browser.hosts = [\"*.example.com\"]", "--browse HOST")
+        })?;
+        Ok(BrowserGrant::new(plugin, rights, &bound.config))
+    }
+
     fn introspect_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<(), Failure> {
         match bound.rights.introspect {
             true => Ok(()),
@@ -619,6 +641,7 @@ impl Policy {
             Capability::Files => Some(("tools.files_enabled", tools.files_enabled)),
             Capability::Http if http::is_search(plugin) => Some(("tools.search_enabled", tools.search_enabled)),
             Capability::Http => Some(("tools.fetch_enabled", tools.fetch_enabled)),
+            Capability::Browser => Some(("tools.browser_enabled", tools.browser_enabled)),
             Capability::Embedder
             | Capability::Introspect
             | Capability::Records

@@ -3,7 +3,7 @@
 //! Grants are made of these rights in `mod.rs`, where the switches of `[tools]` count as well.
 
 use crate::config::requests::READING_METHODS;
-use crate::config::{Allowlist, Bound, Config, HostList, PluginHttp, PluginShell, Template};
+use crate::config::{Allowlist, Bound, Config, HostList, PluginBrowser, PluginHttp, PluginShell, Template};
 use crate::embedder::KindPattern;
 use crate::policy::exec::EVERY;
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ pub struct PluginRights {
     pub write: Vec<Allowlist>,
     /// The requests it may make; `None` where it has no right to any.
     pub http: Option<HttpRights>,
+    /// What it may do with a browser; `None` where it may not use one.
+    pub browser: Option<BrowserRights>,
     /// The programs it may start: in every one of these.
     pub programs: Vec<Vec<String>>,
     /// The variables it may set for them: in every one of these.
@@ -55,6 +57,19 @@ pub struct HttpRights {
     pub base: Option<String>,
     /// The headers that the host adds, by name.
     pub headers: BTreeMap<String, Template>,
+}
+
+/// What a plugin may do with a browser, as far as its section tells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BrowserRights {
+    /// The hosts that pages may connect to: within every one of these.
+    pub hosts: Vec<HostList>,
+    /// The profiles that stay which it may use: in every one of these.
+    pub profiles: Vec<Vec<String>>,
+    /// Whether it may have pages run scripts of its own.
+    pub evaluate: bool,
+    /// The secrets that it may have put into fields: in every one of these.
+    pub secrets: Vec<Vec<String>>,
 }
 
 impl Config {
@@ -95,6 +110,7 @@ impl Config {
             read: lists(section.files.read, "read"),
             write: lists(section.files.write, "write"),
             http: if about_it { self.http_rights(name, section.http, embedded) } else { None },
+            browser: if about_it { self.browser_rights(name, section.browser, embedded) } else { None },
             programs: self.names(
                 name,
                 "exec.programs",
@@ -150,6 +166,21 @@ impl Config {
             paths: self.with_bounds(own.paths, &key("paths"), Bound::words),
             base: own.base,
             headers: own.headers.unwrap_or_default(),
+        })
+    }
+
+    /// Returns what a plugin may do with a browser whose section `own` is in.
+    fn browser_rights(&self, name: &str, own: PluginBrowser, embedded: bool) -> Option<BrowserRights> {
+        let hosts = match own.hosts {
+            None if embedded => HostList::Any,
+            hosts => HostList::Only(hosts.unwrap_or_default()),
+        };
+        let hosts = self.with_bounds(Some(hosts), &format!("plugin.{name}.browser.hosts"), Bound::hosts);
+        (!hosts.contains(&HostList::NOTHING)).then(|| BrowserRights {
+            hosts,
+            profiles: self.names(name, "browser.profiles", own.profiles, false),
+            evaluate: own.evaluate.unwrap_or(false),
+            secrets: self.names(name, "browser.secrets", own.secrets, false),
         })
     }
 }

@@ -119,7 +119,7 @@ impl AdmittedCommand {
     /// When it cannot be.
     pub(crate) fn serve(&self, scope: &Arc<Scope>) -> Result<Option<Calling>, Failure> {
         let served = self.cell.as_ref().zip(self.connections.clone());
-        served.map(|(cell, connections)| scope.egress.serve(cell, connections, scope)).transpose()
+        served.map(|(cell, connections)| scope.egress.serve(cell, Arc::new(connections), scope)).transpose()
     }
 
     /// Begins to look for what it makes in its cell; `goes_on` where what it starts may outlive it.

@@ -30,8 +30,29 @@ pub struct AllTools {
 }
 
 /// Tools of this program that are listed on request, by families, so that nobody's list is flooded.
-const FAMILIES: [(&str, &[&str]); 13] = [
+const FAMILIES: [(&str, &[&str]); 14] = [
     ("files", &["file", "file_edit", "file_list", "file_read", "file_write"]),
+    (
+        "browser",
+        &[
+            "browser",
+            "browser_click",
+            "browser_close",
+            "browser_evaluate",
+            "browser_hover",
+            "browser_navigate",
+            "browser_press_key",
+            "browser_screenshot",
+            "browser_select",
+            "browser_snapshot",
+            "browser_tab_close",
+            "browser_tab_list",
+            "browser_tab_open",
+            "browser_tab_select",
+            "browser_type",
+            "browser_wait",
+        ],
+    ),
     ("exec", &["exec", "shell"]),
     (
         "introspect",

@@ -65,8 +65,11 @@ impl Bwrap {
         if let Some(home) = &profile.emptied {
             bwrap.option(["--remount-ro".as_ref(), home.as_os_str()]);
         }
-        let filter =
-            bwrap.keep(in_memory(&bytes_of(&filter::program(filter::families(profile.unix_sockets), profile.debug)))?);
+        let filter = bwrap.keep(in_memory(&bytes_of(&filter::program(
+            filter::families(profile.unix_sockets),
+            profile.debug,
+            profile.nests,
+        )))?);
         bwrap.option(["--seccomp", &filter.to_string()]);
         #[expect(unsafe_code, reason = "a descriptor that stays open as long as this program runs")]
         // SAFETY: `init` never closes it.

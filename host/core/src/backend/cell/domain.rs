@@ -55,7 +55,7 @@ impl Domain {
             CellNetwork::None | CellNetwork::Egress => &[],
         };
         // Processes of others are in sight, so that none is looked into.
-        Ok(Self { rules: rules.ok_or(io::ErrorKind::Unsupported)?, filter: filter::program(families, false) })
+        Ok(Self { rules: rules.ok_or(io::ErrorKind::Unsupported)?, filter: filter::program(families, false, false) })
     }
 
     /// Enters it, for good. The last thing before executing.

@@ -32,12 +32,10 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_fspick,
     libc::SYS_mount_setattr,
     libc::SYS_pivot_root,
-    libc::SYS_chroot,
     libc::SYS_open_by_handle_at,
     libc::SYS_fanotify_init,
     libc::SYS_fanotify_mark,
     // Other namespaces.
-    libc::SYS_unshare,
     libc::SYS_setns,
     // The machine.
     libc::SYS_init_module,
@@ -66,6 +64,8 @@ const REFUSED: &[libc::c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_ioperm,
 ];
+/// Refused likewise but to a browser, which makes namespaces of its own and closes the file system to what is in them.
+const NESTING: [libc::c_long; 2] = [libc::SYS_unshare, libc::SYS_chroot];
 /// Refused likewise where nothing is to be debugged. They reach processes of the same command or pane, which others are not there for.
 const DEBUGGING: [libc::c_long; 3] = [libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev];
 /// Families of sockets that a cell can have, first that of files and names; others are as if the kernel did not know them.
@@ -99,21 +99,24 @@ pub(super) fn families(unix_sockets: bool) -> &'static [libc::c_int] {
 }
 
 /// The program of the filter. Sockets are of these families; pairs of them may be of any that a cell can have. Without `debug` no process is
-/// looked into.
-pub(super) fn program(families: &[libc::c_int], debug: bool) -> Vec<sock_filter> {
+/// looked into; with `nests` there can be namespaces within.
+pub(super) fn program(families: &[libc::c_int], debug: bool, nests: bool) -> Vec<sock_filter> {
     let mut program = Vec::new();
     program.push(load(offset_of!(libc::seccomp_data, arch)));
     // Killing would break programs of 32 bits that can do without.
     program.extend([when(BPF_JEQ, ARCHITECTURE, 1, 0), refuse(libc::ENOSYS), load(NUMBER)]);
     #[cfg(target_arch = "x86_64")]
     program.extend([when(BPF_JGE, X32, 0, 1), refuse(libc::ENOSYS)]);
-    for call in REFUSED.iter().chain(if debug { &[][..] } else { &DEBUGGING }) {
+    let (debugging, nesting) = (if debug { &[][..] } else { &DEBUGGING }, if nests { &[][..] } else { &NESTING });
+    for call in REFUSED.iter().chain(debugging).chain(nesting) {
         program.extend([when(BPF_JEQ, of(*call), 0, 1), refuse(libc::EPERM)]);
     }
     // The C library then takes `clone`, whose flags can be read.
     program.extend([when(BPF_JEQ, of(libc::SYS_clone3), 0, 1), refuse(libc::ENOSYS)]);
-    let clone = [load(argument(0)), when(BPF_JSET, NAMESPACES.cast_unsigned(), 0, 1), refuse(libc::EPERM), allow()];
-    for_call(&mut program, libc::SYS_clone, &clone);
+    if !nests {
+        let clone = [load(argument(0)), when(BPF_JSET, NAMESPACES.cast_unsigned(), 0, 1), refuse(libc::EPERM), allow()];
+        for_call(&mut program, libc::SYS_clone, &clone);
+    }
     let [first, second] = INPUTS;
     let ioctl =
         [load(argument(1)), when(BPF_JEQ, first, 1, 0), when(BPF_JEQ, second, 0, 1), refuse(libc::EPERM), allow()];

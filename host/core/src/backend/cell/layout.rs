@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 /// What takes the place of [`RESOLVER`].
 const NAMES: &str = "/run/.names";
 
+/// Who root is where nobody is to be root.
+const SOMEBODY: u32 = 1000;
+
 /// Which file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Which {
@@ -145,7 +148,7 @@ impl Layout {
     pub(super) fn of(profile: &Profile) -> io::Result<Self> {
         let new = OWN.iter().map(|(own, _)| PathBuf::from(own)).chain(profile.emptied.clone()).collect();
         let mut layout = Self { new, ..Self::default() };
-        layout.user()?;
+        layout.user(profile.nests)?;
         match profile.network {
             CellNetwork::None | CellNetwork::Egress => layout.push(Step::LoopbackUp),
             CellNetwork::Full => {}
@@ -269,12 +272,14 @@ impl Layout {
         covers.iter().try_for_each(|cover| self.cover(cover))
     }
 
-    /// The same user in a namespace where nobody else is: files look as they do outside.
-    fn user(&mut self) -> io::Result<()> {
+    /// The same user in a namespace where nobody else is: files look as they do outside. One that is root is somebody else there where that is
+    /// not wanted, and files look as if they were that one's.
+    fn user(&mut self, never_root: bool) -> io::Result<()> {
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let within = |id: u32| if never_root && id == 0 { SOMEBODY } else { id };
         self.write("/proc/self/setgroups", "deny")?;
-        self.write("/proc/self/uid_map", &format!("{user} {user} 1\n"))?;
-        self.write("/proc/self/gid_map", &format!("{group} {group} 1\n"))
+        self.write("/proc/self/uid_map", &format!("{} {user} 1\n", within(user)))?;
+        self.write("/proc/self/gid_map", &format!("{} {group} 1\n", within(group)))
     }
 
     /// Takes the directories that may be written, each as it is found now: another one in its place ends the cell.

@@ -105,6 +105,9 @@ pub struct Profile {
     pub unix_sockets: bool,
     /// Whether they can look into each other, as debuggers do.
     pub debug: bool,
+    /// Whether they can make namespaces of their own, by which a browser confines its pages. Then nobody there is root, as that is where browsers
+    /// start without.
+    pub nests: bool,
     /// Processes that there can be at once. Does not bind root.
     pub processes: u64,
     /// What was found out about it.
@@ -190,7 +193,7 @@ impl Profile {
         let [write, hide, show, protect] = [const { Vec::new() }; 4];
         let (caches, mounts) = (Vec::new(), Vec::new());
         let (by, network, ports, known) = (Means::Namespaces, CellNetwork::None, Vec::new(), Known::default());
-        let (toolset, emptied, unix_sockets, debug, processes) = (None, None, true, false, 512);
+        let (toolset, emptied, unix_sockets, debug, nests, processes) = (None, None, true, false, false, 512);
         Self {
             by,
             toolset,
@@ -205,6 +208,7 @@ impl Profile {
             ports,
             unix_sockets,
             debug,
+            nests,
             processes,
             known,
         }
@@ -300,7 +304,7 @@ impl Cell {
     }
 
     fn new(profile: &Profile, layout: Layout, namespaces: libc::c_int, joins: Option<Arc<Namespaces>>) -> Self {
-        let filter = filter::program(filter::families(profile.unix_sockets), profile.debug);
+        let filter = filter::program(filter::families(profile.unix_sockets), profile.debug, profile.nests);
         let processes = profile.processes;
         Self { layout, filter, processes, namespaces, joins }
     }

@@ -40,7 +40,7 @@ impl Target {
                     && let Some(connections) = grant.connections(cell)
                 {
                     // What is typed runs on after the call, and nobody is asked about it then.
-                    drop(scope.egress.serve(cell, connections, scope)?);
+                    drop(scope.egress.serve(cell, Arc::new(connections), scope)?);
                 }
                 Ok((Self::Managed(pane), confinement))
             }

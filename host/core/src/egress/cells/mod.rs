@@ -18,7 +18,7 @@ use super::{Egress, addresses::Special};
 use crate::backend::cell::{Listeners, Profile};
 use crate::call::scope::Scope;
 use crate::envelope::{Failure, Kind};
-use crate::policy::connections::Connections;
+use crate::policy::connections::Judge;
 use crate::policy::hosts::AdmittedTarget;
 use names::MadeUp;
 use parking_lot::Mutex;
@@ -80,10 +80,12 @@ type Decided = Arc<OnceCell<Result<AdmittedTarget, Failure>>>;
 struct Caller {
     /// Not held: who follows a call waits until all that knows of it is gone.
     scope: Weak<Scope>,
-    connections: Connections,
+    judge: Arc<dyn Judge>,
     /// By host and port, as long as the call runs: a person is asked once.
     decided: Mutex<HashMap<String, Decided>>,
     refused: Mutex<Vec<String>>,
+    /// The last refusal of each server.
+    servers: Mutex<HashMap<String, Failure>>,
 }
 
 /// A command's use of the network of its cell. Afterwards nobody is asked for it.
@@ -96,6 +98,11 @@ impl Calling {
     /// What was refused so far, with the lines that would open it.
     pub(crate) fn refusals(&self) -> Vec<String> {
         self.caller.refused.lock().clone()
+    }
+
+    /// Why a connection to this server was refused last, if one was.
+    pub(crate) fn refusal(&self, server: &str) -> Option<Failure> {
+        self.caller.servers.lock().get(server).cloned()
     }
 }
 
@@ -114,7 +121,7 @@ impl Egress {
     pub(crate) fn serve(
         &self,
         profile: &Profile,
-        connections: Connections,
+        judge: Arc<dyn Judge>,
         scope: &Arc<Scope>,
     ) -> Result<Calling, Failure> {
         let unavailable = |why: String| Failure::new(Kind::Unavailable, format!("commands cannot be confined: {why}"));
@@ -129,13 +136,28 @@ impl Egress {
         let served = all.entry(profile.digest().to_owned()).or_insert_with(|| Served::new(self.names.clone()));
         let network = served.network.clone();
         drop(all);
-        let (decided, refused) = (Mutex::default(), Mutex::default());
-        let caller = Arc::new(Caller { scope: Arc::downgrade(scope), connections, decided, refused });
-        let mut calls = network.calls.lock();
-        calls.running.push(caller.clone());
-        calls.last = Some(caller.clone());
-        drop(calls);
-        Ok(Calling { network, caller })
+        Ok(network.called(judge, scope))
+    }
+
+    /// Serves the network of a cell that outlives calls, as long as what this returns is there.
+    ///
+    /// # Errors
+    ///
+    /// When its sockets cannot be made.
+    pub(crate) fn attach(&self, listeners: Listeners) -> io::Result<Attached> {
+        let served = Served::new(self.names.clone());
+        served.network.listen(listeners)?;
+        Ok(Attached(served))
+    }
+}
+
+/// The network of a cell that outlives calls: what is in it connects by the rules of the call that came last.
+pub(crate) struct Attached(Served);
+
+impl Attached {
+    /// A call that has to do with what is in the cell begins.
+    pub(crate) fn called(&self, judge: Arc<dyn Judge>, scope: &Arc<Scope>) -> Calling {
+        self.0.network.called(judge, scope)
     }
 }
 
@@ -179,6 +201,30 @@ impl Network {
         Ok(())
     }
 
+    /// A call begins whose command or page is in the cell.
+    fn called(self: &Arc<Self>, judge: Arc<dyn Judge>, scope: &Arc<Scope>) -> Calling {
+        let (decided, refused, servers) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let caller = Arc::new(Caller { scope: Arc::downgrade(scope), judge, decided, refused, servers });
+        let mut calls = self.calls.lock();
+        calls.running.push(caller.clone());
+        calls.last = Some(caller.clone());
+        drop(calls);
+        Calling { network: self.clone(), caller }
+    }
+
+    /// Refuses what is not encrypted, where it may not pass.
+    fn check_plain(&self, target: &Target) -> Result<(), Failure> {
+        match self.caller() {
+            (Some(caller), _) if !caller.judge.admits_plain() => {
+                let refusal = Failure::denied(format!("a connection to `{}` is not encrypted", target.server()))
+                    .hint("`fetch_plain_http = true` under [tools] lets pages be loaded without encryption");
+                caller.refuse(&refusal);
+                Err(refusal)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Does something until it is done, or the network is not served any more.
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let end = self.end.clone();
@@ -194,7 +240,7 @@ impl Network {
     fn caller(&self) -> (Option<Arc<Caller>>, bool) {
         let calls = self.calls.lock();
         // Which of them connects is not known: one that has a secret decides for all.
-        let strictest = calls.running.iter().rev().find(|caller| caller.connections.has_secret());
+        let strictest = calls.running.iter().rev().find(|caller| caller.judge.has_secret());
         match strictest.or(calls.running.last()) {
             Some(running) => (Some(running.clone()), true),
             None => (calls.last.clone(), false),
@@ -207,9 +253,11 @@ impl Network {
         let Some(caller) = caller else {
             return Err(Failure::denied("no call of this host runs in the cell"));
         };
+        let server = target.server();
         let opened = self.open_for(&caller, runs, target).await;
         if let Err(refusal) = &opened {
             caller.refuse(refusal);
+            caller.refuse_server(server, refusal);
         }
         opened
     }
@@ -217,7 +265,7 @@ impl Network {
     async fn open_for(&self, caller: &Caller, runs: bool, target: Target) -> Result<Server, Failure> {
         let admitted = caller.admit(target, runs).await?;
         let judge = |target: &Target, address: IpAddr, special: Option<Special>, is_own: bool| {
-            caller.connections.admit_address(target, address, special, is_own)
+            caller.judge.admit_address(target, address, special, is_own)
         };
         let route = connect(&self.resolver, admitted, judge).await?;
         let stream = stream(&route).await?;
@@ -236,7 +284,7 @@ impl Caller {
     /// Decides once a call: the first connection to a server waits for a person, others with it. What a person said holds as long as the call.
     async fn admit(&self, target: Target, runs: bool) -> Result<AdmittedTarget, Failure> {
         let call = if runs { self.scope.upgrade() } else { None };
-        let Some(call) = call else { return self.connections.admit(target, None).await };
+        let Some(call) = call else { return self.judge.admit(target, None).await };
         let decided = {
             let (server, mut all) = (target.server(), self.decided.lock());
             if all.len() >= MOST_SERVERS && !all.contains_key(&server) {
@@ -245,7 +293,14 @@ impl Caller {
             }
             all.entry(server).or_default().clone()
         };
-        decided.get_or_init(|| self.connections.admit(target, Some(&call))).await.clone()
+        decided.get_or_init(|| self.judge.admit(target, Some(&call))).await.clone()
+    }
+
+    fn refuse_server(&self, server: String, refusal: &Failure) {
+        let mut servers = self.servers.lock();
+        if servers.len() < MOST_SERVERS {
+            servers.insert(server, refusal.clone());
+        }
     }
 
     fn refuse(&self, refusal: &Failure) {

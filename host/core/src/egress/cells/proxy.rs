@@ -70,6 +70,7 @@ async fn pass_on(client: &Client, request: Request<Incoming>) -> Result<Response
     if !is_host(&request, &target) {
         return Err(Refused::OTHER_HOST);
     }
+    client.network.check_plain(&target)?;
     let server = client.network.open(target).await?;
     let sent = Sent::to(client, server).await?;
     forward(client, &sent, request).await

@@ -45,6 +45,9 @@ pub(super) async fn carry(
         client.network.refuse(&refusal);
         return;
     }
+    if !matches!(speaks, Speaks::Tls(_)) && client.network.check_plain(&server.target).is_err() {
+        return;
+    }
     let mut stream = tokio::io::join(Cursor::new(head).chain(reader), writer);
     match speaks {
         Speaks::Http => requests::serve(client, stream, server).await,

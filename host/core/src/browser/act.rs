@@ -1,0 +1,373 @@
+//! Acts on elements of a page, as a person would do them: with the mouse and the keyboard of the browser.
+//!
+//! Before each act the element has to be what was shown: there, with the role and the name that it had, in sight, and with nothing over it. And as
+//! a page can change between that look and the press, a listener in a world of scripts of its own stops a press that comes down on anything else
+//! (`WATCH`).
+
+use super::cdp::Trouble;
+use super::keys::Key;
+use super::running::{Browser, failed, said};
+use super::tree::{Element, shown};
+use crate::envelope::{Failure, Kind};
+use crate::secrets::Value as Secret;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What is done.
+pub(crate) enum Action {
+    Click { times: u8 },
+    Hover,
+    Fill(Filling),
+    Select(Vec<String>),
+    Check(bool),
+    Press(String),
+}
+
+/// What is put into a field.
+pub(crate) enum Filling {
+    Text(String),
+    /// Into password fields alone.
+    Secret(Secret),
+}
+
+/// Stops the first press that comes down on anything but the element as it was, and all that belongs to that press.
+const WATCH: &str = r"function() {
+    const element = this, view = element.ownerDocument.defaultView, state = { came: false, other: null };
+    const says = () => [element.textContent, element.getAttribute('aria-label'), element.value, element.title, element.href].join('\u0000');
+    const before = says(), labels = element.labels ? [...element.labels] : [];
+    const check = event => {
+        if (!event.isTrusted || state.came) return;
+        const path = event.composedPath();
+        if (state.other === null && says() === before && (path.includes(element) || labels.some(label => path.includes(label)))) {
+            state.came = true;
+            return;
+        }
+        event.preventDefault();
+        event.stopImmediatePropagation();
+        const other = path[0];
+        state.other ??= other instanceof view.Element ? (other.localName + ' ' + (other.textContent || '').trim().slice(0, 80)) : 'something else';
+    };
+    const kinds = ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click', 'dblclick', 'auxclick'];
+    kinds.forEach(kind => view.addEventListener(kind, check, { capture: true }));
+    state.stop = () => {
+        kinds.forEach(kind => view.removeEventListener(kind, check, { capture: true }));
+        return { came: state.came, other: state.other };
+    };
+    return state;
+}";
+/// Lets text come into this field alone, as long as it is of that kind; and puts the focus there, with all that is in it chosen.
+const FIELD: &str = r"function(password) {
+    const element = this, view = element.ownerDocument.defaultView, state = { other: false };
+    const is = () => element.isConnected && (!password || element instanceof view.HTMLInputElement && element.type === 'password');
+    const check = event => {
+        if (event.composedPath()[0] === element && is()) return;
+        event.preventDefault();
+        event.stopImmediatePropagation();
+        state.other = true;
+    };
+    view.addEventListener('beforeinput', check, { capture: true });
+    state.stop = () => {
+        view.removeEventListener('beforeinput', check, { capture: true });
+        return { other: state.other };
+    };
+    element.focus();
+    if (typeof element.select === 'function') element.select();
+    else if (element.isContentEditable) {
+        const range = element.ownerDocument.createRange();
+        range.selectNodeContents(element);
+        const selection = view.getSelection();
+        selection.removeAllRanges();
+        selection.addRange(range);
+    }
+    let active = element.ownerDocument.activeElement;
+    while (active && active.shadowRoot && active.shadowRoot.activeElement) active = active.shadowRoot.activeElement;
+    state.ready = active === element && is() && !element.readOnly && !element.disabled;
+    return state;
+}";
+/// Whether one node lies in another, through shadow roots, or names it as a label does.
+const HOLDS: &str = r"function(other) {
+    const labels = this.labels ? [...this.labels] : [];
+    for (let node = other; node; node = node.parentNode || node.host)
+        if (node === this || labels.includes(node)) return true;
+    return false;
+}";
+const CHOOSE: &str = r"function(wanted) {
+    if (this.localName !== 'select') return 'is no list of options';
+    const options = [...this.options], says = option => [option.label.trim(), option.text.trim(), option.value];
+    const found = wanted.map(text => options.find(option => says(option).includes(text)));
+    const missing = wanted.filter((_, place) => !found[place]);
+    if (missing.length) return 'has no option ' + JSON.stringify(missing[0]) + '; it has ' + options.slice(0, 20).map(option => JSON.stringify(option.label.trim())).join(', ');
+    if (found.some(option => option.disabled)) return 'has that option disabled';
+    if (!this.multiple && found.length > 1) return 'takes one option';
+    options.forEach(option => { option.selected = found.includes(option); });
+    this.dispatchEvent(new Event('input', { bubbles: true }));
+    this.dispatchEvent(new Event('change', { bubbles: true }));
+    return '';
+}";
+const IS_CHECKED: &str =
+    "function() { return 'checked' in this ? this.checked : this.getAttribute('aria-checked') === 'true'; }";
+const KIND: &str = "function() { return this.localName === 'input' ? this.type : this.localName; }";
+
+/// An element that was found again.
+struct Found<'e> {
+    element: &'e Element,
+    object: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resolved {
+    object: Object,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Object {
+    object_id: Option<String>,
+    #[serde(default)]
+    value: Value,
+}
+
+#[derive(Deserialize)]
+struct Called {
+    result: Object,
+}
+
+impl Browser {
+    /// Does something with an element.
+    pub(super) async fn act(&self, element: &Element, action: &Action) -> Result<(), Failure> {
+        let found = self.find(element).await?;
+        match action {
+            Action::Click { times } => self.click(&found, *times).await,
+            Action::Hover => {
+                let (x, y) = self.point(&found).await?;
+                self.mouse(&found, "mouseMoved", x, y, 0).await
+            }
+            Action::Fill(filling) => self.fill(&found, filling).await,
+            Action::Select(options) => self.select(&found, options).await,
+            Action::Check(on) => {
+                let is_on: Value = self.of(&found, IS_CHECKED, json!([])).await?;
+                if is_on != json!(on) {
+                    self.click(&found, 1).await?;
+                }
+                Ok(())
+            }
+            Action::Press(key) => {
+                let key = Key::parse(key)?;
+                let session = &element.document.session;
+                let focus = json!({ "backendNodeId": element.node });
+                self.order(session, "DOM.focus", focus).await.map_err(|trouble| gone(element, trouble))?;
+                self.press(session, &key).await
+            }
+        }
+    }
+
+    /// Presses a key where the focus is.
+    pub(super) async fn press(&self, session: &super::cdp::SessionId, key: &Key) -> Result<(), Failure> {
+        for event in key.events() {
+            self.order(session, "Input.dispatchKeyEvent", event).await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Finds an element again that was shown: the same node of the same document, with the same role and name.
+    async fn find<'e>(&self, element: &'e Element) -> Result<Found<'e>, Failure> {
+        let world = self.world(&element.document).await.map_err(|trouble| gone(element, trouble))?;
+        let params = json!({ "backendNodeId": element.node, "executionContextId": world });
+        let resolved = self.ask::<Resolved>(&element.document.session, "DOM.resolveNode", params).await;
+        let resolved = resolved.map_err(|trouble| gone(element, trouble))?;
+        let object = resolved.object.object_id.ok_or_else(|| is_gone(element))?;
+        let found = Found { element, object };
+        if self.of::<Value>(&found, "function() { return this.isConnected; }", json!([])).await? != json!(true) {
+            return Err(is_gone(element));
+        }
+        let (role, name) = self.now(element).await.map_err(|trouble| gone(element, trouble))?;
+        if (role.as_str(), name.as_str()) != (element.role.as_str(), element.name.as_str()) {
+            let now = if role.is_empty() { "hidden".to_owned() } else { shown(&role, &name) };
+            return Err(busy(format!("the element was {}, and is {now} now", element.shown())));
+        }
+        Ok(found)
+    }
+
+    /// A point of an element at which nothing lies over it.
+    async fn point(&self, found: &Found<'_>) -> Result<(f64, f64), Failure> {
+        #[derive(Deserialize)]
+        struct Quads {
+            quads: Vec<[f64; 8]>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Hit {
+            backend_node_id: u64,
+        }
+        let (element, session) = (found.element, &found.element.document.session);
+        let node = json!({ "backendNodeId": element.node });
+        let unseen = |_: Trouble| busy(format!("{} is not in sight: it has no place on the page", element.shown()));
+        self.order(session, "DOM.scrollIntoViewIfNeeded", node.clone()).await.map_err(unseen)?;
+        let Quads { quads } = self.ask(session, "DOM.getContentQuads", node).await.map_err(unseen)?;
+        let area = |quad: &[f64; 8]| ((quad[2] - quad[0]) * (quad[5] - quad[1])).abs();
+        let quad = quads.iter().find(|quad| area(quad) >= 1.0).or(quads.first());
+        let quad =
+            quad.ok_or_else(|| busy(format!("{} is not in sight: it has no place on the page", element.shown())))?;
+        let middle = |first: usize| (quad[first] + quad[first + 2] + quad[first + 4] + quad[first + 6]) / 4.0;
+        let (x, y) = (middle(0), middle(1));
+        let at = json!({ "x": x as i64, "y": y as i64, "includeUserAgentShadowDOM": false, "ignorePointerEventsNone": true });
+        let Hit { backend_node_id } = self.ask(session, "DOM.getNodeForLocation", at).await.map_err(unseen)?;
+        if backend_node_id == element.node {
+            return Ok((x, y));
+        }
+        let world = self.world(&element.document).await.map_err(failed)?;
+        let params = json!({ "backendNodeId": backend_node_id, "executionContextId": world });
+        let other = self.ask::<Resolved>(session, "DOM.resolveNode", params).await;
+        if let Ok(other) = other
+            && let Some(id) = other.object.object_id
+            && self.of::<Value>(found, HOLDS, json!([{ "objectId": id }])).await? == json!(true)
+        {
+            return Ok((x, y));
+        }
+        let cover = Element { node: backend_node_id, ..element.clone() };
+        let (role, name) = self.now(&cover).await.unwrap_or_default();
+        let what = if role.is_empty() || role == "generic" { "something".to_owned() } else { shown(&role, &name) };
+        Err(busy(format!("{} is covered by {what}", element.shown())))
+    }
+
+    async fn click(&self, found: &Found<'_>, times: u8) -> Result<(), Failure> {
+        let element = found.element;
+        if let Some(why) = self.is_disabled(found).await? {
+            return Err(busy(why));
+        }
+        let (x, y) = self.point(found).await?;
+        let watch = self.started(found, WATCH, json!([])).await?;
+        self.mouse(found, "mouseMoved", x, y, 0).await?;
+        for time in 1..=times {
+            self.mouse(found, "mousePressed", x, y, time).await?;
+            self.mouse(found, "mouseReleased", x, y, time).await?;
+        }
+        match self.stopped(found, &watch).await {
+            Some(state) if state["came"] == json!(false) => {
+                let other = state["other"].as_str().map(said);
+                let why = match other {
+                    Some(other) => format!("{other} came under the pointer in its place"),
+                    None => "it moved away from under the pointer".to_owned(),
+                };
+                Err(busy(format!("{} was not clicked: {why}", element.shown())))
+            }
+            // Where its document is gone, the click has led elsewhere.
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    async fn is_disabled(&self, found: &Found<'_>) -> Result<Option<String>, Failure> {
+        let disabled: Value = self.of(found, "function() { return this.matches(':disabled'); }", json!([])).await?;
+        Ok((disabled == json!(true)).then(|| format!("{} is disabled", found.element.shown())))
+    }
+
+    async fn mouse(&self, found: &Found<'_>, kind: &str, x: f64, y: f64, clicks: u8) -> Result<(), Failure> {
+        let button = if clicks > 0 { "left" } else { "none" };
+        let event = json!({ "type": kind, "x": x, "y": y, "button": button, "clickCount": clicks });
+        self.order(&found.element.document.session, "Input.dispatchMouseEvent", event).await.map_err(failed)
+    }
+
+    async fn fill(&self, found: &Found<'_>, filling: &Filling) -> Result<(), Failure> {
+        let (element, session) = (found.element, &found.element.document.session);
+        let is_secret = matches!(filling, Filling::Secret(_));
+        if is_secret && self.of::<Value>(found, KIND, json!([])).await? != json!("password") {
+            return Err(Failure::denied(format!(
+                "{} is no password field, and a secret goes into no other",
+                element.shown()
+            )));
+        }
+        let watch = self.started(found, FIELD, json!([{ "value": is_secret }])).await?;
+        let ready: Value =
+            self.on(session, &watch, "function() { return this.ready; }", json!([])).await.map_err(failed)?;
+        let filled = match (ready == json!(true), filling) {
+            (false, _) => Err(busy(format!(
+                "{} cannot be filled: it does not take the focus, or cannot be changed",
+                element.shown()
+            ))),
+            (true, Filling::Text(text)) if text.is_empty() => self.press(session, &Key::parse("Delete")?).await,
+            (true, Filling::Text(text)) => self.insert(session, text).await,
+            (true, Filling::Secret(value)) => self.insert(session, value.expose()).await,
+        };
+        let state = self.stopped(found, &watch).await;
+        filled?;
+        match state {
+            Some(state) if state["other"] == json!(true) => Err(busy(format!(
+                "{} was not filled: the page moved the focus, or made another field of it",
+                element.shown()
+            ))),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    async fn insert(&self, session: &super::cdp::SessionId, text: &str) -> Result<(), Failure> {
+        self.order(session, "Input.insertText", json!({ "text": text })).await.map_err(failed)
+    }
+
+    async fn select(&self, found: &Found<'_>, options: &[String]) -> Result<(), Failure> {
+        if let Some(why) = self.is_disabled(found).await? {
+            return Err(busy(why));
+        }
+        let why: Value = self.of(found, CHOOSE, json!([{ "value": options }])).await?;
+        match why.as_str() {
+            Some("") => Ok(()),
+            why => Err(Failure::invalid(format!(
+                "{} {}",
+                found.element.shown(),
+                said(why.unwrap_or("cannot be chosen from"))
+            ))),
+        }
+    }
+
+    /// Calls a function of ours on an element.
+    async fn of<T: serde::de::DeserializeOwned>(
+        &self,
+        found: &Found<'_>,
+        function: &str,
+        arguments: Value,
+    ) -> Result<T, Failure> {
+        let called = self.on(&found.element.document.session, &found.object, function, arguments).await;
+        called.map_err(|trouble| gone(found.element, trouble))
+    }
+
+    async fn on<T: serde::de::DeserializeOwned>(
+        &self,
+        session: &super::cdp::SessionId,
+        object: &str,
+        function: &str,
+        arguments: Value,
+    ) -> Result<T, Trouble> {
+        let method = "Runtime.callFunctionOn";
+        let params = json!({ "objectId": object, "functionDeclaration": function, "arguments": arguments, "returnByValue": true });
+        let Called { result } = self.ask(session, method, params).await?;
+        serde_json::from_value(result.value).map_err(|error| Trouble::Refused { method, message: error.to_string() })
+    }
+
+    /// Calls one that stays: returns what it is stopped by.
+    async fn started(&self, found: &Found<'_>, function: &str, arguments: Value) -> Result<String, Failure> {
+        let params = json!({ "objectId": found.object, "functionDeclaration": function, "arguments": arguments });
+        let called = self.ask::<Called>(&found.element.document.session, "Runtime.callFunctionOn", params).await;
+        let called = called.map_err(|trouble| gone(found.element, trouble))?;
+        called.result.object_id.ok_or_else(|| is_gone(found.element))
+    }
+
+    async fn stopped(&self, found: &Found<'_>, watch: &str) -> Option<Value> {
+        self.on(&found.element.document.session, watch, "function() { return this.stop(); }", json!([])).await.ok()
+    }
+}
+
+/// What it means for an act on an element that a command has no answer.
+fn gone(element: &Element, trouble: Trouble) -> Failure {
+    match trouble {
+        Trouble::Refused { .. } => is_gone(element),
+        Trouble::Ended(_) | Trouble::Slow(_) => failed(trouble),
+    }
+}
+
+pub(super) fn busy(message: String) -> Failure {
+    Failure::new(Kind::Busy, message).hint("look at the page again")
+}
+
+pub(super) fn is_gone(element: &Element) -> Failure {
+    busy(format!("{} is gone from the page", element.shown()))
+}

@@ -1,0 +1,290 @@
+//! Which browser is started, how it is confined, and where it keeps what it keeps.
+//!
+//! It runs with its own sandbox on, in a cell of its own: its files and what the system brings for it are all that it sees, and it reaches the
+//! network by the host alone. The switches on its command line keep it from trying other ways; the cell is what closes them.
+
+use crate::backend::cell::{Means, Profile};
+use crate::backend::local::{Local, try_cell};
+use crate::backend::{Backend, Input, Process, ProcessSpec};
+use crate::config::{CellNetwork, Config, PROXY_PORT};
+use crate::dirs::Dirs;
+use crate::disk::OwnDir;
+use crate::egress::{Attached, Egress};
+use crate::envelope::{Failure, Kind};
+use crate::text::id::random_id;
+use rustix::fs::FlockOperation;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use tokio::sync::OnceCell;
+
+/// Where the programs are that can be used, the better ones first: as Debian, Ubuntu, Fedora, Arch and the vendors of others install them.
+const PROGRAMS: [&str; 9] = [
+    "/usr/lib/chromium/chromium-headless-shell",
+    "/usr/bin/chromium-headless-shell",
+    "/usr/lib64/chromium-browser/headless_shell",
+    "/usr/lib/chromium-browser/headless_shell",
+    "/usr/lib/chromium/chromium",
+    "/usr/lib64/chromium-browser/chromium-browser",
+    "/usr/lib/chromium-browser/chromium-browser",
+    "/usr/bin/chromium",
+    "/opt/google/chrome/chrome",
+];
+/// What to install where there is none.
+const PACKAGE: &str = "install the package `chromium-headless-shell` (Debian) or `chromium`, or name the program by `browser_program` under [tools]";
+/// Of the root directory, what a browser sees; the rest is not there.
+const SEEN: [&str; 12] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "dev", "proc", "sys", "opt"];
+/// What a cell has new, where directories can be made.
+const NEW: [&str; 2] = ["tmp", "run"];
+/// Of `/etc`, what tells of the machine and its people.
+#[rustfmt::skip]
+const HIDDEN: [&str; 9] = [
+    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private",
+    "/etc/toolcrib",
+];
+/// Processes of a browser and its pages.
+const PROCESSES: u64 = 1024;
+/// Directories of profiles, below Toolcrib's own.
+const KEPT: &str = "profiles";
+const PASSING: &str = "passing";
+/// The size of what is seen of a page.
+const WINDOW: &str = "--window-size=1280,900";
+/// The browser's pipe is at descriptors 3 and 4.
+const ON_PIPE: &str = r#"exec "$@" 3<&0 4>&1 0</dev/null 1>&2"#;
+
+/// What every browser is started with.
+#[rustfmt::skip]
+const SWITCHES: [&str; 25] = [
+    "--remote-debugging-pipe", "--no-first-run", "--no-default-browser-check", WINDOW, "--mute-audio", "--disable-gpu",
+    // Nothing goes past the proxy, loopback and link-local addresses neither; no name is looked up here.
+    "--proxy-bypass-list=<-loopback>", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", "--disable-quic",
+    // One of the two is read, by the program.
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp", "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    // What it does for its vendor and for its user.
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions", "--disable-default-apps",
+    "--disable-domain-reliability", "--disable-breakpad", "--disable-crash-reporter", "--no-pings", "--metrics-recording-only",
+    "--password-store=basic", "--deny-permission-prompts", "--disable-notifications",
+    "--disable-features=WebTransport,DnsOverHttps,MediaRouter,Translate,OptimizationHints,WebUIOmniboxPopup,AutofillServerCommunication,CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,SpareRendererForSitePerProcess",
+];
+
+/// A browser that was started.
+pub(super) struct Started {
+    pub(super) process: Box<dyn Process>,
+    pub(super) input: Input,
+    pub(super) kept: Kept,
+}
+
+/// What belongs to a browser as long as it runs. In this order it goes: the network, the cell, the profile's directory.
+pub(super) struct Kept {
+    pub(super) network: Attached,
+    _cell: Local,
+    _profile: ProfileDir,
+}
+
+/// How browsers are started here.
+#[derive(Default)]
+pub(crate) struct Programs {
+    /// None where nothing is started.
+    dirs: Option<Dirs>,
+    /// What settings name.
+    named: String,
+    /// Whether a browser can be confined: why not.
+    confines: OnceCell<Result<(), String>>,
+}
+
+impl Programs {
+    pub(crate) fn new(config: &Config, dirs: &Dirs) -> Self {
+        Self { dirs: Some(dirs.clone()), named: config.tools.browser_program.clone(), confines: OnceCell::new() }
+    }
+
+    fn dirs(&self) -> Result<&Dirs, Failure> {
+        self.dirs.as_ref().ok_or_else(|| Failure::new(Kind::Unavailable, "no browser is started here"))
+    }
+
+    /// The program that is started.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable`, with what to install.
+    pub(crate) fn find(&self) -> Result<PathBuf, Failure> {
+        if !cfg!(target_os = "linux") {
+            return Err(Failure::new(Kind::Unavailable, "a browser is confined on Linux alone"));
+        }
+        if self.named.is_empty() {
+            let mut found = PROGRAMS.iter().map(PathBuf::from).filter(|program| program.is_file());
+            return found
+                .next()
+                .ok_or_else(|| Failure::new(Kind::Unavailable, "there is no browser here").hint(PACKAGE));
+        }
+        let program = self.dirs()?.expand(&self.named);
+        match program.is_absolute() && program.is_file() {
+            true => Ok(program),
+            false => Err(Failure::new(Kind::Unavailable, format!("`{}` of `browser_program` is no file", self.named))
+                .hint(PACKAGE)),
+        }
+    }
+
+    /// Whether a browser can be confined here, which is tried once.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable`, with why not.
+    pub(crate) async fn check_confined(&self) -> Result<(), Failure> {
+        let tried = self.confines.get_or_init(async || {
+            let profile = cell(Path::new("/tmp"), "tried").map_err(|error| error.to_string())?;
+            let profile = Profile { write: Vec::new(), ..profile };
+            try_cell(&profile).await.map_err(|error| error.to_string())
+        });
+        tried.await.clone().map_err(|why| {
+            Failure::new(Kind::Unavailable, format!("a browser cannot be confined here: {why}"))
+                .hint("`toolcrib doctor` says what this system does not let programs do; without a cell no browser is started")
+        })
+    }
+
+    /// Starts one with this profile; without a name one that goes with it.
+    pub(super) async fn start(&self, profile: Option<&str>, egress: &Egress) -> Result<Started, Failure> {
+        let program = self.find()?;
+        self.check_confined().await?;
+        let dirs = self.dirs()?;
+        let kept = ProfileDir::open(dirs, profile)?;
+        let unavailable =
+            |error: io::Error| Failure::new(Kind::Unavailable, format!("a browser cannot be confined: {error}"));
+        let place = kept.path.clone();
+        let profile = std::sync::Arc::new(cell(&place, &kept.id).map_err(unavailable)?);
+        let (home, environment) = (dirs.home.clone(), dirs.environment.clone());
+        let local = Local::new(home.clone(), home, dirs.state.clone(), environment);
+        let listeners = local.listeners(&profile).map_err(|why| unavailable(io::Error::other(why)))?;
+        let listeners = listeners.ok_or_else(|| unavailable(io::ErrorKind::AddrInUse.into()))?;
+        let network = egress.attach(listeners).map_err(unavailable)?;
+        let variables = [("HOME", place.as_path()), ("TMPDIR", Path::new("/tmp"))];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.display().to_string()));
+        let off = [("DBUS_SESSION_BUS_ADDRESS", "disabled:"), ("DBUS_SYSTEM_BUS_ADDRESS", "disabled:")];
+        let off = off.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let spec = ProcessSpec {
+            variables: variables.into_iter().chain(off).collect(),
+            directory: Some("/tmp".into()),
+            cell: Some(profile),
+            ..ProcessSpec::own(command_line(&program, &place))
+        };
+        let (process, input) = local.open(spec).await?;
+        Ok(Started { process, input, kept: Kept { network, _cell: local, _profile: kept } })
+    }
+}
+
+/// How a browser is started.
+fn command_line(program: &Path, profile: &Path) -> Vec<OsString> {
+    let is_shell = program.to_string_lossy().contains("headless");
+    let mut line: Vec<OsString> = ["/bin/sh", "-c", ON_PIPE, "sh"].map(OsString::from).into();
+    line.push(program.into());
+    line.extend(SWITCHES.map(OsString::from));
+    line.push(format!("--proxy-server=http://127.0.0.1:{PROXY_PORT}").into());
+    if !is_shell {
+        line.push("--headless=new".into());
+    }
+    line.push(format!("--user-data-dir={}", profile.display()).into());
+    line.push("about:blank".into());
+    line
+}
+
+/// What a browser sees: what the system brings, and its profile.
+fn cell(profile: &Path, id: &str) -> io::Result<Profile> {
+    let top = |path: &Path| path.components().nth(1).map(|name| PathBuf::from("/").join(name));
+    // Else the profile would go with what hides all else there.
+    let emptied = top(profile).filter(|top| !SEEN.iter().chain(&NEW).any(|seen| top.ends_with(seen)));
+    let mut hide: Vec<PathBuf> = HIDDEN.map(PathBuf::from).into();
+    for entry in std::fs::read_dir("/")? {
+        let entry = entry?;
+        let (path, name) = (entry.path(), entry.file_name());
+        let is_seen = SEEN.iter().chain(&NEW).any(|seen| name == *seen);
+        if !is_seen && entry.file_type()?.is_dir() && Some(&path) != emptied.as_ref() {
+            hide.push(path);
+        }
+    }
+    hide.sort();
+    Ok(Profile {
+        by: Means::Namespaces,
+        // Its cell is its own.
+        toolset: Some(id.to_owned()),
+        write: vec![profile.to_owned()],
+        emptied,
+        hide,
+        network: CellNetwork::Egress,
+        nests: true,
+        processes: PROCESSES,
+        ..Profile::closed()
+    })
+}
+
+/// The directory of a profile, which nobody else uses meanwhile.
+struct ProfileDir {
+    path: PathBuf,
+    id: String,
+    /// Locked as long as it is open.
+    _lock: File,
+    /// The directory in which it is, where it goes with its browser.
+    passes: Option<OwnDir>,
+}
+
+impl ProfileDir {
+    fn open(dirs: &Dirs, name: Option<&str>) -> Result<Self, Failure> {
+        let odd =
+            |error: io::Error| Failure::new(Kind::Unavailable, format!("a browser's profile cannot be kept: {error}"));
+        let own = OwnDir::open(&dirs.state).and_then(|state| state.below("browser")).map_err(odd)?;
+        // Between a lock that is made and one that is held nobody sweeps.
+        let turn = own.append("turn").map_err(odd)?;
+        rustix::fs::flock(&turn, FlockOperation::LockExclusive).map_err(|error| odd(error.into()))?;
+        let (id, all) = match name {
+            Some(name) => (name.to_owned(), own.below(KEPT).map_err(odd)?),
+            None => {
+                let all = own.below(PASSING).map_err(odd)?;
+                sweep(&all);
+                (random_id(), all)
+            }
+        };
+        let lock = all.append(&lock_of(&id)).map_err(odd)?;
+        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(Failure::new(Kind::Busy, format!("the profile `{id}` is in use by another browser"))
+                .hint("close that one, or use another profile"));
+        }
+        let directory = all.below(&id).map_err(odd)?;
+        let path = directory.path().canonicalize().map_err(odd)?;
+        // Ours is the lock above; a browser's own is left by one that was killed, or in a container by another name of its host.
+        for name in ["SingletonLock", "SingletonSocket", "SingletonCookie"] {
+            match std::fs::remove_file(path.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(odd(error)),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(Self { path, id, _lock: lock, passes: name.is_none().then_some(all) })
+    }
+}
+
+impl Drop for ProfileDir {
+    fn drop(&mut self) {
+        if let Some(all) = &self.passes {
+            discard(all, &self.id);
+        }
+    }
+}
+
+/// Removes what browsers have left that were killed with their hosts.
+fn sweep(all: &OwnDir) {
+    for (name, _) in all.files().unwrap_or_default() {
+        let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".lock")) else { continue };
+        let Ok(lock) = all.append(&lock_of(id)) else { continue };
+        if rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            discard(all, id);
+        }
+    }
+}
+
+/// Removes a profile and its lock.
+fn discard(all: &OwnDir, id: &str) {
+    let _ = std::fs::remove_dir_all(all.path().join(id));
+    let _ = all.remove(lock_of(id).as_ref());
+}
+
+fn lock_of(id: &str) -> String {
+    format!("{id}.lock")
+}

@@ -1,0 +1,605 @@
+//! A browser that runs: its tabs, and what is done at once when something happens in it.
+//!
+//! What a page can hold up is answered where it happens, on no call's time: dialogs, tabs that pages open, prompts for passwords.
+
+use super::cdp::{Cdp, Event, SessionId, Trouble};
+use super::program::{Kept, Programs};
+use crate::egress::Egress;
+use crate::envelope::{Failure, Kind};
+use crate::text::sanitize;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// How long the browser may take to be there.
+const BEGIN: Duration = Duration::from_secs(15);
+/// How long a command may take that no page decides on.
+pub(super) const SOON: Duration = Duration::from_secs(5);
+/// Tabs of a browser. Pages that open more find them closed.
+pub(super) const MOST_TABS: usize = 8;
+/// What is noted between two acts; more is like it.
+const MOST_NOTICES: usize = 12;
+/// Characters that a notice shows of what a page says.
+const SHOWN: usize = 200;
+
+/// A browser with its tabs.
+pub(super) struct Browser {
+    pub(super) cdp: Arc<Cdp>,
+    pub(super) state: Arc<State>,
+    pub(super) kept: Kept,
+    used: Mutex<Instant>,
+}
+
+/// What is known of it, from what happened in it.
+pub(super) struct State {
+    /// Told by the events, which come before there is a connection to answer by.
+    cdp: OnceLock<Weak<Cdp>>,
+    known: Mutex<Known>,
+    /// Something changed that somebody may wait for.
+    changed: Notify,
+    pub(super) ids: Arc<Ids>,
+}
+
+/// The numbers of tabs and elements, each given once a session.
+#[derive(Default)]
+pub(super) struct Ids {
+    pub(super) tabs: std::sync::atomic::AtomicU64,
+    pub(super) elements: std::sync::atomic::AtomicU64,
+}
+
+impl Ids {
+    pub(super) fn next(of: &std::sync::atomic::AtomicU64) -> u64 {
+        of.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1
+    }
+}
+
+#[derive(Default)]
+struct Known {
+    tabs: BTreeMap<u64, Tab>,
+    /// Which tab each session is of: its own, and those of frames in other processes.
+    sessions: BTreeMap<SessionId, u64>,
+    notices: Vec<String>,
+    /// How a `confirm` and a `prompt` are answered now.
+    answer: Option<(bool, Option<String>)>,
+}
+
+/// A tab.
+#[derive(Clone, Debug)]
+pub(super) struct Tab {
+    pub(super) number: u64,
+    pub(super) target: String,
+    pub(super) session: SessionId,
+    /// Those of frames in other processes.
+    pub(super) frames: Vec<SessionId>,
+    pub(super) url: String,
+    pub(super) title: String,
+    /// The document of its main frame, and whether it is loaded.
+    loader: String,
+    is_loaded: bool,
+    /// Another document is on its way.
+    is_leaving: bool,
+    pub(super) has_crashed: bool,
+}
+
+impl Tab {
+    /// As others name it.
+    pub(super) fn id(&self) -> String {
+        format!("t{}", self.number)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TargetInfo {
+    target_id: String,
+    r#type: String,
+    url: String,
+    title: String,
+    #[serde(default)]
+    opener_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Attached {
+    session_id: String,
+    target_info: TargetInfo,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Dialog {
+    r#type: String,
+    message: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Frame {
+    id: String,
+    #[serde(default)]
+    parent_id: Option<String>,
+    loader_id: String,
+    url: String,
+}
+
+impl Browser {
+    /// Starts one.
+    pub(super) async fn start(
+        programs: &Programs,
+        profile: Option<&str>,
+        egress: &Egress,
+        ids: Arc<Ids>,
+    ) -> Result<Self, Failure> {
+        let started = programs.start(profile, egress).await?;
+        let state = State { cdp: OnceLock::new(), known: Mutex::default(), changed: Notify::new(), ids };
+        let state = Arc::new(state);
+        let happens = state.clone();
+        let cdp = Arc::new(Cdp::over(started.process, started.input, move |event| happens.take(event)));
+        let _ = state.cdp.set(Arc::downgrade(&cdp));
+        let browser = Self { cdp, state, kept: started.kept, used: Mutex::new(Instant::now()) };
+        browser.prepare().await.map_err(|trouble| {
+            Failure::new(
+                Kind::Unavailable,
+                format!("the browser did not start: {}", sanitize::line(&trouble.to_string())),
+            )
+        })?;
+        Ok(browser)
+    }
+
+    async fn prepare(&self) -> Result<(), Trouble> {
+        let all = json!({
+            "autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true,
+            "filter": [{ "type": "page" }, { "exclude": true }],
+        });
+        self.cdp.call::<IgnoredAny>(None, "Target.setAutoAttach", all, BEGIN).await?;
+        let deny = json!({ "behavior": "deny", "eventsEnabled": true });
+        self.cdp.call::<IgnoredAny>(None, "Browser.setDownloadBehavior", deny, SOON).await?;
+        let discover = json!({ "discover": true, "filter": [{ "type": "page" }, { "exclude": true }] });
+        self.cdp.call::<IgnoredAny>(None, "Target.setDiscoverTargets", discover, SOON).await?;
+        Ok(())
+    }
+
+    /// Notes that somebody uses it.
+    pub(super) fn touch(&self) {
+        *self.used.lock() = Instant::now();
+    }
+
+    pub(super) fn idle(&self) -> Duration {
+        self.used.lock().elapsed()
+    }
+
+    /// Has it write what it keeps, and end.
+    pub(super) async fn close(&self) {
+        let closed = self.cdp.call::<IgnoredAny>(None, "Browser.close", json!({}), SOON).await;
+        if closed.is_ok() {
+            let _ = tokio::time::timeout(SOON, self.cdp.ended()).await;
+        }
+    }
+
+    /// Sends a command to a tab.
+    pub(super) async fn ask<T: DeserializeOwned>(
+        &self,
+        session: &SessionId,
+        method: &'static str,
+        params: Value,
+    ) -> Result<T, Trouble> {
+        self.cdp.call(Some(session), method, params, SOON).await
+    }
+
+    /// The same where only that it was done is of interest.
+    pub(super) async fn order(&self, session: &SessionId, method: &'static str, params: Value) -> Result<(), Trouble> {
+        self.ask::<IgnoredAny>(session, method, params).await.map(drop)
+    }
+
+    /// Opens an empty tab.
+    pub(super) async fn new_tab(&self) -> Result<u64, Failure> {
+        let tabs = self.tabs();
+        // The one that it has when it starts.
+        if let [only] = &tabs[..]
+            && only.url == BLANK
+            && only.loader.is_empty()
+        {
+            return Ok(only.number);
+        }
+        if tabs.len() >= MOST_TABS {
+            return Err(Failure::limit(format!("limit: tabs {MOST_TABS}")).hint("close one that you need no more"));
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Made {
+            target_id: String,
+        }
+        let made = self.cdp.call::<Made>(None, "Target.createTarget", json!({ "url": BLANK }), SOON).await;
+        let made = made.map_err(failed)?;
+        let there = self
+            .until(SOON, |known| known.tabs.values().find(|tab| tab.target == made.target_id).map(|tab| tab.number));
+        there.await.ok_or_else(|| failed(Trouble::Slow("Target.createTarget")))
+    }
+
+    pub(super) fn tabs(&self) -> Vec<Tab> {
+        self.state.known.lock().tabs.values().cloned().collect()
+    }
+
+    pub(super) fn tab(&self, number: u64) -> Option<Tab> {
+        self.state.known.lock().tabs.get(&number).cloned()
+    }
+
+    /// How dialogs are answered that an act brings about.
+    pub(super) fn answer_dialogs(&self, answer: Option<(bool, Option<String>)>) {
+        self.state.known.lock().answer = answer;
+    }
+
+    /// What happened since this was asked last.
+    pub(super) fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.known.lock().notices)
+    }
+
+    /// A tab is about to show this document.
+    pub(super) fn expect(&self, number: u64) {
+        if let Some(tab) = self.state.known.lock().tabs.get_mut(&number) {
+            (tab.is_leaving, tab.has_crashed) = (true, false);
+        }
+    }
+
+    /// Waits until a tab has loaded the document that it is going to; false where that takes too long.
+    pub(super) async fn loaded(&self, number: u64, most: Duration) -> bool {
+        let is_there = |known: &Known| match known.tabs.get(&number) {
+            Some(tab) => (tab.has_crashed || tab.is_loaded && !tab.is_leaving).then_some(()),
+            None => Some(()),
+        };
+        self.until(most, is_there).await.is_some()
+    }
+
+    /// Whether a tab is on its way to another document.
+    pub(super) fn is_leaving(&self, number: u64) -> bool {
+        self.state.known.lock().tabs.get(&number).is_some_and(|tab| tab.is_leaving || !tab.is_loaded)
+    }
+
+    /// A document did not come about: the tab stays where it is.
+    pub(super) fn stays(&self, number: u64) {
+        if let Some(tab) = self.state.known.lock().tabs.get_mut(&number) {
+            (tab.is_leaving, tab.is_loaded) = (false, true);
+        }
+        self.state.changed.notify_waiters();
+    }
+
+    async fn until<T>(&self, most: Duration, found: impl Fn(&Known) -> Option<T>) -> Option<T> {
+        let wait = async {
+            loop {
+                let changed = self.state.changed.notified();
+                tokio::pin!(changed);
+                changed.as_mut().enable();
+                if let Some(found) = found(&self.state.known.lock()) {
+                    return Some(found);
+                }
+                tokio::select! {
+                    () = &mut changed => {}
+                    () = self.cdp.ended() => return None,
+                }
+            }
+        };
+        tokio::time::timeout(most, wait).await.ok().flatten()
+    }
+}
+
+/// The page of a tab that shows none.
+pub(super) const BLANK: &str = "about:blank";
+
+/// Trouble as whoever calls sees it.
+pub(super) fn failed(trouble: Trouble) -> Failure {
+    let text = sanitize::line(&trouble.to_string()).into_owned();
+    match trouble {
+        Trouble::Ended(_) => {
+            Failure::new(Kind::Unavailable, text).hint("open the page again: another browser is started for it")
+        }
+        Trouble::Slow(_) => Failure::new(Kind::TimedOut, text)
+            .hint("the page may be at work without end: close the tab, or go elsewhere"),
+        Trouble::Refused { .. } => Failure::failed(text),
+    }
+}
+
+impl Known {
+    fn note(&mut self, notice: String) {
+        if self.notices.len() < MOST_NOTICES && !self.notices.contains(&notice) {
+            self.notices.push(notice);
+        }
+    }
+
+    fn tab_of(&mut self, session: Option<&str>) -> Option<&mut Tab> {
+        let number = self.sessions.get(session?)?;
+        self.tabs.get_mut(number)
+    }
+}
+
+impl State {
+    fn take(&self, event: &Event<'_>) {
+        let Some(cdp) = self.cdp() else { return };
+        let mut known = self.known.lock();
+        match event.method {
+            "Target.attachedToTarget" => {
+                if let Some(attached) = event.params::<Attached>() {
+                    self.attached(&mut known, &cdp, event.session, attached);
+                }
+            }
+            "Target.targetInfoChanged" => {
+                #[derive(Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Changed {
+                    target_info: TargetInfo,
+                }
+                if let Some(Changed { target_info }) = event.params::<Changed>()
+                    && let Some(tab) = known.tabs.values_mut().find(|tab| tab.target == target_info.target_id)
+                {
+                    (tab.url, tab.title) = (target_info.url, target_info.title);
+                }
+            }
+            "Target.targetDestroyed" => {
+                #[derive(Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Destroyed {
+                    target_id: String,
+                }
+                if let Some(gone) = event.params::<Destroyed>() {
+                    known.tabs.retain(|_, tab| tab.target != gone.target_id);
+                    let Known { tabs, sessions, .. } = &mut *known;
+                    sessions.retain(|_, number| tabs.contains_key(number));
+                }
+            }
+            "Target.detachedFromTarget" => {
+                #[derive(Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Detached {
+                    session_id: String,
+                }
+                if let Some(gone) = event.params::<Detached>() {
+                    if let Some(tab) = known.tab_of(Some(&gone.session_id)) {
+                        tab.frames.retain(|session| **session != *gone.session_id);
+                    }
+                    known.sessions.remove(&*gone.session_id);
+                }
+            }
+            "Page.javascriptDialogOpening" => {
+                if let (Some(dialog), Some(session)) = (event.params::<Dialog>(), event.session) {
+                    known.answer(&cdp, &SessionId::from(session), &dialog);
+                }
+            }
+            "Page.frameStartedNavigating" | "Page.frameStartedLoading" | "Page.frameRequestedNavigation" => {
+                #[derive(Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Started {
+                    frame_id: String,
+                }
+                if let (Some(started), Some(tab)) = (event.params::<Started>(), known.tab_of(event.session))
+                    && started.frame_id == tab.target
+                {
+                    tab.is_loaded = false;
+                }
+            }
+            "Page.frameStoppedLoading" => {
+                #[derive(Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Stopped {
+                    frame_id: String,
+                }
+                if let (Some(stopped), Some(tab)) = (event.params::<Stopped>(), known.tab_of(event.session))
+                    && stopped.frame_id == tab.target
+                {
+                    (tab.is_loaded, tab.is_leaving) = (true, false);
+                }
+            }
+            "Page.frameNavigated" => {
+                #[derive(Deserialize)]
+                struct Navigated {
+                    frame: Frame,
+                }
+                if let Some(Navigated { frame }) = event.params::<Navigated>() {
+                    known.navigated(&cdp, event.session, frame);
+                }
+            }
+            "Page.navigatedWithinDocument" => {
+                #[derive(Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Within {
+                    frame_id: String,
+                    url: String,
+                }
+                if let (Some(within), Some(tab)) = (event.params::<Within>(), known.tab_of(event.session))
+                    && within.frame_id == tab.target
+                {
+                    tab.url = within.url;
+                }
+            }
+            "Inspector.targetCrashed" => {
+                if let Some(tab) = known.tab_of(event.session) {
+                    (tab.has_crashed, tab.is_loaded, tab.is_leaving) = (true, true, false);
+                }
+            }
+            "Browser.downloadWillBegin" => {
+                #[derive(Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Download {
+                    url: String,
+                    suggested_filename: String,
+                }
+                if let Some(download) = event.params::<Download>() {
+                    let (name, from) = (said(&download.suggested_filename), said(&download.url));
+                    known.note(format!("a download of `{name}` from {from} was refused"));
+                }
+            }
+            "Fetch.requestPaused" | "Fetch.authRequired" => {
+                #[derive(Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Paused {
+                    request_id: String,
+                }
+                if let (Some(paused), Some(session)) = (event.params::<Paused>(), event.session.map(SessionId::from)) {
+                    let is_prompt = event.method == "Fetch.authRequired";
+                    let (method, mut params) = match is_prompt {
+                        true => {
+                            ("Fetch.continueWithAuth", json!({ "authChallengeResponse": { "response": "CancelAuth" } }))
+                        }
+                        false => ("Fetch.continueRequest", json!({})),
+                    };
+                    params["requestId"] = json!(paused.request_id);
+                    cdp.tell(Some(&session), method, params);
+                    if is_prompt {
+                        known.note("a prompt for a user and a password was dismissed".into());
+                    }
+                }
+            }
+            _ => return,
+        }
+        drop(known);
+        self.changed.notify_waiters();
+    }
+
+    fn cdp(&self) -> Option<Arc<Cdp>> {
+        self.cdp.get()?.upgrade()
+    }
+
+    /// A tab or a frame in a process of its own is there, and stands still until it is told to go on.
+    fn attached(&self, known: &mut Known, cdp: &Arc<Cdp>, parent: Option<&str>, attached: Attached) {
+        let (session, target) = (SessionId::from(attached.session_id), attached.target_info);
+        let more = json!({
+            "autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true,
+            "filter": [{ "type": "iframe" }, { "exclude": true }],
+        });
+        let is_frame = target.r#type == "iframe";
+        if target.r#type == "page" {
+            if known.tabs.len() >= MOST_TABS {
+                cdp.tell(None, "Target.closeTarget", json!({ "targetId": target.target_id }));
+                known.note(format!("a page wanted to open another tab, which was closed: there are {MOST_TABS}"));
+                return;
+            }
+            let number = Ids::next(&self.ids.tabs);
+            if target.opener_id.is_some() {
+                known.note(format!("a page opened the tab t{number}"));
+            }
+            known.sessions.insert(session.clone(), number);
+            let tab = Tab {
+                number,
+                target: target.target_id,
+                session: session.clone(),
+                frames: Vec::new(),
+                url: target.url,
+                title: target.title,
+                loader: String::new(),
+                is_loaded: true,
+                is_leaving: false,
+                has_crashed: false,
+            };
+            known.tabs.insert(number, tab);
+        } else if let Some(number) = parent.and_then(|parent| known.sessions.get(parent).copied()).filter(|_| is_frame)
+        {
+            known.sessions.insert(session.clone(), number);
+            if let Some(tab) = known.tabs.get_mut(&number) {
+                tab.frames.push(session.clone());
+            }
+        }
+        let tell = |method, params| cdp.tell(Some(&session), method, params);
+        tell("Page.enable", json!({}));
+        // A prompt for a password is only told where requests stand still: those for documents do, until they are told to go on.
+        let documents = json!([{ "urlPattern": "*", "resourceType": "Document" }]);
+        tell("Fetch.enable", json!({ "handleAuthRequests": true, "patterns": documents }));
+        tell("Target.setAutoAttach", more);
+        tell("Runtime.runIfWaitingForDebugger", json!({}));
+    }
+}
+
+impl Known {
+    /// Answers a dialog, which holds its page up until then.
+    fn answer(&mut self, cdp: &Arc<Cdp>, session: &SessionId, dialog: &Dialog) {
+        let (accept, text) = match (dialog.r#type.as_str(), &self.answer) {
+            ("alert" | "beforeunload", _) => (true, None),
+            (_, Some((accept, text))) => (*accept, text.clone()),
+            (_, None) => (false, None),
+        };
+        let mut params = json!({ "accept": accept });
+        if let Some(text) = text {
+            params["promptText"] = json!(text);
+        }
+        cdp.tell(Some(session), "Page.handleJavaScriptDialog", params);
+        let how = if accept { "accepted" } else { "dismissed" };
+        self.note(format!("a dialog ({}) says: {}; it was {how}", said(&dialog.r#type), said(&dialog.message)));
+    }
+
+    /// A frame shows another document. What is no page of the web is left at once.
+    fn navigated(&mut self, cdp: &Arc<Cdp>, session: Option<&str>, frame: Frame) {
+        let is_main = frame.parent_id.is_none();
+        let Some(tab) = self.tab_of(session) else { return };
+        let is_own = is_main && frame.id == tab.target;
+        if is_own {
+            (tab.url, tab.loader) = (frame.url.clone(), frame.loader_id);
+            (tab.is_leaving, tab.is_loaded) = (false, false);
+        }
+        if !may_be_shown(&frame.url, is_main) {
+            let (number, session) = (tab.number, tab.session.clone());
+            cdp.tell(Some(&session), "Page.navigate", json!({ "url": BLANK }));
+            self.note(format!(
+                "the tab t{number} came to `{}`, which is no page of the web, and was emptied",
+                said(&frame.url)
+            ));
+        }
+    }
+}
+
+/// Whether a document is one that pages of the web consist of.
+fn may_be_shown(url: &str, is_main: bool) -> bool {
+    let scheme = url.split(':').next().unwrap_or_default().to_ascii_lowercase();
+    match scheme.as_str() {
+        "http" | "https" => true,
+        // The page that says that there is none.
+        "chrome-error" => true,
+        // With what is behind `#` where the browser itself has refused another one.
+        "about" => url.split('#').next() == Some(BLANK) || !is_main && url.starts_with("about:srcdoc"),
+        "data" | "blob" => !is_main,
+        _ => false,
+    }
+}
+
+/// What a page says, fit for a line.
+pub(super) fn said(text: &str) -> String {
+    let line = sanitize::line(text);
+    let mut shown: String = line.chars().take(SHOWN).collect();
+    if shown.len() < line.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_web_consists_of_is_shown() {
+        for (url, is_main, expected) in [
+            ("https://a.example/", true, true),
+            ("HTTP://a.example/", true, true),
+            ("about:blank", true, true),
+            ("about:blank#blocked", true, true),
+            ("about:blanks", true, false),
+            ("about:srcdoc", false, true),
+            ("about:srcdoc", true, false),
+            ("data:text/html,x", true, false),
+            ("data:text/html,x", false, true),
+            ("blob:https://a.example/1", false, true),
+            ("blob:https://a.example/1", true, false),
+            ("file:///etc/passwd", true, false),
+            ("file:///etc/passwd", false, false),
+            ("chrome://version", true, false),
+            ("devtools://devtools/x", true, false),
+            ("view-source:https://a.example/", true, false),
+            ("chrome-error://chromewebdata/", true, true),
+            ("", true, false),
+        ] {
+            assert_eq!(may_be_shown(url, is_main), expected, "{url} {is_main}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What one plugin may do with a browser: which hosts its pages come from, which profiles, scripts and secrets it may use.
+//!
+//! What a page connects to is judged as requests are (`http.rs`), at each connection; `browser/` does what is granted here.
+
+use super::connections::Judge;
+use super::hosts::{AdmittedTarget, covers};
+use super::http::HttpGrant;
+use super::rights::BrowserRights;
+use crate::audit::Action;
+use crate::call::scope::Scope;
+use crate::capability::Capability;
+use crate::config::{Config, HostList, HostPattern, Needed, Remedies};
+use crate::egress::{Special, Target};
+use crate::envelope::Failure;
+use crate::policy::exec::EVERY;
+use crate::text::sanitize;
+use crate::tools::manifest::Manifest;
+use async_trait::async_trait;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// What one plugin may do with a browser.
+#[derive(Clone)]
+pub struct BrowserGrant {
+    plugin: String,
+    sha256: String,
+    rights: BrowserRights,
+    http: HttpGrant,
+    /// The hosts of every secret that settings name.
+    secrets: BTreeMap<String, Vec<HostPattern>>,
+    remedies: Remedies,
+}
+
+impl BrowserGrant {
+    pub(super) fn new(plugin: &Manifest, rights: BrowserRights, config: &Config) -> Self {
+        let secrets = config.secret.iter().map(|(name, section)| (name.clone(), section.hosts.clone())).collect();
+        Self {
+            plugin: plugin.name().into(),
+            sha256: plugin.sha256().into(),
+            http: HttpGrant::of_pages(plugin, rights.hosts.clone(), config),
+            rights,
+            secrets,
+            remedies: config.remedies(),
+        }
+    }
+
+    /// Tells the browsers of one plugin from those of others.
+    pub(crate) fn owner(&self) -> String {
+        format!("{} {}", self.plugin, self.sha256)
+    }
+
+    /// The hosts that pages may connect to: within all of these.
+    #[must_use]
+    pub fn hosts(&self) -> &[HostList] {
+        &self.rights.hosts
+    }
+
+    /// The profiles that stay which it may use.
+    #[must_use]
+    pub fn profiles(&self) -> Vec<String> {
+        within_all(&self.rights.profiles)
+    }
+
+    /// The secrets that it may have put into fields.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<String> {
+        within_all(&self.rights.secrets)
+    }
+
+    /// Whether it may have pages run scripts of its own.
+    #[must_use]
+    pub fn evaluates(&self) -> bool {
+        self.rights.evaluate
+    }
+
+    /// Decides on the page that a tab is to go to.
+    pub(crate) fn admit_page(&self, target: &Target) -> Result<(), Failure> {
+        self.http.check_encrypted(target)?;
+        self.http.admit_connection(target.clone()).map(drop)
+    }
+
+    /// Decides on a profile that stays.
+    pub(crate) fn admit_profile(&self, profile: &str) -> Result<(), Failure> {
+        self.admit_name(profile, &self.rights.profiles, "profiles", "use the profile")
+    }
+
+    /// Decides on a script of its own in a page.
+    pub(crate) fn admit_script(&self) -> Result<(), Failure> {
+        if self.rights.evaluate {
+            return Ok(());
+        }
+        let (name, key) = (&self.plugin, "browser.evaluate");
+        let line = format!("set `{key} = true` under [plugin.{name}]");
+        Err(Failure::denied(format!("`{name}` may not have pages run scripts")).hint(self.remedies.hint(
+            &format!("plugin.{name}.{key}"),
+            &Needed::On,
+            line,
+        )))
+    }
+
+    /// Decides on a secret for a field of the document that this URL names.
+    pub(crate) fn admit_secret(&self, secret: &str, document: &Target) -> Result<(), Failure> {
+        self.admit_name(secret, &self.rights.secrets, "secrets", "use the secret")?;
+        let hosts = self.secrets.get(secret).map(Vec::as_slice).unwrap_or_default();
+        let host = document.host();
+        if !hosts.iter().any(|entry| covers(entry, host)) {
+            return Err(Failure::denied(format!("the secret `{secret}` may not go to `{host}`"))
+                .hint(format!("`hosts` under [secret.{secret}] names the hosts that it may go to")));
+        }
+        if !document.is_encrypted() {
+            let message = format!("`{document}` would get the secret `{secret}`, which goes over HTTPS alone");
+            return Err(Failure::denied(message).hint("use https://"));
+        }
+        Ok(())
+    }
+
+    fn admit_name(&self, wanted: &str, lists: &[Vec<String>], key: &str, what: &str) -> Result<(), Failure> {
+        let has = |list: &Vec<String>| list.iter().any(|entry| entry == wanted || entry == EVERY);
+        if lists.iter().all(has) {
+            return Ok(());
+        }
+        let (name, shown) = (&self.plugin, sanitize::line(wanted));
+        let line = format!("add \"{shown}\" to `browser.{key}` under [plugin.{name}]");
+        let hint = self.remedies.hint(&format!("plugin.{name}.browser.{key}"), &Needed::Entry(wanted), line);
+        Err(Failure::denied(format!("`{name}` may not {what} `{shown}`")).hint(hint))
+    }
+
+    /// Writes down what was done with a browser, or why it was not.
+    pub(crate) fn record(what: String, decided: Result<(), &Failure>, scope: &Scope) {
+        let decision = match decided {
+            Ok(()) => "allowed".into(),
+            Err(refusal) => format!("denied: {}", refusal.message),
+        };
+        scope.record(Action { capability: Capability::Browser, confinement: None, what, declaration: None, decision });
+    }
+}
+
+#[async_trait]
+impl Judge for BrowserGrant {
+    /// A secret is put into fields, and no command has it.
+    fn has_secret(&self) -> bool {
+        false
+    }
+
+    fn admits_plain(&self) -> bool {
+        self.http.admits_plain()
+    }
+
+    async fn admit(&self, target: Target, call: Option<&Scope>) -> Result<AdmittedTarget, Failure> {
+        let server = target.server();
+        let decided = self.http.admit_connection(target);
+        if let Some(scope) = call {
+            Self::record(format!("connect to {server}"), decided.as_ref().map(drop), scope);
+        }
+        decided
+    }
+
+    fn admit_address(
+        &self,
+        target: &Target,
+        address: IpAddr,
+        special: Option<Special>,
+        is_own: bool,
+    ) -> Result<(), Failure> {
+        self.http.admit_address(target, address, special, is_own)
+    }
+}
+
+/// The names that are in all of these lists.
+fn within_all(lists: &[Vec<String>]) -> Vec<String> {
+    let has = |list: &Vec<String>, name: &String| list.iter().any(|entry| entry == name || entry == EVERY);
+    let named = lists.iter().flatten().filter(|name| lists.iter().all(|list| has(list, name)));
+    let names: std::collections::BTreeSet<String> = named.cloned().collect();
+    names.into_iter().collect()
+}

@@ -1,0 +1,218 @@
+//! The browser as a program: how it is confined, and how it ends.
+
+use crate::rig::{Rig, Site, each, html};
+use serde_json::json;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use toolcrib::envelope::Kind;
+
+/// The processes of this test's browsers, each with its seccomp mode: those whose command lines name its directories, and all below them.
+fn processes(rig: &Rig) -> Vec<(u32, String)> {
+    let state = rig.host.dirs().state.canonicalize().expect("a directory").display().to_string();
+    let mut all: Vec<(u32, u32, String)> = Vec::new();
+    for entry in std::fs::read_dir("/proc").expect("processes").flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Ok(status) = std::fs::read_to_string(entry.path().join("status")) else { continue };
+        let of =
+            |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned();
+        if !of("State:").starts_with('Z') {
+            all.push((pid, of("PPid:").parse().unwrap_or(0), of("Seccomp:")));
+        }
+    }
+    let mut ours: Vec<u32> =
+        all.iter().map(|(pid, ..)| *pid).filter(|pid| command_line(*pid).contains(&state)).collect();
+    loop {
+        let below =
+            all.iter().filter(|(pid, parent, _)| ours.contains(parent) && !ours.contains(pid)).map(|(pid, ..)| *pid);
+        let below: Vec<u32> = below.collect();
+        if below.is_empty() {
+            break;
+        }
+        ours.extend(below);
+    }
+    all.into_iter().filter(|(pid, ..)| ours.contains(pid)).map(|(pid, _, mode)| (pid, mode)).collect()
+}
+
+fn command_line(pid: u32) -> String {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).replace('\0', " ")
+}
+
+async fn until_gone(rig: &Rig) {
+    let begin = Instant::now();
+    while !processes(rig).is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", processes(rig));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Case 3: with its own sandbox, in a cell.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_runs_in_a_cell_with_its_own_sandbox() {
+    each("sandbox", async |rig| {
+        let site = Site::new(&[("/", html("<title>Here</title>"))]);
+        rig.go(&site.url("/")).await;
+        let all = processes(&rig);
+        assert!(all.len() >= 3, "{all:?}");
+        let own = std::fs::read_link("/proc/self/ns/net").expect("a namespace");
+        let mut renderers = 0;
+        for (pid, seccomp) in &all {
+            let line = command_line(*pid);
+            assert!(!line.contains("--no-sandbox"), "{line}");
+            assert_eq!(seccomp, "2", "{line}");
+            if line.contains("--type=renderer") {
+                renderers += 1;
+                let user = std::fs::read_link(format!("/proc/{pid}/ns/user")).expect("a namespace");
+                let browser = all.iter().find(|(pid, _)| !command_line(*pid).contains("--type=")).map(|(pid, _)| *pid);
+                let browsers = std::fs::read_link(format!("/proc/{}/ns/user", browser.expect("the browser")))
+                    .expect("a namespace");
+                assert_ne!(user, browsers, "{line}");
+            }
+            assert_ne!(std::fs::read_link(format!("/proc/{pid}/ns/net")).ok().as_ref(), Some(&own), "{line}");
+        }
+        assert!(renderers > 0, "{all:?}");
+    })
+    .await;
+}
+
+/// Its cell has nothing of the user's, and of the machine what a program needs.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_sees_its_profile_and_the_system_alone() {
+    each("cell", async |rig| {
+        let site = Site::new(&[("/", html("<title>Here</title>"))]);
+        rig.go(&site.url("/")).await;
+        let all = processes(&rig);
+        let (browser, _) = all
+            .iter()
+            .find(|(pid, _)| command_line(*pid).contains("--user-data-dir") && !command_line(*pid).contains("--type="))
+            .expect("a browser");
+        let root = Path::new("/proc").join(browser.to_string()).join("root");
+        let listed = |path: &str| {
+            let entries = std::fs::read_dir(root.join(path))
+                .map(|all| all.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect());
+            entries.unwrap_or_else(|_| Vec::<String>::new())
+        };
+        for hidden in ["root", "home", "var", "srv", "mnt", "boot", "run/systemd", "run/dbus"] {
+            assert_eq!(listed(hidden), [] as [String; 0], "{hidden}");
+        }
+        assert!(std::fs::read_to_string(root.join("etc/shadow")).unwrap_or_default().is_empty());
+        assert!(!listed("usr").is_empty() && !listed("etc/fonts").is_empty());
+        let work = rig.host.work();
+        assert!(!root.join(work.strip_prefix("/").expect("a path")).exists(), "the working directory is seen");
+        // It cannot write what the system brings.
+        let mounts = std::fs::read_to_string(format!("/proc/{browser}/mountinfo")).expect("mounts");
+        let slash = mounts.lines().find(|line| line.split(' ').nth(4) == Some("/")).expect("the root");
+        assert!(
+            slash.split(' ').nth(5).is_some_and(|options| options.split(',').any(|option| option == "ro")),
+            "{slash}"
+        );
+    })
+    .await;
+}
+
+/// Case 21.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_runs_for_ever_loses_its_tab_alone() {
+    each("loops", async |rig| {
+        let site = Site::new(&[
+            ("/", html("<title>Good</title><p>here</p>")),
+            ("/loop", html("<title>Loop</title><button onclick=\"while (true);\">turn</button>")),
+        ]);
+        rig.go(&site.url("/")).await;
+        rig.output("browser_tab_open", json!({ "url": site.url("/loop") })).await.expect("a tab");
+        let stuck = rig.click(&rig.id("button \"turn\"").await).await.expect_err("it does not end");
+        assert_eq!(stuck.kind, Kind::TimedOut, "{stuck:?}");
+        let other = rig.output("browser_snapshot", json!({ "tab": "t1" })).await.expect("the other tab");
+        assert!(other.result["page"].as_str().is_some_and(|page| page.contains("here")), "{other:?}");
+        assert_eq!(rig.go(&site.url("/")).await.result["title"], "Good");
+    })
+    .await;
+}
+
+/// Case 22.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_killed_is_told_once_and_then_works() {
+    each("killed", async |rig| {
+        let site = Site::new(&[("/", html("<title>Here</title><p>here</p>"))]);
+        rig.go(&site.url("/")).await;
+        let kill = |wanted: &str| {
+            let all = processes(&rig);
+            let found = all.iter().filter(|(pid, _)| {
+                let line = command_line(*pid);
+                if wanted.is_empty() {
+                    !line.contains("--type=") && line.contains("--user-data-dir")
+                } else {
+                    line.contains(wanted)
+                }
+            });
+            found.for_each(|(pid, _)| {
+                let pid = rustix::process::Pid::from_raw(pid.cast_signed()).expect("a number");
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            });
+        };
+        kill("--type=renderer");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let crashed = rig.output("browser_snapshot", json!({})).await.expect_err("it has crashed");
+        assert_eq!(crashed.kind, Kind::Unavailable, "{crashed:?}");
+        assert_eq!(rig.go(&site.url("/")).await.result["title"], "Here");
+        kill("");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let gone = rig.output("browser_snapshot", json!({})).await.expect_err("it is gone");
+        assert_eq!(gone.kind, Kind::Unavailable, "{gone:?}");
+        until_gone(&rig).await;
+        assert_eq!(rig.go(&site.url("/")).await.result["title"], "Here");
+        rig.output("browser_close", json!({})).await.expect("an end");
+        until_gone(&rig).await;
+    })
+    .await;
+}
+
+/// Case 25: a profile that goes with its session leaves nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_ends_with_its_session_and_leaves_nothing() {
+    each("ends", async |rig| {
+        let site = Site::new(&[("/", html("<title>Here</title>"))]);
+        rig.go(&site.url("/")).await;
+        let profiles = rig.host.dirs().state.join("browser/passing");
+        let count = || std::fs::read_dir(&profiles).expect("profiles").count();
+        assert_eq!(count(), 2, "a profile and its lock");
+        rig.output("browser_close", json!({})).await.expect("an end");
+        until_gone(&rig).await;
+        let begin = Instant::now();
+        while count() > 0 {
+            assert!(begin.elapsed() < Duration::from_secs(10), "the profile is there still");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+}
+
+/// Case 24: a login stays in a profile that stays, which one browser at a time has.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_that_is_granted_stays() {
+    each("profiles", async |rig| {
+        let rig = rig.set("plugin.browser.browser.profiles=[\"work\"]");
+        let cookie = crate::rig::Page {
+            headers: vec![("set-cookie", "login=yes; max-age=86400".into())],
+            ..html("<title>In</title>")
+        };
+        let show = html("<p id=out></p><script>out.textContent = 'cookie: ' + document.cookie</script>");
+        let site = Site::new(&[("/", cookie), ("/show", show)]);
+        let open = json!({ "url": site.url("/"), "profile": "work" });
+        rig.output("browser_tab_open", open.clone()).await.expect("a tab");
+        let other = rig.output("browser_tab_open", json!({ "url": site.url("/"), "profile": "other" })).await;
+        let other = other.expect_err("it is not granted");
+        assert!(
+            other.kind == Kind::Denied && other.hint.as_deref().is_some_and(|hint| hint.contains("browser.profiles")),
+            "{other:?}"
+        );
+        rig.output("browser_close", json!({})).await.expect("an end");
+        until_gone(&rig).await;
+        rig.output("browser_tab_open", json!({ "url": site.url("/show"), "profile": "work" })).await.expect("a tab");
+        assert!(rig.page().await.contains("cookie: login=yes"), "{}", rig.page().await);
+        // Without that profile it is not there.
+        rig.output("browser_tab_open", json!({ "url": site.url("/show") })).await.expect("a tab");
+        assert!(!rig.page().await.contains("login"), "{}", rig.page().await);
+    })
+    .await;
+}
