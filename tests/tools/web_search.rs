@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use toolcrib::envelope::Kind;
+use toolcrib_tests::registry::{Message, Pages};
 use toolcrib_tests::{TestHost, serve};
 
 const RESULTS: &str = include_str!("web_search/pages/results.html");
@@ -51,4 +52,16 @@ async fn switched_off_it_says_by_which_key() {
 async fn switching_fetches_off_leaves_it_alone() {
     let found = searching(RESULTS).set("tools.fetch_enabled=false").result("web_search", json!({ "query": "a" })).await;
     assert_eq!(found["results"].as_array().map(Vec::len), Some(8));
+}
+
+/// Case 40.
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_searches_are_busy_with_the_wait() {
+    let pages = Pages::serve(|_, _| Message::answer(429, &[("retry-after", "30")], b"<html>"));
+    let host = TestHost::new()
+        .set("tools.fetch_private_ranges=[\"127.0.0.1\"]")
+        .set(&format!("tools.search_endpoint=\"http://{}/html/\"", pages.first));
+    let failure = host.failure("web_search", json!({ "query": "a" })).await;
+    assert_eq!(failure.kind, Kind::Busy);
+    assert_eq!(failure.message, "the search engine takes no more searches for 30 s (status 429)");
 }
