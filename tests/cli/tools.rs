@@ -101,3 +101,54 @@ fn a_plugin_that_was_refused_is_told_beside_the_table() {
     let file = program.path("data/toolcrib/plugins/broken.wasm").display().to_string();
     assert!(stderr(&output).starts_with(&format!("notice: plugin `{file}` was refused: it is not a component: ")));
 }
+
+#[test]
+fn a_provider_that_lacks_its_key_or_its_url_says_which_lines_to_write() {
+    let program = Program::new();
+    let why = |provider: &str| {
+        let set = format!("tools.search_provider={provider}");
+        succeeded(&program.run(&["--set", &set, "tools", "--why", "web_search"]))
+    };
+    assert_eq!(why("web_search"), "`web_search` is offered\n");
+    let brave = why("web_search_brave");
+    assert!(brave.starts_with("`web_search` is not offered: `web_search_brave` needs a key of Brave\n"), "{brave}");
+    for line in [
+        "`toolcrib secret set BRAVE --host api.search.brave.com`",
+        r#"`http.headers = { x-subscription-token = "${secret:BRAVE}" }` under [plugin.web_search_brave]"#,
+    ] {
+        assert!(brave.contains(line), "{line}: {brave}");
+    }
+    let searxng = why("web_search_searxng");
+    assert!(searxng.contains("needs the URL of a SearXNG server"), "{searxng}");
+    assert!(
+        searxng.contains(r#"`http.base = "https://searx.example.org/"` under [plugin.web_search_searxng]"#),
+        "{searxng}"
+    );
+    let list = json_of(&program.run(&["plugin", "list", "--json"]));
+    let enabled = |name: &str| {
+        let row = list["plugins"].as_array().unwrap().iter().find(|row| row["name"] == name);
+        row.unwrap()["enabled"].clone()
+    };
+    let names = ["web_search", "web_search_brave", "web_search_searxng"];
+    assert_eq!(names.map(enabled), [json!(true), json!(false), json!(false)]);
+    assert!(succeeded(&program.run(&["plugin", "list"])).contains("not the search provider"));
+}
+
+/// The lines that it says are enough: with them it is offered.
+#[test]
+fn a_provider_with_its_key_is_offered() {
+    let program = Program::new();
+    let key = program.path("key");
+    std::fs::write(&key, "zK4vQ9.Lw2x-Ht7Rm+8").unwrap();
+    let set = ["secret", "set", "BRAVE", "--host", "api.search.brave.com", "--", "cat", key.to_str().unwrap()];
+    succeeded(&program.run(&set));
+    let path = program.path("config/toolcrib/toolcrib.toml");
+    let earlier = std::fs::read_to_string(&path).unwrap();
+    let lines = "[plugin.web_search_brave]\nhttp.headers = { x-subscription-token = \"${secret:BRAVE}\" }\n\
+        [tools]\nsearch_provider = \"web_search_brave\"\n";
+    std::fs::write(&path, format!("{earlier}\n{lines}")).unwrap();
+    assert_eq!(succeeded(&program.run(&["tools", "--why", "web_search"])), "`web_search` is offered\n");
+    let explained = succeeded(&program.run(&["policy", "explain", "web_search"]));
+    assert!(explained.contains("requests to api.search.brave.com"), "{explained}");
+    assert!(explained.contains("`x-subscription-token: ${secret:BRAVE}` to api.search.brave.com"), "{explained}");
+}

@@ -24,7 +24,7 @@ pub(crate) struct Preparation<'w> {
 pub(crate) struct Host {
     client: Client,
     // Its directories, which end after it.
-    _program: Program,
+    program: Program,
 }
 
 impl Deref for Host {
@@ -74,7 +74,7 @@ impl<'w> Preparation<'w> {
     /// Starts `toolcrib run`.
     pub(crate) fn run(self) -> Host {
         let client = Client::of(Running::start(&mut self.traced(&["run"])));
-        Host { client, _program: self.program }
+        Host { client, program: self.program }
     }
 
     /// Calls a tool as a user does; returns exit code and envelope.
@@ -111,6 +111,11 @@ impl<'w> Preparation<'w> {
 }
 
 impl Host {
+    /// The audit trail so far.
+    pub(crate) fn trail(&self) -> String {
+        std::fs::read_to_string(self.program.path("state/toolcrib/audit.jsonl")).expect("an audit trail")
+    }
+
     /// Fetches a URL; returns the envelope.
     pub(crate) fn fetch(&mut self, url: &str) -> Value {
         self.call("fetch_url", json!({ "url": url }))

@@ -33,5 +33,7 @@ mod time;
 mod transcripts;
 mod visitor;
 mod web_search;
+mod web_search_brave;
+mod web_search_searxng;
 mod word_count;
 mod write_file;

@@ -174,7 +174,11 @@ async fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
         let state = match (&fault, refused) {
             (Some(fault), _) => fault.clone(),
             (None, Some(code)) => format!("refused: {code}"),
-            (None, None) => if barred.is_some() { "switched off" } else { "loaded" }.to_owned(),
+            (None, None) => match &barred {
+                None => "loaded".to_owned(),
+                Some(barred) if barred.decider.key == "tools.search_provider" => "not the search provider".to_owned(),
+                Some(_) => "switched off".to_owned(),
+            },
         };
         table.row([plugin.name(), &tools.join(", "), &names(capabilities), origin, &plugin.sha256()[..12], &state]);
         plugins.push(json!({

@@ -45,6 +45,7 @@ pub(crate) use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seco
 
 use crate::embedder::KindPattern;
 use crate::schedules;
+use crate::text::names::is_name;
 use crate::tools::listing;
 pub(crate) use narrow::Bound;
 #[cfg(test)]
@@ -181,7 +182,10 @@ pub struct Tools {
     pub unattended: Vec<String>,
     /// Whether `web_search` is available.
     pub search_enabled: bool,
-    /// The URL that `web_search` asks: of the web, without user, query and fragment, and with a `/` at its end.
+    /// The plugin that searches, of those that offer `web_search`.
+    #[serde(deserialize_with = "plugin_name")]
+    pub search_provider: String,
+    /// The URL that the plugin `web_search` asks: of the web, without user, query and fragment, and with a `/` at its end.
     #[serde(deserialize_with = "base")]
     pub search_endpoint: String,
 }
@@ -590,6 +594,19 @@ fn name_servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String
 fn base<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     requests::base(&text).map(|_| text).map_err(D::Error::custom)
+}
+
+fn plugin_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    match is_name(&name) {
+        true => Ok(name),
+        false => {
+            let shown = name.escape_debug();
+            Err(D::Error::custom(format!(
+                "`{shown}` is not a valid plugin name: use 1 to 64 of A-Z, a-z, 0-9, `_`, `-`"
+            )))
+        }
+    }
 }
 
 /// Returns a SHA-256 digest in lower case, if the text is one in hex.

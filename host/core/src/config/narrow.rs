@@ -116,6 +116,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("tools.equal_calls", Min, EachTime),
     ("tools.unattended", Intersect, EachTime),
     ("tools.search_enabled", And, EachTime),
+    ("tools.search_provider", Never, EachTime),
     ("tools.search_endpoint", Never, EachTime),
     ("confine.mode", MODE, EachTime),
     ("confine.floor", FLOOR, EachTime),

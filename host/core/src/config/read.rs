@@ -516,6 +516,10 @@ mod tests {
             ("tools.fetch_ports = [80, 0]", "f.toml:1:7: `tools.fetch_ports`: a port must be 1 to 65535, not 0"),
             ("tools.fetch_ports = [65536]", "f.toml:1:7: `tools.fetch_ports`: a port must be 1 to 65535, not 65536"),
             (
+                "tools.search_provider = 'a b'",
+                "f.toml:1:7: `tools.search_provider`: `a b` is not a valid plugin name: use 1 to 64 of A-Z",
+            ),
+            (
                 "tools.search_endpoint = 'https://example.com/search'",
                 "f.toml:1:7: `tools.search_endpoint`: `https://example.com/search` does not end in `/`: write",
             ),

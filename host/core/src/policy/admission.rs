@@ -32,7 +32,7 @@ impl Admission<'_> {
 /// That a plugin may not be there, and by which line.
 #[derive(Debug)]
 pub struct Barred {
-    /// Why a lock refuses it; none where it was switched off.
+    /// Why a lock refuses it; none where a setting does.
     pub code: Option<Code>,
     /// What decides.
     pub decider: Box<Decider>,
@@ -67,7 +67,7 @@ impl From<Barred> for Failure {
 }
 
 impl Policy {
-    /// Admits a plugin, unless a lock refuses it or it was switched off.
+    /// Admits a plugin, unless a lock refuses it, it was switched off, or another one searches the web in its place.
     ///
     /// # Errors
     ///
@@ -76,6 +76,7 @@ impl Policy {
         let vetted = self.check_locks(plugin)?;
         let name = plugin.name();
         if self.config.is_enabled(name) {
+            self.check_provider(plugin)?;
             return Ok(Admission { plugin, vetted });
         }
         let key = format!("plugin.{name}.enabled");

@@ -6,12 +6,13 @@ use super::connections::open_to_all;
 use super::embedder::EmbedderGrant;
 use super::exec::ExecGrant;
 use super::files::{CREDENTIALS, FilesGrant};
-use super::http::{HttpGrant, is_search};
+use super::http::HttpGrant;
 use super::jobs::JobsGrant;
 use super::lock::Enforced;
 use super::programs::ProgramsGrant;
 use super::records::RecordsGrant;
 use super::schedules::SchedulesGrant;
+use super::search::Search;
 use super::shell::ShellGrant;
 use super::vetting::Vetted;
 use super::{Grants, Policy};
@@ -437,14 +438,22 @@ fn explain_browser(grant: &BrowserGrant, plugin: &Manifest, settings: &Settings)
     ]
 }
 
+/// Who decides where no setting does.
+const BUILT_IN: &str = "built in";
+
 /// Explains what binds the requests of one plugin.
 fn explain_requests(grant: &HttpGrant, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
     let clause = |verdict, detail, decided_by| Clause { subject: "http", verdict, detail, decided_by };
     let own = |name: &str| {
         let key = format!("plugin.{}.http.{name}", plugin.name());
-        if settings.origins.get(&key).is_some() { decided(settings, &key) } else { "built in".into() }
+        if settings.origins.get(&key).is_some() { decided(settings, &key) } else { BUILT_IN.into() }
     };
-    let hosts = if is_search(plugin) { decided(settings, "tools.search_endpoint") } else { own("hosts") };
+    let base = own("base");
+    let hosts = match Search::of(plugin) {
+        Some(Search::Page) if base == BUILT_IN => decided(settings, "tools.search_endpoint"),
+        Some(Search::Page | Search::Brave | Search::Searxng) => base,
+        None => own("hosts"),
+    };
     let (verdict, asked) = if grant.confirms() {
         ("asks", "a person is shown every request first")
     } else {

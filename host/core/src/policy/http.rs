@@ -8,6 +8,7 @@ mod paths;
 use super::approval::{ActionKind, By, Landing, Question};
 use super::hosts::{AdmittedTarget, Found, HostRules, Opens, covers, is_local_name, lies_in, may_cover};
 use super::rights::HttpRights;
+use super::search::Search;
 use crate::audit::Action;
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
@@ -25,8 +26,6 @@ use std::net::IpAddr;
 use std::time::Duration;
 use url::Url;
 
-/// The plugin of this binary that `tools.search_enabled` switches, and that reaches the page of `tools.search_endpoint` alone.
-const SEARCH: &str = "web_search";
 /// Who asks the endpoint of `[embeddings]`.
 const EMBEDDINGS: &str = "embeddings";
 /// Where requests leave from, whatever the backend.
@@ -59,6 +58,8 @@ pub struct HttpGrant {
 enum Asker {
     /// A plugin, or the host for the endpoint that a setting names.
     Settings,
+    /// A provider of `web_search` that came with this program, which has one server.
+    Search(Search),
     /// A person, by a command of their own.
     Person,
     /// A page in a browser.
@@ -88,6 +89,12 @@ impl OwnHeader {
     fn is_secret(&self) -> bool {
         !self.hosts.is_empty()
     }
+
+    /// The first secret in it that this host may not see.
+    pub(super) fn kept_from(&self, host: &Host) -> Option<&str> {
+        let kept = self.hosts.iter().map(|hosts| !hosts.iter().any(|entry| covers(entry, host)));
+        self.template.secrets().zip(kept).find(|(_, is_kept)| *is_kept).map(|(secret, _)| secret)
+    }
 }
 
 /// The hosts that may see a secret. One that has no section goes nowhere.
@@ -108,11 +115,6 @@ impl ApprovedRoute {
     }
 }
 
-/// Whether a plugin's requests are those of `web_search`, which has settings of its own.
-pub(super) fn is_search(plugin: &Manifest) -> bool {
-    plugin.id.is_builtin() && plugin.name() == SEARCH
-}
-
 impl HttpGrant {
     /// `lent` are the names of secrets for which the plugin has words.
     pub(super) fn new<'s>(
@@ -121,13 +123,7 @@ impl HttpGrant {
         lent: impl Iterator<Item = &'s str>,
         config: &Config,
     ) -> Self {
-        let mut base = rights.base.take().and_then(|base| Url::parse(&base).ok());
-        if is_search(plugin) && base.is_none() {
-            let endpoint = Url::parse(&config.tools.search_endpoint).expect("an endpoint was checked when it was read");
-            rights.hosts.push(HostList::Only(exactly(&endpoint).into_iter().collect()));
-            rights.paths.push(vec![endpoint.path().trim_end_matches('/').to_owned()]);
-            base = Some(endpoint);
-        }
+        let base = rights.base.take().and_then(|base| Url::parse(&base).ok());
         let headers = std::mem::take(&mut rights.headers);
         let headers = headers.into_iter().map(|(name, template)| OwnHeader::new(&name, template, config)).collect();
         Self {
@@ -146,7 +142,7 @@ impl HttpGrant {
             approval_timeout: Duration::from_millis(config.approval.timeout_ms),
             timeout: Duration::from_secs(config.network.fetch_timeout_secs),
             most_bytes: BODY_BYTES,
-            asker: Asker::Settings,
+            asker: Search::of(plugin).map_or(Asker::Settings, Asker::Search),
         }
     }
 
@@ -252,7 +248,12 @@ impl HttpGrant {
 
     /// Whether settings write a header, so that the plugin cannot.
     pub(crate) fn writes_header(&self, name: &str) -> bool {
-        self.headers.iter().any(|header| header.name.as_str().eq_ignore_ascii_case(name))
+        self.own_header(name).is_some()
+    }
+
+    /// The header of this name that settings write.
+    pub(super) fn own_header(&self, name: &str) -> Option<&OwnHeader> {
+        self.headers.iter().find(|header| header.name.as_str().eq_ignore_ascii_case(name))
     }
 
     /// Decides on a secret whose word is in a request for this target.
@@ -355,7 +356,7 @@ impl HttpGrant {
     fn check_host(&self, target: &Target) -> Result<(), Failure> {
         let host = target.host();
         let may_reach = |hosts: &HostList| match self.asker {
-            Asker::Settings | Asker::Page => may_cover(hosts, host),
+            Asker::Settings | Asker::Search(_) | Asker::Page => may_cover(hosts, host),
             Asker::Person => download::names(hosts, host),
         };
         self.rules.check_host(host, || match self.rights.hosts.iter().all(may_reach) {
@@ -403,15 +404,15 @@ impl HttpGrant {
     }
 
     fn not_its_own(&self, host: &Host) -> Failure {
-        let (name, list) = (
-            &self.plugin,
-            match self.asker {
-                Asker::Settings => "http.hosts",
-                Asker::Page => "browser.hosts",
-                Asker::Person => return download::not_named(host),
-            },
-        );
-        Failure::denied(format!("`{name}` may not reach `{host}`")).hint(self.remedies.hint(
+        let name = &self.plugin;
+        let refusal = Failure::denied(format!("`{name}` may not reach `{host}`"));
+        let list = match self.asker {
+            Asker::Person => return download::not_named(host),
+            Asker::Search(search) => return refusal.hint(search.server_hint(name)),
+            Asker::Settings => "http.hosts",
+            Asker::Page => "browser.hosts",
+        };
+        refusal.hint(self.remedies.hint(
             &format!("plugin.{name}.{list}"),
             &Needed::Entry(&host.to_string()),
             format!("add \"{host}\" to `{list}` under [plugin.{name}]"),
@@ -514,7 +515,7 @@ fn readable(bytes: &[u8]) -> String {
 }
 
 /// The host of a URL and no other.
-fn exactly(url: &Url) -> Option<HostPattern> {
+pub(super) fn exactly(url: &Url) -> Option<HostPattern> {
     Some(match url.host()? {
         url::Host::Domain(name) => HostPattern::Exact(name.to_owned()),
         url::Host::Ipv4(address) => HostPattern::Range(IpAddr::from(address).into()),

@@ -24,6 +24,7 @@ pub mod records;
 pub mod rights;
 pub(crate) mod run;
 pub mod schedules;
+mod search;
 pub mod shell;
 pub(crate) mod typing;
 pub mod vetting;
@@ -51,6 +52,7 @@ use programs::ProgramsGrant;
 use records::RecordsGrant;
 use rights::PluginRights;
 use schedules::SchedulesGrant;
+use search::{Search, searches};
 use shell::ShellGrant;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -528,11 +530,15 @@ impl Policy {
     }
 
     fn http_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<HttpGrant, Failure> {
-        let rights = bound.rights.http.clone().ok_or_else(|| {
+        let mut rights = bound.rights.http.clone().ok_or_else(|| {
             self.not_granted(plugin, bound, Capability::Http, "http.hosts = [\"api.example.com\"]", "--host HOST")
         })?;
+        let (name, search) = (plugin.name(), Search::of(plugin));
+        search.map_or(Ok(()), |search| search.confine(name, &mut rights, &bound.config))?;
         let lent = bound.rights.config.values().flat_map(Template::secrets);
-        Ok(HttpGrant::new(plugin, rights, lent, &bound.config))
+        let grant = HttpGrant::new(plugin, rights, lent, &bound.config);
+        search.map_or(Ok(()), |search| search.check_key(name, &grant))?;
+        Ok(grant)
     }
 
     fn browser_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<BrowserGrant, Failure> {
@@ -639,7 +645,9 @@ impl Policy {
             | Capability::Panes
             | Capability::PaneSessions => Some(("tools.shell_enabled", tools.shell_enabled)),
             Capability::Files => Some(("tools.files_enabled", tools.files_enabled)),
-            Capability::Http if http::is_search(plugin) => Some(("tools.search_enabled", tools.search_enabled)),
+            Capability::Http if Search::of(plugin).is_some() => Some(("tools.search_enabled", tools.search_enabled)),
+            // A provider from elsewhere needs both.
+            Capability::Http if searches(plugin) && !tools.search_enabled => Some(("tools.search_enabled", false)),
             Capability::Http => Some(("tools.fetch_enabled", tools.fetch_enabled)),
             Capability::Browser => Some(("tools.browser_enabled", tools.browser_enabled)),
             Capability::Embedder

@@ -208,6 +208,7 @@ fn what_is_the_users_alone_cannot_be_set_by_policy() {
     for (line, column, key) in [
         ("agent.name = 'x'", 7, "agent.name"),
         ("tools.search_endpoint = 'https://a.com/'", 7, "tools.search_endpoint"),
+        ("tools.search_provider = 'evil'", 7, "tools.search_provider"),
         ("network.dns_servers = ['127.0.0.1']", 9, "network.dns_servers"),
         ("network.ca_file = '/a'", 9, "network.ca_file"),
         ("plugin.x.http.base = 'https://a.com/'", 15, "plugin.x.http.base"),
@@ -352,6 +353,7 @@ fn an_untrusted_project_that_asks_for_more_is_ignored_with_a_notice() {
         ("tools.fetch_allowed_domains = ['com']", "tools.fetch_allowed_domains"),
         ("tools.fetch_private_ranges = ['127.0.0.1']", "tools.fetch_private_ranges"),
         ("tools.search_endpoint = 'https://evil.com/'", "tools.search_endpoint"),
+        ("tools.search_provider = 'evil'", "tools.search_provider"),
         ("tmux.enabled = false", "tmux.enabled"),
         ("network.fetch_timeout_secs = 21", "network.fetch_timeout_secs"),
         ("network.dns_servers = ['192.0.2.1']", "network.dns_servers"),
