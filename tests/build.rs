@@ -5,7 +5,7 @@ mod components;
 
 fn main() {
     let guests = components::here().join("guests");
-    let built = components::build(&guests, &["sdk", "wit", "Cargo.lock", "Cargo.toml"]);
+    let built = components::build(&guests, &["sdk", "wit", "plugins/web_search/provider", "Cargo.lock", "Cargo.toml"]);
     let directory = built.first().and_then(|guest| guest.parent()).expect("there are guests");
     println!("cargo::rustc-env=GUESTS={}", directory.display());
 }
