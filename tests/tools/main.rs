@@ -2,6 +2,7 @@
 
 mod agent;
 mod bin_list;
+mod browser;
 mod cron;
 mod cruncher;
 mod definitions;

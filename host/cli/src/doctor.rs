@@ -42,6 +42,7 @@ async fn check(report: &mut Report, setup: &Setup, global: &Global) {
     plugins(report, setup).await;
     shell(report, setup).await;
     panes(report, setup, global).await;
+    browser(report, setup).await;
     let approver = if global.yes {
         "--yes answers"
     } else if terminal() {
@@ -189,6 +190,17 @@ async fn panes(report: &mut Report, setup: &Setup, global: &Global) {
         "panes",
         format!("tmux {version}, {here} session{plural} of this workspace; join with `{join}`"),
     );
+}
+
+/// What tools have for pages of the web. Nothing else needs it.
+async fn browser(report: &mut Report, setup: &Setup) {
+    match setup.host.browser().await {
+        Ok(program) => report.line(Verdict::Good, "browser", format!("{}, in a cell of its own", program.display())),
+        Err(failure) => {
+            let hint = failure.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            report.line(Verdict::Note, "browser", format!("none: {}{hint}", failure.message));
+        }
+    }
 }
 
 fn terminal() -> bool {

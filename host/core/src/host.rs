@@ -384,11 +384,29 @@ impl Host {
         context.tools.ready(plugin, &self.sandbox, scope, &*context.events).await
     }
 
+    /// The browser that tools get, and that it can be confined, which is tried.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable`, with what is missing.
+    pub async fn browser(&self) -> Result<PathBuf, Failure> {
+        let program = self.browsers.find()?;
+        self.browsers.check_confined().await?;
+        Ok(program)
+    }
+
+    /// Why a plugin that needs a browser has none; none where it has one, or needs none.
+    fn lacks_browser(&self, plugin: &Manifest) -> Option<Failure> {
+        self.browsers.find().err().filter(|_| plugin.capabilities.contains(&Capability::Browser))
+    }
+
     /// Loads every plugin that the place has a use for.
     pub async fn offered(&self, context: &CallContext) -> Offered {
         let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
         let missing = missing(context, &mut notices).await;
-        let is_usable = |plugin: &&Arc<Manifest>| useless_here(plugin, missing, context).is_none();
+        let is_usable = |plugin: &&Arc<Manifest>| {
+            useless_here(plugin, missing, context).is_none() && self.lacks_browser(plugin).is_none()
+        };
         let policy = self.policy();
         let is_there = |plugin: &Manifest, tool: &str| {
             context.session.admit(tool).is_ok() && not_on_request(&policy, plugin, tool, context).is_none()
@@ -454,7 +472,8 @@ impl Host {
             return Some(failure);
         }
         // Before the family: listed or not, without one it cannot be called.
-        if let Some(failure) = useless_here(tool.plugin(), lacks, context).or_else(|| not_taken_here(tool, context)) {
+        let useless = useless_here(tool.plugin(), lacks, context).or_else(|| self.lacks_browser(tool.plugin()));
+        if let Some(failure) = useless.or_else(|| not_taken_here(tool, context)) {
             return Some(failure);
         }
         if let Some(family) = not_on_request(&self.policy(), tool.plugin(), tool.name(), context) {

@@ -5,7 +5,7 @@
 
 use crate::backend::cell::{Means, Profile};
 use crate::backend::local::{Local, try_cell};
-use crate::backend::{Backend, Input, Process, ProcessSpec};
+use crate::backend::{Backend, Input, Process, ProcessSpec, finish};
 use crate::config::{CellNetwork, Config, PROXY_PORT};
 use crate::dirs::Dirs;
 use crate::disk::OwnDir;
@@ -13,6 +13,8 @@ use crate::egress::{Attached, Egress};
 use crate::envelope::{Failure, Kind};
 use crate::text::id::random_id;
 use rustix::fs::FlockOperation;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -43,6 +45,8 @@ const HIDDEN: [&str; 9] = [
     "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private",
     "/etc/toolcrib",
 ];
+/// What puts certificates into the store that browsers read.
+const CERTUTIL: [&str; 2] = ["/usr/bin/certutil", "/usr/local/bin/certutil"];
 /// Processes of a browser and its pages.
 const PROCESSES: u64 = 1024;
 /// Directories of profiles, below Toolcrib's own.
@@ -73,6 +77,8 @@ pub(super) struct Started {
     pub(super) process: Box<dyn Process>,
     pub(super) input: Input,
     pub(super) kept: Kept,
+    /// What whoever uses it should know.
+    pub(super) notice: Option<String>,
 }
 
 /// What belongs to a browser as long as it runs. In this order it goes: the network, the cell, the profile's directory.
@@ -89,13 +95,17 @@ pub(crate) struct Programs {
     dirs: Option<Dirs>,
     /// What settings name.
     named: String,
+    /// Certificates that are trusted besides the system's.
+    ca_file: Option<PathBuf>,
     /// Whether a browser can be confined: why not.
     confines: OnceCell<Result<(), String>>,
 }
 
 impl Programs {
     pub(crate) fn new(config: &Config, dirs: &Dirs) -> Self {
-        Self { dirs: Some(dirs.clone()), named: config.tools.browser_program.clone(), confines: OnceCell::new() }
+        let (named, ca_file) = (config.tools.browser_program.clone(), &config.network.ca_file);
+        let ca_file = Some(ca_file).filter(|file| !file.is_empty()).map(|file| dirs.expand(file));
+        Self { dirs: Some(dirs.clone()), named, ca_file, confines: OnceCell::new() }
     }
 
     fn dirs(&self) -> Result<&Dirs, Failure> {
@@ -154,6 +164,10 @@ impl Programs {
         let profile = std::sync::Arc::new(cell(&place, &kept.id).map_err(unavailable)?);
         let (home, environment) = (dirs.home.clone(), dirs.environment.clone());
         let local = Local::new(home.clone(), home, dirs.state.clone(), environment);
+        let notice = match &self.ca_file {
+            Some(file) => trust(&local, file, &place).await.err(),
+            None => None,
+        };
         let listeners = local.listeners(&profile).map_err(|why| unavailable(io::Error::other(why)))?;
         let listeners = listeners.ok_or_else(|| unavailable(io::ErrorKind::AddrInUse.into()))?;
         let network = egress.attach(listeners).map_err(unavailable)?;
@@ -168,7 +182,7 @@ impl Programs {
             ..ProcessSpec::own(command_line(&program, &place))
         };
         let (process, input) = local.open(spec).await?;
-        Ok(Started { process, input, kept: Kept { network, _cell: local, _profile: kept } })
+        Ok(Started { process, input, kept: Kept { network, _cell: local, _profile: kept }, notice })
     }
 }
 
@@ -214,6 +228,40 @@ fn cell(profile: &Path, id: &str) -> io::Result<Profile> {
         processes: PROCESSES,
         ..Profile::closed()
     })
+}
+
+/// Has a browser trust the certificates of a file: they go into the store that it looks for in its home.
+async fn trust(local: &Local, file: &Path, home: &Path) -> Result<(), String> {
+    let why = |why: String| format!("the browser does not know the certificates of `ca_file`: {why}");
+    let program = CERTUTIL.iter().map(Path::new).find(|program| program.is_file());
+    let program = program.ok_or_else(|| why("install the package `libnss3-tools`".into()))?;
+    let text = std::fs::read(file).map_err(|error| why(error.to_string()))?;
+    let store = home.join(".pki/nssdb");
+    let run = async |arguments: Vec<OsString>| {
+        let database = OsString::from(format!("sql:{}", store.display()));
+        let argv = [program.into(), "-d".into(), database].into_iter().chain(arguments).collect();
+        let finished = async {
+            finish(local.start(ProcessSpec::own(argv)).await?).await.map_err(|error| Failure::failed(error.to_string()))
+        };
+        match finished.await {
+            Ok(finished) if finished.status == 0 => Ok(()),
+            Ok(finished) => Err(why(String::from_utf8_lossy(&finished.stderr).trim().to_owned())),
+            Err(failure) => Err(why(failure.message)),
+        }
+    };
+    if !store.exists() {
+        std::fs::create_dir_all(&store).map_err(|error| why(error.to_string()))?;
+        run(["-N", "--empty-password"].map(OsString::from).into()).await?;
+    }
+    for (number, certificate) in CertificateDer::pem_slice_iter(&text).enumerate() {
+        let certificate = certificate.map_err(|error| why(error.to_string()))?;
+        let one = home.join("certificate.der");
+        std::fs::write(&one, &certificate).map_err(|error| why(error.to_string()))?;
+        let name = format!("toolcrib {number}");
+        let arguments = ["-A", "-n", &name, "-t", "C,,", "-i"].map(OsString::from).into_iter();
+        run(arguments.chain([one.into_os_string()]).collect()).await?;
+    }
+    Ok(())
 }
 
 /// The directory of a profile, which nobody else uses meanwhile.

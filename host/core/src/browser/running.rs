@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// How long the browser may take to be there.
-const BEGIN: Duration = Duration::from_secs(15);
+const BEGIN: Duration = Duration::from_secs(30);
 /// How long a command may take that no page decides on.
 pub(super) const SOON: Duration = Duration::from_secs(5);
 /// Tabs of a browser. Pages that open more find them closed.
@@ -142,6 +142,7 @@ impl Browser {
         let happens = state.clone();
         let cdp = Arc::new(Cdp::over(started.process, started.input, move |event| happens.take(event)));
         let _ = state.cdp.set(Arc::downgrade(&cdp));
+        started.notice.into_iter().for_each(|notice| state.known.lock().note(notice));
         let browser = Self { cdp, state, kept: started.kept, used: Mutex::new(Instant::now()) };
         browser.prepare().await.map_err(|trouble| {
             Failure::new(
@@ -473,6 +474,8 @@ impl State {
         let is_frame = target.r#type == "iframe";
         if target.r#type == "page" {
             if known.tabs.len() >= MOST_TABS {
+                // As long as it stands still, so does the page that opened it.
+                cdp.tell(Some(&session), "Runtime.runIfWaitingForDebugger", json!({}));
                 cdp.tell(None, "Target.closeTarget", json!({ "targetId": target.target_id }));
                 known.note(format!("a page wanted to open another tab, which was closed: there are {MOST_TABS}"));
                 return;

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 /// Elements of a document whose tree is asked for whole. The browser needs a second for some 10,000, and writes 500 bytes for each.
 const WHOLE: u64 = 10_000;
-/// Nodes of a larger one that are looked at, in their order, and how long.
+/// Nodes of a larger one whose contents are looked at, in their order, how long, and how much of each.
 const SOME: usize = 4_000;
 const WHILE: Duration = Duration::from_secs(2);
+const WIDE: usize = 500;
 /// Characters of a name and of a value.
 const NAME_CHARS: usize = 200;
 const VALUE_CHARS: usize = 100;
@@ -44,6 +45,8 @@ const PASSED_OVER: [&str; 14] = [
 /// What is left out with all that is in it.
 const LEFT_OUT: [&str; 4] = ["InlineTextBox", "LineBreak", "ListMarker", "Ruby"];
 
+/// The role of a piece of text.
+const TEXT: &str = "StaticText";
 /// What has the focus.
 const FOCUSED: &str = " (focused)";
 
@@ -146,7 +149,7 @@ struct FrameInfo {
 }
 
 /// A node as the browser tells it.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Node {
     node_id: String,
@@ -166,7 +169,7 @@ struct Node {
     node: Option<u64>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 struct Told {
     #[serde(default)]
     value: Value,
@@ -182,7 +185,7 @@ impl Told {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct Property {
     name: String,
     value: Told,
@@ -301,22 +304,26 @@ impl Browser {
                 found.ok_or(Trouble::Refused { method: "Accessibility.getPartialAXTree", message: "no node".into() })?
             }
         };
-        let (begin, mut nodes) = (Instant::now(), vec![root]);
+        let (begin, mut nodes, mut is_whole) = (Instant::now(), vec![root], true);
         let mut next: Vec<String> = vec![nodes[0].node_id.clone()];
         let mut known: HashSet<String> = next.iter().cloned().collect();
+        let mut looked = 0;
         while let Some(id) = next.pop() {
-            if nodes.len() >= SOME || begin.elapsed() > WHILE {
+            if looked >= SOME || begin.elapsed() > WHILE {
                 return Ok((nodes, false));
             }
+            looked += 1;
             let params = json!({ "id": id, "frameId": document.frame });
             let Nodes { nodes: children } = self.ask(session, "Accessibility.getChildAXNodes", params).await?;
             let new: Vec<Node> = children.into_iter().filter(|child| known.insert(child.node_id.clone())).collect();
-            next.extend(
-                new.iter().rev().filter(|child| !child.child_ids.is_empty()).map(|child| child.node_id.clone()),
-            );
-            nodes.extend(new);
+            is_whole &= new.len() <= WIDE;
+            let new = &new[..new.len().min(WIDE)];
+            // A text has its pieces below it, which say nothing more.
+            let inner = new.iter().rev().filter(|child| !child.child_ids.is_empty() && child.role.text() != TEXT);
+            next.extend(inner.map(|child| child.node_id.clone()));
+            nodes.extend(new.iter().cloned());
         }
-        Ok((nodes, true))
+        Ok((nodes, is_whole))
     }
 
     /// How many elements a document has.
@@ -420,7 +427,7 @@ impl Writer<'_> {
 
     /// What a node is worth; none where it says nothing that is not said above it.
     fn line(&self, node: &Node, role: &str, name: &str, above: &str) -> Option<String> {
-        if role == "StaticText" {
+        if role == TEXT {
             let text = line(&node.name.text(), TEXT_CHARS);
             let is_said = text.trim().is_empty() || above.contains(text.trim());
             return (!is_said).then(|| format!("text: {text}"));
