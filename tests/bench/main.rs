@@ -3,6 +3,7 @@
 //! `cargo bench -p toolcrib-tests` prints a table; `tests/bench/run` builds what it needs first; `tests/bench/run panes` times a part. What happens inside a call is `cargo bench`.
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts what it compares with")]
 
+mod browser;
 mod jobs;
 mod languages;
 mod leaks;
@@ -47,6 +48,7 @@ fn main() {
         ("records", records::records),
         ("memories", records::memories),
         ("jobs", jobs::jobs),
+        ("browser", browser::browser),
         ("languages", languages::languages),
         ("trail", locked::trail),
         ("lock", locked::lock),

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 /// Elements of a document whose tree is asked for whole. The browser needs a second for some 10,000, and writes 500 bytes for each.
 const WHOLE: u64 = 10_000;
-/// Nodes of a larger one whose contents are looked at, in their order, how long, and how much of each.
+/// Nodes of a larger one whose contents are looked at, in their order: at most, how long, however long that takes, and how much of each.
 const SOME: usize = 4_000;
 const WHILE: Duration = Duration::from_secs(2);
+const LEAST: usize = 300;
 const WIDE: usize = 500;
 /// Characters of a name and of a value.
 const NAME_CHARS: usize = 200;
@@ -309,7 +310,7 @@ impl Browser {
         let mut known: HashSet<String> = next.iter().cloned().collect();
         let mut looked = 0;
         while let Some(id) = next.pop() {
-            if looked >= SOME || begin.elapsed() > WHILE {
+            if looked >= SOME || looked >= LEAST && begin.elapsed() > WHILE {
                 return Ok((nodes, false));
             }
             looked += 1;
