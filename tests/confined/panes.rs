@@ -73,6 +73,8 @@ fn a_pane_at_work_is_not_replaced() {
     );
     program.write("work/end", "");
     assert_eq!(open.answer_to(call)["result"]["stdout"], "done\n");
+    // The shell is at its prompt a moment after what it ran has ended.
+    eventually("the pane is free", || confined.call("run_shell", command("true"))["error"].is_null());
     assert!(is_confined(&mut confined));
 }
 
