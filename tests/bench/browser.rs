@@ -75,9 +75,9 @@ pub(crate) fn browser() {
                 begun.elapsed()
             })
         };
-        let there = clicked(&format!("http://{address}/large"), "\"pay 5\"");
+        let there = clicked(&format!("http://{address}/large"), "button \"pay 5\"");
         row(&format!("{name}: a click there"), "<= 60 ms", &there, "", "");
-        let small = clicked(&format!("http://{address}/"), "\"one\"");
+        let small = clicked(&format!("http://{address}/"), "button \"one\"");
         row(&format!("{name}: a click on a small page, with what changed"), "", &small, "", "");
         row(
             &format!("{name}: memory of the host"),

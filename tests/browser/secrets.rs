@@ -87,7 +87,6 @@ fn login(rig: Rig, pages: impl Fn(&str, &str) -> [Vec<(String, Page)>; 2]) -> Lo
         .set(&format!("secret.SHOP.file={:?}", home.join("value").display().to_string()))
         .set("secret.SHOP.hosts=[\"shop.example.com\"]")
         .set(&format!("tools.fetch_ports=[80, 443, {own_port}, {other_port}]"))
-        .set("plugin.browser.browser.evaluate=true")
         .set("plugin.browser.browser.secrets=[\"SHOP\"]");
     Login { rig, own, own_url, other, other_url }
 }
@@ -116,9 +115,16 @@ async fn a_secret_goes_into_a_password_field_of_its_site_and_nothing_of_it_comes
         let other = fill(&rig, "Pass", "OTHER").await.expect_err("it is not granted");
         assert!(other.kind == Kind::Denied && other.hint.as_deref().is_some_and(|hint| hint.contains("browser.secrets")), "{other:?}");
         fill(&rig, "Pass", "SHOP").await.expect("its field");
-        for (tool, arguments) in [("browser_evaluate", json!({ "script": "p.value" })), ("browser_screenshot", json!({}))] {
+        for (tool, arguments) in [
+            ("browser_screenshot", json!({})),
+            ("browser_snapshot", json!({ "find": "c" })),
+            ("browser_wait", json!({ "text": "c" })),
+        ] {
             let refused = rig.output(tool, arguments).await.expect_err("a secret is in the page");
-            assert!(refused.kind == Kind::Denied && refused.message.contains("a secret was put into this page"), "{refused:?}");
+            assert!(
+                refused.kind == Kind::Denied && refused.message.contains("a secret was put into this page"),
+                "{refused:?}"
+            );
         }
         let looked = rig.output("browser_snapshot", json!({})).await.expect("a look");
         assert!(looked.notices.iter().any(|notice| notice.contains("a secret was put into this page")), "{looked:?}");
@@ -127,7 +133,6 @@ async fn a_secret_goes_into_a_password_field_of_its_site_and_nothing_of_it_comes
         let sent = own.asked().into_iter().find(|asked| asked.starts_with("/in")).expect("a login");
         assert!(sent.contains(VALUE), "{sent}");
         // Another document: scripts and pictures as before.
-        rig.output("browser_evaluate", json!({ "script": "document.title" })).await.expect("a script");
         rig.output("browser_screenshot", json!({})).await.expect("a picture");
         rig.go(&format!("{own_url}/shows")).await;
         let filled = fill(&rig, "Pass", "SHOP").await.expect("its field");

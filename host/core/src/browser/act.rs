@@ -55,34 +55,39 @@ const WATCH: &str = r"function() {
     };
     return state;
 }";
-/// Lets text come into this field alone, as long as it is of that kind; and puts the focus there, with all that is in it chosen.
-const FIELD: &str = r"function(password) {
-    const element = this, view = element.ownerDocument.defaultView, state = { other: false };
-    const is = () => element.isConnected && (!password || element instanceof view.HTMLInputElement && element.type === 'password');
+/// Puts text into this field, as long as it is of that kind, in place of what it holds: in one go, so that no page and no frame can take the focus
+/// between the look and the text. Says what was in the way.
+const FIELD: &str = r"function(text, password) {
+    const element = this, state = { came: false };
+    const active = () => {
+        let active = element.ownerDocument.activeElement;
+        while (active && active.shadowRoot && active.shadowRoot.activeElement) active = active.shadowRoot.activeElement;
+        return active;
+    };
+    const is = () => element.isConnected && (!password || element.localName === 'input' && element.type === 'password');
     const check = event => {
-        if (event.composedPath()[0] === element && is()) return;
+        if (event.composedPath()[0] === element && is()) { state.came = true; return; }
         event.preventDefault();
         event.stopImmediatePropagation();
-        state.other = true;
-    };
-    view.addEventListener('beforeinput', check, { capture: true });
-    state.stop = () => {
-        view.removeEventListener('beforeinput', check, { capture: true });
-        return { other: state.other };
     };
     element.focus();
     if (typeof element.select === 'function') element.select();
     else if (element.isContentEditable) {
         const range = element.ownerDocument.createRange();
         range.selectNodeContents(element);
-        const selection = view.getSelection();
+        const selection = self.getSelection();
         selection.removeAllRanges();
         selection.addRange(range);
     }
-    let active = element.ownerDocument.activeElement;
-    while (active && active.shadowRoot && active.shadowRoot.activeElement) active = active.shadowRoot.activeElement;
-    state.ready = active === element && is() && !element.readOnly && !element.disabled;
-    return state;
+    if (active() !== element || !is() || element.readOnly || element.disabled) return 'cannot';
+    self.addEventListener('beforeinput', check, { capture: true });
+    try {
+        if (text === '') { element.ownerDocument.execCommand('delete'); state.came = true; }
+        else element.ownerDocument.execCommand('insertText', false, text);
+    } finally {
+        self.removeEventListener('beforeinput', check, { capture: true });
+    }
+    return state.came ? '' : 'other';
 }";
 /// Whether one node lies in another, through shadow roots, or names it as a label does.
 const HOLDS: &str = r"function(other) {
@@ -211,7 +216,9 @@ impl Browser {
             quad.ok_or_else(|| busy(format!("{} is not in sight: it has no place on the page", element.shown())))?;
         let middle = |first: usize| (quad[first] + quad[first + 2] + quad[first + 4] + quad[first + 6]) / 4.0;
         let (x, y) = (middle(0), middle(1));
-        let at = json!({ "x": x as i64, "y": y as i64, "includeUserAgentShadowDOM": false, "ignorePointerEventsNone": true });
+        // It takes places of the document, where all others are those in sight.
+        let [right, down] = self.scrolled(session).await.unwrap_or_default();
+        let at = json!({ "x": (x + right) as i64, "y": (y + down) as i64, "includeUserAgentShadowDOM": false, "ignorePointerEventsNone": false });
         let Hit { backend_node_id } = self.ask(session, "DOM.getNodeForLocation", at).await.map_err(unseen)?;
         if backend_node_id == element.node {
             return Ok((x, y));
@@ -248,7 +255,9 @@ impl Browser {
                 let other = state["other"].as_str().map(said);
                 let why = match other {
                     Some(other) => format!("{other} came under the pointer in its place"),
-                    None => "it moved away from under the pointer".to_owned(),
+                    None => {
+                        "it moved away from under the pointer, and what lay there then may have been pressed".to_owned()
+                    }
                 };
                 Err(busy(format!("{} was not clicked: {why}", element.shown())))
             }
@@ -269,7 +278,7 @@ impl Browser {
     }
 
     async fn fill(&self, found: &Found<'_>, filling: &Filling) -> Result<(), Failure> {
-        let (element, session) = (found.element, &found.element.document.session);
+        let element = found.element;
         let is_secret = matches!(filling, Filling::Secret(_));
         if is_secret && self.of::<Value>(found, KIND, json!([])).await? != json!("password") {
             return Err(Failure::denied(format!(
@@ -277,31 +286,23 @@ impl Browser {
                 element.shown()
             )));
         }
-        let watch = self.started(found, FIELD, json!([{ "value": is_secret }])).await?;
-        let ready: Value =
-            self.on(session, &watch, "function() { return this.ready; }", json!([])).await.map_err(failed)?;
-        let filled = match (ready == json!(true), filling) {
-            (false, _) => Err(busy(format!(
+        let text = match filling {
+            Filling::Text(text) => text.as_str(),
+            Filling::Secret(value) => value.expose(),
+        };
+        let arguments = json!([{ "value": text }, { "value": is_secret }]);
+        let came: Value = self.of(found, FIELD, arguments).await?;
+        match came.as_str() {
+            Some("") => Ok(()),
+            Some("cannot") => Err(busy(format!(
                 "{} cannot be filled: it does not take the focus, or cannot be changed",
                 element.shown()
             ))),
-            (true, Filling::Text(text)) if text.is_empty() => self.press(session, &Key::parse("Delete")?).await,
-            (true, Filling::Text(text)) => self.insert(session, text).await,
-            (true, Filling::Secret(value)) => self.insert(session, value.expose()).await,
-        };
-        let state = self.stopped(found, &watch).await;
-        filled?;
-        match state {
-            Some(state) if state["other"] == json!(true) => Err(busy(format!(
+            _ => Err(busy(format!(
                 "{} was not filled: the page moved the focus, or made another field of it",
                 element.shown()
             ))),
-            Some(_) | None => Ok(()),
         }
-    }
-
-    async fn insert(&self, session: &super::cdp::SessionId, text: &str) -> Result<(), Failure> {
-        self.order(session, "Input.insertText", json!({ "text": text })).await.map_err(failed)
     }
 
     async fn select(&self, found: &Found<'_>, options: &[String]) -> Result<(), Failure> {

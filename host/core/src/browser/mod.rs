@@ -209,6 +209,10 @@ impl Turn<'_> {
     pub(crate) async fn look(&mut self, tab: Option<&str>, view: &View) -> Result<(Vec<String>, Vec<String>), Failure> {
         let (browser, tab) = self.tab(tab)?;
         self.check_alive(&tab)?;
+        let is_tainted = self.is_tainted(&browser, &tab).await?;
+        if is_tainted && view.find.is_some() {
+            return Err(asks_about_a_secret());
+        }
         let within = view.within.as_deref().map(|id| self.element(&tab, id)).transpose()?;
         let before = self.table.seen.get(&tab.number).map(|(_, lines)| lines.clone()).unwrap_or_default();
         let page = self.page(&browser, &tab, within.as_ref().map(|(_, element)| element)).await?;
@@ -224,7 +228,7 @@ impl Turn<'_> {
         };
         let mut notices = page.notices;
         notices.extend(self.happened(&browser));
-        if self.is_tainted(&browser, &tab).await? {
+        if is_tainted {
             notices.push("a secret was put into this page: no script and no picture until it shows another".into());
         }
         Ok((lines, notices))
@@ -243,6 +247,10 @@ impl Turn<'_> {
         // Input to a tab behind another is never answered.
         browser.order(&tab.session, "Page.bringToFront", json!({})).await.map_err(failed)?;
         browser.answer_dialogs(answer.map(|Answer { accept, text }| (accept, text)));
+        // Before: the secret may be there though nobody hears of it.
+        if let (Some((_, element)), Action::Fill(Filling::Secret(_))) = (&element, action) {
+            self.table.tainted.push(element.document.clone());
+        }
         let done = match (&element, action) {
             (Some((_, element)), action) => browser.act(element, action).await,
             (None, Action::Press(key)) => browser.press(&tab.session, &Key::parse(key)?).await,
@@ -250,9 +258,6 @@ impl Turn<'_> {
                 Err(Failure::invalid("say which element").hint("give its id, as a look at the page shows it: `e17`"))
             }
         };
-        if let (Ok(()), Some((_, element)), Action::Fill(Filling::Secret(_))) = (&done, &element, action) {
-            self.table.tainted.push(element.document.clone());
-        }
         let done = self.unless_stuck(&browser, &tab, done).await;
         browser.answer_dialogs(None);
         done?;
@@ -273,6 +278,9 @@ impl Turn<'_> {
     ) -> Result<Effect, Failure> {
         let (browser, tab) = self.tab(tab)?;
         self.check_alive(&tab)?;
+        if self.is_tainted(&browser, &tab).await? {
+            return Err(asks_about_a_secret());
+        }
         let begin = std::time::Instant::now();
         loop {
             let says = self.says(&browser, &tab, text).await?;
@@ -755,6 +763,12 @@ impl Browser {
         let of = |name: &str| size[name].as_f64().unwrap_or(1.0).max(1.0);
         Ok([0.0, 0.0, of("width"), of("height").min(PICTURE_HEIGHT)])
     }
+}
+
+/// What a page says is found by pieces, and so would be a secret in it.
+fn asks_about_a_secret() -> Failure {
+    Failure::denied("a secret was put into this page: nothing is looked for in it until it shows another")
+        .hint("look at the whole page")
 }
 
 fn no_tab() -> Failure {

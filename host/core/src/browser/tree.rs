@@ -48,17 +48,25 @@ const LEFT_OUT: [&str; 4] = ["InlineTextBox", "LineBreak", "ListMarker", "Ruby"]
 
 /// The role of a piece of text.
 const TEXT: &str = "StaticText";
+/// Bytes of the address of a document that are kept.
+const URL_BYTES: usize = 2048;
 /// What has the focus.
 const FOCUSED: &str = " (focused)";
 
-/// A document in a frame.
-#[derive(Clone, Debug, PartialEq)]
+/// A document in a frame. It is the same one whatever its page says its address is.
+#[derive(Clone, Debug)]
 pub(super) struct Document {
     /// The process that has it, as far as one can speak to it.
     pub(super) session: SessionId,
     pub(super) frame: String,
     pub(super) loader: String,
     pub(super) url: String,
+}
+
+impl PartialEq for Document {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.session, &self.frame, &self.loader) == (&other.session, &other.frame, &other.loader)
+    }
 }
 
 /// What an id stands for.
@@ -206,7 +214,9 @@ impl Browser {
             frame_tree: FrameTree,
         }
         fn add(tree: FrameTree, session: &SessionId, all: &mut Vec<Document>) {
-            let FrameInfo { id, loader_id, url } = tree.frame;
+            let FrameInfo { id, loader_id, mut url } = tree.frame;
+            // A page can make it as long as it likes.
+            url.truncate(url.floor_char_boundary(URL_BYTES));
             all.push(Document { session: session.clone(), frame: id, loader: loader_id, url });
             tree.child_frames.into_iter().for_each(|child| add(child, session, all));
         }

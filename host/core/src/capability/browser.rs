@@ -146,7 +146,7 @@ impl browser::Host for State {
         granted
             .within(async {
                 let (lines, notices) = desk.turn(grant, scope).await.look(tab.as_deref(), &view).await?;
-                notices.into_iter().for_each(|notice| scope.guard.notice(notice));
+                notices.into_iter().for_each(|notice| scope.guard.notice(scope.guard.redact(&notice).into_owned()));
                 Ok(granted.cut("page", lines.join("\n"), chars).await)
             })
             .await

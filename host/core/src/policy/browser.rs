@@ -101,6 +101,13 @@ impl BrowserGrant {
     /// Decides on a secret for a field of the document that this URL names.
     pub(crate) fn admit_secret(&self, secret: &str, document: &Target) -> Result<(), Failure> {
         self.admit_name(secret, &self.rights.secrets, "secrets", "use the secret")?;
+        // A script that is there before, or in a tab beside, would read it.
+        if self.rights.evaluate {
+            let message = format!("`{}` may have pages run scripts, and so gets no secret into them", self.plugin);
+            return Err(
+                Failure::denied(message).hint(format!("set `browser.evaluate = false` under [plugin.{}]", self.plugin))
+            );
+        }
         let hosts = self.secrets.get(secret).map(Vec::as_slice).unwrap_or_default();
         let host = document.host();
         if !hosts.iter().any(|entry| covers(entry, host)) {
