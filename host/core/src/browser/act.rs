@@ -58,18 +58,13 @@ const WATCH: &str = r"function() {
 /// Puts text into this field, as long as it is of that kind, in place of what it holds: in one go, so that no page and no frame can take the focus
 /// between the look and the text. Says what was in the way.
 const FIELD: &str = r"function(text, password) {
-    const element = this, state = { came: false };
+    const element = this;
     const active = () => {
         let active = element.ownerDocument.activeElement;
         while (active && active.shadowRoot && active.shadowRoot.activeElement) active = active.shadowRoot.activeElement;
         return active;
     };
     const is = () => element.isConnected && (!password || element.localName === 'input' && element.type === 'password');
-    const check = event => {
-        if (event.composedPath()[0] === element && is()) { state.came = true; return; }
-        event.preventDefault();
-        event.stopImmediatePropagation();
-    };
     element.focus();
     if (typeof element.select === 'function') element.select();
     else if (element.isContentEditable) {
@@ -80,14 +75,8 @@ const FIELD: &str = r"function(text, password) {
         selection.addRange(range);
     }
     if (active() !== element || !is() || element.readOnly || element.disabled) return 'cannot';
-    self.addEventListener('beforeinput', check, { capture: true });
-    try {
-        if (text === '') { element.ownerDocument.execCommand('delete'); state.came = true; }
-        else element.ownerDocument.execCommand('insertText', false, text);
-    } finally {
-        self.removeEventListener('beforeinput', check, { capture: true });
-    }
-    return state.came ? '' : 'other';
+    if (text === '') { element.ownerDocument.execCommand('delete'); return ''; }
+    return element.ownerDocument.execCommand('insertText', false, text) ? '' : 'other';
 }";
 /// Whether one node lies in another, through shadow roots, or names it as a label does.
 const HOLDS: &str = r"function(other) {
