@@ -151,7 +151,8 @@ async fn what_is_killed_is_told_once_and_then_works() {
             });
         };
         kill("--type=renderer");
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // The browser has to notice, and nothing tells when it has.
+        tokio::time::sleep(Duration::from_secs(1)).await;
         let crashed = rig.output("browser_snapshot", json!({})).await.expect_err("it has crashed");
         assert_eq!(crashed.kind, Kind::Unavailable, "{crashed:?}");
         assert_eq!(rig.go(&site.url("/")).await.result["title"], "Here");

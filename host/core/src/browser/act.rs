@@ -1,8 +1,8 @@
 //! Acts on elements of a page, as a person would do them: with the mouse and the keyboard of the browser.
 //!
 //! Before each act the element has to be what was shown: there, with the role and the name that it had, in sight, and with nothing over it. And as
-//! a page can change between that look and the press, a listener in a world of scripts of its own stops a press that comes down on anything else
-//! (`WATCH`).
+//! a page can change between that look and the press, a listener in a world of scripts of its own stops a press that comes down on another element of
+//! the same document (`WATCH`). A press on a frame that came between is not stopped.
 
 use super::cdp::Trouble;
 use super::keys::Key;

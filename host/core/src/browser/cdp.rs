@@ -82,7 +82,7 @@ struct State {
 }
 
 impl Cdp {
-    /// Talks to a browser that was started. `happened` is told of each event in turn, and must not wait.
+    /// Talks to a browser that was started. `happened` is called for each event, in order, and must not block.
     pub(super) fn over(
         process: Box<dyn Process>,
         input: Input,

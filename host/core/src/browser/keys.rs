@@ -1,4 +1,4 @@
-//! Keys by their names: what a page is told of one, on the keyboard of the United States.
+//! Keys by their names: the events that a page gets for one, as from a US keyboard.
 
 use crate::envelope::Failure;
 use crate::text::sanitize;
@@ -116,7 +116,7 @@ impl Key {
         if !text.is_empty() {
             down["text"] = json!(text);
         }
-        // What editors do by shortcuts of the system is told by name, as no system is asked.
+        // Editing commands have to be named: without a window there is nothing that maps shortcuts to them.
         if let Some(command) = self.command() {
             down["commands"] = json!([command]);
         }

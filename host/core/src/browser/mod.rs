@@ -254,7 +254,7 @@ impl Turn<'_> {
         let done = match (&element, action) {
             (Some((_, element)), action) => browser.act(element, action).await,
             (None, Action::Press(key)) => browser.press(&tab.session, &Key::parse(key)?).await,
-            (None, _) => {
+            (None, Action::Click { .. } | Action::Hover | Action::Fill(_) | Action::Select(_) | Action::Check(_)) => {
                 Err(Failure::invalid("say which element").hint("give its id, as a look at the page shows it: `e17`"))
             }
         };

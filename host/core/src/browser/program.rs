@@ -81,7 +81,7 @@ pub(super) struct Started {
     pub(super) notice: Option<String>,
 }
 
-/// What belongs to a browser as long as it runs. In this order it goes: the network, the cell, the profile's directory.
+/// What belongs to a browser. Dropped in this order: the network, the cell, the profile's directory.
 pub(super) struct Kept {
     pub(super) network: Attached,
     _cell: Local,
@@ -130,8 +130,11 @@ impl Programs {
         let program = self.dirs()?.expand(&self.named);
         match program.is_absolute() && program.is_file() {
             true => Ok(program),
-            false => Err(Failure::new(Kind::Unavailable, format!("`{}` of `browser_program` is no file", self.named))
-                .hint(PACKAGE)),
+            false => Err(Failure::new(
+                Kind::Unavailable,
+                format!("`browser_program` names `{}`, which is not a file", self.named),
+            )
+            .hint(PACKAGE)),
         }
     }
 
@@ -218,7 +221,7 @@ fn cell(profile: &Path, id: &str) -> io::Result<Profile> {
     hide.sort();
     Ok(Profile {
         by: Means::Namespaces,
-        // Its cell is its own.
+        // Profiles have the same cell only if they are equal: no two browsers share one.
         toolset: Some(id.to_owned()),
         write: vec![profile.to_owned()],
         emptied,

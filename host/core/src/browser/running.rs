@@ -241,7 +241,7 @@ impl Browser {
         std::mem::take(&mut self.state.known.lock().notices)
     }
 
-    /// A tab is about to show this document.
+    /// A tab is about to go to another document.
     pub(super) fn expect(&self, number: u64) {
         if let Some(tab) = self.state.known.lock().tabs.get_mut(&number) {
             (tab.is_leaving, tab.has_crashed) = (true, false);
@@ -464,7 +464,7 @@ impl State {
         self.cdp.get()?.upgrade()
     }
 
-    /// A tab or a frame in a process of its own is there, and stands still until it is told to go on.
+    /// A tab, or a frame in a process of its own, was attached. It is paused until `Runtime.runIfWaitingForDebugger`.
     fn attached(&self, known: &mut Known, cdp: &Arc<Cdp>, parent: Option<&str>, attached: Attached) {
         let (session, target) = (SessionId::from(attached.session_id), attached.target_info);
         let more = json!({
@@ -507,7 +507,7 @@ impl State {
         }
         let tell = |method, params| cdp.tell(Some(&session), method, params);
         tell("Page.enable", json!({}));
-        // A prompt for a password is only told where requests stand still: those for documents do, until they are told to go on.
+        // `Fetch.authRequired` comes only where requests are paused. Those for documents are, and are continued at once.
         let documents = json!([{ "urlPattern": "*", "resourceType": "Document" }]);
         tell("Fetch.enable", json!({ "handleAuthRequests": true, "patterns": documents }));
         tell("Target.setAutoAttach", more);

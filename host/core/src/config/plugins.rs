@@ -151,7 +151,7 @@ fn plugin_hosts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec
 fn profiles<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     let profile = |text: &str| match is_name(text) {
         true => Ok(text.to_owned()),
-        false => Err(format!("`{}` is no name of a profile: 1 to 64 of A-Za-z0-9_-", text.escape_debug())),
+        false => Err(format!("`{}` is not a valid name of a profile: use 1 to 64 of A-Za-z0-9_-", text.escape_debug())),
     };
     each(deserializer, profile).map(Some)
 }
