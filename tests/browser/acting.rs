@@ -135,11 +135,11 @@ async fn dialogs_are_answered_and_told() {
         let site = Site::new(&[("/", html(page)), ("/done", html("<title>Done</title>"))]);
         rig.go(&site.url("/")).await;
         for (button, arguments, told, title) in [
-            ("alert", json!({}), "a dialog (alert) says: hear!; it was accepted", "Start"),
-            ("confirm", json!({}), "a dialog (confirm) says: sure?; it was dismissed", "cfalse"),
-            ("confirm", json!({ "accept_dialogs": true }), "a dialog (confirm) says: sure?; it was accepted", "ctrue"),
-            ("prompt", json!({}), "a dialog (prompt) says: who?; it was dismissed", "pnull"),
-            ("leave", json!({}), "a dialog (beforeunload)", "Done"),
+            ("alert", json!({}), "a dialog (alert, accepted) says: hear!", "Start"),
+            ("confirm", json!({}), "a dialog (confirm, dismissed) says: sure?", "cfalse"),
+            ("confirm", json!({ "accept_dialogs": true }), "a dialog (confirm, accepted) says: sure?", "ctrue"),
+            ("prompt", json!({}), "a dialog (prompt, dismissed) says: who?", "pnull"),
+            ("leave", json!({}), "a dialog (beforeunload, accepted)", "Done"),
         ] {
             let mut arguments = arguments;
             arguments["element"] = json!(rig.id(&format!("button \"{button}\"")).await);

@@ -103,7 +103,7 @@ async fn a_large_page_comes_in_part_and_in_time() {
         println!("{} characters after {:?}", page.len(), begin.elapsed());
         assert!(page.contains("row 0") && page.len() <= 26_000, "{}", page.len());
         assert!(begin.elapsed().as_secs() < 15, "{:?}", begin.elapsed());
-        assert!(looked.notices.iter().any(|notice| notice.contains("elements")), "{:?}", looked.notices);
+        assert!(looked.notices.iter().any(|notice| notice.contains("large")), "{:?}", looked.notices);
     })
     .await;
 }
@@ -146,6 +146,27 @@ async fn wrong_arguments_are_told() {
         ] {
             let failure = rig.output(tool, arguments.clone()).await.expect_err("wrong arguments");
             assert_eq!(failure.kind, kind, "{tool} {arguments}: {failure:?}");
+        }
+    })
+    .await;
+}
+
+/// Texts and shadow trees count, and names of elements in place of methods hide nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_page_does_not_pass_for_a_small_one() {
+    each("disguised", async |rig| {
+        let texts = "<title>Texts</title><p id=p></p><script>for (let n = 0; n < 60000; n++) p.append('text ' + n, document.createComment(''));</script>";
+        let shadow = "<title>Shadow</title><div id=h></div><script>const root = h.attachShadow({mode: 'open'});\
+            for (let n = 0; n < 30000; n++) { const b = document.createElement('b'); b.textContent = 'row ' + n; root.append(b); }</script>";
+        let named = "<title>Named</title><form name=createTreeWalker></form><form name=getElementsByTagName></form><form name=body></form><div id=d></div>\
+            <script>d.innerHTML = '<b>row</b>'.repeat(30000)</script>";
+        let site = Site::new(&[("/texts", html(texts)), ("/shadow", html(shadow)), ("/named", html(named))]);
+        for path in ["/texts", "/shadow", "/named"] {
+            rig.go(&site.url(path)).await;
+            let begin = std::time::Instant::now();
+            let looked = rig.output("browser_snapshot", json!({})).await.unwrap_or_else(|failure| panic!("{path}: {failure:?}"));
+            println!("{path}: {:?}", begin.elapsed());
+            assert!(looked.notices.iter().any(|notice| notice.contains("the page is large")), "{path}: {:?}", looked.notices);
         }
     })
     .await;

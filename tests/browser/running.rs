@@ -3,7 +3,10 @@
 use crate::rig::{Rig, Site, each, html};
 use serde_json::json;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use toolcrib::call::session::Session;
+use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::Kind;
 
 /// The processes of this test's browsers, each with its seccomp mode: those whose command lines name its directories, and all below them.
@@ -95,8 +98,11 @@ async fn it_sees_its_profile_and_the_system_alone() {
         for hidden in ["root", "home", "var", "srv", "mnt", "boot", "run/systemd", "run/dbus"] {
             assert_eq!(listed(hidden), [] as [String; 0], "{hidden}");
         }
-        assert!(std::fs::read_to_string(root.join("etc/shadow")).unwrap_or_default().is_empty());
-        assert!(!listed("usr").is_empty() && !listed("etc/fonts").is_empty());
+        // Root outside may read all of it.
+        for hidden in ["etc/shadow", "etc/group-", "etc/ssh", "etc/ssl/private", "etc/machine-id", "etc/hostname"] {
+            assert!(!root.join(hidden).exists(), "{hidden}");
+        }
+        assert!(!listed("usr").is_empty() && !listed("etc/fonts").is_empty() && root.join("etc/passwd").exists());
         let work = rig.host.work();
         assert!(!root.join(work.strip_prefix("/").expect("a path")).exists(), "the working directory is seen");
         // It cannot write what the system brings.
@@ -214,6 +220,90 @@ async fn a_profile_that_is_granted_stays() {
         // Without that profile it is not there.
         rig.output("browser_tab_open", json!({ "url": site.url("/show") })).await.expect("a tab");
         assert!(!rig.page().await.contains("login"), "{}", rig.page().await);
+    })
+    .await;
+}
+
+/// Case 24: a profile that stays is one browser's at a time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_that_somebody_uses_is_busy() {
+    each("busy", async |rig| {
+        let rig = rig.set("plugin.browser.browser.profiles=[\"work\"]");
+        let site = Site::new(&[("/", html("<title>Here</title>"))]);
+        let open = json!({ "url": site.url("/"), "profile": "work" });
+        rig.output("browser_tab_open", open.clone()).await.expect("a tab");
+        let other = async || {
+            let (host, context) = rig.host.parts();
+            let request = Request { tool: "browser_tab_open".into(), arguments: Arguments::Json(open.clone()) };
+            host.call(request, &context.clone().session(Arc::new(Session::default()))).await.outcome
+        };
+        let other_session = other().await;
+        let busy = other_session.expect_err("it is in use");
+        assert!(busy.kind == Kind::Busy && busy.message.contains("`work` is in use"), "{busy:?}");
+        rig.output("browser_close", json!({})).await.expect("an end");
+        until_gone(&rig).await;
+        other().await.expect("it is free");
+    })
+    .await;
+}
+
+/// Nothing that lies in a profile leads the host to write elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_in_a_profile_leads_nowhere() {
+    each("links", async |rig| {
+        let crate::secrets::Login { rig, own_url, .. } = crate::secrets::login(rig, |_, _| [vec![], vec![]]);
+        let rig = rig.set("plugin.browser.browser.profiles=[\"work\"]");
+        let open = json!({ "url": own_url, "profile": "work" });
+        rig.output("browser_tab_open", open.clone()).await.expect("a tab");
+        rig.output("browser_close", json!({})).await.expect("an end");
+        until_gone(&rig).await;
+        let profile = rig.host.dirs().state.join("browser/profiles/work");
+        let outside = rig.host.home().join("outside");
+        std::fs::create_dir(&outside).expect("a directory");
+        std::fs::remove_dir_all(profile.join(".pki")).expect("a store");
+        std::os::unix::fs::symlink(&outside, profile.join(".pki")).expect("a link");
+        std::os::unix::fs::symlink(outside.join("file"), profile.join("certificate.der")).expect("a link");
+        // It does not know the authority now, and so not the site.
+        let there = rig.output("browser_tab_open", open).await;
+        assert_eq!(std::fs::read_dir(&outside).expect("a directory").count(), 0, "{there:?}");
+        let told = match there {
+            Ok(output) => format!("{:?}", output.notices),
+            Err(failure) => failure.message,
+        };
+        assert!(told.contains("CERT") || told.contains("certificates"), "{told}");
+    })
+    .await;
+}
+
+/// What a page connects to while no call runs is on the record of the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_connected_to_between_calls_is_on_record() {
+    each("between", async |rig| {
+        let rig = rig.set("tools.fetch_private_ranges=[\"127.0.0.1\"]");
+        let page = "<title>none</title><script>setTimeout(() => { fetch('http://127.0.0.3:9/', {mode: 'no-cors'}).catch(() => {}) }, 4000)</script>";
+        let site = Site::new(&[("/", html(page))]);
+        rig.go(&site.url("/")).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        rig.output("browser_tab_list", json!({})).await.expect("tabs");
+        let audit = format!("{:?}", rig.host.audit());
+        assert!(audit.contains("connect to 127.0.0.3:9, before this call"), "{audit}");
+    })
+    .await;
+}
+
+/// An answer that is too long is that command's failure, and no browser's end.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_too_long_ends_nothing() {
+    each("long", async |rig| {
+        let rig = rig.set("plugin.browser.browser.evaluate=true");
+        let site = Site::new(&[("/", html("<title>Here</title><p>here</p>"))]);
+        rig.go(&site.url("/")).await;
+        let long = rig.output("browser_evaluate", json!({ "script": "'x'.repeat(80 << 20)" })).await;
+        let long = long.expect_err("it is too long");
+        assert!(long.message.contains("more than 64 MiB"), "{long:?}");
+        assert!(rig.page().await.contains("here"));
+        let next = rig.output("browser_evaluate", json!({ "script": "1 + 1" })).await.expect("a value");
+        assert_eq!(next.result["result"], json!(2));
     })
     .await;
 }

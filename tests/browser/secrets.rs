@@ -48,16 +48,16 @@ const LOGIN: &str = "<title>Login</title><form action=/in method=post><label>Nam
     <label>Hint <input name=h></label><button>Sign in</button></form><p id=out></p>";
 
 /// A host with the secret, the site that it may go to, and another one.
-struct Login {
-    rig: Rig,
-    own: Site,
-    own_url: String,
-    other: Site,
-    other_url: String,
+pub(crate) struct Login {
+    pub(crate) rig: Rig,
+    pub(crate) own: Site,
+    pub(crate) own_url: String,
+    pub(crate) other: Site,
+    pub(crate) other_url: String,
 }
 
 /// The pages of both sites are made of their URLs.
-fn login(rig: Rig, pages: impl Fn(&str, &str) -> [Vec<(String, Page)>; 2]) -> Login {
+pub(crate) fn login(rig: Rig, pages: impl Fn(&str, &str) -> [Vec<(String, Page)>; 2]) -> Login {
     let dns = names(&[("shop.example.com", [127, 0, 0, 1]), ("other.example.com", [127, 0, 0, 1])]);
     let authority = Authority::new();
     let listen = || TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -204,6 +204,53 @@ async fn a_page_that_changes_the_field_gets_nothing() {
             // What is redacted is shown so: neither is there where no field shows it.
             assert!(!page.contains(VALUE) && !page.contains("[secret"), "{trick}: {page}");
         }
+    })
+    .await;
+}
+
+/// What is copied in the site that has it is pasted into no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_copied_is_not_pasted_into_another_site() {
+    each("clipboard", async |rig| {
+        let shows = "<title>Copy</title><input id=p aria-label=Pass type=password><button onclick=\"p.type = 'text'; p.select(); document.execCommand('copy')\">Copy</button>";
+        let takes = "<title>Take</title><textarea aria-label=Take oninput=\"fetch('/took-' + this.value)\"></textarea>\
+            <script>addEventListener('paste', event => fetch('/took-' + event.clipboardData.getData('text')))</script>";
+        let Login { rig, own_url, other, other_url, .. } =
+            login(rig, |_, _| [vec![("/copy".into(), html(shows))], vec![("/take".into(), html(takes))]]);
+        rig.go(&format!("{own_url}/copy")).await;
+        fill(&rig, "Pass", "SHOP").await.expect("its field");
+        rig.click(&rig.id("button \"Copy\"").await).await.expect("a click");
+        for key in ["Control+a", "Control+c"] {
+            let element = rig.id("textbox \"Pass\"").await;
+            rig.output("browser_press_key", json!({ "element": element, "key": key })).await.expect("a key");
+        }
+        rig.go(&format!("{other_url}/take")).await;
+        let element = rig.id("textbox \"Take\"").await;
+        for key in ["Control+v", "Meta+V", "Control+Shift+v", "Shift+Insert"] {
+            let refused = rig.output("browser_press_key", json!({ "element": element, "key": key })).await;
+            assert_eq!(refused.expect_err("nothing is pasted").kind, Kind::Denied, "{key}");
+        }
+        let asked = other.asked();
+        assert!(asked.iter().all(|asked| !asked.starts_with("/took-")), "{asked:?}");
+    })
+    .await;
+}
+
+/// What is shown in part shows no part of a secret.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_is_cut_in_two() {
+    each("cut", async |rig| {
+        let page = "<title>none</title><input id=p aria-label=Pass type=password><button id=b>B</button><input id=t aria-label=Text><p id=out></p><script>p.oninput = () => {\
+            for (let n = 60; n < 420; n++) { const b = document.createElement('button'); b.textContent = 'x'.repeat(n) + p.value; out.append(b); }\
+            t.value = 'y'.repeat(90) + p.value; document.title = 'z'.repeat(290) + p.value; alert('w'.repeat(385) + p.value); }</script>";
+        let Login { rig, own_url, .. } = login(rig, |_, _| [vec![("/cut".into(), html(page))], vec![]]);
+        rig.go(&format!("{own_url}/cut")).await;
+        let filled = fill(&rig, "Pass", "SHOP").await.expect("its field");
+        let looked = rig.output("browser_snapshot", json!({})).await.expect("a look");
+        let everything = format!("{filled:?} {looked:?} {:?} {:?}", rig.host.audit(), rig.host.events());
+        assert!(looked.result["page"].as_str().is_some_and(|page| page.contains("[secret")), "{looked:?}");
+        let (begin, _) = VALUE.split_at(4);
+        assert!(!everything.contains(begin), "a part came: {everything}");
     })
     .await;
 }

@@ -1,13 +1,13 @@
 //! Acts on elements of a page, as a person would do them: with the mouse and the keyboard of the browser.
 //!
 //! Before each act the element has to be what was shown: there, with the role and the name that it had, in sight, and with nothing over it. And as
-//! a page can change between that look and the press, a listener in a world of scripts of its own stops a press that comes down on another element of
-//! the same document (`WATCH`). A press on a frame that came between is not stopped.
+//! a page can change between that look and the press, a press that comes down on anything else is stopped there (`guard.rs`).
 
-use super::cdp::Trouble;
+use super::cdp::{SessionId, Trouble};
+use super::guard::{Came, Let};
 use super::keys::Key;
-use super::running::{Browser, failed, said};
-use super::tree::{Element, shown};
+use super::running::{Browser, failed};
+use super::tree::{Document, Element, shown};
 use crate::envelope::{Failure, Kind};
 use crate::secrets::Value as Secret;
 use serde::Deserialize;
@@ -30,31 +30,9 @@ pub(crate) enum Filling {
     Secret(Secret),
 }
 
-/// Stops the first press that comes down on anything but the element as it was, and all that belongs to that press.
-const WATCH: &str = r"function() {
-    const element = this, view = element.ownerDocument.defaultView, state = { came: false, other: null };
-    const says = () => [element.textContent, element.getAttribute('aria-label'), element.value, element.title, element.href].join('\u0000');
-    const before = says(), labels = element.labels ? [...element.labels] : [];
-    const check = event => {
-        if (!event.isTrusted || state.came) return;
-        const path = event.composedPath();
-        if (state.other === null && says() === before && (path.includes(element) || labels.some(label => path.includes(label)))) {
-            state.came = true;
-            return;
-        }
-        event.preventDefault();
-        event.stopImmediatePropagation();
-        const other = path[0];
-        state.other ??= other instanceof view.Element ? (other.localName + ' ' + (other.textContent || '').trim().slice(0, 80)) : 'something else';
-    };
-    const kinds = ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click', 'dblclick', 'auxclick'];
-    kinds.forEach(kind => view.addEventListener(kind, check, { capture: true }));
-    state.stop = () => {
-        kinds.forEach(kind => view.removeEventListener(kind, check, { capture: true }));
-        return { came: state.came, other: state.other };
-    };
-    return state;
-}";
+/// Characters of what is told of what was in the way, and of why nothing can be chosen.
+const OTHER_CHARS: usize = 80;
+const WHY_CHARS: usize = 600;
 /// Puts text into this field, as long as it is of that kind, in place of what it holds: in one go, so that no page and no frame can take the focus
 /// between the look and the text. Says what was in the way.
 const FIELD: &str = r"function(text, password) {
@@ -106,6 +84,8 @@ const KIND: &str = "function() { return this.localName === 'input' ? this.type :
 struct Found<'e> {
     element: &'e Element,
     object: String,
+    /// The host's own world of scripts in its document.
+    world: u64,
 }
 
 #[derive(Deserialize)]
@@ -135,7 +115,7 @@ impl Browser {
             Action::Click { times } => self.click(&found, *times).await,
             Action::Hover => {
                 let (x, y) = self.point(&found).await?;
-                self.mouse(&found, "mouseMoved", x, y, 0).await
+                self.mouse(&element.document.session, "mouseMoved", x, y, 0).await
             }
             Action::Fill(filling) => self.fill(&found, filling).await,
             Action::Select(options) => self.select(&found, options).await,
@@ -147,21 +127,34 @@ impl Browser {
                 Ok(())
             }
             Action::Press(key) => {
-                let key = Key::parse(key)?;
-                let session = &element.document.session;
                 let focus = json!({ "backendNodeId": element.node });
-                self.order(session, "DOM.focus", focus).await.map_err(|trouble| gone(element, trouble))?;
-                self.press(session, &key).await
+                let focused = self.order(&element.document.session, "DOM.focus", focus).await;
+                focused.map_err(|trouble| gone(element, trouble))?;
+                let key = Key::parse(key)?;
+                self.press(&element.document, found.world, Some(&found.object), &key).await
             }
         }
     }
 
-    /// Presses a key where the focus is.
-    pub(super) async fn press(&self, session: &super::cdp::SessionId, key: &Key) -> Result<(), Failure> {
+    /// Presses a key where the focus is in a document, and, where an element is given, on that alone.
+    pub(super) async fn press(
+        &self,
+        document: &Document,
+        world: u64,
+        object: Option<&str>,
+        key: &Key,
+    ) -> Result<(), Failure> {
+        let open = self.open_guard(document, world, Let::Key(object)).await.map_err(failed)?;
         for event in key.events() {
-            self.order(session, "Input.dispatchKeyEvent", event).await.map_err(failed)?;
+            self.order(&document.session, "Input.dispatchKeyEvent", event).await.map_err(failed)?;
         }
-        Ok(())
+        match open.close().await {
+            Some(Came { came: false, .. }) => {
+                Err(busy("the key was not pressed: the page moved the focus elsewhere".into()))
+            }
+            // Where its document is gone, the key has led elsewhere.
+            Some(Came { came: true, .. }) | None => Ok(()),
+        }
     }
 
     /// Finds an element again that was shown: the same node of the same document, with the same role and name.
@@ -171,7 +164,7 @@ impl Browser {
         let resolved = self.ask::<Resolved>(&element.document.session, "DOM.resolveNode", params).await;
         let resolved = resolved.map_err(|trouble| gone(element, trouble))?;
         let object = resolved.object.object_id.ok_or_else(|| is_gone(element))?;
-        let found = Found { element, object };
+        let found = Found { element, object, world };
         if self.of::<Value>(&found, "function() { return this.isConnected; }", json!([])).await? != json!(true) {
             return Err(is_gone(element));
         }
@@ -212,8 +205,7 @@ impl Browser {
         if backend_node_id == element.node {
             return Ok((x, y));
         }
-        let world = self.world(&element.document).await.map_err(failed)?;
-        let params = json!({ "backendNodeId": backend_node_id, "executionContextId": world });
+        let params = json!({ "backendNodeId": backend_node_id, "executionContextId": found.world });
         let other = self.ask::<Resolved>(session, "DOM.resolveNode", params).await;
         if let Ok(other) = other
             && let Some(id) = other.object.object_id
@@ -233,25 +225,26 @@ impl Browser {
             return Err(busy(why));
         }
         let (x, y) = self.point(found).await?;
-        let watch = self.started(found, WATCH, json!([])).await?;
-        self.mouse(found, "mouseMoved", x, y, 0).await?;
+        let session = &element.document.session;
+        let opened = self.open_guard(&element.document, found.world, Let::Press(&found.object)).await;
+        let mut open = opened.map_err(|trouble| gone(element, trouble))?;
+        self.mouse(session, "mouseMoved", x, y, 0).await?;
         for time in 1..=times {
-            self.mouse(found, "mousePressed", x, y, time).await?;
-            self.mouse(found, "mouseReleased", x, y, time).await?;
+            open.held = Some((x, y));
+            self.mouse(session, "mousePressed", x, y, time).await?;
+            open.held = None;
+            self.mouse(session, "mouseReleased", x, y, time).await?;
         }
-        match self.stopped(found, &watch).await {
-            Some(state) if state["came"] == json!(false) => {
-                let other = state["other"].as_str().map(said);
-                let why = match other {
+        match open.close().await {
+            Some(Came { came: false, other }) => {
+                let why = match other.map(|other| self.line(&other, OTHER_CHARS)) {
                     Some(other) => format!("{other} came under the pointer in its place"),
-                    None => {
-                        "it moved away from under the pointer, and what lay there then may have been pressed".to_owned()
-                    }
+                    None => "it moved away from under the pointer".to_owned(),
                 };
                 Err(busy(format!("{} was not clicked: {why}", element.shown())))
             }
             // Where its document is gone, the click has led elsewhere.
-            Some(_) | None => Ok(()),
+            Some(Came { came: true, .. }) | None => Ok(()),
         }
     }
 
@@ -260,10 +253,10 @@ impl Browser {
         Ok((disabled == json!(true)).then(|| format!("{} is disabled", found.element.shown())))
     }
 
-    async fn mouse(&self, found: &Found<'_>, kind: &str, x: f64, y: f64, clicks: u8) -> Result<(), Failure> {
+    async fn mouse(&self, session: &SessionId, kind: &str, x: f64, y: f64, clicks: u8) -> Result<(), Failure> {
         let button = if clicks > 0 { "left" } else { "none" };
         let event = json!({ "type": kind, "x": x, "y": y, "button": button, "clickCount": clicks });
-        self.order(&found.element.document.session, "Input.dispatchMouseEvent", event).await.map_err(failed)
+        self.order(session, "Input.dispatchMouseEvent", event).await.map_err(failed)
     }
 
     async fn fill(&self, found: &Found<'_>, filling: &Filling) -> Result<(), Failure> {
@@ -304,7 +297,7 @@ impl Browser {
             why => Err(Failure::invalid(format!(
                 "{} {}",
                 found.element.shown(),
-                said(why.unwrap_or("cannot be chosen from"))
+                self.line(why.unwrap_or("cannot be chosen from"), WHY_CHARS)
             ))),
         }
     }
@@ -322,7 +315,7 @@ impl Browser {
 
     async fn on<T: serde::de::DeserializeOwned>(
         &self,
-        session: &super::cdp::SessionId,
+        session: &SessionId,
         object: &str,
         function: &str,
         arguments: Value,
@@ -331,18 +324,6 @@ impl Browser {
         let params = json!({ "objectId": object, "functionDeclaration": function, "arguments": arguments, "returnByValue": true });
         let Called { result } = self.ask(session, method, params).await?;
         serde_json::from_value(result.value).map_err(|error| Trouble::Refused { method, message: error.to_string() })
-    }
-
-    /// Calls one that stays: returns what it is stopped by.
-    async fn started(&self, found: &Found<'_>, function: &str, arguments: Value) -> Result<String, Failure> {
-        let params = json!({ "objectId": found.object, "functionDeclaration": function, "arguments": arguments });
-        let called = self.ask::<Called>(&found.element.document.session, "Runtime.callFunctionOn", params).await;
-        let called = called.map_err(|trouble| gone(found.element, trouble))?;
-        called.result.object_id.ok_or_else(|| is_gone(found.element))
-    }
-
-    async fn stopped(&self, found: &Found<'_>, watch: &str) -> Option<Value> {
-        self.on(&found.element.document.session, watch, "function() { return this.stop(); }", json!([])).await.ok()
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Bytes of a message. A page that brings about a longer one loses its browser.
+/// Bytes of a message. A longer one is passed over; where it is an answer, the command has failed.
 const MESSAGE_BYTES: usize = 64 << 20;
 /// What the browser says on standard error, of which the end is kept.
 const SAID_BYTES: usize = 2048;
@@ -82,16 +82,22 @@ struct State {
 }
 
 impl Cdp {
-    /// Talks to a browser that was started. `happened` is called for each event, in order, and must not block.
+    /// Talks to a browser that was started, and lets go of what belongs to it when it has ended. `happened` is called for each event, in order, and
+    /// must not block.
     pub(super) fn over(
         process: Box<dyn Process>,
         input: Input,
+        kept: impl Send + 'static,
         happened: impl FnMut(&Event<'_>) + Send + 'static,
     ) -> Self {
         let state = State { waiting: Mutex::default(), ended: CancellationToken::new(), said: Mutex::default() };
         let state = Arc::new(state);
         let (commands, queue) = mpsc::unbounded_channel();
-        tokio::spawn(talk(process, input, queue, state.clone(), happened));
+        let talk = talk(process, input, queue, state.clone(), happened);
+        tokio::spawn(async move {
+            talk.await;
+            drop(kept);
+        });
         Self { commands, state, next: AtomicU64::new(1) }
     }
 
@@ -162,7 +168,7 @@ async fn talk(
     state: Arc<State>,
     mut happened: impl FnMut(&Event<'_>) + Send,
 ) {
-    let (mut read, mut looked) = (Vec::new(), 0);
+    let mut read = Read::default();
     let mut writing: (Vec<u8>, usize) = Default::default();
     loop {
         let rest = &writing.0[writing.1..];
@@ -180,12 +186,8 @@ async fn talk(
             },
             event = process.next() => match event {
                 Ok(ProcessEvent::Stdout(bytes)) => {
-                    read.extend_from_slice(&bytes);
-                    state.take(&mut read, &mut looked, &mut happened);
-                    if read.len() > MESSAGE_BYTES {
-                        state.note(b"\na page had it write too long a message");
-                        break;
-                    }
+                    read.bytes.extend_from_slice(&bytes);
+                    state.take(&mut read, &mut happened);
                 }
                 Ok(ProcessEvent::Stderr(bytes)) => state.note(&bytes),
                 Ok(ProcessEvent::Exited(_)) | Err(_) => break,
@@ -205,18 +207,38 @@ async fn talk(
 
 impl State {
     /// Takes the whole messages from what was read.
-    fn take(&self, read: &mut Vec<u8>, looked: &mut usize, happened: &mut impl FnMut(&Event<'_>)) {
+    fn take(&self, read: &mut Read, happened: &mut impl FnMut(&Event<'_>)) {
         let mut begin = 0;
-        while let Some(end) = read[*looked..].iter().position(|byte| *byte == 0) {
-            let end = *looked + end;
-            self.hear(&read[begin..end], happened);
-            (begin, *looked) = (end + 1, end + 1);
+        while let Some(end) = read.bytes[read.looked..].iter().position(|byte| *byte == 0) {
+            let end = read.looked + end;
+            match std::mem::take(&mut read.is_passed_over) {
+                true => {}
+                false => self.hear(&read.bytes[begin..end], happened),
+            }
+            (begin, read.looked) = (end + 1, end + 1);
         }
-        read.drain(..begin);
-        *looked = read.len();
+        read.bytes.drain(..begin);
+        if read.bytes.len() > MESSAGE_BYTES {
+            if !read.is_passed_over {
+                self.too_long(&read.bytes);
+            }
+            read.is_passed_over = true;
+            read.bytes.clear();
+        }
+        read.looked = read.bytes.len();
         // A large page must not leave its size behind.
-        if read.is_empty() {
-            read.shrink_to(64 << 10);
+        if read.bytes.is_empty() {
+            read.bytes.shrink_to(64 << 10);
+        }
+    }
+
+    /// Tells whoever waits for an answer that begins so that it has none: the browser writes the number first.
+    fn too_long(&self, begin: &[u8]) {
+        let head = String::from_utf8_lossy(&begin[..begin.len().min(32)]);
+        let digits = head.strip_prefix("{\"id\":").map(|rest| rest.split(|char: char| !char.is_ascii_digit()).next());
+        let waits = digits.flatten().and_then(|id| self.waiting.lock().remove(&id.parse().ok()?));
+        if let Some(waits) = waits {
+            let _ = waits.send(Err(format!("the answer has more than {} MiB", MESSAGE_BYTES >> 20)));
         }
     }
 
@@ -248,6 +270,16 @@ impl State {
         let over = said.len().saturating_sub(SAID_BYTES);
         said.drain(..over);
     }
+}
+
+/// What was read and is no whole message yet.
+#[derive(Default)]
+struct Read {
+    bytes: Vec<u8>,
+    /// As far as this there is no end of one.
+    looked: usize,
+    /// It is the rest of one that is too long.
+    is_passed_over: bool,
 }
 
 #[derive(Deserialize)]

@@ -60,7 +60,18 @@ impl Key {
             .or_else(|| Self::function(name))
             .or_else(|| Self::char(name))
             .map(|key| key.with(modifiers))
-            .ok_or_else(unknown)
+            .ok_or_else(unknown)?
+            .check()
+    }
+
+    /// Nothing is pasted: what was copied in one site, a secret in it, would come to another.
+    fn check(self) -> Result<Self, Failure> {
+        let is_v = self.key.eq_ignore_ascii_case("v") && self.modifiers & 6 != 0;
+        let is_insert = self.key == "Insert" && self.modifiers & 8 != 0;
+        match is_v || is_insert {
+            true => Err(Failure::denied("nothing is pasted into pages").hint("fill the field with the text itself")),
+            false => Ok(self),
+        }
     }
 
     fn named(name: &str) -> Option<Self> {
@@ -135,6 +146,7 @@ impl Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::envelope::Kind;
 
     fn parsed(text: &str) -> (String, String, u32, String, u32) {
         let Key { key, code, number, text, modifiers } = Key::parse(text).expect("a key");
@@ -163,7 +175,10 @@ mod tests {
             assert_eq!(parsed(text), expected, "{text}");
         }
         for text in ["", "Entr", "Hyper+a", "ab", "Control+", "a+", "F13", "\n"] {
-            assert!(Key::parse(text).is_err(), "{text:?}");
+            assert_eq!(Key::parse(text).map_err(|failure| failure.kind), Err(Kind::InvalidArguments), "{text:?}");
+        }
+        for text in ["Control+v", "Control+V", "Meta+v", "Control+Shift+V", "Shift+Insert", "control+shift+insert"] {
+            assert_eq!(Key::parse(text).map_err(|failure| failure.kind), Err(Kind::Denied), "{text:?}");
         }
     }
 }

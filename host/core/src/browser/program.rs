@@ -12,6 +12,7 @@ use crate::disk::OwnDir;
 use crate::egress::{Attached, Egress};
 use crate::envelope::{Failure, Kind};
 use crate::text::id::random_id;
+use base64::Engine;
 use rustix::fs::FlockOperation;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -39,11 +40,13 @@ const PACKAGE: &str = "install the package `chromium-headless-shell` (Debian) or
 const SEEN: [&str; 12] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "dev", "proc", "sys", "opt"];
 /// What a cell has new, where directories can be made.
 const NEW: [&str; 2] = ["tmp", "run"];
-/// Of `/etc`, what tells of the machine and its people.
+/// Of `/etc`, what a browser and its libraries need. The rest tells of the machine and its people, and root would read all of it.
+const ETC: &str = "/etc";
 #[rustfmt::skip]
-const HIDDEN: [&str; 9] = [
-    "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private",
-    "/etc/toolcrib",
+const SEEN_OF_ETC: [&str; 25] = [
+    "alternatives", "ca-certificates", "chromium", "chromium.d", "chromium-browser", "crypto-policies", "fonts", "gai.conf", "group", "host.conf",
+    "hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "locale.alias", "mime.types", "nsswitch.conf", "os-release", "passwd", "pki",
+    "resolv.conf", "ssl/certs", "ssl/openssl.cnf", "timezone",
 ];
 /// What puts certificates into the store that browsers read.
 const CERTUTIL: [&str; 2] = ["/usr/bin/certutil", "/usr/local/bin/certutil"];
@@ -168,7 +171,7 @@ impl Programs {
         let (home, environment) = (dirs.home.clone(), dirs.environment.clone());
         let local = Local::new(home.clone(), home, dirs.state.clone(), environment);
         let notice = match &self.ca_file {
-            Some(file) => trust(&local, file, &place).await.err(),
+            Some(file) => trust(&local, file, &place, &kept.id).await.err(),
             None => None,
         };
         let listeners = local.listeners(&profile).map_err(|why| unavailable(io::Error::other(why)))?;
@@ -209,7 +212,7 @@ fn cell(profile: &Path, id: &str) -> io::Result<Profile> {
     let top = |path: &Path| path.components().nth(1).map(|name| PathBuf::from("/").join(name));
     // Else the profile would go with what hides all else there.
     let emptied = top(profile).filter(|top| !SEEN.iter().chain(&NEW).any(|seen| top.ends_with(seen)));
-    let mut hide: Vec<PathBuf> = HIDDEN.map(PathBuf::from).into();
+    let mut hide = vec![PathBuf::from(ETC)];
     for entry in std::fs::read_dir("/")? {
         let entry = entry?;
         let (path, name) = (entry.path(), entry.file_name());
@@ -226,6 +229,7 @@ fn cell(profile: &Path, id: &str) -> io::Result<Profile> {
         write: vec![profile.to_owned()],
         emptied,
         hide,
+        show: SEEN_OF_ETC.iter().map(|name| Path::new(ETC).join(name)).collect(),
         network: CellNetwork::Egress,
         nests: true,
         processes: PROCESSES,
@@ -233,38 +237,46 @@ fn cell(profile: &Path, id: &str) -> io::Result<Profile> {
     })
 }
 
-/// Has a browser trust the certificates of a file: they go into the store that it looks for in its home.
-async fn trust(local: &Local, file: &Path, home: &Path) -> Result<(), String> {
+/// Puts the certificates of standard input into the store at `$1` by the program `$0`: the file of each is its number.
+const TRUST: &str = r#"set -e
+umask 077
+[ -d "$1" ] || { mkdir -p "$1"; "$0" -d "sql:$1" -N --empty-password; }
+number=0
+while read -r certificate; do
+    printf '%s' "$certificate" | "$0" -d "sql:$1" -A -a -n "toolcrib $number" -t C,,
+    number=$((number + 1))
+done"#;
+
+/// Has a browser trust the certificates of a file: they go into the store that it looks for in its home. That is done in a cell like its own, without
+/// a network: what lies in a profile that stays is a browser's work, and a link there leads nowhere else.
+async fn trust(local: &Local, file: &Path, home: &Path, id: &str) -> Result<(), String> {
     let why = |why: String| format!("the browser does not know the certificates of `ca_file`: {why}");
     let program = CERTUTIL.iter().map(Path::new).find(|program| program.is_file());
     let program = program.ok_or_else(|| why("install the package `libnss3-tools`".into()))?;
     let text = std::fs::read(file).map_err(|error| why(error.to_string()))?;
-    let store = home.join(".pki/nssdb");
-    let run = async |arguments: Vec<OsString>| {
-        let database = OsString::from(format!("sql:{}", store.display()));
-        let argv = [program.into(), "-d".into(), database].into_iter().chain(arguments).collect();
-        let finished = async {
-            finish(local.start(ProcessSpec::own(argv)).await?).await.map_err(|error| Failure::failed(error.to_string()))
-        };
-        match finished.await {
-            Ok(finished) if finished.status == 0 => Ok(()),
-            Ok(finished) => Err(why(String::from_utf8_lossy(&finished.stderr).trim().to_owned())),
-            Err(failure) => Err(why(failure.message)),
-        }
-    };
-    if !store.exists() {
-        std::fs::create_dir_all(&store).map_err(|error| why(error.to_string()))?;
-        run(["-N", "--empty-password"].map(OsString::from).into()).await?;
-    }
-    for (number, certificate) in CertificateDer::pem_slice_iter(&text).enumerate() {
+    let mut lines = String::new();
+    for certificate in CertificateDer::pem_slice_iter(&text) {
         let certificate = certificate.map_err(|error| why(error.to_string()))?;
-        let one = home.join("certificate.der");
-        std::fs::write(&one, &certificate).map_err(|error| why(error.to_string()))?;
-        let name = format!("toolcrib {number}");
-        let arguments = ["-A", "-n", &name, "-t", "C,,", "-i"].map(OsString::from).into_iter();
-        run(arguments.chain([one.into_os_string()]).collect()).await?;
+        lines += &base64::engine::general_purpose::STANDARD.encode(&certificate);
+        lines.push('\n');
     }
-    Ok(())
+    let profile = cell(home, &format!("{id} trust")).map_err(|error| why(error.to_string()))?;
+    let profile = Profile { network: CellNetwork::None, nests: false, ..profile };
+    let mut argv: Vec<OsString> = ["/bin/sh", "-c", TRUST].map(OsString::from).into();
+    argv.extend([program.into(), home.join(".pki/nssdb").into_os_string()]);
+    let spec = ProcessSpec {
+        variables: vec![("HOME".to_owned(), home.display().to_string())],
+        directory: Some("/tmp".into()),
+        input: lines.into_bytes(),
+        cell: Some(std::sync::Arc::new(profile)),
+        ..ProcessSpec::own(argv)
+    };
+    let finished = async { finish(local.start(spec).await?).await.map_err(|error| Failure::failed(error.to_string())) };
+    match finished.await {
+        Ok(finished) if finished.status == 0 => Ok(()),
+        Ok(finished) => Err(why(String::from_utf8_lossy(&finished.stderr).trim().to_owned())),
+        Err(failure) => Err(why(failure.message)),
+    }
 }
 
 /// The directory of a profile, which nobody else uses meanwhile.
@@ -330,10 +342,12 @@ fn sweep(all: &OwnDir) {
     }
 }
 
-/// Removes a profile and its lock.
+/// Removes a profile, and its lock if nothing is left of it: what stays is swept when another begins.
 fn discard(all: &OwnDir, id: &str) {
-    let _ = std::fs::remove_dir_all(all.path().join(id));
-    let _ = all.remove(lock_of(id).as_ref());
+    match std::fs::remove_dir_all(all.path().join(id)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {}
+        Ok(()) | Err(_) => drop(all.remove(lock_of(id).as_ref())),
+    }
 }
 
 fn lock_of(id: &str) -> String {

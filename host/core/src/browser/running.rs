@@ -2,16 +2,19 @@
 //!
 //! What a page can hold up is answered where it happens, on no call's time: dialogs, tabs that pages open, prompts for passwords.
 
+use super::Answer;
 use super::cdp::{Cdp, Event, SessionId, Trouble};
-use super::program::{Kept, Programs};
-use crate::egress::Egress;
+use super::guard::{SCRIPT, WORLD};
+use super::program::Kept;
+use crate::call::scope::Scope;
 use crate::envelope::{Failure, Kind};
+use crate::secrets::Secrets;
 use crate::text::sanitize;
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -24,14 +27,21 @@ pub(super) const SOON: Duration = Duration::from_secs(5);
 pub(super) const MOST_TABS: usize = 8;
 /// What is noted between two acts; more is like it.
 const MOST_NOTICES: usize = 12;
-/// Characters that a notice shows of what a page says.
+/// Characters that a line shows of what a page says.
 const SHOWN: usize = 200;
+/// Characters of what a page says that are noted, before secrets are taken out and it is cut to what a line shows: none may be cut in two.
+const NOTED: usize = 8_000;
+/// Bytes of a title and of an address that are known of a tab. A page makes them as long as it likes.
+const TITLE_BYTES: usize = 8 << 10;
+const URL_BYTES: usize = 64 << 10;
 
 /// A browser with its tabs.
 pub(super) struct Browser {
     pub(super) cdp: Arc<Cdp>,
     pub(super) state: Arc<State>,
-    pub(super) kept: Kept,
+    pub(super) kept: Arc<Kept>,
+    /// What is taken out of what pages say.
+    pub(super) secrets: Arc<Secrets>,
     used: Mutex<Instant>,
 }
 
@@ -64,8 +74,8 @@ struct Known {
     /// Which tab each session is of: its own, and those of frames in other processes.
     sessions: BTreeMap<SessionId, u64>,
     notices: Vec<String>,
-    /// How a `confirm` and a `prompt` are answered now.
-    answer: Option<(bool, Option<String>)>,
+    /// How a `confirm` and a `prompt` of these tabs are answered now.
+    answers: HashMap<u64, Answer>,
 }
 
 /// A tab.
@@ -87,6 +97,11 @@ pub(super) struct Tab {
 }
 
 impl Tab {
+    /// Whether it is spoken to by this session, or one of its frames is.
+    pub(super) fn has(&self, session: &SessionId) -> bool {
+        self.session == *session || self.frames.contains(session)
+    }
+
     /// As others name it.
     pub(super) fn id(&self) -> String {
         format!("t{}", self.number)
@@ -113,6 +128,71 @@ struct Attached {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
+struct Detached {
+    session_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Changed {
+    target_info: TargetInfo,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Destroyed {
+    target_id: String,
+}
+
+#[derive(Deserialize)]
+struct Navigated {
+    frame: Frame,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Download {
+    url: String,
+    suggested_filename: String,
+}
+
+/// What is told of a frame.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OfFrame {
+    frame_id: String,
+    #[serde(default)]
+    url: String,
+}
+
+impl OfFrame {
+    /// Does something with the tab whose main frame it is.
+    fn tab(self, known: &mut Known, session: Option<&str>, then: impl FnOnce(&mut Tab, String)) {
+        if let Some(tab) = known.tab_of(session)
+            && self.frame_id == tab.target
+        {
+            then(tab, self.url);
+        }
+    }
+}
+
+/// A request that waits for us.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Paused {
+    request_id: String,
+}
+
+impl Paused {
+    fn goes_on(self, cdp: &Cdp, session: Option<&str>, how: &'static str, mut params: Value) {
+        params["requestId"] = json!(self.request_id);
+        let session = session.map(SessionId::from);
+        cdp.tell(session.as_ref(), how, params);
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Dialog {
     r#type: String,
     message: String,
@@ -130,20 +210,18 @@ struct Frame {
 
 impl Browser {
     /// Starts one.
-    pub(super) async fn start(
-        programs: &Programs,
-        profile: Option<&str>,
-        egress: &Egress,
-        ids: Arc<Ids>,
-    ) -> Result<Self, Failure> {
-        let started = programs.start(profile, egress).await?;
+    pub(super) async fn start(profile: Option<&str>, scope: &Scope, ids: Arc<Ids>) -> Result<Self, Failure> {
+        let started = scope.browsers.start(profile, &scope.egress).await?;
         let state = State { cdp: OnceLock::new(), known: Mutex::default(), changed: Notify::new(), ids };
         let state = Arc::new(state);
         let happens = state.clone();
-        let cdp = Arc::new(Cdp::over(started.process, started.input, move |event| happens.take(event)));
+        let kept = Arc::new(started.kept);
+        let cdp = Cdp::over(started.process, started.input, kept.clone(), move |event| happens.take(event));
+        let cdp = Arc::new(cdp);
         let _ = state.cdp.set(Arc::downgrade(&cdp));
         started.notice.into_iter().for_each(|notice| state.known.lock().note(notice));
-        let browser = Self { cdp, state, kept: started.kept, used: Mutex::new(Instant::now()) };
+        let secrets = scope.secrets.clone();
+        let browser = Self { cdp, state, kept, secrets, used: Mutex::new(Instant::now()) };
         browser.prepare().await.map_err(|trouble| {
             Failure::new(
                 Kind::Unavailable,
@@ -231,9 +309,12 @@ impl Browser {
         self.state.known.lock().tabs.get(&number).cloned()
     }
 
-    /// How dialogs are answered that an act brings about.
-    pub(super) fn answer_dialogs(&self, answer: Option<(bool, Option<String>)>) {
-        self.state.known.lock().answer = answer;
+    /// Has dialogs of a tab answered so, as long as what this returns is there.
+    pub(super) fn answering(&self, number: u64, answer: Option<Answer>) -> Answering<'_> {
+        if let Some(answer) = answer {
+            self.state.known.lock().answers.insert(number, answer);
+        }
+        Answering { state: &self.state, number }
     }
 
     /// What happened since this was asked last.
@@ -241,11 +322,12 @@ impl Browser {
         std::mem::take(&mut self.state.known.lock().notices)
     }
 
-    /// A tab is about to go to another document.
-    pub(super) fn expect(&self, number: u64) {
+    /// A tab is about to go to another document: it stays where it is, unless this says that it goes.
+    pub(super) fn leaving(&self, number: u64) -> Leaving<'_> {
         if let Some(tab) = self.state.known.lock().tabs.get_mut(&number) {
             (tab.is_leaving, tab.has_crashed) = (true, false);
         }
+        Leaving { state: &self.state, number, goes: false }
     }
 
     /// Waits until a tab has loaded the document that it is going to; false where that takes too long.
@@ -260,14 +342,6 @@ impl Browser {
     /// Whether a tab is on its way to another document.
     pub(super) fn is_leaving(&self, number: u64) -> bool {
         self.state.known.lock().tabs.get(&number).is_some_and(|tab| tab.is_leaving || !tab.is_loaded)
-    }
-
-    /// A document did not come about: the tab stays where it is.
-    pub(super) fn stays(&self, number: u64) {
-        if let Some(tab) = self.state.known.lock().tabs.get_mut(&number) {
-            (tab.is_leaving, tab.is_loaded) = (false, true);
-        }
-        self.state.changed.notify_waiters();
     }
 
     async fn until<T>(&self, most: Duration, found: impl Fn(&Known) -> Option<T>) -> Option<T> {
@@ -286,6 +360,44 @@ impl Browser {
             }
         };
         tokio::time::timeout(most, wait).await.ok().flatten()
+    }
+}
+
+/// Until this is dropped, dialogs of a tab are answered as an act says.
+pub(super) struct Answering<'b> {
+    state: &'b State,
+    number: u64,
+}
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        self.state.known.lock().answers.remove(&self.number);
+    }
+}
+
+/// A tab that is about to go to another document.
+pub(super) struct Leaving<'b> {
+    state: &'b State,
+    number: u64,
+    goes: bool,
+}
+
+impl Leaving<'_> {
+    /// The document comes about.
+    pub(super) fn goes(mut self) {
+        self.goes = true;
+    }
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if self.goes {
+            return;
+        }
+        if let Some(tab) = self.state.known.lock().tabs.get_mut(&self.number) {
+            (tab.is_leaving, tab.is_loaded) = (false, true);
+        }
+        self.state.changed.notify_waiters();
     }
 }
 
@@ -319,144 +431,49 @@ impl Known {
 }
 
 impl State {
+    /// What becomes of an event. Those that are not among these tell nothing that anybody waits for.
     fn take(&self, event: &Event<'_>) {
         let Some(cdp) = self.cdp() else { return };
-        let mut known = self.known.lock();
+        let known = &mut *self.known.lock();
         match event.method {
-            "Target.attachedToTarget" => {
-                if let Some(attached) = event.params::<Attached>() {
-                    self.attached(&mut known, &cdp, event.session, attached);
-                }
-            }
-            "Target.targetInfoChanged" => {
-                #[derive(Deserialize)]
-                #[serde(rename_all = "camelCase")]
-                struct Changed {
-                    target_info: TargetInfo,
-                }
-                if let Some(Changed { target_info }) = event.params::<Changed>()
-                    && let Some(tab) = known.tabs.values_mut().find(|tab| tab.target == target_info.target_id)
-                {
-                    (tab.url, tab.title) = (target_info.url, target_info.title);
-                }
-            }
-            "Target.targetDestroyed" => {
-                #[derive(Deserialize)]
-                #[serde(rename_all = "camelCase")]
-                struct Destroyed {
-                    target_id: String,
-                }
-                if let Some(gone) = event.params::<Destroyed>() {
-                    known.tabs.retain(|_, tab| tab.target != gone.target_id);
-                    let Known { tabs, sessions, .. } = &mut *known;
-                    sessions.retain(|_, number| tabs.contains_key(number));
-                }
-            }
-            "Target.detachedFromTarget" => {
-                #[derive(Deserialize)]
-                #[serde(rename_all = "camelCase")]
-                struct Detached {
-                    session_id: String,
-                }
-                if let Some(gone) = event.params::<Detached>() {
-                    if let Some(tab) = known.tab_of(Some(&gone.session_id)) {
-                        tab.frames.retain(|session| **session != *gone.session_id);
-                    }
-                    known.sessions.remove(&*gone.session_id);
-                }
-            }
-            "Page.javascriptDialogOpening" => {
-                if let (Some(dialog), Some(session)) = (event.params::<Dialog>(), event.session) {
-                    known.answer(&cdp, &SessionId::from(session), &dialog);
-                }
-            }
+            "Target.attachedToTarget" => with(event, |attached| self.attached(known, &cdp, event.session, attached)),
+            "Target.detachedFromTarget" => with(event, |detached| known.detached(&detached)),
+            "Target.targetInfoChanged" => with(event, |changed| known.changed(changed)),
+            "Target.targetDestroyed" => with(event, |destroyed| known.destroyed(&destroyed)),
+            "Page.javascriptDialogOpening" => with(event, |dialog| known.answer(&cdp, event.session, &dialog)),
             "Page.frameStartedNavigating" | "Page.frameStartedLoading" | "Page.frameRequestedNavigation" => {
-                #[derive(Deserialize)]
-                #[serde(rename_all = "camelCase")]
-                struct Started {
-                    frame_id: String,
-                }
-                if let (Some(started), Some(tab)) = (event.params::<Started>(), known.tab_of(event.session))
-                    && started.frame_id == tab.target
-                {
-                    tab.is_loaded = false;
-                }
+                with(event, |frame: OfFrame| frame.tab(known, event.session, |tab, _| tab.is_loaded = false));
             }
             "Page.frameStoppedLoading" => {
-                #[derive(Deserialize)]
-                #[serde(rename_all = "camelCase")]
-                struct Stopped {
-                    frame_id: String,
-                }
-                if let (Some(stopped), Some(tab)) = (event.params::<Stopped>(), known.tab_of(event.session))
-                    && stopped.frame_id == tab.target
-                {
-                    (tab.is_loaded, tab.is_leaving) = (true, false);
-                }
-            }
-            "Page.frameNavigated" => {
-                #[derive(Deserialize)]
-                struct Navigated {
-                    frame: Frame,
-                }
-                if let Some(Navigated { frame }) = event.params::<Navigated>() {
-                    known.navigated(&cdp, event.session, frame);
-                }
+                let stopped = |tab: &mut Tab, _| (tab.is_loaded, tab.is_leaving) = (true, false);
+                with(event, |frame: OfFrame| frame.tab(known, event.session, stopped));
             }
             "Page.navigatedWithinDocument" => {
-                #[derive(Deserialize)]
-                #[serde(rename_all = "camelCase")]
-                struct Within {
-                    frame_id: String,
-                    url: String,
-                }
-                if let (Some(within), Some(tab)) = (event.params::<Within>(), known.tab_of(event.session))
-                    && within.frame_id == tab.target
-                {
-                    tab.url = within.url;
-                }
+                let moved = |tab: &mut Tab, url| tab.url = cut(url, URL_BYTES);
+                with(event, |frame: OfFrame| frame.tab(known, event.session, moved));
+            }
+            "Page.frameNavigated" => {
+                with(event, |Navigated { frame }| known.navigated(&cdp, event.session, frame));
             }
             "Inspector.targetCrashed" => {
                 if let Some(tab) = known.tab_of(event.session) {
                     (tab.has_crashed, tab.is_loaded, tab.is_leaving) = (true, true, false);
                 }
             }
-            "Browser.downloadWillBegin" => {
-                #[derive(Deserialize)]
-                #[serde(rename_all = "camelCase")]
-                struct Download {
-                    url: String,
-                    suggested_filename: String,
-                }
-                if let Some(download) = event.params::<Download>() {
-                    let (name, from) = (said(&download.suggested_filename), said(&download.url));
-                    known.note(format!("a download of `{name}` from {from} was refused"));
-                }
-            }
-            "Fetch.requestPaused" | "Fetch.authRequired" => {
-                #[derive(Deserialize)]
-                #[serde(rename_all = "camelCase")]
-                struct Paused {
-                    request_id: String,
-                }
-                if let (Some(paused), Some(session)) = (event.params::<Paused>(), event.session.map(SessionId::from)) {
-                    let is_prompt = event.method == "Fetch.authRequired";
-                    let (method, mut params) = match is_prompt {
-                        true => {
-                            ("Fetch.continueWithAuth", json!({ "authChallengeResponse": { "response": "CancelAuth" } }))
-                        }
-                        false => ("Fetch.continueRequest", json!({})),
-                    };
-                    params["requestId"] = json!(paused.request_id);
-                    cdp.tell(Some(&session), method, params);
-                    if is_prompt {
-                        known.note("a prompt for a user and a password was dismissed".into());
-                    }
-                }
-            }
+            "Browser.downloadWillBegin" => with(event, |Download { url, suggested_filename }| {
+                let (name, from) = (noted(&suggested_filename), noted(&url));
+                known.note(format!("a download of `{name}` from {from} was refused"));
+            }),
+            "Fetch.requestPaused" => with(event, |paused: Paused| {
+                paused.goes_on(&cdp, event.session, "Fetch.continueRequest", json!({}));
+            }),
+            "Fetch.authRequired" => with(event, |paused: Paused| {
+                let cancel = json!({ "authChallengeResponse": { "response": "CancelAuth" } });
+                paused.goes_on(&cdp, event.session, "Fetch.continueWithAuth", cancel);
+                known.note("a prompt for a user and a password was dismissed".into());
+            }),
             _ => return,
         }
-        drop(known);
         self.changed.notify_waiters();
     }
 
@@ -490,8 +507,8 @@ impl State {
                 target: target.target_id,
                 session: session.clone(),
                 frames: Vec::new(),
-                url: target.url,
-                title: target.title,
+                url: cut(target.url, URL_BYTES),
+                title: cut(target.title, TITLE_BYTES),
                 loader: String::new(),
                 is_loaded: true,
                 is_leaving: false,
@@ -507,6 +524,7 @@ impl State {
         }
         let tell = |method, params| cdp.tell(Some(&session), method, params);
         tell("Page.enable", json!({}));
+        tell("Page.addScriptToEvaluateOnNewDocument", json!({ "source": SCRIPT, "worldName": WORLD }));
         // `Fetch.authRequired` comes only where requests are paused. Those for documents are, and are continued at once.
         let documents = json!([{ "urlPattern": "*", "resourceType": "Document" }]);
         tell("Fetch.enable", json!({ "handleAuthRequests": true, "patterns": documents }));
@@ -516,20 +534,40 @@ impl State {
 }
 
 impl Known {
+    fn detached(&mut self, gone: &Detached) {
+        if let Some(tab) = self.tab_of(Some(&gone.session_id)) {
+            tab.frames.retain(|session| **session != *gone.session_id);
+        }
+        self.sessions.remove(&*gone.session_id);
+    }
+
+    fn changed(&mut self, Changed { target_info }: Changed) {
+        if let Some(tab) = self.tabs.values_mut().find(|tab| tab.target == target_info.target_id) {
+            (tab.url, tab.title) = (cut(target_info.url, URL_BYTES), cut(target_info.title, TITLE_BYTES));
+        }
+    }
+
+    fn destroyed(&mut self, gone: &Destroyed) {
+        self.tabs.retain(|_, tab| tab.target != gone.target_id);
+        let Self { tabs, sessions, .. } = self;
+        sessions.retain(|_, number| tabs.contains_key(number));
+    }
+
     /// Answers a dialog, which holds its page up until then.
-    fn answer(&mut self, cdp: &Arc<Cdp>, session: &SessionId, dialog: &Dialog) {
-        let (accept, text) = match (dialog.r#type.as_str(), &self.answer) {
+    fn answer(&mut self, cdp: &Arc<Cdp>, session: Option<&str>, dialog: &Dialog) {
+        let number = session.and_then(|session| self.sessions.get(session));
+        let (accept, text) = match (dialog.r#type.as_str(), number.and_then(|number| self.answers.get(number))) {
             ("alert" | "beforeunload", _) => (true, None),
-            (_, Some((accept, text))) => (*accept, text.clone()),
+            (_, Some(Answer { accept, text })) => (*accept, text.clone()),
             (_, None) => (false, None),
         };
         let mut params = json!({ "accept": accept });
         if let Some(text) = text {
             params["promptText"] = json!(text);
         }
-        cdp.tell(Some(session), "Page.handleJavaScriptDialog", params);
+        cdp.tell(session.map(SessionId::from).as_ref(), "Page.handleJavaScriptDialog", params);
         let how = if accept { "accepted" } else { "dismissed" };
-        self.note(format!("a dialog ({}) says: {}; it was {how}", said(&dialog.r#type), said(&dialog.message)));
+        self.note(format!("a dialog ({}, {how}) says: {}", said(&dialog.r#type), noted(&dialog.message)));
     }
 
     /// A frame shows another document. What is no page of the web is left at once.
@@ -538,7 +576,7 @@ impl Known {
         let Some(tab) = self.tab_of(session) else { return };
         let is_own = is_main && frame.id == tab.target;
         if is_own {
-            (tab.url, tab.loader) = (frame.url.clone(), frame.loader_id);
+            (tab.url, tab.loader) = (cut(frame.url.clone(), URL_BYTES), frame.loader_id);
             (tab.is_leaving, tab.is_loaded) = (false, false);
         }
         if !may_be_shown(&frame.url, is_main) {
@@ -566,14 +604,34 @@ fn may_be_shown(url: &str, is_main: bool) -> bool {
     }
 }
 
+/// Does something with what is known of an event.
+fn with<T: DeserializeOwned>(event: &Event<'_>, then: impl FnOnce(T)) {
+    if let Some(params) = event.params() {
+        then(params);
+    }
+}
+
 /// What a page says, fit for a line.
 pub(super) fn said(text: &str) -> String {
-    let line = sanitize::line(text);
-    let mut shown: String = line.chars().take(SHOWN).collect();
-    if shown.len() < line.len() {
-        shown.push('…');
+    first(&sanitize::line(text), SHOWN)
+}
+
+/// The same before secrets are taken out of it.
+fn noted(text: &str) -> String {
+    first(&sanitize::line(text), NOTED)
+}
+
+/// The first characters.
+pub(crate) fn first(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
-    shown
+}
+
+fn cut(mut text: String, bytes: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes));
+    text
 }
 
 #[cfg(test)]

@@ -4,16 +4,16 @@
 //! that an act by an old id finds that very element or none.
 
 use super::cdp::{SessionId, Trouble};
-use super::running::{Browser, Ids, SOON, Tab};
+use super::guard::WORLD;
+use super::running::{Browser, Ids, SOON, Tab, first};
 use crate::text::sanitize;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Elements of a document whose tree is asked for whole. The browser needs a second for some 10,000, and writes 500 bytes for each.
-const WHOLE: u64 = 10_000;
+/// Elements and texts of a document whose tree is asked for whole. The browser needs a second for some 15,000, and writes 500 bytes for each.
+const WHOLE: u64 = 15_000;
 /// Nodes of a larger one whose contents are looked at, in their order: at most, how long, however long that takes, and how much of each.
 const SOME: usize = 4_000;
 const WHILE: Duration = Duration::from_secs(2);
@@ -106,6 +106,13 @@ impl Elements {
     /// Forgets what is of documents that are there no more.
     fn keep(&mut self, tab: u64, documents: &[Document]) {
         self.all.retain(|_, element| element.tab != tab || documents.contains(&element.document));
+        let all = &self.all;
+        self.by_node.retain(|_, number| all.contains_key(number));
+    }
+
+    /// Forgets what is of tabs that are there no more.
+    pub(super) fn retain(&mut self, is_there: impl Fn(u64) -> bool) {
+        self.all.retain(|_, element| is_there(element.tab));
         let all = &self.all;
         self.by_node.retain(|_, number| all.contains_key(number));
     }
@@ -256,8 +263,8 @@ impl Browser {
         }
         let owners = self.owners(&documents[1..]).await;
         let mut writer = Writer {
+            browser: self,
             tab: tab.number,
-            ids: &self.state.ids,
             documents: &documents,
             trees: &trees,
             owners: &owners,
@@ -277,15 +284,11 @@ impl Browser {
     ) -> Result<Vec<Node>, Trouble> {
         let size = self.size(document).await.unwrap_or(0);
         if size > WHOLE {
-            // Only what is asked for piece by piece needs that, and costs the page as long as it is on.
-            self.order(&document.session, "Accessibility.enable", json!({})).await?;
-            let first = self.first_nodes(document, within).await;
-            self.order(&document.session, "Accessibility.disable", json!({})).await?;
-            let (nodes, is_whole) = first?;
+            let (nodes, is_whole) = self.piece_by_piece(document, within).await?;
             if !is_whole {
                 let first = nodes.len();
                 notices.push(format!(
-                    "the page is large ({size} elements): only its first {first} nodes were looked at; `within` an element are others"
+                    "the page is large ({size} nodes): only its first {first} were looked at; `within` an element are others"
                 ));
             }
             return Ok(nodes);
@@ -294,6 +297,23 @@ impl Browser {
         let Nodes { nodes } =
             self.cdp.call(Some(&document.session), "Accessibility.getFullAXTree", params, SOON * 2).await?;
         Ok(nodes)
+    }
+
+    async fn piece_by_piece(
+        &self,
+        document: &Document,
+        within: Option<&Element>,
+    ) -> Result<(Vec<Node>, bool), Trouble> {
+        // Only what is asked for piece by piece needs that, and costs the page as long as it is on: also when the call is given up.
+        struct Enabled<'b>(&'b Browser, &'b SessionId);
+        impl Drop for Enabled<'_> {
+            fn drop(&mut self) {
+                self.0.cdp.tell(Some(self.1), "Accessibility.disable", json!({}));
+            }
+        }
+        let _enabled = Enabled(self, &document.session);
+        self.order(&document.session, "Accessibility.enable", json!({})).await?;
+        self.first_nodes(document, within).await
     }
 
     /// As many nodes of a document as may be looked at, one after the other; whether those are all.
@@ -337,10 +357,15 @@ impl Browser {
         Ok((nodes, is_whole))
     }
 
-    /// How many elements a document has.
+    /// How many nodes a document has, those of open shadow trees with it, as far as that tells a large one.
     async fn size(&self, document: &Document) -> Option<u64> {
+        // By the method itself: names of elements take the place of others.
+        const COUNT: &str = "(() => { let count = 0, roots = [document]; while (roots.length && count < 1e6) { \
+            const walker = Document.prototype.createTreeWalker.call(document, roots.pop(), NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT); \
+            for (let node; node = walker.nextNode(); count++) if (node instanceof Element && node.shadowRoot) roots.push(node.shadowRoot); \
+            } return count; })()";
         let context = self.world(document).await.ok()?;
-        let params = json!({ "expression": "document.getElementsByTagName('*').length", "contextId": context, "returnByValue": true });
+        let params = json!({ "expression": COUNT, "contextId": context, "returnByValue": true });
         let answer: Value = self.ask(&document.session, "Runtime.evaluate", params).await.ok()?;
         answer["result"]["value"].as_u64()
     }
@@ -352,7 +377,7 @@ impl Browser {
         struct World {
             execution_context_id: u64,
         }
-        let params = json!({ "frameId": document.frame, "worldName": "toolcrib" });
+        let params = json!({ "frameId": document.frame, "worldName": WORLD });
         let World { execution_context_id } = self.ask(&document.session, "Page.createIsolatedWorld", params).await?;
         Ok(execution_context_id)
     }
@@ -382,14 +407,24 @@ impl Browser {
         let params = json!({ "backendNodeId": element.node, "fetchRelatives": false });
         let Nodes { nodes } = self.ask(&element.document.session, "Accessibility.getPartialAXTree", params).await?;
         let found = nodes.iter().find(|node| node.node == Some(element.node));
-        Ok(found.map(|node| (node.role.text(), line(&node.name.text(), NAME_CHARS))).unwrap_or_default())
+        Ok(found.map(|node| (node.role.text(), self.line(&node.name.text(), NAME_CHARS))).unwrap_or_default())
+    }
+
+    /// A piece of what a page says, in one line. No secret is cut in two: what is left of it would not be known any more.
+    pub(super) fn line(&self, text: &str, most: usize) -> String {
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = sanitize::line(&words);
+        match line.char_indices().nth(most) {
+            Some(_) => first(&self.secrets.known().redact(&line), most),
+            None => line.into_owned(),
+        }
     }
 }
 
 /// Writes the lines of a page.
 struct Writer<'w> {
+    browser: &'w Browser,
     tab: u64,
-    ids: &'w Arc<Ids>,
     documents: &'w [Document],
     trees: &'w HashMap<String, Vec<Node>>,
     owners: &'w HashMap<u64, String>,
@@ -411,7 +446,7 @@ impl Writer<'_> {
             if LEFT_OUT.contains(&role.as_str()) {
                 continue;
             }
-            let name = line(&node.name.text(), NAME_CHARS);
+            let name = self.browser.line(&node.name.text(), NAME_CHARS);
             let mut inner = depth;
             let mut called = above.clone();
             if !node.ignored
@@ -420,7 +455,7 @@ impl Writer<'_> {
                 let id = node.node.filter(|_| has_id(node, &role)).map(|backend| {
                     let (role, name) = (role.clone(), name.clone());
                     let element = Element { tab: self.tab, document: document.clone(), node: backend, role, name };
-                    self.elements.number(self.ids, element)
+                    self.elements.number(&self.browser.state.ids, element)
                 });
                 self.page.lines.push(Line { depth, text, id });
                 inner = depth + 1;
@@ -439,7 +474,7 @@ impl Writer<'_> {
     /// What a node is worth; none where it says nothing that is not said above it.
     fn line(&self, node: &Node, role: &str, name: &str, above: &str) -> Option<String> {
         if role == TEXT {
-            let text = line(&node.name.text(), TEXT_CHARS);
+            let text = self.browser.line(&node.name.text(), TEXT_CHARS);
             let is_said = text.trim().is_empty() || above.contains(text.trim());
             return (!is_said).then(|| format!("text: {text}"));
         }
@@ -455,7 +490,7 @@ impl Writer<'_> {
         }
         let mut text =
             if is_focusable && PASSED_OVER.contains(&role) { shown("element", name) } else { shown(role, name) };
-        let value = line(&node.value.text(), VALUE_CHARS);
+        let value = self.browser.line(&node.value.text(), VALUE_CHARS);
         if !value.is_empty() && value != name {
             text.push_str(&format!(" = {value:?}"));
         }
@@ -485,16 +520,6 @@ impl Node {
 
 fn has_id(node: &Node, role: &str) -> bool {
     ACTED_ON.contains(&role) || HOLDING.contains(&role) || node.is("focusable")
-}
-
-/// A piece of what a page says, in one line.
-fn line(text: &str, most: usize) -> String {
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line = sanitize::line(&words);
-    match line.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.into_owned(),
-    }
 }
 
 /// Which lines of a page are wanted.

@@ -69,13 +69,12 @@ impl Granted {
 
     fn effect(&self, effect: Effect) -> browser::Effect {
         let redact = |text: String| self.scope.guard.redact(&text).into_owned();
-        let changes = redact(effect.changes.join("\n"));
         browser::Effect {
             tab: effect.tab,
             url: redact(effect.url),
-            title: redact(sanitize::line(&effect.title).into_owned()),
+            title: redact(effect.title),
             notices: effect.notices.into_iter().map(redact).collect(),
-            changes: whole(changes),
+            changes: whole(redact(effect.changes.join("\n"))),
         }
     }
 
@@ -105,7 +104,7 @@ impl browser::Host for State {
                 let shown = |tab: crate::browser::Shown| browser::Tab {
                     id: tab.id,
                     url: scope.guard.redact(&tab.url).into_owned(),
-                    title: scope.guard.redact(&sanitize::line(&tab.title)).into_owned(),
+                    title: scope.guard.redact(&tab.title).into_owned(),
                     active: tab.is_active,
                     profile: tab.profile,
                 };
@@ -162,6 +161,9 @@ impl browser::Host for State {
         let granted = self.browsing()?;
         let Granted { grant, scope, desk } = &granted;
         let answer = dialogs.map(|browser::Answer { accept, text }| Answer { accept, text });
+        if let Some(text) = answer.as_ref().and_then(|answer| answer.text.as_deref()) {
+            granted.note("answer a dialog", granted.sent(text))?;
+        }
         scope.touch_state();
         granted
             .within(async {

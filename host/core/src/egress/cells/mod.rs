@@ -40,6 +40,8 @@ const HEAD: Duration = Duration::from_secs(10);
 const HEAD_BYTES: usize = 32 << 10;
 /// Refusals that one call tells; others are like them.
 const MOST_REFUSALS: usize = 8;
+/// Servers that are remembered to have been decided on while no call ran.
+const MOST_BETWEEN: usize = 64;
 /// Servers that one call is decided on. A program that asks for more is not after any one of them.
 const MOST_SERVERS: usize = 1024;
 /// How long nothing is accepted after that failed.
@@ -71,6 +73,21 @@ struct Calls {
     running: Vec<Arc<Caller>>,
     /// The one that ran last, by whose rules what it left goes on.
     last: Option<Arc<Caller>>,
+    /// What was decided since then, while no call ran.
+    between: Vec<Between>,
+}
+
+/// A server, and whether what is left of a call may connect to it.
+pub(crate) type Between = (String, Result<(), Failure>);
+
+impl Calls {
+    fn note(&mut self, server: String, decided: Result<(), &Failure>) {
+        let decided = decided.map_err(Failure::clone);
+        let is_known = |(known, other): &Between| *known == server && other.is_ok() == decided.is_ok();
+        if self.between.len() < MOST_BETWEEN && !self.between.iter().any(is_known) {
+            self.between.push((server, decided));
+        }
+    }
 }
 
 /// What became of a server in a call.
@@ -92,9 +109,15 @@ struct Caller {
 pub(crate) struct Calling {
     network: Arc<Network>,
     caller: Arc<Caller>,
+    before: Vec<Between>,
 }
 
 impl Calling {
+    /// What was decided between the call before and this one.
+    pub(crate) fn before(&self) -> &[Between] {
+        &self.before
+    }
+
     /// What was refused so far, with the lines that would open it.
     pub(crate) fn refusals(&self) -> Vec<String> {
         self.caller.refused.lock().clone()
@@ -208,8 +231,9 @@ impl Network {
         let mut calls = self.calls.lock();
         calls.running.push(caller.clone());
         calls.last = Some(caller.clone());
+        let before = std::mem::take(&mut calls.between);
         drop(calls);
-        Calling { network: self.clone(), caller }
+        Calling { network: self.clone(), caller, before }
     }
 
     /// Refuses what is not encrypted, where it may not pass.
@@ -263,7 +287,12 @@ impl Network {
     }
 
     async fn open_for(&self, caller: &Caller, runs: bool, target: Target) -> Result<Server, Failure> {
-        let admitted = caller.admit(target, runs).await?;
+        let server = target.server();
+        let admitted = caller.admit(target, runs).await;
+        if !runs {
+            self.calls.lock().note(server, admitted.as_ref().map(drop));
+        }
+        let admitted = admitted?;
         let judge = |target: &Target, address: IpAddr, special: Option<Special>, is_own: bool| {
             caller.judge.admit_address(target, address, special, is_own)
         };

@@ -1,0 +1,153 @@
+//! Goes to pages.
+
+use super::cdp::Trouble;
+use super::desk::{Turn, no_tab};
+use super::looking::crashed;
+use super::running::{BLANK, Browser, Tab, failed, said};
+use super::{Destination, Effect, PATIENCE};
+use crate::egress::Target;
+use crate::envelope::{Failure, Kind};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Turn<'_> {
+    /// Opens a tab, and goes to a page.
+    pub(crate) async fn open(&mut self, page: Option<Target>, profile: Option<String>) -> Result<Effect, Failure> {
+        let browser = self.browser(profile).await?;
+        let number = browser.new_tab().await?;
+        self.table.active = Some(number);
+        match page {
+            Some(page) => self.go_in(&browser, number, Destination::Page(page)).await,
+            None => {
+                let tab = browser.tab(number).ok_or_else(no_tab)?;
+                Ok(self.effect(&browser, &tab, Vec::new(), Vec::new()).await)
+            }
+        }
+    }
+
+    /// Goes to another page.
+    pub(crate) async fn go(&mut self, tab: Option<&str>, to: Destination) -> Result<Effect, Failure> {
+        if tab.is_none() && self.table.browsers.values().all(|browser| browser.tabs().is_empty()) {
+            return match to {
+                Destination::Page(page) => self.open(Some(page), None).await,
+                Destination::Back | Destination::Forward | Destination::Reload => Err(no_tab()),
+            };
+        }
+        let (browser, tab) = self.tab(tab)?;
+        self.go_in(&browser, tab.number, to).await
+    }
+
+    async fn go_in(&mut self, browser: &Arc<Browser>, number: u64, to: Destination) -> Result<Effect, Failure> {
+        let tab = browser.tab(number).ok_or_else(no_tab)?;
+        let leaving = browser.leaving(number);
+        let wanted = match to {
+            Destination::Page(target) => {
+                #[derive(Deserialize)]
+                #[serde(rename_all = "camelCase")]
+                struct Went {
+                    loader_id: Option<String>,
+                    error_text: Option<String>,
+                }
+                let params = json!({ "url": target.url().as_str() });
+                let went = browser.cdp.call::<Went>(Some(&tab.session), "Page.navigate", params, PATIENCE).await;
+                match went {
+                    Ok(Went { error_text: Some(error), .. }) => {
+                        return Err(self.refused(&target).unwrap_or_else(|| unreachable(&target, &error)));
+                    }
+                    Ok(Went { loader_id: Some(_), .. }) => leaving.goes(),
+                    // Within the same document.
+                    Ok(Went { .. }) => drop(leaving),
+                    Err(Trouble::Slow(_)) => {
+                        let message = format!("`{target}` gave no answer within {} s", PATIENCE.as_secs());
+                        return Err(Failure::new(Kind::TimedOut, message));
+                    }
+                    Err(trouble) => return Err(failed(trouble)),
+                }
+                Some(target)
+            }
+            Destination::Reload => {
+                browser.order(&tab.session, "Page.reload", json!({})).await.map_err(failed)?;
+                leaving.goes();
+                None
+            }
+            Destination::Back | Destination::Forward => {
+                self.through_history(browser, &tab, matches!(to, Destination::Back)).await?;
+                leaving.goes();
+                None
+            }
+        };
+        let is_loaded = self.settled(browser, &tab, PATIENCE).await;
+        self.table.active = Some(number);
+        self.check_shown(browser, number, wanted.as_ref())?;
+        let mut notices = Vec::new();
+        if !is_loaded {
+            let seconds = PATIENCE.as_secs();
+            notices.push(format!("the page did not end loading within {seconds} s: this is what is there"));
+        }
+        Ok(self.effect(browser, &tab, Vec::new(), notices).await)
+    }
+
+    async fn through_history(&self, browser: &Browser, tab: &Tab, back: bool) -> Result<(), Failure> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct History {
+            current_index: i64,
+            entries: Vec<Entry>,
+        }
+        #[derive(Deserialize)]
+        struct Entry {
+            id: i64,
+            url: String,
+        }
+        let History { current_index, entries } =
+            browser.ask(&tab.session, "Page.getNavigationHistory", json!({})).await.map_err(failed)?;
+        let wanted = if back { current_index - 1 } else { current_index + 1 };
+        let entry = usize::try_from(wanted).ok().and_then(|place| entries.get(place));
+        let Some(entry) = entry else {
+            return Err(Failure::invalid(format!(
+                "there is no page to go {} to",
+                if back { "back" } else { "forward" }
+            )));
+        };
+        // What was let through once may be closed by now.
+        if entry.url != BLANK {
+            let target = Target::parse(&entry.url, None)?;
+            self.grant.admit_page(&target)?;
+        }
+        browser.order(&tab.session, "Page.navigateToHistoryEntry", json!({ "entryId": entry.id })).await.map_err(failed)
+    }
+
+    /// The refusal of a connection to this server in this call, if there was one.
+    fn refused(&self, target: &Target) -> Option<Failure> {
+        let server = target.server();
+        self.callings.iter().find_map(|calling| calling.refusal(&server))
+    }
+
+    /// Whether a tab shows what it may, and not a word of the host's own about why it does not.
+    fn check_shown(&self, browser: &Browser, number: u64, wanted: Option<&Target>) -> Result<(), Failure> {
+        let Some(tab) = browser.tab(number) else { return Err(no_tab()) };
+        let shown = Target::parse(&tab.url, None).ok();
+        let refusal = shown.as_ref().or(wanted).and_then(|target| self.refused(target));
+        match refusal {
+            Some(refusal) => Err(match wanted {
+                Some(wanted) if shown.as_ref().is_some_and(|shown| shown.server() != wanted.server()) => {
+                    Failure { message: format!("`{wanted}` redirects: {}", refusal.message), ..refusal }
+                }
+                _ => refusal,
+            }),
+            None if tab.has_crashed => Err(crashed()),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until a tab has loaded what it is going to; false where that takes too long.
+    pub(super) async fn settled(&self, browser: &Browser, tab: &Tab, most: Duration) -> bool {
+        !browser.is_leaving(tab.number) || browser.loaded(tab.number, most).await
+    }
+}
+
+fn unreachable(target: &Target, error: &str) -> Failure {
+    Failure::new(Kind::Unavailable, format!("`{target}` cannot be shown: {}", said(error)))
+}
