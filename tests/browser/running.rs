@@ -280,13 +280,13 @@ async fn a_link_in_a_profile_leads_nowhere() {
 async fn what_is_connected_to_between_calls_is_on_record() {
     each("between", async |rig| {
         let rig = rig.set("tools.fetch_private_ranges=[\"127.0.0.1\"]");
-        let page = "<title>none</title><script>setTimeout(() => { fetch('http://127.0.0.3:9/', {mode: 'no-cors'}).catch(() => {}) }, 4000)</script>";
+        let page = "<title>none</title><script>setTimeout(() => { fetch('http://127.0.0.3:8099/', {mode: 'no-cors'}).catch(() => {}) }, 4000)</script>";
         let site = Site::new(&[("/", html(page))]);
         rig.go(&site.url("/")).await;
         tokio::time::sleep(Duration::from_secs(5)).await;
         rig.output("browser_tab_list", json!({})).await.expect("tabs");
         let audit = format!("{:?}", rig.host.audit());
-        assert!(audit.contains("connect to 127.0.0.3:9, before this call"), "{audit}");
+        assert!(audit.contains("connect to 127.0.0.3:8099, before this call"), "{audit}");
     })
     .await;
 }
