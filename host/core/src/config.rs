@@ -729,6 +729,7 @@ mod tests {
                 hosts: vec![HostList::Any],
                 profiles: vec![Vec::new()],
                 evaluate: false,
+                downloads: false,
                 secrets: vec![Vec::new()],
             }),
             programs: vec![vec!["*".into()]],

@@ -94,7 +94,7 @@ pub(crate) struct Turn<'t> {
     pub(super) table: OwnedMutexGuard<Table>,
     desk: &'t Desk,
     pub(super) grant: &'t BrowserGrant,
-    scope: &'t Arc<Scope>,
+    pub(super) scope: &'t Arc<Scope>,
     /// By whose rules its browsers connect while it lasts.
     pub(super) callings: Vec<Calling>,
 }
@@ -106,6 +106,10 @@ impl Desk {
         // What has ended since is known by its tabs being gone.
         table.forget();
         let callings: Vec<Calling> = table.browsers.values().map(|browser| browser.called(grant, scope)).collect();
+        for browser in table.browsers.values() {
+            // One that does not answer any more says so where it is used.
+            let _ = browser.keep_downloads(grant.downloads()).await;
+        }
         for (server, decided) in callings.iter().flat_map(Calling::before) {
             BrowserGrant::record(
                 format!("connect to {server}, before this call"),
@@ -236,6 +240,7 @@ impl Turn<'_> {
         let scope = self.scope;
         let browser = Browser::start(profile.as_deref(), scope, self.desk.ids.clone()).await?;
         let browser = Arc::new(browser);
+        browser.keep_downloads(self.grant.downloads()).await?;
         self.callings.push(browser.called(self.grant, scope));
         self.table.browsers.insert(profile.clone(), browser.clone());
         tokio::spawn(end_when_idle(Arc::downgrade(&browser), Arc::downgrade(&self.desk.table), profile));
@@ -243,10 +248,11 @@ impl Turn<'_> {
     }
 
     /// What happened since this was asked last.
-    pub(super) fn happened(&self, browser: &Browser) -> Vec<String> {
+    pub(super) async fn happened(&self, browser: &Browser) -> Vec<String> {
+        let downloads = self.downloads(browser).await;
         let noted = browser.take_notices();
         let refused = self.callings.iter().flat_map(Calling::refusals);
-        noted.iter().map(|notice| browser.line(notice, NOTICE_CHARS)).chain(refused).collect()
+        noted.iter().map(|notice| browser.line(notice, NOTICE_CHARS)).chain(refused).chain(downloads).collect()
     }
 
     /// What became of an act, as far as its tab is still there.
@@ -257,7 +263,7 @@ impl Turn<'_> {
         changes: Vec<String>,
         notices: Vec<String>,
     ) -> Effect {
-        let happened = self.happened(browser);
+        let happened = self.happened(browser).await;
         let (id, notices) = (tab.id(), [notices, happened].concat());
         match browser.tab(tab.number) {
             Some(tab) => Effect { tab: id, url: browser.url(&tab), title: browser.title(&tab).await, notices, changes },

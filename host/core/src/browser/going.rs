@@ -53,6 +53,8 @@ impl Turn<'_> {
                 let params = json!({ "url": target.url().as_str() });
                 let went = browser.cdp.call::<Went>(Some(&tab.session), "Page.navigate", params, PATIENCE).await;
                 match went {
+                    // What it sent is a file: the tab stays where it is.
+                    Ok(Went { error_text: Some(_), .. }) if browser.loads_down(target.url().as_str()) => drop(leaving),
                     Ok(Went { error_text: Some(error), .. }) => {
                         return Err(self.refused(&target).unwrap_or_else(|| unreachable(&target, &error)));
                     }

@@ -45,7 +45,7 @@ impl Turn<'_> {
             (None, None) => Vec::new(),
         };
         let mut notices = page.notices;
-        notices.extend(self.happened(&browser));
+        notices.extend(self.happened(&browser).await);
         if is_tainted {
             notices.push("a secret was put into this page: no script and no picture until it shows another".into());
         }

@@ -3,6 +3,7 @@
 //! It runs with its own sandbox on, in a cell of its own: its files and what the system brings for it are all that it sees, and it reaches the
 //! network by the host alone. The switches on its command line keep it from trying other ways; the cell is what closes them.
 
+use super::downloads::whole;
 use crate::backend::cell::{Means, Profile};
 use crate::backend::local::{Local, try_cell};
 use crate::backend::{Backend, Input, Process, ProcessSpec, finish};
@@ -55,6 +56,8 @@ const PROCESSES: u64 = 1024;
 /// Directories of profiles, below Toolcrib's own.
 const KEPT: &str = "profiles";
 const PASSING: &str = "passing";
+/// What pages download, within a profile.
+const DOWNLOADS: &str = "downloads";
 /// The size of what is seen of a page.
 const WINDOW: &str = "--window-size=1280,900";
 /// The browser's pipe is at descriptors 3 and 4.
@@ -88,7 +91,22 @@ pub(super) struct Started {
 pub(super) struct Kept {
     pub(super) network: Attached,
     _cell: Local,
-    _profile: ProfileDir,
+    profile: ProfileDir,
+}
+
+impl Kept {
+    /// Where files go that pages download.
+    pub(super) fn downloads(&self) -> PathBuf {
+        self.profile.path.join(DOWNLOADS)
+    }
+
+    /// Takes such a file, by its name, out of there. What lies there is the browser's: no link is followed.
+    pub(super) fn take_download(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
+        let directory = OwnDir::open(&self.profile.path)?.below(DOWNLOADS)?;
+        let taken = directory.file(name).and_then(|file| whole(file, most));
+        directory.remove(name.as_ref())?;
+        taken
+    }
 }
 
 /// How browsers are started here.
@@ -188,7 +206,7 @@ impl Programs {
             ..ProcessSpec::own(command_line(&program, &place))
         };
         let (process, input) = local.open(spec).await?;
-        Ok(Started { process, input, kept: Kept { network, _cell: local, _profile: kept }, notice })
+        Ok(Started { process, input, kept: Kept { network, _cell: local, profile: kept }, notice })
     }
 }
 

@@ -3,6 +3,7 @@
 //! What a page can hold up is answered where it happens, on no call's time: dialogs, tabs that pages open, prompts for passwords.
 
 use super::Answer;
+use super::downloads::Download;
 use super::cdp::{Cdp, Event, SessionId, Trouble};
 use super::guard::{SCRIPT, WORLD};
 use super::program::Kept;
@@ -49,7 +50,7 @@ pub(super) struct Browser {
 pub(super) struct State {
     /// Told by the events, which come before there is a connection to answer by.
     cdp: OnceLock<Weak<Cdp>>,
-    known: Mutex<Known>,
+    pub(super) known: Mutex<Known>,
     /// Something changed that somebody may wait for.
     changed: Notify,
     pub(super) ids: Arc<Ids>,
@@ -69,13 +70,15 @@ impl Ids {
 }
 
 #[derive(Default)]
-struct Known {
+pub(super) struct Known {
     tabs: BTreeMap<u64, Tab>,
     /// Which tab each session is of: its own, and those of frames in other processes.
     sessions: BTreeMap<SessionId, u64>,
     notices: Vec<String>,
     /// How a `confirm` and a `prompt` of these tabs are answered now.
     answers: HashMap<u64, Answer>,
+    pub(super) downloads: Vec<Download>,
+    pub(super) keeps_downloads: bool,
 }
 
 /// A tab.
@@ -147,13 +150,6 @@ struct Destroyed {
 #[derive(Deserialize)]
 struct Navigated {
     frame: Frame,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Download {
-    url: String,
-    suggested_filename: String,
 }
 
 /// What is told of a frame.
@@ -344,7 +340,7 @@ impl Browser {
         self.state.known.lock().tabs.get(&number).is_some_and(|tab| tab.is_leaving || !tab.is_loaded)
     }
 
-    async fn until<T>(&self, most: Duration, found: impl Fn(&Known) -> Option<T>) -> Option<T> {
+    pub(super) async fn until<T>(&self, most: Duration, found: impl Fn(&Known) -> Option<T>) -> Option<T> {
         let wait = async {
             loop {
                 let changed = self.state.changed.notified();
@@ -418,7 +414,7 @@ pub(super) fn failed(trouble: Trouble) -> Failure {
 }
 
 impl Known {
-    fn note(&mut self, notice: String) {
+    pub(super) fn note(&mut self, notice: String) {
         if self.notices.len() < MOST_NOTICES && !self.notices.contains(&notice) {
             self.notices.push(notice);
         }
@@ -460,9 +456,11 @@ impl State {
                     (tab.has_crashed, tab.is_loaded, tab.is_leaving) = (true, true, false);
                 }
             }
-            "Browser.downloadWillBegin" => with(event, |Download { url, suggested_filename }| {
-                let (name, from) = (noted(&suggested_filename), noted(&url));
-                known.note(format!("a download of `{name}` from {from} was refused"));
+            "Browser.downloadWillBegin" => with(event, |begins| known.download_begins(begins)),
+            "Browser.downloadProgress" => with(event, |progress| {
+                if let Some(guid) = known.download_comes(&progress) {
+                    cdp.tell(None, "Browser.cancelDownload", json!({ "guid": guid }));
+                }
             }),
             "Fetch.requestPaused" => with(event, |paused: Paused| {
                 paused.goes_on(&cdp, event.session, "Fetch.continueRequest", json!({}));
@@ -617,7 +615,7 @@ pub(super) fn said(text: &str) -> String {
 }
 
 /// The same before secrets are taken out of it.
-fn noted(text: &str) -> String {
+pub(super) fn noted(text: &str) -> String {
     first(&sanitize::line(text), NOTED)
 }
 

@@ -186,7 +186,7 @@ impl Capability {
             },
             Self::Browser => SectionKeys {
                 grants: &["browser.hosts"],
-                narrows: &["browser.profiles", "browser.evaluate", "browser.secrets"],
+                narrows: &["browser.profiles", "browser.evaluate", "browser.downloads", "browser.secrets"],
             },
             Self::Embedder => SectionKeys { grants: &["embedder.kinds"], narrows: &[] },
             Self::Introspect => SectionKeys { grants: &["introspect"], narrows: &[] },

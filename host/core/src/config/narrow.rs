@@ -223,6 +223,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("plugin.*.browser.hosts", Hosts, EachTime),
     ("plugin.*.browser.profiles", Names, EachTime),
     ("plugin.*.browser.evaluate", And, EachTime),
+    ("plugin.*.browser.downloads", And, EachTime),
     ("plugin.*.browser.secrets", Names, EachTime),
     ("plugin.*.exec.programs", Names, EachTime),
     ("plugin.*.exec.environment", Names, EachTime),

@@ -113,6 +113,9 @@ pub struct PluginBrowser {
     /// Whether it may have pages run scripts of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluate: Option<bool>,
+    /// Whether files that its pages download are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub downloads: Option<bool>,
     /// The secrets that it may have put into password fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<Vec<String>>,

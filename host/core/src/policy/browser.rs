@@ -73,6 +73,12 @@ impl BrowserGrant {
         self.rights.evaluate
     }
 
+    /// Whether files that its pages download are kept.
+    #[must_use]
+    pub fn downloads(&self) -> bool {
+        self.rights.downloads
+    }
+
     /// Decides on the page that a tab is to go to.
     pub(crate) fn admit_page(&self, target: &Target) -> Result<(), Failure> {
         self.http.check_encrypted(target)?;
@@ -86,16 +92,22 @@ impl BrowserGrant {
 
     /// Decides on a script of its own in a page.
     pub(crate) fn admit_script(&self) -> Result<(), Failure> {
-        if self.rights.evaluate {
+        self.admit_switch(self.rights.evaluate, "evaluate", "have pages run scripts")
+    }
+
+    /// Decides on a file that one of its pages downloads.
+    pub(crate) fn admit_download(&self) -> Result<(), Failure> {
+        self.admit_switch(self.rights.downloads, "downloads", "download files")
+    }
+
+    fn admit_switch(&self, is_on: bool, key: &str, what: &str) -> Result<(), Failure> {
+        if is_on {
             return Ok(());
         }
-        let (name, key) = (&self.plugin, "browser.evaluate");
+        let (name, key) = (&self.plugin, format!("browser.{key}"));
         let line = format!("set `{key} = true` under [plugin.{name}]");
-        Err(Failure::denied(format!("`{name}` may not have pages run scripts")).hint(self.remedies.hint(
-            &format!("plugin.{name}.{key}"),
-            &Needed::On,
-            line,
-        )))
+        let hint = self.remedies.hint(&format!("plugin.{name}.{key}"), &Needed::On, line);
+        Err(Failure::denied(format!("`{name}` may not {what}")).hint(hint))
     }
 
     /// Decides on a secret for a field of the document that this URL names.

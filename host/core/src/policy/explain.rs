@@ -434,6 +434,7 @@ fn explain_browser(grant: &BrowserGrant, plugin: &Manifest, settings: &Settings)
         clause("hosts", true, format!("pages, and all that they load, from: {hosts}")),
         clause("profiles", !profiles.is_empty(), format!("profiles that stay: {}", listed(&profiles, "none"))),
         clause("evaluate", grant.evaluates(), "scripts of its own in pages".into()),
+        clause("downloads", grant.downloads(), "files that pages download are kept".into()),
         clause("secrets", !secrets.is_empty(), format!("secrets in password fields: {}", listed(&secrets, "none"))),
     ]
 }

@@ -68,6 +68,8 @@ pub struct BrowserRights {
     pub profiles: Vec<Vec<String>>,
     /// Whether it may have pages run scripts of its own.
     pub evaluate: bool,
+    /// Whether files that its pages download are kept.
+    pub downloads: bool,
     /// The secrets that it may have put into fields: in every one of these.
     pub secrets: Vec<Vec<String>>,
 }
@@ -180,6 +182,7 @@ impl Config {
             hosts,
             profiles: self.names(name, "browser.profiles", own.profiles, false),
             evaluate: own.evaluate.unwrap_or(false),
+            downloads: own.downloads.unwrap_or(false),
             secrets: self.names(name, "browser.secrets", own.secrets, false),
         })
     }

@@ -1,0 +1,163 @@
+//! Files that pages download: refused, or, where settings let that be, kept by the host as long outputs are.
+
+use super::desk::Turn;
+use super::running::{Browser, Known, SOON, failed, noted};
+use crate::envelope::Failure;
+use crate::policy::browser::BrowserGrant;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::json;
+use std::io::Read;
+use std::time::Duration;
+
+/// Bytes of a file that is kept.
+const DOWNLOAD_BYTES: u64 = 10 << 20;
+/// Downloads that are known at one time; more are refused.
+const MOST_DOWNLOADS: usize = 8;
+/// How long an act waits for the files that it has begun to load.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// A file on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Download {
+    id: String,
+    name: String,
+    from: String,
+    state: State,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum State {
+    Going,
+    Done,
+    /// Broken off, by the page, the network or us.
+    Ended,
+    TooLarge,
+}
+
+/// A download begins.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Begins {
+    guid: String,
+    url: String,
+    suggested_filename: String,
+}
+
+/// A download comes on.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Progress {
+    guid: String,
+    total_bytes: f64,
+    received_bytes: f64,
+    state: String,
+}
+
+impl Known {
+    pub(super) fn download_begins(&mut self, Begins { guid, url, suggested_filename }: Begins) {
+        let (name, from) = (noted(&suggested_filename), noted(&url));
+        match self.keeps_downloads && self.downloads.len() < MOST_DOWNLOADS {
+            true => self.downloads.push(Download { id: guid, name, from, state: State::Going }),
+            false => self.note(format!("a download of `{name}` from {from} was refused")),
+        }
+    }
+
+    /// Notes how far a download is; true for one that has become too large.
+    pub(super) fn download_comes(&mut self, progress: &Progress) -> Option<String> {
+        let found = self.downloads.iter_mut().find(|download| download.id == progress.guid)?;
+        let is_large = progress.received_bytes.max(progress.total_bytes) > DOWNLOAD_BYTES as f64;
+        found.state = match (progress.state.as_str(), &found.state) {
+            (_, State::TooLarge) => State::TooLarge,
+            _ if is_large => State::TooLarge,
+            ("completed", _) => State::Done,
+            ("canceled", _) => State::Ended,
+            (_, _) => State::Going,
+        };
+        (is_large && progress.state == "inProgress").then(|| found.id.clone())
+    }
+}
+
+impl Browser {
+    /// Has it keep what pages download from now on, or refuse it.
+    pub(super) async fn keep_downloads(&self, keeps: bool) -> Result<(), Failure> {
+        if std::mem::replace(&mut self.state.known.lock().keeps_downloads, keeps) == keeps {
+            return Ok(());
+        }
+        let params = match keeps {
+            true => {
+                let place = self.kept.downloads().display().to_string();
+                json!({ "behavior": "allowAndName", "downloadPath": place, "eventsEnabled": true })
+            }
+            false => json!({ "behavior": "deny", "eventsEnabled": true }),
+        };
+        let told = self.cdp.call::<IgnoredAny>(None, "Browser.setDownloadBehavior", params, SOON).await;
+        told.map(drop).map_err(failed)
+    }
+
+    /// Whether a download from this address has begun.
+    pub(super) fn loads_down(&self, url: &str) -> bool {
+        let known = self.state.known.lock();
+        known.downloads.iter().any(|download| download.from == noted(url))
+    }
+
+    /// What is to be kept, and what became of the others, for each one that is not on its way any more.
+    async fn downloaded(&self) -> Vec<Download> {
+        let is_over = |known: &Known| {
+            known.downloads.iter().all(|download| download.state != State::Going).then_some(())
+        };
+        let _ = self.until(WAIT, is_over).await;
+        let mut known = self.state.known.lock();
+        let (going, ended) = std::mem::take(&mut known.downloads).into_iter().partition(|one| one.state == State::Going);
+        known.downloads = going;
+        ended
+    }
+}
+
+impl Turn<'_> {
+    /// Keeps what was downloaded, and tells of it.
+    pub(super) async fn downloads(&self, browser: &Browser) -> Vec<String> {
+        let mut told = Vec::new();
+        for Download { id, name, from, state } in browser.downloaded().await {
+            let name = browser.line(&name, 200);
+            let what = format!("download `{name}` from {from}");
+            let kept = match state {
+                State::Done => self.keep(browser, &id).await,
+                State::TooLarge => Err(Failure::limit(format!("limit: bytes of a download {DOWNLOAD_BYTES}"))),
+                State::Ended | State::Going => Err(Failure::failed("it was broken off")),
+            };
+            BrowserGrant::record(what, kept.as_ref().map(drop), self.scope);
+            told.push(match kept {
+                Ok(kept) => format!("`{name}` was downloaded: {kept}"),
+                Err(failure) => format!("`{name}` was not downloaded: {}", failure.message),
+            });
+        }
+        told
+    }
+
+    /// Moves a file from the browser's own directory to where outputs are kept.
+    async fn keep(&self, browser: &Browser, id: &str) -> Result<String, Failure> {
+        self.grant.admit_download()?;
+        let (kept, id) = (browser.kept.clone(), id.to_owned());
+        let read = tokio::task::spawn_blocking(move || kept.take_download(&id, DOWNLOAD_BYTES)).await;
+        let read = read.map_err(std::io::Error::other).and_then(|read| read);
+        let mut bytes = read.map_err(|error| Failure::failed(error.to_string()))?;
+        self.scope.guard.redact_bytes(&mut bytes);
+        let mut capture = self.scope.output.capture(format!("{}.download", self.scope.id), 0, 0);
+        capture.push(&bytes).await;
+        let captured = capture.finish().await;
+        let path = captured.stored.ok_or_else(|| Failure::failed("there is no room for it"))?;
+        self.scope.remember_kept(&path);
+        Ok(format!("{} bytes at {path}", bytes.len()))
+    }
+}
+
+/// The whole of a file that has no more than so many bytes.
+pub(super) fn whole(file: std::fs::File, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(std::io::Error::other(format!("it has more than {most} bytes"))),
+        false => Ok(bytes),
+    }
+}
