@@ -218,6 +218,48 @@ async fn a_download_is_refused_and_told() {
     .await;
 }
 
+/// Case 16: where they are granted they are kept, up to a size, and can be read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_that_is_granted_is_kept() {
+    each("downloads", async |rig| {
+        let rig = rig.set("plugin.browser.browser.downloads=true");
+        let file = |name: &str, body: String| Page {
+            headers: vec![
+                ("content-disposition", format!("attachment; filename=\"{name}\"")),
+                ("content-type", "application/octet-stream".into()),
+            ],
+            body,
+            ..Page::default()
+        };
+        let site = Site::new(&[
+            ("/", html("<title>Start</title><a href=/a.txt>small</a><a href=/b.bin>large</a>")),
+            ("/a.txt", file("../a.txt", "what is in it".into())),
+            ("/b.bin", file("b.bin", "x".repeat(12 << 20))),
+        ]);
+        rig.go(&site.url("/")).await;
+        let clicked = rig.click(&rig.id("link \"small\"").await).await.expect("a click");
+        let told = clicked.notices.iter().find(|notice| notice.contains("was downloaded: 13 bytes at "));
+        let told = told.unwrap_or_else(|| panic!("{clicked:?}"));
+        let (_, path) = told.rsplit_once(" at ").expect("a path");
+        let read = rig.output("read_file", json!({ "path": path })).await.expect("it is kept");
+        assert!(read.result.to_string().contains("what is in it"), "{read:?}");
+        let large = rig.click(&rig.id("link \"large\"").await).await.expect("a click");
+        assert!(large.notices.iter().any(|notice| notice.contains("`b.bin` was not downloaded: limit")), "{large:?}");
+        // By its address; the tab stays where it is.
+        let went = rig.go(&site.url("/a.txt")).await;
+        assert!(went.notices.iter().any(|notice| notice.contains("13 bytes at ")), "{went:?}");
+        assert_eq!(went.result["title"], "Start", "{went:?}");
+        // Nothing stays with the browser.
+        let left = rig.host.dirs().state.join("browser/passing");
+        let left: Vec<_> =
+            std::fs::read_dir(left).expect("profiles").flatten().map(|entry| entry.path().join("downloads")).collect();
+        let left: Vec<_> = left.iter().filter_map(|place| std::fs::read_dir(place).ok()).flatten().flatten().collect();
+        assert!(left.iter().all(|file| file.metadata().is_ok_and(|found| found.len() > 13)), "{left:?}");
+        assert!(format!("{:?}", rig.host.audit()).contains("download `"), "{:?}", rig.host.audit());
+    })
+    .await;
+}
+
 /// Whether a directory holds a file of this name, however deep.
 fn toolcrib_tests_find(directory: &std::path::Path, name: &str) -> bool {
     std::fs::read_dir(directory).into_iter().flatten().flatten().any(|entry| {

@@ -103,12 +103,12 @@ impl Browser {
 
     /// What is to be kept, and what became of the others, for each one that is not on its way any more.
     async fn downloaded(&self) -> Vec<Download> {
-        let is_over = |known: &Known| {
-            known.downloads.iter().all(|download| download.state != State::Going).then_some(())
-        };
+        let is_over =
+            |known: &Known| known.downloads.iter().all(|download| download.state != State::Going).then_some(());
         let _ = self.until(WAIT, is_over).await;
         let mut known = self.state.known.lock();
-        let (going, ended) = std::mem::take(&mut known.downloads).into_iter().partition(|one| one.state == State::Going);
+        let (going, ended) =
+            std::mem::take(&mut known.downloads).into_iter().partition(|one| one.state == State::Going);
         known.downloads = going;
         ended
     }

@@ -60,8 +60,8 @@ const PASSING: &str = "passing";
 const DOWNLOADS: &str = "downloads";
 /// The size of what is seen of a page.
 const WINDOW: &str = "--window-size=1280,900";
-/// The browser's pipe is at descriptors 3 and 4.
-const ON_PIPE: &str = r#"exec "$@" 3<&0 4>&1 0</dev/null 1>&2"#;
+/// The browser's pipe is at descriptors 3 and 4. What it writes is this user's alone.
+const ON_PIPE: &str = r#"umask 077; exec "$@" 3<&0 4>&1 0</dev/null 1>&2"#;
 
 /// What every browser is started with.
 #[rustfmt::skip]

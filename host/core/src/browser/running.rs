@@ -3,8 +3,8 @@
 //! What a page can hold up is answered where it happens, on no call's time: dialogs, tabs that pages open, prompts for passwords.
 
 use super::Answer;
-use super::downloads::Download;
 use super::cdp::{Cdp, Event, SessionId, Trouble};
+use super::downloads::Download;
 use super::guard::{SCRIPT, WORLD};
 use super::program::Kept;
 use crate::call::scope::Scope;
