@@ -14,6 +14,8 @@ use std::time::Duration;
 const DOWNLOAD_BYTES: u64 = 10 << 20;
 /// Downloads that are known at one time; more are refused.
 const MOST_DOWNLOADS: usize = 8;
+/// What a page comes to that is no page.
+const ABORTED: &str = "net::ERR_ABORTED";
 /// How long an act waits for the files that it has begun to load.
 const WAIT: Duration = Duration::from_secs(10);
 
@@ -95,10 +97,11 @@ impl Browser {
         told.map(drop).map_err(failed)
     }
 
-    /// Whether a download from this address has begun.
-    pub(super) fn loads_down(&self, url: &str) -> bool {
-        let known = self.state.known.lock();
-        known.downloads.iter().any(|download| download.from == noted(url))
+    /// Whether a page that did not come about is a file that is loaded: that is told a moment later.
+    pub(super) async fn loads_down(&self, url: &str, error: &str) -> bool {
+        let is_from = |known: &Known| known.downloads.iter().any(|one| one.from == noted(url)).then_some(());
+        let may_be = error == ABORTED && self.state.known.lock().keeps_downloads;
+        may_be && self.until(SOON, is_from).await.is_some()
     }
 
     /// What is to be kept, and what became of the others, for each one that is not on its way any more.

@@ -53,9 +53,12 @@ impl Turn<'_> {
                 let params = json!({ "url": target.url().as_str() });
                 let went = browser.cdp.call::<Went>(Some(&tab.session), "Page.navigate", params, PATIENCE).await;
                 match went {
-                    // What it sent is a file: the tab stays where it is.
-                    Ok(Went { error_text: Some(_), .. }) if browser.loads_down(target.url().as_str()) => drop(leaving),
                     Ok(Went { error_text: Some(error), .. }) => {
+                        // What came is a file: the tab stays where it is.
+                        if browser.loads_down(target.url().as_str(), &error).await {
+                            drop(leaving);
+                            return Ok(self.effect(browser, &tab, Vec::new(), Vec::new()).await);
+                        }
                         return Err(self.refused(&target).unwrap_or_else(|| unreachable(&target, &error)));
                     }
                     Ok(Went { loader_id: Some(_), .. }) => leaving.goes(),
