@@ -111,11 +111,7 @@ impl Desk {
             let _ = browser.keep_downloads(grant.downloads()).await;
         }
         for (server, decided) in callings.iter().flat_map(Calling::before) {
-            BrowserGrant::record(
-                format!("connect to {server}, before this call"),
-                decided.as_ref().map(|()| ()),
-                scope,
-            );
+            BrowserGrant::record(format!("connect to {server}, before this call"), decided.as_ref().copied(), scope);
         }
         table.browsers.values().for_each(|browser| browser.touch());
         Turn { table, desk: self, grant, scope, callings }
