@@ -160,6 +160,7 @@ const RIGHTS: [(&str, Option<Nothing>); 19] = [
     ("browser.evaluate", Some(Nothing::Off)),
     ("browser.downloads", Some(Nothing::Off)),
     ("browser.secrets", Some(Nothing::Empty)),
+    ("mail", Some(Nothing::Empty)),
     ("exec.programs", Some(Nothing::Empty)),
     ("exec.environment", Some(Nothing::Empty)),
     ("programs", Some(Nothing::Empty)),
