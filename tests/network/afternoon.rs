@@ -1,7 +1,7 @@
 //! An agent's afternoon in a cell: it clones, fetches, builds, tests and commits. Nothing is changed but its workspace and what is kept for
 //! that, and nobody has read a key.
 
-use crate::certificates::Authority;
+use toolcrib_tests::certificate::Authority;
 use crate::names::{Names, Reply};
 use crate::packages::{PROJECT, make, toolchain};
 use crate::web::Web;

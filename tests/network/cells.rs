@@ -1,7 +1,7 @@
 //! The network of confined commands: what they reach by name and by proxy, what they are asked about and told, and what they never reach. The
 //! letters are those of the cases of confinement.
 
-use crate::certificates::Authority;
+use toolcrib_tests::certificate::Authority;
 use crate::names::{Names, Reply};
 use crate::vectors::vectors;
 use crate::web::{Web, page};

@@ -1,6 +1,6 @@
 //! Every example that a tool of the web gives in its guidance is a call that works.
 
-use crate::certificates::Authority;
+use toolcrib_tests::certificate::Authority;
 use crate::names::Names;
 use crate::web::{Web, answer};
 use crate::world::in_a_world;

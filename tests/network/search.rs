@@ -1,6 +1,6 @@
 //! `web_search` against a search engine of the test's own.
 
-use crate::certificates::Authority;
+use toolcrib_tests::certificate::Authority;
 use crate::host::Host;
 use crate::names::{Names, Reply};
 use crate::web::{Web, answer, redirect};

@@ -1,7 +1,7 @@
 //! Secrets on their way out: into headers that settings name, for hosts that settings name, encrypted, and nowhere else. The letters are those
 //! of the cases of secrets.
 
-use crate::certificates::Authority;
+use toolcrib_tests::certificate::Authority;
 use crate::host::{Host, Preparation};
 use crate::names::{Names, Reply};
 use crate::web::{Web, answer, page, redirect};

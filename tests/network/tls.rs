@@ -1,6 +1,6 @@
 //! S-dyn-12: whose word is taken for who a server is, and what happens to what came encrypted.
 
-use crate::certificates::{Authority, self_signed};
+use toolcrib_tests::certificate::{Authority, self_signed};
 use crate::host::Preparation;
 use crate::names::{Names, Reply};
 use crate::web::{Web, page, redirect};

@@ -1,6 +1,6 @@
 //! `wasi:http`, which components of other worlds use: by the one egress, with the same rules, records and secrets as all else.
 
-use crate::certificates::Authority;
+use toolcrib_tests::certificate::Authority;
 use crate::host::Host;
 use crate::names::{Names, Reply};
 use crate::web::{Web, answer, page, redirect};
