@@ -9,6 +9,7 @@ pub mod envelope;
 pub mod forge;
 mod host;
 pub mod http;
+pub mod mail;
 pub mod mcp;
 mod names;
 pub mod outcome;
