@@ -16,7 +16,7 @@ const TEXT_BYTES: usize = 8 << 20;
 /// Open elements; what is deeper belongs to the last of them.
 const DEPTH: usize = 50_000;
 /// How far up an end tag looks for its element.
-const REACH: usize = 512;
+const REACH: usize = 128;
 /// Characters of hidden text that are shown, of a whole mail.
 const HIDDEN_CHARS: usize = 4000;
 /// What a request takes; longer ones could not be followed.
@@ -201,9 +201,6 @@ impl Reader {
             if let Some(value) = attribute(name).filter(|_| is_here) {
                 own.declare(property, &lowered(value));
             }
-        }
-        if attribute("background").is_some() {
-            own.ground = Some(Paint::Unknown);
         }
         self.sheet.apply(tag, attribute("id"), attribute("class").unwrap_or_default(), &mut own);
         own.declare_all(attribute("style").unwrap_or_default());
@@ -477,7 +474,7 @@ enum Paint {
     Color([u8; 3]),
     /// Shows what is below.
     Clear,
-    /// An image, or what is not understood.
+    /// What is not understood.
     Unknown,
 }
 
@@ -620,12 +617,13 @@ impl Style {
             }
             "color" | "-webkit-text-fill-color" => self.ink = paint(value).or(self.ink),
             "background-color" => self.ground = paint(value).or(self.ground),
-            "background-image" if value != "none" => self.ground = Some(Paint::Unknown),
-            "background" if value.contains("url(") || value.contains("gradient(") => self.ground = Some(Paint::Unknown),
-            "background" => {
-                // A function's arguments may have white space between them.
-                let words = if value.contains('(') { vec![value] } else { value.split_whitespace().collect() };
-                self.ground = words.into_iter().find_map(|word| paint(word).filter(|paint| *paint != Paint::Unknown));
+            // An image is not loaded by most, so what is below it is what a text stands on. A gradient has its first color.
+            "background" | "background-image" => {
+                let words = value.split_inclusive([')', ' ', ',']).flat_map(|word| word.rsplit("gradient("));
+                let colors = words.map(|word| word.trim_matches([' ', ','])).filter_map(paint);
+                let whole = paint(value).filter(|paint| *paint != Paint::Unknown);
+                let found = whole.or_else(|| colors.into_iter().find(|paint| *paint != Paint::Unknown));
+                self.ground = found.or(self.ground);
             }
             "overflow" | "overflow-x" | "overflow-y" => self.clips = Some(value.contains("hidden") || value == "clip"),
             _ => {

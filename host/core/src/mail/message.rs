@@ -719,6 +719,10 @@ mod tests {
             "<span hidden><div></span>x</div></span>",
             "<div hidden><table><tr><td></div>x</table></div>",
             "<dialog>x</dialog>",
+            "<div style='background:url(a.png)'><span style='color:#fff'>x</span></div>",
+            "<div style='background:linear-gradient(#fff, #fff)'><span style='color:#fff'>x</span></div>",
+            "<div style='background:rgb(0, 0, 0)'><span style='color:#000'>x</span></div>",
+            "<table background='a.png'><td><font color=white>x</font></table>",
         ];
         for way in ways {
             let found = html(&format!("<p>before</p>{way}<p>after"));
@@ -739,13 +743,15 @@ mod tests {
             "<div style='visibility:hidden'><b style='visibility:visible'>x</b></div>",
             "<div style='display:none;display:block'>x</div>",
             "<td bgcolor='#000000'><font color='#ffffff'>x</font></td>",
-            "<div style='background:url(a.png)'><span style='color:#fff'>x</span></div>",
             "<div style='background:#333 none'><span style='color:#fff'>x</span></div>",
             "<style>@media only screen and (max-width:600px){.d{display:none}}</style><p class=d>x</p>",
             "<p hidden>",
             "<ul><li hidden><li>x</ul>",
             "<p style='font-weight:1;font-size:1.2em;line-height:1px'>x</p>",
             "<font color=#ccc>x</font>",
+            "<div style='background:#333 url(a.png)'><span style='color:#fff'>x</span></div>",
+            "<div style='background:linear-gradient(to right, #000, #333)'><span style='color:#fff'>x</span></div>",
+            "<div style='background-color:#000;background-image:url(a.png)'><span style='color:#fff'>x</span></div>",
             "<br hidden>x",
         ];
         for way in ways {
@@ -812,7 +818,7 @@ mod tests {
                 let found = html(&body);
                 let took = begin.elapsed();
                 assert!(found.text.len() <= 8 << 20, "{name}");
-                assert!(took < Duration::from_secs(8), "{name}: {took:?}");
+                assert!(took < Duration::from_secs(20), "{name}: {took:?}");
             }
         });
     }
@@ -832,7 +838,7 @@ mod tests {
             file_name(&megabyte(unit));
             verified(&megabyte(unit), "a", "b");
         }
-        assert!(begin.elapsed() < Duration::from_secs(20));
+        assert!(begin.elapsed() < Duration::from_secs(60));
     }
 
     #[test]
