@@ -104,7 +104,11 @@ fn with_tokens(authority: &Authority, port: u16, login: &str, is_same: bool) -> 
     let host = host_of(authority);
     let script = host.home().join("token");
     let counts = host.home().join("count");
-    let next = if is_same { "echo token-1".to_owned() } else { format!("echo x >> {0}; echo token-$(wc -l < {0})", counts.display()) };
+    let next = if is_same {
+        "echo access-token-1".to_owned()
+    } else {
+        format!("echo x >> {0}; echo access-token-$(wc -l < {0})", counts.display())
+    };
     std::fs::write(&script, format!("#!/bin/sh\n{next}\n")).expect("a script");
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).expect("a mode");
     let command = format!("token_command=[{:?}]", script.display().to_string());
@@ -124,14 +128,16 @@ fn token(command: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_is_refused_is_renewed_once_and_then_it_is_denied() {
     for login in ["xoauth2", "oauthbearer"] {
-        for (valid, is_same, tries) in [("token-2", false, 2), ("none", false, 2), ("none", true, 1)] {
+        for (valid, is_same, tries) in [("access-token-2", false, 2), ("none", false, 2), ("none", true, 1)] {
             let authority = Authority::new();
             let server = Lying::new(authority.server(SERVER), move |asked| match asked.command {
                 command if command.starts_with("AUTHENTICATE") && token(command) != valid => {
                     Say::This(b"+ eyJzdGF0dXMiOiI0MDEifQ==\r\n".to_vec())
                 }
                 // The answer to the challenge: nothing, or one byte 0x01.
-                "" | "AQ==" if !asked.tag.is_empty() => Say::This(format!("{} NO the token is not valid\r\n", asked.tag).into()),
+                "" | "AQ==" if !asked.tag.is_empty() => {
+                    Say::This(format!("{} NO the token is not valid\r\n", asked.tag).into())
+                }
                 _ => Say::Truth,
             });
             let host = with_tokens(&authority, server.port, login, is_same);
@@ -139,12 +145,14 @@ async fn a_token_that_is_refused_is_renewed_once_and_then_it_is_denied() {
             let sent = server.count(&format!("AUTHENTICATE {} ", login.to_uppercase()));
             assert_eq!(sent, tries, "{login} {valid} {is_same}: {:?} {found:?}", server.asked());
             match (valid, found) {
-                ("token-2", found) => assert_eq!(found.expect("the second is valid").result["hits"].as_array().map(Vec::len), Some(3)),
+                ("access-token-2", found) => {
+                    assert_eq!(found.expect("the second is valid").result["hits"].as_array().map(Vec::len), Some(3))
+                }
                 (_, found) => {
                     let failure = found.expect_err("no token is valid");
                     assert_eq!(failure.kind, Kind::Denied, "{failure:?}");
                     assert!(failure.message.contains("the token is not valid"), "{failure:?}");
-                    assert!(!format!("{failure:?}").contains("token-1"), "{failure:?}");
+                    assert!(!format!("{failure:?}").contains("access-token"), "{failure:?}");
                 }
             }
         }
@@ -157,14 +165,20 @@ async fn an_account_or_a_folder_outside_the_grant_is_denied_with_the_line_and_no
     let Liar { server, host } = Liar::new(|_| Say::Truth);
     let failure = try_search(&host, json!({ "folders": ["Archive"] })).await.expect_err("the folder is not granted");
     assert_eq!(failure.kind, Kind::Denied, "{failure:?}");
-    assert!(failure.hint.as_deref().is_some_and(|hint| hint.contains("Archive") && hint.contains("folders")), "{failure:?}");
+    assert!(
+        failure.hint.as_deref().is_some_and(|hint| hint.contains("Archive") && hint.contains("folders")),
+        "{failure:?}"
+    );
     let failure = try_read(&host, "work:7:1:Archive").await.expect_err("nor by an id");
     assert_eq!(failure.kind, Kind::Denied, "{failure:?}");
     let host = host.set("plugin.mail.mail=[\"home\"]");
     for found in [try_search(&host, json!({ "account": "work" })).await, try_read(&host, "work:7:1:INBOX").await] {
         let failure = found.expect_err("the account is not granted");
         assert_eq!(failure.kind, Kind::Denied, "{failure:?}");
-        assert!(failure.hint.as_deref().is_some_and(|hint| hint.contains("work") && hint.contains("mail")), "{failure:?}");
+        assert!(
+            failure.hint.as_deref().is_some_and(|hint| hint.contains("work") && hint.contains("mail")),
+            "{failure:?}"
+        );
     }
     assert_eq!(server.connections(), 0);
 }

@@ -5,8 +5,8 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use toolcrib::envelope::Kind;
 use toolcrib_tests::certificate::Authority;
-use toolcrib_tests::mail::{ACCOUNT, Dovecot, Letter, RARE, Say, many, reader};
 use toolcrib_tests::is_long;
+use toolcrib_tests::mail::{ACCOUNT, Dovecot, Letter, RARE, Say, many, reader};
 
 /// What a server may be sent after the login.
 const COMMANDS: [&str; 8] =
@@ -69,18 +69,21 @@ async fn no_text_of_a_search_is_more_than_one_search() {
         let found = search(&mailbox.host, json!({ "subject": odd })).await;
         let asked = mailbox.server.asked().split_off(before);
         let sent = asked.iter().filter(|line| line.contains("UID SEARCH")).count();
-        assert_eq!((subjects(&found).len(), sent), (1, 1), "{odd}: {found:?} {asked:?}");
+        let fitting = letters.iter().filter(|letter| String::from_utf8_lossy(&letter.raw).contains(odd)).count();
+        assert_eq!((subjects(&found).len(), sent), (fitting, 1), "{odd}: {found:?} {asked:?}");
         let named = search(&mailbox.host, json!({ "from": odd })).await;
         assert!(hits(&named).is_empty(), "{odd}: {named:?}");
     }
     let before = mailbox.server.asked();
     for odd in ["x\r\nZ9 CREATE injected", "x\nZ9 NOOP", "x\ry", "x\0y"] {
         for argument in ["from", "subject"] {
-            let refused = try_search(&mailbox.host, json!({ argument: odd })).await.expect_err("it is no text of a search");
+            let refused =
+                try_search(&mailbox.host, json!({ argument: odd })).await.expect_err("it is no text of a search");
             assert_eq!(refused.kind, Kind::InvalidArguments, "{refused:?}");
         }
         // Words end at white space, so a line break only parts them; within quotes it is refused.
-        let refused = try_search(&mailbox.host, json!({ "query": format!("\"{odd}\"") })).await.expect_err("nor is this");
+        let refused =
+            try_search(&mailbox.host, json!({ "query": format!("\"{odd}\"") })).await.expect_err("nor is this");
         assert_eq!(refused.kind, Kind::InvalidArguments, "{refused:?}");
     }
     assert_eq!(mailbox.server.asked(), before, "what is refused asks no server");
@@ -101,8 +104,10 @@ async fn the_newest_unread_of_many_are_quick_and_a_rare_word_is_found_far_back()
     let begin = Instant::now();
     let found = search(&host, json!({ "unread_only": true })).await;
     let took = begin.elapsed();
-    let numbers: Vec<u64> =
-        subjects(&found).iter().map(|subject| subject.rsplit(' ').next().unwrap_or_default().parse().expect("a number")).collect();
+    let numbers: Vec<u64> = subjects(&found)
+        .iter()
+        .map(|subject| subject.rsplit(' ').next().unwrap_or_default().parse().expect("a number"))
+        .collect();
     let newest: Vec<u64> = (0..count).rev().filter(|number| number % 50 == 49).take(10).collect();
     assert_eq!(numbers, newest);
     // The target is 100 ms, as the benchmark has it; here other tests run beside it.
@@ -117,7 +122,9 @@ async fn the_newest_unread_of_many_are_quick_and_a_rare_word_is_found_far_back()
         false => assert_eq!(subjects(&rare).last(), Some(&oldest.as_str()), "{rare:?}"),
     }
     assert!(text(&hits(&rare)[0]["subject"]).ends_with(&format!("number {}", count - 2)), "{rare:?}");
-    assert!(server.asked().iter().filter(|line| line.contains("UID SEARCH")).all(|line| line.contains("UID SEARCH UID ")));
+    assert!(
+        server.asked().iter().filter(|line| line.contains("UID SEARCH")).all(|line| line.contains("UID SEARCH UID "))
+    );
 }
 
 /// Case 5.
@@ -152,7 +159,8 @@ async fn folders_that_fail_are_a_notice_each_beside_the_hits_of_the_others() {
     assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
     assert_eq!(subjects(&found), ["Message 3", "Message 2", "Message 1"]);
     for (folder, why) in [("Missing", "no such folder"), ("Forbidden", "not for you"), ("Slow", "does not answer")] {
-        let told = found.notices.iter().filter(|notice| notice.contains(&format!("`{folder}`")) && notice.contains(why));
+        let told =
+            found.notices.iter().filter(|notice| notice.contains(&format!("`{folder}`")) && notice.contains(why));
         assert_eq!(told.count(), 1, "{folder}: {:?}", found.notices);
     }
     assert_eq!(server.count("EXAMINE \"INBOX\""), 1);

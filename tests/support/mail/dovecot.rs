@@ -32,7 +32,10 @@ impl Letter {
     /// One that nobody has read, with this subject, header lines and body.
     #[must_use]
     pub fn new(subject: &str, lines: &str, body: &str) -> Self {
-        Self::of_bytes(format!("From: Bob <bob@example.org>\r\nTo: ann@example.com\r\nSubject: {subject}\r\n{lines}\r\n{body}").as_bytes())
+        Self::of_bytes(
+            format!("From: Bob <bob@example.org>\r\nTo: ann@example.com\r\nSubject: {subject}\r\n{lines}\r\n{body}")
+                .as_bytes(),
+        )
     }
 
     /// The same of bytes.
@@ -153,7 +156,8 @@ impl Dovecot {
     /// Has its own program do something to it.
     pub fn doveadm(&self, arguments: &[&str]) {
         let conf = self.directory.path().join("dovecot.conf");
-        let done = Command::new(on_path("doveadm")).arg("-c").arg(conf).args(arguments).output().expect("doveadm starts");
+        let done =
+            Command::new(on_path("doveadm")).arg("-c").arg(conf).args(arguments).output().expect("doveadm starts");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 

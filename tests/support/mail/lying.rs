@@ -141,7 +141,9 @@ impl<W: Read + Write> Talk<W> {
             line.truncate(line.trim_ascii_end().len());
             whole.extend_from_slice(&line);
             let text = String::from_utf8_lossy(&line).into_owned();
-            let Some(size) = text.strip_suffix('}').and_then(|text| text.rsplit_once('{')).map(|(_, size)| size) else { break };
+            let Some(size) = text.strip_suffix('}').and_then(|text| text.rsplit_once('{')).map(|(_, size)| size) else {
+                break;
+            };
             if !size.ends_with('+') {
                 self.write(b"+ go on\r\n")?;
             }
@@ -178,9 +180,13 @@ fn truth(asked: &Asked<'_>) -> Vec<u8> {
         "STATUS" => format!("* STATUS {} (MESSAGES 3 UNSEEN 3)\r\n", command.split(' ').nth(1).unwrap_or_default()),
         "EXAMINE" => "* 3 EXISTS\r\n* OK [UIDVALIDITY 7] valid\r\n* OK [UIDNEXT 4] next\r\n".into(),
         "UID" if command.starts_with("UID SEARCH") => "* SEARCH 1 2 3\r\n".into(),
-        "UID" if command.contains("ENVELOPE") => uids(command).into_iter().map(|uid| listed(uid, &envelope(uid), PLAIN)).collect(),
+        "UID" if command.contains("ENVELOPE") => {
+            uids(command).into_iter().map(|uid| listed(uid, &envelope(uid), PLAIN)).collect()
+        }
         "UID" if command.contains("BODY.PEEK") => uids(command).into_iter().map(|uid| sections(uid, command)).collect(),
-        "UID" => uids(command).iter().map(|uid| format!("* {uid} FETCH (UID {uid} INTERNALDATE \"{DATE}\")\r\n")).collect(),
+        "UID" => {
+            uids(command).iter().map(|uid| format!("* {uid} FETCH (UID {uid} INTERNALDATE \"{DATE}\")\r\n")).collect()
+        }
         "LOGOUT" => "* BYE\r\n".into(),
         _ => String::new(),
     };
@@ -219,4 +225,3 @@ fn sections(uid: u32, command: &str) -> String {
     }
     format!("* {uid} FETCH ({items})\r\n")
 }
-
