@@ -16,7 +16,6 @@ pub mod introspect;
 pub mod jobs;
 #[cfg(feature = "log")]
 mod logs;
-pub mod mail;
 pub mod pane_sessions;
 pub mod panes;
 pub mod programs;

@@ -8,7 +8,6 @@ mod jobs;
 mod languages;
 mod leaks;
 mod locked;
-mod mail;
 mod peers;
 mod records;
 
@@ -50,7 +49,6 @@ fn main() {
         ("memories", records::memories),
         ("jobs", jobs::jobs),
         ("browser", browser::browser),
-        ("mail", mail::mail),
         ("languages", languages::languages),
         ("trail", locked::trail),
         ("lock", locked::lock),

@@ -5,6 +5,7 @@
 
 mod afternoon;
 mod cells;
+mod certificates;
 mod confirm;
 mod examples;
 mod host;

@@ -1,5 +1,6 @@
 //! `web_search` against a search engine of the test's own.
 
+use crate::certificates::Authority;
 use crate::host::Host;
 use crate::names::{Names, Reply};
 use crate::web::{Web, answer, redirect};
@@ -7,7 +8,6 @@ use crate::world::{World, in_a_world};
 use serde_json::{Value, json};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
-use toolcrib_tests::certificate::Authority;
 use toolcrib_tests::envelope::{kind, said};
 
 const PAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools/web_search/pages");

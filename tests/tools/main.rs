@@ -18,7 +18,6 @@ mod fleet;
 mod goals;
 mod introspect;
 mod jobs;
-mod mail;
 mod memory;
 mod notes;
 mod ordinary_user;

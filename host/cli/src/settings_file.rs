@@ -97,7 +97,7 @@ impl SettingsFile {
 }
 
 /// The order of a section's keys: what it is about, then what it gives.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 12] = [
     "source",
     "sha256",
     "definitions",
@@ -106,7 +106,6 @@ const ORDER: [&str; 13] = [
     "files",
     "http",
     "browser",
-    "mail",
     "file",
     "command",
     "hosts",

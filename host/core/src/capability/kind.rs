@@ -24,8 +24,6 @@ pub enum Capability {
     Http,
     /// Pages of the web, in a browser.
     Browser,
-    /// The user's mail, read only.
-    Mail,
     /// Events for the program around the host.
     Embedder,
     /// What there is to know of where a call is made.
@@ -79,7 +77,7 @@ impl serde::Serialize for Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 14] = [
         Self::Shell,
         Self::Exec,
         Self::Programs,
@@ -88,7 +86,6 @@ impl Capability {
         Self::Files,
         Self::Http,
         Self::Browser,
-        Self::Mail,
         Self::Embedder,
         Self::Introspect,
         Self::Records,
@@ -109,7 +106,6 @@ impl Capability {
             Self::Files => "files",
             Self::Http => "http",
             Self::Browser => "browser",
-            Self::Mail => "mail",
             Self::Embedder => "embedder",
             Self::Introspect => "introspect",
             Self::Records => "records",
@@ -135,7 +131,6 @@ impl Capability {
             Self::Files => Self::Files,
             Self::Http => Self::Http,
             Self::Browser => Self::Browser,
-            Self::Mail => Self::Mail,
             Self::Embedder => Self::Embedder,
             Self::Introspect => Self::Introspect,
             Self::Records => Self::Records,
@@ -154,7 +149,6 @@ impl Capability {
             | Self::Files
             | Self::Http
             | Self::Browser
-            | Self::Mail
             | Self::Embedder
             | Self::Jobs
             | Self::Events => false,
@@ -170,7 +164,6 @@ impl Capability {
             | Self::Files
             | Self::Http
             | Self::Browser
-            | Self::Mail
             | Self::Embedder
             | Self::Records
             | Self::Jobs
@@ -195,7 +188,6 @@ impl Capability {
                 grants: &["browser.hosts"],
                 narrows: &["browser.profiles", "browser.evaluate", "browser.downloads", "browser.secrets"],
             },
-            Self::Mail => SectionKeys { grants: &["mail"], narrows: &[] },
             Self::Embedder => SectionKeys { grants: &["embedder.kinds"], narrows: &[] },
             Self::Introspect => SectionKeys { grants: &["introspect"], narrows: &[] },
             Self::Records => SectionKeys { grants: &["records"], narrows: &[] },
@@ -230,7 +222,6 @@ impl Capability {
             ],
             Self::Http => &[AllowOption { functions: &[], what: "make requests", option: "--host HOST" }],
             Self::Browser => &[AllowOption { functions: &[], what: "use a browser", option: "--browse HOST" }],
-            Self::Mail => &[AllowOption { functions: &[], what: "read mail", option: "--mail NAME" }],
             Self::Embedder => {
                 &[AllowOption { functions: &[], what: "hand events to the embedder", option: "--event KIND" }]
             }

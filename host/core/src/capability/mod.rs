@@ -11,7 +11,6 @@ mod http;
 pub(crate) mod introspect;
 mod jobs;
 mod kind;
-mod mail;
 mod pane_sessions;
 mod panes;
 mod programs;

@@ -11,7 +11,6 @@ mod cells;
 mod client;
 mod connect;
 mod resolver;
-mod streams;
 mod target;
 
 pub(crate) use addresses::{Special, special};

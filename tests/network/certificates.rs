@@ -1,4 +1,4 @@
-//! The authority of the tests, and the servers that it speaks for, or not.
+//! Certificates of the test's own: an authority, and servers that it speaks for, or not.
 
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
@@ -8,21 +8,13 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 use std::sync::Arc;
 
 /// Whom programs trust that are given its certificate.
-pub struct Authority {
+pub(crate) struct Authority {
     certificate: Certificate,
     issuer: Issuer<'static, KeyPair>,
 }
 
-impl Default for Authority {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Authority {
-    /// A new one.
-    #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::<String>::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
@@ -33,32 +25,21 @@ impl Authority {
     }
 
     /// The certificate as `network.ca_file` takes it.
-    #[must_use]
-    pub fn pem(&self) -> String {
+    pub(crate) fn pem(&self) -> String {
         self.certificate.pem()
     }
 
     /// A server of that name or address.
-    #[must_use]
-    pub fn server(&self, name: &str) -> Arc<ServerConfig> {
+    pub(crate) fn server(&self, name: &str) -> Arc<ServerConfig> {
         self.sign(&params(name))
     }
 
     /// The same, from the first day of one year to that of another.
-    #[must_use]
-    pub fn server_between(&self, name: &str, years: (i32, i32)) -> Arc<ServerConfig> {
+    pub(crate) fn server_between(&self, name: &str, years: (i32, i32)) -> Arc<ServerConfig> {
         let mut params = params(name);
         params.not_before = date_time_ymd(years.0, 1, 1);
         params.not_after = date_time_ymd(years.1, 1, 1);
         self.sign(&params)
-    }
-
-    /// Certificate and key of a server, as programs read them from files.
-    #[must_use]
-    pub fn files(&self, name: &str) -> (String, String) {
-        let key = key();
-        let certificate = params(name).signed_by(&key, &self.issuer).expect("a certificate");
-        (certificate.pem(), key.serialize_pem())
     }
 
     fn sign(&self, params: &CertificateParams) -> Arc<ServerConfig> {
@@ -69,8 +50,7 @@ impl Authority {
 }
 
 /// A server that speaks for itself.
-#[must_use]
-pub fn self_signed(name: &str) -> Arc<ServerConfig> {
+pub(crate) fn self_signed(name: &str) -> Arc<ServerConfig> {
     let key = key();
     let certificate = params(name).self_signed(&key).expect("a certificate");
     config(&certificate, &key)
