@@ -260,6 +260,28 @@ async fn a_download_that_is_granted_is_kept() {
     .await;
 }
 
+/// A page that loads many files fills no disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn downloads_are_bounded() {
+    each("flood", async |rig| {
+        let rig = rig.set("plugin.browser.browser.downloads=true");
+        let headers = || vec![("content-disposition", "attachment".to_owned()), ("content-type", "application/octet-stream".to_owned())];
+        let file = Page { headers: headers(), body: "x".repeat(6 << 20), ..Page::default() };
+        let page = "<title>Start</title><button onclick=\"for (let n = 0; n < 20; n++) { const f = document.createElement('iframe'); f.src = '/file?' + n; document.body.append(f); }\">Flood</button>";
+        let site = Site::new(&[("/", html(page)), ("/file", file)]);
+        rig.go(&site.url("/")).await;
+        rig.click(&rig.id("button \"Flood\"").await).await.expect("a click");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let left = rig.host.dirs().state.join("browser/passing");
+        let left = std::fs::read_dir(left).expect("profiles").flatten().map(|entry| entry.path().join("downloads"));
+        let left = left.filter_map(|place| std::fs::read_dir(place).ok()).flatten().flatten();
+        let bytes: u64 = left.filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum();
+        assert!(bytes <= 8 * (10 << 20), "{bytes} bytes");
+        rig.page().await;
+    })
+    .await;
+}
+
 /// Whether a directory holds a file of this name, however deep.
 fn toolcrib_tests_find(directory: &std::path::Path, name: &str) -> bool {
     std::fs::read_dir(directory).into_iter().flatten().flatten().any(|entry| {

@@ -30,7 +30,7 @@ pub(crate) enum Filling {
     Secret(Secret),
 }
 
-/// Characters of what is told of what was in the way, and of why nothing can be chosen.
+/// Characters of the name of what was in the way, and of the reason why nothing can be chosen.
 const OTHER_CHARS: usize = 80;
 const WHY_CHARS: usize = 600;
 /// Puts text into this field, as long as it is of that kind, in place of what it holds: in one go, so that no page and no frame can take the focus

@@ -10,7 +10,7 @@ use crate::envelope::{Failure, Kind};
 use crate::policy::browser::BrowserGrant;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::Duration;
@@ -59,8 +59,8 @@ pub(super) struct Table {
     pub(super) elements: Elements,
     /// The lines of tabs when they were looked at last, and of which document.
     pub(super) seen: HashMap<u64, (Document, Vec<String>)>,
-    /// Documents that got a secret.
-    pub(super) tainted: Vec<Document>,
+    /// Documents that got a secret, by their loaders. A browser may show one again that was left, so none is forgotten.
+    pub(super) tainted: HashSet<String>,
     /// The document that something was done in last.
     pub(super) acted: Option<Document>,
 }
@@ -71,12 +71,8 @@ impl Table {
         self.browsers.retain(|_, browser| !browser.cdp.has_ended());
         let tabs: Vec<Tab> = self.browsers.values().flat_map(|browser| browser.tabs()).collect();
         let is_there = |number: u64| tabs.iter().any(|tab| tab.number == number);
-        let is_shown = |document: &Document| tabs.iter().any(|tab| tab.has(&document.session));
         self.seen.retain(|number, _| is_there(*number));
         self.elements.retain(is_there);
-        self.tainted.retain(is_shown);
-        self.acted.take_if(|document| !is_shown(document));
-        self.active.take_if(|number| !is_there(*number));
     }
 }
 
@@ -165,6 +161,7 @@ impl Turn<'_> {
                 browser.close().await;
             }
             self.table.forget();
+            self.table.active = None;
             return Ok(u32::try_from(closed).unwrap_or(u32::MAX));
         };
         let (browser, tab) = self.tab(Some(tab))?;

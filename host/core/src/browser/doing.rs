@@ -31,7 +31,7 @@ impl Turn<'_> {
         let answering = browser.answering(tab.number, answer);
         // Before: the secret may be there though nobody hears of it.
         if let (Some((_, element)), Action::Fill(Filling::Secret(_))) = (&element, action) {
-            self.table.tainted.push(element.document.clone());
+            self.table.tainted.insert(element.document.loader.clone());
         }
         let done = match (&element, action) {
             (Some((_, element)), action) => browser.act(element, action).await,

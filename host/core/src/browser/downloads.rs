@@ -14,7 +14,9 @@ use std::time::Duration;
 const DOWNLOAD_BYTES: u64 = 10 << 20;
 /// Downloads that are known at one time; more are refused.
 const MOST_DOWNLOADS: usize = 8;
-/// What a page comes to that is no page.
+/// Characters of a name and of an address that are shown.
+const SHOWN: usize = 200;
+/// How the browser names the error where a file came in place of a page.
 const ABORTED: &str = "net::ERR_ABORTED";
 /// How long an act waits for the files that it has begun to load.
 const WAIT: Duration = Duration::from_secs(10);
@@ -26,6 +28,8 @@ pub(super) struct Download {
     name: String,
     from: String,
     state: State,
+    /// An act has waited for it already: others do not.
+    is_waited_for: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +54,7 @@ pub(super) struct Begins {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Progress {
-    guid: String,
+    pub(super) guid: String,
     total_bytes: f64,
     received_bytes: f64,
     state: String,
@@ -60,14 +64,20 @@ impl Known {
     pub(super) fn download_begins(&mut self, Begins { guid, url, suggested_filename }: Begins) {
         let (name, from) = (noted(&suggested_filename), noted(&url));
         match self.keeps_downloads && self.downloads.len() < MOST_DOWNLOADS {
-            true => self.downloads.push(Download { id: guid, name, from, state: State::Going }),
+            true => {
+                let (id, state) = (guid, State::Going);
+                self.downloads.push(Download { id, name, from, state, is_waited_for: false });
+            }
             false => self.note(format!("a download of `{name}` from {from} was refused")),
         }
     }
 
-    /// Notes how far a download is; true for one that has become too large.
-    pub(super) fn download_comes(&mut self, progress: &Progress) -> Option<String> {
-        let found = self.downloads.iter_mut().find(|download| download.id == progress.guid)?;
+    /// Notes how far a download is. Returns whether it has to be broken off: one that is too large, or was refused.
+    pub(super) fn download_comes(&mut self, progress: &Progress) -> bool {
+        let is_going = progress.state == "inProgress";
+        let Some(found) = self.downloads.iter_mut().find(|download| download.id == progress.guid) else {
+            return is_going;
+        };
         let is_large = progress.received_bytes.max(progress.total_bytes) > DOWNLOAD_BYTES as f64;
         found.state = match (progress.state.as_str(), &found.state) {
             (_, State::TooLarge) => State::TooLarge,
@@ -76,7 +86,7 @@ impl Known {
             ("canceled", _) => State::Ended,
             (_, _) => State::Going,
         };
-        (is_large && progress.state == "inProgress").then(|| found.id.clone())
+        is_large && is_going
     }
 }
 
@@ -97,7 +107,7 @@ impl Browser {
         told.map(drop).map_err(failed)
     }
 
-    /// Whether a page that did not come about is a file that is loaded: that is told a moment later.
+    /// Whether the browser shows no page because a file came, which it says a moment later.
     pub(super) async fn loads_down(&self, url: &str, error: &str) -> bool {
         let is_from = |known: &Known| known.downloads.iter().any(|one| one.from == noted(url)).then_some(());
         let may_be = error == ABORTED && self.state.known.lock().keeps_downloads;
@@ -106,10 +116,11 @@ impl Browser {
 
     /// What is to be kept, and what became of the others, for each one that is not on its way any more.
     async fn downloaded(&self) -> Vec<Download> {
-        let is_over =
-            |known: &Known| known.downloads.iter().all(|download| download.state != State::Going).then_some(());
+        let is_awaited = |download: &Download| download.state == State::Going && !download.is_waited_for;
+        let is_over = |known: &Known| (!known.downloads.iter().any(is_awaited)).then_some(());
         let _ = self.until(WAIT, is_over).await;
         let mut known = self.state.known.lock();
+        known.downloads.iter_mut().for_each(|download| download.is_waited_for = true);
         let (going, ended) =
             std::mem::take(&mut known.downloads).into_iter().partition(|one| one.state == State::Going);
         known.downloads = going;
@@ -121,14 +132,18 @@ impl Turn<'_> {
     /// Keeps what was downloaded, and tells of it.
     pub(super) async fn downloads(&self, browser: &Browser) -> Vec<String> {
         let mut told = Vec::new();
-        for Download { id, name, from, state } in browser.downloaded().await {
-            let name = browser.line(&name, 200);
+        for Download { id, name, from, state, .. } in browser.downloaded().await {
+            let (name, from) = (browser.line(&name, SHOWN), browser.line(&from, SHOWN));
             let what = format!("download `{name}` from {from}");
             let kept = match state {
                 State::Done => self.keep(browser, &id).await,
                 State::TooLarge => Err(Failure::limit(format!("limit: bytes of a download {DOWNLOAD_BYTES}"))),
                 State::Ended | State::Going => Err(Failure::failed("it was broken off")),
             };
+            if kept.is_err() {
+                // One that came at once is whole by the time that it is refused.
+                let _ = browser.kept.remove_download(&id);
+            }
             BrowserGrant::record(what, kept.as_ref().map(drop), self.scope);
             told.push(match kept {
                 Ok(kept) => format!("`{name}` was downloaded: {kept}"),

@@ -11,8 +11,6 @@ use serde_json::{Value, json};
 pub(super) const SCRIPT: &str = include_str!("guard.js");
 /// The world that it is in.
 pub(super) const WORLD: &str = "toolcrib";
-/// The button of a mouse that is not pressed on anything is let go.
-const RELEASED: &str = "mouseReleased";
 
 /// What is let through.
 #[derive(Clone, Copy)]
@@ -91,7 +89,7 @@ impl Drop for Open<'_> {
     fn drop(&mut self) {
         let cdp = &self.browser.cdp;
         if let Some((x, y)) = self.held {
-            let release = json!({ "type": RELEASED, "x": x, "y": y, "button": "left", "clickCount": 1 });
+            let release = json!({ "type": "mouseReleased", "x": x, "y": y, "button": "left", "clickCount": 1 });
             cdp.tell(Some(&self.session), "Input.dispatchMouseEvent", release);
         }
         if !self.is_closed {

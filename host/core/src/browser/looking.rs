@@ -3,7 +3,7 @@
 use super::act::is_gone;
 use super::desk::{Table, Turn};
 use super::running::{Browser, Tab, failed, said};
-use super::tree::{Document, Element, Page, Wanted};
+use super::tree::{Element, Page, Wanted};
 use super::{Effect, View};
 use crate::envelope::{Failure, Kind};
 use serde_json::{Value, json};
@@ -156,10 +156,7 @@ impl Turn<'_> {
     /// Whether a document that a tab shows got a secret.
     pub(super) async fn is_tainted(&mut self, browser: &Browser, tab: &Tab) -> Result<bool, Failure> {
         let documents = browser.documents(tab).await.map_err(failed)?;
-        let is = |tainted: &Document, document: &Document| {
-            (&tainted.session, &tainted.loader) == (&document.session, &document.loader)
-        };
-        Ok(self.table.tainted.iter().any(|tainted| documents.iter().any(|document| is(tainted, document))))
+        Ok(documents.iter().any(|document| self.table.tainted.contains(&document.loader)))
     }
 
     pub(super) async fn check_untainted(&mut self, browser: &Browser, tab: &Tab, what: &str) -> Result<(), Failure> {

@@ -102,10 +102,18 @@ impl Kept {
 
     /// Takes such a file, by its name, out of there. What lies there is the browser's: no link is followed.
     pub(super) fn take_download(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
-        let directory = OwnDir::open(&self.profile.path)?.below(DOWNLOADS)?;
-        let taken = directory.file(name).and_then(|file| whole(file, most));
-        directory.remove(name.as_ref())?;
+        let taken = self.downloaded()?.file(name).and_then(|file| whole(file, most));
+        self.remove_download(name)?;
         taken
+    }
+
+    /// Removes such a file, if it is there.
+    pub(super) fn remove_download(&self, name: &str) -> io::Result<()> {
+        self.downloaded()?.remove(name.as_ref())
+    }
+
+    fn downloaded(&self) -> io::Result<OwnDir> {
+        OwnDir::open(&self.profile.path)?.below(DOWNLOADS)
     }
 }
 

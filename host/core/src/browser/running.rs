@@ -4,7 +4,7 @@
 
 use super::Answer;
 use super::cdp::{Cdp, Event, SessionId, Trouble};
-use super::downloads::Download;
+use super::downloads::{Download, Progress};
 use super::guard::{SCRIPT, WORLD};
 use super::program::Kept;
 use crate::call::scope::Scope;
@@ -100,11 +100,6 @@ pub(super) struct Tab {
 }
 
 impl Tab {
-    /// Whether it is spoken to by this session, or one of its frames is.
-    pub(super) fn has(&self, session: &SessionId) -> bool {
-        self.session == *session || self.frames.contains(session)
-    }
-
     /// As others name it.
     pub(super) fn id(&self) -> String {
         format!("t{}", self.number)
@@ -152,7 +147,7 @@ struct Navigated {
     frame: Frame,
 }
 
-/// What is told of a frame.
+/// What an event says of a frame.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OfFrame {
@@ -457,9 +452,9 @@ impl State {
                 }
             }
             "Browser.downloadWillBegin" => with(event, |begins| known.download_begins(begins)),
-            "Browser.downloadProgress" => with(event, |progress| {
-                if let Some(guid) = known.download_comes(&progress) {
-                    cdp.tell(None, "Browser.cancelDownload", json!({ "guid": guid }));
+            "Browser.downloadProgress" => with(event, |progress: Progress| {
+                if known.download_comes(&progress) {
+                    cdp.tell(None, "Browser.cancelDownload", json!({ "guid": progress.guid }));
                 }
             }),
             "Fetch.requestPaused" => with(event, |paused: Paused| {
