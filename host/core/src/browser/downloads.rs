@@ -1,18 +1,19 @@
 //! Files that pages download: refused, or, where settings let that be, kept by the host as long outputs are.
 
+use super::cdp::Cdp;
 use super::desk::Turn;
 use super::running::{Browser, Known, SOON, failed, noted};
 use crate::envelope::Failure;
 use crate::policy::browser::BrowserGrant;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::Read;
 use std::time::Duration;
 
 /// Bytes of a file that is kept.
 const DOWNLOAD_BYTES: u64 = 10 << 20;
-/// Downloads that are known at one time; more are refused.
+/// Downloads between two calls; more are refused.
 const MOST_DOWNLOADS: usize = 8;
 /// Characters of a name and of an address that are shown.
 const SHOWN: usize = 200;
@@ -61,12 +62,17 @@ pub(super) struct Progress {
 }
 
 impl Known {
-    pub(super) fn download_begins(&mut self, Begins { guid, url, suggested_filename }: Begins) {
+    pub(super) fn download_begins(&mut self, cdp: &Cdp, Begins { guid, url, suggested_filename }: Begins) {
         let (name, from) = (noted(&suggested_filename), noted(&url));
-        match self.keeps_downloads && self.downloads.len() < MOST_DOWNLOADS {
+        match self.keeps_downloads {
             true => {
                 let (id, state) = (guid, State::Going);
                 self.downloads.push(Download { id, name, from, state, is_waited_for: false });
+                if self.downloads.len() >= MOST_DOWNLOADS {
+                    // The next call lets it keep files again.
+                    self.keeps_downloads = false;
+                    cdp.tell(None, "Browser.setDownloadBehavior", refusing());
+                }
             }
             false => self.note(format!("a download of `{name}` from {from} was refused")),
         }
@@ -93,15 +99,20 @@ impl Known {
 impl Browser {
     /// Has it keep what pages download from now on, or refuse it.
     pub(super) async fn keep_downloads(&self, keeps: bool) -> Result<(), Failure> {
-        if std::mem::replace(&mut self.state.known.lock().keeps_downloads, keeps) == keeps {
-            return Ok(());
+        {
+            let mut known = self.state.known.lock();
+            // One that has as many as there may be goes on when a call has taken them.
+            if known.keeps_downloads == keeps || keeps && known.downloads.len() >= MOST_DOWNLOADS {
+                return Ok(());
+            }
+            known.keeps_downloads = keeps;
         }
         let params = match keeps {
             true => {
                 let place = self.kept.downloads().display().to_string();
                 json!({ "behavior": "allowAndName", "downloadPath": place, "eventsEnabled": true })
             }
-            false => json!({ "behavior": "deny", "eventsEnabled": true }),
+            false => refusing(),
         };
         let told = self.cdp.call::<IgnoredAny>(None, "Browser.setDownloadBehavior", params, SOON).await;
         told.map(drop).map_err(failed)
@@ -112,6 +123,10 @@ impl Browser {
         let is_from = |known: &Known| known.downloads.iter().any(|one| one.from == noted(url)).then_some(());
         let may_be = error == ABORTED && self.state.known.lock().keeps_downloads;
         may_be && self.until(SOON, is_from).await.is_some()
+    }
+
+    fn has_no_downloads(&self) -> bool {
+        self.state.known.lock().downloads.is_empty()
     }
 
     /// What is to be kept, and what became of the others, for each one that is not on its way any more.
@@ -140,15 +155,15 @@ impl Turn<'_> {
                 State::TooLarge => Err(Failure::limit(format!("limit: bytes of a download {DOWNLOAD_BYTES}"))),
                 State::Ended | State::Going => Err(Failure::failed("it was broken off")),
             };
-            if kept.is_err() {
-                // One that came at once is whole by the time that it is refused.
-                let _ = browser.kept.remove_download(&id);
-            }
             BrowserGrant::record(what, kept.as_ref().map(drop), self.scope);
             told.push(match kept {
                 Ok(kept) => format!("`{name}` was downloaded: {kept}"),
                 Err(failure) => format!("`{name}` was not downloaded: {}", failure.message),
             });
+        }
+        if browser.has_no_downloads() {
+            // One that came at once is whole by the time that it is refused.
+            let _ = browser.kept.clear_downloads();
         }
         told
     }
@@ -168,6 +183,11 @@ impl Turn<'_> {
         self.scope.remember_kept(&path);
         Ok(format!("{} bytes at {path}", bytes.len()))
     }
+}
+
+/// How a browser is told to refuse downloads.
+fn refusing() -> Value {
+    json!({ "behavior": "deny", "eventsEnabled": true })
 }
 
 /// The whole of a file that has no more than so many bytes.

@@ -103,13 +103,16 @@ impl Kept {
     /// Takes such a file, by its name, out of there. What lies there is the browser's: no link is followed.
     pub(super) fn take_download(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
         let taken = self.downloaded()?.file(name).and_then(|file| whole(file, most));
-        self.remove_download(name)?;
+        self.downloaded()?.remove(name.as_ref())?;
         taken
     }
 
-    /// Removes such a file, if it is there.
-    pub(super) fn remove_download(&self, name: &str) -> io::Result<()> {
-        self.downloaded()?.remove(name.as_ref())
+    /// Removes what is there of such files.
+    pub(super) fn clear_downloads(&self) -> io::Result<()> {
+        match std::fs::remove_dir_all(self.downloads()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     fn downloaded(&self) -> io::Result<OwnDir> {

@@ -451,7 +451,7 @@ impl State {
                     (tab.has_crashed, tab.is_loaded, tab.is_leaving) = (true, true, false);
                 }
             }
-            "Browser.downloadWillBegin" => with(event, |begins| known.download_begins(begins)),
+            "Browser.downloadWillBegin" => with(event, |begins| known.download_begins(&cdp, begins)),
             "Browser.downloadProgress" => with(event, |progress: Progress| {
                 if known.download_comes(&progress) {
                     cdp.tell(None, "Browser.cancelDownload", json!({ "guid": progress.guid }));
