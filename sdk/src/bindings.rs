@@ -14,6 +14,7 @@ wit_bindgen::generate!({
         "toolcrib:plugin/types@0.1.0/declaration": [#[derive(serde::Deserialize, schemars::JsonSchema)]],
         "toolcrib:plugin/types@0.1.0/pane": [#[derive(Default, PartialEq)]],
         "toolcrib:plugin/browser@0.1.0/view": [#[derive(Default, PartialEq)]],
+        "toolcrib:plugin/mail@0.1.0/query": [#[derive(Default, PartialEq)]],
         "toolcrib:plugin/panes@0.1.0/view": [#[derive(Default, PartialEq)]],
         "toolcrib:plugin/panes@0.1.0/input": [#[derive(Default, PartialEq)]],
     },

@@ -16,6 +16,7 @@ pub mod introspect;
 pub mod jobs;
 #[cfg(feature = "log")]
 mod logs;
+pub mod mail;
 pub mod pane_sessions;
 pub mod panes;
 pub mod programs;

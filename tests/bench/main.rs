@@ -8,6 +8,7 @@ mod jobs;
 mod languages;
 mod leaks;
 mod locked;
+mod mail;
 mod peers;
 mod records;
 
@@ -49,6 +50,7 @@ fn main() {
         ("memories", records::memories),
         ("jobs", jobs::jobs),
         ("browser", browser::browser),
+        ("mail", mail::mail),
         ("languages", languages::languages),
         ("trail", locked::trail),
         ("lock", locked::lock),

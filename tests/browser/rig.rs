@@ -1,16 +1,15 @@
 //! A host with a browser, and the sites that it visits, on this machine.
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
-use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use toolcrib::envelope::{Failure, Output};
+use toolcrib_tests::certificate::Authority;
 use toolcrib_tests::{TestHost, note_skip};
 
 /// The browsers of Debian, the better one first.
@@ -205,70 +204,4 @@ fn answer(
         writer.write_all((text + "\r\n" + &page.body).as_bytes())?;
         writer.flush()?;
     }
-}
-
-/// Whom the browser trusts that is given its certificate.
-pub(crate) struct Authority {
-    pem: String,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Authority {
-    pub(crate) fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::<String>::new()).expect("no names");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        params.distinguished_name.push(DnType::CommonName, "the authority of a test");
-        let key = KeyPair::generate().expect("a key");
-        let pem = params.self_signed(&key).expect("a certificate").pem();
-        Self { pem, issuer: Issuer::new(params, key) }
-    }
-
-    /// As `network.ca_file` takes it.
-    pub(crate) fn pem(&self) -> &str {
-        &self.pem
-    }
-
-    fn server(&self, name: &str) -> Arc<ServerConfig> {
-        let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
-        let key = KeyPair::generate().expect("a key");
-        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = config.expect("versions").with_no_client_auth();
-        let key = PrivatePkcs8KeyDer::from(key.serialize_der()).into();
-        Arc::new(config.with_single_cert(vec![certificate.der().clone()], key).expect("a certificate that can be used"))
-    }
-}
-
-/// A server of names, which has these addresses for them, as `network.dns_servers` names it.
-#[expect(clippy::disallowed_methods, reason = "a server of the test's own")]
-pub(crate) fn names(all: &'static [(&'static str, [u8; 4])]) -> SocketAddr {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
-    let address = socket.local_addr().expect("an address");
-    std::thread::spawn(move || {
-        let mut query = [0; 512];
-        while let Ok((length, from)) = socket.recv_from(&mut query) {
-            let query = &query[..length];
-            let end = query[12..].iter().position(|byte| *byte == 0).expect("a name") + 13;
-            let (mut name, mut place) = (Vec::new(), 12);
-            while query[place] > 0 {
-                let label = &query[place + 1..=place + usize::from(query[place])];
-                name.push(String::from_utf8_lossy(label).to_lowercase());
-                place += label.len() + 1;
-            }
-            let is_address = query[end..end + 2] == [0, 1];
-            let found = all.iter().find(|(known, _)| *known == name.join("."));
-            let found = found.filter(|_| is_address).map(|(_, address)| *address);
-            // What it was asked, and one answer to that, by a pointer to the name (RFC 1035, 4.1).
-            let mut answer = query[..end + 4].to_vec();
-            answer[2..12].copy_from_slice(&[0x81, 0x80, 0, 1, 0, u8::from(found.is_some()), 0, 0, 0, 0]);
-            if let Some(address) = found {
-                answer.extend([0xC0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
-                answer.extend(address);
-            }
-            let _ = socket.send_to(&answer, from);
-        }
-    });
-    address
 }

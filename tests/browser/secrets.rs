@@ -1,10 +1,12 @@
 //! Secrets in password fields: where they go, and that nothing of them comes back.
 
-use crate::rig::{Authority, Page, Rig, Site, each, html, names};
+use crate::rig::{Page, Rig, Site, each, html};
 use serde_json::json;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use toolcrib::envelope::{Failure, Kind, Output};
+use toolcrib_tests::certificate::Authority;
+use toolcrib_tests::names;
 
 /// Where scripts are not granted there are none.
 #[tokio::test(flavor = "multi_thread")]

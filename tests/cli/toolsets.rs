@@ -192,7 +192,7 @@ fn every_tool_is_shown_with_why_it_is_not_offered() {
     assert_eq!(code(&elsewhere), 2);
     assert!(
         stderr(&elsewhere).contains(
-            "[possible values: files, exec, browser, introspect, jobs, schedules, memory, notes, agent, fleet, factory, goals, tasks, transcripts]"
+            "[possible values: files, exec, browser, mail, introspect, jobs, schedules, memory, notes, agent, fleet, factory, goals, tasks, transcripts]"
         ),
         "{}",
         stderr(&elsewhere)

@@ -102,7 +102,7 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 53] = [
+const OPTIONS: [(&str, Option<&str>); 54] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
@@ -117,6 +117,7 @@ const OPTIONS: [(&str, Option<&str>); 53] = [
     ("--records", None),
     ("--schedules", None),
     ("--browse", Some("a.example.com")),
+    ("--mail", Some("work")),
     ("--tmux", None),
     ("--no-tmux", None),
     ("--own-pane", None),

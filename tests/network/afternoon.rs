@@ -1,7 +1,6 @@
 //! An agent's afternoon in a cell: it clones, fetches, builds, tests and commits. Nothing is changed but its workspace and what is kept for
 //! that, and nobody has read a key.
 
-use crate::certificates::Authority;
 use crate::names::{Names, Reply};
 use crate::packages::{PROJECT, make, toolchain};
 use crate::web::Web;
@@ -16,6 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolcrib_tests::Client;
+use toolcrib_tests::certificate::Authority;
 use toolcrib_tests::shell::waiting;
 
 const HOSTS: &str = r#"confine.hosts=["packages.test", "127.0.0.1"]"#;

@@ -1,13 +1,13 @@
 //! The network of confined commands: what they reach by name and by proxy, what they are asked about and told, and what they never reach. The
 //! letters are those of the cases of confinement.
 
-use crate::certificates::Authority;
 use crate::names::{Names, Reply};
 use crate::vectors::vectors;
 use crate::web::{Web, page};
 use crate::world::{World, in_a_world};
 use serde_json::Value;
 use std::sync::Arc;
+use toolcrib_tests::certificate::Authority;
 use toolcrib_tests::shell::{command, waiting};
 use toolcrib_tests::{Client, Program, QUESTION, Terminal};
 

@@ -1,10 +1,10 @@
 //! Every example that a tool of the web gives in its guidance is a call that works.
 
-use crate::certificates::Authority;
 use crate::names::Names;
 use crate::web::{Web, answer};
 use crate::world::in_a_world;
 use serde_json::Value;
+use toolcrib_tests::certificate::Authority;
 
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools/web_search/pages/results.html");
 

@@ -5,7 +5,6 @@
 
 mod afternoon;
 mod cells;
-mod certificates;
 mod confirm;
 mod examples;
 mod host;

@@ -1,6 +1,5 @@
 //! `web_search` against a search engine of the test's own.
 
-use crate::certificates::Authority;
 use crate::host::Host;
 use crate::names::{Names, Reply};
 use crate::web::{Web, answer, redirect};
@@ -8,6 +7,7 @@ use crate::world::{World, in_a_world};
 use serde_json::{Value, json};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use toolcrib_tests::certificate::Authority;
 use toolcrib_tests::envelope::{kind, said};
 
 const PAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools/web_search/pages");

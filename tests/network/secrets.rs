@@ -1,7 +1,6 @@
 //! Secrets on their way out: into headers that settings name, for hosts that settings name, encrypted, and nowhere else. The letters are those
 //! of the cases of secrets.
 
-use crate::certificates::Authority;
 use crate::host::{Host, Preparation};
 use crate::names::{Names, Reply};
 use crate::web::{Web, answer, page, redirect};
@@ -9,6 +8,7 @@ use crate::world::{World, in_a_world};
 use serde_json::json;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use toolcrib_tests::certificate::Authority;
 use toolcrib_tests::envelope::{kind, said};
 
 const VALUE: &str = "zK4vQ9.Lw2x-Ht7Rm+8";

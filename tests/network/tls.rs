@@ -1,12 +1,12 @@
 //! S-dyn-12: whose word is taken for who a server is, and what happens to what came encrypted.
 
-use crate::certificates::{Authority, self_signed};
 use crate::host::Preparation;
 use crate::names::{Names, Reply};
 use crate::web::{Web, page, redirect};
 use crate::world::{World, in_a_world};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use toolcrib_tests::certificate::{Authority, self_signed};
 use toolcrib_tests::envelope::{kind, said};
 
 const PUBLIC: &str = "93.184.216.1";

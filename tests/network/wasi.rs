@@ -1,6 +1,5 @@
 //! `wasi:http`, which components of other worlds use: by the one egress, with the same rules, records and secrets as all else.
 
-use crate::certificates::Authority;
 use crate::host::Host;
 use crate::names::{Names, Reply};
 use crate::web::{Web, answer, page, redirect};
@@ -10,6 +9,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use toolcrib_tests::certificate::Authority;
 use toolcrib_tests::envelope::{kind, said};
 
 const VALUE: &str = "zK4vQ9.Lw2x-Ht7Rm+8";

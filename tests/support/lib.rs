@@ -2,13 +2,16 @@
 //!
 //! What is asked for here and does not come is a panic: the test has failed.
 
+pub mod certificate;
 pub mod client;
 pub mod embedder;
 pub mod envelope;
 pub mod forge;
 mod host;
 pub mod http;
+pub mod mail;
 pub mod mcp;
+mod names;
 pub mod outcome;
 pub mod processes;
 mod program;
@@ -23,6 +26,7 @@ mod web;
 
 pub use client::Client;
 pub use host::{Asked, TestHost, digest, guest, plugin_source};
+pub use names::names;
 pub use program::{LANDLOCK, MOUNT, MOUNT_SETATTR, Program, on_path};
 pub use running::{PATIENCE, Running, signal, without_terminal};
 pub use seat::Seat;

@@ -18,6 +18,7 @@ mod fleet;
 mod goals;
 mod introspect;
 mod jobs;
+mod mail;
 mod memory;
 mod notes;
 mod ordinary_user;

@@ -43,6 +43,7 @@ async fn check(report: &mut Report, setup: &Setup, global: &Global) {
     shell(report, setup).await;
     panes(report, setup, global).await;
     browser(report, setup).await;
+    mail(report, setup).await;
     let approver = if global.yes {
         "--yes answers"
     } else if terminal() {
@@ -200,6 +201,23 @@ async fn browser(report: &mut Report, setup: &Setup) {
             let hint = failure.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
             report.line(Verdict::Note, "browser", format!("none: {}{hint}", failure.message));
         }
+    }
+}
+
+/// The mail accounts, and whether what they say could get out. Nothing is said where there are none.
+async fn mail(report: &mut Report, setup: &Setup) {
+    for (name, found) in setup.host.mail() {
+        match found {
+            Ok(()) => report.line(Verdict::Good, "mail", format!("`{name}`, not asked now")),
+            Err(why) => report.line(Verdict::Bad, "mail", format!("`{name}` cannot be used: {why}")),
+        }
+    }
+    // Toolsets have their own lines.
+    let offered = setup.host.offered(&setup.context).await;
+    let tools: Vec<_> = offered.tools.iter().map(|tool| tool.definition().name.as_str()).collect();
+    let policy = setup.host.policy();
+    if let Some(why) = toolcrib::toolset::leak(policy.config(), &setup.context.tools, &tools) {
+        report.line(Verdict::Note, "mail", format!("what is offered without a toolset {why}"));
     }
 }
 

@@ -97,7 +97,7 @@ impl SettingsFile {
 }
 
 /// The order of a section's keys: what it is about, then what it gives.
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
     "source",
     "sha256",
     "definitions",
@@ -106,6 +106,7 @@ const ORDER: [&str; 12] = [
     "files",
     "http",
     "browser",
+    "mail",
     "file",
     "command",
     "hosts",

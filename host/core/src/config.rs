@@ -9,6 +9,7 @@ mod embeddings;
 mod hosts;
 mod layers;
 mod limits;
+mod mail;
 mod narrow;
 mod plugins;
 mod policy_file;
@@ -28,6 +29,7 @@ pub use embeddings::Embeddings;
 pub use hosts::{HostList, HostPattern};
 pub use layers::{Origins, PolicySource, Settings, Sources};
 pub use limits::Limits;
+pub use mail::{MailLogin, MailSection, account as mail_account};
 pub use plugins::{
     PluginBrowser, PluginEmbedder, PluginExec, PluginFiles, PluginHttp, PluginSection, declared, program,
 };
@@ -108,6 +110,9 @@ pub struct Config {
     /// `[secret.NAME]` by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secret: BTreeMap<String, SecretSection>,
+    /// `[mail.NAME]` by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub mail: BTreeMap<String, MailSection>,
     /// `[toolset.NAME]` by name; `toolset.rs` makes toolsets of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub toolset: BTreeMap<String, ToolsetSection>,
@@ -155,6 +160,8 @@ pub struct Tools {
     pub browser_enabled: bool,
     /// The browser's program; empty for the first that is found.
     pub browser_program: String,
+    /// Whether tools may read the user's mail at all.
+    pub mail_enabled: bool,
     /// Whether a person is asked before a request is made.
     pub fetch_confirm: bool,
     /// Whether a person is asked before the changes of what is kept that a plugin wants approved.
@@ -664,7 +671,8 @@ mod tests {
     fn every_setting_is_documented_in_default_toml() {
         for (key, ..) in narrow::RULES {
             let name = key.trim_start_matches("plugin.*.");
-            let name = name.trim_start_matches("secret.*.").trim_start_matches("toolset.*.");
+            let name =
+                name.trim_start_matches("secret.*.").trim_start_matches("mail.*.").trim_start_matches("toolset.*.");
             let name = name.trim_start_matches("program.*.");
             let line = DEFAULT_TOML.lines().find(|line| line.starts_with(&format!("# {name} = ")));
             let is_documented = match key.contains('*') {
@@ -702,6 +710,7 @@ mod tests {
             write: nowhere,
             http: None,
             browser: None,
+            mail: vec![Vec::new()],
             programs: vec![Vec::new()],
             variables: vec![Vec::new()],
             declared: vec![Vec::new()],
@@ -732,6 +741,7 @@ mod tests {
                 downloads: false,
                 secrets: vec![Vec::new()],
             }),
+            mail: vec![vec!["*".into()]],
             programs: vec![vec!["*".into()]],
             variables: vec![vec!["*".into()]],
             declared: vec![vec!["*".into()]],

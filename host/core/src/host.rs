@@ -11,7 +11,7 @@ use crate::call::session::CallKey;
 use crate::call::{Call, CallContext, Request, check_failure, check_length, check_output};
 use crate::capability::Capability;
 use crate::capability::embedder::Pending;
-use crate::config::{DAY, LeakAction, Limits, Settings};
+use crate::config::{DAY, LeakAction, Limits, MailSection, Settings};
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::egress::Egress;
@@ -40,6 +40,7 @@ use crate::tools::source::{Builtin, PluginSource};
 use crate::toolset::{self, Toolset, narrowed};
 use futures_util::future::join_all;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -393,6 +394,26 @@ impl Host {
         let program = self.browsers.find()?;
         self.browsers.check_confined().await?;
         Ok(program)
+    }
+
+    /// The mail accounts of the settings, with what stands against the use of each, if anything does. No server is asked.
+    #[must_use]
+    pub fn mail(&self) -> Vec<(String, Result<(), String>)> {
+        let policy = self.policy();
+        let checked: BTreeMap<&str, Result<(), String>> = self.secrets.check().into_iter().collect();
+        let found = |account: &MailSection| {
+            let Some(name) = &account.secret else { return Ok(()) };
+            let section = policy.config().secret.get(name);
+            let (Some(section), Some(found)) = (section, checked.get(name.as_str())) else {
+                return Err(format!("there is no secret `{name}`: `toolcrib secret set {name}` makes it"));
+            };
+            found.clone()?;
+            match section.hosts.iter().any(|host| host.covers_name(&account.host)) {
+                true => Ok(()),
+                false => Err(format!("`hosts` under [secret.{name}] does not name `{}`", account.host)),
+            }
+        };
+        policy.config().mail.iter().map(|(name, account)| (name.clone(), found(account))).collect()
     }
 
     /// Why a plugin that needs a browser has none; none where it has one, or needs none.

@@ -84,6 +84,11 @@ impl OutputStore {
         Ok(Self { dir: Some(Arc::new(OwnDir::open(&dir)?)), stream_bytes, total_bytes })
     }
 
+    /// Bytes of one stream that are kept at most.
+    pub(crate) fn most_bytes(&self) -> u64 {
+        self.stream_bytes
+    }
+
     /// Keeps nothing.
     #[must_use]
     pub fn none() -> Self {

@@ -36,6 +36,7 @@ mod host;
 pub mod jobs;
 pub mod kept_output;
 mod leaks;
+mod mail;
 pub mod policy;
 pub mod sandbox;
 pub mod schedules;

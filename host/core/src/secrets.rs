@@ -112,6 +112,11 @@ impl Secrets {
             let source = Source::of(name, section, dirs)?;
             all.insert(name.clone(), Secret { source, asking: tokio::sync::Mutex::default() });
         }
+        for (account, section) in &config.mail {
+            let Some(argv) = section.token_command.clone() else { continue };
+            let (source, asking) = (Source::Command(argv), tokio::sync::Mutex::default());
+            all.insert(of_account(account), Secret { source, asking });
+        }
         let has_command = all.values().any(|secret| matches!(secret.source, Source::Command(_)));
         let runner = has_command.then(|| OwnPrograms::new(dirs));
         let state = State { looked: None, held: BTreeMap::new(), further: Vec::new(), known: Arc::default() };
@@ -199,6 +204,16 @@ impl Secrets {
         }
     }
 
+    /// The same, where the value that was read is no longer good for its server: a program prints it anew.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::value`].
+    pub(crate) async fn renewed(&self, name: &str) -> Result<Value, Failure> {
+        self.state.lock().outdate(name);
+        self.value(name).await
+    }
+
     async fn print(&self, argv: &[String]) -> Result<Value, String> {
         let runner = self.runner.as_ref().expect("there is a runner where a secret has a command");
         let process = runner.start(argv).await.map_err(|failure| failure.message)?;
@@ -213,10 +228,11 @@ impl Secrets {
         value(&printed)
     }
 
-    /// Each secret by its name, with what stands against its use now, if anything does. Programs are not run for that.
+    /// Each secret of a section by its name, with what stands against its use now, if anything does. Programs are not run for that.
     #[must_use]
     pub fn check(&self) -> Vec<(&str, Result<(), String>)> {
-        let checked = self.all.iter().map(|(name, secret)| {
+        let of_sections = self.all.iter().filter(|(name, _)| !name.contains(OF_ACCOUNT));
+        let checked = of_sections.map(|(name, secret)| {
             let found = match &secret.source {
                 Source::File(path) => self.state.lock().read(name, path).map(|_| ()),
                 Source::Command(_) => Ok(()),
@@ -247,6 +263,15 @@ impl State {
         let before = self.held.remove(name).map(|held| held.value);
         let before = before.filter(|before| before.expose() != value.expose());
         self.held.insert(name.to_owned(), Held { value, before, mark });
+    }
+
+    /// What a program printed does not count any more, and stays known.
+    fn outdate(&mut self, name: &str) {
+        if let Some(held) = self.held.get_mut(name)
+            && let Mark::Printed(at) = held.mark
+        {
+            held.mark = Mark::Printed(at.checked_sub(LIFETIME).unwrap_or(at));
+        }
     }
 
     /// What a program printed not long ago.
@@ -286,6 +311,14 @@ impl Source {
                 .hint(format!("`toolcrib secret set {name}` keeps one, or write `file` or `command`"))),
         }
     }
+}
+
+/// How the name of what an account's own program prints begins; sections have no such names.
+const OF_ACCOUNT: &str = "mail.";
+
+/// The name of what the program of a mail account prints, which is a secret like others.
+pub(crate) fn of_account(account: &str) -> String {
+    format!("{OF_ACCOUNT}{account}")
 }
 
 /// The files that settings name for secrets: no tool and no command reads them.

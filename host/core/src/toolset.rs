@@ -226,6 +226,8 @@ impl Toolset {
         if self.tools.is_empty() {
             odd.push(format!("[toolset.{name}] has no tools"));
         }
+        let all: Vec<_> = self.tools.keys().map(String::as_str).collect();
+        odd.extend(leak(config, tools, &all).map(|why| format!("[toolset.{name}] {why}")));
         for other in &self.delegates {
             match Self::of(config, other) {
                 Err(failure) => odd.push(format!("[toolset.{name}] hands work over: {}", failure.message)),
@@ -250,6 +252,23 @@ impl Toolset {
                     .iter()
                     .any(|other| Self::of(config, other).is_ok_and(|other| other.acts(config, tools, seen))))
     }
+}
+
+/// Why mail could get out by these tools: what strangers write reaches the agent beside what lets it speak to anybody. None where it could not, and
+/// where settings have no mail.
+#[must_use]
+pub fn leak(config: &Config, tools: &Registry, of: &[&str]) -> Option<String> {
+    let first = |wanted: &[Capability]| {
+        let has = |tool: &&&str| {
+            let plugin = tools.plugin_of(tool);
+            plugin.is_ok_and(|plugin| plugin.capabilities.iter().any(|capability| wanted.contains(capability)))
+        };
+        of.iter().find(has).copied()
+    };
+    let reads = first(&[Capability::Mail]).filter(|_| config.tools.mail_enabled && !config.mail.is_empty())?;
+    let speaks = first(&[Capability::Http, Capability::Browser])?;
+    let why = "a mail that says so could have the agent send on what others say";
+    Some(format!("has `{reads}`, which reads mail, beside `{speaks}`, which reaches the web: {why}"))
 }
 
 /// A text that the operator has named; why not, without where it lies.

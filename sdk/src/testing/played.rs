@@ -22,6 +22,7 @@ pub(super) const SIGNATURES: &[&[Signature]] = &[
     pane_sessions::SIGNATURES,
     http::Request::SIGNATURES,
     browser::SIGNATURES,
+    mail::SIGNATURES,
     embedder::Event::SIGNATURES,
     introspect::SIGNATURES,
     records::SIGNATURES,
@@ -218,6 +219,19 @@ pub(crate) mod browser {
         evaluate(tab: Option<&str>, script: &str) -> Captured;
         activate(tab: &str) -> Effect;
         close(tab: Option<&str>) -> u32;
+    }
+}
+
+pub(crate) mod mail {
+    use super::*;
+    pub use contract::mail::{Address, Content, Folder, Found, Header, Message, Part, Query};
+
+    functions! { "mail":
+        accounts() -> Vec<String>;
+        folders(account: Option<&str>) -> Vec<Folder>;
+        search(account: Option<&str>, query: &Query) -> Found;
+        read(id: &str, offset: u64, chars: u32) -> Message;
+        attachment(id: &str, part: &str, offset: u64, chars: u32) -> Content;
     }
 }
 

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use contract::{
-    browser, events, exec, files, http, introspect, jobs, panes, programs, records, schedules, shell, types,
+    browser, events, exec, files, http, introspect, jobs, mail, panes, programs, records, schedules, shell, types,
 };
 use serde_json::{Map, Value, json};
 
@@ -121,6 +121,9 @@ written! {
     types::Pane { session, pane, target }
     browser::Answer { accept, text }
     browser::View { within, find, changes, chars }
+    mail::Query {
+        folders, words, sender, recipient, subject, since_ms, before_ms, unread, with_attachment, limit
+    }
     panes::Input { literal_text, keys, enter }
     panes::View {
         start, end, join_wrapped_lines, preserve_trailing_spaces, include_escape_sequences, escape_non_printable,
@@ -133,6 +136,15 @@ read! {
     types::Place { session, pane, id, created, notices }
     browser::Effect { tab, url, title, notices, changes }
     browser::Tab { id, url, title, active, profile }
+    mail::Folder { name, messages, unread }
+    mail::Address { name, address }
+    mail::Part { id, name, media_type, bytes }
+    mail::Header {
+        id, account, folder, sender, recipients, subject, date_ms, unread, bytes, verified, snippet, parts, warnings
+    }
+    mail::Found { hits, searched_back_to_ms, notices }
+    mail::Message { header, text, notices }
+    mail::Content { part, text, stored, notices }
     exec::Finished { exit_code, stdout, stderr, notices }
     files::Entry { name, kind, size, modified_ms }
     files::Listing { entries, total }
@@ -380,6 +392,10 @@ mod tests {
         is_read::<http::Response>();
         is_read::<Vec<browser::Tab>>();
         is_read::<browser::Effect>();
+        is_read::<Vec<mail::Folder>>();
+        is_read::<mail::Found>();
+        is_read::<mail::Message>();
+        is_read::<mail::Content>();
         is_read::<jobs::Job>();
         is_read::<jobs::Page>();
         is_read::<Option<records::Item>>();

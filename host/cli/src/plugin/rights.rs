@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use toolcrib::config::{HostPattern, PluginSection, PluginShell, declared, program, requests};
+use toolcrib::config::{HostPattern, PluginSection, PluginShell, declared, mail_account, program, requests};
 use toolcrib::embedder::KindPattern;
 use toolcrib::envelope::Failure;
 use toolcrib::policy::files::canonical;
@@ -55,6 +55,9 @@ pub(in super::super) struct Allow {
     /// Let it use a browser whose pages may come from this host: a name, `*.example.com` for its subdomains, an address or a range (repeatable)
     #[arg(long, value_name = "HOST", value_parser = HostPattern::exact)]
     browse: Vec<HostPattern>,
+    /// Let it read the mail of this account, a section [mail.NAME] of the settings, or `*` for all accounts (repeatable)
+    #[arg(long, value_name = "NAME", value_parser = mail_account)]
+    mail: Vec<String>,
     /// Let it submit calls of this tool as jobs, and see such jobs, or `*` for all tools (repeatable)
     #[arg(long, value_name = "TOOL", value_parser = declared)]
     job: Vec<String>,
@@ -185,6 +188,7 @@ fn has_rights(section: &PluginSection) -> bool {
         files,
         http,
         browser,
+        mail,
         embedder,
         records,
         jobs,
@@ -192,7 +196,7 @@ fn has_rights(section: &PluginSection) -> bool {
         introspect,
     } = section;
     let files = files.read.is_some() || files.write.is_some();
-    let lists = exec.programs.is_some() || programs.is_some() || jobs.is_some();
+    let lists = exec.programs.is_some() || programs.is_some() || jobs.is_some() || mail.is_some();
     // It may name secrets.
     let named =
         config.is_some() || lists || http.hosts.is_some() || browser.hosts.is_some() || embedder.kinds.is_some();
@@ -226,7 +230,8 @@ impl Allow {
     fn names_a_right(&self) -> bool {
         let named = [&self.read, &self.write].into_iter().any(|directories| !directories.is_empty());
         let lists = self.exec.is_empty() && self.program.is_empty() && self.job.is_empty();
-        let lists = lists && self.host.is_empty() && self.browse.is_empty() && self.event.is_empty();
+        let lists =
+            lists && self.host.is_empty() && self.browse.is_empty() && self.mail.is_empty() && self.event.is_empty();
         self.shell || self.pane || self.introspect || self.records || self.schedules || named || !lists
     }
 
@@ -251,6 +256,9 @@ impl Allow {
         }
         if !self.browse.is_empty() {
             section.browser.hosts = Some(self.browse.clone());
+        }
+        if !self.mail.is_empty() {
+            section.mail = Some(self.mail.clone());
         }
         if self.records {
             section.records = Some(true);

@@ -6,6 +6,7 @@ use crate::browser::Desks;
 use crate::call::Principal;
 use crate::capability::Capability;
 use crate::envelope::Failure;
+use crate::mail::Mailboxes;
 use crate::policy::approval::ActionKind;
 use crate::text::id::random_id;
 use crate::toolset::Toolset;
@@ -49,6 +50,8 @@ pub struct Session {
     equals: Mutex<Equals>,
     /// Its browsers, which end with it.
     desks: Arc<Desks>,
+    /// Its connections to mail servers, likewise.
+    mailboxes: Arc<Mailboxes>,
     id: Arc<OnceLock<String>>,
 }
 
@@ -260,12 +263,12 @@ impl Session {
         self.opened.as_ref().map(|opened| opened.given.clone()).unwrap_or_default()
     }
 
-    /// A fresh memory that shares approvals, refusals of cells, browsers and kept output with this one, but neither looks nor failures.
+    /// A fresh memory that shares approvals, refusals of cells, browsers, connections to mail servers and kept output with this one, but neither looks nor failures.
     pub fn beside(&self) -> Self {
         let (approved, asking, outputs) = (self.approved.clone(), self.asking.clone(), self.outputs.clone());
         let (refused, opened, id) = (self.refused.clone(), self.opened.clone(), self.id.clone());
-        let desks = self.desks.clone();
-        Self { approved, asking, outputs, refused, desks, opened, id, ..Self::default() }
+        let (desks, mailboxes) = (self.desks.clone(), self.mailboxes.clone());
+        Self { approved, asking, outputs, refused, desks, mailboxes, opened, id, ..Self::default() }
     }
 
     /// A fresh memory for a call that only finds out what would be done. It has this one's approvals where whoever asks is part of this
@@ -278,6 +281,10 @@ impl Session {
 
     pub(crate) fn desks(&self) -> &Desks {
         &self.desks
+    }
+
+    pub(crate) fn mailboxes(&self) -> &Mailboxes {
+        &self.mailboxes
     }
 
     /// What jobs know it by: 32 hex digits, which no other session has.

@@ -12,7 +12,7 @@ use crate::toolset::{Context, Mount, Toolset};
 use std::path::Path;
 
 /// The documents of this program, by name: `host/docs/`, and the page for those who write plugins.
-const DOCUMENTS: [(&str, &str); 21] = [
+const DOCUMENTS: [(&str, &str); 22] = [
     ("authoring", include_str!("../../../docs/authoring.md")),
     ("browser", include_str!("../../../docs/browser.md")),
     ("cli", include_str!("../../../docs/cli.md")),
@@ -20,6 +20,7 @@ const DOCUMENTS: [(&str, &str); 21] = [
     ("embedding", include_str!("../../../docs/embedding.md")),
     ("jobs", include_str!("../../../docs/jobs.md")),
     ("locked", include_str!("../../../docs/locked.md")),
+    ("mail", include_str!("../../../docs/mail.md")),
     ("mcp", include_str!("../../../docs/mcp.md")),
     ("panes", include_str!("../../../docs/panes.md")),
     ("plugins", include_str!("../../../docs/plugins.md")),

@@ -24,6 +24,8 @@ pub enum Capability {
     Http,
     /// Pages of the web, in a browser.
     Browser,
+    /// The user's mail, read only.
+    Mail,
     /// Events for the program around the host.
     Embedder,
     /// What there is to know of where a call is made.
@@ -77,7 +79,7 @@ impl serde::Serialize for Capability {
 
 impl Capability {
     /// Every capability.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Shell,
         Self::Exec,
         Self::Programs,
@@ -86,6 +88,7 @@ impl Capability {
         Self::Files,
         Self::Http,
         Self::Browser,
+        Self::Mail,
         Self::Embedder,
         Self::Introspect,
         Self::Records,
@@ -106,6 +109,7 @@ impl Capability {
             Self::Files => "files",
             Self::Http => "http",
             Self::Browser => "browser",
+            Self::Mail => "mail",
             Self::Embedder => "embedder",
             Self::Introspect => "introspect",
             Self::Records => "records",
@@ -131,6 +135,7 @@ impl Capability {
             Self::Files => Self::Files,
             Self::Http => Self::Http,
             Self::Browser => Self::Browser,
+            Self::Mail => Self::Mail,
             Self::Embedder => Self::Embedder,
             Self::Introspect => Self::Introspect,
             Self::Records => Self::Records,
@@ -149,6 +154,7 @@ impl Capability {
             | Self::Files
             | Self::Http
             | Self::Browser
+            | Self::Mail
             | Self::Embedder
             | Self::Jobs
             | Self::Events => false,
@@ -164,6 +170,7 @@ impl Capability {
             | Self::Files
             | Self::Http
             | Self::Browser
+            | Self::Mail
             | Self::Embedder
             | Self::Records
             | Self::Jobs
@@ -188,6 +195,7 @@ impl Capability {
                 grants: &["browser.hosts"],
                 narrows: &["browser.profiles", "browser.evaluate", "browser.downloads", "browser.secrets"],
             },
+            Self::Mail => SectionKeys { grants: &["mail"], narrows: &[] },
             Self::Embedder => SectionKeys { grants: &["embedder.kinds"], narrows: &[] },
             Self::Introspect => SectionKeys { grants: &["introspect"], narrows: &[] },
             Self::Records => SectionKeys { grants: &["records"], narrows: &[] },
@@ -222,6 +230,7 @@ impl Capability {
             ],
             Self::Http => &[AllowOption { functions: &[], what: "make requests", option: "--host HOST" }],
             Self::Browser => &[AllowOption { functions: &[], what: "use a browser", option: "--browse HOST" }],
+            Self::Mail => &[AllowOption { functions: &[], what: "read mail", option: "--mail NAME" }],
             Self::Embedder => {
                 &[AllowOption { functions: &[], what: "hand events to the embedder", option: "--event KIND" }]
             }

@@ -11,6 +11,7 @@ mod http;
 pub(crate) mod introspect;
 mod jobs;
 mod kind;
+mod mail;
 mod pane_sessions;
 mod panes;
 mod programs;

@@ -24,8 +24,9 @@ use toml::{Table, Value};
 /// Notices about one project's file; a hostile one could ask for more.
 const MAX_NOTICES: usize = 20;
 /// Sections whose settings are those of a name.
-const NAMED: [&str; 4] = ["plugin.", "program.", SECRET, "toolset."];
-const SECRET: &str = "secret.";
+const NAMED: [&str; 5] = ["plugin.", "program.", "secret.", "mail.", "toolset."];
+/// Those that are the user's own alone.
+const PERSONAL: [&str; 2] = ["secret.", "mail."];
 /// Sections of which every setting that is not set up at the start is asked by what a call has been granted.
 const OF_CALLS: [&str; 4] = ["plugin.", "tools.", "confine.", "embedder."];
 
@@ -312,11 +313,13 @@ impl Draft {
         }
     }
 
-    /// The same by a project that the user trusts. That says nothing of secrets: where they are and where they may go is the user's alone.
+    /// The same by a project that the user trusts. That says nothing of secrets and mail: where they are and where they may go is the user's alone.
     fn replace_by_project(&mut self, leaves: Vec<Leaf>) {
-        let (secrets, leaves): (Vec<_>, Vec<_>) = leaves.into_iter().partition(|leaf| leaf.key.starts_with(SECRET));
-        self.notices.extend(secrets.iter().take(MAX_NOTICES).map(|leaf| {
-            format!("{}: `{}` is ignored: secrets are named in your own settings alone", leaf.origin, leaf.key)
+        let is_personal = |leaf: &Leaf| PERSONAL.iter().any(|section| leaf.key.starts_with(section));
+        let (personal, leaves): (Vec<_>, Vec<_>) = leaves.into_iter().partition(is_personal);
+        self.notices.extend(personal.iter().take(MAX_NOTICES).map(|leaf| {
+            let what = if leaf.key.starts_with(PERSONAL[0]) { "secrets" } else { "mail accounts" };
+            format!("{}: `{}` is ignored: {what} are named in your own settings alone", leaf.origin, leaf.key)
         }));
         self.replace(leaves);
     }

@@ -90,7 +90,7 @@ const LEAKS: Rule = Stricter(&["warn", "redact", "block"]);
 const GATE: Rule = Stricter(&["warn", "block"]);
 const SHAPES: Rule = Stricter(&["off", "warn", "block"]);
 
-/// Every setting; `*` stands for the name of a plugin, of a program, of a secret or of a toolset.
+/// Every setting; `*` stands for the name of a plugin, of a program, of a secret, of a mail account or of a toolset.
 pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("agent.name", Never, AtStart),
     ("tools.shell_enabled", And, EachTime),
@@ -105,6 +105,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("tools.fetch_enabled", And, EachTime),
     ("tools.browser_enabled", And, EachTime),
     ("tools.browser_program", Never, AtStart),
+    ("tools.mail_enabled", And, EachTime),
     ("tools.fetch_confirm", Or, EachTime),
     ("tools.records_confirm", Or, EachTime),
     ("tools.fetch_plain_http", And, EachTime),
@@ -225,6 +226,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("plugin.*.browser.evaluate", And, EachTime),
     ("plugin.*.browser.downloads", And, EachTime),
     ("plugin.*.browser.secrets", Names, EachTime),
+    ("plugin.*.mail", Names, EachTime),
     ("plugin.*.exec.programs", Names, EachTime),
     ("plugin.*.exec.environment", Names, EachTime),
     ("plugin.*.programs", Names, EachTime),
@@ -246,6 +248,14 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("secret.*.command", Never, AtStart),
     ("secret.*.hosts", Never, AtStart),
     ("secret.*.env", Never, AtStart),
+    ("mail.*.host", Never, AtStart),
+    ("mail.*.port", Never, AtStart),
+    ("mail.*.user", Never, AtStart),
+    ("mail.*.secret", Never, AtStart),
+    ("mail.*.token_command", Never, AtStart),
+    ("mail.*.login", Never, AtStart),
+    ("mail.*.folders", Never, AtStart),
+    ("mail.*.authority", Never, AtStart),
     ("toolset.*.extends", Never, EachTime),
     ("toolset.*.tools", Never, EachTime),
     ("toolset.*.turn", Never, EachTime),

@@ -3,7 +3,7 @@
 use super::narrow::is_tool_name;
 use super::secrets::{self, Template};
 use super::shell::PluginShell;
-use super::{HostPattern, base, each, is_never_passed, requests, sha256_hex};
+use super::{HostPattern, base, each, is_never_passed, mail_account, requests, sha256_hex};
 use crate::embedder::KindPattern;
 use crate::policy::exec::EVERY;
 use crate::text::names::is_name;
@@ -41,6 +41,9 @@ pub struct PluginSection {
     /// What it may do with a browser.
     #[serde(default)]
     pub browser: PluginBrowser,
+    /// The mail accounts it may read; `*` means all.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "accounts")]
+    pub mail: Option<Vec<String>>,
     /// The programs it may start.
     #[serde(default)]
     pub exec: PluginExec,
@@ -169,6 +172,10 @@ fn prefixes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Str
 
 fn programs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     each(deserializer, program).map(Some)
+}
+
+fn accounts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    each(deserializer, mail_account).map(Some)
 }
 
 fn declared_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {

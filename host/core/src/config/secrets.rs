@@ -179,7 +179,7 @@ pub(super) fn headers<'de, D: Deserializer<'de>>(
     written.into_iter().map(read).collect::<Result<_, _>>().map(Some)
 }
 
-fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+pub(super) fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     let argv = Vec::<String>::deserialize(deserializer)?;
     match argv.first() {
         Some(program) if !program.is_empty() => Ok(Some(argv)),

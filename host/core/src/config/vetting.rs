@@ -147,7 +147,7 @@ pub(super) struct RevokedTable {
 }
 
 /// A right of a plugin's section that a ceiling bounds, and what it says where it is not named.
-const RIGHTS: [(&str, Option<Nothing>); 19] = [
+const RIGHTS: [(&str, Option<Nothing>); 20] = [
     ("shell", Some(Nothing::Off)),
     ("files.read", Some(Nothing::Empty)),
     ("files.write", Some(Nothing::Empty)),
@@ -160,6 +160,7 @@ const RIGHTS: [(&str, Option<Nothing>); 19] = [
     ("browser.evaluate", Some(Nothing::Off)),
     ("browser.downloads", Some(Nothing::Off)),
     ("browser.secrets", Some(Nothing::Empty)),
+    ("mail", Some(Nothing::Empty)),
     ("exec.programs", Some(Nothing::Empty)),
     ("exec.environment", Some(Nothing::Empty)),
     ("programs", Some(Nothing::Empty)),

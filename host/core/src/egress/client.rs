@@ -54,7 +54,7 @@ impl Clients {
 
     /// Returns the plugin's client, whose connections to the route's host go to the route's addresses and no others.
     pub(super) async fn client(&self, plugin: &str, route: &Route) -> Result<reqwest::Client, Failure> {
-        let tls = self.tls.get_or_try_init(|| trusted(self.ca_file.clone())).await?;
+        let tls = self.tls().await?;
         let mut by_plugin = self.by_plugin.lock();
         if let Some(pinned) = by_plugin.get(plugin)
             && pinned.pins.pin(route)
@@ -63,9 +63,16 @@ impl Clients {
         }
         let pins = Arc::new(Pins::default());
         pins.pin(route);
-        let client = build(tls.clone(), pins.clone())?;
+        let client = build(tls, pins.clone())?;
         by_plugin.insert(plugin.to_owned(), Pinned { client: client.clone(), pins });
         Ok(client)
+    }
+}
+
+impl Clients {
+    /// What TLS trusts.
+    pub(super) async fn tls(&self) -> Result<ClientConfig, Failure> {
+        self.tls.get_or_try_init(|| trusted(self.ca_file.clone())).await.cloned()
     }
 }
 
@@ -161,6 +168,17 @@ fn is_unproven(mut cause: &(dyn std::error::Error + 'static)) -> bool {
     matches!(cause.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
 }
 
+/// Says why there is no connection.
+pub(super) fn not_opened(cause: &(dyn std::error::Error + 'static), target: &Target) -> Failure {
+    let failure = Failure::new(Kind::Unavailable, format!("no connection to `{}`: {cause}", target.server()));
+    match is_unproven(cause) {
+        true => failure.hint(
+            "the server's certificate is not trusted; `ca_file` under [network] names further authorities to trust",
+        ),
+        false => failure,
+    }
+}
+
 /// Says why there was no answer. `may_have_acted`: the request can have had its effect all the same.
 pub(super) fn explain(error: &reqwest::Error, target: &Target, may_have_acted: bool) -> Failure {
     let mut cause: &(dyn std::error::Error + 'static) = error;
@@ -172,14 +190,7 @@ pub(super) fn explain(error: &reqwest::Error, target: &Target, may_have_acted: b
         return Failure::new(Kind::TimedOut, format!("`{host}` did not accept the connection within {CONNECT:?}"));
     }
     if error.is_connect() {
-        let failure = Failure::new(Kind::Unavailable, format!("no connection to `{host}`: {cause}"));
-        return if is_unproven(cause) {
-            failure.hint(
-                "the server's certificate is not trusted; `ca_file` under [network] names further authorities to trust",
-            )
-        } else {
-            failure
-        };
+        return not_opened(cause, target);
     }
     if may_have_acted {
         return Failure::new(

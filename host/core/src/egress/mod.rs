@@ -11,6 +11,7 @@ mod cells;
 mod client;
 mod connect;
 mod resolver;
+mod streams;
 mod target;
 
 pub(crate) use addresses::{Special, special};

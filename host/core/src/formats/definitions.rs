@@ -84,6 +84,8 @@ impl Effects {
             }
             Capability::Files => Self { writes: can_write(plugin, grants), reaches_out: false },
             Capability::Http => Self { writes: can_send(grants), reaches_out: true },
+            // Servers are asked, and nothing is changed there.
+            Capability::Mail => Self { writes: false, reaches_out: true },
             // Documents are this host's own.
             Capability::Records => Self { writes: true, reaches_out: false },
             Capability::Jobs if only_watches(plugin) => Self { writes: false, reaches_out: false },

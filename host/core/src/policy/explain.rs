@@ -9,6 +9,7 @@ use super::files::{CREDENTIALS, FilesGrant};
 use super::http::HttpGrant;
 use super::jobs::JobsGrant;
 use super::lock::Enforced;
+use super::mail::MailGrant;
 use super::programs::ProgramsGrant;
 use super::records::RecordsGrant;
 use super::schedules::SchedulesGrant;
@@ -87,6 +88,10 @@ impl Policy {
                 Capability::Http => clauses.extend(self.explain_http(&grants, plugin, settings)),
                 Capability::Browser => match grants.browser() {
                     Ok(grant) => clauses.extend(explain_browser(grant, plugin, settings)),
+                    Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
+                },
+                Capability::Mail => match grants.mail() {
+                    Ok(grant) => clauses.push(explain_mail(grant, plugin, settings)),
                     Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
                 },
                 Capability::Embedder => match grants.embedder() {
@@ -437,6 +442,14 @@ fn explain_browser(grant: &BrowserGrant, plugin: &Manifest, settings: &Settings)
         clause("downloads", grant.downloads(), "files that pages download are kept".into()),
         clause("secrets", !secrets.is_empty(), format!("secrets in password fields: {}", listed(&secrets, "none"))),
     ]
+}
+
+fn explain_mail(grant: &MailGrant, plugin: &Manifest, settings: &Settings) -> Clause {
+    let key = format!("plugin.{}.mail", plugin.name());
+    let decided_by = if settings.origins.get(&key).is_some() { decided(settings, &key) } else { "built in".into() };
+    let detail =
+        format!("reads the mail of these accounts, and changes nothing: {}", listed(&grant.accounts(), "none"));
+    Clause { subject: "mail", verdict: "allowed", detail, decided_by }
 }
 
 /// Who decides where no setting does.

@@ -19,6 +19,7 @@ pub mod jobs;
 mod let_out;
 mod level;
 pub mod lock;
+pub mod mail;
 pub mod programs;
 pub mod records;
 pub mod rights;
@@ -47,6 +48,7 @@ use http::HttpGrant;
 use jobs::JobsGrant;
 pub use level::Level;
 use lock::Enforced;
+use mail::MailGrant;
 use parking_lot::Mutex;
 use programs::ProgramsGrant;
 use records::RecordsGrant;
@@ -117,6 +119,7 @@ pub struct Grants {
     files: Result<FilesGrant, Failure>,
     http: Result<HttpGrant, Failure>,
     browser: Result<BrowserGrant, Failure>,
+    mail: Result<MailGrant, Failure>,
     embedder: Result<EmbedderGrant, Failure>,
     introspect: Result<(), Failure>,
     records: Result<RecordsGrant, Failure>,
@@ -141,6 +144,7 @@ impl Grants {
             files: Err(why.clone()),
             http: Err(why.clone()),
             browser: Err(why.clone()),
+            mail: Err(why.clone()),
             embedder: Err(why.clone()),
             introspect: Err(why.clone()),
             records: Err(why.clone()),
@@ -165,6 +169,7 @@ impl Grants {
             Capability::Files => self.files().err(),
             Capability::Http => self.http().err(),
             Capability::Browser => self.browser().err(),
+            Capability::Mail => self.mail().err(),
             Capability::Embedder => self.embedder().err(),
             Capability::Introspect => self.introspect().err(),
             Capability::Records => self.records().err(),
@@ -236,6 +241,15 @@ impl Grants {
     /// `denied`, with the line to add.
     pub fn browser(&self) -> Result<&BrowserGrant, Failure> {
         self.browser.as_ref().map_err(Failure::clone)
+    }
+
+    /// The grant for `mail`.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add.
+    pub fn mail(&self) -> Result<&MailGrant, Failure> {
+        self.mail.as_ref().map_err(Failure::clone)
     }
 
     /// Whether it may look at settings, and at what toolsets declare.
@@ -329,6 +343,7 @@ impl Policy {
         let marks = has_lists.then(|| marks.unwrap_or_else(open));
         let config = Arc::new(settings.config.clone());
         check_secrets(&config)?;
+        check_accounts(&config)?;
         let denylist = Arc::new(Denylist::parse(&config.tools.shell_denylist)?.of(config.remedies()));
         // Of a trail elsewhere the whole directory: rotated files and the key are beside it. Likewise of a list, with its signatures.
         let lists = settings.locks.iter().filter_map(|lock| Some(lock.signed.as_ref()?.list.as_path()));
@@ -406,6 +421,7 @@ impl Policy {
                 Capability::Files => grants.files = is_on.and_then(|()| self.files_grant(plugin, &bound)),
                 Capability::Http => grants.http = is_on.and_then(|()| self.http_grant(plugin, &bound)),
                 Capability::Browser => grants.browser = is_on.and_then(|()| self.browser_grant(plugin, &bound)),
+                Capability::Mail => grants.mail = is_on.and_then(|()| self.mail_grant(plugin, &bound)),
                 Capability::Introspect => {
                     grants.introspect = is_on.and_then(|()| self.introspect_grant(plugin, &bound))
                 }
@@ -548,6 +564,13 @@ impl Policy {
         Ok(BrowserGrant::new(plugin, rights, &bound.config))
     }
 
+    fn mail_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<MailGrant, Failure> {
+        if bound.rights.mail.iter().any(Vec::is_empty) {
+            return Err(self.not_granted(plugin, bound, Capability::Mail, "mail = [\"work\"]", "--mail NAME"));
+        }
+        Ok(MailGrant::new(plugin, bound.rights.mail.clone(), &bound.config))
+    }
+
     fn introspect_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<(), Failure> {
         match bound.rights.introspect {
             true => Ok(()),
@@ -650,6 +673,7 @@ impl Policy {
             Capability::Http if searches(plugin) && !tools.search_enabled => Some(("tools.search_enabled", false)),
             Capability::Http => Some(("tools.fetch_enabled", tools.fetch_enabled)),
             Capability::Browser => Some(("tools.browser_enabled", tools.browser_enabled)),
+            Capability::Mail => Some(("tools.mail_enabled", tools.mail_enabled)),
             Capability::Embedder
             | Capability::Introspect
             | Capability::Records
@@ -689,6 +713,16 @@ fn check_secrets(config: &Config) -> Result<(), Failure> {
         Some(name) => {
             let message = format!("`shell_secrets` under [tools] names `{name}`, which no command may get");
             Err(Failure::invalid(message).hint(format!("set `env = true` under [secret.{name}], or remove it")))
+        }
+    }
+}
+
+/// Checks that each mail account can be one.
+fn check_accounts(config: &Config) -> Result<(), Failure> {
+    match config.mail.iter().find_map(|(name, section)| Some((name, section.flaw()?))) {
+        None => Ok(()),
+        Some((name, (what, line))) => {
+            Err(Failure::invalid(format!("[mail.{name}] {what}")).hint(format!("write {line}")))
         }
     }
 }

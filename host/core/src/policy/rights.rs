@@ -24,6 +24,8 @@ pub struct PluginRights {
     pub http: Option<HttpRights>,
     /// What it may do with a browser; `None` where it may not use one.
     pub browser: Option<BrowserRights>,
+    /// The mail accounts it may read: in every one of these.
+    pub mail: Vec<Vec<String>>,
     /// The programs it may start: in every one of these.
     pub programs: Vec<Vec<String>>,
     /// The variables it may set for them: in every one of these.
@@ -113,6 +115,7 @@ impl Config {
             write: lists(section.files.write, "write"),
             http: if about_it { self.http_rights(name, section.http, embedded) } else { None },
             browser: if about_it { self.browser_rights(name, section.browser, embedded) } else { None },
+            mail: self.names(name, "mail", section.mail.filter(|_| about_it), embedded && about_it),
             programs: self.names(
                 name,
                 "exec.programs",

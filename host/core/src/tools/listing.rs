@@ -30,7 +30,7 @@ pub struct AllTools {
 }
 
 /// Tools of this program that are listed on request, by families, so that nobody's list is flooded.
-const FAMILIES: [(&str, &[&str]); 14] = [
+const FAMILIES: [(&str, &[&str]); 15] = [
     ("files", &["file", "file_edit", "file_list", "file_read", "file_write"]),
     ("exec", &["exec", "shell"]),
     (
@@ -54,6 +54,7 @@ const FAMILIES: [(&str, &[&str]); 14] = [
             "browser_wait",
         ],
     ),
+    ("mail", &["email_read", "email_search"]),
     (
         "introspect",
         &["bin_list", "config_inspect", "context_list", "context_show", "env_list", "mount_list", "spacebot_docs"],

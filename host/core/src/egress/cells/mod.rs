@@ -384,7 +384,7 @@ async fn accept<W: Future<Output = ()> + Send + 'static>(
 
 /// Connects to the addresses of a route in turn.
 #[expect(clippy::disallowed_methods, reason = "the egress opens sockets, and this one is to judged addresses alone")]
-async fn stream(route: &Route) -> Result<TcpStream, Failure> {
+pub(super) async fn stream(route: &Route) -> Result<TcpStream, Failure> {
     let mut trouble = None;
     for address in route.addresses() {
         match tokio::time::timeout(CONNECT, TcpStream::connect(*address)).await {

@@ -1,4 +1,4 @@
-//! Certificates of the test's own: an authority, and servers that it speaks for, or not.
+//! The authority of the tests, and the servers that it speaks for, or not.
 
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
@@ -8,13 +8,21 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 use std::sync::Arc;
 
 /// Whom programs trust that are given its certificate.
-pub(crate) struct Authority {
+pub struct Authority {
     certificate: Certificate,
     issuer: Issuer<'static, KeyPair>,
 }
 
+impl Default for Authority {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Authority {
-    pub(crate) fn new() -> Self {
+    /// A new one.
+    #[must_use]
+    pub fn new() -> Self {
         let mut params = CertificateParams::new(Vec::<String>::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
@@ -25,21 +33,32 @@ impl Authority {
     }
 
     /// The certificate as `network.ca_file` takes it.
-    pub(crate) fn pem(&self) -> String {
+    #[must_use]
+    pub fn pem(&self) -> String {
         self.certificate.pem()
     }
 
     /// A server of that name or address.
-    pub(crate) fn server(&self, name: &str) -> Arc<ServerConfig> {
+    #[must_use]
+    pub fn server(&self, name: &str) -> Arc<ServerConfig> {
         self.sign(&params(name))
     }
 
     /// The same, from the first day of one year to that of another.
-    pub(crate) fn server_between(&self, name: &str, years: (i32, i32)) -> Arc<ServerConfig> {
+    #[must_use]
+    pub fn server_between(&self, name: &str, years: (i32, i32)) -> Arc<ServerConfig> {
         let mut params = params(name);
         params.not_before = date_time_ymd(years.0, 1, 1);
         params.not_after = date_time_ymd(years.1, 1, 1);
         self.sign(&params)
+    }
+
+    /// Certificate and key of a server, as programs read them from files.
+    #[must_use]
+    pub fn files(&self, name: &str) -> (String, String) {
+        let key = key();
+        let certificate = params(name).signed_by(&key, &self.issuer).expect("a certificate");
+        (certificate.pem(), key.serialize_pem())
     }
 
     fn sign(&self, params: &CertificateParams) -> Arc<ServerConfig> {
@@ -50,7 +69,8 @@ impl Authority {
 }
 
 /// A server that speaks for itself.
-pub(crate) fn self_signed(name: &str) -> Arc<ServerConfig> {
+#[must_use]
+pub fn self_signed(name: &str) -> Arc<ServerConfig> {
     let key = key();
     let certificate = params(name).self_signed(&key).expect("a certificate");
     config(&certificate, &key)

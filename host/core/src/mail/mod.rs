@@ -1,0 +1,191 @@
+//! The user's mail, read only: accounts of the settings, searched and read over IMAP.
+//!
+//! `login.rs` takes the way to a server and `pool.rs` keeps connections for the next call. `commands.rs` has every command that is ever sent,
+//! `connection.rs` sends them, `reader.rs` and `response.rs` read what comes back. `search.rs` finds messages and `reading.rs` reads one;
+//! `structure.rs` knows their parts, `message.rs` and `html.rs` make text of them. What is allowed is decided in `policy/mail.rs`.
+
+mod commands;
+mod connection;
+mod folders;
+mod html;
+mod id;
+mod login;
+mod message;
+mod pool;
+mod reader;
+mod reading;
+mod response;
+mod search;
+mod structure;
+mod trouble;
+mod windows;
+
+pub(crate) use id::MessageId;
+pub(crate) use pool::Mailboxes;
+pub(crate) use reading::{Content, Read};
+pub(crate) use search::{Found, Query, Terms, is_listed};
+
+use crate::call::scope::Scope;
+use crate::config::MailSection;
+use crate::envelope::Failure;
+use crate::policy::mail::MailGrant;
+use connection::Connection;
+use pool::Work;
+use std::sync::Arc;
+use structure::Fetched;
+use trouble::Trouble;
+
+/// The bytes of an attachment.
+pub(crate) const ATTACHMENT_BYTES: u64 = 10 << 20;
+/// Folders of an account that are looked at where its settings name all.
+const FOLDERS: usize = 50;
+/// As servers and messages write them (RFC 3501, 9).
+#[rustfmt::skip]
+const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+/// What settings write for all folders.
+pub(crate) const EVERY_FOLDER: &str = "*";
+
+/// Whom a message is from or for.
+#[derive(Clone, Debug)]
+pub(crate) struct Address {
+    pub(crate) name: String,
+    pub(crate) address: String,
+}
+
+/// A part of a message.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) media_type: String,
+    pub(crate) bytes: u64,
+}
+
+/// What lists show of a message.
+#[derive(Clone, Debug)]
+pub(crate) struct Header {
+    pub(crate) id: String,
+    pub(crate) account: String,
+    pub(crate) folder: String,
+    pub(crate) sender: Option<Address>,
+    pub(crate) recipients: Vec<Address>,
+    pub(crate) subject: String,
+    pub(crate) date_ms: Option<u64>,
+    pub(crate) is_unread: bool,
+    pub(crate) bytes: u64,
+    pub(crate) verified: Option<bool>,
+    pub(crate) snippet: String,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A folder, and how many messages it has.
+pub(crate) struct Folder {
+    pub(crate) name: String,
+    pub(crate) messages: u32,
+    pub(crate) unread: u32,
+}
+
+/// An account that a call may read.
+pub(crate) struct Access<'a> {
+    pub(crate) account: &'a str,
+    pub(crate) section: &'a MailSection,
+    pub(crate) grant: &'a MailGrant,
+    pub(crate) scope: &'a Arc<Scope>,
+}
+
+impl Access<'_> {
+    /// The folders that may be read, with how many messages they have.
+    pub(crate) async fn folders(&self) -> Result<Vec<Folder>, Failure> {
+        let work = Counts(self.granted_folders().await.map_err(|trouble| trouble.told(self.account))?);
+        self.have_done(&work).await.map_err(|trouble| trouble.told(self.account))
+    }
+
+    /// The folders that settings name, or all that there are where they name all.
+    async fn granted_folders(&self) -> Result<Vec<String>, Trouble> {
+        let named = &self.section.folders;
+        if !named.iter().any(|name| name == EVERY_FOLDER) {
+            return Ok(named.clone());
+        }
+        let mut all = self.have_done(&Names).await?;
+        // The one that new mail is in.
+        all.sort_by_key(|name| !folders::is_same(name, folders::INBOX));
+        all.truncate(FOLDERS);
+        Ok(all)
+    }
+
+    /// Writes down what was done, or why it was not.
+    pub(crate) fn note(&self, what: &str, decided: Result<(), &Failure>) {
+        MailGrant::record(what.to_owned(), decided, self.scope);
+    }
+
+    /// What is shown of a message.
+    fn header(&self, folder: &str, validity: u32, fetched: &Fetched) -> Header {
+        let id = MessageId { account: self.account.into(), folder: folder.into(), validity, uid: fetched.uid };
+        let poses = |sender: &Address| message::posing(&sender.name, &sender.address);
+        let mut warnings: Vec<String> = fetched.sender.as_ref().and_then(poses).into_iter().collect();
+        if fetched.body.is_cut {
+            warnings.push("it has more parts than are shown".into());
+        }
+        Header {
+            id: id.to_string(),
+            account: self.account.into(),
+            folder: folder.into(),
+            sender: fetched.sender.clone(),
+            recipients: fetched.recipients.clone(),
+            subject: fetched.subject.clone(),
+            date_ms: fetched.date_ms,
+            is_unread: fetched.unread,
+            bytes: fetched.bytes,
+            verified: None,
+            snippet: String::new(),
+            parts: fetched.body.others.iter().map(structure::Leaf::shown).collect(),
+            warnings,
+        }
+    }
+
+    /// Whether the account's own server found the sender to be who he says.
+    fn verified(&self, results: &[u8], sender: Option<&Address>) -> Option<bool> {
+        let authority = Some(self.section.authority.as_str()).filter(|authority| !authority.is_empty())?;
+        message::verified(results, authority, &sender?.address)
+    }
+}
+
+/// The names of all folders.
+struct Names;
+
+impl Work for Names {
+    type Output = Vec<String>;
+
+    fn folder(&self) -> Option<&str> {
+        None
+    }
+
+    async fn run(&self, connection: &mut Connection) -> Result<Vec<String>, Trouble> {
+        connection.list().await
+    }
+}
+
+/// How many messages folders have.
+struct Counts(Vec<String>);
+
+impl Work for Counts {
+    type Output = Vec<Folder>;
+
+    fn folder(&self) -> Option<&str> {
+        None
+    }
+
+    async fn run(&self, connection: &mut Connection) -> Result<Vec<Folder>, Trouble> {
+        let mut counted = Vec::new();
+        for name in &self.0 {
+            match connection.status(name).await {
+                Ok((messages, unread)) => counted.push(Folder { name: name.clone(), messages, unread }),
+                // One that is named and is not there.
+                Err(Trouble::Refused(_)) => {}
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(counted)
+    }
+}

@@ -1,0 +1,156 @@
+//! What one plugin may read of the user's mail: which accounts, and of these the folders that settings name.
+//!
+//! Where an account's server is, settings say; what is connected to is judged as requests are (`hosts.rs`). `mail/` does what is granted here.
+
+use super::hosts::{AdmittedTarget, HostRules, Opens, covers};
+use crate::audit::Action;
+use crate::call::scope::Scope;
+use crate::capability::Capability;
+use crate::config::{Config, MailSection, Needed, Remedies};
+use crate::egress::{Special, Target};
+use crate::envelope::{Failure, Kind};
+use crate::mail::is_listed;
+use crate::policy::exec::EVERY;
+use crate::secrets;
+use crate::text::sanitize;
+use crate::tools::manifest::Manifest;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// What one plugin may read of the user's mail.
+#[derive(Clone)]
+pub struct MailGrant {
+    plugin: String,
+    sha256: String,
+    /// The accounts that it may read: in every one of these.
+    names: Vec<Vec<String>>,
+    accounts: BTreeMap<String, MailSection>,
+    /// Whether the secret of an account may go to its server.
+    secrets: BTreeMap<String, bool>,
+    rules: HostRules,
+    remedies: Remedies,
+}
+
+impl MailGrant {
+    pub(super) fn new(plugin: &Manifest, names: Vec<Vec<String>>, config: &Config) -> Self {
+        let may_go = |section: &MailSection| {
+            let target = Target::of_server(&section.host, section.port).ok();
+            let secret = section.secret.as_ref().and_then(|name| config.secret.get(name));
+            target
+                .zip(secret)
+                .is_some_and(|(target, secret)| secret.hosts.iter().any(|entry| covers(entry, target.host())))
+        };
+        Self {
+            plugin: plugin.name().into(),
+            sha256: plugin.sha256().into(),
+            names,
+            secrets: config.mail.iter().map(|(name, section)| (name.clone(), may_go(section))).collect(),
+            accounts: config.mail.clone(),
+            rules: HostRules::new(config, Opens::Fetch, config.opened_domains()),
+            remedies: config.remedies(),
+        }
+    }
+
+    /// Tells the connections of one plugin from those of others.
+    pub(crate) fn owner(&self) -> String {
+        format!("{} {}", self.plugin, self.sha256)
+    }
+
+    /// The accounts that it may read.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<String> {
+        self.accounts.keys().filter(|name| self.is_named(name)).cloned().collect()
+    }
+
+    fn is_named(&self, account: &str) -> bool {
+        self.names.iter().all(|list| list.iter().any(|entry| entry == account || entry == EVERY))
+    }
+
+    /// Decides on an account; none stands for the only one.
+    pub(crate) fn admit_account(&self, account: Option<&str>) -> Result<(&str, &MailSection), Failure> {
+        let granted = self.accounts();
+        let account = match (account, &granted[..]) {
+            (Some(account), _) => account,
+            (None, [only]) => only,
+            (None, []) => return Err(self.no_account()),
+            (None, several) => {
+                return Err(Failure::invalid("there are several accounts: say which")
+                    .hint(format!("`account` is one of: {}", several.join(", "))));
+            }
+        };
+        let shown: String = sanitize::line(account).chars().take(64).collect();
+        match self.accounts.get_key_value(account) {
+            Some((name, section)) if self.is_named(name) => Ok((name, section)),
+            Some(_) => {
+                let key = format!("plugin.{}.mail", self.plugin);
+                let line = format!("add \"{shown}\" to `mail` under [plugin.{}]", self.plugin);
+                let hint = self.remedies.hint(&key, &Needed::Entry(account), line);
+                Err(Failure::denied(format!("`{}` may not read the account `{shown}`", self.plugin)).hint(hint))
+            }
+            None if granted.is_empty() => Err(self.no_account()),
+            None => Err(Failure::invalid(format!("there is no account `{shown}`"))
+                .hint(format!("`account` is one of: {}", granted.join(", ")))),
+        }
+    }
+
+    fn no_account(&self) -> Failure {
+        if self.accounts.is_empty() {
+            return Failure::denied("settings name no mail account")
+                .hint("write a section [mail.NAME] with `host`, `user` and `secret` into your settings");
+        }
+        let line = format!("name accounts by `mail` under [plugin.{}]", self.plugin);
+        Failure::denied(format!("`{}` may read no mail account", self.plugin)).hint(line)
+    }
+
+    /// Decides on a folder.
+    pub(crate) fn admit_folder(&self, account: &str, folder: &str) -> Result<(), Failure> {
+        let listed = self.accounts.get(account).map(|section| section.folders.as_slice()).unwrap_or_default();
+        if is_listed(folder, listed) {
+            return Ok(());
+        }
+        let shown: String = sanitize::line(folder).chars().take(100).collect();
+        Err(Failure::denied(format!("the folder `{shown}` of `{account}` is not one that may be read"))
+            .hint(format!("add \"{shown}\" to `folders` under [mail.{account}]")))
+    }
+
+    /// The secret that an account logs in with, by its name.
+    pub(crate) fn login_secret(&self, account: &str, section: &MailSection) -> Result<String, Failure> {
+        let Some(secret) = &section.secret else {
+            return Ok(secrets::of_account(account));
+        };
+        if self.secrets.get(account).is_some_and(|may_go| *may_go) {
+            return Ok(secret.clone());
+        }
+        Err(Failure::denied(format!("the secret `{secret}` may not go to `{}`", section.host))
+            .hint(format!("`hosts` under [secret.{secret}] names the hosts that it may go to")))
+    }
+
+    /// Decides on the server of an account, whose port its section has opened.
+    pub(crate) fn admit_server(&self, target: Target, port: u16) -> Result<AdmittedTarget, Failure> {
+        self.rules.check_host(target.host(), || match target.port() == port {
+            true => Ok(()),
+            false => Err(Failure::new(Kind::Internal, "the connection would go to another port")),
+        })?;
+        Ok(AdmittedTarget::new(target))
+    }
+
+    /// Decides on an address that the server has.
+    pub(crate) fn admit_address(
+        &self,
+        target: &Target,
+        address: IpAddr,
+        special: Option<Special>,
+        is_own: bool,
+    ) -> Result<(), Failure> {
+        self.rules.check_address(target.host(), address, special, is_own, || Ok(())).map(drop)
+    }
+
+    /// Writes down what was done with mail, or why it was not.
+    pub(crate) fn record(what: String, decided: Result<(), &Failure>, scope: &Scope) {
+        let decision = match decided {
+            Ok(()) => "allowed".into(),
+            Err(refusal) => format!("{}: {}", refusal.kind.name(), refusal.message),
+        };
+        scope.record(Action { capability: Capability::Mail, confinement: None, what, declaration: None, decision });
+    }
+}
