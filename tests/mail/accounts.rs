@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use toolcrib::envelope::Kind;
 use toolcrib_tests::certificate::{Authority, self_signed};
-use toolcrib_tests::mail::{ACCOUNT, Dovecot, Letter, Lying, PASSWORD, SERVER, Say, account, host_of, reader};
+use toolcrib_tests::mail::{ACCOUNT, Dovecot, Letter, Lying, PASSWORD, SERVER, Say, account, bearer, host_of, reader};
 use toolcrib_tests::{Program, TestHost};
 
 /// Case 8.
@@ -115,15 +115,6 @@ fn with_tokens(authority: &Authority, port: u16, login: &str, is_same: bool) -> 
     account(host, port, &[&command, &format!("login={login:?}"), ACCOUNT])
 }
 
-/// What a token comes as, in the forms of both mechanisms.
-fn token(command: &str) -> String {
-    use base64::Engine;
-    let encoded = command.rsplit(' ').next().unwrap_or_default();
-    let message = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap_or_default();
-    let message = String::from_utf8_lossy(&message).into_owned();
-    message.split("Bearer ").nth(1).unwrap_or_default().trim_end_matches('\x01').to_owned()
-}
-
 /// Case 10.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_is_refused_is_renewed_once_and_then_it_is_denied() {
@@ -131,7 +122,7 @@ async fn a_token_that_is_refused_is_renewed_once_and_then_it_is_denied() {
         for (valid, is_same, tries) in [("access-token-2", false, 2), ("none", false, 2), ("none", true, 1)] {
             let authority = Authority::new();
             let server = Lying::new(authority.server(SERVER), move |asked| match asked.command {
-                command if command.starts_with("AUTHENTICATE") && token(command) != valid => {
+                command if command.starts_with("AUTHENTICATE") && bearer(command) != valid => {
                     Say::This(b"+ eyJzdGF0dXMiOiI0MDEifQ==\r\n".to_vec())
                 }
                 // The answer to the challenge: nothing, or one byte 0x01.

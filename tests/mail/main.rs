@@ -8,3 +8,4 @@ mod hostile;
 mod reading;
 mod rig;
 mod searching;
+mod tokens;

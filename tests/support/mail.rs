@@ -3,10 +3,12 @@
 mod dovecot;
 mod lying;
 mod many;
+mod tokens;
 
 pub use dovecot::{Dovecot, Letter};
-pub use lying::{Asked, Lying, Say, envelope, listed};
+pub use lying::{Asked, Lying, Say, bearer, envelope, listed};
 pub use many::{AGE_STEP, RARE, many};
+pub use tokens::{Posted, TOKENS, Tokens, answer, token};
 
 use crate::certificate::Authority;
 use crate::{TestHost, names};
@@ -25,7 +27,7 @@ pub const ACCOUNT: &str = r#"folders=["INBOX"]"#;
 #[must_use]
 pub fn host_of(authority: &Authority) -> TestHost {
     let host = TestHost::new();
-    let dns = names(&[(SERVER, [127, 0, 0, 1]), ("other.example.com", [127, 0, 0, 1])]);
+    let dns = names(&[(SERVER, [127, 0, 0, 1]), (TOKENS, [127, 0, 0, 1]), ("other.example.com", [127, 0, 0, 1])]);
     let home = host.home();
     std::fs::write(home.join("ca.pem"), authority.pem()).expect("a file");
     host.set(&format!("network.ca_file={:?}", home.join("ca.pem").display().to_string()))

@@ -145,14 +145,18 @@ fn list(sources: &Sources, dirs: &Dirs, as_json: bool) -> Result<ExitCode, Failu
     table.print()
 }
 
-/// What settings let have a secret: plugins by name, and commands.
+/// What settings let have a secret: plugins by name, commands, and mail accounts by their sections.
 fn users(config: &Config, name: &str) -> Vec<String> {
     let has_it = |headers: &std::collections::BTreeMap<_, toolcrib::config::Template>| {
         headers.values().any(|template| template.secrets().any(|secret| secret == name))
     };
     let plugins = config.plugin.iter().filter(|(_, section)| section.http.headers.as_ref().is_some_and(has_it));
     let commands = config.tools.shell_secrets.iter().any(|secret| secret == name).then(|| "commands".to_owned());
-    plugins.map(|(plugin, _)| plugin.clone()).chain(commands).collect()
+    let has_account = |(account, section): (&String, &toolcrib::config::MailSection)| {
+        section.secrets().any(|secret| secret == name).then(|| format!("mail.{account}"))
+    };
+    let accounts = config.mail.iter().filter_map(has_account);
+    plugins.map(|(plugin, _)| plugin.clone()).chain(commands).chain(accounts).collect()
 }
 
 fn remove(sources: &Sources, dirs: &Dirs, name: &str) -> Result<ExitCode, Failure> {

@@ -29,7 +29,7 @@ pub use embeddings::Embeddings;
 pub use hosts::{HostList, HostPattern};
 pub use layers::{Origins, PolicySource, Settings, Sources};
 pub use limits::Limits;
-pub use mail::{MailLogin, MailSection, account as mail_account};
+pub use mail::{MailLogin, MailRefresh, MailSection, account as mail_account};
 pub use plugins::{
     PluginBrowser, PluginEmbedder, PluginExec, PluginFiles, PluginHttp, PluginSection, declared, program,
 };

@@ -402,16 +402,17 @@ impl Host {
         let policy = self.policy();
         let checked: BTreeMap<&str, Result<(), String>> = self.secrets.check().into_iter().collect();
         let found = |account: &MailSection| {
-            let Some(name) = &account.secret else { return Ok(()) };
-            let section = policy.config().secret.get(name);
-            let (Some(section), Some(found)) = (section, checked.get(name.as_str())) else {
-                return Err(format!("there is no secret `{name}`: `toolcrib secret set {name}` makes it"));
-            };
-            found.clone()?;
-            match section.hosts.iter().any(|host| host.covers_name(&account.host)) {
-                true => Ok(()),
-                false => Err(format!("`hosts` under [secret.{name}] does not name `{}`", account.host)),
-            }
+            account.lent().iter().try_for_each(|(name, server)| {
+                let section = policy.config().secret.get(name);
+                let (Some(section), Some(found)) = (section, checked.get(name.as_str())) else {
+                    return Err(format!("there is no secret `{name}`: `toolcrib secret set {name}` makes it"));
+                };
+                found.clone()?;
+                match section.hosts.iter().any(|host| host.covers_name(server)) {
+                    true => Ok(()),
+                    false => Err(format!("`hosts` under [secret.{name}] does not name `{server}`")),
+                }
+            })
         };
         policy.config().mail.iter().map(|(name, account)| (name.clone(), found(account))).collect()
     }

@@ -19,13 +19,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::MutexGuard;
 use zeroize::Zeroizing;
 
 /// How long what a program printed counts before it is asked again.
 const LIFETIME: Duration = Duration::from_secs(600);
 /// How long such a program may take: a person may have to unlock what it reads.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a program that failed is not asked again: it may count wrong attempts, and whoever calls may try at once.
+/// How long a program or a server that failed is not asked again: it may count wrong attempts, and whoever calls may try at once.
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
 /// A value, in bytes.
 pub const MOST_BYTES: usize = 16 << 10;
@@ -37,6 +38,15 @@ const LOOK: Duration = Duration::from_millis(500);
 pub struct Value(Arc<Zeroizing<String>>);
 
 impl Value {
+    /// A value that somebody gave who was asked for it.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be one, as the rest of a sentence.
+    pub(crate) fn given(text: &str) -> Result<Self, String> {
+        value(text.as_bytes())
+    }
+
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -58,8 +68,8 @@ pub struct Secrets {
 
 struct Secret {
     source: Source,
-    /// One asks its program, others wait. When that failed last, and why.
-    asking: tokio::sync::Mutex<Option<(Instant, String)>>,
+    /// One asks for it, others wait. When that failed last, and why.
+    asking: tokio::sync::Mutex<Option<(Instant, Failure)>>,
 }
 
 /// Where a value is.
@@ -67,13 +77,50 @@ struct Secret {
 enum Source {
     File(PathBuf),
     Command(Vec<String>),
+    /// The token server of a mail account, which `mail/refresh.rs` asks.
+    Server,
 }
 
+/// Whether a value has to be asked for.
+pub(crate) enum Turn<'s> {
+    /// It is known, and still good.
+    Known(Value),
+    /// Whoever holds this asks, and says what came of it.
+    Ask(Asking<'s>),
+}
+
+/// The right to ask for a value. Others who need it wait until it is dropped.
+pub(crate) struct Asking<'s> {
+    secrets: &'s Secrets,
+    name: &'s str,
+    failed: MutexGuard<'s, Option<(Instant, Failure)>>,
+}
+
+impl Asking<'_> {
+    /// Keeps the value for so long.
+    pub(crate) fn holds(mut self, value: Value, lifetime: Duration) -> Value {
+        *self.failed = None;
+        let mut state = self.secrets.state.lock();
+        state.hold(self.name, value.clone(), Mark::Given(Instant::now() + lifetime));
+        state.learn();
+        value
+    }
+
+    /// Has the next ones told the same for some time.
+    pub(crate) fn failed(mut self, failure: Failure) -> Failure {
+        *self.failed = Some((Instant::now(), failure.clone()));
+        failure
+    }
+}
+
+#[derive(Default)]
 struct State {
     looked: Option<Instant>,
     held: BTreeMap<String, Held>,
     /// What is no secret of a section: a token of this program itself.
     further: Vec<(String, Value)>,
+    /// By the names of secrets, what servers gave in their place.
+    successors: BTreeMap<String, Successor>,
     known: Arc<Known>,
 }
 
@@ -85,13 +132,21 @@ struct Held {
     mark: Mark,
 }
 
+/// A value that takes the place of a secret, for as long as that is the one that it was given for.
+struct Successor {
+    of: Value,
+    value: Value,
+    /// The one before it may still be good for its server.
+    before: Option<Value>,
+}
+
 /// By what it is known that a value is still the one that was read.
 #[derive(Clone, Copy, PartialEq)]
 enum Mark {
     /// Of a file: device, inode, size, and when it was changed last.
     File(u64, u64, u64, i64, i64),
-    /// When a program printed it.
-    Printed(Instant),
+    /// Until when what a program printed, or a server gave, counts.
+    Given(Instant),
 }
 
 impl Mark {
@@ -113,21 +168,22 @@ impl Secrets {
             all.insert(name.clone(), Secret { source, asking: tokio::sync::Mutex::default() });
         }
         for (account, section) in &config.mail {
-            let Some(argv) = section.token_command.clone() else { continue };
-            let (source, asking) = (Source::Command(argv), tokio::sync::Mutex::default());
-            all.insert(of_account(account), Secret { source, asking });
+            let source = match (&section.token_command, &section.refresh) {
+                (Some(argv), _) => Source::Command(argv.clone()),
+                (None, Some(_)) => Source::Server,
+                (None, None) => continue,
+            };
+            all.insert(of_account(account), Secret { source, asking: tokio::sync::Mutex::default() });
         }
         let has_command = all.values().any(|secret| matches!(secret.source, Source::Command(_)));
         let runner = has_command.then(|| OwnPrograms::new(dirs));
-        let state = State { looked: None, held: BTreeMap::new(), further: Vec::new(), known: Arc::default() };
-        Ok(Self { all, runner, state: Mutex::new(state) })
+        Ok(Self { all, runner, state: Mutex::default() })
     }
 
     /// No secrets.
     #[must_use]
     pub(crate) fn none() -> Self {
-        let state = State { looked: None, held: BTreeMap::new(), further: Vec::new(), known: Arc::default() };
-        Self { all: BTreeMap::new(), runner: None, state: Mutex::new(state) }
+        Self { all: BTreeMap::new(), runner: None, state: Mutex::default() }
     }
 
     /// Has a value of this program's own looked for as well, such as its token.
@@ -167,10 +223,7 @@ impl Secrets {
     ///
     /// `unavailable` when it cannot be read, with the reason.
     pub(crate) async fn value(&self, name: &str) -> Result<Value, Failure> {
-        let secret = self.all.get(name).ok_or_else(|| {
-            Failure::new(Kind::Unavailable, format!("there is no secret `{name}`"))
-                .hint(format!("`toolcrib secret set {name}` makes it"))
-        })?;
+        let (name, secret) = self.secret(name)?;
         match &secret.source {
             Source::File(path) => {
                 let mut state = self.state.lock();
@@ -180,38 +233,65 @@ impl Secrets {
                 Ok(state.held[name].value.clone())
             }
             Source::Command(argv) => {
-                let mut failed = secret.asking.lock().await;
-                if let Some(value) = self.state.lock().fresh(name) {
-                    return Ok(value);
-                }
-                if let Some((at, why)) = &*failed
-                    && at.elapsed() < AFTER_FAILURE
-                {
-                    return Err(unreadable(name, why));
-                }
-                let printed = match self.print(argv).await {
-                    Ok(printed) => printed,
-                    Err(why) => {
-                        *failed = Some((Instant::now(), why.clone()));
-                        return Err(unreadable(name, &why));
-                    }
+                let asking = match self.turn(name).await? {
+                    Turn::Known(value) => return Ok(value),
+                    Turn::Ask(asking) => asking,
                 };
-                let mut state = self.state.lock();
-                state.hold(name, printed.clone(), Mark::Printed(Instant::now()));
-                state.learn();
-                Ok(printed)
+                match self.print(argv).await {
+                    Ok(printed) => Ok(asking.holds(printed, LIFETIME)),
+                    Err(why) => Err(asking.failed(unreadable(name, &why))),
+                }
             }
+            Source::Server => Err(Failure::new(Kind::Internal, format!("nobody has asked for `{name}`"))),
         }
     }
 
-    /// The same, where the value that was read is no longer good for its server: a program prints it anew.
+    fn secret(&self, name: &str) -> Result<(&str, &Secret), Failure> {
+        let found = self.all.get_key_value(name).map(|(name, secret)| (name.as_str(), secret));
+        found.ok_or_else(|| {
+            Failure::new(Kind::Unavailable, format!("there is no secret `{name}`"))
+                .hint(format!("`toolcrib secret set {name}` makes it"))
+        })
+    }
+
+    /// The value that was asked for not long ago, or the right to ask for it.
     ///
     /// # Errors
     ///
-    /// As [`Self::value`].
-    pub(crate) async fn renewed(&self, name: &str) -> Result<Value, Failure> {
-        self.state.lock().outdate(name);
-        self.value(name).await
+    /// The failure of whoever asked just now.
+    pub(crate) async fn turn(&self, name: &str) -> Result<Turn<'_>, Failure> {
+        let (name, secret) = self.secret(name)?;
+        let failed = secret.asking.lock().await;
+        if let Some(value) = self.state.lock().fresh(name) {
+            return Ok(Turn::Known(value));
+        }
+        match &*failed {
+            Some((at, failure)) if at.elapsed() < AFTER_FAILURE => Err(failure.clone()),
+            Some(_) | None => Ok(Turn::Ask(Asking { secrets: self, name, failed })),
+        }
+    }
+
+    /// Does not count a value any more that its server has refused: the next who needs one asks for another.
+    pub(crate) fn outdate(&self, name: &str, refused: &Value) {
+        self.state.lock().outdate(name, refused);
+    }
+
+    /// What a server gave in place of this value of a secret, if it did.
+    pub(crate) fn successor(&self, name: &str, of: &Value) -> Option<Value> {
+        let state = self.state.lock();
+        let given = state.successors.get(name).filter(|given| given.of.expose() == of.expose())?;
+        Some(given.value.clone())
+    }
+
+    /// Keeps what a server gave in place of this value of a secret. Returns whether it is the first.
+    pub(crate) fn succeed(&self, name: &str, of: &Value, value: Value) -> bool {
+        let mut state = self.state.lock();
+        let earlier = state.successors.remove(name).filter(|given| given.of.expose() == of.expose());
+        let is_first = earlier.is_none();
+        let before = earlier.map(|given| given.value);
+        state.successors.insert(name.to_owned(), Successor { of: of.clone(), value, before });
+        state.learn();
+        is_first
     }
 
     async fn print(&self, argv: &[String]) -> Result<Value, String> {
@@ -235,7 +315,7 @@ impl Secrets {
         let checked = of_sections.map(|(name, secret)| {
             let found = match &secret.source {
                 Source::File(path) => self.state.lock().read(name, path).map(|_| ()),
-                Source::Command(_) => Ok(()),
+                Source::Command(_) | Source::Server => Ok(()),
             };
             (name.as_str(), found)
         });
@@ -265,21 +345,22 @@ impl State {
         self.held.insert(name.to_owned(), Held { value, before, mark });
     }
 
-    /// What a program printed does not count any more, and stays known.
-    fn outdate(&mut self, name: &str) {
+    /// What a program printed or a server gave does not count any more, and stays known.
+    fn outdate(&mut self, name: &str, refused: &Value) {
         if let Some(held) = self.held.get_mut(name)
-            && let Mark::Printed(at) = held.mark
+            && let Mark::Given(until) = &mut held.mark
+            && held.value.expose() == refused.expose()
         {
-            held.mark = Mark::Printed(at.checked_sub(LIFETIME).unwrap_or(at));
+            *until = Instant::now();
         }
     }
 
-    /// What a program printed not long ago.
+    /// What was given, and still counts.
     fn fresh(&self, name: &str) -> Option<Value> {
         let held = self.held.get(name)?;
         let is_fresh = match held.mark {
             Mark::File(..) => true,
-            Mark::Printed(at) => at.elapsed() < LIFETIME,
+            Mark::Given(until) => Instant::now() < until,
         };
         is_fresh.then(|| held.value.clone())
     }
@@ -289,8 +370,12 @@ impl State {
             let values = [Some(&held.value), held.before.as_ref()].into_iter().flatten();
             values.map(move |value| (name.as_str(), value.expose()))
         });
+        let given = self.successors.iter().flat_map(|(name, given)| {
+            let values = [Some(&given.value), given.before.as_ref()].into_iter().flatten();
+            values.map(move |value| (name.as_str(), value.expose()))
+        });
         let further = self.further.iter().map(|(name, value)| (name.as_str(), value.expose()));
-        self.known = Arc::new(Known::new(held.chain(further)));
+        self.known = Arc::new(Known::new(held.chain(given).chain(further)));
     }
 }
 
@@ -313,10 +398,10 @@ impl Source {
     }
 }
 
-/// How the name of what an account's own program prints begins; sections have no such names.
+/// How the name of what is asked for an account begins; sections have no such names.
 const OF_ACCOUNT: &str = "mail.";
 
-/// The name of what the program of a mail account prints, which is a secret like others.
+/// The name of what the program of a mail account prints, or its token server gives, which is a secret like others.
 pub(crate) fn of_account(account: &str) -> String {
     format!("{OF_ACCOUNT}{account}")
 }

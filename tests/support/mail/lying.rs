@@ -1,5 +1,6 @@
 //! A mail server that is honest about three short messages, but for what a test has it say.
 
+use base64::Engine;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -194,6 +195,15 @@ fn truth(asked: &Asked<'_>) -> Vec<u8> {
 }
 
 const PLAIN: &str = r#"("TEXT" "PLAIN" ("charset" "utf-8") NIL NIL "7BIT" 12 1 NIL NIL NIL NIL)"#;
+
+/// The token that a login comes with, in the form of either mechanism.
+#[must_use]
+pub fn bearer(command: &str) -> String {
+    let encoded = command.rsplit(' ').next().unwrap_or_default();
+    let message = base64::engine::general_purpose::STANDARD.decode(encoded).unwrap_or_default();
+    let message = String::from_utf8_lossy(&message).into_owned();
+    message.split("Bearer ").nth(1).unwrap_or_default().trim_end_matches('\x01').to_owned()
+}
 
 /// Who wrote a message, to whom, and what about.
 #[must_use]

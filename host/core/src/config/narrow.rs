@@ -253,6 +253,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("mail.*.user", Never, AtStart),
     ("mail.*.secret", Never, AtStart),
     ("mail.*.token_command", Never, AtStart),
+    ("mail.*.refresh", Never, AtStart),
     ("mail.*.login", Never, AtStart),
     ("mail.*.folders", Never, AtStart),
     ("mail.*.authority", Never, AtStart),

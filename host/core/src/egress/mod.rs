@@ -3,13 +3,14 @@
 //! A URL is parsed (`target.rs`), policy decides on it, its name is resolved once and every address judged (`connect.rs`, `addresses.rs`,
 //! `resolver.rs`), a person is asked where settings say so, and the request goes to these addresses alone (`client.rs`). A redirect begins
 //! anew. What a plugin may reach, and the words of refusals, are in `policy/http.rs`. What confined commands connect to takes the same way as
-//! far as that goes (`cells/`, `policy/connections.rs`).
+//! far as that goes (`cells/`, `policy/connections.rs`), and so does what the host sends for mail (`streams.rs`, `forms.rs`, `policy/mail.rs`).
 
 mod addresses;
 mod body;
 mod cells;
 mod client;
 mod connect;
+mod forms;
 mod resolver;
 mod streams;
 mod target;
@@ -17,6 +18,7 @@ mod target;
 pub(crate) use addresses::{Special, special};
 pub(crate) use cells::{Attached, Calling};
 pub(crate) use connect::Route;
+pub(crate) use forms::FormAnswer;
 pub(crate) use target::{Host, Target};
 
 use crate::call::scope::Scope;
@@ -196,9 +198,14 @@ impl Egress {
     }
 
     async fn send(&self, route: &ApprovedRoute, told: Told, grant: &HttpGrant) -> Result<Answer, Failure> {
-        let (route, target) = (route.route(), route.route().target());
-        let client = self.clients.client(&grant.client_key(), route).await?;
         let may_have_acted = !told.method.is_safe();
+        self.exchange(route.route(), told, &grant.client_key(), may_have_acted).await
+    }
+
+    /// Sends a request by a connection of this owner, to the addresses that were judged and no others.
+    async fn exchange(&self, route: &Route, told: Told, owner: &str, may_have_acted: bool) -> Result<Answer, Failure> {
+        let target = route.target();
+        let client = self.clients.client(owner, route).await?;
         let mut sent = client.request(told.method, told.url).headers(told.headers);
         if !told.body.is_empty() {
             sent = sent.body(told.body);

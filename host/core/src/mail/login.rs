@@ -1,8 +1,9 @@
-//! The way to a server: policy, egress, TLS, and saying who this is.
+//! The way to a server: policy, egress, TLS, and saying who this is. Where tokens come from is `refresh.rs`.
 
 use super::Access;
 use super::commands::Mechanism;
 use super::connection::{Connection, LOGIN, Login};
+use super::refresh;
 use super::trouble::Trouble;
 use crate::config::MailLogin;
 use crate::egress::Target;
@@ -16,8 +17,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// A connection that is logged in.
 pub(super) async fn connect(access: &Access<'_>) -> Result<Connection, Trouble> {
     // Before anything is asked of the server: what is missing here is not its fault.
-    let source = access.grant.login_secret(access.account, access.section)?;
-    let value = access.scope.secrets.value(&source).await?;
+    let value = credential(access, None).await?;
     let refused = match log_in(access, &value).await? {
         Ok(connection) => return Ok(connection),
         Err(why) => why,
@@ -25,8 +25,8 @@ pub(super) async fn connect(access: &Access<'_>) -> Result<Connection, Trouble> 
     match access.section.login {
         MailLogin::Password => {}
         MailLogin::Xoauth2 | MailLogin::Oauthbearer => {
-            // Tokens end; whatever prints them may have another one by now.
-            let renewed = access.scope.secrets.renewed(&source).await?;
+            // Tokens end; whoever gives them may have another one by now.
+            let renewed = credential(access, Some(&value)).await?;
             if renewed.expose() != value.expose()
                 && let Ok(connection) = log_in(access, &renewed).await?
             {
@@ -42,6 +42,19 @@ pub(super) async fn connect(access: &Access<'_>) -> Result<Connection, Trouble> 
     Err(Failure::denied(format!("`{host}` refuses the login of the account `{account}`: {refused}"))
         .hint(format!("check `user`, `login` and the secret under [mail.{account}]"))
         .into())
+}
+
+/// What the account logs in with: another one than the server has refused, where that was given and not stored.
+async fn credential(access: &Access<'_>, refused: Option<&Value>) -> Result<Value, Failure> {
+    let secrets = &access.scope.secrets;
+    let source = access.grant.login_secret(access.account, access.section)?;
+    if let Some(refused) = refused {
+        secrets.outdate(&source, refused);
+    }
+    match &access.section.refresh {
+        Some(refresh) => refresh::token(access, refresh).await,
+        None => secrets.value(&source).await,
+    }
 }
 
 async fn log_in(access: &Access<'_>, value: &Value) -> Result<Result<Connection, String>, Trouble> {

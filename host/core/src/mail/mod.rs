@@ -1,7 +1,7 @@
 //! The user's mail, read only: accounts of the settings, searched and read over IMAP.
 //!
-//! `login.rs` takes the way to a server and `pool.rs` keeps connections for the next call. `commands.rs` has every command that is ever sent,
-//! `connection.rs` sends them, `reader.rs` and `response.rs` read what comes back. `search.rs` finds messages and `reading.rs` reads one;
+//! `login.rs` takes the way to a server, `refresh.rs` gets tokens for that, and `pool.rs` keeps connections for the next call. `commands.rs`
+//! has every command that is ever sent, `connection.rs` sends them, `reader.rs` and `response.rs` read what comes back. `search.rs` finds messages and `reading.rs` reads one;
 //! `structure.rs` knows their parts, `message.rs` and `html.rs` make text of them. What is allowed is decided in `policy/mail.rs`.
 
 mod commands;
@@ -14,6 +14,7 @@ mod message;
 mod pool;
 mod reader;
 mod reading;
+mod refresh;
 mod response;
 mod search;
 mod structure;

@@ -6,8 +6,8 @@ use super::hosts::{AdmittedTarget, HostRules, Opens, covers};
 use crate::audit::Action;
 use crate::call::scope::Scope;
 use crate::capability::Capability;
-use crate::config::{Config, MailSection, Needed, Remedies};
-use crate::egress::{Special, Target};
+use crate::config::{Config, HostPattern, MailRefresh, MailSection, Needed, Remedies};
+use crate::egress::{Host, Special, Target};
 use crate::envelope::{Failure, Kind};
 use crate::mail::is_listed;
 use crate::policy::exec::EVERY;
@@ -25,26 +25,24 @@ pub struct MailGrant {
     /// The accounts that it may read: in every one of these.
     names: Vec<Vec<String>>,
     accounts: BTreeMap<String, MailSection>,
-    /// Whether the secret of an account may go to its server.
-    secrets: BTreeMap<String, bool>,
+    /// The hosts that each secret of an account may go to.
+    secrets: BTreeMap<String, Vec<HostPattern>>,
     rules: HostRules,
     remedies: Remedies,
 }
 
 impl MailGrant {
     pub(super) fn new(plugin: &Manifest, names: Vec<Vec<String>>, config: &Config) -> Self {
-        let may_go = |section: &MailSection| {
-            let target = Target::of_server(&section.host, section.port).ok();
-            let secret = section.secret.as_ref().and_then(|name| config.secret.get(name));
-            target
-                .zip(secret)
-                .is_some_and(|(target, secret)| secret.hosts.iter().any(|entry| covers(entry, target.host())))
-        };
+        let lent = config.mail.values().flat_map(MailSection::lent);
+        let hosts = lent.filter_map(|(secret, _)| {
+            let hosts = config.secret.get(&secret)?.hosts.clone();
+            Some((secret, hosts))
+        });
         Self {
             plugin: plugin.name().into(),
             sha256: plugin.sha256().into(),
             names,
-            secrets: config.mail.iter().map(|(name, section)| (name.clone(), may_go(section))).collect(),
+            secrets: hosts.collect(),
             accounts: config.mail.clone(),
             rules: HostRules::new(config, Opens::Fetch, config.opened_domains()),
             remedies: config.remedies(),
@@ -118,11 +116,27 @@ impl MailGrant {
         let Some(secret) = &section.secret else {
             return Ok(secrets::of_account(account));
         };
-        if self.secrets.get(account).is_some_and(|may_go| *may_go) {
-            return Ok(secret.clone());
+        let target = Target::of_server(&section.host, section.port)?;
+        self.admit_secret(secret, target.host())?;
+        Ok(secret.clone())
+    }
+
+    fn admit_secret(&self, secret: &str, host: &Host) -> Result<(), Failure> {
+        if self.secrets.get(secret).is_some_and(|hosts| hosts.iter().any(|entry| covers(entry, host))) {
+            return Ok(());
         }
-        Err(Failure::denied(format!("the secret `{secret}` may not go to `{}`", section.host))
+        Err(Failure::denied(format!("the secret `{secret}` may not go to `{host}`"))
             .hint(format!("`hosts` under [secret.{secret}] names the hosts that it may go to")))
+    }
+
+    /// Decides on the token server of an account, and on the secrets that it gets.
+    pub(crate) fn admit_token_server(&self, target: Target, refresh: &MailRefresh) -> Result<AdmittedTarget, Failure> {
+        refresh.secrets().try_for_each(|secret| self.admit_secret(secret, target.host()))?;
+        self.rules.check_host(target.host(), || match target.is_encrypted() {
+            true => Ok(()),
+            false => Err(Failure::new(Kind::Internal, "a refresh token would go out without encryption")),
+        })?;
+        Ok(AdmittedTarget::new(target))
     }
 
     /// Decides on the server of an account, whose port its section has opened.
@@ -134,7 +148,7 @@ impl MailGrant {
         Ok(AdmittedTarget::new(target))
     }
 
-    /// Decides on an address that the server has.
+    /// Decides on an address that either server has.
     pub(crate) fn admit_address(
         &self,
         target: &Target,
