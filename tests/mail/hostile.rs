@@ -83,7 +83,12 @@ async fn a_server_that_dies_within_a_literal_is_tried_once_more() {
         assert_eq!(server.connections(), connections, "{outcome:?}");
         match dies {
             1 => assert_eq!(outcome.expect("the second time it is whole").result["text"], "text of 3"),
-            _ => assert_eq!(kind(outcome), Kind::Unavailable),
+            _ => {
+                let failure = outcome.expect_err("it dies each time");
+                assert_eq!(failure.kind, Kind::Unavailable, "{failure:?}");
+                // In our words: those of a library name their own documents.
+                assert_eq!(failure.message, "the mail server of `work` broke off: it ended the connection");
+            }
         }
     }
 }

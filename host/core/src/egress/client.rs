@@ -3,6 +3,7 @@
 //! A name whose addresses change gets a new client, so that no connection outlives the answer that it was opened by.
 
 use super::connect::Route;
+use super::streams::plainly;
 use super::target::{Host, Target};
 use crate::envelope::{Failure, Kind};
 use parking_lot::Mutex;
@@ -170,7 +171,8 @@ fn is_unproven(mut cause: &(dyn std::error::Error + 'static)) -> bool {
 
 /// Says why there is no connection.
 pub(super) fn not_opened(cause: &(dyn std::error::Error + 'static), target: &Target) -> Failure {
-    let failure = Failure::new(Kind::Unavailable, format!("no connection to `{}`: {cause}", target.server()));
+    let failure =
+        Failure::new(Kind::Unavailable, format!("no connection to `{}`: {}", target.server(), plainly(cause)));
     match is_unproven(cause) {
         true => failure.hint(
             "the server's certificate is not trusted; `ca_file` under [network] names further authorities to trust",
@@ -195,9 +197,9 @@ pub(super) fn explain(error: &reqwest::Error, target: &Target, may_have_acted: b
     if may_have_acted {
         return Failure::new(
             Kind::OutcomeUnknown,
-            format!("`{host}` gave no answer after the request was sent: {cause}"),
+            format!("`{host}` gave no answer after the request was sent: {}", plainly(cause)),
         )
         .hint("check whether it had its effect before you send it again");
     }
-    Failure::new(Kind::Unavailable, format!("`{host}` gave no answer: {cause}"))
+    Failure::new(Kind::Unavailable, format!("`{host}` gave no answer: {}", plainly(cause)))
 }

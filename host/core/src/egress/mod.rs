@@ -19,6 +19,7 @@ pub(crate) use addresses::{Special, special};
 pub(crate) use cells::{Attached, Calling};
 pub(crate) use connect::Route;
 pub(crate) use forms::FormAnswer;
+pub(crate) use streams::plainly;
 pub(crate) use target::{Host, Target};
 
 use crate::call::scope::Scope;

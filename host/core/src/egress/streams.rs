@@ -6,6 +6,8 @@ use super::{Egress, Host, Special, Target};
 use crate::envelope::{Failure, Kind};
 use crate::policy::hosts::AdmittedTarget;
 use rustls::pki_types::ServerName;
+use std::error::Error;
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::net::TcpStream;
@@ -29,5 +31,34 @@ impl Egress {
         let stream = stream(&route).await?;
         let opened = TlsConnector::from(Arc::new(tls)).connect(name, stream).await;
         opened.map_err(|error| super::client::not_opened(&error, route.target()))
+    }
+}
+
+/// Why a connection is of no use, in few words. Those of libraries name their own functions and documents.
+pub(crate) fn plainly(cause: &(dyn Error + 'static)) -> String {
+    match cause.downcast_ref().map(io::Error::kind) {
+        Some(ErrorKind::UnexpectedEof) => "it ended the connection".into(),
+        Some(ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe) => {
+            "it reset the connection".into()
+        }
+        Some(_) | None => cause.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_connection_is_told_without_the_words_of_a_library() {
+        let library = "peer closed connection without sending TLS close_notify: https://docs.rs/rustls/latest/rustls/";
+        for (kind, told) in [
+            (ErrorKind::UnexpectedEof, "it ended the connection"),
+            (ErrorKind::ConnectionReset, "it reset the connection"),
+            (ErrorKind::BrokenPipe, "it reset the connection"),
+            (ErrorKind::InvalidData, library),
+        ] {
+            assert_eq!(plainly(&io::Error::new(kind, library)), told);
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::commands::{Command, Exchange, Items, Keys, Mechanism, Piece, Uids, Wi
 use super::reader::{Budget, Reader};
 use super::response::{Node, Response, State};
 use super::trouble::{Trouble, said};
+use crate::egress::plainly;
 use crate::envelope::duration;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -335,11 +336,11 @@ impl Connection {
     }
 
     async fn write(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
-        self.reader.stream().write_all(bytes).await.map_err(|error| Trouble::Lost(error.to_string()))
+        self.reader.stream().write_all(bytes).await.map_err(|error| Trouble::Lost(plainly(&error)))
     }
 
     async fn flush(&mut self) -> Result<(), Trouble> {
-        self.reader.stream().flush().await.map_err(|error| Trouble::Lost(error.to_string()))
+        self.reader.stream().flush().await.map_err(|error| Trouble::Lost(plainly(&error)))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::response::{self, Response};
 use super::trouble::{Trouble, said};
+use crate::egress::plainly;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Bytes that are read at once.
@@ -106,7 +107,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         match self.stream.read_buf(&mut self.buffer).await {
             Ok(0) => Err(Trouble::Lost("it ended the connection".into())),
             Ok(_) => Ok(()),
-            Err(error) => Err(Trouble::Lost(error.to_string())),
+            Err(error) => Err(Trouble::Lost(plainly(&error))),
         }
     }
 }
