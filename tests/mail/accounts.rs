@@ -87,6 +87,16 @@ async fn nothing_of_the_password_is_in_a_result_an_event_the_record_or_a_failure
     assert_eq!(failure.kind, Kind::Denied, "{failure:?}");
     assert_eq!(refuses.server.count("AUTHENTICATE PLAIN"), 1, "a password is not tried twice");
     assert_nothing_of_it("the failure", &format!("{failure:?}"), PASSWORD);
+    // Where a long answer is cut, no beginning of the password is left.
+    for words in [75, 80, 85, 90, 95] {
+        let said = format!("{}{PASSWORD}", "x ".repeat(words));
+        let Liar { host, .. } = Liar::new(move |asked| match asked.command.starts_with("AUTHENTICATE") {
+            true => Say::This(format!("{} NO {said}\r\n", asked.tag).into()),
+            false => Say::Truth,
+        });
+        let failure = try_search(&host, json!({})).await.expect_err("the password is refused");
+        assert!(!failure.message.contains(&PASSWORD[..7]), "{words}: {failure:?}");
+    }
     let found = search(&shows.host, json!({})).await;
     assert_eq!(hits(&found).len(), 1);
     assert_nothing_of_it("the result", &format!("{found:?}"), PASSWORD);

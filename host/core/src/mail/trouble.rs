@@ -64,8 +64,24 @@ impl Trouble {
     }
 }
 
-/// What a server says, as a message shows it.
+/// What a server says, as a message shows it. What is too long ends between two words: the beginning of a password or token is not known for one.
 pub(super) fn said(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    sanitize::line(&text).chars().take(SHOWN).collect()
+    let text = sanitize::line(&text);
+    let Some((end, _)) = text.char_indices().nth(SHOWN) else { return text.into_owned() };
+    let whole = text[..end].rfind(char::is_whitespace).unwrap_or_default();
+    format!("{}…", text[..whole].trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_ends_between_two_words() {
+        assert_eq!(said(b"[AUTHENTICATIONFAILED] no"), "[AUTHENTICATIONFAILED] no");
+        let long = format!("{} token-{}", "x ".repeat(90).trim_end(), "y".repeat(200));
+        assert_eq!(said(long.as_bytes()), format!("{}…", "x ".repeat(90).trim_end()));
+        assert_eq!(said("y".repeat(300).as_bytes()), "…");
+    }
 }
