@@ -1,10 +1,11 @@
 //! Which server is believed, what it is told, and what is not granted.
 
-use crate::rig::{Liar, dovecot, hits, search, try_read, try_search};
+use crate::rig::{Liar, Mailbox, dovecot, hits, ids, search, text, try_read, try_search};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use toolcrib::envelope::Kind;
@@ -106,6 +107,52 @@ async fn nothing_of_the_password_is_in_a_result_an_event_the_record_or_a_failure
         assert!(trail.contains(SERVER), "where it went is on record: {trail}");
         assert_nothing_of_it("the record", &trail, PASSWORD);
         assert_nothing_of_it("an event", &format!("{:?}", host.events()), PASSWORD);
+    }
+}
+
+/// Case 9, where whoever calls names it: what goes on record is what was asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_the_password_is_on_record_where_a_call_has_it() {
+    let Liar { server, host } = Liar::new(|_| Say::Truth);
+    for outcome in [
+        try_search(&host, json!({ "folders": [PASSWORD] })).await,
+        try_read(&host, &format!("work:7:3:{PASSWORD}")).await,
+        try_search(&host, json!({ "account": PASSWORD })).await,
+        try_search(&host, json!({ "query": PASSWORD })).await,
+    ] {
+        assert_nothing_of_it("the failure", &format!("{:?}", outcome.expect_err("it is refused")), PASSWORD);
+    }
+    assert_eq!(server.connections(), 0);
+    assert!(!host.audit().is_empty());
+    let trail = std::fs::read_to_string(host.dirs().audit()).expect("an audit trail");
+    assert!(trail.contains("search `[secret:MAIL]` of work") && trail.contains("read [secret:MAIL]"), "{trail}");
+    assert_nothing_of_it("the record", &trail, PASSWORD);
+    assert_nothing_of_it("an event", &format!("{:?}", host.events()), PASSWORD);
+}
+
+/// Case 9, of files: the rest of a long text, and what is attached.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_the_password_is_in_a_file_that_is_kept() {
+    dovecot!();
+    let long = "Some words of a long text.\r\n".repeat(2000);
+    let body = format!(
+        "--b\r\nContent-Type: text/plain\r\n\r\n{long}{PASSWORD}\r\n\
+         --b\r\nContent-Type: application/x-a; name=a.bin\r\n\r\na {PASSWORD} b\r\n\
+         --b\r\nContent-Type: text/csv; name=b.csv\r\n\r\n1,{PASSWORD},2\r\n--b--\r\n"
+    );
+    let letter = Letter::new("kept", "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n", &body);
+    let mailbox = Mailbox::with(&[letter]);
+    let id = ids(&search(&mailbox.host, json!({})).await).remove(0);
+    let read = mailbox.host.result("email_read", json!({ "id": id, "max_chars": 100 })).await;
+    assert!(read["next_offset"].is_number(), "it is not read whole: {read}");
+    for part in ["2", "3"] {
+        let read = mailbox.host.result("email_read", json!({ "id": id, "part": part })).await;
+        let stored = Path::new(text(&read["stored"])).to_owned();
+        assert!(std::fs::read_to_string(&stored).is_ok_and(|kept| kept.contains("[secret:MAIL]")), "{read}");
+        for kept in std::fs::read_dir(stored.parent().expect("a directory")).expect("a directory") {
+            let kept = kept.expect("a file").path();
+            assert_nothing_of_it("a kept file", &std::fs::read_to_string(&kept).expect("a text"), PASSWORD);
+        }
     }
 }
 
