@@ -183,6 +183,7 @@ mod tests {
             (Action::Select(vec!["a".into(), "b".into()]), json!({ "select": ["a", "b"] })),
             (Action::Check(true), json!({ "check": true })),
             (Action::Press("Control+a".into()), json!({ "press": "Control+a" })),
+            (Action::Upload(vec!["a.txt".into()]), json!({ "upload": ["a.txt"] })),
         ];
         for (action, written) in actions {
             let host = Host::new().plays("browser.act", effect());

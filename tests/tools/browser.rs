@@ -63,7 +63,7 @@ async fn it_is_listed_on_request_where_there_is_a_browser() {
         let (called, context) = host.parts();
         let offered = called.offered(context).await.tools;
         let of_family = offered.iter().filter(|tool| tool.name().starts_with("browser")).count();
-        assert_eq!(of_family, if listed { 16 } else { 0 }, "{program} {offer}");
+        assert_eq!(of_family, if listed { 17 } else { 0 }, "{program} {offer}");
     }
     // What is missing, and the package.
     let host = host().set("tools.browser_program=\"/missing/chromium\"").set("tools.offer=[\"browser\"]");

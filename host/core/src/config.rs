@@ -739,6 +739,7 @@ mod tests {
                 profiles: vec![Vec::new()],
                 evaluate: false,
                 downloads: false,
+                uploads: false,
                 secrets: vec![Vec::new()],
             }),
             mail: vec![vec!["*".into()]],

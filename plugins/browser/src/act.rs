@@ -1,10 +1,11 @@
-//! `browser_click`, `browser_type`, `browser_press_key`, `browser_select` and `browser_hover`: acts on elements of a page.
+//! `browser_click`, `browser_type`, `browser_press_key`, `browser_select`, `browser_upload` and `browser_hover`: acts on elements of a page.
 
 use crate::arguments::{dialogs, element, entry};
 use crate::shown::Shown;
 use serde::Deserialize;
 use serde_json::json;
 use toolcrib_sdk::browser::{self, Action, Effect};
+use toolcrib_sdk::files::{self, EntryKind};
 use toolcrib_sdk::{Captured, Failure, Guidance, JsonSchema, Result, Tool, schemars};
 
 pub(crate) struct BrowserClick;
@@ -195,6 +196,49 @@ impl Tool for BrowserSelect {
     }
 }
 
+pub(crate) struct BrowserUpload;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UploadInput {
+    /// Id of the field for files, or of what opens the choice of files.
+    pub(crate) element: String,
+    /// Files to give to the page: absolute, `~/…`, or relative to the working directory. At most 8.
+    pub(crate) files: Vec<String>,
+    /// Id of the tab; without it the active one.
+    pub(crate) tab: Option<String>,
+}
+
+impl Tool for BrowserUpload {
+    const NAME: &str = "browser_upload";
+    const TITLE: Option<&str> = Some("Upload files");
+    const SUMMARY: &str = "Give files to a page, at most 25 MiB at once.";
+    const GUIDANCE: Guidance = Guidance {
+        when_to_use: "A form takes a file.",
+        when_not_to_use: "To send a file to the person in the conversation: use `send_file`.",
+        disambiguation: "The page gets the files at once, also before a form is sent. `denied` if settings allow no uploads, or not this file.",
+        examples: &[r#"{"element":"e9","files":["report.pdf"]}"#],
+    };
+    type Input = UploadInput;
+    type Output = Shown;
+
+    fn call(UploadInput { element: given, files, tab }: UploadInput) -> Result<Shown> {
+        let element = element("element", &given)?;
+        if files.is_empty() {
+            return Err(Failure::invalid("`files` is empty").hint("name the files to upload"));
+        }
+        for path in &files {
+            match files::stat(path)?.kind {
+                EntryKind::File => {}
+                EntryKind::Directory | EntryKind::Link | EntryKind::Other => {
+                    return Err(Failure::invalid(format!("`{path}` is not a regular file")).hint("name files alone"));
+                }
+            }
+        }
+        browser::act(tab.as_deref(), Some(&element), &Action::Upload(files), None).map(Shown::of)
+    }
+}
+
 pub(crate) struct BrowserHover;
 
 #[derive(Deserialize, JsonSchema)]
@@ -345,6 +389,21 @@ mod tests {
         refused::<BrowserSelect>(json!({ "element": "e8", "options": [], "checked": true }), "omit one of them");
         let hint = "give `options` for a list, `checked` for a box or a switch";
         refused::<BrowserSelect>(json!({ "element": "e8" }), hint);
+    }
+
+    #[test]
+    fn files_are_given_and_nothing_else() {
+        let entry = |kind: &str| json!({ "name": "a.txt", "kind": kind, "size": 5 });
+        let host = Host::new()
+            .plays("files.stat", entry("file"))
+            .plays("browser.act", effect("https://example.com/", "text \"a.txt\""));
+        assert!(host.call::<BrowserUpload>(json!({ "element": "e9", "files": ["a.txt"] })).is_ok());
+        let called = json!({ "element": "e9", "action": { "upload": ["a.txt"] } });
+        assert_eq!(host.calls().pop().map(|call| call.arguments), Some(called));
+        let host = Host::new().plays("files.stat", entry("directory"));
+        let failure = host.call::<BrowserUpload>(json!({ "element": "e9", "files": ["a.txt"] })).unwrap_err();
+        assert_eq!((failure.message.as_str(), host.calls().len()), ("`a.txt` is not a regular file", 1));
+        refused::<BrowserUpload>(json!({ "element": "e9", "files": [] }), "name the files to upload");
     }
 
     #[test]

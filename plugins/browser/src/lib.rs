@@ -13,7 +13,7 @@ mod played;
 mod shown;
 mod tabs;
 
-use act::{BrowserClick, BrowserHover, BrowserPressKey, BrowserSelect, BrowserType};
+use act::{BrowserClick, BrowserHover, BrowserPressKey, BrowserSelect, BrowserType, BrowserUpload};
 use go::{BrowserNavigate, BrowserWait};
 use look::{BrowserEvaluate, BrowserScreenshot, BrowserSnapshot};
 use one::Browser;
@@ -27,6 +27,7 @@ toolcrib_sdk::export!(
     BrowserType,
     BrowserPressKey,
     BrowserSelect,
+    BrowserUpload,
     BrowserHover,
     BrowserWait,
     BrowserScreenshot,

@@ -1,8 +1,8 @@
 //! `browser`: what the tools of this plugin do, by one name, for agents that know just that.
 
 use crate::act::{
-    BrowserClick, BrowserHover, BrowserPressKey, BrowserSelect, BrowserType, ClickInput, HoverInput, PressKeyInput,
-    SelectInput, TypeInput,
+    BrowserClick, BrowserHover, BrowserPressKey, BrowserSelect, BrowserType, BrowserUpload, ClickInput, HoverInput,
+    PressKeyInput, SelectInput, TypeInput, UploadInput,
 };
 use crate::go::{BrowserNavigate, BrowserWait, NavigateInput, To, WaitInput};
 use crate::look::{
@@ -63,6 +63,8 @@ pub(crate) enum ActKind {
     Select,
     /// Sets a box or a switch as `checked` says.
     Check,
+    /// Gives `files` to the page.
+    Upload,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -95,6 +97,8 @@ pub(crate) struct Input {
     options: Option<Vec<String>>,
     /// For `check`: whether it is to be on; without it true.
     checked: Option<bool>,
+    /// For `upload`: files, at most 8.
+    files: Option<Vec<String>>,
     /// For clicks and keys: whether to accept dialogs that they open.
     accept_dialogs: Option<bool>,
     /// For clicks and keys: text for a `prompt`, which is then accepted.
@@ -188,7 +192,7 @@ impl Tool for Browser {
 }
 
 fn act(input: Input, element: Option<String>, tab: Option<String>) -> Result<Shown> {
-    let Input { act_kind, text, secret, submit, key, options, checked, accept_dialogs, prompt_text, .. } = input;
+    let Input { act_kind, text, secret, submit, key, options, checked, files, accept_dialogs, prompt_text, .. } = input;
     let kind = needed(act_kind, "act_kind")?;
     if kind == ActKind::PressKey {
         let key = needed(key, "key")?;
@@ -210,6 +214,7 @@ fn act(input: Input, element: Option<String>, tab: Option<String>) -> Result<Sho
             let checked = Some(checked.unwrap_or(true));
             BrowserSelect::call(SelectInput { element, options: None, checked, tab })
         }
+        ActKind::Upload => BrowserUpload::call(UploadInput { element, files: needed(files, "files")?, tab }),
     }
 }
 
@@ -230,7 +235,7 @@ impl Input {
 
     /// Refuses what belongs to another action or act: it would be passed over in silence.
     fn check(&self) -> Result<()> {
-        use ActKind::{Check, Click, DoubleClick, PressKey, Select, Type};
+        use ActKind::{Check, Click, DoubleClick, PressKey, Select, Type, Upload};
         use Action::{Act, CloseTab, Content, Evaluate, Focus, Launch, Navigate, Open, Screenshot, Snapshot, Wait};
         let of = |actions: &[Action]| actions.contains(&self.action);
         let does = |kinds: &[ActKind]| of(&[Act]) && self.act_kind.is_none_or(|kind| kinds.contains(&kind));
@@ -251,6 +256,7 @@ impl Input {
             ("key", self.key.is_some(), does(&[PressKey])),
             ("options", self.options.is_some(), does(&[Select])),
             ("checked", self.checked.is_some(), does(&[Check])),
+            ("files", self.files.is_some(), does(&[Upload])),
             ("accept_dialogs", self.accept_dialogs.is_some(), opens_dialogs),
             ("prompt_text", self.prompt_text.is_some(), opens_dialogs),
             ("gone", self.gone.is_some(), of(&[Wait])),

@@ -320,6 +320,7 @@ impl Write for browser::Action {
             Self::Select(options) => json!({ "select": options }),
             Self::Check(on) => json!({ "check": on }),
             Self::Press(key) => json!({ "press": key }),
+            Self::Upload(files) => json!({ "upload": files }),
         }
     }
 }

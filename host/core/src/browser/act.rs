@@ -8,10 +8,12 @@ use super::guard::{Came, Let};
 use super::keys::Key;
 use super::running::{Browser, failed};
 use super::tree::{Document, Element, shown};
+use super::uploads::Upload;
 use crate::envelope::{Failure, Kind};
 use crate::secrets::Value as Secret;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// What is done.
 pub(crate) enum Action {
@@ -21,6 +23,7 @@ pub(crate) enum Action {
     Select(Vec<String>),
     Check(bool),
     Press(String),
+    Upload(Arc<[Upload]>),
 }
 
 /// What is put into a field.
@@ -78,11 +81,12 @@ const CHOOSE: &str = r"function(wanted) {
 }";
 const IS_CHECKED: &str =
     "function() { return 'checked' in this ? this.checked : this.getAttribute('aria-checked') === 'true'; }";
-const KIND: &str = "function() { return this.localName === 'input' ? this.type : this.localName; }";
+/// What kind of field this is.
+pub(super) const KIND: &str = "function() { return this.localName === 'input' ? this.type : this.localName; }";
 
 /// An element that was found again.
-struct Found<'e> {
-    element: &'e Element,
+pub(super) struct Found<'e> {
+    pub(super) element: &'e Element,
     object: String,
     /// The host's own world of scripts in its document.
     world: u64,
@@ -133,6 +137,7 @@ impl Browser {
                 let key = Key::parse(key)?;
                 self.press(&element.document, found.world, Some(&found.object), &key).await
             }
+            Action::Upload(files) => self.upload(&found, files).await,
         }
     }
 
@@ -219,7 +224,7 @@ impl Browser {
         Err(busy(format!("{} is covered by {what}", element.shown())))
     }
 
-    async fn click(&self, found: &Found<'_>, times: u8) -> Result<(), Failure> {
+    pub(super) async fn click(&self, found: &Found<'_>, times: u8) -> Result<(), Failure> {
         let element = found.element;
         if let Some(why) = self.is_disabled(found).await? {
             return Err(busy(why));
@@ -248,7 +253,7 @@ impl Browser {
         }
     }
 
-    async fn is_disabled(&self, found: &Found<'_>) -> Result<Option<String>, Failure> {
+    pub(super) async fn is_disabled(&self, found: &Found<'_>) -> Result<Option<String>, Failure> {
         let disabled: Value = self.of(found, "function() { return this.matches(':disabled'); }", json!([])).await?;
         Ok((disabled == json!(true)).then(|| format!("{} is disabled", found.element.shown())))
     }
@@ -303,7 +308,7 @@ impl Browser {
     }
 
     /// Calls a function of ours on an element.
-    async fn of<T: serde::de::DeserializeOwned>(
+    pub(super) async fn of<T: serde::de::DeserializeOwned>(
         &self,
         found: &Found<'_>,
         function: &str,
@@ -328,7 +333,7 @@ impl Browser {
 }
 
 /// What it means for an act on an element that a command has no answer.
-fn gone(element: &Element, trouble: Trouble) -> Failure {
+pub(super) fn gone(element: &Element, trouble: Trouble) -> Failure {
     match trouble {
         Trouble::Refused { .. } => is_gone(element),
         Trouble::Ended(_) | Trouble::Slow(_) => failed(trouble),

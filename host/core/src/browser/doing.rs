@@ -3,7 +3,7 @@
 use super::act::{Action, Filling, busy};
 use super::desk::Turn;
 use super::keys::Key;
-use super::running::{Browser, SOON, Tab, failed};
+use super::running::{Browser, Tab, failed};
 use super::tree::{Document, Element};
 use super::{Answer, Effect, PATIENCE};
 use crate::egress::Target;
@@ -36,9 +36,15 @@ impl Turn<'_> {
         let done = match (&element, action) {
             (Some((_, element)), action) => browser.act(element, action).await,
             (None, Action::Press(key)) => self.press(&browser, &tab, key).await,
-            (None, Action::Click { .. } | Action::Hover | Action::Fill(_) | Action::Select(_) | Action::Check(_)) => {
-                Err(Failure::invalid("say which element").hint("give its id, as a look at the page shows it: `e17`"))
-            }
+            (
+                None,
+                Action::Click { .. }
+                | Action::Hover
+                | Action::Fill(_)
+                | Action::Select(_)
+                | Action::Check(_)
+                | Action::Upload(_),
+            ) => Err(Failure::invalid("say which element").hint("give its id, as a look at the page shows it: `e17`")),
         };
         let done = self.unless_stuck(&browser, &tab, done).await;
         done?;
@@ -106,14 +112,8 @@ impl Turn<'_> {
                 if answers.await.is_ok() {
                     return Err(failure);
                 }
-                let _ = browser
-                    .cdp
-                    .call::<Value>(None, "Target.closeTarget", json!({ "targetId": tab.target }), SOON)
-                    .await;
-                browser.gone(tab.number).await;
-                self.table.active = browser.new_tab().await.ok();
-                let instead =
-                    self.table.active.map(|number| format!("; t{number} is an empty one")).unwrap_or_default();
+                let empty = self.replace(browser, tab).await.ok();
+                let instead = empty.map(|number| format!("; t{number} is an empty one")).unwrap_or_default();
                 Err(Failure {
                     message: format!("{}: the tab t{} was closed{instead}", failure.message, tab.number),
                     ..failure

@@ -3,11 +3,12 @@
 use super::cdp::Trouble;
 use super::desk::{Turn, no_tab};
 use super::looking::crashed;
-use super::running::{BLANK, Browser, Tab, failed, said};
+use super::running::{BLANK, Browser, SOON, Tab, failed, said};
 use super::{Destination, Effect, PATIENCE};
 use crate::egress::Target;
 use crate::envelope::{Failure, Kind};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,6 +85,9 @@ impl Turn<'_> {
             }
         };
         let is_loaded = self.settled(browser, &tab, PATIENCE).await;
+        if let Some(target) = wanted.as_ref().filter(|_| !is_loaded && browser.still_shows(&tab)) {
+            return self.go_instead(browser, &tab, target.clone()).await;
+        }
         self.table.active = Some(number);
         self.check_shown(browser, number, wanted.as_ref())?;
         let mut notices = Vec::new();
@@ -92,6 +96,26 @@ impl Turn<'_> {
             notices.push(format!("the page did not end loading within {seconds} s: this is what is there"));
         }
         Ok(self.effect(browser, &tab, Vec::new(), notices).await)
+    }
+
+    /// Closes a tab whose page does not let it go, as by dialogs without an end, and goes to a page in another one.
+    async fn go_instead(&mut self, browser: &Arc<Browser>, tab: &Tab, page: Target) -> Result<Effect, Failure> {
+        let number = self.replace(browser, tab).await?;
+        let notice =
+            format!("the page of t{} did not let go of it: it was closed, and t{number} is in its place", tab.number);
+        let effect = Box::pin(self.go_in(browser, number, Destination::Page(page))).await?;
+        Ok(Effect { notices: [vec![notice], effect.notices].concat(), ..effect })
+    }
+
+    /// Closes a tab, and opens an empty one in its place, which is the active one then.
+    pub(super) async fn replace(&mut self, browser: &Browser, tab: &Tab) -> Result<u64, Failure> {
+        let target = json!({ "targetId": tab.target });
+        let _ = browser.cdp.call::<IgnoredAny>(None, "Target.closeTarget", target, SOON).await;
+        browser.gone(tab.number).await;
+        self.table.active = None;
+        let number = browser.new_tab().await?;
+        self.table.active = Some(number);
+        Ok(number)
     }
 
     async fn through_history(&self, browser: &Browser, tab: &Tab, back: bool) -> Result<(), Failure> {

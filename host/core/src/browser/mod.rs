@@ -3,8 +3,8 @@
 //! A session has at its `Desk`, for each plugin, one browser a profile (`desk.rs`); it ends with the session, or when nobody has used it for some
 //! time. `program.rs` starts it in a cell of its own, `cdp.rs` speaks its protocol over a pipe, and `running.rs` keeps what is known of its tabs and
 //! answers at once what would hold a page up. A call goes to pages (`going.rs`), looks at them (`looking.rs`, by `tree.rs`, which makes a page text;
-//! `picture.rs`), keeps what they download (`downloads.rs`), and does something there (`doing.rs`, by `act.rs`, with `keys.rs` and `guard.rs`). What is allowed is decided by
-//! `policy/browser.rs`, before, and at each connection by the egress.
+//! `picture.rs`), keeps what they download (`downloads.rs`), and does something there (`doing.rs`, by `act.rs`, with `keys.rs`, `guard.rs` and
+//! `uploads.rs`). What is allowed is decided by `policy/browser.rs`, before, and at each connection by the egress.
 
 mod act;
 mod cdp;
@@ -15,14 +15,17 @@ mod going;
 mod guard;
 mod keys;
 mod looking;
+mod managed;
 mod picture;
 mod program;
 mod running;
 mod tree;
+mod uploads;
 
 pub(crate) use act::{Action, Filling};
 pub(crate) use desk::{Desk, Desks, ended};
 pub(crate) use program::Programs;
+pub(crate) use uploads::{UPLOAD_BYTES, UPLOADS, Upload};
 
 use crate::egress::Target;
 use std::time::Duration;

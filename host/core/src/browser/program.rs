@@ -4,6 +4,7 @@
 //! network by the host alone. The switches on its command line keep it from trying other ways; the cell is what closes them.
 
 use super::downloads::whole;
+use super::managed;
 use crate::backend::cell::{Means, Profile};
 use crate::backend::local::{Local, try_cell};
 use crate::backend::{Backend, Input, Process, ProcessSpec, finish};
@@ -19,7 +20,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tokio::sync::OnceCell;
 
@@ -56,8 +57,9 @@ const PROCESSES: u64 = 1024;
 /// Directories of profiles, below Toolcrib's own.
 const KEPT: &str = "profiles";
 const PASSING: &str = "passing";
-/// What pages download, within a profile.
+/// What pages download, and what they are given, within a profile. Neither stays when its browser has ended.
 const DOWNLOADS: &str = "downloads";
+const UPLOADS: &str = "uploads";
 /// The size of what is seen of a page.
 const WINDOW: &str = "--window-size=1280,900";
 /// The browser's pipe is at descriptors 3 and 4. What it writes is this user's alone.
@@ -113,6 +115,13 @@ impl Kept {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => Ok(()),
         }
+    }
+
+    /// Puts a copy of a file where a page can be given it: by its own name, in a directory of its own.
+    pub(super) fn place_upload(&self, name: &str, content: &[u8]) -> io::Result<PathBuf> {
+        let place = OwnDir::open(&self.profile.path)?.below(UPLOADS)?.below(&random_id())?;
+        place.create(name)?.write_all(content)?;
+        Ok(place.path().join(name))
     }
 
     fn downloaded(&self) -> io::Result<OwnDir> {
@@ -196,7 +205,15 @@ impl Programs {
         let unavailable =
             |error: io::Error| Failure::new(Kind::Unavailable, format!("a browser cannot be confined: {error}"));
         let place = kept.path.clone();
-        let profile = std::sync::Arc::new(cell(&place, &kept.id).map_err(unavailable)?);
+        let mut profile = cell(&place, &kept.id).map_err(unavailable)?;
+        if !is_shell(&program) {
+            let own = OwnDir::open(&dirs.state).and_then(|state| state.below("browser"));
+            if let Some(mount) = own.and_then(|own| managed::lay(&own)).map_err(unavailable)? {
+                profile.show.push(mount.from.clone());
+                profile.mounts.push(mount);
+            }
+        }
+        let profile = std::sync::Arc::new(profile);
         let (home, environment) = (dirs.home.clone(), dirs.environment.clone());
         let local = Local::new(home.clone(), home, dirs.state.clone(), environment);
         let notice = match &self.ca_file {
@@ -221,14 +238,18 @@ impl Programs {
     }
 }
 
+/// Whether a program is no more than what has no window.
+fn is_shell(program: &Path) -> bool {
+    program.to_string_lossy().contains("headless")
+}
+
 /// How a browser is started.
 fn command_line(program: &Path, profile: &Path) -> Vec<OsString> {
-    let is_shell = program.to_string_lossy().contains("headless");
     let mut line: Vec<OsString> = ["/bin/sh", "-c", ON_PIPE, "sh"].map(OsString::from).into();
     line.push(program.into());
     line.extend(SWITCHES.map(OsString::from));
     line.push(format!("--proxy-server=http://127.0.0.1:{PROXY_PORT}").into());
-    if !is_shell {
+    if !is_shell(program) {
         line.push("--headless=new".into());
     }
     line.push(format!("--user-data-dir={}", profile.display()).into());
@@ -348,16 +369,30 @@ impl ProfileDir {
                 Ok(()) | Err(_) => {}
             }
         }
+        // One whose host was killed has left them.
+        clear(&path).map_err(odd)?;
         Ok(Self { path, id, _lock: lock, passes: name.is_none().then_some(all) })
     }
 }
 
 impl Drop for ProfileDir {
     fn drop(&mut self) {
-        if let Some(all) = &self.passes {
-            discard(all, &self.id);
+        match &self.passes {
+            Some(all) => discard(all, &self.id),
+            None => clear(&self.path).unwrap_or_default(),
         }
     }
+}
+
+/// Removes the files of pages from a profile that stays. No link is followed.
+fn clear(profile: &Path) -> io::Result<()> {
+    for name in [DOWNLOADS, UPLOADS] {
+        match std::fs::remove_dir_all(profile.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Removes what browsers have left that were killed with their hosts.

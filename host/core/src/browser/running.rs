@@ -7,6 +7,7 @@ use super::cdp::{Cdp, Event, SessionId, Trouble};
 use super::downloads::{Download, Progress};
 use super::guard::{SCRIPT, WORLD};
 use super::program::Kept;
+use super::uploads::{Asked, Asks};
 use crate::call::scope::Scope;
 use crate::envelope::{Failure, Kind};
 use crate::secrets::Secrets;
@@ -79,6 +80,10 @@ pub(super) struct Known {
     answers: HashMap<u64, Answer>,
     pub(super) downloads: Vec<Download>,
     pub(super) keeps_downloads: bool,
+    /// The last field for which a page asked for files.
+    pub(super) asked: Option<Asked>,
+    /// Bytes of the copies that pages were given.
+    pub(super) uploaded: u64,
 }
 
 /// A tab.
@@ -310,7 +315,11 @@ impl Browser {
 
     /// What happened since this was asked last.
     pub(super) fn take_notices(&self) -> Vec<String> {
-        std::mem::take(&mut self.state.known.lock().notices)
+        let mut known = self.state.known.lock();
+        if known.asked.take().is_some() {
+            known.note("the page asked for a file and got none: upload one to what was clicked".into());
+        }
+        std::mem::take(&mut known.notices)
     }
 
     /// A tab is about to go to another document: it stays where it is, unless this says that it goes.
@@ -333,6 +342,11 @@ impl Browser {
     /// Whether a tab is on its way to another document.
     pub(super) fn is_leaving(&self, number: u64) -> bool {
         self.state.known.lock().tabs.get(&number).is_some_and(|tab| tab.is_leaving || !tab.is_loaded)
+    }
+
+    /// Whether a tab still has the document that it had.
+    pub(super) fn still_shows(&self, before: &Tab) -> bool {
+        self.tab(before.number).is_some_and(|now| now.loader == before.loader)
     }
 
     pub(super) async fn until<T>(&self, most: Duration, found: impl Fn(&Known) -> Option<T>) -> Option<T> {
@@ -431,6 +445,7 @@ impl State {
             "Target.detachedFromTarget" => with(event, |detached| known.detached(&detached)),
             "Target.targetInfoChanged" => with(event, |changed| known.changed(changed)),
             "Target.targetDestroyed" => with(event, |destroyed| known.destroyed(&destroyed)),
+            "Page.fileChooserOpened" => with(event, |asks: Asks| known.asked = asks.of(event.session)),
             "Page.javascriptDialogOpening" => with(event, |dialog| known.answer(&cdp, event.session, &dialog)),
             "Page.frameStartedNavigating" | "Page.frameStartedLoading" | "Page.frameRequestedNavigation" => {
                 with(event, |frame: OfFrame| frame.tab(known, event.session, |tab, _| tab.is_loaded = false));
@@ -517,6 +532,7 @@ impl State {
         }
         let tell = |method, params| cdp.tell(Some(&session), method, params);
         tell("Page.enable", json!({}));
+        tell("Page.setInterceptFileChooserDialog", json!({ "enabled": true }));
         tell("Page.addScriptToEvaluateOnNewDocument", json!({ "source": SCRIPT, "worldName": WORLD }));
         // `Fetch.authRequired` comes only where requests are paused. Those for documents are, and are continued at once.
         let documents = json!([{ "urlPattern": "*", "resourceType": "Document" }]);

@@ -2,7 +2,9 @@
 
 use super::Refusal;
 use super::bindings::toolcrib::plugin::{browser, types};
-use crate::browser::{Action, Answer, Desk, Destination, Effect, Filling, PATIENCE, View};
+use crate::browser::{
+    Action, Answer, Desk, Destination, Effect, Filling, PATIENCE, UPLOAD_BYTES, UPLOADS, Upload, View,
+};
 use crate::call::scope::Scope;
 use crate::egress::Target;
 use crate::envelope::Failure;
@@ -90,6 +92,26 @@ impl Granted {
     }
 }
 
+impl State {
+    /// The files of an upload, as they are now.
+    async fn uploads(&mut self, grant: &BrowserGrant, paths: &[String]) -> Result<Vec<Upload>, Failure> {
+        grant.admit_upload()?;
+        if paths.is_empty() || paths.len() > UPLOADS {
+            return Err(Failure::invalid(format!("an upload has 1 to {UPLOADS} files, this one {}", paths.len())));
+        }
+        let (mut files, mut room) = (Vec::new(), UPLOAD_BYTES);
+        for path in paths {
+            let content = self.whole_file(path, room).await?;
+            let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+            // A file is not rewritten.
+            self.scope.guard.check(Exit::Request, [content.as_slice(), name.as_bytes()])?;
+            room -= content.len();
+            files.push(Upload { name, content });
+        }
+        Ok(files)
+    }
+}
+
 fn whole(text: String) -> types::Captured {
     types::Captured { bytes: text.len() as u64, text, truncated: false, stored: None }
 }
@@ -164,6 +186,19 @@ impl browser::Host for State {
         if let Some(text) = answer.as_ref().and_then(|answer| answer.text.as_deref()) {
             granted.note("answer a dialog", granted.sent(text))?;
         }
+        let files = match &action {
+            browser::Action::Upload(paths) => match self.uploads(grant, paths).await {
+                Ok(files) => files,
+                Err(refusal) => return Ok(granted.note("upload files", Err(refusal))?),
+            },
+            browser::Action::Click
+            | browser::Action::DoubleClick
+            | browser::Action::Hover
+            | browser::Action::Fill(_)
+            | browser::Action::Select(_)
+            | browser::Action::Check(_)
+            | browser::Action::Press(_) => Vec::new(),
+        };
         scope.touch_state();
         granted
             .within(async {
@@ -199,6 +234,16 @@ impl browser::Host for State {
                     browser::Action::Check(state) => (format!("set {on} to {state}"), Ok(Action::Check(state))),
                     browser::Action::Press(key) => {
                         (format!("press {} on {on}", sanitize::line(&key)), Ok(Action::Press(key)))
+                    }
+                    browser::Action::Upload(_) => {
+                        let shown = |file: &Upload| format!("`{}` ({} bytes)", file.name, file.content.len());
+                        let shown = files.iter().map(shown).collect::<Vec<_>>().join(", ");
+                        let place = match &element {
+                            Some((_, element)) => turn.document_of(element).await?,
+                            None => "no element".to_owned(),
+                        };
+                        let what = format!("upload {shown} to {on} of {place}");
+                        (sanitize::line(&what).into_owned(), Ok(Action::Upload(files.into())))
                     }
                 };
                 let action = granted.note(&what, action)?;

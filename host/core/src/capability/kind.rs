@@ -193,7 +193,13 @@ impl Capability {
             },
             Self::Browser => SectionKeys {
                 grants: &["browser.hosts"],
-                narrows: &["browser.profiles", "browser.evaluate", "browser.downloads", "browser.secrets"],
+                narrows: &[
+                    "browser.profiles",
+                    "browser.evaluate",
+                    "browser.downloads",
+                    "browser.uploads",
+                    "browser.secrets",
+                ],
             },
             Self::Mail => SectionKeys { grants: &["mail"], narrows: &[] },
             Self::Embedder => SectionKeys { grants: &["embedder.kinds"], narrows: &[] },

@@ -225,6 +225,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("plugin.*.browser.profiles", Names, EachTime),
     ("plugin.*.browser.evaluate", And, EachTime),
     ("plugin.*.browser.downloads", And, EachTime),
+    ("plugin.*.browser.uploads", And, EachTime),
     ("plugin.*.browser.secrets", Names, EachTime),
     ("plugin.*.mail", Names, EachTime),
     ("plugin.*.exec.programs", Names, EachTime),

@@ -119,6 +119,9 @@ pub struct PluginBrowser {
     /// Whether files that its pages download are kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub downloads: Option<bool>,
+    /// Whether it may give pages files that it may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uploads: Option<bool>,
     /// The secrets that it may have put into password fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<Vec<String>>,

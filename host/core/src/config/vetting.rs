@@ -147,7 +147,7 @@ pub(super) struct RevokedTable {
 }
 
 /// A right of a plugin's section that a ceiling bounds, and what it says where it is not named.
-const RIGHTS: [(&str, Option<Nothing>); 20] = [
+const RIGHTS: [(&str, Option<Nothing>); 21] = [
     ("shell", Some(Nothing::Off)),
     ("files.read", Some(Nothing::Empty)),
     ("files.write", Some(Nothing::Empty)),
@@ -159,6 +159,7 @@ const RIGHTS: [(&str, Option<Nothing>); 20] = [
     ("browser.profiles", Some(Nothing::Empty)),
     ("browser.evaluate", Some(Nothing::Off)),
     ("browser.downloads", Some(Nothing::Off)),
+    ("browser.uploads", Some(Nothing::Off)),
     ("browser.secrets", Some(Nothing::Empty)),
     ("mail", Some(Nothing::Empty)),
     ("exec.programs", Some(Nothing::Empty)),

@@ -79,6 +79,12 @@ impl BrowserGrant {
         self.rights.downloads
     }
 
+    /// Whether it may give pages files that it may read.
+    #[must_use]
+    pub fn uploads(&self) -> bool {
+        self.rights.uploads
+    }
+
     /// Decides on the page that a tab is to go to.
     pub(crate) fn admit_page(&self, target: &Target) -> Result<(), Failure> {
         self.http.check_encrypted(target)?;
@@ -98,6 +104,11 @@ impl BrowserGrant {
     /// Decides on a file that one of its pages downloads.
     pub(crate) fn admit_download(&self) -> Result<(), Failure> {
         self.admit_switch(self.rights.downloads, "downloads", "download files")
+    }
+
+    /// Decides on giving a page files. Which ones is decided as for reading them.
+    pub(crate) fn admit_upload(&self) -> Result<(), Failure> {
+        self.admit_switch(self.rights.uploads, "uploads", "give files to pages")
     }
 
     fn admit_switch(&self, is_on: bool, key: &str, what: &str) -> Result<(), Failure> {

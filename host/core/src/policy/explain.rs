@@ -440,6 +440,7 @@ fn explain_browser(grant: &BrowserGrant, plugin: &Manifest, settings: &Settings)
         clause("profiles", !profiles.is_empty(), format!("profiles that stay: {}", listed(&profiles, "none"))),
         clause("evaluate", grant.evaluates(), "scripts of its own in pages".into()),
         clause("downloads", grant.downloads(), "files that pages download are kept".into()),
+        clause("uploads", grant.uploads(), "files that it may read are given to pages".into()),
         clause("secrets", !secrets.is_empty(), format!("secrets in password fields: {}", listed(&secrets, "none"))),
     ]
 }

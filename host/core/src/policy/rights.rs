@@ -72,6 +72,8 @@ pub struct BrowserRights {
     pub evaluate: bool,
     /// Whether files that its pages download are kept.
     pub downloads: bool,
+    /// Whether it may give pages files that it may read.
+    pub uploads: bool,
     /// The secrets that it may have put into fields: in every one of these.
     pub secrets: Vec<Vec<String>>,
 }
@@ -186,6 +188,7 @@ impl Config {
             profiles: self.names(name, "browser.profiles", own.profiles, false),
             evaluate: own.evaluate.unwrap_or(false),
             downloads: own.downloads.unwrap_or(false),
+            uploads: own.uploads.unwrap_or(false),
             secrets: self.names(name, "browser.secrets", own.secrets, false),
         })
     }

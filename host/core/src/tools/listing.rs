@@ -51,6 +51,7 @@ const FAMILIES: [(&str, &[&str]); 15] = [
             "browser_tab_open",
             "browser_tab_select",
             "browser_type",
+            "browser_upload",
             "browser_wait",
         ],
     ),

@@ -101,7 +101,7 @@ struct Caller {
     /// By host and port, as long as the call runs: a person is asked once.
     decided: Mutex<HashMap<String, Decided>>,
     refused: Mutex<Vec<String>>,
-    /// The last refusal of each server.
+    /// The last refusal of each server that could not be connected to since.
     servers: Mutex<HashMap<String, Failure>>,
 }
 
@@ -123,7 +123,7 @@ impl Calling {
         self.caller.refused.lock().clone()
     }
 
-    /// Why a connection to this server was refused last, if one was.
+    /// Why a connection to this server was refused last, if one was and none was made since.
     pub(crate) fn refusal(&self, server: &str) -> Option<Failure> {
         self.caller.servers.lock().get(server).cloned()
     }
@@ -279,9 +279,12 @@ impl Network {
         };
         let server = target.server();
         let opened = self.open_for(&caller, runs, target).await;
-        if let Err(refusal) = &opened {
-            caller.refuse(refusal);
-            caller.refuse_server(server, refusal);
+        match &opened {
+            Ok(_) => drop(caller.servers.lock().remove(&server)),
+            Err(refusal) => {
+                caller.refuse(refusal);
+                caller.refuse_server(server, refusal);
+            }
         }
         opened
     }
