@@ -1,17 +1,9 @@
 //! Acts: on the element that was shown, or on none.
 
-use crate::rig::{Page, Rig, Site, each, html};
+use crate::rig::{COUNTED, Page, Site, each, file, html};
 use serde_json::json;
 use std::time::Duration;
 use toolcrib::envelope::Kind;
-
-/// A page whose buttons write down that they were pressed.
-const COUNTED: &str = "<title>none</title><script>const pressed = name => document.title = name + ' pressed'</script>";
-
-async fn title(rig: &Rig) -> String {
-    let tabs = rig.output("browser_tab_list", json!({})).await.expect("tabs");
-    tabs.result["tabs"][0]["title"].as_str().unwrap_or_default().to_owned()
-}
 
 /// Case 4: after it was drawn anew, removed, or its page left, an old id hits nothing.
 #[tokio::test(flavor = "multi_thread")]
@@ -30,14 +22,14 @@ async fn an_old_id_hits_nothing() {
         rig.click(&anew).await.expect("a click");
         let refused = rig.click(&pay).await.expect_err("it is another one");
         assert_eq!(refused.kind, Kind::Busy, "{refused:?}");
-        assert_eq!(title(&rig).await, "none");
+        assert_eq!(rig.title().await, "none");
         let pay = rig.id("button \"Pay\"").await;
         rig.go(&site.url("/other")).await;
         let refused = rig.click(&pay).await.expect_err("it is of another page");
-        assert_eq!((refused.kind, title(&rig).await.as_str()), (Kind::Busy, "Other"), "{refused:?}");
+        assert_eq!((refused.kind, rig.title().await.as_str()), (Kind::Busy, "Other"), "{refused:?}");
         rig.go(&site.url("/")).await;
         let refused = rig.click(&pay).await.expect_err("it was of the page before");
-        assert_eq!((refused.kind, title(&rig).await.as_str()), (Kind::Busy, "none"), "{refused:?}");
+        assert_eq!((refused.kind, rig.title().await.as_str()), (Kind::Busy, "none"), "{refused:?}");
     })
     .await;
 }
@@ -64,7 +56,7 @@ async fn what_is_covered_renamed_or_disabled_is_not_clicked() {
         rig.click(&rig.id("button \"Offer\"").await).await.expect("a click");
         let refused = rig.click(&covered).await.expect_err("it is covered");
         assert_eq!(refused.kind, Kind::Busy, "{refused:?}");
-        assert_eq!(title(&rig).await, "none");
+        assert_eq!(rig.title().await, "none");
     })
     .await;
 }
@@ -80,7 +72,7 @@ async fn what_covers_is_named() {
         rig.go(&site.url("/")).await;
         let refused = rig.click(&rig.id("button \"Under\"").await).await.expect_err("it is covered");
         assert!(refused.kind == Kind::Busy && refused.message.contains("covered by dialog \"Cookies\""), "{refused:?}");
-        assert_eq!(title(&rig).await, "none");
+        assert_eq!(rig.title().await, "none");
     })
     .await;
 }
@@ -153,9 +145,9 @@ async fn dialogs_are_answered_and_told() {
 
 /// Case 14.
 #[tokio::test(flavor = "multi_thread")]
-async fn tabs_that_pages_open_are_there_and_not_too_many() {
+async fn a_tab_that_a_page_opens_is_there() {
     each("tabs", async |rig| {
-        let page = "<title>Start</title><button onclick=\"window.open('/own')\">one</button><button onclick=\"for(let n=0;n<20;n++)window.open('/own?'+n)\">many</button>";
+        let page = "<title>Start</title><button onclick=\"window.open('/own')\">one</button>";
         let site = Site::new(&[("/", html(page)), ("/own", html("<title>Own</title><p>here</p>"))]);
         rig.go(&site.url("/")).await;
         let clicked = rig.click(&rig.id("button \"one\"").await).await.expect("a click");
@@ -164,11 +156,6 @@ async fn tabs_that_pages_open_are_there_and_not_too_many() {
         let chosen = rig.output("browser_tab_select", json!({ "tab": "t2" })).await.expect("a tab");
         assert_eq!(chosen.result["title"], "Own", "{chosen:?}");
         assert!(rig.page().await.contains("here"));
-        rig.output("browser_tab_select", json!({ "tab": "t1" })).await.expect("a tab");
-        let clicked = rig.click(&rig.id("button \"many\"").await).await.expect("a click");
-        assert!(!clicked.notices.is_empty(), "{clicked:?}");
-        let tabs = rig.output("browser_tab_list", json!({})).await.expect("tabs");
-        assert!(tabs.result["tabs"].as_array().is_some_and(|tabs| tabs.len() <= 8), "{tabs:?}");
         rig.output("browser_tab_close", json!({ "tab": "t2" })).await.expect("a tab that is closed");
         let gone = rig.output("browser_snapshot", json!({ "tab": "t2" })).await.expect_err("it is closed");
         assert_eq!(gone.kind, Kind::Unavailable, "{gone:?}");
@@ -197,15 +184,10 @@ async fn a_prompt_for_a_password_is_dismissed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_download_is_refused_and_told() {
     each("downloads", async |rig| {
-        let file = Page {
-            headers: vec![
-                ("content-disposition", "attachment; filename=a.bin".into()),
-                ("content-type", "application/octet-stream".into()),
-            ],
-            body: "x".repeat(1000),
-            ..Page::default()
-        };
-        let site = Site::new(&[("/", html("<title>Start</title><a href=/a.bin>load</a>")), ("/a.bin", file)]);
+        let site = Site::new(&[
+            ("/", html("<title>Start</title><a href=/a.bin>load</a>")),
+            ("/a.bin", file("a.bin", "x".repeat(1000))),
+        ]);
         rig.go(&site.url("/")).await;
         let clicked = rig.click(&rig.id("link \"load\"").await).await.expect("a click");
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -223,18 +205,9 @@ async fn a_download_is_refused_and_told() {
 async fn a_download_that_is_granted_is_kept() {
     each("downloads", async |rig| {
         let rig = rig.set("plugin.browser.browser.downloads=true");
-        let file = |name: &str, body: String| Page {
-            headers: vec![
-                ("content-disposition", format!("attachment; filename=\"{name}\"")),
-                ("content-type", "application/octet-stream".into()),
-            ],
-            body,
-            ..Page::default()
-        };
         let site = Site::new(&[
-            ("/", html("<title>Start</title><a href=/a.txt>small</a><a href=/b.bin>large</a>")),
-            ("/a.txt", file("../a.txt", "what is in it".into())),
-            ("/b.bin", file("b.bin", "x".repeat(12 << 20))),
+            ("/", html("<title>Start</title><a href=/a.txt>small</a>")),
+            ("/a.txt", file("a.txt", "what is in it".into())),
         ]);
         rig.go(&site.url("/")).await;
         let clicked = rig.click(&rig.id("link \"small\"").await).await.expect("a click");
@@ -243,50 +216,12 @@ async fn a_download_that_is_granted_is_kept() {
         let (_, path) = told.rsplit_once(" at ").expect("a path");
         let read = rig.output("read_file", json!({ "path": path })).await.expect("it is kept");
         assert!(read.result.to_string().contains("what is in it"), "{read:?}");
-        let large = rig.click(&rig.id("link \"large\"").await).await.expect("a click");
-        assert!(large.notices.iter().any(|notice| notice.contains("`b.bin` was not downloaded: limit")), "{large:?}");
         // By its address; the tab stays where it is.
         let went = rig.go(&site.url("/a.txt")).await;
         assert!(went.notices.iter().any(|notice| notice.contains("13 bytes at ")), "{went:?}");
         assert_eq!(went.result["title"], "Start", "{went:?}");
-        // Nothing stays with the browser.
-        let left = rig.host.dirs().state.join("browser/passing");
-        let left: Vec<_> =
-            std::fs::read_dir(left).expect("profiles").flatten().map(|entry| entry.path().join("downloads")).collect();
-        let left: Vec<_> = left.iter().filter_map(|place| std::fs::read_dir(place).ok()).flatten().flatten().collect();
-        assert!(left.iter().all(|file| file.metadata().is_ok_and(|found| found.len() > 13)), "{left:?}");
+        assert_eq!(rig.downloads(), [] as [u64; 0], "something stays with the browser");
         assert!(format!("{:?}", rig.host.audit()).contains("download `"), "{:?}", rig.host.audit());
-    })
-    .await;
-}
-
-/// A page that loads one file after the other while no call runs fills no disk.
-#[tokio::test(flavor = "multi_thread")]
-async fn downloads_are_bounded() {
-    each("flood", async |rig| {
-        let rig = rig.set("plugin.browser.browser.downloads=true");
-        let file = Page {
-            headers: vec![("content-type", "application/octet-stream".to_owned())],
-            body: "x".repeat(2 << 20),
-            ..Page::default()
-        };
-        let page = "<title>Start</title><script>let n = 0; const timer = setInterval(() => { const a = document.createElement('a'); a.download = 'f' + n;\
-            a.href = '/file?' + n; document.body.append(a); a.click(); if (++n == 30) clearInterval(timer); }, 100)</script>";
-        let site = Site::new(&[("/", html(page)), ("/file", file)]);
-        rig.go(&site.url("/")).await;
-        let begin = std::time::Instant::now();
-        while site.asked().len() < 31 && begin.elapsed() < Duration::from_secs(10) {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        let left = rig.host.dirs().state.join("browser/passing");
-        let left = std::fs::read_dir(left).expect("profiles").flatten().map(|entry| entry.path().join("downloads"));
-        let left = left.filter_map(|place| std::fs::read_dir(place).ok()).flatten().flatten();
-        let bytes: u64 = left.filter_map(|file| file.metadata().ok()).map(|found| found.len()).sum();
-        println!("{} asked, {bytes} bytes", site.asked().len());
-        assert!(bytes > 0 && bytes <= 12 * (2 << 20), "{bytes} bytes");
-        let looked = rig.output("browser_snapshot", json!({})).await.expect("a look");
-        let of = |what: &str| looked.notices.iter().filter(|notice| notice.contains(what)).count();
-        assert!((1..=8).contains(&of("was downloaded")) && of("was refused") > 0, "{looked:?}");
     })
     .await;
 }
@@ -308,40 +243,6 @@ async fn a_page_that_never_ends_loading_is_shown_as_far_as_it_came() {
         let there = rig.go(&site.url("/")).await;
         assert!(there.notices.iter().any(|notice| notice.contains("did not end loading within 30 s")), "{there:?}");
         assert!(rig.page().await.contains("first"));
-    })
-    .await;
-}
-
-/// A page that moves what is under the pointer when it comes near, or gives it another name, or lays another thing over it.
-#[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_clicked_that_a_page_put_under_the_pointer() {
-    each("moved", async |rig| {
-        for trick in [
-            // When the pointer comes, another button takes the place.
-            "ok.onpointermove = ok.onmouseover = () => { buy.style.cssText = 'position:fixed;inset:0;z-index:9'; }",
-            // When the pointer comes, the button itself says something else.
-            "ok.onmouseover = () => { ok.textContent = 'Buy'; }",
-            // It is taken away.
-            "ok.onmouseover = () => { ok.style.display = 'none'; }",
-            // Another one flickers over it all the time.
-            "setInterval(() => { buy.style.cssText = buy.style.cssText ? '' : 'position:fixed;inset:0;z-index:9'; }, 0)",
-        ] {
-            let page = format!(
-                "{COUNTED}<button id=ok onclick=\"pressed(this.textContent)\">OK</button><button id=buy onclick=\"pressed('Buy')\">Buy now</button>\
-                 <script>{trick}</script>"
-            );
-            let site = Site::new(&[("/", html(&page))]);
-            rig.go(&site.url("/")).await;
-            let ok = rig.id("button \"OK\"").await;
-            for _ in 0..5 {
-                match rig.click(&ok).await {
-                    Ok(clicked) => assert_eq!(clicked.result["title"], "OK pressed", "{trick}: {clicked:?}"),
-                    Err(failure) => assert!(matches!(failure.kind, Kind::Busy), "{trick}: {failure:?}"),
-                }
-                let title = title(&rig).await;
-                assert!(["none", "OK pressed"].contains(&title.as_str()), "{trick}: {title}");
-            }
-        }
     })
     .await;
 }

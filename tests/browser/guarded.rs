@@ -1,118 +1,12 @@
-//! Presses and keys reach what was shown, whatever a page does meanwhile: no frame of another site, and nothing of an act that was given up.
+//! What the guard of presses and keys lets through, and that nothing is left of an act that was given up. What it stops is in `tests/adversarial`.
 
-use crate::rig::{Page, Rig, Site, each, html};
-use crate::secrets::{Login, login};
+use crate::rig::{Site, each, html, id_in};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::Kind;
-
-/// A page of somebody else, which writes down at its site what it gets.
-const VICTIM: &str = "<title>Victim</title><body style=margin:0><button id=b autofocus style=\"position:fixed;inset:0;width:100%;height:100%\">Pay</button>\
-    <script>const got = what => fetch('/got-' + what); b.onclick = () => got('click'); onpointerdown = () => got('pointerdown');\
-    onmousedown = () => got('mousedown'); onkeydown = () => got('keydown'); onkeyup = () => got('keyup');</script>";
-const GOT: [&str; 5] = ["/got-click", "/got-pointerdown", "/got-mousedown", "/got-keydown", "/got-keyup"];
-
-fn got(victim: &Site) -> Vec<String> {
-    victim.asked().into_iter().filter(|asked| GOT.contains(&asked.as_str())).collect()
-}
-
-/// A page around the victim, which does this with its frame.
-fn around(victim: &str, trick: &str) -> Page {
-    html(&format!(
-        "<title>none</title><button id=ok onclick=\"document.title = 'OK pressed'\">OK</button><input id=field aria-label=field>\
-         <iframe id=f src=\"{victim}\" style=\"width:50px;height:20px;opacity:0.01\"></iframe><script>\
-         const over = () => {{ f.style.cssText = 'position:fixed;inset:0;width:100%;height:100%;opacity:0.01;z-index:9'; }};\
-         const away = () => {{ f.style.cssText = 'position:fixed;left:200px;top:200px;width:50px;height:20px;opacity:0.01'; }}; {trick}</script>"
-    ))
-}
-
-const OVER: [&str; 4] = [
-    "ok.onpointermove = ok.onmouseover = over;",
-    // Under the finger: pressed here, let go there.
-    "ok.onpointerdown = over; ok.onmousedown = over;",
-    "let is = false; setInterval(() => { (is = !is) ? over() : away(); }, 0);",
-    "onmousemove = () => { over(); for (const end = performance.now() + 50; performance.now() < end;); };",
-];
-
-/// Two servers of one machine, whose frames are in one process; and two sites, each with its own.
-#[tokio::test(flavor = "multi_thread")]
-async fn no_press_comes_down_on_a_frame_of_another_site() {
-    each("frames", async |rig| {
-        let victim = Site::new(&[("/", html(VICTIM))]);
-        let tricks: Vec<(String, Page)> =
-            OVER.iter().enumerate().map(|(n, trick)| (format!("/{n}"), around(&victim.url("/"), trick))).collect();
-        let pages: Vec<(&str, Page)> = tricks.iter().map(|(path, page)| (path.as_str(), page.clone())).collect();
-        let site = Site::new(&pages);
-        pressed(&rig, &|path| site.url(path), &victim).await;
-    })
-    .await;
-    each("sites", async |rig| {
-        let tricks = |victim: &str| {
-            let victim = format!("{victim}/victim");
-            OVER.iter().enumerate().map(|(n, trick)| (format!("/{n}"), around(&victim, trick))).collect::<Vec<_>>()
-        };
-        let victim = vec![("/victim".to_owned(), html(VICTIM))];
-        let Login { rig, own, other_url, .. } = login(rig, |own, _| [victim.clone(), tricks(own)]);
-        pressed(&rig, &|path| format!("{other_url}{path}"), &own).await;
-    })
-    .await;
-}
-
-async fn pressed(rig: &Rig, url: &dyn Fn(&str) -> String, victim: &Site) {
-    for (number, trick) in OVER.iter().enumerate() {
-        rig.go(&url(&format!("/{number}"))).await;
-        let ok = rig.id("button \"OK\"").await;
-        for _ in 0..5 {
-            match rig.click(&ok).await {
-                Ok(clicked) => assert_eq!(clicked.result["tab"], "t1", "{trick}: {clicked:?}"),
-                Err(failure) => assert_eq!(failure.kind, Kind::Busy, "{trick}: {failure:?}"),
-            }
-        }
-        assert_eq!(got(victim), [] as [String; 0], "{trick}");
-    }
-    // The frame itself is clicked where that is wanted.
-    let pay = rig.id("button \"Pay\"").await;
-    rig.go(&url("/0")).await;
-    assert_eq!(rig.click(&pay).await.expect_err("it is another document").kind, Kind::Busy);
-}
-
-/// A key goes where the page itself has the focus, not into a frame that it gave it to.
-#[tokio::test(flavor = "multi_thread")]
-async fn no_key_goes_to_a_frame_that_got_the_focus() {
-    each("keys", async |rig| {
-        let tricks = |victim: &str| {
-            let tricks =
-                ["field.onfocus = () => f.focus();", "f.onload = () => { f.focus(); }; onkeydown = () => f.focus();"];
-            let page = |trick: &str| around(&format!("{victim}/victim"), trick);
-            tricks.iter().enumerate().map(|(n, trick)| (format!("/{n}"), page(trick))).collect::<Vec<_>>()
-        };
-        let victim = vec![("/victim".to_owned(), html(VICTIM))];
-        let Login { rig, own, other_url, .. } = login(rig, |own, _| [victim.clone(), tricks(own)]);
-        for path in ["/0", "/1"] {
-            rig.go(&format!("{other_url}{path}")).await;
-            let field = rig.id("textbox \"field\"").await;
-            for key in ["Enter", "Space", "a"] {
-                // With the element, and wherever the focus is.
-                let on = rig.output("browser_press_key", json!({ "element": field, "key": key })).await;
-                assert!(on.as_ref().err().is_none_or(|failure| failure.kind == Kind::Busy), "{on:?}");
-                let loose = rig.output("browser_press_key", json!({ "key": key })).await;
-                if let Err(failure) = loose {
-                    assert!(failure.kind == Kind::Busy && failure.message.contains("focus"), "{failure:?}");
-                }
-            }
-            assert_eq!(got(&own), [] as [String; 0], "{path}");
-        }
-        // A key for the frame's own button gets there.
-        let pay = rig.id("button \"Pay\"").await;
-        rig.output("browser_press_key", json!({ "element": pay, "key": "Enter" })).await.expect("a key");
-        let all = got(&own);
-        assert!(all.contains(&"/got-keydown".to_owned()) && all.contains(&"/got-click".to_owned()), "{all:?}");
-    })
-    .await;
-}
 
 /// What a label, a field's Enter and a box bring about by themselves happens as without a guard.
 #[tokio::test(flavor = "multi_thread")]
@@ -135,7 +29,7 @@ async fn what_a_press_brings_about_happens() {
         let shadow = rig.click(&rig.id("button \"Shadow\"").await).await.expect("a click");
         assert_eq!(shadow.result["title"], "shadow", "{shadow:?}");
         let line = rig.page().await;
-        let more = line.lines().find(|line| line.contains("More")).and_then(crate::rig::id_in).expect("a summary");
+        let more = line.lines().find(|line| line.contains("More")).and_then(id_in).expect("a summary");
         rig.click(&more).await.expect("a click");
         assert!(rig.page().await.contains("inside"), "{}", rig.page().await);
     })

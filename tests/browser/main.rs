@@ -10,3 +10,4 @@ mod reach;
 mod rig;
 mod running;
 mod secrets;
+mod uploads;

@@ -1,44 +1,20 @@
 //! The browser as a program: how it is confined, and how it ends.
 
-use crate::rig::{Rig, Site, each, html};
-use serde_json::json;
+use crate::rig::{Login, Page, Rig, Site, client, command_line, each, html, login, processes_of, programs};
+use serde_json::{Value, json};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolcrib::call::session::Session;
 use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::Kind;
+use toolcrib_tests::processes::lives;
+use toolcrib_tests::{MOUNT, Program};
 
-/// The processes of this test's browsers, each with its seccomp mode: those whose command lines name its directories, and all below them.
+/// The processes of this test's browsers, each with its seccomp mode.
 fn processes(rig: &Rig) -> Vec<(u32, String)> {
-    let state = rig.host.dirs().state.canonicalize().expect("a directory").display().to_string();
-    let mut all: Vec<(u32, u32, String)> = Vec::new();
-    for entry in std::fs::read_dir("/proc").expect("processes").flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        let Ok(status) = std::fs::read_to_string(entry.path().join("status")) else { continue };
-        let of =
-            |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned();
-        if !of("State:").starts_with('Z') {
-            all.push((pid, of("PPid:").parse().unwrap_or(0), of("Seccomp:")));
-        }
-    }
-    let mut ours: Vec<u32> =
-        all.iter().map(|(pid, ..)| *pid).filter(|pid| command_line(*pid).contains(&state)).collect();
-    loop {
-        let below =
-            all.iter().filter(|(pid, parent, _)| ours.contains(parent) && !ours.contains(pid)).map(|(pid, ..)| *pid);
-        let below: Vec<u32> = below.collect();
-        if below.is_empty() {
-            break;
-        }
-        ours.extend(below);
-    }
-    all.into_iter().filter(|(pid, ..)| ours.contains(pid)).map(|(pid, _, mode)| (pid, mode)).collect()
-}
-
-fn command_line(pid: u32) -> String {
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    String::from_utf8_lossy(&line).replace('\0', " ")
+    processes_of(&rig.host.dirs().state)
 }
 
 async fn until_gone(rig: &Rig) {
@@ -46,6 +22,84 @@ async fn until_gone(rig: &Rig) {
     while !processes(rig).is_empty() {
         assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", processes(rig));
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A command of the program with these arguments, where something is refused.
+type Way<'w> = dyn Fn(&[&str]) -> Command + 'w;
+
+/// Case 2: where the system lets nobody make namespaces, and where it lets nobody mount.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the program where the system refuses something")]
+fn without_a_cell_no_browser_is_started() {
+    for browser in programs("no cell") {
+        let program = Program::new();
+        let set = format!("tools.browser_program={browser}");
+        let call = ["--set", &set, "call", "browser_navigate", r#"{"url":"https://example.com/"}"#];
+        let without_namespaces = |arguments: &[&str]| {
+            let given = program.command(arguments);
+            let mut command = Command::new("unshare");
+            let refuses = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"";
+            command.args(["--user", "--map-root-user", "sh", "-c", refuses, "sh"]).arg(given.get_program());
+            command.args(given.get_args()).current_dir(program.path("work")).env_clear();
+            command.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            command
+        };
+        let ways: [(&str, &Way<'_>); 2] =
+            [("namespaces", &without_namespaces), ("mounts", &|arguments| program.failing(&[MOUNT], arguments))];
+        for (what, command) in ways {
+            let said = |arguments: &[&str]| {
+                let output = command(arguments).stdin(Stdio::null()).output().expect("it starts");
+                String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+            };
+            let called = said(&call);
+            println!("{what}: {called}");
+            let envelope: Value = called.lines().find_map(|line| serde_json::from_str(line).ok()).unwrap_or_default();
+            let error = &envelope["error"];
+            assert_eq!(error["kind"], "unavailable", "{what}: {called}");
+            assert!(
+                error["message"].as_str().is_some_and(|why| why.contains("a browser cannot be confined here")),
+                "{error}"
+            );
+            assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("`toolcrib doctor`")), "{error}");
+            let doctor = said(&["--set", &set, "doctor"]).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(doctor.contains("a browser cannot be confined here"), "{what}: {doctor}");
+            println!("{what}: {doctor}");
+            assert_eq!(processes_of(&program.path("state")), [], "{what}");
+        }
+    }
+}
+
+/// Case 23: no process of a browser outlives its host, however that ends.
+#[test]
+fn a_browser_ends_with_its_host() {
+    for browser in programs("host killed") {
+        let site =
+            Site::new(&[("/", html("<title>Here</title><iframe src=/other></iframe>")), ("/other", html("other"))]);
+        for signal in ["KILL", "TERM"] {
+            let program = Program::new();
+            let mut host = client(&program, browser);
+            let there = host.result("browser_navigate", json!({ "url": site.url("/") }));
+            assert_eq!(there["title"], "Here", "{there}");
+            let state = program.path("state");
+            let all = processes_of(&state);
+            assert!(all.len() >= 3, "{all:?}");
+            let begin = Instant::now();
+            host.signal(signal);
+            // Also those that are nobody's children now.
+            let left = || all.iter().filter(|(pid, _)| lives(&pid.to_string())).count() + processes_of(&state).len();
+            while left() > 0 {
+                assert!(begin.elapsed() < Duration::from_secs(10), "{signal}: {} are left", left());
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            println!("{signal}: {} processes were gone after {:?}", all.len(), begin.elapsed());
+            // What stays of a host that was killed is swept by the next one.
+            drop(host);
+            let mut next = client(&program, browser);
+            next.result("browser_navigate", json!({ "url": site.url("/") }));
+            let profiles = std::fs::read_dir(state.join("toolcrib/browser/passing")).expect("profiles").count();
+            assert_eq!(profiles, 2, "a profile and its lock");
+        }
     }
 }
 
@@ -112,6 +166,35 @@ async fn it_sees_its_profile_and_the_system_alone() {
             slash.split(' ').nth(5).is_some_and(|options| options.split(',').any(|option| option == "ro")),
             "{slash}"
         );
+    })
+    .await;
+}
+
+/// What the full one is told by a policy, which it obeys besides the host.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_full_one_has_a_policy_of_its_own() {
+    each("policy", async |rig| {
+        let page = "<title>Start</title><p id=out></p><script>navigator.permissions.query({ name: 'accelerometer' })\
+            .then(found => out.textContent = 'sensors are ' + found.state)</script>";
+        let site = Site::new(&[("/", html(page))]);
+        rig.go(&site.url("/")).await;
+        rig.output("browser_wait", json!({ "text": "sensors are" })).await.expect("an answer");
+        let (browser, _) = processes(&rig)
+            .into_iter()
+            .find(|(pid, _)| command_line(*pid).contains("--user-data-dir") && !command_line(*pid).contains("--type="))
+            .expect("a browser");
+        let place =
+            Path::new("/proc").join(browser.to_string()).join("root/etc/chromium/policies/managed/zz-toolcrib.json");
+        let is_full = !command_line(browser).contains("headless-shell");
+        assert_eq!(place.exists(), is_full && Path::new("/etc/chromium").is_dir(), "{place:?}");
+        if place.exists() {
+            let page = rig.page().await;
+            assert!(page.contains("sensors are denied"), "{page}");
+            let ends = std::fs::OpenOptions::new().append(true).open(&place);
+            let mounts = std::fs::read_to_string(format!("/proc/{browser}/mountinfo")).expect("mounts");
+            let laid = mounts.lines().find(|line| line.split(' ').nth(4) == Some("/etc/chromium")).map(str::to_owned);
+            assert!(ends.is_err() && laid.is_some_and(|line| line.contains(" ro,")), "{mounts}");
+        }
     })
     .await;
 }
@@ -199,10 +282,8 @@ async fn a_browser_ends_with_its_session_and_leaves_nothing() {
 async fn a_profile_that_is_granted_stays() {
     each("profiles", async |rig| {
         let rig = rig.set("plugin.browser.browser.profiles=[\"work\"]");
-        let cookie = crate::rig::Page {
-            headers: vec![("set-cookie", "login=yes; max-age=86400".into())],
-            ..html("<title>In</title>")
-        };
+        let cookie =
+            Page { headers: vec![("set-cookie", "login=yes; max-age=86400".into())], ..html("<title>In</title>") };
         let show = html("<p id=out></p><script>out.textContent = 'cookie: ' + document.cookie</script>");
         let site = Site::new(&[("/", cookie), ("/show", show)]);
         let open = json!({ "url": site.url("/"), "profile": "work" });
@@ -251,7 +332,7 @@ async fn a_profile_that_somebody_uses_is_busy() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_in_a_profile_leads_nowhere() {
     each("links", async |rig| {
-        let crate::secrets::Login { rig, own_url, .. } = crate::secrets::login(rig, |_, _| [vec![], vec![]]);
+        let Login { rig, own_url, .. } = login(rig, |_, _| [vec![], vec![]]);
         let rig = rig.set("plugin.browser.browser.profiles=[\"work\"]");
         let open = json!({ "url": own_url, "profile": "work" });
         rig.output("browser_tab_open", open.clone()).await.expect("a tab");
