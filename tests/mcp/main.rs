@@ -5,6 +5,7 @@ mod clients;
 mod day;
 mod dev;
 mod embedder;
+mod errand;
 mod http;
 mod jobs;
 mod lists;
