@@ -242,6 +242,8 @@ async fn a_page_that_never_ends_loading_is_shown_as_far_as_it_came() {
         let site = Site::new(&[("/", html("<title>Slow</title><p>first</p><img src=/never>")), ("/never", slow)]);
         let there = rig.go(&site.url("/")).await;
         assert!(there.notices.iter().any(|notice| notice.contains("did not end loading within 30 s")), "{there:?}");
+        // It is what was asked for: the tab is not taken from it.
+        assert_eq!((&there.result["tab"], site.asked().len()), (&json!("t1"), 2), "{there:?} {:?}", site.asked());
         assert!(rig.page().await.contains("first"));
     })
     .await;

@@ -13,6 +13,13 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
+impl Browser {
+    /// Whether a tab shows the document of this loader; one that does not say so holds it up.
+    async fn shows(&self, tab: &Tab, loader: &str) -> bool {
+        self.documents(tab).await.is_ok_and(|all| all[0].loader == loader)
+    }
+}
+
 impl Turn<'_> {
     /// Opens a tab, and goes to a page.
     pub(crate) async fn open(&mut self, page: Option<Target>, profile: Option<String>) -> Result<Effect, Failure> {
@@ -43,6 +50,8 @@ impl Turn<'_> {
     async fn go_in(&mut self, browser: &Arc<Browser>, number: u64, to: Destination) -> Result<Effect, Failure> {
         let tab = browser.tab(number).ok_or_else(no_tab)?;
         let leaving = browser.leaving(number);
+        // The document that is to come.
+        let mut loader = None;
         let wanted = match to {
             Destination::Page(target) => {
                 #[derive(Deserialize)]
@@ -62,7 +71,10 @@ impl Turn<'_> {
                         }
                         return Err(self.refused(&target).unwrap_or_else(|| unreachable(&target, &error)));
                     }
-                    Ok(Went { loader_id: Some(_), .. }) => leaving.goes(),
+                    Ok(Went { loader_id: Some(new), .. }) => {
+                        loader = Some(new);
+                        leaving.goes();
+                    }
                     // Within the same document.
                     Ok(Went { .. }) => drop(leaving),
                     Err(Trouble::Slow(_)) => {
@@ -85,7 +97,10 @@ impl Turn<'_> {
             }
         };
         let is_loaded = self.settled(browser, &tab, PATIENCE).await;
-        if let Some(target) = wanted.as_ref().filter(|_| !is_loaded && browser.still_shows(&tab)) {
+        if let (false, Some(target), Some(loader)) = (is_loaded, &wanted, &loader)
+            && tab.has_page()
+            && !browser.shows(&tab, loader).await
+        {
             return self.go_instead(browser, &tab, target.clone()).await;
         }
         self.table.active = Some(number);

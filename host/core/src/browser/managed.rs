@@ -1,5 +1,5 @@
-//! What full Chromium is told by a policy, besides its switches: which pages it does not open, what pages cannot have, and that it does nothing for
-//! its vendor. The headless shell reads none, and can do less of that.
+//! The policy of full Chromium, besides its switches: it closes pages of the browser's own, keeps devices from pages, and switches off what the
+//! browser does for its vendor. The headless shell reads none, and can do less of that.
 //!
 //! It looks for policies in a directory of the system. In the cell, this one lies over it; the system's own is not touched, and what an
 //! administrator has written there is copied.

@@ -109,6 +109,11 @@ impl Tab {
     pub(super) fn id(&self) -> String {
         format!("t{}", self.number)
     }
+
+    /// Whether there is a page in it, which may hold it.
+    pub(super) fn has_page(&self) -> bool {
+        !self.url.is_empty() && self.url != BLANK
+    }
 }
 
 #[derive(Deserialize)]
@@ -342,11 +347,6 @@ impl Browser {
     /// Whether a tab is on its way to another document.
     pub(super) fn is_leaving(&self, number: u64) -> bool {
         self.state.known.lock().tabs.get(&number).is_some_and(|tab| tab.is_leaving || !tab.is_loaded)
-    }
-
-    /// Whether a tab still has the document that it had.
-    pub(super) fn still_shows(&self, before: &Tab) -> bool {
-        self.tab(before.number).is_some_and(|now| now.loader == before.loader)
     }
 
     pub(super) async fn until<T>(&self, most: Duration, found: impl Fn(&Known) -> Option<T>) -> Option<T> {
