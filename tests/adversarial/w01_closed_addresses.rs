@@ -171,3 +171,20 @@ async fn a_name_that_turns_private_leads_nowhere() {
     })
     .await;
 }
+
+/// Where a connection is encrypted, what is refused of it has no words of the host's own.
+#[tokio::test(flavor = "multi_thread")]
+async fn where_a_redirect_leads_is_said_over_https_too() {
+    each("https", async |rig| {
+        let town = Town::new(&[("shop.example.com", [127, 0, 0, 1]), ("inner.example.com", [127, 0, 0, 3])]);
+        let closed = town.open("inner.example.com", &[("/", html("<title>Inner</title>"))]);
+        let inner = format!("{}/", town.url("inner.example.com"));
+        let _own = town.open("shop.example.com", &[("/away", redirect(&inner))]);
+        let rig = town.around(rig);
+        let refused = rig.refused(&format!("{}/away", town.url("shop.example.com"))).await;
+        assert!(refused.kind == Kind::Denied && refused.message.contains("redirects"), "{refused:?}");
+        assert!(refused.message.contains("inner.example.com") && refused.hint.is_some(), "{refused:?}");
+        assert_eq!(closed.connections(), 0, "the closed site was reached");
+    })
+    .await;
+}

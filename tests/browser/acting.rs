@@ -194,6 +194,8 @@ async fn a_download_is_refused_and_told() {
         let looked = rig.output("browser_snapshot", json!({})).await.expect("a look");
         let told = format!("{:?} {:?}", clicked.notices, looked.notices);
         assert!(told.contains("a download of `a.bin`"), "{told}");
+        let refused = rig.refused(&site.url("/a.bin")).await;
+        assert!(refused.hint.is_some_and(|hint| hint.contains("`browser.downloads = true`")), "{}", refused.message);
         let state = rig.host.dirs().state;
         assert!(!toolcrib_tests_find(&state, "a.bin"), "a file was stored");
     })

@@ -19,6 +19,8 @@ const MOST_DOWNLOADS: usize = 8;
 const SHOWN: usize = 200;
 /// How the browser names the error where a file came in place of a page.
 const ABORTED: &str = "net::ERR_ABORTED";
+/// How long the browser may take to say that it was a file that it refused.
+const TOLD: Duration = Duration::from_secs(1);
 /// How long an act waits for the files that it has begun to load.
 const WAIT: Duration = Duration::from_secs(10);
 
@@ -74,7 +76,10 @@ impl Known {
                     cdp.tell(None, "Browser.setDownloadBehavior", refusing());
                 }
             }
-            false => self.note(format!("a download of `{name}` from {from} was refused")),
+            false => {
+                self.note(format!("a download of `{name}` from {from} was refused"));
+                self.refused_download = Some(from);
+            }
         }
     }
 
@@ -118,11 +123,17 @@ impl Browser {
         told.map(drop).map_err(failed)
     }
 
-    /// Whether the browser shows no page because a file came, which it says a moment later.
-    pub(super) async fn loads_down(&self, url: &str, error: &str) -> bool {
-        let is_from = |known: &Known| known.downloads.iter().any(|one| one.from == noted(url)).then_some(());
-        let may_be = error == ABORTED && self.state.known.lock().keeps_downloads;
-        may_be && self.until(SOON, is_from).await.is_some()
+    /// Where the browser shows no page because a file came, which it says a moment later: whether that is kept.
+    pub(super) async fn keeps_file(&self, url: &str, error: &str) -> Option<bool> {
+        if error != ABORTED {
+            return None;
+        }
+        let (url, keeps) = (noted(url), self.state.known.lock().keeps_downloads);
+        let came = |known: &Known| {
+            let is_kept = known.downloads.iter().any(|one| one.from == url);
+            (is_kept || known.refused_download.as_ref() == Some(&url)).then_some(is_kept)
+        };
+        self.until(if keeps { SOON } else { TOLD }, came).await
     }
 
     fn has_no_downloads(&self) -> bool {

@@ -64,12 +64,16 @@ impl Turn<'_> {
                 let went = browser.cdp.call::<Went>(Some(&tab.session), "Page.navigate", params, PATIENCE).await;
                 match went {
                     Ok(Went { error_text: Some(error), .. }) => {
-                        // What came is a file: the tab stays where it is.
-                        if browser.loads_down(target.url().as_str(), &error).await {
-                            drop(leaving);
-                            return Ok(self.effect(browser, &tab, Vec::new(), Vec::new()).await);
+                        match browser.keeps_file(target.url().as_str(), &error).await {
+                            // What came is a file: the tab stays where it is.
+                            Some(true) => {
+                                drop(leaving);
+                                return Ok(self.effect(browser, &tab, Vec::new(), Vec::new()).await);
+                            }
+                            Some(false) => self.grant.admit_download()?,
+                            None => {}
                         }
-                        return Err(self.refused(&target).unwrap_or_else(|| unreachable(&target, &error)));
+                        return Err(self.why_not(browser, number, &target, &error));
                     }
                     Ok(Went { loader_id: Some(new), .. }) => {
                         loader = Some(new);
@@ -77,6 +81,10 @@ impl Turn<'_> {
                     }
                     // Within the same document.
                     Ok(Went { .. }) => drop(leaving),
+                    // It is not the server that takes its time.
+                    Err(Trouble::Slow(_)) if browser.talks_on(&tab) => {
+                        return self.go_instead(browser, &tab, target).await;
+                    }
                     Err(Trouble::Slow(_)) => {
                         let message = format!("`{target}` gave no answer within {} s", PATIENCE.as_secs());
                         return Err(Failure::new(Kind::TimedOut, message));
@@ -169,6 +177,13 @@ impl Turn<'_> {
         self.callings.iter().find_map(|calling| calling.refusal(&server))
     }
 
+    /// Why a page is not shown: what was refused, of its server or of the one to which that has led.
+    fn why_not(&self, browser: &Browser, number: u64, target: &Target, error: &str) -> Failure {
+        let led = browser.tab(number).and_then(|tab| Target::parse(&tab.asked, None).ok());
+        let elsewhere = || self.refused(led.as_ref()?).map(|refusal| redirects(target, refusal));
+        self.refused(target).or_else(elsewhere).unwrap_or_else(|| unreachable(target, error))
+    }
+
     /// Whether a tab shows what it may, and not a word of the host's own about why it does not.
     fn check_shown(&self, browser: &Browser, number: u64, wanted: Option<&Target>) -> Result<(), Failure> {
         let Some(tab) = browser.tab(number) else { return Err(no_tab()) };
@@ -177,7 +192,7 @@ impl Turn<'_> {
         match refusal {
             Some(refusal) => Err(match wanted {
                 Some(wanted) if shown.as_ref().is_some_and(|shown| shown.server() != wanted.server()) => {
-                    Failure { message: format!("`{wanted}` redirects: {}", refusal.message), ..refusal }
+                    redirects(wanted, refusal)
                 }
                 _ => refusal,
             }),
@@ -190,6 +205,10 @@ impl Turn<'_> {
     pub(super) async fn settled(&self, browser: &Browser, tab: &Tab, most: Duration) -> bool {
         !browser.is_leaving(tab.number) || browser.loaded(tab.number, most).await
     }
+}
+
+fn redirects(wanted: &Target, refusal: Failure) -> Failure {
+    Failure { message: format!("`{wanted}` redirects: {}", refusal.message), ..refusal }
 }
 
 fn unreachable(target: &Target, error: &str) -> Failure {

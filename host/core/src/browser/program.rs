@@ -62,8 +62,9 @@ const DOWNLOADS: &str = "downloads";
 const UPLOADS: &str = "uploads";
 /// The size of what is seen of a page.
 const WINDOW: &str = "--window-size=1280,900";
-/// The browser's pipe is at descriptors 3 and 4. What it writes is this user's alone.
-const ON_PIPE: &str = r#"umask 077; exec "$@" 3<&0 4>&1 0</dev/null 1>&2"#;
+/// The browser's pipe is at descriptors 3 and 4. What it writes is this user's alone. Each of its processes has at most 4 GiB of its own (in KiB, as
+/// RLIMIT_DATA counts it): a page that wants more crashes.
+const ON_PIPE: &str = r#"umask 077; ulimit -d 4194304; exec "$@" 3<&0 4>&1 0</dev/null 1>&2"#;
 
 /// What every browser is started with.
 #[rustfmt::skip]
@@ -77,7 +78,7 @@ const SWITCHES: [&str; 25] = [
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions", "--disable-default-apps",
     "--disable-domain-reliability", "--disable-breakpad", "--disable-crash-reporter", "--no-pings", "--metrics-recording-only",
     "--password-store=basic", "--deny-permission-prompts", "--disable-notifications",
-    "--disable-features=WebTransport,DnsOverHttps,MediaRouter,Translate,OptimizationHints,WebUIOmniboxPopup,AutofillServerCommunication,CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,SpareRendererForSitePerProcess",
+    "--disable-features=BackForwardCache,WebTransport,DnsOverHttps,MediaRouter,Translate,OptimizationHints,WebUIOmniboxPopup,AutofillServerCommunication,CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,SpareRendererForSitePerProcess",
 ];
 
 /// A browser that was started.

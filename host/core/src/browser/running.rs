@@ -27,6 +27,8 @@ const BEGIN: Duration = Duration::from_secs(30);
 pub(super) const SOON: Duration = Duration::from_secs(5);
 /// Tabs of a browser. Pages that open more find them closed.
 pub(super) const MOST_TABS: usize = 8;
+/// Dialogs with which a page does not yet hold up whoever wants to leave it.
+const FEW_DIALOGS: u64 = 2;
 /// What is noted between two acts; more is like it.
 const MOST_NOTICES: usize = 12;
 /// Characters that a line shows of what a page says.
@@ -80,6 +82,8 @@ pub(super) struct Known {
     answers: HashMap<u64, Answer>,
     pub(super) downloads: Vec<Download>,
     pub(super) keeps_downloads: bool,
+    /// Where the last one came from that was refused.
+    pub(super) refused_download: Option<String>,
     /// The last field for which a page asked for files.
     pub(super) asked: Option<Asked>,
     /// Bytes of the copies that pages were given.
@@ -102,6 +106,10 @@ pub(super) struct Tab {
     /// Another document is on its way.
     is_leaving: bool,
     pub(super) has_crashed: bool,
+    /// What was asked for last to be its document: where redirects have led.
+    pub(super) asked: String,
+    /// Dialogs that were answered in it.
+    pub(super) dialogs: u64,
 }
 
 impl Tab {
@@ -182,6 +190,13 @@ impl OfFrame {
 #[serde(rename_all = "camelCase")]
 struct Paused {
     request_id: String,
+    frame_id: String,
+    request: Request,
+}
+
+#[derive(Deserialize)]
+struct Request {
+    url: String,
 }
 
 impl Paused {
@@ -349,6 +364,11 @@ impl Browser {
         self.state.known.lock().tabs.get(&number).is_some_and(|tab| tab.is_leaving || !tab.is_loaded)
     }
 
+    /// Whether a tab has had dialogs since, one after the other.
+    pub(super) fn talks_on(&self, before: &Tab) -> bool {
+        self.tab(before.number).is_some_and(|now| now.dialogs > before.dialogs + FEW_DIALOGS)
+    }
+
     pub(super) async fn until<T>(&self, most: Duration, found: impl Fn(&Known) -> Option<T>) -> Option<T> {
         let wait = async {
             loop {
@@ -473,6 +493,11 @@ impl State {
                 }
             }),
             "Fetch.requestPaused" => with(event, |paused: Paused| {
+                if let Some(tab) = known.tab_of(event.session)
+                    && paused.frame_id == tab.target
+                {
+                    tab.asked = cut(paused.request.url.clone(), URL_BYTES);
+                }
                 paused.goes_on(&cdp, event.session, "Fetch.continueRequest", json!({}));
             }),
             "Fetch.authRequired" => with(event, |paused: Paused| {
@@ -521,6 +546,8 @@ impl State {
                 is_loaded: true,
                 is_leaving: false,
                 has_crashed: false,
+                asked: String::new(),
+                dialogs: 0,
             };
             known.tabs.insert(number, tab);
         } else if let Some(number) = parent.and_then(|parent| known.sessions.get(parent).copied()).filter(|_| is_frame)
@@ -564,8 +591,11 @@ impl Known {
 
     /// Answers a dialog, which holds its page up until then.
     fn answer(&mut self, cdp: &Arc<Cdp>, session: Option<&str>, dialog: &Dialog) {
-        let number = session.and_then(|session| self.sessions.get(session));
-        let (accept, text) = match (dialog.r#type.as_str(), number.and_then(|number| self.answers.get(number))) {
+        let tab = self.tab_of(session).map(|tab| {
+            tab.dialogs += 1;
+            tab.number
+        });
+        let (accept, text) = match (dialog.r#type.as_str(), tab.and_then(|number| self.answers.get(&number))) {
             ("alert" | "beforeunload", _) => (true, None),
             (_, Some(Answer { accept, text })) => (*accept, text.clone()),
             (_, None) => (false, None),
