@@ -268,7 +268,7 @@ impl Turn<'_> {
     }
 }
 
-/// Ends a browser that nobody has used for some time.
+/// Ends a browser after some time without a call.
 async fn end_when_idle(browser: Weak<Browser>, table: Weak<tokio::sync::Mutex<Table>>, profile: Option<String>) {
     loop {
         tokio::time::sleep(IDLE_LOOK).await;

@@ -196,7 +196,7 @@ impl Turn<'_> {
     }
 }
 
-/// How a browser is told to refuse downloads.
+/// What makes a browser refuse downloads.
 fn refusing() -> Value {
     json!({ "behavior": "deny", "eventsEnabled": true })
 }

@@ -1,7 +1,7 @@
 //! Browsers for tools: started, confined, spoken to and ended by the host.
 //!
-//! A session has at its `Desk`, for each plugin, one browser a profile (`desk.rs`); it ends with the session, or when nobody has used it for some
-//! time. `program.rs` starts it in a cell of its own, `cdp.rs` speaks its protocol over a pipe, and `running.rs` keeps what is known of its tabs and
+//! A session has at its `Desk`, for each plugin, one browser a profile (`desk.rs`); it ends with the session, or after some time
+//! without a call. `program.rs` starts it in a cell of its own, `cdp.rs` speaks its protocol over a pipe, and `running.rs` keeps what is known of its tabs and
 //! answers at once what would hold a page up. A call goes to pages (`going.rs`), looks at them (`looking.rs`, by `tree.rs`, which makes a page text;
 //! `picture.rs`), keeps what they download (`downloads.rs`), and does something there (`doing.rs`, by `act.rs`, with `keys.rs`, `guard.rs` and
 //! `uploads.rs`). What is allowed is decided by `policy/browser.rs`, before, and at each connection by the egress.

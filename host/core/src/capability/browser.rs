@@ -40,16 +40,6 @@ impl State {
 }
 
 impl Granted {
-    /// Does something that the call can be cancelled in. Its time does not count as the guest's.
-    async fn within<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Refusal> {
-        let _waiting = self.scope.clock.waiting();
-        tokio::select! {
-            biased;
-            () = self.scope.cancel.cancelled() => Err(Failure::cancelled().into()),
-            done = work => Ok(done.map_err(|failure| self.scope.guard.redact_failure(failure))?),
-        }
-    }
-
     /// The page that a tab is to go to, once it is admitted.
     fn page(&self, url: &str) -> Result<Target, Failure> {
         let parsed = Target::parse(url, None).map_err(|failure| match failure.hint.as_deref() {
@@ -120,7 +110,7 @@ impl browser::Host for State {
     async fn tabs(&mut self) -> Result<Vec<browser::Tab>, Refusal> {
         let granted = self.browsing()?;
         let Granted { grant, scope, desk } = &granted;
-        granted
+        scope
             .within(async {
                 let tabs = desk.turn(grant, scope).await.tabs().await;
                 let shown = |tab: crate::browser::Shown| browser::Tab {
@@ -143,7 +133,7 @@ impl browser::Host for State {
         }
         let page = url.map(|url| granted.page(&url)).transpose()?;
         scope.touch_state();
-        granted.within(async { Ok(granted.effect(desk.turn(grant, scope).await.open(page, profile).await?)) }).await
+        scope.within(async { Ok(granted.effect(desk.turn(grant, scope).await.open(page, profile).await?)) }).await
     }
 
     async fn go(&mut self, tab: Option<String>, to: browser::Destination) -> Result<browser::Effect, Refusal> {
@@ -156,7 +146,7 @@ impl browser::Host for State {
             browser::Destination::Reload => Destination::Reload,
         };
         scope.touch_state();
-        granted.within(async { Ok(granted.effect(desk.turn(grant, scope).await.go(tab.as_deref(), to).await?)) }).await
+        scope.within(async { Ok(granted.effect(desk.turn(grant, scope).await.go(tab.as_deref(), to).await?)) }).await
     }
 
     async fn look(&mut self, tab: Option<String>, view: browser::View) -> Result<types::Captured, Refusal> {
@@ -164,7 +154,7 @@ impl browser::Host for State {
         let Granted { grant, scope, desk } = &granted;
         let chars = if view.chars == 0 { LOOK_CHARS } else { view.chars.min(MOST_CHARS) };
         let view = View { within: view.within, find: view.find, changes: view.changes };
-        granted
+        scope
             .within(async {
                 let (lines, notices) = desk.turn(grant, scope).await.look(tab.as_deref(), &view).await?;
                 notices.into_iter().for_each(|notice| scope.guard.notice(scope.guard.redact(&notice).into_owned()));
@@ -200,7 +190,7 @@ impl browser::Host for State {
             | browser::Action::Press(_) => Vec::new(),
         };
         scope.touch_state();
-        granted
+        scope
             .within(async {
                 let mut turn = desk.turn(grant, scope).await;
                 let element = element.map(|id| turn.element_of(tab.as_deref(), &id)).transpose()?;
@@ -263,7 +253,7 @@ impl browser::Host for State {
         let granted = self.browsing()?;
         let Granted { grant, scope, desk } = &granted;
         let most = Duration::from_millis(ms.into()).min(PATIENCE);
-        granted
+        scope
             .within(async {
                 Ok(granted.effect(desk.turn(grant, scope).await.wait(tab.as_deref(), &text, gone, most).await?))
             })
@@ -278,7 +268,7 @@ impl browser::Host for State {
     ) -> Result<Vec<u8>, Refusal> {
         let granted = self.browsing()?;
         let Granted { grant, scope, desk } = &granted;
-        let image = granted
+        let image = scope
             .within(async {
                 let mut turn = desk.turn(grant, scope).await;
                 let element = element.map(|id| turn.element_of(tab.as_deref(), &id)).transpose()?;
@@ -296,7 +286,7 @@ impl browser::Host for State {
         let admitted = grant.admit_script().and_then(|()| granted.sent(&script));
         granted.note(&format!("run the script {shown}"), admitted)?;
         scope.touch_state();
-        granted
+        scope
             .within(async {
                 let value = desk.turn(grant, scope).await.evaluate(tab.as_deref(), &script).await?;
                 Ok(granted.cut("script", sanitize::text(&value).into_owned(), LOOK_CHARS).await)
@@ -307,14 +297,14 @@ impl browser::Host for State {
     async fn activate(&mut self, tab: String) -> Result<browser::Effect, Refusal> {
         let granted = self.browsing()?;
         let Granted { grant, scope, desk } = &granted;
-        granted.within(async { Ok(granted.effect(desk.turn(grant, scope).await.activate(&tab).await?)) }).await
+        scope.within(async { Ok(granted.effect(desk.turn(grant, scope).await.activate(&tab).await?)) }).await
     }
 
     async fn close(&mut self, tab: Option<String>) -> Result<u32, Refusal> {
         let granted = self.browsing()?;
         let Granted { grant, scope, desk } = &granted;
         scope.touch_state();
-        granted.within(async { desk.turn(grant, scope).await.close(tab.as_deref()).await }).await
+        scope.within(async { desk.turn(grant, scope).await.close(tab.as_deref()).await }).await
     }
 }
 

@@ -33,16 +33,6 @@ impl State {
 }
 
 impl Granted {
-    /// Does something that the call can be cancelled in. Its time does not count as the guest's.
-    async fn within<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Refusal> {
-        let _waiting = self.scope.clock.waiting();
-        tokio::select! {
-            biased;
-            () = self.scope.cancel.cancelled() => Err(Failure::cancelled().into()),
-            done = work => Ok(done.map_err(|failure| self.scope.guard.redact_failure(failure))?),
-        }
-    }
-
     /// An account that may be read; none stands for the only one.
     fn account(&self, account: Option<&str>) -> Result<Access<'_>, Failure> {
         let admitted = self.grant.admit_account(account);
@@ -158,7 +148,7 @@ impl mail::Host for State {
         let granted = self.mailing()?;
         let access = granted.account(account.as_deref())?;
         access.note(&format!("list the folders of {}", access.account), Ok(()));
-        let folders = granted.within(access.folders()).await?;
+        let folders = granted.scope.within(access.folders()).await?;
         let folder = |crate::mail::Folder { name, messages, unread }| mail::Folder { name, messages, unread };
         Ok(folders.into_iter().map(folder).collect())
     }
@@ -169,7 +159,7 @@ impl mail::Host for State {
         let (mut query, mut notices) = (query(asked, &granted.scope)?, Vec::new());
         let named = query.folders.len();
         let mut refusal = None;
-        // One that is not granted is told beside what others have; it is refused where no other is left.
+        // One that is not granted becomes a notice beside what others have; without others, the search is refused.
         query.folders.retain(|folder| match granted.folder(&access, folder, "search") {
             Ok(()) => true,
             Err(denied) => {
@@ -184,7 +174,7 @@ impl mail::Host for State {
         if named == 0 {
             access.note(&format!("search all folders of {} that may be read", access.account), Ok(()));
         }
-        let Found { hits, back_to_ms, notices: told } = granted.within(access.search(&query)).await?;
+        let Found { hits, back_to_ms, notices: told } = granted.scope.within(access.search(&query)).await?;
         notices.extend(told);
         Ok(mail::Found {
             hits: hits.into_iter().map(|hit| granted.header(hit)).collect(),
@@ -200,7 +190,7 @@ impl mail::Host for State {
             let Read { header, text, notices } = access.read(&id).await?;
             Ok((granted.header(header), granted.cut(&text, offset, chars).await, granted.notices(&notices)))
         };
-        let (header, text, notices) = granted.within(read).await?;
+        let (header, text, notices) = granted.scope.within(read).await?;
         Ok(mail::Message { header, text, notices })
     }
 
@@ -219,6 +209,6 @@ impl mail::Host for State {
             let stored = granted.keep(&part.id, bytes).await?;
             Ok(mail::Content { part: granted.part(part), text, stored, notices: granted.notices(&notices) })
         };
-        granted.within(read).await
+        granted.scope.within(read).await
     }
 }

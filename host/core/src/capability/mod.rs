@@ -23,6 +23,7 @@ pub(crate) mod wasi;
 pub(crate) use kind::Deed;
 pub use kind::{AllowOption, Capability};
 
+use crate::call::scope::Scope;
 use crate::envelope::Failure;
 use crate::kept_output;
 use crate::sandbox::State;
@@ -73,6 +74,18 @@ impl From<Failure> for Refusal {
 impl From<wasmtime::Error> for Refusal {
     fn from(error: wasmtime::Error) -> Self {
         Self::Trap(error)
+    }
+}
+
+impl Scope {
+    /// Does something that the call can be cancelled in. Its time does not count as the guest's.
+    async fn within<T>(&self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Refusal> {
+        let _waiting = self.clock.waiting();
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(Failure::cancelled().into()),
+            done = work => Ok(done.map_err(|failure| self.guard.redact_failure(failure))?),
+        }
     }
 }
 

@@ -98,7 +98,7 @@ impl Pool {
         Some(idle.remove(at).1)
     }
 
-    /// Ends what nobody has used for some time. Returns whether there are others.
+    /// Ends those that have been idle for some time. Returns whether there are others.
     async fn end_idle(&self) -> bool {
         let ended: Vec<_> = self.idle.lock().extract_if(.., |(since, _)| since.elapsed() >= IDLE).collect();
         for (_, connection) in ended {

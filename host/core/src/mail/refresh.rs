@@ -201,7 +201,7 @@ fn refused(status: StatusCode, answer: Option<Answer>) -> Refusal {
 }
 
 impl Refusal {
-    /// As whoever called is told of it; `shown` is what a message shows of a server's text.
+    /// The failure of the call; `shown` is what a message shows of a server's text.
     fn told(self, account: &str, refresh: &MailRefresh, server: &str, shown: impl Fn(&str) -> String) -> Failure {
         let name = refresh.secret.as_deref().unwrap_or_default();
         match self {

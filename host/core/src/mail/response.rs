@@ -244,7 +244,7 @@ impl<'p> Parser<'p> {
             }
             end += 1;
         }
-        // Of what stands there nothing is a word.
+        // Here begins no word.
         if end == 0 {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What goes wrong with a server, and as which failure it is told.
+//! What goes wrong with a server, and which failure of a call that is.
 
 use crate::envelope::{Failure, Kind};
 use crate::text::sanitize;
@@ -38,7 +38,7 @@ impl Trouble {
         }
     }
 
-    /// As whoever called is told of it; `account` is its name.
+    /// The failure of the call; `account` is its name.
     pub(super) fn told(self, account: &str) -> Failure {
         let unavailable = |what: String| Failure::new(Kind::Unavailable, what);
         match self {

@@ -88,7 +88,7 @@ fn function(kind: &str, arguments: &str) -> Paint {
             (Some(red), Some(green), Some(blue)) => Paint::Color([red, green, blue]),
             _ => Paint::Unknown,
         },
-        // Of these, only white, black and gray are told.
+        // Of these, only white, black and gray are worked out.
         ("hsl" | "hsla", [_, saturation, lightness, ..]) => match (fraction(saturation), channel(lightness)) {
             (Some(0.0), Some(gray)) | (_, Some(gray @ (0..=10 | 245..=255))) => Paint::Color([gray; 3]),
             _ => Paint::Unknown,
