@@ -5,13 +5,13 @@
 
 use super::downloads::whole;
 use super::managed;
-use crate::backend::cell::{Means, Profile};
+use crate::backend::cell::Profile;
 use crate::backend::local::{Local, try_cell};
 use crate::backend::{Backend, Input, Process, ProcessSpec, finish};
 use crate::config::{CellNetwork, Config, PROXY_PORT};
 use crate::dirs::Dirs;
 use crate::disk::OwnDir;
-use crate::egress::{Attached, Egress};
+use crate::egress::{Attached, Egress, Naming};
 use crate::envelope::{Failure, Kind};
 use crate::text::id::random_id;
 use base64::Engine;
@@ -38,18 +38,6 @@ const PROGRAMS: [&str; 9] = [
 ];
 /// What to install where there is none.
 const PACKAGE: &str = "install the package `chromium-headless-shell` (Debian) or `chromium`, or name the program by `browser_program` under [tools]";
-/// Of the root directory, what a browser sees; the rest is not there.
-const SEEN: [&str; 12] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "dev", "proc", "sys", "opt"];
-/// What a cell has new, where directories can be made.
-const NEW: [&str; 2] = ["tmp", "run"];
-/// Of `/etc`, what a browser and its libraries need. The rest tells of the machine and its people, and root would read all of it.
-const ETC: &str = "/etc";
-#[rustfmt::skip]
-const SEEN_OF_ETC: [&str; 25] = [
-    "alternatives", "ca-certificates", "chromium", "chromium.d", "chromium-browser", "crypto-policies", "fonts", "gai.conf", "group", "host.conf",
-    "hosts", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "locale.alias", "mime.types", "nsswitch.conf", "os-release", "passwd", "pki",
-    "resolv.conf", "ssl/certs", "ssl/openssl.cnf", "timezone",
-];
 /// What puts certificates into the store that browsers read.
 const CERTUTIL: [&str; 2] = ["/usr/bin/certutil", "/usr/local/bin/certutil"];
 /// Processes of a browser and its pages.
@@ -223,7 +211,7 @@ impl Programs {
         };
         let listeners = local.listeners(&profile).map_err(|why| unavailable(io::Error::other(why)))?;
         let listeners = listeners.ok_or_else(|| unavailable(io::ErrorKind::AddrInUse.into()))?;
-        let network = egress.attach(listeners).map_err(unavailable)?;
+        let network = egress.attach(listeners, Naming::MadeUp).map_err(unavailable)?;
         let variables = [("HOME", place.as_path()), ("TMPDIR", Path::new("/tmp"))];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.display().to_string()));
         let off = [("DBUS_SESSION_BUS_ADDRESS", "disabled:"), ("DBUS_SYSTEM_BUS_ADDRESS", "disabled:")];
@@ -260,32 +248,9 @@ fn command_line(program: &Path, profile: &Path) -> Vec<OsString> {
 
 /// What a browser sees: what the system brings, and its profile.
 fn cell(profile: &Path, id: &str) -> io::Result<Profile> {
-    let top = |path: &Path| path.components().nth(1).map(|name| PathBuf::from("/").join(name));
-    // Else the profile would go with what hides all else there.
-    let emptied = top(profile).filter(|top| !SEEN.iter().chain(&NEW).any(|seen| top.ends_with(seen)));
-    let mut hide = vec![PathBuf::from(ETC)];
-    for entry in std::fs::read_dir("/")? {
-        let entry = entry?;
-        let (path, name) = (entry.path(), entry.file_name());
-        let is_seen = SEEN.iter().chain(&NEW).any(|seen| name == *seen);
-        if !is_seen && entry.file_type()?.is_dir() && Some(&path) != emptied.as_ref() {
-            hide.push(path);
-        }
-    }
-    hide.sort();
-    Ok(Profile {
-        by: Means::Namespaces,
-        // Profiles have the same cell only if they are equal: no two browsers share one.
-        toolset: Some(id.to_owned()),
-        write: vec![profile.to_owned()],
-        emptied,
-        hide,
-        show: SEEN_OF_ETC.iter().map(|name| Path::new(ETC).join(name)).collect(),
-        network: CellNetwork::Egress,
-        nests: true,
-        processes: PROCESSES,
-        ..Profile::closed()
-    })
+    // Profiles have the same cell only if they are equal: no two browsers share one.
+    let toolset = Some(id.to_owned());
+    Ok(Profile { toolset, nests: true, processes: PROCESSES, ..Profile::of_system(vec![profile.to_owned()], &[])? })
 }
 
 /// Puts the certificates of standard input into the store at `$1` by the program `$0`: the file of each is its number.

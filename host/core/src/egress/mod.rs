@@ -16,7 +16,7 @@ mod streams;
 mod target;
 
 pub(crate) use addresses::{Special, special};
-pub(crate) use cells::{Attached, Calling};
+pub(crate) use cells::{Attached, Calling, Naming};
 pub(crate) use connect::Route;
 pub(crate) use forms::FormAnswer;
 pub(crate) use streams::plainly;

@@ -347,6 +347,11 @@ impl Confine {
         Failure::new(Kind::Unavailable, format!("{why}, which `confine.mode = \"required\"` demands")).hint(hint)
     }
 
+    /// What is never there.
+    pub(super) fn hidden(&self) -> &[PathBuf] {
+        &self.hide
+    }
+
     /// What is known of what commands made.
     pub(super) fn watch(&self) -> Arc<Watch> {
         self.watch.clone()
@@ -412,7 +417,7 @@ impl Confine {
                 let remedy = self.remedies.hint("confine.floor", &Needed::AtMost("partial"), PARTIAL);
                 Err(Step::Landlock.unusable("it does not count as confined", &remedy))
             }
-            ConfineFloor::Partial if own.emptied.is_some() => {
+            ConfineFloor::Partial if !own.emptied.is_empty() => {
                 let remedy =
                     self.remedies.hint("confine.read", &Needed::AtMost("[]"), "leave `read` under [confine] empty");
                 Err(Step::Landlock.unusable("it cannot close the home, as `read` under [confine] says", &remedy))
@@ -489,9 +494,9 @@ impl Confine {
         let show = [&self.output, &self.home, root, &facts.directory, &staged].into_iter().cloned().chain(resolver);
         let show = show.chain(facts.surroundings.programs.iter().cloned());
         let show = show.chain(self.read.iter().flatten().cloned());
-        let emptied = self.read.is_some().then(|| self.home.clone());
+        let emptied: Vec<PathBuf> = self.read.is_some().then(|| self.home.clone()).into_iter().collect();
         // The whole home is not shown because commands begin there.
-        let is_emptied = |path: &Path| emptied.as_ref().is_some_and(|home| home.starts_with(path));
+        let is_emptied = |path: &Path| emptied.iter().any(|home| home.starts_with(path));
         let is_written = |path: &Path| write.iter().any(|root| path.starts_with(root));
         let show = show.filter(|path| !is_written(path) && !is_emptied(path)).collect();
         let (network, processes) = (settings.network, settings.processes);

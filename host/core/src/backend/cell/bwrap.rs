@@ -53,7 +53,7 @@ impl Bwrap {
         let (kept, processes) = (Vec::new(), profile.processes);
         let mut bwrap = Self { arguments, kept, init: String::new(), processes };
         bwrap.places();
-        if let Some(home) = &profile.emptied {
+        for home in &profile.emptied {
             bwrap.new_place(home, "mode=755,size=1m");
         }
         bwrap.pieces(profile)?;
@@ -62,7 +62,7 @@ impl Bwrap {
             let how = if mount.read_only { "--ro-bind-fd" } else { "--bind-fd" };
             bwrap.bind(how, &mount.from, &mount.at)?;
         }
-        if let Some(home) = &profile.emptied {
+        for home in &profile.emptied {
             bwrap.option(["--remount-ro".as_ref(), home.as_os_str()]);
         }
         let filter = bwrap.keep(in_memory(&bytes_of(&filter::program(

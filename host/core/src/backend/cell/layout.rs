@@ -146,7 +146,7 @@ pub(in crate::backend) struct Layout {
 impl Layout {
     /// A cell that is made from nothing.
     pub(super) fn of(profile: &Profile) -> io::Result<Self> {
-        let new = OWN.iter().map(|(own, _)| PathBuf::from(own)).chain(profile.emptied.clone()).collect();
+        let new = OWN.iter().map(|(own, _)| PathBuf::from(own)).chain(profile.emptied.iter().cloned()).collect();
         let mut layout = Self { new, ..Self::default() };
         layout.user(profile.nests)?;
         match profile.network {
@@ -187,8 +187,8 @@ impl Layout {
         if profile.network == CellNetwork::Egress {
             layout.names()?;
         }
-        let emptied = profile.emptied.as_deref().map(text).transpose()?;
-        if let Some(home) = emptied {
+        let emptied = profile.emptied.iter().map(|place| text(place)).collect::<io::Result<Vec<_>>>()?;
+        for home in &emptied {
             layout.directories_to(Path::new(home))?;
             layout.mount("tmpfs", home, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, "mode=755,size=1m")?;
         }
@@ -197,7 +197,7 @@ impl Layout {
         pieces.iter().try_for_each(|piece| layout.lay_piece(piece))?;
         // What lies in hidden places comes with those.
         layout.hide_but_shown(profile, &hidden)?;
-        if let Some(home) = emptied {
+        for home in emptied {
             // This mount alone, and not what lies in it.
             let flags = libc::MS_REMOUNT | libc::MS_BIND | libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV;
             layout.mount("", home, "", flags, "")?;

@@ -19,6 +19,7 @@ mod living;
 mod means;
 mod spare;
 mod steps;
+mod system;
 
 pub(super) use bwrap::Bwrap;
 pub(super) use domain::Domain;
@@ -85,8 +86,8 @@ pub struct Profile {
     pub toolset: Option<String>,
     /// Directories that may be written. All else can be read at most.
     pub write: Vec<PathBuf>,
-    /// The home, where it is empty but for what is written or shown there, and for caches.
-    pub emptied: Option<PathBuf>,
+    /// What is empty but for what is written or shown there, and for caches: the home, as a rule.
+    pub emptied: Vec<PathBuf>,
     /// What is not there. What is missing is passed over.
     pub hide: Vec<PathBuf>,
     /// What can be read in places that are hidden, or that a cell has new. What is missing is passed over.
@@ -193,7 +194,7 @@ impl Profile {
         let [write, hide, show, protect] = [const { Vec::new() }; 4];
         let (caches, mounts) = (Vec::new(), Vec::new());
         let (by, network, ports, known) = (Means::Namespaces, CellNetwork::None, Vec::new(), Known::default());
-        let (toolset, emptied, unix_sockets, debug, nests, processes) = (None, None, true, false, false, 512);
+        let (toolset, emptied, unix_sockets, debug, nests, processes) = (None, Vec::new(), true, false, false, 512);
         Self {
             by,
             toolset,
@@ -220,7 +221,10 @@ impl Profile {
 
     /// Whether a place is new in a cell: nothing of what is there outside is there, but for what is laid there.
     fn has_new(&self, path: &Path) -> bool {
-        OWN.iter().map(|(own, _)| Path::new(own)).chain(self.emptied.as_deref()).any(|new| path.starts_with(new))
+        OWN.iter()
+            .map(|(own, _)| Path::new(own))
+            .chain(self.emptied.iter().map(PathBuf::as_path))
+            .any(|new| path.starts_with(new))
     }
 
     /// Whether commands see what is at a path outside, if it is not hidden.

@@ -47,6 +47,15 @@ const MOST_SERVERS: usize = 1024;
 /// How long nothing is accepted after that failed.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// What programs in a cell are told that ask for the address of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// One that was made up.
+    MadeUp,
+    /// That there is none: some programs refuse addresses that are not public, and go by the proxy where there is none.
+    Unknown,
+}
+
 /// The networks of cells, by the digests of their profiles.
 #[derive(Default)]
 pub(super) struct Cells(Mutex<HashMap<String, Served>>);
@@ -60,6 +69,7 @@ struct Served {
 /// The network of one cell.
 struct Network {
     resolver: Arc<Names>,
+    naming: Naming,
     made_up: Mutex<MadeUp>,
     calls: Mutex<Calls>,
     room: Arc<Semaphore>,
@@ -151,12 +161,13 @@ impl Egress {
         let listeners = scope.backend.listeners(profile).map_err(unavailable)?;
         let mut all = self.cells.0.lock();
         if let Some(listeners) = listeners {
-            let served = Served::new(self.names.clone());
+            let served = Served::new(self.names.clone(), Naming::MadeUp);
             served.network.listen(listeners).map_err(|error| unavailable(error.to_string()))?;
             all.insert(profile.digest().to_owned(), served);
         }
         // Another host may have the sockets: then it decides.
-        let served = all.entry(profile.digest().to_owned()).or_insert_with(|| Served::new(self.names.clone()));
+        let served =
+            all.entry(profile.digest().to_owned()).or_insert_with(|| Served::new(self.names.clone(), Naming::MadeUp));
         let network = served.network.clone();
         drop(all);
         Ok(network.called(judge, scope))
@@ -167,8 +178,8 @@ impl Egress {
     /// # Errors
     ///
     /// When its sockets cannot be made.
-    pub(crate) fn attach(&self, listeners: Listeners) -> io::Result<Attached> {
-        let served = Served::new(self.names.clone());
+    pub(crate) fn attach(&self, listeners: Listeners, naming: Naming) -> io::Result<Attached> {
+        let served = Served::new(self.names.clone(), naming);
         served.network.listen(listeners)?;
         Ok(Attached(served))
     }
@@ -185,10 +196,11 @@ impl Attached {
 }
 
 impl Served {
-    fn new(resolver: Arc<Names>) -> Self {
+    fn new(resolver: Arc<Names>, naming: Naming) -> Self {
         let end = CancellationToken::new();
         let network = Network {
             resolver,
+            naming,
             made_up: Mutex::default(),
             calls: Mutex::default(),
             room: Arc::new(Semaphore::new(MOST_CONNECTIONS)),

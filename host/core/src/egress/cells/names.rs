@@ -1,6 +1,6 @@
 //! Names in a cell: each gets an address that was made up, and no question leaves the machine.
 
-use super::{Network, PAUSE};
+use super::{Naming, Network, PAUSE};
 use crate::egress::target::Target;
 use hickory_resolver::proto::op::{Message, MessageType, OpCode, ResponseCode};
 use hickory_resolver::proto::rr::rdata::A;
@@ -90,8 +90,12 @@ fn reply(network: &Network, question: &Message) -> Option<Message> {
         said.metadata.response_code = ResponseCode::NXDomain;
         return Some(said);
     };
+    let is_local = name == "localhost" || name.ends_with(".localhost");
+    if network.naming == Naming::Unknown && !is_local {
+        said.metadata.response_code = ResponseCode::NXDomain;
+        return Some(said);
+    }
     if asked.query_type() == RecordType::A && asked.query_class() == DNSClass::IN {
-        let is_local = name == "localhost" || name.ends_with(".localhost");
         let address =
             if is_local { Ipv4Addr::LOCALHOST } else { network.made_up.lock().address(&target.host().to_string()) };
         said.add_answer(Record::from_rdata(asked.name().clone(), REMEMBERED, RData::A(A(address))));

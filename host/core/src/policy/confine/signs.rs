@@ -55,8 +55,8 @@ impl Confine {
             if let Some(hidden) = hidden {
                 return Some(format!("`{}` is hidden from commands", shown(hidden)));
             }
-            let home = profile.emptied.as_ref()?;
-            let is_left_out = |path: &PathBuf| path.starts_with(home) && symlink_metadata(path).is_ok();
+            let is_emptied = |path: &Path| profile.emptied.iter().any(|place| path.starts_with(place));
+            let is_left_out = |path: &PathBuf| is_emptied(path) && symlink_metadata(path).is_ok();
             let path = paths(line, facts).find(|path| is_left_out(path) && !profile.has_in_sight(path))?;
             let entry = path.display().to_string();
             let line = "add it, or a directory above it, to `read` under [confine]";
