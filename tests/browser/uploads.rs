@@ -4,6 +4,7 @@ use crate::rig::{Rig, Site, each, html};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use toolcrib::envelope::{Failure, Kind, Output};
+use toolcrib_tests::eventually;
 
 const GRANTED: &str = "plugin.browser.browser.uploads=true";
 const FORM: &str = "<title>Form</title><form method=post action=/sent enctype=multipart/form-data>\
@@ -63,7 +64,7 @@ async fn a_page_gets_the_files_that_may_be_read() {
         // They go with the browser.
         assert_eq!(copies(&rig).len(), 3);
         rig.output("browser_close", json!({})).await.expect("it closes");
-        assert!(copies(&rig).is_empty(), "{:?}", copies(&rig));
+        eventually("they are gone", || copies(&rig).is_empty());
     })
     .await;
 }
