@@ -58,7 +58,8 @@ fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     parts.retain(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name));
     // They repeat by themselves, and have tables of their own.
-    let mut beside: Vec<(&str, fn())> = vec![("peers", peers::calls), ("starts", peers::starts)];
+    let mut beside: Vec<(&str, fn())> =
+        vec![("peers", peers::calls), ("starts", peers::starts), ("upstreams", peers::upstreams)];
     beside.retain(|(name, _)| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name));
     println!("load before: {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
     beside.iter().for_each(|(_, part)| part());

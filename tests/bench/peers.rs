@@ -326,6 +326,56 @@ fn at_once(peer: &Peer, connection: &mut Connection, window: usize) -> f64 {
     total as f64 / begin.elapsed().as_secs_f64()
 }
 
+/// Calls of a server of others through this program, beside the same calls of that server itself.
+pub(crate) fn upstreams() {
+    let Some(place) = installed() else {
+        return println!("TOOLCRIB_BENCH_PEERS is not set: `tests/bench/run upstreams` installs the server");
+    };
+    let place = place.display().to_string();
+    let index = format!("{place}/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    let node = std::fs::canonicalize("/usr/bin/node").expect("node, where the system has it").display().to_string();
+    let program = Program::new();
+    let add =
+        ["upstream", "add", "everything", "--yes", "--confirm", "none", "--read", &place, "--", &node, &index, "stdio"];
+    let added = program.command(&add).output().expect("it starts");
+    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    println!(
+        "| a call of server-everything | target | through this program, p50 µs | itself, p50 µs | ratio | µs over |"
+    );
+    println!("|---|---|---|---|---|---|");
+    for (bytes, target) in [(10, "<= 2.0, + 120 µs"), (100_000, "<= 1.4")] {
+        let arguments = json!({ "message": "x".repeat(bytes) });
+        let itself = Peer {
+            name: "itself".into(),
+            tool: "echo".into(),
+            arguments: arguments.clone(),
+            command: vec![node.clone(), index.clone(), "stdio".into()],
+            environment: BTreeMap::new(),
+        };
+        let through = Peer { tool: "everything__echo".into(), arguments, ..ours("through", &program, &[]) };
+        let mut pair = [itself, through].map(|peer| (ready(&peer), peer, Measured::default()));
+        for round in 0..ROUNDS {
+            for turn in 0..2 {
+                let (connection, peer, measured) = &mut pair[(turn + round) % 2];
+                one_by_one(peer, connection, measured);
+            }
+        }
+        let [itself, through] = pair.map(|(connection, _, mut measured)| {
+            connection.end();
+            measured.all.sort();
+            measured
+        });
+        let rounds = through.rounds.iter().zip(&itself.rounds);
+        let mut ratios: Vec<f64> = rounds.map(|(one, base)| one.as_secs_f64() / base.as_secs_f64()).collect();
+        let (one, base) = (micros(quantile(&through.all, 50)), micros(quantile(&itself.all, 50)));
+        println!(
+            "| {bytes} bytes | {target} | {one:.0} | {base:.0} | {:.2} | {:.0} |",
+            median(&mut ratios),
+            one - base
+        );
+    }
+}
+
 /// Starts, of ours also with many plugins.
 pub(crate) fn starts() {
     let (program, many) = (Program::new(), Program::new());

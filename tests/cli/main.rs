@@ -28,3 +28,4 @@ mod store;
 mod tools;
 mod toolsets;
 mod trust;
+mod upstream;

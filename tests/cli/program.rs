@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 81] = [
+const SUBCOMMANDS: [&[&str]; 86] = [
     &[],
     &["tools"],
     &["call"],
@@ -84,6 +84,11 @@ const SUBCOMMANDS: [&[&str]; 81] = [
     &["store", "list"],
     &["toolset"],
     &["toolset", "import"],
+    &["upstream"],
+    &["upstream", "add"],
+    &["upstream", "review"],
+    &["upstream", "list"],
+    &["upstream", "remove"],
     &["trust"],
     &["doctor"],
     &["completions"],

@@ -102,7 +102,7 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 54] = [
+const OPTIONS: [(&str, Option<&str>); 59] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
@@ -157,6 +157,11 @@ const OPTIONS: [(&str, Option<&str>); 54] = [
     ("--why", Some("word_count")),
     ("--all", None),
     ("--serve", None),
+    ("--port", Some("443")),
+    ("--variable", Some("X=1")),
+    ("--tool", Some("word_count")),
+    ("--reads", Some("word_count")),
+    ("--confirm", Some("none")),
 ];
 
 /// A client that asks for the tools, and calls one that it should not have.

@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use toolcrib::backend::container::Engine;
+use toolcrib::config::UpstreamConfirm;
 use toolcrib::formats::{Format, Strictness};
 use toolcrib::jobs::JobState;
 
@@ -81,6 +82,26 @@ impl Choice for Engine {
         match self {
             Self::Docker => "`docker`",
             Self::Podman => "`podman`",
+        }
+    }
+}
+
+impl Choice for UpstreamConfirm {
+    const ALL: &'static [Self] = &[Self::None, Self::Writes, Self::All];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Writes => "writes",
+            Self::All => "all",
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Self::None => "None",
+            Self::Writes => "Those of tools that `--reads` does not name",
+            Self::All => "All",
         }
     }
 }

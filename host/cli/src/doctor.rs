@@ -5,6 +5,7 @@ use super::report::{Report, Verdict};
 use super::screen::print_json;
 use super::sections::strays;
 use super::setup::Setup;
+use super::upstream::problem;
 use std::path::Path;
 use std::process::ExitCode;
 use toolcrib::backend::{Finished, ProcessSpec, finish};
@@ -44,6 +45,7 @@ async fn check(report: &mut Report, setup: &Setup, global: &Global) {
     panes(report, setup, global).await;
     browser(report, setup).await;
     mail(report, setup).await;
+    servers(report, setup);
     let approver = if global.yes {
         "--yes answers"
     } else if terminal() {
@@ -105,7 +107,9 @@ async fn plugins(report: &mut Report, setup: &Setup) {
             Err(failure) => report.fault("plugin", &failure),
         }
     }
-    for refused in setup.context.tools.refused() {
+    // A server has a line of its own.
+    let is_server = |origin: &str| setup.settings.config.upstream.contains_key(origin);
+    for refused in setup.context.tools.refused().iter().filter(|refused| !is_server(&refused.origin)) {
         report.line(Verdict::Bad, "plugin", format!("`{}` was refused: {}", refused.origin, refused.reason));
     }
     // What looks mistyped is among the notices already.
@@ -218,6 +222,21 @@ async fn mail(report: &mut Report, setup: &Setup) {
     let policy = setup.host.policy();
     if let Some(why) = toolcrib::toolset::leak(policy.config(), &setup.context.tools, &tools) {
         report.line(Verdict::Note, "mail", format!("what is offered without a toolset {why}"));
+    }
+}
+
+/// The servers of others, none of which is started. Nothing is said where there are none.
+fn servers(report: &mut Report, setup: &Setup) {
+    let servers = &setup.settings.config.upstream;
+    let mut usable = 0;
+    for (name, section) in servers {
+        match problem(setup, name, section) {
+            None => usable += 1,
+            Some(why) => report.line(Verdict::Bad, "server", format!("`{name}` cannot be used: {why}")),
+        }
+    }
+    if !servers.is_empty() {
+        report.line(Verdict::Good, "servers", format!("{usable} of {} that others wrote can be used", servers.len()));
     }
 }
 

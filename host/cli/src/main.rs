@@ -35,6 +35,7 @@ mod terminal;
 mod tools;
 mod toolset;
 mod trust;
+mod upstream;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -225,6 +226,9 @@ enum Command {
     /// Keep, list or remove secrets, which no tool sees
     #[command(subcommand)]
     Secret(secret::Arguments),
+    /// Add, review, list or remove servers of the Model Context Protocol that others wrote
+    #[command(subcommand)]
+    Upstream(upstream::Arguments),
     /// Join a managed tmux session, and see what the agent does
     Attach(panes::Attach),
     /// List the managed tmux sessions of this agent with their panes, or end those with no client attached
@@ -367,6 +371,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Store(arguments) => store::run(global, &arguments).await,
         Command::Toolset(arguments) => toolset::run(global, &arguments).await,
         Command::Secret(arguments) => secret::run(global, arguments).await,
+        Command::Upstream(arguments) => upstream::run(global, arguments).await,
         Command::Attach(arguments) => panes::attach(global, &arguments).await,
         Command::Panes(arguments) => panes::panes(global, &arguments).await,
         Command::Calls(arguments) => calls::run(&arguments).await,

@@ -307,7 +307,7 @@ fn remove(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
 }
 
 /// Puts on record what a person has changed.
-fn record(setup: &Setup, what: &str) {
+pub(super) fn record(setup: &Setup, what: &str) {
     if let Some(missing) = setup.host.audit().changed(what) {
         super::notice(&missing);
     }
@@ -318,7 +318,7 @@ fn own_directory(setup: &Setup) -> Result<OwnDir, Failure> {
     OwnDir::open(&setup.dirs.data).and_then(|data| data.below("plugins")).map_err(unavailable)
 }
 
-fn unavailable(error: io::Error) -> Failure {
+pub(super) fn unavailable(error: io::Error) -> Failure {
     Failure::new(Kind::Unavailable, told(&error))
 }
 

@@ -112,3 +112,11 @@ impl Found {
         format!("{first}[program.{}]\n{lines}", self.name)
     }
 }
+
+/// The file of a program on PATH.
+pub(super) fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut files =
+        std::env::split_paths(&path).filter(|directory| directory.is_absolute()).map(|directory| directory.join(name));
+    files.find(|file| file.is_file())
+}

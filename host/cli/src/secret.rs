@@ -9,7 +9,6 @@ use super::{Global, notice, print, terminal};
 use serde_json::json;
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Read};
-use std::path::Path;
 use std::process::ExitCode;
 use toolcrib::audit::Audit;
 use toolcrib::config::{Config, HostPattern, SecretSection, Settings, Sources};
@@ -80,7 +79,7 @@ async fn set(
         return Err(usage(format!("`{}` is not the name of a secret", name.escape_debug()))
             .hint("use 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`"));
     }
-    let mut file = settings(sources)?;
+    let mut file = SettingsFile::of_user(sources)?;
     let earlier: SecretSection = file.section(SECRET, name)?;
     let mut section = SecretSection { env: env || earlier.env, ..earlier.clone() };
     if !hosts.is_empty() {
@@ -160,7 +159,7 @@ fn users(config: &Config, name: &str) -> Vec<String> {
 }
 
 fn remove(sources: &Sources, dirs: &Dirs, name: &str) -> Result<ExitCode, Failure> {
-    let mut file = settings(sources)?;
+    let mut file = SettingsFile::of_user(sources)?;
     let section: SecretSection = file.section(SECRET, name)?;
     if section == SecretSection::default() {
         return Err(usage(format!("there is no secret `{}` in {}", name.escape_debug(), file.named().display()))
@@ -197,10 +196,6 @@ async fn read_value(name: &str) -> Result<Vec<u8>, Failure> {
 
 fn kept(dirs: &Dirs) -> Result<OwnDir, Failure> {
     OwnDir::open(&dirs.config).and_then(|config| config.below(KEPT)).map_err(unusable)
-}
-
-fn settings(sources: &Sources) -> Result<SettingsFile, Failure> {
-    SettingsFile::open(sources.user.as_deref().unwrap_or(Path::new("toolcrib.toml")))
 }
 
 /// What cannot be loaded may be what this is about to mend, so that it has no record then.

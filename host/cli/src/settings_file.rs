@@ -6,12 +6,14 @@ use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
+use toolcrib::config::Sources;
 use toolcrib::envelope::Failure;
 use toolcrib::policy::files::canonical;
 
 /// The tables whose entries are sections of a name.
 pub(super) const PLUGIN: &str = "plugin";
 pub(super) const SECRET: &str = "secret";
+pub(super) const UPSTREAM: &str = "upstream";
 
 /// The user's settings as a text to edit.
 pub(super) struct SettingsFile {
@@ -23,7 +25,12 @@ pub(super) struct SettingsFile {
 }
 
 impl SettingsFile {
-    pub(super) fn open(named: &Path) -> Result<Self, Failure> {
+    /// The user's own, whether it is there or not.
+    pub(super) fn of_user(sources: &Sources) -> Result<Self, Failure> {
+        Self::open(sources.user.as_deref().expect("the command line always names the user's settings"))
+    }
+
+    fn open(named: &Path) -> Result<Self, Failure> {
         let path = canonical(named);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
@@ -39,15 +46,18 @@ impl SettingsFile {
         &self.named
     }
 
-    /// What the file says in a section.
+    /// What the file says in a section; the default where it has none.
     pub(super) fn section<S: DeserializeOwned + Default>(&self, kind: &str, name: &str) -> Result<S, Failure> {
+        self.find(kind, name).map(Option::unwrap_or_default)
+    }
+
+    /// What the file says in a section, if it has that.
+    pub(super) fn find<S: DeserializeOwned>(&self, kind: &str, name: &str) -> Result<Option<S>, Failure> {
         let all: toml::Table =
             toml::from_str(&self.document.to_string()).map_err(|error| unusable(&self.path, &error))?;
         let section = all.get(kind).and_then(|sections| sections.get(name)).cloned();
-        section.map_or_else(
-            || Ok(S::default()),
-            |section| section.try_into().map_err(|error: toml::de::Error| unusable(&self.path, &error.message())),
-        )
+        let read = |section: toml::Value| section.try_into();
+        section.map(read).transpose().map_err(|error: toml::de::Error| unusable(&self.path, &error.message()))
     }
 
     /// Writes a section; returns its text. Comments around it and its keys stay.
@@ -81,6 +91,18 @@ impl SettingsFile {
         self.save()
     }
 
+    /// Removes a section whose header alone would mean something. If a comment is above it, the comment moves to the end of the file.
+    pub(super) fn remove_whole(&mut self, kind: &str, name: &str) -> Result<(), Failure> {
+        let removed = self.sections(kind)?.remove(name);
+        let table = removed.as_ref().and_then(Item::as_table);
+        let above = table.and_then(|table| table.decor().prefix()?.as_str()).filter(|above| above.contains('#'));
+        if let Some(above) = above {
+            let end = format!("{}{above}", self.document.trailing().as_str().unwrap_or_default());
+            self.document.set_trailing(end);
+        }
+        self.save()
+    }
+
     fn sections(&mut self, kind: &str) -> Result<&mut dyn TableLike, Failure> {
         let sections = self.document.entry(kind).or_insert_with(|| {
             let mut table = Table::new();
@@ -97,7 +119,7 @@ impl SettingsFile {
 }
 
 /// The order of a section's keys: what it is about, then what it gives.
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 23] = [
     "source",
     "sha256",
     "definitions",
@@ -109,7 +131,17 @@ const ORDER: [&str; 13] = [
     "mail",
     "file",
     "command",
+    "accepted",
+    "read",
+    "write",
     "hosts",
+    "ports",
+    "names",
+    "variables",
+    "tools",
+    "reads",
+    "confirm",
+    "timeout_ms",
     "env",
 ];
 

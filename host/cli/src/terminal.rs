@@ -1,13 +1,15 @@
 //! The person at the terminal: approvals on `/dev/tty`, so that stdin may carry anything else.
 
 use super::question::{Place, Question, Size};
+use super::setup::usage;
 use async_trait::async_trait;
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetwinsize, tcsetattr,
 };
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use tokio::net::unix::pipe;
+use toolcrib::envelope::Failure;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver, Nobody};
 
 const TERMINAL: &str = "/dev/tty";
@@ -78,11 +80,18 @@ async fn read_line(tty: &pipe::Receiver) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&line).into_owned())
 }
 
-/// Asks the person who runs the program. The text was cleaned; anything but a yes is a no.
-pub(super) async fn confirm(text: &str, prompt: &str) -> io::Result<bool> {
-    let (mut writer, reader) = open()?;
-    show(&mut writer, text, prompt)?;
-    Ok(matches!(read_line(&reader).await?.trim(), "y" | "yes" | "Y"))
+/// Asks the person who runs the program; none where nobody is at the terminal. The text was cleaned; anything but a yes is a no.
+pub(super) async fn confirm(text: &str, prompt: &str) -> Result<Option<bool>, Failure> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(None);
+    }
+    let answer = async {
+        let (mut writer, reader) = open()?;
+        show(&mut writer, text, prompt)?;
+        read_line(&reader).await
+    };
+    let answer = answer.await.map_err(|error| usage(format!("the terminal cannot be used: {error}")))?;
+    Ok(Some(matches!(answer.trim(), "y" | "yes" | "Y")))
 }
 
 /// Asks for a value that the terminal does not show while it is typed.

@@ -5,7 +5,7 @@ mod agentfile;
 
 use super::Global;
 use super::print;
-use super::program::Found;
+use super::program::{Found, on_path};
 use super::setup::{Setup, usage, working_directory};
 use agentfile::{Fault, Instruction, Word};
 use std::collections::BTreeMap;
@@ -326,12 +326,4 @@ fn description(words: &[Word], after: usize) -> Result<Option<String>, String> {
         [word] if word.is_quoted => Ok(Some(word.text.clone())),
         [word, ..] => Err(format!("`{}` is not expected here: a description is in quotes", word.text.escape_debug())),
     }
-}
-
-/// The file of a program on PATH.
-fn on_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut files =
-        std::env::split_paths(&path).filter(|directory| directory.is_absolute()).map(|directory| directory.join(name));
-    files.find(|file| file.is_file())
 }

@@ -20,6 +20,7 @@ pub mod requests;
 mod secrets;
 mod shell;
 mod toolset;
+mod upstream;
 mod variables;
 mod vetting;
 
@@ -42,6 +43,8 @@ pub(crate) use remedy::{Needed, Remedies};
 pub use secrets::{LeakAction, LeakGate, Leaks, Part, SecretSection, ShapeAction, Template};
 pub use shell::PluginShell;
 pub use toolset::{Context, Mount, ToolsetSection, is_agent_variable};
+pub(crate) use upstream::BETWEEN;
+pub use upstream::{UpstreamConfirm, UpstreamSection, upstream_name_fault};
 pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed, is_variable_name};
 pub(crate) use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seconds};
 
@@ -113,6 +116,9 @@ pub struct Config {
     /// `[mail.NAME]` by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mail: BTreeMap<String, MailSection>,
+    /// `[upstream.NAME]` by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub upstream: BTreeMap<String, UpstreamSection>,
     /// `[toolset.NAME]` by name; `toolset.rs` makes toolsets of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub toolset: BTreeMap<String, ToolsetSection>,
@@ -673,7 +679,7 @@ mod tests {
             let name = key.trim_start_matches("plugin.*.");
             let name =
                 name.trim_start_matches("secret.*.").trim_start_matches("mail.*.").trim_start_matches("toolset.*.");
-            let name = name.trim_start_matches("program.*.");
+            let name = name.trim_start_matches("program.*.").trim_start_matches("upstream.*.");
             let line = DEFAULT_TOML.lines().find(|line| line.starts_with(&format!("# {name} = ")));
             let is_documented = match key.contains('*') {
                 true => line.is_some_and(|line| line.contains("     # ")),

@@ -8,10 +8,10 @@ use crate::call::rate_limit::Rates;
 use crate::call::running::{Calls, RunningCall};
 use crate::call::scope::Scope;
 use crate::call::session::CallKey;
-use crate::call::{Call, CallContext, Request, check_failure, check_length, check_output};
+use crate::call::{Call, CallContext, Request, check_length};
 use crate::capability::Capability;
 use crate::capability::embedder::Pending;
-use crate::config::{DAY, LeakAction, Limits, MailSection, Settings};
+use crate::config::{DAY, LeakAction, Limits, MailSection, Settings, UpstreamSection};
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::egress::Egress;
@@ -38,6 +38,7 @@ use crate::tools::provider::{Component, Ready};
 use crate::tools::registry::Registry;
 use crate::tools::source::{Builtin, PluginSource};
 use crate::toolset::{self, Toolset, narrowed};
+use crate::upstream::{Look, Upstreams};
 use futures_util::future::join_all;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -74,6 +75,7 @@ pub struct Host {
     pub(crate) output: Arc<OutputStore>,
     pub(crate) egress: Arc<Egress>,
     pub(crate) browsers: Arc<Programs>,
+    pub(crate) upstreams: Arc<Upstreams>,
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) permits: Semaphore,
     pub(crate) rates: Rates,
@@ -148,8 +150,9 @@ impl Host {
             policy,
             audit,
             output,
-            egress,
             browsers: Arc::new(Programs::new(&settings.config, dirs)),
+            upstreams: Arc::new(Upstreams::new(dirs, &egress, &secrets)),
+            egress,
             secrets,
             permits,
             rates,
@@ -267,12 +270,7 @@ impl Host {
         context.session.count_equal(&key, most)?.into_iter().for_each(|notice| call.scope.guard.notice(notice));
         let (grants, scope) = (policy.grants_for(&admission), &call.scope);
         let code = context.tools.code(plugin, ready, &self.sandbox, &scope.limits, &*context.events).await?;
-        let answer = code.call(&self.sandbox, &request.tool, &text, grants, scope.clone()).await;
-        let outcome = match answer {
-            Ok(Ok(output)) => check_output(output, tool, scope),
-            Ok(Err(failure)) => Err(check_failure(failure, scope)),
-            Err(stopped) => Err(stopped),
-        };
+        let outcome = code.call(&self.sandbox, tool, &text, grants, scope).await;
         if scope.has_touched_state() {
             context.session.note_change(&key);
         }
@@ -396,6 +394,29 @@ impl Host {
         Ok(program)
     }
 
+    /// Starts a server that others wrote, in a cell as its section says, to see what it offers, and ends it. None of its tools is called.
+    ///
+    /// # Errors
+    ///
+    /// `invalid_arguments` where a plugin has its name; `unavailable` where it cannot be started or confined, or does not speak as it should.
+    pub async fn look_at_upstream(
+        &self,
+        name: &str,
+        section: &UpstreamSection,
+        context: &CallContext,
+    ) -> Result<Look, Failure> {
+        let mut others = context.tools.plugins().filter(|plugin| !plugin.id.is_upstream());
+        if let Some(other) = others.find(|plugin| plugin.id.has_name(name)) {
+            let message = format!("a plugin `{}` exists already, {}", other.name(), other.id.place());
+            return Err(Failure::invalid(message).hint("give the server another name"));
+        }
+        let policy = self.policy();
+        let (backend, egress) = (context.backend.clone(), self.egress.clone());
+        let scope = Scope::of_host("upstream", policy.config(), backend, egress, self.secrets.clone());
+        let grant = policy.upstream_to_look_at(name, section);
+        self.upstreams.look(name, section, &grant, &Arc::new(scope)).await
+    }
+
     /// The mail accounts of the settings, with what stands against the use of each, if anything does. No server is asked.
     #[must_use]
     pub fn mail(&self) -> Vec<(String, Result<(), String>)> {
@@ -422,6 +443,12 @@ impl Host {
         self.browsers.find().err().filter(|_| plugin.capabilities.contains(&Capability::Browser))
     }
 
+    /// Why a tool is withheld that is another one by now than was accepted of its server.
+    fn withheld(&self, plugin: &Manifest, tool: &str, context: &CallContext) -> Option<Failure> {
+        let is_upstream = plugin.id.is_upstream();
+        is_upstream.then(|| self.upstreams.withheld(context.principal.as_str(), plugin.name(), tool)).flatten()
+    }
+
     /// Loads every plugin that the place has a use for.
     pub async fn offered(&self, context: &CallContext) -> Offered {
         let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
@@ -436,7 +463,11 @@ impl Host {
         let is_wanted = |plugin: &&Arc<Manifest>| plugin.tools.iter().any(|tool| is_there(plugin, tool));
         let plugins = context.tools.plugins().filter(is_usable).filter(is_wanted);
         let mut tools = self.tools_of(plugins, context, &mut notices).await;
-        tools.retain(|tool| is_there(tool.plugin(), tool.name()) && not_taken_here(tool, context).is_none());
+        tools.retain(|tool| {
+            let (plugin, name) = (tool.plugin(), tool.name());
+            let is_usable = not_taken_here(tool, context).or_else(|| self.withheld(plugin, name, context)).is_none();
+            is_usable && is_there(plugin, name)
+        });
         Offered { tools, notices }
     }
 
@@ -496,6 +527,9 @@ impl Host {
         // Before the family: listed or not, without one it cannot be called.
         let useless = useless_here(tool.plugin(), lacks, context).or_else(|| self.lacks_browser(tool.plugin()));
         if let Some(failure) = useless.or_else(|| not_taken_here(tool, context)) {
+            return Some(failure);
+        }
+        if let Some(failure) = self.withheld(tool.plugin(), tool.name(), context) {
             return Some(failure);
         }
         if let Some(family) = not_on_request(&self.policy(), tool.plugin(), tool.name(), context) {
@@ -633,6 +667,10 @@ impl Host {
     /// them. A policy may name other directories.
     #[must_use]
     pub fn plugin_source(&self, builtins: &'static [Builtin], directories: Vec<PathBuf>) -> PluginSource {
-        PluginSource::new(builtins, directories, self.policy.clone()).of_host(&self.audit, &self.sandbox)
+        PluginSource::new(builtins, directories, self.policy.clone()).of_host(
+            &self.audit,
+            &self.sandbox,
+            &self.upstreams,
+        )
     }
 }

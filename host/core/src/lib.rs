@@ -7,7 +7,8 @@
 //!    has some of them;
 //! 4. [`policy`] turns the settings of [`config`] into the plugin's grants, and asks people;
 //! 5. [`sandbox`] makes a fresh instance with all limits, and runs the guest, whose words come out as [`event`]s;
-//! 6. the guest reaches the world through a [`capability`]: check the grant, act, convert;
+//! 6. the guest reaches the world through a [`capability`]: check the grant, act, convert; the tools of other people's servers have no guest
+//!    ([`upstream`]);
 //! 7. [`backend`] is where it lands: processes, files, at home in a [`workspace`]; [`tmux`] keeps the panes in which commands run
 //!    there; `egress` is the one way out; the program around the host is its [`embedder`]; output that is cut goes to [`kept_output`], what
 //!    stays into the [`store`], where it is found by its words, and by its meaning with `embeddings`; what outlives its caller is one of the
@@ -46,6 +47,7 @@ pub mod text;
 pub mod tmux;
 pub mod tools;
 pub mod toolset;
+pub mod upstream;
 pub mod workspace;
 
 pub use host::{Host, ended};

@@ -266,7 +266,7 @@ pub fn leak(config: &Config, tools: &Registry, of: &[&str]) -> Option<String> {
         of.iter().find(has).copied()
     };
     let reads = first(&[Capability::Mail]).filter(|_| config.tools.mail_enabled && !config.mail.is_empty())?;
-    let speaks = first(&[Capability::Http, Capability::Browser])?;
+    let speaks = first(&[Capability::Http, Capability::Browser, Capability::Upstream])?;
     let why = "a mail that says so could have the agent send on what others say";
     Some(format!("has `{reads}`, which reads mail, beside `{speaks}`, which reaches the web: {why}"))
 }

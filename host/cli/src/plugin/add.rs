@@ -4,9 +4,8 @@ use super::super::print;
 use super::super::settings_file::{PLUGIN, SettingsFile};
 use super::super::setup::{Setup, usage};
 use super::super::terminal::confirm;
-use super::{asked_rights, listed, no_plugin, open, other_names, own_directory, place, record, rights, unavailable};
+use super::{asked_rights, listed, no_plugin, open, other_names, own_directory, place, record, unavailable};
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use toolcrib::config::{HostPattern, PluginSection};
@@ -101,14 +100,10 @@ async fn admitted(failure: &Failure) -> Result<Option<HostPattern>, Failure> {
     let named = failure.data.as_ref().and_then(|data| data["host"].as_str());
     let host = named.and_then(|host| HostPattern::exact(host).ok());
     let Some(host) = host.filter(|host| matches!(host, HostPattern::Exact(_))) else { return Ok(None) };
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Ok(None);
-    }
     let question = format!("{}.\n", failure.message);
     let prompt = format!("May the plugin come from `{host}`? [y]es, [N]o > ");
-    let answer = confirm(&sanitize::visible(&question), &prompt).await;
-    let is_yes = answer.map_err(|error| usage(format!("the terminal cannot be used: {error}")))?;
-    Ok(is_yes.then_some(host))
+    let answer = confirm(&sanitize::visible(&question), &prompt).await?;
+    Ok(answer.filter(|is_yes| *is_yes).map(|_| host))
 }
 
 /// Puts a component into the user's directory, and writes down where it was fetched from. `given` has the words for its tools beside it.
@@ -123,7 +118,7 @@ fn put(
     check(setup, component, given)?;
     let (place, source) = (place(setup, plugin), fetched.map(|fetched| &fetched.source));
     // Settings that cannot be written fail the command here, before anything is written.
-    let settings = rights::settings(setup)?;
+    let settings = SettingsFile::of_user(&setup.sources)?;
     let directory = own_directory(setup)?;
     let file = format!("{}.wasm", plugin.name());
     // A file that cannot be read there, such as a link, counts as other bytes.

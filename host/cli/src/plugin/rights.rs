@@ -7,7 +7,6 @@ use super::super::settings_file::{PLUGIN, SettingsFile, table};
 use super::super::setup::{Setup, usage, working_directory};
 use super::super::terminal::confirm;
 use super::{asked_rights, listed, open, record, refuse_builtin};
-use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -100,7 +99,7 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
     }
     setup.host.policy().check_locks(&plugin)?;
     let (name, sha256) = (plugin.name().to_owned(), plugin.sha256().to_owned());
-    let mut file = settings(setup)?;
+    let mut file = SettingsFile::of_user(&setup.sources)?;
     let earlier = file.section::<PluginSection>(PLUGIN, &name)?;
     let is_same = earlier.sha256.as_ref().is_some_and(|digest| digest.eq_ignore_ascii_case(&sha256));
     let kept = if arguments.nothing {
@@ -132,7 +131,7 @@ pub(super) async fn allow(setup: &Setup, arguments: &Allow) -> Result<ExitCode, 
 
 pub(super) fn deny(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
     refuse_builtin(setup, name)?;
-    let mut file = settings(setup)?;
+    let mut file = SettingsFile::of_user(&setup.sources)?;
     let earlier = file.section::<PluginSection>(PLUGIN, name)?;
     if earlier.sha256.is_none() && !has_rights(&earlier) {
         return Err(usage(format!("`{}` was not allowed anything", name.escape_debug()))
@@ -149,7 +148,7 @@ pub(super) fn deny(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
 
 /// Removes everything that the user's settings say about a plugin; returns whether there was more than where it came from.
 pub(super) fn forget(setup: &Setup, name: &str) -> Result<bool, Failure> {
-    let mut file = settings(setup)?;
+    let mut file = SettingsFile::of_user(&setup.sources)?;
     let section = file.section::<PluginSection>(PLUGIN, name)?;
     if section != PluginSection::default() {
         file.remove(PLUGIN, name)?;
@@ -169,10 +168,6 @@ pub(super) fn find(setup: &Setup, named: &Path) -> Result<Component, Failure> {
     let mut plugins = tools.plugins().chain(tools.barred());
     let loaded = plugins.find(|plugin| Some(plugin.name()) == name && !plugin.id.is_builtin());
     open(setup, loaded.map_or(named, |plugin| Path::new(plugin.id.origin())))
-}
-
-pub(super) fn settings(setup: &Setup) -> Result<SettingsFile, Failure> {
-    SettingsFile::open(setup.sources.user.as_deref().expect("the command line always names the user's settings"))
 }
 
 fn has_rights(section: &PluginSection) -> bool {
@@ -207,8 +202,8 @@ fn has_rights(section: &PluginSection) -> bool {
 
 /// Whether these bytes get the rights of other bytes under their name: `--keep`, or the answer of the person who was shown these.
 async fn keeps(plugin: &Manifest, earlier: &PluginSection, arguments: &Allow) -> Result<bool, Failure> {
-    if arguments.keep || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Ok(arguments.keep);
+    if arguments.keep {
+        return Ok(true);
     }
     let short = |digest: &str| digest.get(..12).unwrap_or(digest).to_owned();
     let (name, before, now) = (plugin.name(), earlier.sha256.as_deref().unwrap_or_default(), plugin.sha256());
@@ -222,8 +217,8 @@ async fn keeps(plugin: &Manifest, earlier: &PluginSection, arguments: &Allow) ->
         short(now),
         listed(asked.iter().map(|(what, _)| *what), ", "),
     );
-    let answer = confirm(&sanitize::visible(&question), "Keep what was allowed? [y]es, [N]o > ").await;
-    answer.map_err(|error| usage(format!("the terminal cannot be used: {error}")))
+    let answer = confirm(&sanitize::visible(&question), "Keep what was allowed? [y]es, [N]o > ").await?;
+    Ok(answer == Some(true))
 }
 
 impl Allow {

@@ -1,11 +1,11 @@
 //! `toolcrib plugin update`: the newest version of a plugin, from where it came from, with what has changed. It starts without rights.
 
-use super::super::settings_file::PLUGIN;
+use super::super::settings_file::{PLUGIN, SettingsFile};
 use super::super::setup::{Setup, usage};
 use super::super::{print, print_json};
 use super::add::{Hosts, check, from, next, remember, unread};
 use super::changes::{Change, changed, definitions, lines};
-use super::{asked_rights, no_plugin, open, own_directory, record, refuse_builtin, rights, unavailable};
+use super::{asked_rights, no_plugin, open, own_directory, record, refuse_builtin, unavailable};
 use serde_json::json;
 use std::process::ExitCode;
 use toolcrib::config::PluginSection;
@@ -39,7 +39,7 @@ pub(super) async fn update(setup: &Setup, arguments: &Update) -> Result<ExitCode
         let message = format!("there is no plugin `{}` in {}", name.escape_debug(), setup.dirs.plugins().display());
         return Err(usage(message).hint("`toolcrib plugin list` says where each plugin is"));
     }
-    let settings = rights::settings(setup)?;
+    let settings = SettingsFile::of_user(&setup.sources)?;
     // The user's own word: what a project or an option says of a source counts for nothing.
     let source = newest(name, settings.section::<PluginSection>(PLUGIN, name)?.source)?;
     let old = open(setup, &file)?;

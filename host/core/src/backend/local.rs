@@ -32,6 +32,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::unix::pipe;
 use tokio::sync::OnceCell;
 
+/// What a pipe to or from a server holds: a message that fits costs no turns of both.
+const ROOM: usize = 256 << 10;
 /// How much is read from a stream at a time.
 const CHUNK: usize = 64 << 10;
 
@@ -230,6 +232,9 @@ impl Backend for Local {
             let (input, writer) = io::pipe()?;
             let mut process = self.spawn(&spec, input.as_fd())?;
             process.alone = true;
+            // Where it cannot have that, it has less.
+            let _ = rustix::pipe::fcntl_setpipe_size(&writer, ROOM);
+            process.stdout.receiver.iter().for_each(|stdout| _ = rustix::pipe::fcntl_setpipe_size(stdout, ROOM));
             let writer = pipe::Sender::from_owned_fd(writer.into())?;
             Ok((Box::new(process) as Box<dyn Process>, Box::new(writer) as Input))
         };

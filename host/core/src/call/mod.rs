@@ -49,7 +49,7 @@ pub const ARGUMENTS_DEPTH: u64 = 64;
 pub const ARGUMENTS_BYTES: usize = 4 << 20;
 
 /// What a part of a result costs besides its text: its entry here, and its JSON in every envelope.
-const PART_BYTES: usize = 256;
+pub(crate) const PART_BYTES: usize = 256;
 
 /// How long a guest may go on after it was asked to stop, when it waits for nothing.
 const GUEST_GRACE: Duration = Duration::from_millis(50);
@@ -429,7 +429,8 @@ pub(crate) fn check_failure(failure: types::Failure, scope: &Scope) -> Failure {
     Failure { kind: Kind::from_guest(&kind), message, hint, data }
 }
 
-fn check_size(what: &str, bytes: usize, scope: &Scope) -> Result<(), Failure> {
+/// Holds what is answered against the bound of a result.
+pub(crate) fn check_size(what: &str, bytes: usize, scope: &Scope) -> Result<(), Failure> {
     let most = scope.limits.result_kib;
     if bytes as u64 <= most << 10 {
         return Ok(());

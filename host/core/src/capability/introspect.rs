@@ -12,7 +12,7 @@ use crate::toolset::{Context, Mount, Toolset};
 use std::path::Path;
 
 /// The documents of this program, by name: `host/docs/`, and the page for those who write plugins.
-const DOCUMENTS: [(&str, &str); 22] = [
+const DOCUMENTS: [(&str, &str); 23] = [
     ("authoring", include_str!("../../../docs/authoring.md")),
     ("browser", include_str!("../../../docs/browser.md")),
     ("cli", include_str!("../../../docs/cli.md")),
@@ -34,6 +34,7 @@ const DOCUMENTS: [(&str, &str); 22] = [
     ("secrets", include_str!("../../../docs/secrets.md")),
     ("settings", crate::config::DEFAULT_TOML),
     ("toolsets", include_str!("../../../docs/toolsets.md")),
+    ("upstream", include_str!("../../../docs/upstream.md")),
     ("web", include_str!("../../../docs/web.md")),
 ];
 

@@ -38,6 +38,8 @@ pub enum Capability {
     Schedules,
     /// What a call says while it runs.
     Events,
+    /// A tool of somebody else's server. No interface: no component calls one, and each is a tool by itself.
+    Upstream,
 }
 
 /// What is done by a capability.
@@ -78,7 +80,7 @@ impl serde::Serialize for Capability {
 }
 
 impl Capability {
-    /// Every capability.
+    /// Every interface of the contract.
     pub const ALL: [Self; 15] = [
         Self::Shell,
         Self::Exec,
@@ -116,6 +118,7 @@ impl Capability {
             Self::Jobs => "jobs",
             Self::Schedules => "schedules",
             Self::Events => "events",
+            Self::Upstream => "upstream",
         }
     }
 
@@ -142,6 +145,7 @@ impl Capability {
             Self::Jobs => Self::Jobs,
             Self::Schedules => Self::Schedules,
             Self::Events => Self::Events,
+            Self::Upstream => Self::Upstream,
         }
     }
 
@@ -157,7 +161,8 @@ impl Capability {
             | Self::Mail
             | Self::Embedder
             | Self::Jobs
-            | Self::Events => false,
+            | Self::Events
+            | Self::Upstream => false,
         }
     }
 
@@ -174,7 +179,8 @@ impl Capability {
             | Self::Embedder
             | Self::Records
             | Self::Jobs
-            | Self::Schedules => Deed::Other,
+            | Self::Schedules
+            | Self::Upstream => Deed::Other,
             Self::Introspect | Self::Events => Deed::None,
         }
     }
@@ -207,7 +213,7 @@ impl Capability {
             Self::Records => SectionKeys { grants: &["records"], narrows: &[] },
             Self::Jobs => SectionKeys { grants: &["jobs"], narrows: &[] },
             Self::Schedules => SectionKeys { grants: &["schedules"], narrows: &[] },
-            Self::Events => SectionKeys { grants: &[], narrows: &[] },
+            Self::Events | Self::Upstream => SectionKeys { grants: &[], narrows: &[] },
         }
     }
 
@@ -248,7 +254,7 @@ impl Capability {
             Self::Schedules => {
                 &[AllowOption { functions: &[], what: "have jobs and events at set times", option: "--schedules" }]
             }
-            Self::Events => &[],
+            Self::Events | Self::Upstream => &[],
         }
     }
 }

@@ -24,9 +24,9 @@ use toml::{Table, Value};
 /// Notices about one project's file; a hostile one could ask for more.
 const MAX_NOTICES: usize = 20;
 /// Sections whose settings are those of a name.
-const NAMED: [&str; 5] = ["plugin.", "program.", "secret.", "mail.", "toolset."];
+const NAMED: [&str; 6] = ["plugin.", "program.", "secret.", "mail.", "upstream.", "toolset."];
 /// Those that are the user's own alone.
-const PERSONAL: [&str; 2] = ["secret.", "mail."];
+const PERSONAL: [&str; 3] = ["secret.", "mail.", "upstream."];
 /// Sections of which every setting that is not set up at the start is asked by what a call has been granted.
 const OF_CALLS: [&str; 4] = ["plugin.", "tools.", "confine.", "embedder."];
 
@@ -318,7 +318,11 @@ impl Draft {
         let is_personal = |leaf: &Leaf| PERSONAL.iter().any(|section| leaf.key.starts_with(section));
         let (personal, leaves): (Vec<_>, Vec<_>) = leaves.into_iter().partition(is_personal);
         self.notices.extend(personal.iter().take(MAX_NOTICES).map(|leaf| {
-            let what = if leaf.key.starts_with(PERSONAL[0]) { "secrets" } else { "mail accounts" };
+            let what = match leaf.key.split('.').next() {
+                Some("secret") => "secrets",
+                Some("mail") => "mail accounts",
+                _ => "servers of others",
+            };
             format!("{}: `{}` is ignored: {what} are named in your own settings alone", leaf.origin, leaf.key)
         }));
         self.replace(leaves);

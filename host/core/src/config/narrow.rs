@@ -90,7 +90,7 @@ const LEAKS: Rule = Stricter(&["warn", "redact", "block"]);
 const GATE: Rule = Stricter(&["warn", "block"]);
 const SHAPES: Rule = Stricter(&["off", "warn", "block"]);
 
-/// Every setting; `*` stands for the name of a plugin, of a program, of a secret, of a mail account or of a toolset.
+/// Every setting; `*` stands for the name of a plugin, of a program, of a secret, of a mail account, of a server or of a toolset.
 pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("agent.name", Never, AtStart),
     ("tools.shell_enabled", And, EachTime),
@@ -258,6 +258,18 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("mail.*.login", Never, AtStart),
     ("mail.*.folders", Never, AtStart),
     ("mail.*.authority", Never, AtStart),
+    ("upstream.*.command", Never, AtStart),
+    ("upstream.*.accepted", Never, AtStart),
+    ("upstream.*.read", Never, AtStart),
+    ("upstream.*.write", Never, AtStart),
+    ("upstream.*.hosts", Never, AtStart),
+    ("upstream.*.ports", Never, AtStart),
+    ("upstream.*.names", Never, AtStart),
+    ("upstream.*.variables", Never, AtStart),
+    ("upstream.*.tools", Never, AtStart),
+    ("upstream.*.reads", Never, AtStart),
+    ("upstream.*.confirm", Never, AtStart),
+    ("upstream.*.timeout_ms", Never, AtStart),
     ("toolset.*.extends", Never, EachTime),
     ("toolset.*.tools", Never, EachTime),
     ("toolset.*.turn", Never, EachTime),

@@ -79,7 +79,8 @@ impl Effects {
         let all = plugin.capabilities.iter().map(|capability| match capability {
             Capability::Introspect | Capability::Events => Self { writes: false, reaches_out: false },
             // It moves the agent that it belongs to, or speaks to people, now or later.
-            Capability::Browser | Capability::Embedder | Capability::Schedules => {
+            // A server may do anything with what it is given.
+            Capability::Browser | Capability::Embedder | Capability::Schedules | Capability::Upstream => {
                 Self { writes: true, reaches_out: true }
             }
             Capability::Files => Self { writes: can_write(plugin, grants), reaches_out: false },

@@ -40,6 +40,8 @@ pub enum ActionKind {
     Event,
     /// A change of what a plugin keeps, where the plugin wants a person to know.
     Change,
+    /// A call of a tool of somebody else's server.
+    ToolCall,
 }
 
 impl ActionKind {
@@ -54,6 +56,7 @@ impl ActionKind {
             Self::WriteLater => "`files_confirm = \"never\"` under [tools]",
             Self::Event => "`confirm` under [embedder]",
             Self::Change => "`records_confirm = false` under [tools]",
+            Self::ToolCall => "`confirm` or `reads` under [upstream.NAME]",
         }
     }
 
@@ -67,6 +70,7 @@ impl ActionKind {
             Self::WriteLater => ("tools.files_confirm", Needed::AtMost("never")),
             Self::Event => ("embedder.confirm", Needed::Any),
             Self::Change => ("tools.records_confirm", Needed::Off),
+            Self::ToolCall => ("upstream", Needed::Any),
         };
         // As long as one of the two helps, the hint does.
         let decides = scope.remedies.hint(key, &needed, "");
@@ -83,6 +87,7 @@ impl ActionKind {
             Self::Look => "Look at the terminal denied by user.",
             Self::Event => "Event for the embedder denied by user.",
             Self::Change => "Change denied by user.",
+            Self::ToolCall => "Call denied by user.",
         }
     }
 }

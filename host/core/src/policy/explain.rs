@@ -15,12 +15,13 @@ use super::records::RecordsGrant;
 use super::schedules::SchedulesGrant;
 use super::search::Search;
 use super::shell::ShellGrant;
+use super::upstream::UpstreamGrant;
 use super::vetting::Vetted;
 use super::{Grants, Policy};
 use crate::capability::Capability;
 use crate::config::{
     Allowlist, CellNetwork, ConfineFloor, ConfineMode, FilesConfirm, HostList, LeakAction, LeakGate, LockMode, Origin,
-    Part, ProgramSection, Settings, Template, Unconfined, WORKSPACE,
+    Part, ProgramSection, Settings, Template, Unconfined, UpstreamConfirm, WORKSPACE,
 };
 use crate::envelope::Failure;
 use crate::tools::manifest::Manifest;
@@ -117,6 +118,10 @@ impl Policy {
                 },
                 Capability::Schedules => match grants.schedules() {
                     Ok(grant) => clauses.extend(self.explain_schedules(grant, plugin, settings)),
+                    Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
+                },
+                Capability::Upstream => match grants.upstream() {
+                    Ok(grant) => clauses.extend(explain_upstream(grant, plugin, settings)),
                     Err(refusal) => clauses.push(self.explain_refusal(capability, refusal, plugin, settings)),
                 },
                 Capability::Events => clauses.push(Clause {
@@ -442,6 +447,35 @@ fn explain_browser(grant: &BrowserGrant, plugin: &Manifest, settings: &Settings)
         clause("downloads", grant.downloads(), "files that pages download are kept".into()),
         clause("uploads", grant.uploads(), "files that it may read are given to pages".into()),
         clause("secrets", !secrets.is_empty(), format!("secrets in password fields: {}", listed(&secrets, "none"))),
+    ]
+}
+
+/// What a server's tools may do, and what it reaches itself.
+fn explain_upstream(grant: &UpstreamGrant, plugin: &Manifest, settings: &Settings) -> Vec<Clause> {
+    let (section, name) = (grant.section(), plugin.name());
+    let asked = match section.confirm {
+        UpstreamConfirm::None => "without a question".to_owned(),
+        UpstreamConfirm::Writes if section.reads.is_empty() => "a person is asked about each call".to_owned(),
+        UpstreamConfirm::Writes => format!("a person is asked about each call but of {}", section.reads.join(", ")),
+        UpstreamConfirm::All => "a person is asked about each call".to_owned(),
+    };
+    let hosts: Vec<String> = section.hosts.iter().map(ToString::to_string).collect();
+    let hosts = if hosts.is_empty() { "no host".to_owned() } else { hosts.join(", ") };
+    let paths = |list: &[PathBuf]| list.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    let files = match (section.read.is_empty(), section.write.is_empty()) {
+        (true, true) => "its own home".to_owned(),
+        (false, true) => format!("its own home, and reads {}", paths(&section.read)),
+        (true, false) => format!("its own home, and writes {}", paths(&section.write)),
+        (false, false) => format!("its own home, reads {} and writes {}", paths(&section.read), paths(&section.write)),
+    };
+    let clause = |subject, detail, key: &str| {
+        let decided_by = decided(settings, &format!("upstream.{name}.{key}"));
+        Clause { subject, verdict: "allowed", detail, decided_by }
+    };
+    vec![
+        clause("calls of the server", asked, "confirm"),
+        clause("network of the server", format!("confined, it reaches {hosts}"), "hosts"),
+        clause("files of the server", format!("confined, it sees what the system brings and {files}"), "write"),
     ]
 }
 

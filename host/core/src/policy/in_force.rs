@@ -94,6 +94,11 @@ impl InForce {
         Self { audit: Arc::downgrade(audit), ..self }
     }
 
+    /// Where the user's settings are.
+    pub(crate) fn config_directory(&self) -> &Path {
+        &self.dirs.config
+    }
+
     /// The policy in force, as it was last read.
     #[must_use]
     pub fn policy(&self) -> Arc<Policy> {

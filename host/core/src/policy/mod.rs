@@ -28,15 +28,18 @@ pub mod schedules;
 mod search;
 pub mod shell;
 pub(crate) mod typing;
+pub mod upstream;
 pub mod vetting;
 
 use crate::capability::Capability;
-use crate::config::{Allowlist, Ceiling, Config, Needed, Origin, Origins, ProgramSection, Settings, Template};
+use crate::config::{
+    Allowlist, Ceiling, Config, Needed, Origin, Origins, ProgramSection, Settings, Template, UpstreamSection,
+};
 use crate::dirs::Dirs;
 use crate::disk::OwnDir;
 use crate::envelope::Failure;
 use crate::secrets;
-use crate::tools::manifest::{Manifest, PluginId};
+use crate::tools::manifest::{self, Manifest, PluginId};
 use admission::Admission;
 use browser::BrowserGrant;
 use command::Denylist;
@@ -60,6 +63,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use upstream::UpstreamGrant;
 use vetting::Vetted;
 use vetting::marks::Marks;
 
@@ -125,6 +129,7 @@ pub struct Grants {
     records: Result<RecordsGrant, Failure>,
     jobs: Result<JobsGrant, Failure>,
     schedules: Result<SchedulesGrant, Failure>,
+    upstream: Result<UpstreamGrant, Failure>,
     config: BTreeMap<String, Template>,
 }
 
@@ -150,6 +155,7 @@ impl Grants {
             records: Err(why.clone()),
             jobs: Err(why.clone()),
             schedules: Err(why.clone()),
+            upstream: Err(why.clone()),
             config: BTreeMap::new(),
         }
     }
@@ -176,6 +182,7 @@ impl Grants {
             Capability::Jobs => self.jobs().err(),
             Capability::Schedules => self.schedules().err(),
             Capability::Events => None,
+            Capability::Upstream => self.upstream().err(),
         }
     }
 
@@ -277,6 +284,15 @@ impl Grants {
     /// `denied`, with the line to add.
     pub fn schedules(&self) -> Result<&SchedulesGrant, Failure> {
         self.schedules.as_ref().map_err(Failure::clone)
+    }
+
+    /// The grant for the tools of a server.
+    ///
+    /// # Errors
+    ///
+    /// `denied` where it is none, or settings do not have it any more.
+    pub fn upstream(&self) -> Result<&UpstreamGrant, Failure> {
+        self.upstream.as_ref().map_err(Failure::clone)
     }
 
     /// The grant for `records`.
@@ -429,6 +445,7 @@ impl Policy {
                 Capability::Jobs => grants.jobs = is_on.and_then(|()| self.jobs_grant(plugin, &bound)),
                 Capability::Schedules => grants.schedules = is_on.and_then(|()| self.schedules_grant(plugin, &bound)),
                 Capability::Embedder => grants.embedder = is_on.and_then(|()| self.embedder_grant(plugin, &bound)),
+                Capability::Upstream => grants.upstream = is_on.and_then(|()| self.upstream_grant(plugin)),
                 // Caps bind it, no grant.
                 Capability::Events => {}
             }
@@ -571,6 +588,21 @@ impl Policy {
         Ok(MailGrant::new(plugin, bound.rights.mail.clone(), &bound.config))
     }
 
+    fn upstream_grant(&self, plugin: &Manifest) -> Result<UpstreamGrant, Failure> {
+        let name = plugin.name();
+        let section = self.config.upstream.get(name).filter(|_| plugin.id.is_upstream());
+        let gone = || Failure::denied(format!("there is no [upstream.{name}] in the settings any more"));
+        let section = section.ok_or_else(gone)?;
+        Ok(UpstreamGrant::new(&plugin.id, section, self.confine.hidden(), &self.config))
+    }
+
+    /// What a server has that is only looked at: what its section says, and nobody calls a tool.
+    pub(crate) fn upstream_to_look_at(&self, name: &str, section: &UpstreamSection) -> UpstreamGrant {
+        let origin = manifest::Origin::Upstream { command: section.command.join(" "), declared: String::new() };
+        let id = PluginId { name: name.to_owned(), sha256: String::new(), origin };
+        UpstreamGrant::new(&id, section, self.confine.hidden(), &self.config)
+    }
+
     fn introspect_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<(), Failure> {
         match bound.rights.introspect {
             true => Ok(()),
@@ -679,7 +711,8 @@ impl Policy {
             | Capability::Records
             | Capability::Jobs
             | Capability::Schedules
-            | Capability::Events => None,
+            | Capability::Events
+            | Capability::Upstream => None,
         }
     }
 

@@ -4,9 +4,10 @@
 //! (`provider/`).
 
 use crate::capability::Capability;
-use crate::config::ProgramSection;
+use crate::config::{ProgramSection, UpstreamSection};
 use crate::text::names::{folded, is_name};
 use crate::text::sanitize;
+use crate::upstream::Accepted;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 
@@ -36,6 +37,13 @@ pub enum Origin {
         /// Its file.
         path: String,
         /// Digest of all that was declared, in hex.
+        declared: String,
+    },
+    /// A server of the Model Context Protocol that others wrote.
+    Upstream {
+        /// What is started.
+        command: String,
+        /// Digest of all that settings say of it, and of what was accepted, in hex.
         declared: String,
     },
 }
@@ -71,6 +79,11 @@ impl PluginId {
         self.folded() == other.folded()
     }
 
+    /// It answers to this name, or one that reads the same.
+    pub(crate) fn has_name(&self, name: &str) -> bool {
+        self.folded() == folded(name)
+    }
+
     /// Its name, as those who read it take it.
     pub(super) fn folded(&self) -> String {
         folded(&self.name)
@@ -81,7 +94,16 @@ impl PluginId {
     pub fn is_program(&self) -> bool {
         match self.origin {
             Origin::Program { .. } => true,
-            Origin::BuiltIn | Origin::File(_) => false,
+            Origin::BuiltIn | Origin::File(_) | Origin::Upstream { .. } => false,
+        }
+    }
+
+    /// It is a server that others wrote.
+    #[must_use]
+    pub fn is_upstream(&self) -> bool {
+        match self.origin {
+            Origin::Upstream { .. } => true,
+            Origin::BuiltIn | Origin::File(_) | Origin::Program { .. } => false,
         }
     }
 
@@ -89,7 +111,7 @@ impl PluginId {
     #[must_use]
     pub(crate) fn approved_as(&self) -> &str {
         match &self.origin {
-            Origin::Program { declared, .. } => declared,
+            Origin::Program { declared, .. } | Origin::Upstream { declared, .. } => declared,
             Origin::BuiltIn | Origin::File(_) => &self.sha256,
         }
     }
@@ -105,7 +127,7 @@ impl PluginId {
     pub fn origin(&self) -> &str {
         match &self.origin {
             Origin::BuiltIn => &self.name,
-            Origin::File(file) | Origin::Program { path: file, .. } => file,
+            Origin::File(file) | Origin::Program { path: file, .. } | Origin::Upstream { command: file, .. } => file,
         }
     }
 
@@ -116,16 +138,18 @@ impl PluginId {
             Origin::BuiltIn => "built in",
             Origin::File(_) => "third party",
             Origin::Program { .. } => "declared program",
+            Origin::Upstream { .. } => "server of others",
         };
         format!("{} ({kind})", self.name)
     }
 
     /// Where it comes from, in words.
-    pub(super) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         match &self.origin {
             Origin::BuiltIn => "built in".into(),
             Origin::File(file) => format!("from {file}"),
             Origin::Program { path, .. } => format!("declared as {path}"),
+            Origin::Upstream { command, .. } => format!("of the server {command}"),
         }
     }
 }
@@ -178,6 +202,26 @@ impl Manifest {
         let id = PluginId { name: name.to_owned(), sha256: section.sha256.clone(), origin };
         let functions = vec![(Capability::Programs, "[method]run.start".to_owned())];
         Self::new(id, vec![name.to_owned()], vec![Capability::Programs], functions)
+    }
+
+    /// What a server shows, by what was accepted of it: the tools that its section offers.
+    pub(crate) fn of_upstream(name: &str, section: &UpstreamSection, accepted: &Accepted) -> Result<Self, String> {
+        let said = serde_json::to_vec(&(name, section)).expect("a section is plain data");
+        let declared = hex::encode(Sha256::digest(said));
+        let origin = Origin::Upstream { command: section.command.join(" "), declared };
+        let id = PluginId { name: name.to_owned(), sha256: section.accepted.clone(), origin };
+        let offered = accepted.tools.iter().filter(|(_, tool)| section.offers(&tool.name));
+        let tools: Vec<String> = offered.map(|(offered_as, _)| offered_as.clone()).collect();
+        if tools.is_empty() {
+            return Err("it offers no tools".into());
+        }
+        let functions = vec![(Capability::Upstream, "call".to_owned())];
+        // Not held against the bounds of a plugin: a server may have many, and names that a person would take for the same are its own affair.
+        let empty = Self::new(id, vec![name.to_owned()], vec![Capability::Upstream], functions)?;
+        match tools.iter().find(|tool| check_name("tool", tool).is_err()) {
+            Some(odd) => Err(format!("`{odd}` cannot be the name of a tool")),
+            None => Ok(Self { tools, ..empty }),
+        }
     }
 
     /// The name that policy knows it by.

@@ -1,6 +1,7 @@
 //! Tools: where they come from, what they say of themselves, and which of them a caller is offered.
 
 pub mod definition;
+pub(crate) mod dialect;
 pub mod fetch;
 pub(crate) mod foreign;
 pub(crate) mod listing;

@@ -1,13 +1,14 @@
-//! Where plugins come from: what came with this program, declared programs, and the files of directories. Here policy decides which of them are there at all,
+//! Where plugins come from: what came with this program, declared programs, servers of others, and the files of directories. Here policy decides which of them are there at all,
 //! before one takes a name.
 
-use super::provider::{Component, PROGRAM, Program, Provider, Refused, Template};
+use super::provider::{Component, PROGRAM, Program, Provider, Refused, Server, Template};
 use super::registry::Registry;
 use super::seen::Seen;
 use crate::audit::Audit;
-use crate::config::ProgramSection;
+use crate::config::{ProgramSection, UpstreamSection};
 use crate::policy::in_force::InForce;
 use crate::sandbox::Sandbox;
+use crate::upstream::Upstreams;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use tokio::sync::watch;
@@ -26,20 +27,23 @@ pub struct PluginSource {
     audit: Weak<Audit>,
     /// Keeps what was found of components, where somebody does.
     sandbox: Option<Arc<Sandbox>>,
+    /// Starts the servers of others, where somebody does.
+    upstreams: Option<Arc<Upstreams>>,
 }
 
 impl PluginSource {
-    /// The built-in components, the programs that settings declare, and every `.wasm` of the directories, as far as `policy` admits them; it may
+    /// The built-in components, the programs and the servers that settings declare, and every `.wasm` of the directories, as far as `policy` admits them; it may
     /// name other directories.
     #[must_use]
     pub fn new(builtins: &'static [Builtin], directories: Vec<PathBuf>, policy: Arc<InForce>) -> Self {
-        Self { builtins, directories, policy, audit: Weak::new(), sandbox: None }
+        Self { builtins, directories, policy, audit: Weak::new(), sandbox: None, upstreams: None }
     }
 
     /// The same for a host: on its record, and with what it keeps between starts.
     #[must_use]
-    pub(crate) fn of_host(self, audit: &Arc<Audit>, sandbox: &Arc<Sandbox>) -> Self {
-        Self { audit: Arc::downgrade(audit), sandbox: Some(sandbox.clone()), ..self }
+    pub(crate) fn of_host(self, audit: &Arc<Audit>, sandbox: &Arc<Sandbox>, upstreams: &Arc<Upstreams>) -> Self {
+        let (sandbox, upstreams) = (Some(sandbox.clone()), Some(upstreams.clone()));
+        Self { audit: Arc::downgrade(audit), sandbox, upstreams, ..self }
     }
 
     /// The directories, in the order in which they are read.
@@ -96,7 +100,7 @@ impl PluginSource {
         let files = self.directories().into_iter().flat_map(|directory| components_in(&directory));
         let files = files.map(|file| Component::found(&file, limits, &seen, trusting));
         let provider = |component: Result<_, _>| component.map(|component| Box::new(component) as Box<dyn Provider>);
-        let providers = builtins.map(provider).chain(programs).chain(files.map(provider));
+        let providers = builtins.map(provider).chain(programs).chain(self.servers()).chain(files.map(provider));
         let registry = Registry::read(providers, &policy, known);
         seen.keep(|sha256| registry.plugins().chain(registry.barred()).any(|plugin| plugin.sha256() == sha256));
         registry
@@ -117,6 +121,18 @@ impl PluginSource {
             Ok(Box::new(program) as Box<dyn Provider>)
         };
         policy.config().program.iter().map(program).collect()
+    }
+}
+
+impl PluginSource {
+    /// The servers of others.
+    fn servers(&self) -> Vec<Result<Box<dyn Provider>, Refused>> {
+        let policy = self.policy.policy();
+        let server = |(name, section): (&String, &UpstreamSection)| {
+            let server = Server::new(name, section, self.policy.config_directory(), self.upstreams.clone())?;
+            Ok(Box::new(server) as Box<dyn Provider>)
+        };
+        policy.config().upstream.iter().map(server).collect()
     }
 }
 

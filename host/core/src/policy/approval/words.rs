@@ -56,6 +56,7 @@ impl ApprovalRequest {
             ActionKind::Look => ("at", "with"),
             ActionKind::Event => ("event", "with"),
             ActionKind::Change => ("to", "with"),
+            ActionKind::ToolCall => ("to", "with"),
         };
         let (tool, plugin, landing) = (self.tool.as_str(), self.plugin.as_str(), &self.landing);
         let pane = landing.pane.as_deref();
@@ -106,6 +107,7 @@ impl ApprovalRequest {
             ActionKind::Look => "all looks of this plugin",
             ActionKind::Event => "all events of this kind of this plugin",
             ActionKind::Change => "all changes that this plugin asks about",
+            ActionKind::ToolCall => "all calls of this tool of this server",
         }
     }
 
@@ -123,9 +125,11 @@ impl ApprovalRequest {
 
     /// Who asks. The author of a third-party plugin chose its name, so it does not appear among the host's own words.
     fn who(&self, mark: impl Fn(Mark, &str) -> String) -> String {
-        match self.is_built_in() {
-            true => mark(Mark::Strong, &self.tool) + BUILT_IN,
-            false => mark(Mark::Strong, "a third-party plugin"),
+        match (self.is_built_in(), self.kind) {
+            (true, _) => mark(Mark::Strong, &self.tool) + BUILT_IN,
+            // No plugin stands between.
+            (false, ActionKind::ToolCall) => mark(Mark::Strong, "the model"),
+            (false, _) => mark(Mark::Strong, "a third-party plugin"),
         }
     }
 
@@ -139,6 +143,7 @@ impl ApprovalRequest {
             ActionKind::Look => "look at",
             ActionKind::Event => "hand something to",
             ActionKind::Change => "change what is kept in",
+            ActionKind::ToolCall => "call a tool of",
         };
         let delay = self.landing.delay.map(|delay| format!(" after {}", duration(delay))).unwrap_or_default();
         let confined = match &self.confinement {

@@ -278,7 +278,7 @@ impl Vetting {
         let name = format!("{}.{STATEMENT_END}", plugin.name());
         let beside = match &plugin.id.origin {
             Origin::File(file) => Path::new(file).parent().map(|directory| directory.join(&name)),
-            Origin::BuiltIn | Origin::Program { .. } => None,
+            Origin::BuiltIn | Origin::Program { .. } | Origin::Upstream { .. } => None,
         };
         let places = beside.into_iter().chain(signed.list.parent().map(|directory| directory.join(&name)));
         let (mut found_other, mut refused) = (false, None);

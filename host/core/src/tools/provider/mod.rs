@@ -1,12 +1,13 @@
 //! Where tools come from: a `Provider` shows a manifest, and makes its plugin ready when one of its tools is first needed.
 //!
-//! A component of our world is one kind, any other component a second, a declared program a third. The next, such as a server that speaks MCP, is
+//! A component of our world is one kind, any other component a second, a declared program a third, a server that speaks MCP a fourth. The next is
 //! one more file here, one more variant of `Code`, and its files in `source.rs`. Policy, registry, listings and audit see manifests, and need
 //! no change; `toolcrib plugin inspect|add|allow` open components only.
 
 mod component;
 mod foreign;
 mod program;
+mod upstream;
 
 pub use component::Component;
 pub(in crate::tools) use component::{Shown, TOOLS_SECTION};
@@ -14,12 +15,14 @@ pub(crate) use foreign::Typed;
 pub use program::program_faults;
 pub(crate) use program::usage_page;
 pub(in crate::tools) use program::{PROGRAM, Program, Template};
+use upstream::Remote;
+pub(in crate::tools) use upstream::Server;
 
 use crate::call::scope::Scope;
+use crate::call::{check_failure, check_output};
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
-use crate::capability::bindings::toolcrib::plugin::types;
 use crate::config::Limits;
-use crate::envelope::{Failure, Kind};
+use crate::envelope::{Failure, Kind, Output};
 use crate::event::EventSink;
 use crate::policy::Grants;
 use crate::sandbox::{Guest, Sandbox};
@@ -52,6 +55,8 @@ pub(crate) enum Code {
     Typed(Typed),
     /// The component that is the tool of every declared program.
     Program(Arc<Guest>),
+    /// A server that others wrote.
+    Upstream(Remote),
 }
 
 /// A plugin that has said what it offers.
@@ -95,20 +100,29 @@ impl From<String> for LoadError {
 }
 
 impl Code {
-    /// Runs one tool, once, with what was granted. The outer error is why it was stopped; the inner one is what it answered itself.
+    /// Runs one tool, once, with what was granted. What it answers is held against the bounds of a result and its own schema.
     pub(crate) async fn call(
         &self,
         sandbox: &Sandbox,
-        tool: &str,
+        tool: &Tool,
         arguments: &str,
         grants: Arc<Grants>,
-        scope: Arc<Scope>,
-    ) -> Result<Result<tools::Output, types::Failure>, Failure> {
-        match self {
-            Self::Component(guest) => sandbox.instantiate(guest, grants, scope).await?.call(tool, arguments).await,
-            Self::Typed(typed) => typed.call(sandbox, tool, arguments, grants, scope).await,
+        scope: &Arc<Scope>,
+    ) -> Result<Output, Failure> {
+        let (name, own) = (tool.name(), scope.clone());
+        let answered = match self {
+            Self::Component(guest) => sandbox.instantiate(guest, grants, own).await?.call(name, arguments).await?,
+            Self::Typed(typed) => typed.call(sandbox, name, arguments, grants, own).await?,
             // Which program it is, its grant says.
-            Self::Program(guest) => sandbox.instantiate(guest, grants, scope).await?.call(PROGRAM, arguments).await,
+            Self::Program(guest) => sandbox.instantiate(guest, grants, own).await?.call(PROGRAM, arguments).await?,
+            Self::Upstream(remote) => {
+                let output = remote.call(name, arguments, &grants, scope).await?;
+                return tool.check_result(&output.result).map(|()| output);
+            }
+        };
+        match answered {
+            Ok(output) => check_output(output, tool, scope),
+            Err(failure) => Err(check_failure(failure, scope)),
         }
     }
 }
@@ -119,7 +133,7 @@ impl Code {
         let guest = match self {
             Self::Component(guest) => guest,
             Self::Program(guest) => guest,
-            Self::Typed(_) => return Ok(None),
+            Self::Typed(_) | Self::Upstream(_) => return Ok(None),
         };
         let said = sandbox.definitions(guest, scope).await?;
         let definitions = read_definitions(said).map_err(|reason| Failure::new(Kind::Unavailable, reason))?;

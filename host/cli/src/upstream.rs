@@ -1,0 +1,181 @@
+//! `toolcrib upstream`: servers of the Model Context Protocol that others wrote. What is written of one is what a person has accepted.
+//!
+//! `upstream/words.rs` shows what a server says, `upstream/add.rs` and `upstream/review.rs` say when it is shown.
+
+mod add;
+mod review;
+mod words;
+
+use super::choice::Choice;
+use super::plugin::{record, unavailable};
+use super::screen::{Page, Table, is_terminal};
+use super::settings_file::{SettingsFile, UPSTREAM};
+use super::setup::{Setup, usage};
+use super::terminal::confirm;
+use super::{Global, print, print_json};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::ExitCode;
+use toolcrib::config::{UpstreamSection, upstream_name_fault};
+use toolcrib::envelope::Failure;
+use toolcrib::text::sanitize;
+use toolcrib::upstream::Accepted;
+
+#[derive(clap::Subcommand)]
+pub(super) enum Arguments {
+    /// Look at what a server offers, and accept it
+    ///
+    /// Starts the server once, in a cell, shows all that it says of itself and of its tools, and asks. A yes writes its [upstream.NAME] section
+    /// to your settings, and what you accepted to a file beside them; without a yes nothing is written.
+    Add(add::Add),
+    /// Show what has changed of a server since you accepted it, and accept that
+    ///
+    /// Starts the server once, in a cell, as its section says.
+    Review(review::Review),
+    /// List the servers, with what keeps one from being used
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a server from your settings, and what you accepted of it
+    Remove {
+        /// The server
+        name: String,
+    },
+}
+
+pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCode, Failure> {
+    let setup = Setup::new(global).await?;
+    match arguments {
+        Arguments::Add(arguments) => add::add(&setup, global.yes, &arguments).await,
+        Arguments::Review(arguments) => review::review(&setup, global.yes, &arguments).await,
+        Arguments::List { json } => list(&setup, json),
+        Arguments::Remove { name } => remove(&setup, &name),
+    }
+}
+
+/// What a person decides on.
+struct Proposal<'p> {
+    name: &'p str,
+    accepted: &'p Accepted,
+    /// The lines of its section; none where the settings have them.
+    section: Option<toml::Table>,
+    /// What there is to read, for people and for programs.
+    page: Page,
+    json: Value,
+}
+
+impl Proposal<'_> {
+    /// Shows it and asks. Nothing is written without a yes.
+    async fn decide(mut self, setup: &Setup, is_yes: bool, as_json: bool) -> Result<ExitCode, Failure> {
+        if !as_json {
+            self.page.print()?;
+        }
+        let question = format!("Accept the server `{}`? [y]es, [N]o > ", self.name);
+        // A yes counts only from whoever could read what it is about.
+        let answer = match is_yes {
+            true => Some(true),
+            false if as_json || !is_terminal() => None,
+            false => confirm("", &question).await?,
+        };
+        let told = if answer == Some(true) { Some(self.write(setup)?) } else { None };
+        if as_json {
+            self.json["written"] = told.is_some().into();
+            print_json(&self.json)?;
+        }
+        match (told, answer) {
+            (None, None) => Err(Failure::denied("nothing was written: nobody was asked")
+                .hint("read what it offers, then repeat the command with `--yes`")),
+            (None, Some(_)) => Err(Failure::denied("nothing was written: you did not accept it")),
+            (Some(_), _) if as_json => Ok(ExitCode::SUCCESS),
+            (Some(told), _) => print(&told),
+        }
+    }
+
+    /// Keeps what was accepted, and writes the section that names it; returns what to tell.
+    fn write(&mut self, setup: &Setup) -> Result<String, Failure> {
+        // As they are now: a person may have thought about it for long.
+        let mut file = SettingsFile::of_user(&setup.sources)?;
+        let mut section = match self.section.take() {
+            Some(section) => section,
+            None => file.section(UPSTREAM, self.name)?,
+        };
+        let digest = self.accepted.keep(&setup.dirs.config, self.name).map_err(unavailable)?;
+        record(setup, &format!("accepted upstream {} {digest}", self.name));
+        section.insert("accepted".into(), digest.into());
+        let shown = file.write(UPSTREAM, self.name, &section)?;
+        let told = format!("{} now says:\n\n[upstream.{}]\n{shown}", file.named().display(), self.name);
+        Ok(sanitize::visible(&told).into_owned())
+    }
+}
+
+/// What keeps a server from being used, as far as that is known without starting it.
+pub(super) fn problem(setup: &Setup, name: &str, section: &UpstreamSection) -> Option<String> {
+    let of_command = || match section.command.first() {
+        None => Some(format!("its section has no `command`; `toolcrib upstream remove {name}` removes it")),
+        Some(program) if !Path::new(program).is_file() => Some(format!("its program `{program}` is missing")),
+        Some(_) => None,
+    };
+    let of_acceptance = || match Accepted::read(&setup.dirs.config, name, &section.accepted) {
+        Err(why) => Some(why),
+        Ok(accepted) => {
+            let changed = accepted.changed_files(section);
+            let review = format!("look at it with `toolcrib upstream review {name}`");
+            (!changed.is_empty()).then(|| format!("{}; {review}", changed.join(", ")))
+        }
+    };
+    upstream_name_fault(name).or_else(of_command).or_else(of_acceptance)
+}
+
+fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
+    let mut table = Table::new(&["server", "tools", "confirm", "hosts", "command", "state"]);
+    let mut servers = Vec::new();
+    for (name, section) in &setup.settings.config.upstream {
+        let accepted = Accepted::read(&setup.dirs.config, name, &section.accepted).ok();
+        let tools = accepted.map(|accepted| {
+            let offered = accepted.tools.values().filter(|tool| section.offers(&tool.name)).count();
+            (offered, accepted.tools.len())
+        });
+        let problem = problem(setup, name, section);
+        let hosts: Vec<String> = section.hosts.iter().map(ToString::to_string).collect();
+        let counted = tools.map_or_else(|| "-".into(), |(offered, all)| format!("{offered} of {all}"));
+        let state = problem.as_deref().unwrap_or("ok");
+        let cells = [name, &counted, section.confirm.name(), &hosts.join(", "), &section.command.join(" "), state];
+        table.row(cells.map(sanitize::visible_line).each_ref().map(String::as_str));
+        servers.push(json!({
+            "name": name,
+            "offered": tools.map(|(offered, _)| offered),
+            "accepted": tools.map(|(_, all)| all),
+            "confirm": section.confirm.name(),
+            "hosts": hosts,
+            "command": section.command,
+            "problem": problem,
+        }));
+    }
+    match (as_json, servers.is_empty()) {
+        (true, _) => print_json(&servers.into()),
+        (false, true) => print("there are no servers; `toolcrib upstream add NAME -- PROGRAM` adds one\n"),
+        (false, false) => table.print(),
+    }
+}
+
+fn remove(setup: &Setup, name: &str) -> Result<ExitCode, Failure> {
+    let mut file = SettingsFile::of_user(&setup.sources)?;
+    section(&file, name)?;
+    file.remove_whole(UPSTREAM, name)?;
+    // Under another name nothing was kept.
+    if upstream_name_fault(name).is_none() {
+        Accepted::forget(&setup.dirs.config, name).map_err(unavailable)?;
+    }
+    record(setup, &format!("removed upstream {name}"));
+    print(&sanitize::visible(&format!("removed `{name}` from {}\n", file.named().display())))
+}
+
+/// The section of a server.
+fn section(file: &SettingsFile, name: &str) -> Result<UpstreamSection, Failure> {
+    file.find(UPSTREAM, name)?.ok_or_else(|| {
+        usage(format!("there is no server `{}` in {}", name.escape_debug(), file.named().display()))
+            .hint("`toolcrib upstream list` lists them")
+    })
+}

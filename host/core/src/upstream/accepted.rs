@@ -1,0 +1,338 @@
+//! What was accepted of a server: what runs, and what it says of itself and of each tool, word for word. It is kept in a file beside the settings,
+//! whose section names the digest of that; so whoever changes the file changes nothing.
+
+use super::listing::Offered;
+use crate::config::{BETWEEN, Limits, UpstreamSection};
+use crate::disk::OwnDir;
+use crate::text::names::is_name;
+use crate::text::sanitize;
+use crate::tools::definition::{Definition, Guidance, Tool};
+use crate::tools::dialect;
+use crate::tools::manifest::Manifest;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The directory of these files, beside the settings.
+const DIRECTORY: &str = "upstream";
+/// Bytes of a file.
+const MOST_BYTES: u64 = 32 << 20;
+/// Where the system's own programs are, which root alone writes.
+const SYSTEM: [&str; 3] = ["/usr/bin", "/usr/lib", "/bin"];
+/// Bytes of a description, where settings say less: two of fourteen servers in use have more than 4 KiB in one.
+const DESCRIPTION_BYTES: u64 = 8 << 10;
+/// Differences of one definition that are told.
+const MOST_DIFFERENCES: usize = 8;
+/// Characters of a text that a difference shows.
+const SHOWN: usize = 160;
+/// Characters of a tool's name, of which what is too long is cut, and ends with a mark of the whole.
+const NAME_CHARS: usize = 64;
+const MARK_CHARS: usize = 8;
+
+/// What was accepted of a server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Accepted {
+    /// The version of the protocol that it spoke.
+    pub protocol: String,
+    /// How it calls itself, with its version.
+    pub server: Value,
+    /// What it says for models about itself as a whole.
+    pub instructions: Option<String>,
+    /// What was started.
+    pub command: Vec<String>,
+    /// The files of that, by path, each with its digest.
+    pub files: BTreeMap<PathBuf, String>,
+    /// Its tools, by the names under which they are offered.
+    pub tools: BTreeMap<String, AcceptedTool>,
+}
+
+/// A tool as it was accepted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptedTool {
+    /// What the server calls it.
+    pub name: String,
+    /// All that it says of it.
+    pub definition: Map<String, Value>,
+}
+
+impl AcceptedTool {
+    /// As a plugin would say it.
+    ///
+    /// # Errors
+    ///
+    /// What keeps it from being offered, as the rest of a sentence.
+    pub(crate) fn definition(&self, offered_as: &str) -> Result<Definition, String> {
+        let text = |key: &str| self.definition.get(key).and_then(Value::as_str).map(str::to_owned);
+        let schema = |key: &str| self.definition.get(key).map(dialect::modern).transpose();
+        let annotated = self.definition.get("annotations").and_then(|said| said.get("title")?.as_str());
+        let nothing = String::new;
+        Ok(Definition {
+            name: offered_as.to_owned(),
+            title: text("title").or_else(|| annotated.map(str::to_owned)),
+            summary: text("description").unwrap_or_else(|| format!("Call `{}`.", self.name)),
+            guidance: Guidance {
+                when_to_use: nothing(),
+                when_not_to_use: nothing(),
+                disambiguation: nothing(),
+                examples: Vec::new(),
+            },
+            usage: None,
+            input_schema: schema("inputSchema")?.ok_or("has no input schema")?,
+            output_schema: schema("outputSchema")?,
+            events: Vec::new(),
+        })
+    }
+
+    /// What the server says of whether it only reads. It proposes, and decides nothing.
+    #[must_use]
+    pub fn is_said_to_read(&self) -> bool {
+        let hint = self.definition.get("annotations").and_then(|said| said.get("readOnlyHint"));
+        hint.and_then(Value::as_bool).unwrap_or(false)
+    }
+}
+
+impl Accepted {
+    /// What there is to accept of a server, by what it said.
+    ///
+    /// # Errors
+    ///
+    /// When a file of its command line cannot be read.
+    pub(super) fn of(name: &str, section: &UpstreamSection, said: &Offered) -> io::Result<Self> {
+        let tools = said.tools.iter().map(|(tool, definition)| {
+            let accepted = AcceptedTool { name: tool.clone(), definition: definition.clone() };
+            (offered_as(name, tool), accepted)
+        });
+        Ok(Self {
+            protocol: said.protocol.clone(),
+            server: said.server.clone(),
+            instructions: said.instructions.clone(),
+            command: section.command.clone(),
+            files: files(section)?,
+            tools: tools.collect(),
+        })
+    }
+
+    /// Takes out what cannot be offered: each tool by its server's name, with the reason as the rest of a sentence.
+    pub(super) fn take_unfit(
+        &mut self,
+        name: &str,
+        section: &UpstreamSection,
+        limits: &Limits,
+    ) -> Vec<(String, String)> {
+        // All are looked at, whatever of them the section offers.
+        let whole = UpstreamSection { tools: vec!["*".into()], ..section.clone() };
+        let Ok(manifest) = Manifest::of_upstream(name, &whole, self).map(Arc::new) else { return Vec::new() };
+        let limits = Limits { description_bytes: limits.description_bytes.max(DESCRIPTION_BYTES), ..limits.clone() };
+        let mut seen = BTreeSet::new();
+        let mut fault = |offered_as: &str, tool: &AcceptedTool| {
+            if !seen.insert(offered_as.to_ascii_lowercase()) {
+                return Some("has the name of another one but for capital letters".to_owned());
+            }
+            let checked =
+                tool.definition(offered_as).and_then(|said| Tool::new(said, manifest.clone(), &limits).map(drop));
+            checked.err()
+        };
+        let tools = std::mem::take(&mut self.tools).into_iter();
+        let (unfit, fit): (Vec<_>, Vec<_>) = tools
+            .map(|(offered_as, tool)| (fault(&offered_as, &tool), offered_as, tool))
+            .partition(|(fault, ..)| fault.is_some());
+        self.tools = fit.into_iter().map(|(_, offered_as, tool)| (offered_as, tool)).collect();
+        unfit.into_iter().filter_map(|(fault, _, tool)| Some((tool.name, fault?))).collect()
+    }
+
+    /// Reads what was accepted of a server; only bytes of this digest are.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be used.
+    pub fn read(config: &Path, name: &str, sha256: &str) -> Result<Arc<Self>, String> {
+        if sha256.is_empty() {
+            return Err(format!(
+                "nothing of it was accepted yet: `toolcrib upstream review {name}` shows what it offers"
+            ));
+        }
+        let again = || format!("look at it with `toolcrib upstream review {name}`");
+        let file = || OwnDir::open(config)?.below(DIRECTORY)?.file(file_name(name));
+        let mut bytes = Vec::new();
+        let read = file().and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
+        read.map_err(|error| format!("what was accepted of it cannot be read: {error}; {}", again()))?;
+        let found = hex::encode(Sha256::digest(&bytes));
+        if !found.eq_ignore_ascii_case(sha256) {
+            return Err(format!("the file of what was accepted of it is another one, {}; {}", &found[..12], again()));
+        }
+        let accepted = serde_json::from_slice(&bytes);
+        accepted.map(Arc::new).map_err(|error| format!("what was accepted of it makes no sense: {error}; {}", again()))
+    }
+
+    /// The bytes of its file, and their digest in hex.
+    #[must_use]
+    pub fn written(&self) -> (Vec<u8>, String) {
+        let mut bytes = serde_json::to_vec_pretty(self).expect("it is plain data");
+        bytes.push(b'\n');
+        let digest = hex::encode(Sha256::digest(&bytes));
+        (bytes, digest)
+    }
+
+    /// Writes its file; returns the digest for the section.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub fn keep(&self, config: &Path, name: &str) -> io::Result<String> {
+        let (bytes, digest) = self.written();
+        OwnDir::open(config)?.below(DIRECTORY)?.replace(&file_name(name), &bytes)?;
+        Ok(digest)
+    }
+
+    /// Removes its file.
+    ///
+    /// # Errors
+    ///
+    /// When it is there, and cannot be removed.
+    pub fn forget(config: &Path, name: &str) -> io::Result<()> {
+        match OwnDir::open(config)?.below(DIRECTORY)?.remove(file_name(name).as_ref()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// What would be started now that is another thing than was accepted, a line each.
+    #[must_use]
+    pub fn changed_files(&self, section: &UpstreamSection) -> Vec<String> {
+        let now = match files(section) {
+            Ok(now) => now,
+            Err(error) => return vec![error.to_string()],
+        };
+        if self.command != section.command {
+            return vec!["`command` of its section is another one than was accepted".to_owned()];
+        }
+        let all = self.files.keys().chain(now.keys()).collect::<BTreeSet<_>>();
+        let changed = all.into_iter().filter(|path| self.files.get(*path) != now.get(*path));
+        changed.map(|path| format!("`{}` is another file than was accepted", path.display())).collect()
+    }
+}
+
+fn file_name(name: &str) -> String {
+    format!("{name}.json")
+}
+
+/// The files of a command line, each with its digest: not those of the system, which change with its updates, and not those that it may write.
+fn files(section: &UpstreamSection) -> io::Result<BTreeMap<PathBuf, String>> {
+    let paths = section.command.iter().map(Path::new).enumerate();
+    let files = paths.filter(|(place, path)| *place == 0 || path.is_absolute() && path.is_file());
+    let is_system = |path: &Path| SYSTEM.iter().any(|system| path.starts_with(system));
+    // What it may write is what it works on.
+    let is_its_own = |path: &Path| section.write.iter().any(|write| path.starts_with(write));
+    let files = files.map(|(_, path)| path).filter(|path| !is_system(path) && !is_its_own(path));
+    let digest = |path: &Path| {
+        let told = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()));
+        Ok((path.to_owned(), sha256(path).map_err(told)?))
+    };
+    files.map(digest).collect()
+}
+
+fn sha256(path: &Path) -> io::Result<String> {
+    let (mut file, mut digest, mut piece) = (File::open(path)?, Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hex::encode(digest.finalize())),
+            read => digest.update(&piece[..read]),
+        }
+    }
+}
+
+/// The name under which a tool is offered: that of its server before its own, in the letters that names have.
+#[must_use]
+pub fn offered_as(server: &str, tool: &str) -> String {
+    let whole = format!("{server}{BETWEEN}{tool}");
+    if is_name(&whole) {
+        return whole;
+    }
+    let letters: String =
+        whole.chars().map(|char| if is_name(char.encode_utf8(&mut [0; 4])) { char } else { '_' }).collect();
+    let mark = hex::encode(Sha256::digest(&whole));
+    let begin: String = letters.chars().take(NAME_CHARS - MARK_CHARS - 1).collect();
+    format!("{begin}_{}", &mark[..MARK_CHARS])
+}
+
+/// Where two things that were said differ, each as a path with what was there and what is, for people.
+#[must_use]
+pub fn differences(before: &Value, now: &Value) -> Vec<String> {
+    let mut all = Vec::new();
+    differ(String::new(), before, now, &mut all);
+    if all.len() > MOST_DIFFERENCES {
+        let more = all.len() - MOST_DIFFERENCES;
+        all.truncate(MOST_DIFFERENCES);
+        all.push(format!("and {more} more"));
+    }
+    all
+}
+
+fn differ(path: String, before: &Value, now: &Value, all: &mut Vec<String>) {
+    match (before, now) {
+        (Value::Object(old), Value::Object(new)) => {
+            let keys = old.keys().chain(new.keys().filter(|key| !old.contains_key(*key)));
+            for key in keys {
+                let path = format!("{path}/{key}");
+                match (old.get(key), new.get(key)) {
+                    (Some(old), Some(new)) => differ(path, old, new, all),
+                    (Some(old), None) => all.push(format!("{}: {} is gone", line(&path), shown(old))),
+                    (None, Some(new)) => all.push(format!("{}: {} is new", line(&path), shown(new))),
+                    (None, None) => {}
+                }
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (place, (old, new)) in old.iter().zip(new).enumerate() {
+                differ(format!("{path}/{place}"), old, new, all);
+            }
+        }
+        (old, new) if old != new => all.push(format!("{}: {} is now {}", line(&path), shown(old), shown(new))),
+        _ => {}
+    }
+}
+
+fn line(path: &str) -> String {
+    sanitize::visible_line(path).chars().take(SHOWN).collect()
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    let cut: String = text.chars().take(SHOWN).collect();
+    let more = if cut.len() < text.len() { "…" } else { "" };
+    format!("{}{more}", sanitize::visible_line(&cut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn names_are_those_that_model_apis_take_and_stay_apart() {
+        assert_eq!(offered_as("github", "search_issues"), "github__search_issues");
+        assert_eq!(offered_as("x", "a-b"), "x__a-b");
+        let names = ["a.b", "a/b", "a b", &"n".repeat(100), &"n".repeat(101), "ä"].map(|tool| offered_as("x", tool));
+        assert!(names.iter().all(|name| is_name(name)), "{names:?}");
+        let apart: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(apart.len(), names.len());
+    }
+
+    #[test]
+    fn a_difference_names_its_path_and_the_order_of_keys_is_none() {
+        let before = json!({ "a": { "b": ["x", "y"] }, "c": 1 });
+        assert!(differences(&before, &json!({ "c": 1, "a": { "b": ["x", "y"] } })).is_empty());
+        assert_eq!(differences(&before, &json!({ "a": { "b": ["x", "z"] }, "c": 1 })), [r#"/a/b/1: "y" is now "z""#]);
+        assert_eq!(
+            differences(&before, &json!({ "a": { "b": ["x", "y"] }, "d": 2 })),
+            ["/c: 1 is gone", "/d: 2 is new"]
+        );
+    }
+}

@@ -1,0 +1,209 @@
+//! Calls of the tools of a server: both eras, results of all kinds, and servers that end, are slow, or say things twice.
+
+use crate::rig::{accepting, behaving, behaving_with, call, echoed, host, look, program, section};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use toolcrib::call::Request;
+use toolcrib::envelope::{Content, Kind};
+use toolcrib::event::Event;
+use toolcrib_tests::TestHost;
+
+#[tokio::test]
+async fn a_tool_is_called_in_both_eras() {
+    for mode in ["plain", "modern"] {
+        let host = accepting(host(), &section(mode, &[]), &["confirm=none"]).await;
+        assert_eq!(echoed(&host, "häßlich \u{1F600}").await.expect("its text"), "häßlich \u{1F600}", "{mode}");
+        let sum = call(&host, "add", json!({ "a": 40, "b": 2 })).await.expect("a sum");
+        assert_eq!(sum.result, json!({ "sum": 42 }), "{mode}");
+        assert!(sum.content.is_empty(), "what it says once more as text is left out");
+    }
+}
+
+#[tokio::test]
+async fn the_newer_era_is_what_was_accepted() {
+    assert_eq!(look(&host(), &section("modern", &[])).await.expect("it speaks it").accepted.protocol, "2026-07-28");
+}
+
+#[tokio::test]
+async fn silence_to_the_newer_era_is_the_older_one() {
+    let begin = Instant::now();
+    let look = look(&host(), &section("mute", &[])).await.expect("it speaks the older one");
+    assert_eq!(look.accepted.protocol, "2025-11-25");
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    let failure = crate::rig::look(&host(), &section("ancient", &[])).await.map(drop).expect_err("no version of ours");
+    assert!(failure.message.contains("1999-01-01"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn one_that_ends_over_the_newer_era_is_started_in_the_older_one() {
+    let look = look(&host(), &section("strict", &[])).await.expect("it speaks the older one");
+    assert_eq!(look.accepted.protocol, "2025-11-25");
+}
+
+#[tokio::test]
+async fn a_banner_before_the_protocol_is_passed_over() {
+    let host = behaving("banner", &[]).await;
+    assert_eq!(echoed(&host, "x").await.expect("its text"), "x");
+}
+
+#[tokio::test]
+async fn arguments_are_held_against_the_schema_before_a_server_sees_them() {
+    let host = behaving("plain", &[]).await;
+    let failure = call(&host, "add", json!({ "a": "one", "b": 2 })).await.expect_err("no integer");
+    assert_eq!(failure.kind, Kind::InvalidArguments);
+}
+
+#[tokio::test]
+async fn an_error_of_a_tool_is_a_failure_in_its_words() {
+    let host = behaving("fails", &[]).await;
+    let failure = echoed(&host, "x").await.expect_err("it fails");
+    assert_eq!(failure.kind, Kind::ExecutionFailed);
+    assert!(failure.message.contains("no such note"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn content_of_all_kinds_is_handed_on_and_nothing_is_fetched() {
+    let host = behaving("kinds", &[]).await;
+    let output = call(&host, "echo", json!({ "text": "x" })).await.expect("a result");
+    let text = output.result.as_str().expect("a text");
+    assert!(text.contains("a text") && text.contains("a note") && text.contains("file:///etc/passwd"), "{text}");
+    assert!(!text.contains("root:"), "{text}");
+    assert!(
+        matches!(&output.content[..], [Content::Image(kind, bytes)] if kind == "image/png" && bytes.starts_with(b"\x89PNG"))
+    );
+    assert!(output.notices.iter().any(|notice| notice.contains("not known here")), "{:?}", output.notices);
+}
+
+#[tokio::test]
+async fn a_large_text_is_cut_and_kept() {
+    let host = behaving("large", &[]).await;
+    let envelope = host.call("jotter__echo", json!({ "text": "x" })).await;
+    let output = envelope.outcome.expect("a result");
+    let text = output.result.as_str().expect("a text");
+    assert!(text.len() < 100_000 && text.starts_with("line of a large answer"), "{}", text.len());
+    assert!(
+        output.notices.iter().any(|notice| notice.contains("of which this is the beginning")),
+        "{:?}",
+        output.notices
+    );
+    assert_eq!(envelope.kept.len(), 1);
+}
+
+#[tokio::test]
+async fn each_caller_has_a_server_of_its_own() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = directory.path().join("log").display().to_string();
+    let lines = [format!("read={}", json!([program()])), format!("write={}", json!([directory.path()]))];
+    let host = behaving_with("counting", &[&log], &[&lines[0], &lines[1]]).await;
+    assert_eq!((echoed(&host, "").await.unwrap(), echoed(&host, "").await.unwrap()), ("1".into(), "2".into()));
+    let (made, context) = host.parts();
+    let request =
+        Request { tool: "jotter__echo".into(), arguments: toolcrib::call::Arguments::Json(json!({ "text": "" })) };
+    let other = made.call(request, &context.clone().principal("somebody else")).await;
+    assert_eq!(other.outcome.expect("a result").result, "1");
+}
+
+#[tokio::test]
+async fn a_reader_is_asked_again_where_its_server_died_and_a_writer_is_not() {
+    let host = behaving("dies", &["reads=[\"read_note\"]"]).await;
+    let failure = call(&host, "read_note", json!({})).await.expect_err("it dies each time");
+    assert_eq!(failure.kind, Kind::Unavailable);
+    // By now it is waited for until it is started again.
+    let host = behaving("dies", &[]).await;
+    let failure = echoed(&host, "x").await.expect_err("it dies");
+    assert_eq!(failure.kind, Kind::OutcomeUnknown);
+    assert!(failure.message.contains("in the middle of the call"), "{}", failure.message);
+    // It is started again at once, the first time.
+    let sum = call(&host, "add", json!({ "a": 1, "b": 2 })).await.expect("a server that was started again");
+    assert_eq!(sum.result["sum"], 3);
+}
+
+#[tokio::test]
+async fn a_server_that_fails_is_started_less_and_less_often() {
+    let host = behaving("crash", &[]).await;
+    let mut hints = Vec::new();
+    for _ in 0..4 {
+        let failure = echoed(&host, "x").await.expect_err("it ends at once");
+        hints.push(failure.hint.unwrap_or_default());
+    }
+    assert!(
+        hints[2].contains("it is started again when it is called after")
+            || hints[3].contains("it is started again when it is called after"),
+        "{hints:?}"
+    );
+}
+
+#[tokio::test]
+async fn who_waits_for_a_silent_server_holds_nobody_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = directory.path().join("log");
+    let path = log.display().to_string();
+    let lines = [format!("write={}", json!([directory.path()])), "timeout_ms=1500".to_owned()];
+    let host = behaving_with("silent", &[&path], &[&lines[0], &lines[1]]).await;
+    let begin = Instant::now();
+    let (silent, sums) = tokio::join!(echoed(&host, "x"), async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let begin = Instant::now();
+        for number in 0..20 {
+            assert_eq!(
+                call(&host, "add", json!({ "a": number, "b": 1 })).await.expect("a sum").result["sum"],
+                number + 1
+            );
+        }
+        begin.elapsed()
+    });
+    assert_eq!(silent.expect_err("no answer").kind, Kind::TimedOut);
+    assert!(begin.elapsed() < Duration::from_secs(10) && sums < Duration::from_secs(3), "{sums:?}");
+    // It was told that nobody waits any more.
+    let heard =
+        wait_for(|| std::fs::read_to_string(&log).ok().filter(|log| log.contains("notifications/cancelled"))).await;
+    assert!(heard.contains("requestId"), "{heard}");
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_is_cancelled_there_too() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = directory.path().join("log");
+    let path = log.display().to_string();
+    let host = behaving_with("silent", &[&path], &[&format!("write={}", json!([directory.path()]))]).await;
+    let cancel = host.cancel.clone();
+    let (outcome, ()) = tokio::join!(echoed(&host, "x"), async {
+        wait_for(|| std::fs::read_to_string(&log).ok().filter(|log| log.contains("tools/call"))).await;
+        cancel.cancel();
+    });
+    assert_eq!(outcome.expect_err("it was cancelled").kind, Kind::Cancelled);
+    wait_for(|| std::fs::read_to_string(&log).ok().filter(|log| log.contains("notifications/cancelled"))).await;
+}
+
+#[tokio::test]
+async fn progress_is_handed_on_a_few_times_a_second() {
+    let host = behaving("progress", &[]).await;
+    assert_eq!(echoed(&host, "x").await.expect("its text"), "x");
+    let reports = host.events().iter().filter(|event| matches!(event, Event::Progress { .. })).count();
+    assert!((1..=400).contains(&reports), "{reports}");
+}
+
+/// Waits until there is something.
+async fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
+    for _ in 0..200 {
+        if let Some(found) = look() {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it did not come");
+}
+
+#[tokio::test]
+async fn many_calls_at_once_have_each_its_own_answer() {
+    let host = behaving("plain", &[]).await;
+    let _ = echoed(&host, "first").await.expect("it runs");
+    let calls = (0..50).map(|number| {
+        let host: &TestHost = &host;
+        async move {
+            let sum: Value = call(host, "add", json!({ "a": number, "b": number })).await.expect("a sum").result;
+            assert_eq!(sum["sum"], 2 * number);
+        }
+    });
+    futures_util::future::join_all(calls).await;
+}

@@ -1,0 +1,94 @@
+//! A host with one server of others, which behaves as it is told.
+
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use toolcrib::config::UpstreamSection;
+use toolcrib::envelope::{Failure, Output};
+use toolcrib::upstream::{Accepted, Look};
+use toolcrib_tests::TestHost;
+
+/// The interpreter, which the system brings.
+const PYTHON: &str = "/usr/bin/python3";
+/// What the server is called.
+pub(crate) const NAME: &str = "jotter";
+
+/// The program of the server.
+pub(crate) fn program() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("upstream/server.py")
+}
+
+/// The command line of a server that behaves so.
+pub(crate) fn command(mode: &str, more: &[&str]) -> Vec<String> {
+    let program = program().display().to_string();
+    [PYTHON, &program, mode].iter().chain(more).map(ToString::to_string).collect()
+}
+
+/// What its section says as long as nobody says more.
+pub(crate) fn section(mode: &str, more: &[&str]) -> UpstreamSection {
+    UpstreamSection { read: vec![program()], ..UpstreamSection::of_command(command(mode, more)) }
+}
+
+/// A host where nothing of a server was accepted yet.
+pub(crate) fn host() -> TestHost {
+    TestHost::new().set("limits.concurrent_calls=128")
+}
+
+/// What a server says that behaves so.
+pub(crate) async fn look(host: &TestHost, section: &UpstreamSection) -> Result<Look, Failure> {
+    let (made, context) = host.parts();
+    made.look_at_upstream(NAME, section, context).await
+}
+
+/// Has a host accept a server as it is now, and puts it among its settings with these lines.
+pub(crate) async fn accepting(host: TestHost, section: &UpstreamSection, lines: &[&str]) -> TestHost {
+    accepting_as(host, section, &section.command, lines).await
+}
+
+/// The same, where another command line is started by then.
+async fn accepting_as(host: TestHost, section: &UpstreamSection, command: &[String], lines: &[&str]) -> TestHost {
+    let look = look(&host, section).await.map_err(|failure| failure.to_json().to_string());
+    let accepted = Accepted { command: command.to_vec(), ..look.expect("a server that says what it offers").accepted };
+    let digest = accepted.keep(&host.dirs().config, NAME).expect("what was accepted is kept");
+    let own = [
+        format!("command={}", json!(command)),
+        format!("read={}", json!(section.read)),
+        format!("accepted={}", json!(digest)),
+    ];
+    let all = own.iter().map(String::as_str).chain(lines.iter().copied());
+    all.fold(host, |host, line| host.set(&format!("upstream.{NAME}.{line}")))
+}
+
+/// A host with a server that was accepted as `plain`, and behaves so by now; nobody is asked about its tools.
+pub(crate) async fn behaving(mode: &str, lines: &[&str]) -> TestHost {
+    behaving_with(mode, &[], lines).await
+}
+
+/// The same with further arguments for the server.
+pub(crate) async fn behaving_with(mode: &str, more: &[&str], lines: &[&str]) -> TestHost {
+    let lines: Vec<&str> = ["confirm=none"].iter().chain(lines).copied().collect();
+    accepting_as(host(), &section("plain", &[]), &command(mode, more), &lines).await
+}
+
+/// Calls a tool of the server.
+pub(crate) async fn call(host: &TestHost, tool: &str, arguments: Value) -> Result<Output, Failure> {
+    host.call(&format!("{NAME}__{tool}"), arguments).await.outcome
+}
+
+/// The text that `echo` answers with.
+pub(crate) async fn echoed(host: &TestHost, text: &str) -> Result<String, Failure> {
+    call(host, "echo", json!({ "text": text }))
+        .await
+        .map(|output| output.result.as_str().unwrap_or_default().to_owned())
+}
+
+/// The names of the tools that a caller is offered of the server.
+pub(crate) async fn offered(host: &TestHost) -> Vec<String> {
+    let (made, context) = host.parts();
+    let offered = made.offered(context).await;
+    offered
+        .tools
+        .iter()
+        .map(|tool| tool.name().to_owned())
+        .filter(|name| name.starts_with(&format!("{NAME}__")))
+        .collect()
+}
