@@ -40,7 +40,7 @@ pub struct UpstreamSection {
     /// The ports of those.
     #[serde(default = "https", deserialize_with = "ports")]
     pub ports: Vec<u16>,
-    /// Whether it is told addresses of names, which are made up; without them it goes by the proxy that its variables name.
+    /// Whether names have addresses for it, which are made up; without them it goes by the proxy that its variables name.
     #[serde(default = "yes")]
     pub names: bool,
     /// Its variables, by name. Words in them stand for secrets.

@@ -26,7 +26,7 @@ const MOST_BYTES: u64 = 32 << 20;
 const SYSTEM: [&str; 3] = ["/usr/bin", "/usr/lib", "/bin"];
 /// Bytes of a description, where settings say less: two of fourteen servers in use have more than 4 KiB in one.
 const DESCRIPTION_BYTES: u64 = 8 << 10;
-/// Differences of one definition that are told.
+/// Differences of one definition that are shown.
 const MOST_DIFFERENCES: usize = 8;
 /// Characters of a text that a difference shows.
 const SHOWN: usize = 160;

@@ -225,7 +225,7 @@ impl Drop for Change<'_> {
     }
 }
 
-/// A request whose answer somebody waits for. Where none has come, its server is told in the end that nobody does any more.
+/// A request whose answer somebody waits for. Dropped before it came, it cancels the request at the server.
 pub(super) struct Waits<'l> {
     lines: &'l Lines,
     id: u64,

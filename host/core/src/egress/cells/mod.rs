@@ -47,7 +47,7 @@ const MOST_SERVERS: usize = 1024;
 /// How long nothing is accepted after that failed.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What programs in a cell are told that ask for the address of a name.
+/// The answer to a program in a cell that asks for the address of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// One that was made up.
