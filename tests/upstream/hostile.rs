@@ -19,7 +19,8 @@ async fn a_line_of_hundreds_of_mebibytes_fails_its_call_alone() {
     let before = resident();
     let failure = echoed(&host, "256").await.expect_err("too long");
     assert_eq!(failure.kind, Kind::Limit);
-    assert!(resident().saturating_sub(before) < 64 << 10, "{} KiB more", resident() - before);
+    // Other tests of this process make hosts meanwhile; the line alone would be twice that.
+    assert!(resident().saturating_sub(before) < 128 << 10, "{} KiB more", resident() - before);
     assert_eq!(call(&host, "add", json!({ "a": 1, "b": 2 })).await.expect("the next one").result["sum"], 3);
 }
 
