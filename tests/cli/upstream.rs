@@ -159,7 +159,7 @@ fn what_cannot_be_added_says_why() {
     for (name, options, server, exit, said) in [
         ("a b", &[][..], "plain", 2, "`a b` cannot name a server"),
         ("a__b", &[], "plain", 2, "no `__`"),
-        ("x", &["--tool", "a*b"], "plain", 2, "`a*b` is no name of a tool"),
+        ("x", &["--tool", "a*b"], "plain", 2, "`a*b` is not the name of a tool"),
         ("x", &["--tool", "nothing"], "plain", 10, "`--tool` names none of its tools: add, echo, read_note"),
         ("x", &["--variable", "LD_PRELOAD=x"], "plain", 2, "`LD_PRELOAD` is never passed"),
         ("x", &["--variable", "X"], "plain", 2, "write NAME=VALUE"),

@@ -1,4 +1,4 @@
-//! A host with one server of others, which behaves as it is told.
+//! A host with one server of others, which behaves as its argument says.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -190,7 +190,12 @@ fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D
     each(deserializer, |text| {
         let name = text.strip_suffix('*').unwrap_or(text);
         let fits = !text.is_empty() && !name.contains(|char: char| char == '*' || char.is_control());
-        let refused = || format!("`{}` is no name of a tool, nor the beginning of one with a `*`", text.escape_debug());
+        let refused = || {
+            format!(
+                "`{}` is not the name of a tool, nor the beginning of one with a `*` behind it",
+                text.escape_debug()
+            )
+        };
         fits.then(|| text.to_owned()).ok_or_else(refused)
     })
 }

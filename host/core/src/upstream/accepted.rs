@@ -171,24 +171,16 @@ impl Accepted {
         accepted.map(Arc::new).map_err(|error| format!("what was accepted of it makes no sense: {error}; {}", again()))
     }
 
-    /// The bytes of its file, and their digest in hex.
-    #[must_use]
-    pub fn written(&self) -> (Vec<u8>, String) {
-        let mut bytes = serde_json::to_vec_pretty(self).expect("it is plain data");
-        bytes.push(b'\n');
-        let digest = hex::encode(Sha256::digest(&bytes));
-        (bytes, digest)
-    }
-
     /// Writes its file; returns the digest for the section.
     ///
     /// # Errors
     ///
     /// When it cannot be written.
     pub fn keep(&self, config: &Path, name: &str) -> io::Result<String> {
-        let (bytes, digest) = self.written();
+        let mut bytes = serde_json::to_vec_pretty(self).expect("it is plain data");
+        bytes.push(b'\n');
         OwnDir::open(config)?.below(DIRECTORY)?.replace(&file_name(name), &bytes)?;
-        Ok(digest)
+        Ok(hex::encode(Sha256::digest(&bytes)))
     }
 
     /// Removes its file.
