@@ -44,7 +44,7 @@ pub use secrets::{LeakAction, LeakGate, Leaks, Part, SecretSection, ShapeAction,
 pub use shell::PluginShell;
 pub use toolset::{Context, Mount, ToolsetSection, is_agent_variable};
 pub(crate) use upstream::BETWEEN;
-pub use upstream::{UpstreamConfirm, UpstreamSection, upstream_name_fault};
+pub use upstream::{UpstreamConfirm, UpstreamElicitation, UpstreamSection, upstream_name_fault};
 pub use variables::{CALL_MARK, TOKEN_VARIABLE, is_never_passed, is_variable_name};
 pub(crate) use vetting::{Ceiling, DAY, GrantBy, Key, Revoked, Role, Signed, seconds};
 
@@ -187,6 +187,9 @@ pub struct Tools {
     /// Families of tools that are listed besides those that always are.
     #[serde(deserialize_with = "families")]
     pub offer: Vec<String>,
+    /// Tools that `serve --lazy` lists besides its own two.
+    #[serde(deserialize_with = "toolset::tool_names")]
+    pub always: Vec<String>,
     /// How often a session may call a tool with the same arguments while nothing else changes anything.
     #[serde(deserialize_with = "between::<1, 1_000_000, _>")]
     pub equal_calls: u64,

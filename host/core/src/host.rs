@@ -413,8 +413,10 @@ impl Host {
         let policy = self.policy();
         let (backend, egress) = (context.backend.clone(), self.egress.clone());
         let scope = Scope::of_host("upstream", policy.config(), backend, egress, self.secrets.clone());
-        let grant = policy.upstream_to_look_at(name, section);
-        self.upstreams.look(name, section, &grant, &Arc::new(scope)).await
+        let grant = Arc::new(policy.upstream_to_look_at(name, section));
+        let scope = Arc::new(scope);
+        let look = self.upstreams.look(name, section, &grant, &scope).await;
+        look.map_err(|failure| scope.guard.redact_failure(failure))
     }
 
     /// The mail accounts of the settings, with what stands against the use of each, if anything does. No server is asked.

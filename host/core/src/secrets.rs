@@ -5,11 +5,11 @@
 
 use crate::backend::own::OwnPrograms;
 use crate::backend::{Finished, finish};
-use crate::config::{Config, SecretSection};
+use crate::config::{Config, Part, SecretSection, Template};
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind, duration};
-use crate::leaks::{Known, why_weak};
+use crate::leaks::{Known, shapes, why_weak};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -246,6 +246,22 @@ impl Secrets {
         }
     }
 
+    /// A text with the values of its secrets, for the same.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::value`].
+    pub(crate) async fn fill(&self, template: &Template) -> Result<Zeroizing<String>, Failure> {
+        let mut text = Zeroizing::new(String::new());
+        for part in template.parts() {
+            match part {
+                Part::Text(piece) => text.push_str(piece),
+                Part::Secret(secret) => text.push_str(self.value(secret).await?.expose()),
+            }
+        }
+        Ok(text)
+    }
+
     fn secret(&self, name: &str) -> Result<(&str, &Secret), Failure> {
         let found = self.all.get_key_value(name).map(|(name, secret)| (name.as_str(), secret));
         found.ok_or_else(|| {
@@ -432,6 +448,12 @@ fn value(bytes: &[u8]) -> Result<Value, String> {
 fn unreadable(name: &str, why: &str) -> Failure {
     Failure::new(Kind::Unavailable, format!("the secret `{name}` cannot be used: {why}"))
         .hint("`toolcrib secret list` says where each is and what is wrong with it")
+}
+
+/// What a text has in it by its shape, such as `a GitHub token` or `a password in a URL`; none where nothing in it looks like a secret.
+#[must_use]
+pub fn shape_in(text: &str) -> Option<&'static str> {
+    shapes::find(text).first().map(|shape| shape.name)
 }
 
 /// Why a value would be refused.

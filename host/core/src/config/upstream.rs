@@ -1,6 +1,8 @@
 //! `[upstream.NAME]`: servers of the Model Context Protocol (MCP) that others wrote, and whose tools this host offers. `upstream/` runs and asks
 //! them, `policy/upstream.rs` decides on their tools.
 
+use crate::egress::Target;
+
 use super::{HostPattern, Template, between, each, ports, sha256_hex};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -15,6 +17,8 @@ const MOST_MS: u64 = 86_400_000;
 const PORT: u16 = 443;
 /// What a name may have, so that names of tools fit behind it.
 const NAME_BYTES: usize = 48;
+/// Headers that the protocol sets, besides those that begin with `mcp-`.
+const OWN_HEADERS: [&str; 3] = ["accept", "content-type", "last-event-id"];
 /// What stands between the name of a server and that of a tool.
 pub(crate) const BETWEEN: &str = "__";
 
@@ -23,8 +27,14 @@ pub(crate) const BETWEEN: &str = "__";
 #[serde(deny_unknown_fields)]
 pub struct UpstreamSection {
     /// The program, as an absolute path, and its arguments.
-    #[serde(default, deserialize_with = "command")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "command")]
     pub command: Vec<String>,
+    /// Instead of a program: the address of a server elsewhere.
+    #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "url")]
+    pub url: String,
+    /// What it is sent besides as headers, by name. Words in them stand for secrets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "headers")]
+    pub headers: BTreeMap<String, Template>,
     /// The digest of the file of what was accepted of it.
     #[serde(default, skip_serializing_if = "String::is_empty", deserialize_with = "digest")]
     pub accepted: String,
@@ -55,6 +65,9 @@ pub struct UpstreamSection {
     /// Which calls a person is asked about.
     #[serde(default)]
     pub confirm: UpstreamConfirm,
+    /// Whether it may ask a person something in the middle of a call.
+    #[serde(default)]
+    pub elicitation: UpstreamElicitation,
     /// How long a call may take, in milliseconds.
     #[serde(default = "usual_timeout", deserialize_with = "between::<1, MOST_MS, _>")]
     pub timeout_ms: u64,
@@ -73,12 +86,25 @@ pub enum UpstreamConfirm {
     All,
 }
 
+/// Whether a server may ask a person something in the middle of a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UpstreamElicitation {
+    /// It is told that nobody can be asked.
+    #[default]
+    Refuse,
+    /// A person is shown its question with what it proposes, and can let it have just that.
+    Ask,
+}
+
 impl UpstreamSection {
     /// A section that says no more than what is run.
     #[must_use]
     pub fn of_command(command: Vec<String>) -> Self {
         Self {
             command,
+            url: String::new(),
+            headers: BTreeMap::new(),
             accepted: String::new(),
             read: Vec::new(),
             write: Vec::new(),
@@ -89,7 +115,52 @@ impl UpstreamSection {
             tools: all(),
             reads: Vec::new(),
             confirm: UpstreamConfirm::default(),
+            elicitation: UpstreamElicitation::default(),
             timeout_ms: usual_timeout(),
+        }
+    }
+
+    /// A section that says no more than where the server is.
+    #[must_use]
+    pub fn of_url(url: String) -> Self {
+        Self { url, ..Self::of_command(Vec::new()) }
+    }
+
+    /// What is reached by it, for people: an address or a command line.
+    #[must_use]
+    pub fn place(&self) -> String {
+        if self.url.is_empty() { self.command.join(" ") } else { self.url.clone() }
+    }
+
+    /// What keeps the section from being used, as the rest of a sentence that begins with its name; none where nothing does.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let is_elsewhere = !self.url.is_empty();
+        let of_programs = [
+            ("read", !self.read.is_empty()),
+            ("write", !self.write.is_empty()),
+            ("hosts", !self.hosts.is_empty()),
+            ("ports", self.ports != https()),
+            ("names", !self.names),
+            ("variables", !self.variables.is_empty()),
+        ];
+        let odd = match is_elsewhere {
+            true => of_programs.into_iter().find(|(_, is_said)| *is_said).map(|(key, _)| key),
+            false => (!self.headers.is_empty()).then_some("headers"),
+        };
+        match (self.command.is_empty(), is_elsewhere) {
+            (true, false) => Some("says no `command` and no `url`".into()),
+            (false, true) => Some("says both `command` and `url`: a server is a program or elsewhere".into()),
+            (true, true) => odd.map(|key| format!("says `{key}`, which is for servers that are programs")),
+            (false, false) => odd.map(|key| format!("says `{key}`, which is for servers with a `url`")),
+        }
+    }
+
+    /// The hosts that it can reach: of one that is elsewhere, its own.
+    pub(crate) fn reachable(&self) -> (Vec<HostPattern>, Vec<u16>) {
+        match Target::parse(&self.url, None).ok().filter(|_| !self.url.is_empty()) {
+            Some(target) => (HostPattern::exact(&target.host().to_string()).into_iter().collect(), vec![target.port()]),
+            None => (self.hosts.clone(), self.ports.clone()),
         }
     }
 
@@ -107,7 +178,7 @@ impl UpstreamSection {
 
     /// The names of the secrets that it is started with.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
-        self.variables.values().flat_map(Template::secrets)
+        self.variables.values().chain(self.headers.values()).flat_map(Template::secrets)
     }
 }
 
@@ -156,6 +227,20 @@ fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D:
         _ => Err(D::Error::custom(
             "it begins with the absolute path of a program, such as [\"/usr/bin/node\", \"/srv/mcp/index.js\"]",
         )),
+    }
+}
+
+fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let url = String::deserialize(deserializer)?;
+    Target::parse(&url, None).map(|_| url).map_err(|failure| D::Error::custom(failure.message))
+}
+
+fn headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Template>, D::Error> {
+    let headers = super::secrets::headers(deserializer)?.unwrap_or_default();
+    let own = |name: &&String| OWN_HEADERS.contains(&name.as_str()) || name.starts_with("mcp-");
+    match headers.keys().find(own) {
+        Some(own) => Err(D::Error::custom(format!("`{own}` is a header that the protocol sets"))),
+        None => Ok(headers),
     }
 }
 

@@ -10,6 +10,9 @@ const MAX_RATIO: usize = 100;
 /// Short bodies may be all blanks.
 const FREE_BYTES: usize = 64 << 10;
 
+/// Bytes that one piece may grow to, however little the pieces before have grown.
+const PIECE_BYTES: usize = 16 << 20;
+
 /// The encodings that are undone, as `accept-encoding` names them.
 pub(super) const ENCODINGS: &str = "gzip, deflate";
 
@@ -54,7 +57,8 @@ impl Body {
     /// Takes a piece; returns what it says.
     pub(super) fn push(&mut self, piece: &[u8]) -> Result<Vec<u8>, Failure> {
         self.received += piece.len();
-        self.room().most = FREE_BYTES + self.received.saturating_mul(MAX_RATIO) - self.unpacked;
+        let allowed = FREE_BYTES + self.received.saturating_mul(MAX_RATIO) - self.unpacked;
+        self.room().most = allowed.min(PIECE_BYTES);
         // Flushed, or a decoder would hold back what this piece grew to.
         let written = match &mut self.decoder {
             Decoder::Plain(room) => room.write_all(piece),

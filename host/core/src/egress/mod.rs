@@ -3,14 +3,15 @@
 //! A URL is parsed (`target.rs`), policy decides on it, its name is resolved once and every address judged (`connect.rs`, `addresses.rs`,
 //! `resolver.rs`), a person is asked where settings say so, and the request goes to these addresses alone (`client.rs`). A redirect begins
 //! anew. What a plugin may reach, and the words of refusals, are in `policy/http.rs`. What confined commands connect to takes the same way as
-//! far as that goes (`cells/`, `policy/connections.rs`), and so does what the host sends for mail (`streams.rs`, `forms.rs`, `policy/mail.rs`).
+//! far as that goes (`cells/`, `policy/connections.rs`), and so does what the host sends for mail
+//! (`streams.rs`, `policy/mail.rs`) and to servers of others (`own.rs`, `policy/upstream.rs`).
 
 mod addresses;
 mod body;
 mod cells;
 mod client;
 mod connect;
-mod forms;
+mod own;
 mod resolver;
 mod streams;
 mod target;
@@ -18,12 +19,12 @@ mod target;
 pub(crate) use addresses::{Special, special};
 pub(crate) use cells::{Attached, Calling, Naming};
 pub(crate) use connect::Route;
-pub(crate) use forms::FormAnswer;
+pub(crate) use own::{FormAnswer, OwnAnswer, OwnRequest};
 pub(crate) use streams::plainly;
 pub(crate) use target::{Host, Target};
 
 use crate::call::scope::Scope;
-use crate::config::{Config, Part};
+use crate::config::Config;
 use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind, duration};
 use crate::leaks::{Exit, Guard, Stream};
@@ -200,19 +201,26 @@ impl Egress {
 
     async fn send(&self, route: &ApprovedRoute, told: Told, grant: &HttpGrant) -> Result<Answer, Failure> {
         let may_have_acted = !told.method.is_safe();
-        self.exchange(route.route(), told, &grant.client_key(), may_have_acted).await
+        self.exchange(route.route(), told, &grant.client_key(), FIRST_BYTE, may_have_acted).await
     }
 
     /// Sends a request by a connection of this owner, to the addresses that were judged and no others.
-    async fn exchange(&self, route: &Route, told: Told, owner: &str, may_have_acted: bool) -> Result<Answer, Failure> {
+    async fn exchange(
+        &self,
+        route: &Route,
+        told: Told,
+        owner: &str,
+        patience: Duration,
+        may_have_acted: bool,
+    ) -> Result<Answer, Failure> {
         let target = route.target();
         let client = self.clients.client(owner, route).await?;
         let mut sent = client.request(told.method, told.url).headers(told.headers);
         if !told.body.is_empty() {
             sent = sent.body(told.body);
         }
-        let answer = tokio::time::timeout(FIRST_BYTE, sent.send()).await;
-        let answer = answer.map_err(|_| slow(target, FIRST_BYTE, may_have_acted))?;
+        let answer = tokio::time::timeout(patience, sent.send()).await;
+        let answer = answer.map_err(|_| slow(target, patience, may_have_acted))?;
         let answer = answer.map_err(|error| explain(&error, target, may_have_acted))?;
         // The library was bound to these addresses; this is the proof.
         if answer.remote_addr().is_none_or(|peer| !route.addresses().contains(&peer)) {
@@ -275,7 +283,7 @@ impl Told {
 }
 
 /// A header with secrets of `source` in it, which the library shows in no message.
-fn header_value(text: &str, source: impl std::fmt::Display) -> Result<HeaderValue, Failure> {
+pub(crate) fn header_value(text: &str, source: impl std::fmt::Display) -> Result<HeaderValue, Failure> {
     let mut value = HeaderValue::from_str(text).map_err(|_| {
         let message = format!("a secret of `{source}` has characters that no header may have");
         Failure::new(Kind::Unavailable, message).hint("keep it in one line of visible ASCII characters")
@@ -288,17 +296,9 @@ fn header_value(text: &str, source: impl std::fmt::Display) -> Result<HeaderValu
 async fn own_headers(grant: &HttpGrant, target: &Target, scope: &Scope) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
     for OwnHeader { name, template, .. } in grant.headers_for(target) {
-        let mut text = Zeroizing::new(String::new());
-        for part in template.parts() {
-            match part {
-                Part::Text(part) => text.push_str(part),
-                Part::Secret(secret) => {
-                    // A person may have to unlock it.
-                    let _waiting = scope.clock.waiting();
-                    text.push_str(scope.secrets.value(secret).await?.expose());
-                }
-            }
-        }
+        // A person may have to unlock it.
+        let _waiting = scope.clock.waiting();
+        let text = scope.secrets.fill(template).await?;
         headers.insert(name.clone(), header_value(&text, template)?);
     }
     Ok(headers)

@@ -279,6 +279,8 @@ impl Guard {
 
     /// Has the result say something.
     pub(crate) fn notice(&self, notice: String) {
+        // What others wrote may be in it.
+        let notice = self.redact(&notice).into_owned();
         let mut notices = self.notices.lock();
         if !notices.contains(&notice) {
             notices.push(notice);

@@ -42,6 +42,8 @@ pub enum ActionKind {
     Change,
     /// A call of a tool of somebody else's server.
     ToolCall,
+    /// An answer to what such a server wants to know.
+    Answer,
 }
 
 impl ActionKind {
@@ -57,6 +59,7 @@ impl ActionKind {
             Self::Event => "`confirm` under [embedder]",
             Self::Change => "`records_confirm = false` under [tools]",
             Self::ToolCall => "`confirm` or `reads` under [upstream.NAME]",
+            Self::Answer => "`elicitation = \"refuse\"` under [upstream.NAME]",
         }
     }
 
@@ -70,7 +73,7 @@ impl ActionKind {
             Self::WriteLater => ("tools.files_confirm", Needed::AtMost("never")),
             Self::Event => ("embedder.confirm", Needed::Any),
             Self::Change => ("tools.records_confirm", Needed::Off),
-            Self::ToolCall => ("upstream", Needed::Any),
+            Self::ToolCall | Self::Answer => ("upstream", Needed::Any),
         };
         // As long as one of the two helps, the hint does.
         let decides = scope.remedies.hint(key, &needed, "");
@@ -88,6 +91,7 @@ impl ActionKind {
             Self::Event => "Event for the embedder denied by user.",
             Self::Change => "Change denied by user.",
             Self::ToolCall => "Call denied by user.",
+            Self::Answer => "Answer denied by user.",
         }
     }
 }

@@ -170,6 +170,8 @@ pub(crate) struct Confine {
     /// Without links, and as settings have it.
     home: PathBuf,
     named_home: PathBuf,
+    /// Directories of this host's own PATH.
+    programs: Vec<PathBuf>,
     remedies: Remedies,
     reachable: Arc<Reachable>,
     /// What is protected below each directory that can be written.
@@ -196,6 +198,7 @@ impl Confine {
         toolset: Option<&str>,
     ) -> Result<Self, Failure> {
         let settings = config.confine.clone();
+        let path = dirs.environment.get("PATH").map(OsStr::to_owned).unwrap_or_default();
         let mut confine = Self {
             write: Vec::new(),
             read: None,
@@ -204,6 +207,7 @@ impl Confine {
             protected: protected.clone(),
             home: canonical(&dirs.home),
             named_home: dirs.home.clone(),
+            programs: std::env::split_paths(&path).map(|entry| canonical(&entry)).collect(),
             remedies: config.remedies(),
             reachable: Arc::new(Reachable::new(config)),
             names: Arc::new(settings.protect.clone()),
@@ -216,8 +220,6 @@ impl Confine {
         if confine.settings.mode == ConfineMode::Off {
             return Ok(confine);
         }
-        let path = dirs.environment.get("PATH").map(OsStr::to_owned).unwrap_or_default();
-        let programs: Vec<_> = std::env::split_paths(&path).map(|entry| canonical(&entry)).collect();
         for root in confine.settings.write.iter().filter(|root| *root != Path::new(WORKSPACE)) {
             let odd = |why: String| {
                 Failure::invalid(format!("`{}` in `write` under [confine] {why}", root.display()))
@@ -227,7 +229,7 @@ impl Confine {
             if !found.is_dir() {
                 return Err(odd("is no directory".into()));
             }
-            if let Some(why) = confine.never_written(&found, &programs) {
+            if let Some(why) = confine.never_written(&found, &confine.programs) {
                 return Err(odd(format!("cannot be writable: {why}")));
             }
             confine.write.push(found);
@@ -348,8 +350,23 @@ impl Confine {
     }
 
     /// What is never there.
-    pub(super) fn hidden(&self) -> &[PathBuf] {
+    pub(crate) fn hidden(&self) -> &[PathBuf] {
         &self.hide
+    }
+
+    /// What is not written in directories that a program of others may write in: what runs or decides later.
+    ///
+    /// # Errors
+    ///
+    /// With why one of them, without links, is not one to write in.
+    pub(crate) fn protected_in(&self, write: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+        let refused = write.iter().find_map(|root| Some((root, self.never_written(root, &self.programs)?)));
+        if let Some((root, why)) = refused {
+            return Err(format!("`{}` cannot be writable: {why}", root.display()));
+        }
+        let programs = self.programs.iter().filter(|entry| write.iter().any(|root| entry.starts_with(root)));
+        let named = write.iter().flat_map(|root| self.names.iter().map(|name| root.join(name)));
+        Ok(named.chain(programs.cloned()).collect())
     }
 
     /// What is known of what commands made.

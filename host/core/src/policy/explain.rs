@@ -459,6 +459,15 @@ fn explain_upstream(grant: &UpstreamGrant, plugin: &Manifest, settings: &Setting
         UpstreamConfirm::Writes => format!("a person is asked about each call but of {}", section.reads.join(", ")),
         UpstreamConfirm::All => "a person is asked about each call".to_owned(),
     };
+    let clause = |subject, detail, key: &str| {
+        let decided_by = decided(settings, &format!("upstream.{name}.{key}"));
+        Clause { subject, verdict: "allowed", detail, decided_by }
+    };
+    let calls = clause("calls of the server", asked, "confirm");
+    if !section.url.is_empty() {
+        let detail = format!("it is elsewhere, and gets what it is sent: {}", section.url);
+        return vec![calls, clause("place of the server", detail, "url")];
+    }
     let hosts: Vec<String> = section.hosts.iter().map(ToString::to_string).collect();
     let hosts = if hosts.is_empty() { "no host".to_owned() } else { hosts.join(", ") };
     let paths = |list: &[PathBuf]| list.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -468,12 +477,8 @@ fn explain_upstream(grant: &UpstreamGrant, plugin: &Manifest, settings: &Setting
         (true, false) => format!("its own home, and writes {}", paths(&section.write)),
         (false, false) => format!("its own home, reads {} and writes {}", paths(&section.read), paths(&section.write)),
     };
-    let clause = |subject, detail, key: &str| {
-        let decided_by = decided(settings, &format!("upstream.{name}.{key}"));
-        Clause { subject, verdict: "allowed", detail, decided_by }
-    };
     vec![
-        clause("calls of the server", asked, "confirm"),
+        calls,
         clause("network of the server", format!("confined, it reaches {hosts}"), "hosts"),
         clause("files of the server", format!("confined, it sees what the system brings and {files}"), "write"),
     ]

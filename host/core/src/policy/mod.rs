@@ -129,7 +129,7 @@ pub struct Grants {
     records: Result<RecordsGrant, Failure>,
     jobs: Result<JobsGrant, Failure>,
     schedules: Result<SchedulesGrant, Failure>,
-    upstream: Result<UpstreamGrant, Failure>,
+    upstream: Result<Arc<UpstreamGrant>, Failure>,
     config: BTreeMap<String, Template>,
 }
 
@@ -291,7 +291,7 @@ impl Grants {
     /// # Errors
     ///
     /// `denied` where it is none, or settings do not have it any more.
-    pub fn upstream(&self) -> Result<&UpstreamGrant, Failure> {
+    pub fn upstream(&self) -> Result<&Arc<UpstreamGrant>, Failure> {
         self.upstream.as_ref().map_err(Failure::clone)
     }
 
@@ -445,7 +445,9 @@ impl Policy {
                 Capability::Jobs => grants.jobs = is_on.and_then(|()| self.jobs_grant(plugin, &bound)),
                 Capability::Schedules => grants.schedules = is_on.and_then(|()| self.schedules_grant(plugin, &bound)),
                 Capability::Embedder => grants.embedder = is_on.and_then(|()| self.embedder_grant(plugin, &bound)),
-                Capability::Upstream => grants.upstream = is_on.and_then(|()| self.upstream_grant(plugin)),
+                Capability::Upstream => {
+                    grants.upstream = is_on.and_then(|()| self.upstream_grant(plugin)).map(Arc::new)
+                }
                 // Caps bind it, no grant.
                 Capability::Events => {}
             }
@@ -593,14 +595,14 @@ impl Policy {
         let section = self.config.upstream.get(name).filter(|_| plugin.id.is_upstream());
         let gone = || Failure::denied(format!("there is no [upstream.{name}] in the settings any more"));
         let section = section.ok_or_else(gone)?;
-        Ok(UpstreamGrant::new(&plugin.id, section, self.confine.hidden(), &self.config))
+        Ok(UpstreamGrant::new(&plugin.id, section, &self.confine, &self.config))
     }
 
     /// What a server has that is only looked at: what its section says, and nobody calls a tool.
     pub(crate) fn upstream_to_look_at(&self, name: &str, section: &UpstreamSection) -> UpstreamGrant {
-        let origin = manifest::Origin::Upstream { command: section.command.join(" "), declared: String::new() };
+        let origin = manifest::Origin::Upstream { command: section.place(), declared: String::new() };
         let id = PluginId { name: name.to_owned(), sha256: String::new(), origin };
-        UpstreamGrant::new(&id, section, self.confine.hidden(), &self.config)
+        UpstreamGrant::new(&id, section, &self.confine, &self.config)
     }
 
     fn introspect_grant(&self, plugin: &Manifest, bound: &Bound) -> Result<(), Failure> {

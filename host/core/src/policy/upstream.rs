@@ -3,8 +3,9 @@
 //! A section `[upstream.NAME]` decides; what a server says of its own tools does not. `upstream/` does what is granted here.
 
 use super::approval::{ActionKind, By, Landing, Question};
+use super::confine::Confine;
 use super::connections::Judge;
-use super::hosts::{AdmittedTarget, HostRules, Opens, covers};
+use super::hosts::{AdmittedTarget, HostRules, Opens, covers, is_local_name};
 use crate::audit::Action;
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
@@ -15,8 +16,8 @@ use crate::envelope::Failure;
 use crate::text::sanitize;
 use crate::tools::manifest::PluginId;
 use async_trait::async_trait;
+use sha2::{Digest, Sha256};
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,24 +32,29 @@ pub struct UpstreamGrant {
     label: String,
     bound_to: String,
     section: UpstreamSection,
+    hosts: Vec<HostPattern>,
+    ports: Vec<u16>,
     /// The hosts that each secret may go to that it is started with.
     secrets: Vec<(String, Vec<HostPattern>)>,
     rules: HostRules,
-    hidden: Arc<Vec<PathBuf>>,
+    confine: Arc<Confine>,
     approval_timeout: Duration,
 }
 
 impl UpstreamGrant {
-    pub(super) fn new(id: &PluginId, section: &UpstreamSection, hidden: &[PathBuf], config: &Config) -> Self {
-        let hosts = |secret: &str| config.secret.get(secret).map(|found| found.hosts.clone()).unwrap_or_default();
+    pub(super) fn new(id: &PluginId, section: &UpstreamSection, confine: &Arc<Confine>, config: &Config) -> Self {
+        let bound = |secret: &str| config.secret.get(secret).map(|found| found.hosts.clone()).unwrap_or_default();
+        let (hosts, ports) = section.reachable();
         Self {
             name: id.name.clone(),
             label: id.label(),
             bound_to: id.approved_as().into(),
-            secrets: section.secrets().map(|secret| (secret.to_owned(), hosts(secret))).collect(),
-            rules: HostRules::new(config, Opens::Fetch, &section.hosts),
+            secrets: section.secrets().map(|secret| (secret.to_owned(), bound(secret))).collect(),
+            rules: HostRules::new(config, Opens::Fetch, &local(&hosts)),
+            hosts,
+            ports,
             section: section.clone(),
-            hidden: Arc::new(hidden.to_vec()),
+            confine: confine.clone(),
             approval_timeout: Duration::from_millis(config.approval.timeout_ms),
         }
     }
@@ -59,9 +65,9 @@ impl UpstreamGrant {
         &self.section
     }
 
-    /// What it never sees.
-    pub(crate) fn hidden(&self) -> &[PathBuf] {
-        &self.hidden
+    /// What keeps it from more than its section says.
+    pub(crate) fn confine(&self) -> &Confine {
+        &self.confine
     }
 
     /// Whether a person is asked about a tool.
@@ -84,29 +90,42 @@ impl UpstreamGrant {
             (true, false) => Ok("its section"),
             (true, true) => self.ask(tool, arguments, scope).await,
         };
-        let shown: String = sanitize::line(arguments).chars().take(RECORDED).collect();
-        let decision = match &decided {
-            Ok(by) => format!("allowed by {by}"),
-            Err((_, by)) => format!("denied by {by}"),
-        };
-        self.record(format!("call {tool} with {shown}"), decision, scope);
-        decided.map(drop).map_err(|(refusal, _)| refusal)
+        self.record_decided(format!("call {tool} with {}", recorded(arguments)), decided, scope)
     }
 
     async fn ask(&self, tool: &str, arguments: &str, scope: &Scope) -> Result<By, (Failure, By)> {
-        let site = Landing { backend: format!("the server {}", self.name), ..Landing::default() };
         let action = format!("call `{tool}` of the server `{}`", self.name);
         let details = serde_json::from_str::<serde_json::Value>(arguments).ok();
         let details = details.and_then(|arguments| serde_json::to_string_pretty(&arguments).ok());
+        // A yes for one tool is none for another.
+        self.question(ActionKind::ToolCall, tool, &action, details.as_deref(), scope).await
+    }
+
+    /// Decides on the answer to what the server wants to know, with its own words and what it proposes.
+    pub(crate) async fn admit_answer(&self, words: &str, answer: Option<&str>, scope: &Scope) -> Result<(), Failure> {
+        // A yes is for this very question.
+        let which = hex::encode(Sha256::digest(format!("{words}\0{}", answer.unwrap_or_default())));
+        let decided = self.question(ActionKind::Answer, &which, words, answer, scope).await;
+        self.record_decided(format!("answer the question: {}", recorded(words)), decided, scope)
+    }
+
+    async fn question(
+        &self,
+        kind: ActionKind,
+        what: &str,
+        action: &str,
+        details: Option<&str>,
+        scope: &Scope,
+    ) -> Result<By, (Failure, By)> {
+        let site = Landing { backend: format!("the server {}", self.name), ..Landing::default() };
         let question = Question {
-            // A yes for one tool is none for another.
-            key: ApprovalKey::new(&self.bound_to, Capability::Upstream, ActionKind::ToolCall, tool),
+            key: ApprovalKey::new(&self.bound_to, Capability::Upstream, kind, what),
             plugin: &self.label,
             site: &site,
             confinement: None,
             lent: None,
-            action: &action,
-            details: details.as_deref(),
+            action,
+            details,
             declaration: None,
             refused: None,
             timeout: self.approval_timeout,
@@ -123,21 +142,53 @@ impl UpstreamGrant {
         self.record(format!("connect to {server}"), decision, scope);
     }
 
+    fn record_decided(&self, what: String, decided: Result<By, (Failure, By)>, scope: &Scope) -> Result<(), Failure> {
+        let decision = match &decided {
+            Ok(by) => format!("allowed by {by}"),
+            Err((_, by)) => format!("denied by {by}"),
+        };
+        self.record(what, decision, scope);
+        decided.map(drop).map_err(|(refusal, _)| refusal)
+    }
+
     fn record(&self, what: String, decision: String, scope: &Scope) {
         scope.record(Action { capability: Capability::Upstream, confinement: None, what, declaration: None, decision });
+    }
+
+    /// Decides on the address of a server that is elsewhere.
+    pub(crate) fn admit_url(&self, target: &Target) -> Result<AdmittedTarget, Failure> {
+        self.check(target)?;
+        match self.secrets.first() {
+            Some((secret, _)) if !target.is_encrypted() => {
+                let message = format!("`{target}` would get the secret `{secret}`, which goes over HTTPS alone");
+                Err(Failure::denied(message).hint("use https://"))
+            }
+            Some(_) | None => Ok(AdmittedTarget::new(target.clone())),
+        }
+    }
+
+    /// Decides on an address that a host has.
+    pub(crate) fn judge_address(
+        &self,
+        target: &Target,
+        address: IpAddr,
+        special: Option<Special>,
+        is_own: bool,
+    ) -> Result<(), Failure> {
+        self.rules.check_address(target.host(), address, special, is_own, || Ok(())).map(drop)
     }
 
     fn check(&self, target: &Target) -> Result<(), Failure> {
         let (host, name) = (target.host(), &self.name);
         self.rules.check_host(host, || {
-            if self.section.hosts.iter().any(|entry| covers(entry, host)) {
+            if self.hosts.iter().any(|entry| covers(entry, host)) {
                 return Ok(());
             }
             let message = format!("the server `{name}` may not reach `{host}`");
             Err(Failure::denied(message).hint(format!("add \"{host}\" to `hosts` under [upstream.{name}]")))
         })?;
         if let Host::Address(address) = host {
-            self.admit_address(target, *address, special(*address), false)?;
+            self.judge_address(target, *address, special(*address), false)?;
         }
         let astray = self.secrets.iter().find(|(_, hosts)| !hosts.iter().any(|entry| covers(entry, host)));
         if let Some((secret, _)) = astray {
@@ -146,12 +197,29 @@ impl UpstreamGrant {
                 .hint(format!("`hosts` under [secret.{secret}] names the hosts that it may go to")));
         }
         let port = target.port();
-        if self.section.ports.contains(&port) {
+        if self.ports.contains(&port) {
             return Ok(());
         }
         let message = format!("the server `{name}` may not reach port {port} of `{host}`");
         Err(Failure::denied(message).hint(format!("add {port} to `ports` under [upstream.{name}]")))
     }
+}
+
+/// The beginning of a text, as the record has it.
+fn recorded(text: &str) -> String {
+    // The whole of a large one would be looked at for nothing.
+    let begin: String = text.chars().take(2 * RECORDED).collect();
+    sanitize::line(&begin).chars().take(RECORDED).collect()
+}
+
+/// Those of the hosts that are private by their very names, or addresses. Any other name opens no private address: it belongs to others, who
+/// would point it at one.
+fn local(hosts: &[HostPattern]) -> Vec<HostPattern> {
+    let is_local = |host: &&HostPattern| match host {
+        HostPattern::Exact(name) | HostPattern::Below(name) | HostPattern::Domain(name) => is_local_name(name),
+        HostPattern::Range(_) => true,
+    };
+    hosts.iter().filter(is_local).cloned().collect()
 }
 
 #[async_trait]
@@ -179,6 +247,6 @@ impl Judge for UpstreamGrant {
         special: Option<Special>,
         is_own: bool,
     ) -> Result<(), Failure> {
-        self.rules.check_address(target.host(), address, special, is_own, || Ok(())).map(drop)
+        self.judge_address(target, address, special, is_own)
     }
 }

@@ -39,6 +39,14 @@ pub(crate) fn folded(name: &str) -> String {
     folded.to_ascii_lowercase().replace('i', "l").trim_matches('_').to_owned()
 }
 
+/// Which of these names was probably meant; none where all are far from it.
+#[must_use]
+pub fn nearest<'n>(meant: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let meant = folded(meant);
+    let scored = names.into_iter().map(|name| (strsim::jaro_winkler(&folded(name), &meant), name));
+    scored.filter(|(score, _)| *score > 0.75).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, name)| name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -138,6 +138,11 @@ pub(crate) fn family(plugin: &Manifest, tool: &str) -> Option<&'static str> {
     FAMILIES.iter().find(is_of).filter(|_| plugin.id.is_builtin()).map(|(family, _)| *family)
 }
 
+/// What a tool is summed up under with others: its family, or its plugin.
+pub(super) fn group(tool: &Tool) -> &str {
+    family(tool.plugin(), tool.name()).unwrap_or_else(|| tool.plugin().name())
+}
+
 /// Typing could succeed: the only pane is not one where questions are answered.
 fn can_type(context: &CallContext) -> bool {
     !matches!(context.panes, Panes::Own(_)) || typing::check_own(context.approver.is_read()).is_ok()

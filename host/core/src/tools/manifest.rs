@@ -80,7 +80,8 @@ impl PluginId {
     }
 
     /// It answers to this name, or one that reads the same.
-    pub(crate) fn has_name(&self, name: &str) -> bool {
+    #[must_use]
+    pub fn has_name(&self, name: &str) -> bool {
         self.folded() == folded(name)
     }
 
@@ -208,7 +209,7 @@ impl Manifest {
     pub(crate) fn of_upstream(name: &str, section: &UpstreamSection, accepted: &Accepted) -> Result<Self, String> {
         let said = serde_json::to_vec(&(name, section)).expect("a section is plain data");
         let declared = hex::encode(Sha256::digest(said));
-        let origin = Origin::Upstream { command: section.command.join(" "), declared };
+        let origin = Origin::Upstream { command: section.place(), declared };
         let id = PluginId { name: name.to_owned(), sha256: section.accepted.clone(), origin };
         let offered = accepted.tools.iter().filter(|(_, tool)| section.offers(&tool.name));
         let tools: Vec<String> = offered.map(|(offered_as, _)| offered_as.clone()).collect();

@@ -10,6 +10,7 @@ mod pack;
 pub mod provider;
 pub mod registry;
 pub mod schema;
+pub mod search;
 mod seen;
 pub mod source;
 mod words;

@@ -9,7 +9,7 @@ use crate::envelope::{Failure, Kind};
 use crate::event::EventSink;
 use crate::policy::Policy;
 use crate::sandbox::Sandbox;
-use crate::text::names::folded;
+use crate::text::names::{folded, nearest};
 use crate::text::sanitize;
 use crate::tools::manifest::Manifest;
 use crate::tools::provider::{Code, Component, LoadError, Provider, Ready, Refused};
@@ -268,16 +268,10 @@ impl Registry {
         self.by_tool.get(tool).or_else(barred).ok_or_else(|| {
             let shown: String = tool.chars().take(64).collect();
             let failure = Failure::new(Kind::UnknownTool, format!("there is no tool `{shown}`"));
-            match self.nearest(tool) {
+            match nearest(tool, self.by_tool.keys().map(String::as_str)) {
                 Some(nearest) => failure.hint(format!("did you mean `{nearest}`?")),
                 None => failure.hint("`toolcrib tools` lists the tools"),
             }
         })
-    }
-
-    fn nearest(&self, tool: &str) -> Option<&String> {
-        let tool = folded(tool);
-        let scored = self.by_tool.keys().map(|name| (strsim::jaro_winkler(&folded(name), &tool), name));
-        scored.filter(|(score, _)| *score > 0.75).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, name)| name)
     }
 }

@@ -2,6 +2,7 @@
 //! whose section names the digest of that; so whoever changes the file changes nothing.
 
 use super::listing::Offered;
+use super::package;
 use crate::config::{BETWEEN, Limits, UpstreamSection};
 use crate::disk::OwnDir;
 use crate::text::names::is_name;
@@ -13,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,8 +22,6 @@ use std::sync::Arc;
 const DIRECTORY: &str = "upstream";
 /// Bytes of a file.
 const MOST_BYTES: u64 = 32 << 20;
-/// Where the system's own programs are, which root alone writes.
-const SYSTEM: [&str; 3] = ["/usr/bin", "/usr/lib", "/bin"];
 /// Bytes of a description, where settings say less: two of fourteen servers in use have more than 4 KiB in one.
 const DESCRIPTION_BYTES: u64 = 8 << 10;
 /// Differences of one definition that are shown.
@@ -45,8 +43,12 @@ pub struct Accepted {
     /// What it says for models about itself as a whole.
     pub instructions: Option<String>,
     /// What was started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// The files of that, by path, each with its digest.
+    /// Where it was instead.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub url: String,
+    /// The files of that and the packages in which they lie, by path, each with its digest.
     pub files: BTreeMap<PathBuf, String>,
     /// Its tools, by the names under which they are offered.
     pub tools: BTreeMap<String, AcceptedTool>,
@@ -114,7 +116,8 @@ impl Accepted {
             server: said.server.clone(),
             instructions: said.instructions.clone(),
             command: section.command.clone(),
-            files: files(section)?,
+            url: section.url.clone(),
+            files: package::digests(section)?,
             tools: tools.collect(),
         })
     }
@@ -198,46 +201,28 @@ impl Accepted {
     /// What would be started now that is another thing than was accepted, a line each.
     #[must_use]
     pub fn changed_files(&self, section: &UpstreamSection) -> Vec<String> {
-        let now = match files(section) {
+        let now = match package::digests(section) {
             Ok(now) => now,
             Err(error) => return vec![error.to_string()],
         };
+        if self.url != section.url {
+            return vec!["`url` of its section is another one than was accepted".to_owned()];
+        }
         if self.command != section.command {
             return vec!["`command` of its section is another one than was accepted".to_owned()];
         }
         let all = self.files.keys().chain(now.keys()).collect::<BTreeSet<_>>();
         let changed = all.into_iter().filter(|path| self.files.get(*path) != now.get(*path));
-        changed.map(|path| format!("`{}` is another file than was accepted", path.display())).collect()
+        let said = |path: &PathBuf| match path.is_dir() {
+            true => format!("what lies in `{}` is not what was accepted", path.display()),
+            false => format!("`{}` is another file than was accepted", path.display()),
+        };
+        changed.map(said).collect()
     }
 }
 
 fn file_name(name: &str) -> String {
     format!("{name}.json")
-}
-
-/// The files of a command line, each with its digest: not those of the system, which change with its updates, and not those that it may write.
-fn files(section: &UpstreamSection) -> io::Result<BTreeMap<PathBuf, String>> {
-    let paths = section.command.iter().map(Path::new).enumerate();
-    let files = paths.filter(|(place, path)| *place == 0 || path.is_absolute() && path.is_file());
-    let is_system = |path: &Path| SYSTEM.iter().any(|system| path.starts_with(system));
-    // What it may write is what it works on.
-    let is_its_own = |path: &Path| section.write.iter().any(|write| path.starts_with(write));
-    let files = files.map(|(_, path)| path).filter(|path| !is_system(path) && !is_its_own(path));
-    let digest = |path: &Path| {
-        let told = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()));
-        Ok((path.to_owned(), sha256(path).map_err(told)?))
-    };
-    files.map(digest).collect()
-}
-
-fn sha256(path: &Path) -> io::Result<String> {
-    let (mut file, mut digest, mut piece) = (File::open(path)?, Sha256::new(), vec![0; 64 << 10]);
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(hex::encode(digest.finalize())),
-            read => digest.update(&piece[..read]),
-        }
-    }
 }
 
 /// The name under which a tool is offered: that of its server before its own, in the letters that names have.

@@ -6,33 +6,44 @@
 //! decided by `policy/upstream.rs`; `tools/provider/upstream.rs` makes tools of what was accepted.
 
 mod accepted;
+mod elicit;
+mod events;
 mod lines;
+mod link;
 mod listing;
+mod message;
+mod outgoing;
+mod package;
+mod params;
 mod program;
+mod questions;
+mod reading;
 mod result;
 mod running;
+mod web;
+mod wire;
 
 pub use accepted::{Accepted, AcceptedTool, differences, offered_as};
 
 use crate::call::scope::Scope;
 use crate::config::UpstreamSection;
 use crate::dirs::Dirs;
-use crate::egress::{Attached, Calling, Egress};
+use crate::egress::{Attached, Egress, Target};
 use crate::envelope::{Failure, Kind, Output};
-use crate::event::Event;
 use crate::leaks::Exit;
 use crate::policy::upstream::UpstreamGrant;
 use crate::secrets::Secrets;
-use crate::text::sanitize;
-use lines::{Lines, Progress};
-use listing::{Offered, shown};
+use link::Link;
+use listing::{Offered, Trouble, shown};
 use parking_lot::Mutex;
 use program::Start;
-use running::{Running, Unanswered, too_long};
+use running::Running;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{OnceCell, Semaphore};
+use web::Web;
+use wire::{Unanswered, Via, Wire, too_long};
 
 /// Servers that are started at one time.
 const STARTING: usize = 4;
@@ -94,10 +105,12 @@ impl Upstream {
 
 /// A server that was started, and has said what it offers.
 struct Greeted {
-    lines: Lines,
-    network: Arc<Attached>,
-    calling: Calling,
+    wire: Wire,
+    /// None of one that is elsewhere.
+    network: Option<Arc<Attached>>,
     said: Offered,
+    /// What it was refused meanwhile.
+    refused: Vec<String>,
 }
 
 /// What a server says that nobody has accepted yet.
@@ -146,49 +159,71 @@ impl Upstreams {
         &self,
         name: &str,
         section: &UpstreamSection,
-        grant: &UpstreamGrant,
+        grant: &Arc<UpstreamGrant>,
         scope: &Arc<Scope>,
     ) -> Result<Look, Failure> {
-        let start = Start { name, principal: "toolcrib", section, hidden: grant.hidden() };
-        let Greeted { lines: _lines, calling, said, .. } = self.greeted(&start, false, grant, scope).await?;
+        let start = Start { name, principal: "toolcrib", section, confine: grant.confine() };
+        let Greeted { wire: _wire, said, refused, .. } = self.greeted(&start, false, &Via { grant, scope }).await?;
         let unavailable = |error: &dyn std::fmt::Display| Failure::new(Kind::Unavailable, format!("`{name}`: {error}"));
-        let mut accepted = Accepted::of(name, section, &said).map_err(|error| unavailable(&error))?;
+        let (whose, what) = (name.to_owned(), section.clone());
+        let accepted =
+            tokio::task::spawn_blocking(move || Accepted::of(&whose, &what, &said).map(|all| (all, said.notices)));
+        let accepted = accepted.await.map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
+        let (mut accepted, notices) = accepted.map_err(|error| unavailable(&error))?;
         let unfit = accepted.take_unfit(name, section, &scope.limits);
-        Ok(Look { accepted, unfit, notices: said.notices, refused: calling.refusals() })
+        let whole = serde_json::to_string(&accepted).expect("it is plain data");
+        if scope.guard.redact(&whole) != whole {
+            return Err(Failure::denied(format!("`{name}` has a secret of yours in what it offers to models"))
+                .hint("it was told that secret: give it none, or do not use it"));
+        }
+        Ok(Look { accepted, unfit, notices, refused })
     }
 
-    /// Starts a server and asks what it offers, in the era that it is likely to speak. One that ends over a word of that era is started in the other.
-    async fn greeted(
-        &self,
-        start: &Start<'_>,
-        is_legacy: bool,
-        grant: &UpstreamGrant,
-        scope: &Arc<Scope>,
-    ) -> Result<Greeted, Failure> {
-        self.check_confined().await?;
+    /// Begins with a server and asks what it offers, in the era that it is likely to speak. One that ends over a word of that era is begun with in
+    /// the other.
+    async fn greeted(&self, start: &Start<'_>, is_legacy: bool, via: &Via<'_>) -> Result<Greeted, Failure> {
         let _turn = self.starting.acquire().await;
-        let mut trouble = String::new();
+        let mut trouble = None;
         for is_legacy in [is_legacy, !is_legacy] {
-            let (lines, network) = program::start(start, self.dirs()?, &self.egress, &self.secrets).await?;
-            let calling = network.called(Arc::new(grant.clone()), scope);
-            let said = tokio::time::timeout(START, listing::offered(&lines, is_legacy)).await;
-            let said = said.unwrap_or_else(|_| Err(format!("did not say within {} s what it offers", START.as_secs())));
-            trouble = match said {
-                Ok(said) => return Ok(Greeted { lines, network, calling, said }),
+            let (wire, network) = self.reached(start).await?;
+            let calling = network.as_ref().map(|network| network.called(via.grant.clone(), via.scope));
+            let said = tokio::time::timeout(START, listing::offered(&wire, is_legacy, via)).await;
+            let said = said.unwrap_or_else(|_| {
+                Err(listing::trouble(format!("did not say within {} s what it offers", START.as_secs())))
+            });
+            trouble = Some(match said {
+                Ok(said) => {
+                    let refused = calling.map(|calling| calling.refusals()).unwrap_or_default();
+                    return Ok(Greeted { wire, network, said, refused });
+                }
                 Err(trouble) => trouble,
-            };
-            if !lines.has_ended() {
+            });
+            if !wire.has_ended() {
                 break;
             }
         }
-        Err(Failure::new(Kind::Unavailable, format!("`{}` {trouble}", start.name)))
+        let trouble = trouble.expect("it was begun with once at least");
+        Err(told_of(start.name, trouble))
+    }
+
+    /// The way to a server: to its address, or to a program that is started.
+    async fn reached(&self, start: &Start<'_>) -> Result<(Wire, Option<Arc<Attached>>), Failure> {
+        let Start { name, principal, section, .. } = start;
+        if section.url.is_empty() {
+            self.check_confined().await?;
+            let (wire, network) = program::start(start, self.dirs()?, &self.egress, &self.secrets).await?;
+            return Ok((wire, Some(network)));
+        }
+        let (target, owner) = (Target::parse(&section.url, None)?, format!("upstream {name} {principal}"));
+        let link = Link::new(target, &section.headers, owner, &self.egress, &self.secrets);
+        Ok((Wire::Web(Web::new(link)), None))
     }
 
     /// The server for this caller, started if it does not run.
     async fn running(
         &self,
         upstream: &Upstream,
-        grant: &UpstreamGrant,
+        grant: &Arc<UpstreamGrant>,
         scope: &Arc<Scope>,
     ) -> Result<Arc<Running>, Failure> {
         let name = &upstream.name;
@@ -227,16 +262,25 @@ impl Upstreams {
         }
     }
 
-    async fn start(&self, upstream: &Upstream, grant: &UpstreamGrant, scope: &Arc<Scope>) -> Result<Running, Failure> {
+    async fn start(
+        &self,
+        upstream: &Upstream,
+        grant: &Arc<UpstreamGrant>,
+        scope: &Arc<Scope>,
+    ) -> Result<Running, Failure> {
         let Upstream { name, section, accepted, .. } = upstream;
-        let changed = accepted.changed_files(section);
+        let changed = {
+            let (accepted, section) = (accepted.clone(), section.clone());
+            tokio::task::spawn_blocking(move || accepted.changed_files(&section)).await
+        };
+        let changed = changed.map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
         if let Some(changed) = changed.first() {
             return Err(Failure::denied(format!("the server `{name}` is not started: {changed}")).hint(review(name)));
         }
-        let start = Start { name, principal: scope.principal.as_str(), section, hidden: grant.hidden() };
+        let start = Start { name, principal: scope.principal.as_str(), section, confine: grant.confine() };
         let is_legacy = listing::is_legacy(&accepted.protocol);
-        let Greeted { lines, network, said, .. } = self.greeted(&start, is_legacy, grant, scope).await?;
-        Ok(Running::new(lines, network, &said, accepted))
+        let Greeted { wire, network, said, .. } = self.greeted(&start, is_legacy, &Via { grant, scope }).await?;
+        Ok(Running::new(wire, network, &said, accepted))
     }
 
     /// Calls a tool of a server, once it is decided that it may be; one that only reads is tried twice where its server ends meanwhile.
@@ -245,7 +289,7 @@ impl Upstreams {
         upstream: &Upstream,
         tool: &str,
         arguments: &str,
-        grant: &UpstreamGrant,
+        grant: &Arc<UpstreamGrant>,
         scope: &Arc<Scope>,
     ) -> Result<Output, Failure> {
         let Upstream { name, section, accepted, .. } = upstream;
@@ -261,43 +305,28 @@ impl Upstreams {
         if !only_reads {
             scope.touch_state();
         }
-        let most = Duration::from_millis(section.timeout_ms);
+        let (most, via) = (Duration::from_millis(section.timeout_ms), Via { grant, scope });
         let mut running = running;
         for is_last in [!only_reads, true] {
-            let calling = running.network.called(Arc::new(grant.clone()), scope);
-            for (server, decided) in calling.before() {
+            let calling = running.network.as_ref().map(|network| network.called(grant.clone(), scope));
+            for (server, decided) in calling.iter().flat_map(|calling| calling.before()) {
                 grant.record_connection(&format!("{server}, before this call"), decided.as_ref().copied(), scope);
             }
-            let answered =
-                tokio::time::timeout(most, running.call(tool, arguments, |report| told(&report, scope))).await;
-            calling.refusals().into_iter().for_each(|refused| scope.guard.notice(refused));
-            let answer = match answered {
-                Err(_) => {
-                    let message = format!("`{name}` gave no answer within {} ms", section.timeout_ms);
-                    let line = format!("`timeout_ms` under [upstream.{name}] decides; it may go on all the same");
-                    return Err(Failure::new(Kind::TimedOut, message).hint(line));
-                }
-                Ok(answered) => answered,
-            };
-            return match answer {
+            let answer = running.call(known, arguments, !only_reads, most, &via).await;
+            let refused = calling.map(|calling| calling.refusals()).unwrap_or_default();
+            let outcome = match answer {
                 Ok(answer) => result::output(name, &answer, scope).await,
-                Err(Unanswered::Refused(refusal)) => Err(result::refused(name, refusal.code, &refusal.message)),
-                Err(Unanswered::TooLong) => Err(Failure::limit(too_long()).hint("ask for less in one call")),
-                Err(Unanswered::Busy) => Err(Failure::new(Kind::Busy, format!("too many calls wait for `{name}`"))
-                    .hint("try again when some have ended")),
+                Err(Unanswered::Lost(failure)) if !is_last && failure.kind == Kind::Unavailable => continue,
                 Err(Unanswered::Ended { was_sent, .. }) if !is_last || !was_sent => {
                     running = self.standing(upstream, offered_as, grant, scope).await?;
                     continue;
                 }
-                Err(Unanswered::Ended { why, .. }) if only_reads => {
-                    Err(Failure::new(Kind::Unavailable, format!("`{name}` ended meanwhile: {}", shown(&why))))
-                }
-                Err(Unanswered::Ended { why, .. }) => {
-                    let message = format!("`{name}` ended in the middle of the call: {}", shown(&why));
-                    Err(Failure::new(Kind::OutcomeUnknown, message)
-                        .hint("look at what was done before you call it again"))
-                }
+                Err(unanswered) => Err(failed(name, section, only_reads, unanswered)),
             };
+            // Beside a failure nobody would see a notice.
+            return outcome.map_err(|failure| with_refused(failure, &refused)).inspect(|_| {
+                refused.iter().for_each(|refused| scope.guard.notice(refused.clone()));
+            });
         }
         Err(Failure::new(Kind::Unavailable, format!("`{name}` ended twice before it was asked")))
     }
@@ -307,13 +336,18 @@ impl Upstreams {
         &self,
         upstream: &Upstream,
         tool: &str,
-        grant: &UpstreamGrant,
+        grant: &Arc<UpstreamGrant>,
         scope: &Arc<Scope>,
     ) -> Result<Arc<Running>, Failure> {
         let Upstream { name, accepted, .. } = upstream;
-        let running = self.running(upstream, grant, scope).await?;
-        let standing = running.standing(accepted).await;
-        let standing = standing.map_err(|trouble| Failure::new(Kind::Unavailable, format!("`{name}` {trouble}")))?;
+        let mut running = self.running(upstream, grant, scope).await?;
+        let mut standing = running.standing(accepted, &Via { grant, scope }).await;
+        // A session is forgotten while nobody calls.
+        if standing.is_err() && running.has_ended() {
+            running = self.running(upstream, grant, scope).await?;
+            standing = running.standing(accepted, &Via { grant, scope }).await;
+        }
+        let standing = standing.map_err(|trouble| told_of(name, trouble))?;
         match standing.withheld(tool) {
             None => Ok(running),
             Some(why) => Err(withheld(name, tool, why)),
@@ -342,6 +376,42 @@ impl State {
     }
 }
 
+/// Why a call has no result.
+fn failed(name: &str, section: &UpstreamSection, only_reads: bool, unanswered: Unanswered) -> Failure {
+    match unanswered {
+        Unanswered::Refused(refusal) => result::refused(name, refusal.code, &refusal.message),
+        Unanswered::TooLong => Failure::limit(too_long()).hint("ask for less in one call"),
+        Unanswered::Late => {
+            Failure::new(Kind::TimedOut, format!("`{name}` gave no answer within {} ms", section.timeout_ms))
+                .hint(format!("`timeout_ms` under [upstream.{name}] decides; it may go on all the same"))
+        }
+        Unanswered::Busy => {
+            Failure::new(Kind::Busy, format!("too many calls wait for `{name}`")).hint("try again when some have ended")
+        }
+        Unanswered::Lost(failure) => Failure { message: format!("`{name}`: {}", failure.message), ..failure },
+        Unanswered::Ended { why, .. } if only_reads => {
+            Failure::new(Kind::Unavailable, format!("`{name}` ended meanwhile: {}", shown(&why)))
+        }
+        Unanswered::Ended { why, .. } => {
+            Failure::new(Kind::OutcomeUnknown, format!("`{name}` ended in the middle of the call: {}", shown(&why)))
+                .hint("look at what was done before you call it again")
+        }
+    }
+}
+
+/// A failure with what the server was refused meanwhile, which may be why.
+fn with_refused(failure: Failure, refused: &[String]) -> Failure {
+    let Some(first) = refused.first() else { return failure };
+    let hint = failure.hint.iter().map(|hint| format!("{hint}; ")).collect::<String>();
+    let hint = format!("{hint}meanwhile it was refused something: {first}");
+    failure.hint(hint)
+}
+
+/// Trouble with a server, with its name.
+fn told_of(server: &str, trouble: Trouble) -> Failure {
+    Failure { message: format!("`{server}` {}", trouble.message), ..trouble }
+}
+
 fn withheld(server: &str, tool: &str, why: &[String]) -> Failure {
     let message = format!("`{tool}` is another tool now than was accepted: {}", why.join("; "));
     Failure::denied(message).hint(review(server))
@@ -349,17 +419,4 @@ fn withheld(server: &str, tool: &str, why: &[String]) -> Failure {
 
 fn review(name: &str) -> String {
     format!("`toolcrib upstream review {name}` shows what has changed, and accepts it if you do")
-}
-
-/// Hands on how far a call is.
-fn told(report: &Progress, scope: &Scope) {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded, and only shown")]
-    let whole = |number: f64| number.clamp(0.0, 1e15) as u64;
-    let message = report.message.as_deref().map(|text| sanitize::line(text).chars().take(200).collect::<String>());
-    let bytes = message.as_ref().map_or(0, String::len);
-    scope.emit_for_guest(bytes, || Event::Progress {
-        done: whole(report.progress),
-        total: report.total.map(whole),
-        message,
-    });
 }

@@ -1,14 +1,16 @@
 //! How a server is started: in a cell, with variables of its own, a home of its own, and no more of this machine than its section says.
 
 use super::lines::Lines;
+use super::wire::Wire;
 use crate::backend::cell::Profile;
 use crate::backend::local::{Local, try_cell};
 use crate::backend::{Backend, Environment, ProcessSpec};
-use crate::config::{Part, UpstreamSection};
+use crate::config::UpstreamSection;
 use crate::dirs::Dirs;
 use crate::disk::OwnDir;
 use crate::egress::{Attached, Egress, Naming};
 use crate::envelope::{Failure, Kind};
+use crate::policy::confine::Confine;
 use crate::policy::files::canonical;
 use crate::secrets::{Secrets, Value};
 use crate::text::id::random_id;
@@ -32,8 +34,8 @@ pub(super) struct Start<'s> {
     /// Who calls it: servers keep what belongs to one conversation.
     pub(super) principal: &'s str,
     pub(super) section: &'s UpstreamSection,
-    /// What is not there even where it lies in what may be read.
-    pub(super) hidden: &'s [PathBuf],
+    /// What keeps it from more than that.
+    pub(super) confine: &'s Confine,
 }
 
 /// Whether a server can be confined here.
@@ -46,14 +48,14 @@ pub(super) async fn check_confined() -> Result<(), String> {
     try_cell(&profile).await.map_err(|error| error.to_string())
 }
 
-/// Starts a server, and returns the lines to it and its network.
+/// Starts a server, and returns the way to it and its network.
 pub(super) async fn start(
     start: &Start<'_>,
     dirs: &Dirs,
     egress: &Egress,
     secrets: &Secrets,
-) -> Result<(Lines, Arc<Attached>), Failure> {
-    let Start { name, principal, section, hidden } = *start;
+) -> Result<(Wire, Arc<Attached>), Failure> {
+    let Start { name, principal, section, confine } = *start;
     let unavailable =
         |error: &dyn std::fmt::Display| Failure::new(Kind::Unavailable, format!("`{name}` cannot be started: {error}"));
     let program = section.command.first().ok_or_else(|| unavailable(&"its section says no `command`"))?;
@@ -62,7 +64,7 @@ pub(super) async fn start(
             .hint(format!("`command` under [upstream.{name}] names its program")));
     }
     let home = home(dirs, name, principal).map_err(|error| unavailable(&error))?;
-    let profile = profile(section, &home, hidden).map_err(|error| unavailable(&error))?;
+    let profile = profile(section, &home, confine).map_err(|error| unavailable(&error))?;
     let profile = Arc::new(profile);
     let local = Local::new(home.clone(), dirs.home.clone(), dirs.state.clone(), Environment::default());
     let listeners = local.listeners(&profile).map_err(|why| unavailable(&why))?;
@@ -79,7 +81,7 @@ pub(super) async fn start(
         ..ProcessSpec::own(argv.map(OsString::from).collect())
     };
     let (process, input) = local.open(spec).await?;
-    Ok((Lines::over(process, input, (local, network.clone())), network))
+    Ok((Wire::Lines(Lines::over(process, input, (local, network.clone()))), network))
 }
 
 /// The home of a server for who calls it: what it keeps there stays.
@@ -94,12 +96,13 @@ fn home(dirs: &Dirs, name: &str, principal: &str) -> io::Result<PathBuf> {
 }
 
 /// What it sees: what the system brings, its home, its program, and what its section names.
-fn profile(section: &UpstreamSection, home: &Path, hidden: &[PathBuf]) -> io::Result<Profile> {
+fn profile(section: &UpstreamSection, home: &Path, confine: &Confine) -> io::Result<Profile> {
     let there = |path: &PathBuf| {
         let missing = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()));
         path.canonicalize().map_err(missing)
     };
     let mut write = section.write.iter().map(there).collect::<io::Result<Vec<_>>>()?;
+    let protect = confine.protected_in(&write).map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
     write.push(home.to_owned());
     let program = section.command.iter().take(1).map(PathBuf::from);
     let read: Vec<PathBuf> = section.read.iter().cloned().chain(program).collect();
@@ -111,12 +114,13 @@ fn profile(section: &UpstreamSection, home: &Path, hidden: &[PathBuf]) -> io::Re
     // What lies in a directory that is there comes with it.
     let (all, written) = (read.clone(), &write);
     read.retain(|path| !all.iter().chain(written).any(|above| path != above && path.starts_with(above)));
-    let hide = hidden_in(write.iter().chain(&read), home, hidden)?;
+    let hide = hidden_in(write.iter().chain(&read), home, confine.hidden())?;
     let base = Profile::of_system(write, &read)?;
     Ok(Profile {
         // Profiles have the same cell only if they are equal: no two servers share one.
         toolset: Some(random_id()),
         hide: base.hide.iter().cloned().chain(hide).collect(),
+        protect,
         ports: section.ports.clone(),
         processes: PROCESSES,
         ..base
@@ -155,22 +159,18 @@ async fn variables(section: &UpstreamSection, home: &Path, secrets: &Secrets) ->
     let mut plain = vec![
         ("HOME".to_owned(), home.display().to_string()),
         ("TMPDIR".to_owned(), "/tmp".to_owned()),
+        // What Python has made of files beside them is not what was accepted.
+        ("PYTHONPYCACHEPREFIX".to_owned(), home.join(".pycache").display().to_string()),
         // Some say in their definitions where the clock is.
         ("TZ".to_owned(), "UTC".to_owned()),
     ];
     let mut lent = Vec::new();
     for (name, template) in &section.variables {
-        let mut text = String::new();
-        for part in template.parts() {
-            match part {
-                Part::Text(piece) => text += piece,
-                Part::Secret(secret) => text += secrets.value(secret).await?.expose(),
-            }
-        }
+        let text = secrets.fill(template).await?;
         match template.secrets().next() {
             None => {
                 plain.retain(|(known, _)| known != name);
-                plain.push((name.clone(), text));
+                plain.push((name.clone(), text.to_string()));
             }
             Some(_) => {
                 let value = Value::given(&text).map_err(|why| {

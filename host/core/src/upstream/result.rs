@@ -114,7 +114,7 @@ pub(super) async fn output(server: &str, answer: &RawValue, scope: &Arc<Scope>) 
     let result = match structured.transpose().map_err(nonsense)? {
         Some(whole) => {
             // Most say the same once more, as text.
-            texts.retain(|text| serde_json::from_str::<Value>(text).ok().as_ref() != Some(&whole));
+            texts.retain(|text| !repeats(text, &whole));
             if !texts.is_empty() {
                 content.push(Content::Text(kept(texts.join("\n"), scope, &mut notices).await));
             }
@@ -123,6 +123,14 @@ pub(super) async fn output(server: &str, answer: &RawValue, scope: &Arc<Scope>) 
         None => kept(texts.join("\n"), scope, &mut notices).await.into(),
     };
     Ok(Output { result, content, notices })
+}
+
+/// Whether a text says no more than what is structured: all of that, or its only field.
+fn repeats(text: &str, whole: &Value) -> bool {
+    let only = whole.as_object().filter(|fields| fields.len() == 1).and_then(|fields| fields.values().next());
+    let parsed = serde_json::from_str::<Value>(text).ok();
+    parsed.as_ref().is_some_and(|parsed| parsed == whole || only == Some(parsed))
+        || only.and_then(Value::as_str) == Some(text)
 }
 
 /// A text, or the beginning of a long one, which is kept.

@@ -1,10 +1,14 @@
 //! A server that runs: its tools held against what was accepted of it, and calls of them.
 
-use super::accepted::{Accepted, differences};
-use super::lines::{Answer, Asked, LINE_BYTES, Lines, Progress, Refusal};
+use super::accepted::{Accepted, AcceptedTool, differences};
+use super::elicit;
+use super::lines::Change;
 use super::listing::{self, MODERN, Offered, Trouble, client};
+use super::params;
+use super::wire::{Request, Unanswered, Via, Wire};
 use crate::egress::Attached;
 use parking_lot::Mutex;
+use reqwest::header::HeaderMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -22,9 +26,10 @@ const UNSAID: Duration = Duration::from_secs(60);
 
 /// A server that was started.
 pub(super) struct Running {
-    lines: Lines,
+    wire: Wire,
     protocol: String,
-    pub(super) network: Arc<Attached>,
+    /// None of one that is elsewhere.
+    pub(super) network: Option<Arc<Attached>>,
     standing: Mutex<Arc<Standing>>,
     listed: tokio::sync::Mutex<Instant>,
 }
@@ -34,19 +39,6 @@ pub(super) struct Running {
 pub(super) struct Standing {
     /// What is not, by the names under which tools are offered: why, a line each.
     withheld: BTreeMap<String, Vec<String>>,
-}
-
-/// Why a call has no result.
-pub(super) enum Unanswered {
-    /// The server says so.
-    Refused(Refusal),
-    TooLong,
-    /// It is there no more, since before the call or since.
-    Ended {
-        why: String,
-        was_sent: bool,
-    },
-    Busy,
 }
 
 impl Standing {
@@ -70,10 +62,10 @@ impl Standing {
 }
 
 impl Running {
-    pub(super) fn new(lines: Lines, network: Arc<Attached>, said: &Offered, accepted: &Accepted) -> Self {
+    pub(super) fn new(wire: Wire, network: Option<Arc<Attached>>, said: &Offered, accepted: &Accepted) -> Self {
         let standing = Mutex::new(Arc::new(Standing::of(accepted, &said.tools)));
         Self {
-            lines,
+            wire,
             protocol: said.protocol.clone(),
             network,
             standing,
@@ -82,11 +74,11 @@ impl Running {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.lines.has_ended()
+        self.wire.has_ended()
     }
 
     pub(super) fn why_ended(&self) -> String {
-        self.lines.why_ended()
+        self.wire.why_ended()
     }
 
     /// How its tools stood when they were listed last.
@@ -95,63 +87,68 @@ impl Running {
     }
 
     /// How its tools stand. They are listed again where they may be others by now, and that was not done a moment ago.
-    pub(super) async fn standing(&self, accepted: &Accepted) -> Result<Arc<Standing>, Trouble> {
+    pub(super) async fn standing(&self, accepted: &Accepted, via: &Via<'_>) -> Result<Arc<Standing>, Trouble> {
         // Who comes meanwhile waits for what comes of it.
         let mut listed = self.listed.lock().await;
-        let is_due = match self.protocol == MODERN {
-            true => listed.elapsed() >= UNSAID,
-            false => listed.elapsed() >= AGAIN && self.lines.has_changed(),
+        let is_due = match self.wire.has_changed().filter(|_| self.protocol != MODERN) {
+            None => listed.elapsed() >= UNSAID,
+            Some(has_changed) => listed.elapsed() >= AGAIN && has_changed,
         };
         if is_due {
             // What it says from now on, it says of another list.
-            let change = self.lines.take_change();
-            let again = tokio::time::timeout(LISTING, listing::list(&self.lines, &self.protocol)).await;
-            let again = again.unwrap_or_else(|_| Err(format!("did not list its tools within {} s", LISTING.as_secs())));
+            let change = self.wire.take_change();
+            let again = tokio::time::timeout(LISTING, listing::list(&self.wire, &self.protocol, via)).await;
+            let again = again.unwrap_or_else(|_| {
+                Err(listing::trouble(format!("did not list its tools within {} s", LISTING.as_secs())))
+            });
             let (tools, _) = again?;
-            change.done();
+            change.into_iter().for_each(Change::done);
             *self.standing.lock() = Arc::new(Standing::of(accepted, &tools));
             *listed = Instant::now();
         }
         Ok(self.stood())
     }
 
-    /// Calls a tool; `arguments` are a JSON object. Reports of progress are handed on until there is a result.
+    /// Calls a tool; `arguments` are a JSON object.
     pub(super) async fn call(
         &self,
-        tool: &str,
+        tool: &AcceptedTool,
         arguments: &str,
-        mut reported: impl FnMut(Progress),
+        may_have_acted: bool,
+        most: Duration,
+        via: &Via<'_>,
     ) -> Result<Box<RawValue>, Unanswered> {
-        if self.lines.has_ended() {
-            return Err(Unanswered::Ended { why: self.lines.why_ended(), was_sent: false });
-        }
-        if self.lines.in_flight() >= MOST_CALLS || self.lines.is_full() {
+        if self.wire.in_flight() >= MOST_CALLS {
             return Err(Unanswered::Busy);
         }
-        let name = Value::from(tool);
-        let asked = self.lines.ask("tools/call", |id| {
-            let mut meta = client(&self.protocol);
-            meta.insert("progressToken".into(), id.into());
-            format!("{{\"name\":{name},\"arguments\":{arguments},\"_meta\":{}}}", Value::from(meta))
-        });
-        let Asked { id, mut answer, mut progress } = asked;
-        let _waits = self.lines.waits(id);
-        let answered = loop {
-            tokio::select! {
-                answered = &mut answer => break answered,
-                Some(report) = progress.recv() => reported(report),
-            }
+        let headers = match self.protocol == MODERN && self.wire.has_headers() {
+            true => params::headers(&tool.definition, arguments),
+            false => HeaderMap::new(),
         };
-        match answered {
-            Ok(Answer::Result(result)) => Ok(result),
-            Ok(Answer::Error(refusal)) => Err(Unanswered::Refused(refusal)),
-            Ok(Answer::TooLong) => Err(Unanswered::TooLong),
-            Err(_) => Err(Unanswered::Ended { why: self.lines.why_ended(), was_sent: true }),
+        let name = Value::from(tool.name.as_str());
+        let is_modern = self.protocol == MODERN;
+        let (mut more, mut left, mut most) = (String::new(), elicit::MOST, most);
+        // In the newer era the answer is a question, in the older ones there are requests meanwhile.
+        let questions = if !is_modern && elicit::is_allowed(via) { elicit::MOST } else { 0 };
+        loop {
+            let begin = Instant::now();
+            let headers = headers.clone();
+            let request =
+                Request { method: "tools/call", tool: Some(&tool.name), headers, may_have_acted, most, questions };
+            let params = |id: u64| {
+                let mut meta = client(&self.protocol, via);
+                meta.insert("progressToken".into(), id.into());
+                format!("{{\"name\":{name},\"arguments\":{arguments}{more},\"_meta\":{}}}", Value::from(meta))
+            };
+            let result = self.wire.ask(request, params, via).await?;
+            if !is_modern {
+                return Ok(result);
+            }
+            most = most.saturating_sub(begin.elapsed());
+            match elicit::went_on(&result, &mut left, via).await? {
+                Some(answers) => more = answers,
+                None => return Ok(result),
+            }
         }
     }
-}
-
-/// What a message says of an answer that is too long.
-pub(super) fn too_long() -> String {
-    format!("limit: an answer of a server {} MiB", LINE_BYTES >> 20)
 }

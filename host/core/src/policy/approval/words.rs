@@ -57,6 +57,7 @@ impl ApprovalRequest {
             ActionKind::Event => ("event", "with"),
             ActionKind::Change => ("to", "with"),
             ActionKind::ToolCall => ("to", "with"),
+            ActionKind::Answer => ("asked", "with"),
         };
         let (tool, plugin, landing) = (self.tool.as_str(), self.plugin.as_str(), &self.landing);
         let pane = landing.pane.as_deref();
@@ -108,6 +109,7 @@ impl ApprovalRequest {
             ActionKind::Event => "all events of this kind of this plugin",
             ActionKind::Change => "all changes that this plugin asks about",
             ActionKind::ToolCall => "all calls of this tool of this server",
+            ActionKind::Answer => "this very answer to this question of this server",
         }
     }
 
@@ -128,7 +130,7 @@ impl ApprovalRequest {
         match (self.is_built_in(), self.kind) {
             (true, _) => mark(Mark::Strong, &self.tool) + BUILT_IN,
             // No plugin stands between.
-            (false, ActionKind::ToolCall) => mark(Mark::Strong, "the model"),
+            (false, ActionKind::ToolCall | ActionKind::Answer) => mark(Mark::Strong, "the model"),
             (false, _) => mark(Mark::Strong, "a third-party plugin"),
         }
     }
@@ -144,6 +146,7 @@ impl ApprovalRequest {
             ActionKind::Event => "hand something to",
             ActionKind::Change => "change what is kept in",
             ActionKind::ToolCall => "call a tool of",
+            ActionKind::Answer => "answer a question of",
         };
         let delay = self.landing.delay.map(|delay| format!(" after {}", duration(delay))).unwrap_or_default();
         let confined = match &self.confinement {

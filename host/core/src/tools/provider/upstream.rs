@@ -40,10 +40,8 @@ impl Server {
         if let Some(fault) = upstream_name_fault(name) {
             return Err(refused(fault));
         }
-        if section.command.is_empty() {
-            return Err(refused(format!(
-                "[upstream.{name}] says no `command`: `toolcrib upstream add` writes a whole section"
-            )));
+        if let Some(fault) = section.fault() {
+            return Err(refused(format!("[upstream.{name}] {fault}; `toolcrib upstream add` writes a whole section")));
         }
         let accepted = Accepted::read(config, name, &section.accepted).map_err(refused)?;
         let manifest = Arc::new(Manifest::of_upstream(name, section, &accepted).map_err(refused)?);

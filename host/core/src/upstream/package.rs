@@ -1,0 +1,161 @@
+//! What runs behind a command line, by its bytes: the files that it names, and the packages in which these lie with all that was installed beside
+//! them. Who changes one of these changes what was accepted, also if the server says the same as before.
+
+use crate::config::UpstreamSection;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Where the system's own programs are, which root alone writes.
+const SYSTEM: [&str; 3] = ["/usr/bin", "/usr/lib", "/bin"];
+/// Where Node.js has packages, and what tells an environment of Python, whose packages are below the other.
+const NODE: &str = "node_modules";
+const PYTHON: &str = "pyvenv.cfg";
+const PYTHON_PACKAGES: &str = "lib";
+/// What Python makes of the files beside it. Servers are started so that they have their own instead (`program.rs`).
+const MADE: &str = "__pycache__";
+/// Files of the packages of one server.
+const MOST_FILES: usize = 100_000;
+/// How deep they lie.
+const DEEP: usize = 64;
+
+/// The digests of what a section starts: of files, and of directories with all that is in them. Not those of the system, which change with its
+/// updates, and not those that the server may write, on which it works.
+pub(super) fn digests(section: &UpstreamSection) -> io::Result<BTreeMap<PathBuf, String>> {
+    let paths = section.command.iter().map(Path::new).enumerate();
+    let files = paths.filter(|(place, path)| *place == 0 || path.is_absolute() && path.is_file());
+    // An environment has links to what the system brings.
+    let lies_in = |path: &Path| SYSTEM.iter().any(|system| path.starts_with(system));
+    let is_system = |path: &Path| lies_in(path) || path.canonicalize().is_ok_and(|found| lies_in(&found));
+    let is_its_own = |path: &Path| section.write.iter().any(|write| path.starts_with(write));
+    let files: Vec<&Path> = files.map(|(_, path)| path).filter(|path| !is_its_own(path)).collect();
+    let packages = files.iter().flat_map(|file| packages(file)).filter(|root| !is_system(root) && !is_its_own(root));
+    let (packages, mut digests) = (packages.collect::<BTreeSet<_>>(), BTreeMap::new());
+    for root in packages {
+        let (mut tree, mut left) = (Sha256::new(), MOST_FILES);
+        add(&mut tree, &root, Path::new(""), DEEP, &mut left)?;
+        digests.insert(root, hex::encode(tree.finalize()));
+    }
+    for file in files.into_iter().filter(|file| !is_system(file)) {
+        digests.insert(file.to_owned(), hex::encode(sha256(file)?));
+    }
+    Ok(digests)
+}
+
+/// The packages in which a file lies, if it lies in any; where it is a link, also those to which it leads.
+fn packages(file: &Path) -> Vec<PathBuf> {
+    let found = file.canonicalize().ok().filter(|found| found != file);
+    [Some(file.to_owned()), found].into_iter().flatten().filter_map(|file| packages_around(&file)).collect()
+}
+
+fn packages_around(file: &Path) -> Option<PathBuf> {
+    // The outermost: what a package needs is installed beside it.
+    let node = file.ancestors().filter(|above| above.file_name().is_some_and(|name| name == NODE)).last();
+    let python =
+        || file.ancestors().find(|above| above.join(PYTHON).is_file()).map(|above| above.join(PYTHON_PACKAGES));
+    node.map(Path::to_owned).or_else(python)
+}
+
+/// Adds all that lies below a directory, by names, kinds and bytes.
+fn add(tree: &mut Sha256, root: &Path, below: &Path, deep: usize, left: &mut usize) -> io::Result<()> {
+    let directory = root.join(below);
+    let told = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", directory.display()));
+    let entries = fs::read_dir(&directory).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(told)?;
+    let mut names: Vec<_> = entries.into_iter().map(|entry| entry.file_name()).collect();
+    names.sort();
+    for name in names.into_iter().filter(|name| name != MADE) {
+        let below = below.join(name);
+        let path = root.join(&below);
+        let kind = fs::symlink_metadata(&path).map_err(told)?.file_type();
+        *left = left.checked_sub(1).filter(|_| deep > 0).ok_or_else(|| {
+            told(io::Error::other(format!(
+                "it holds more than {MOST_FILES} files, or deeper ones than can be compared"
+            )))
+        })?;
+        let (kind, said) = match (kind.is_dir(), kind.is_symlink(), kind.is_file()) {
+            (true, ..) => ("directory", Vec::new()),
+            (_, true, _) => ("link", fs::read_link(&path).map_err(told)?.into_os_string().into_encoded_bytes()),
+            (_, _, true) => ("file", sha256(&path)?.to_vec()),
+            (false, false, false) => ("other", Vec::new()),
+        };
+        for part in [kind.as_bytes(), below.as_os_str().as_encoded_bytes(), &said] {
+            tree.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
+            tree.update(part);
+        }
+        if kind == "directory" {
+            add(tree, root, &below, deep - 1, left)?;
+        }
+    }
+    Ok(())
+}
+
+fn sha256(path: &Path) -> io::Result<[u8; 32]> {
+    let told = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()));
+    let (mut file, mut digest, mut piece) = (File::open(path).map_err(told)?, Sha256::new(), vec![0; 64 << 10]);
+    loop {
+        match file.read(&mut piece).map_err(told)? {
+            0 => return Ok(digest.finalize().into()),
+            read => digest.update(&piece[..read]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_packages_of_a_program_count_with_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |path: &str| directory.path().join(path);
+        for path in [
+            "node_modules/a/node_modules/b/index.js",
+            "node_modules/a/index.js",
+            "node_modules/c/index.js",
+            "beside.js",
+        ] {
+            fs::create_dir_all(at(path).parent().expect("it lies somewhere")).expect("a directory");
+            fs::write(at(path), path).expect("a file");
+        }
+        let program = at("node_modules/a/node_modules/b/index.js").display().to_string();
+        let section = UpstreamSection::of_command(vec!["/usr/bin/node".into(), program]);
+        let of = || digests(&section).expect("digests");
+        let before = of();
+        assert_eq!(before.len(), 2, "{before:?}");
+        assert!(before.contains_key(&at("node_modules")));
+        fs::write(at("beside.js"), "x").expect("a file");
+        assert_eq!(of(), before);
+        fs::write(at("node_modules/c/index.js"), "x").expect("a file");
+        let changed = of();
+        assert_ne!(changed[&at("node_modules")], before[&at("node_modules")]);
+        fs::write(at("node_modules/c/new.js"), "").expect("a file");
+        assert_ne!(of(), changed);
+    }
+
+    #[test]
+    fn an_environment_of_python_counts_with_its_packages() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |path: &str| directory.path().join(path);
+        for path in ["bin/server", "lib/site-packages/server/main.py", "lib/site-packages/server/__pycache__/main.pyc"]
+        {
+            fs::create_dir_all(at(path).parent().expect("it lies somewhere")).expect("a directory");
+            fs::write(at(path), path).expect("a file");
+        }
+        fs::write(at("pyvenv.cfg"), "home = /usr/bin").expect("a file");
+        let section = UpstreamSection::of_command(vec![at("bin/server").display().to_string()]);
+        let of = || digests(&section).expect("digests");
+        let before = of();
+        assert_eq!(before.keys().cloned().collect::<Vec<_>>(), [at("bin/server"), at("lib")]);
+        // Nothing of that is loaded.
+        fs::write(at("lib/site-packages/server/__pycache__/main.pyc"), "another").expect("a file");
+        assert_eq!(of(), before);
+        fs::write(at("lib/site-packages/server/main.py"), "another").expect("a file");
+        assert_ne!(of(), before);
+        let linked = at("link");
+        std::os::unix::fs::symlink(at("bin/server"), &linked).expect("a link");
+        let section = UpstreamSection::of_command(vec![linked.display().to_string()]);
+        assert!(digests(&section).expect("digests").contains_key(&at("lib").canonicalize().expect("it is there")));
+    }
+}
