@@ -19,6 +19,7 @@ use toolcrib::envelope::{Failure, Kind};
 use toolcrib::jobs::JobsRunning;
 use toolcrib_serve::embedder::{Connected, Place, Served};
 use toolcrib_serve::mcp::http::{self, Options};
+use toolcrib_serve::mcp::lazy::Lazy;
 use toolcrib_serve::mcp::token::Token;
 use toolcrib_serve::mcp::{Door, stdio};
 use toolcrib_serve::{Catalog, Notices};
@@ -53,6 +54,9 @@ pub(super) struct Arguments {
     /// Serve the tools of this toolset alone: each session is opened on it
     #[arg(long, value_name = "NAME")]
     toolset: Option<String>,
+    /// List two tools in the place of all: one finds tools, and the other calls them; the setting tools.always lists more
+    #[arg(long)]
+    lazy: bool,
     /// Where the program is that takes the events of tools such as `reply`: unix:PATH where it listens at a socket, or a program to start, as a
     /// JSON list
     #[arg(long, value_name = "WHERE", value_parser = Place::parse)]
@@ -77,12 +81,13 @@ pub(super) async fn run(global: &Global, arguments: Arguments, token: Option<OsS
     }
     let stop = setup.context.cancel.clone();
     cancel_on_signal(stop.clone())?;
+    let lazy = arguments.lazy.then(Lazy::default);
     let options = options(&setup, arguments, token)?;
     let _announced = calls::announce(&setup);
     let changes = embedder.map(|embedder| embedder.changes());
     let catalog = Catalog::watching(setup.context.tools.clone(), setup.plugins.clone(), Notices::new(notice), changes);
     let jobs_running = jobs::begin(&setup, &setup.context, &catalog).await?;
-    let door = door(global, &setup, catalog, if options.is_some() { "mcp:http" } else { "mcp:stdio" });
+    let door = door(global, &setup, catalog, if options.is_some() { "mcp:http" } else { "mcp:stdio" }, lazy);
     let served = match options {
         Some(options) => over_http(options, door.clone(), stop).await,
         None => stdio::serve(door.clone(), stop).await.map(|()| ExitCode::SUCCESS),
@@ -113,11 +118,11 @@ fn embedder(place: Place, setup: &Setup) -> Result<Arc<Connected>, Failure> {
 }
 
 /// The side of this program at which clients come in.
-pub(super) fn door(global: &Global, setup: &Setup, catalog: Catalog, principal: &str) -> Door {
+pub(super) fn door(global: &Global, setup: &Setup, catalog: Catalog, principal: &str, lazy: Option<Lazy>) -> Door {
     // Its own token: a client that leaves ends its calls, but sends no signal to this program.
     let cancel = setup.context.cancel.child_token();
     let context = setup.context.clone().principal(principal).cancel(cancel);
-    Door::new(setup.host.clone(), context, catalog, global.yes)
+    Door::new(setup.host.clone(), context, catalog, global.yes, lazy)
 }
 
 /// How HTTP is served, if it is, and what the user has to know about it.

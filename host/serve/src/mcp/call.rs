@@ -110,8 +110,21 @@ impl Inner {
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(lazy) = self.searcher(&params) {
+            return Box::pin(self.search(lazy, params.arguments.unwrap_or_default(), &context)).await;
+        }
+        // Whatever follows is about the tool itself.
+        let is_envelope = self.is_envelope(&params);
+        let params = match self.opened(params) {
+            Ok(params) => params,
+            Err(failure) => return answered(Envelope::new(Err(failure)), Vec::new()).map(CallToolResponse::from),
+        };
         let tools = self.catalog.current();
         if let Err(unknown) = tools.plugin_of(&params.name) {
+            // The name of the envelope was right: the model is to hear of what is in it.
+            if is_envelope {
+                return Box::pin(self.unknown(&params.name, &context)).await;
+            }
             return Err(ErrorData::invalid_params(unknown.message, unknown.hint.map(|hint| json!({ "hint": hint }))));
         }
         let principal = principal(&context).unwrap_or_else(|| self.context.principal.clone());
@@ -222,6 +235,11 @@ fn binding(principal: &Principal, params: &CallToolRequestParams) -> Vec<u8> {
 /// The envelope as the protocol has it, with the output that was kept as links.
 pub(super) fn finished(mut envelope: Envelope, running: &Running) -> Result<CallToolResponse, ErrorData> {
     let links = super::resources::links(&std::mem::take(&mut envelope.kept), &running.session);
+    answered(envelope, links).map(CallToolResponse::from)
+}
+
+/// The envelope of whatever was called, with links beside it.
+pub(super) fn answered(envelope: Envelope, links: Vec<Value>) -> Result<CallToolResult, ErrorData> {
     let ToolResult { text, parts, structured, is_error, .. } = Format::Mcp.result(envelope);
     let others = parts.into_iter().chain(links).map(serde_json::from_value);
     let content = [Ok(ContentBlock::text(text))].into_iter().chain(others).collect::<Result<_, _>>();
@@ -230,5 +248,5 @@ pub(super) fn finished(mut envelope: Envelope, running: &Running) -> Result<Call
     let mut result = CallToolResult::success(content);
     result.structured_content = structured;
     result.is_error = Some(is_error);
-    Ok(result.into())
+    Ok(result)
 }

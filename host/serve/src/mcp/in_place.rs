@@ -78,8 +78,9 @@ impl InPlace for Door {
     }
 
     fn begin(&self, Called { id, params, meta, extensions }: Called, peer: Option<&Peer<RoleServer>>) -> Begun {
-        // Who wants progress gets it from a task of its own, and what resumes a call was begun before.
-        let is_plain = meta.get_progress_token().is_none() && params.request_state.is_none();
+        // Who wants progress gets it from a task of its own, what resumes a call was begun before, and a search waits for a list.
+        let is_resumed = params.request_state.is_some();
+        let is_plain = meta.get_progress_token().is_none() && !is_resumed && !self.0.waits_for_list(&params);
         let peer = match peer.filter(|_| is_plain) {
             None if is_plain => self.0.sessions.peer_in_use(&extensions),
             known => known.cloned(),

@@ -8,6 +8,7 @@ mod call;
 mod hang_up;
 pub mod http;
 pub mod in_place;
+pub mod lazy;
 mod pinned;
 mod progress;
 mod resources;
@@ -18,6 +19,7 @@ mod tools;
 
 use crate::Catalog;
 use approval::Pending;
+use lazy::Lazy;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
@@ -40,6 +42,9 @@ const LOOK: Duration = Duration::from_secs(10);
 const INSTRUCTIONS: &str = "Tools of a sandboxed host: each acts only where the user's policy granted it, and actions that change something may be \
     shown to a person first. An error says what to change. Output that was cut is offered as a resource.";
 
+/// What is added to them where most tools are not listed.
+const LAZY_INSTRUCTIONS: &str = "Most tools are not listed: `tool_search` finds them, and `tool_call` calls them.";
+
 /// How long a request waits until its notifications are sent: for a client that has left, rmcp accepts nothing more.
 const LAST_WORD: Duration = Duration::from_millis(100);
 /// Lists that are made at one time.
@@ -60,6 +65,8 @@ struct Inner {
     calls: TaskTracker,
     /// `--yes`: nobody is asked.
     approves_in_advance: bool,
+    /// `--lazy`: tools are found, not listed.
+    lazy: Option<Lazy>,
     /// The client of stdio, where there is one.
     client: Arc<stdio::Client>,
     /// Lists that are made at one time: each is some hundred KiB until it is sent.
@@ -68,13 +75,30 @@ struct Inner {
 
 impl Door {
     /// `context.cancel` ends every call; `context.principal` is who calls where the transport does not know better.
-    /// `context.approver` answers where `approves_in_advance` says so; else the client is asked.
-    pub fn new(host: Arc<Host>, context: CallContext, catalog: Catalog, approves_in_advance: bool) -> Self {
+    /// `context.approver` answers where `approves_in_advance` says so; else the client is asked. With `lazy` most tools are found, not listed.
+    pub fn new(
+        host: Arc<Host>,
+        context: CallContext,
+        catalog: Catalog,
+        approves_in_advance: bool,
+        lazy: Option<Lazy>,
+    ) -> Self {
         let sessions = Sessions::new(host.clone(), context.session.clone());
         let pending = Pending::new(Duration::from_millis(host.policy().config().approval.timeout_ms));
         let calls = TaskTracker::new();
         let (client, lists) = (Arc::default(), Semaphore::new(LISTS));
-        Self(Arc::new(Inner { host, context, catalog, sessions, pending, calls, approves_in_advance, client, lists }))
+        Self(Arc::new(Inner {
+            host,
+            context,
+            catalog,
+            sessions,
+            pending,
+            calls,
+            approves_in_advance,
+            lazy,
+            client,
+            lists,
+        }))
     }
 
     /// Ends the calls in flight.
@@ -108,7 +132,11 @@ impl ServerHandler for Door {
             .enable_resources_subscribe()
             .build();
         let info = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION")).with_title("Toolcrib");
-        ServerConfig::new(capabilities).with_server_info(info).with_instructions(INSTRUCTIONS)
+        let instructions = match self.0.lazy {
+            None => INSTRUCTIONS.to_owned(),
+            Some(_) => format!("{INSTRUCTIONS} {LAZY_INSTRUCTIONS}"),
+        };
+        ServerConfig::new(capabilities).with_server_info(info).with_instructions(instructions)
     }
 
     async fn list_tools(

@@ -27,7 +27,7 @@ pub(super) async fn serve(global: &Global, watched: Watched) -> Result<ExitCode,
     let _announced = calls::announce(&setup);
     // Without tools until there are some: a client that comes during the first build, or after one that failed, is not turned away.
     let (registry, current) = watch::channel(Arc::default());
-    let door = serve::door(global, &setup, Catalog::following(current, Notices::new(notice)), "mcp:stdio");
+    let door = serve::door(global, &setup, Catalog::following(current, Notices::new(notice)), "mcp:stdio", None);
     let offered = Offered { host: setup.host.clone(), context: setup.context.clone(), registry, settings: Vec::new() };
     let developing = tokio::spawn(develop(global.clone(), watched, offered));
     let served = stdio::serve(door.clone(), stop).await.map(|()| ExitCode::SUCCESS);
