@@ -79,26 +79,19 @@ async fn set(
         return Err(usage(format!("`{}` is not the name of a secret", name.escape_debug()))
             .hint("use 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`"));
     }
-    let mut file = SettingsFile::of_user(sources)?;
-    let earlier: SecretSection = file.section(SECRET, name)?;
+    let earlier: SecretSection = SettingsFile::of_user(sources)?.section(SECRET, name)?;
     let mut section = SecretSection { env: env || earlier.env, ..earlier.clone() };
     if !hosts.is_empty() {
         section.hosts = hosts;
     }
-    if command.is_empty() {
+    let shown = if command.is_empty() {
         let value = read_value(name).await?;
-        if let Err(why) = check_value(&value) {
-            return Err(usage(format!("the value of `{name}` cannot be kept: {why}")));
-        }
-        let kept = kept(dirs)?;
-        kept.replace(name, &value).map_err(unusable)?;
-        (section.file, section.command) = (Some(kept.path().join(name)), None);
+        keep(sources, dirs, name, &mut section, &value)?
     } else {
         forget(dirs, name, &earlier)?;
         (section.file, section.command) = (None, Some(command));
-    }
-    let shown = file.write(SECRET, name, &section)?;
-    record(sources, dirs, &format!("set secret {name}: {}", shown.trim_end().replace('\n', "; ")))?;
+        write(sources, dirs, name, &section)?
+    };
     let use_it = match (section.hosts.is_empty(), section.env) {
         (true, false) => "it goes nowhere yet: see `--host` and `--env` of `toolcrib secret set`\n".to_owned(),
         (false, _) => format!(
@@ -106,7 +99,32 @@ async fn set(
         ),
         (true, true) => format!("commands get it that name it, once `shell_secrets` under [tools] lists \"{name}\"\n"),
     };
-    print(&sanitize::visible(&format!("{} now says:\n\n[secret.{name}]\n{shown}\n{use_it}", file.named().display())))
+    let named = SettingsFile::of_user(sources)?.named().display().to_string();
+    print(&sanitize::visible(&format!("{named} now says:\n\n[secret.{name}]\n{shown}\n{use_it}")))
+}
+
+/// Keeps a value, and writes the section of its secret; returns that.
+pub(super) fn keep(
+    sources: &Sources,
+    dirs: &Dirs,
+    name: &str,
+    section: &mut SecretSection,
+    value: &[u8],
+) -> Result<String, Failure> {
+    if let Err(why) = check_value(value) {
+        return Err(usage(format!("the value of `{name}` cannot be kept: {why}")));
+    }
+    let kept = kept(dirs)?;
+    kept.replace(name, value).map_err(unusable)?;
+    (section.file, section.command) = (Some(kept.path().join(name)), None);
+    write(sources, dirs, name, section)
+}
+
+/// Writes a section; returns it.
+fn write(sources: &Sources, dirs: &Dirs, name: &str, section: &SecretSection) -> Result<String, Failure> {
+    let shown = SettingsFile::of_user(sources)?.write(SECRET, name, section)?;
+    record(sources, dirs, &format!("set secret {name}: {}", shown.trim_end().replace('\n', "; ")))?;
+    Ok(shown)
 }
 
 fn list(sources: &Sources, dirs: &Dirs, as_json: bool) -> Result<ExitCode, Failure> {
@@ -159,16 +177,21 @@ fn users(config: &Config, name: &str) -> Vec<String> {
 }
 
 fn remove(sources: &Sources, dirs: &Dirs, name: &str) -> Result<ExitCode, Failure> {
-    let mut file = SettingsFile::of_user(sources)?;
+    let file = SettingsFile::of_user(sources)?;
     let section: SecretSection = file.section(SECRET, name)?;
     if section == SecretSection::default() {
         return Err(usage(format!("there is no secret `{}` in {}", name.escape_debug(), file.named().display()))
             .hint("`toolcrib secret list` lists them"));
     }
-    forget(dirs, name, &section)?;
-    file.remove(SECRET, name)?;
-    record(sources, dirs, &format!("removed secret {name}"))?;
+    drop_whole(sources, dirs, name, &section)?;
     print(&format!("`{name}` is removed\n"))
+}
+
+/// Removes a secret, with its value if that is kept here.
+pub(super) fn drop_whole(sources: &Sources, dirs: &Dirs, name: &str, section: &SecretSection) -> Result<(), Failure> {
+    forget(dirs, name, section)?;
+    SettingsFile::of_user(sources)?.remove(SECRET, name)?;
+    record(sources, dirs, &format!("removed secret {name}"))
 }
 
 /// Removes a value that was kept here; a file elsewhere is the user's own.

@@ -82,6 +82,12 @@ async fn read_line(tty: &pipe::Receiver) -> io::Result<String> {
 
 /// Asks the person who runs the program; none where nobody is at the terminal. The text was cleaned; anything but a yes is a no.
 pub(super) async fn confirm(text: &str, prompt: &str) -> Result<Option<bool>, Failure> {
+    let answer = line(text, prompt).await?;
+    Ok(answer.map(|answer| matches!(&*answer, "y" | "yes" | "Y")))
+}
+
+/// Asks the person who runs the program for a line; none where nobody is at the terminal. The text was cleaned.
+pub(super) async fn line(text: &str, prompt: &str) -> Result<Option<String>, Failure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(None);
     }
@@ -91,7 +97,7 @@ pub(super) async fn confirm(text: &str, prompt: &str) -> Result<Option<bool>, Fa
         read_line(&reader).await
     };
     let answer = answer.await.map_err(|error| usage(format!("the terminal cannot be used: {error}")))?;
-    Ok(Some(matches!(answer.trim(), "y" | "yes" | "Y")))
+    Ok(Some(answer.trim().to_owned()))
 }
 
 /// Asks for a value that the terminal does not show while it is typed.

@@ -1,8 +1,10 @@
 //! `toolcrib upstream`: servers of the Model Context Protocol that others wrote. What is written of one is what a person has accepted.
 //!
-//! `upstream/words.rs` shows what a server says, `upstream/add.rs` and `upstream/review.rs` say when it is shown.
+//! `upstream/words.rs` shows what a server says, `upstream/add.rs` and `upstream/review.rs` say when it is shown; `upstream/import.rs` adds those
+//! that other clients have.
 
 mod add;
+mod import;
 mod review;
 mod words;
 
@@ -28,6 +30,12 @@ pub(super) enum Arguments {
     /// Starts the server once, in a cell, shows all that it says of itself and of its tools, and asks. A yes writes its [upstream.NAME] section
     /// to your settings, and what you accepted to a file beside them; without a yes nothing is written.
     Add(add::Add),
+    /// Take over the servers that other clients have in their settings
+    ///
+    /// Reads these files and runs nothing that they name. Shows what it found, with variables by name alone, and which sections it would write. For
+    /// each server it asks whether to start it in a cell, shows what it offers, and asks whether you accept it; a yes writes its section. What looks
+    /// like a secret is kept as one.
+    Import(import::Import),
     /// Show what has changed of a server since you accepted it, and accept that
     ///
     /// Starts the server once, in a cell, as its section says.
@@ -49,6 +57,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
     let setup = Setup::new(global).await?;
     match arguments {
         Arguments::Add(arguments) => add::add(&setup, global.yes, &arguments).await,
+        Arguments::Import(arguments) => import::import(global, setup, &arguments).await,
         Arguments::Review(arguments) => review::review(&setup, global.yes, &arguments).await,
         Arguments::List { json } => list(&setup, json),
         Arguments::Remove { name } => remove(&setup, &name),
@@ -69,16 +78,7 @@ struct Proposal<'p> {
 impl Proposal<'_> {
     /// Shows it and asks. Nothing is written without a yes.
     async fn decide(mut self, setup: &Setup, is_yes: bool, as_json: bool) -> Result<ExitCode, Failure> {
-        if !as_json {
-            self.page.print()?;
-        }
-        let question = format!("Accept the server `{}`? [y]es, [N]o > ", self.name);
-        // A yes counts only from whoever could read what it is about.
-        let answer = match is_yes {
-            true => Some(true),
-            false if as_json || !is_terminal() => None,
-            false => confirm("", &question).await?,
-        };
+        let answer = self.ask(is_yes, as_json).await?;
         let told = if answer == Some(true) { Some(self.write(setup)?) } else { None };
         if as_json {
             self.json["written"] = told.is_some().into();
@@ -91,6 +91,14 @@ impl Proposal<'_> {
             (Some(_), _) if as_json => Ok(ExitCode::SUCCESS),
             (Some(told), _) => print(&told),
         }
+    }
+
+    /// Shows it and asks; none where nobody can be asked.
+    async fn ask(&self, is_yes: bool, as_json: bool) -> Result<Option<bool>, Failure> {
+        if !as_json {
+            self.page.print()?;
+        }
+        asked(is_yes, as_json, &format!("Accept the server `{}`? [y]es, [N]o > ", self.name)).await
     }
 
     /// Keeps what was accepted, and writes the section that names it; returns what to tell.
@@ -110,12 +118,22 @@ impl Proposal<'_> {
     }
 }
 
+/// A person's answer; none where nobody can be asked. A yes counts only from whoever could read what it is about.
+async fn asked(is_yes: bool, as_json: bool, question: &str) -> Result<Option<bool>, Failure> {
+    match is_yes {
+        true => Ok(Some(true)),
+        false if as_json || !is_terminal() => Ok(None),
+        false => confirm("", question).await,
+    }
+}
+
 /// What keeps a server from being used, as far as that is known without starting it.
 pub(super) fn problem(setup: &Setup, name: &str, section: &UpstreamSection) -> Option<String> {
-    let of_command = || match section.command.first() {
-        None => Some(format!("its section has no `command`; `toolcrib upstream remove {name}` removes it")),
-        Some(program) if !Path::new(program).is_file() => Some(format!("its program `{program}` is missing")),
-        Some(_) => None,
+    let of_section =
+        || section.fault().map(|fault| format!("its section {fault}; `toolcrib upstream remove {name}` removes it"));
+    let of_command = || {
+        let missing = section.command.first().filter(|program| !Path::new(program).is_file());
+        missing.map(|program| format!("its program `{program}` is missing"))
     };
     let of_acceptance = || match Accepted::read(&setup.dirs.config, name, &section.accepted) {
         Err(why) => Some(why),
@@ -125,11 +143,11 @@ pub(super) fn problem(setup: &Setup, name: &str, section: &UpstreamSection) -> O
             (!changed.is_empty()).then(|| format!("{}; {review}", changed.join(", ")))
         }
     };
-    upstream_name_fault(name).or_else(of_command).or_else(of_acceptance)
+    upstream_name_fault(name).or_else(of_section).or_else(of_command).or_else(of_acceptance)
 }
 
 fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
-    let mut table = Table::new(&["server", "tools", "confirm", "hosts", "command", "state"]);
+    let mut table = Table::new(&["server", "tools", "confirm", "hosts", "place", "state"]);
     let mut servers = Vec::new();
     for (name, section) in &setup.settings.config.upstream {
         let accepted = Accepted::read(&setup.dirs.config, name, &section.accepted).ok();
@@ -141,7 +159,7 @@ fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
         let hosts: Vec<String> = section.hosts.iter().map(ToString::to_string).collect();
         let counted = tools.map_or_else(|| "-".into(), |(offered, all)| format!("{offered} of {all}"));
         let state = problem.as_deref().unwrap_or("ok");
-        let cells = [name, &counted, section.confirm.name(), &hosts.join(", "), &section.command.join(" "), state];
+        let cells = [name, &counted, section.confirm.name(), &hosts.join(", "), &section.place(), state];
         table.row(cells.map(sanitize::visible_line).each_ref().map(String::as_str));
         servers.push(json!({
             "name": name,
@@ -150,12 +168,15 @@ fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
             "confirm": section.confirm.name(),
             "hosts": hosts,
             "command": section.command,
+            "url": section.url,
             "problem": problem,
         }));
     }
     match (as_json, servers.is_empty()) {
         (true, _) => print_json(&servers.into()),
-        (false, true) => print("there are no servers; `toolcrib upstream add NAME -- PROGRAM` adds one\n"),
+        (false, true) => {
+            print("there are no servers; `toolcrib upstream add NAME -- PROGRAM` adds one, or with a URL\n")
+        }
         (false, false) => table.print(),
     }
 }

@@ -17,17 +17,25 @@ use toolcrib::text::sanitize;
 use toolcrib::upstream::Look;
 
 /// Where the system's own files are, which every server sees.
-const SYSTEM: [&str; 3] = ["/usr", "/opt", "/etc"];
+pub(super) const SYSTEM: [&str; 3] = ["/usr", "/opt", "/etc"];
 /// Tools that a message names.
 const SHOWN: usize = 20;
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   toolcrib upstream add files --read /srv/mcp --write ~/notes -- node /srv/mcp/index.js ~/notes
-  toolcrib upstream add github --host api.github.com --variable 'GITHUB_TOKEN=${secret:GITHUB}' -- /srv/mcp/github stdio")]
+  toolcrib upstream add github --host api.github.com --variable 'GITHUB_TOKEN=${secret:GITHUB}' -- /srv/mcp/github stdio
+  toolcrib upstream add github https://api.example.com/mcp --header 'Authorization=Bearer ${secret:GITHUB}'")]
 pub(in super::super) struct Add {
     /// The name of the server, with which the names of its tools will begin
     name: String,
+    /// The address of a server that is elsewhere, instead of a program
+    #[arg(value_name = "URL", required_unless_present = "command")]
+    #[arg(conflicts_with_all = ["command", "read", "write", "host", "port", "variable"])]
+    url: Option<String>,
+    /// Send this header with each request to it; `${secret:NAME}` in the value stands for a secret (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", requires = "url", value_parser = header)]
+    header: Vec<(String, Template)>,
     /// Let it read this file, or below this directory (repeatable)
     #[arg(long, value_name = "PATH")]
     read: Vec<PathBuf>,
@@ -56,13 +64,18 @@ pub(in super::super) struct Add {
     #[arg(long)]
     json: bool,
     /// The program that is the server, and its arguments
-    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    #[arg(last = true, value_name = "PROGRAM")]
     command: Vec<String>,
 }
 
 fn variable(text: &str) -> Result<(String, Template), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
     Ok((name.to_owned(), Template::value(value)?))
+}
+
+fn header(text: &str) -> Result<(String, Template), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_ascii_lowercase(), Template::parse(value)?))
 }
 
 pub(super) async fn add(setup: &Setup, is_yes: bool, arguments: &Add) -> Result<ExitCode, Failure> {
@@ -76,32 +89,47 @@ pub(super) async fn add(setup: &Setup, is_yes: bool, arguments: &Add) -> Result<
         )));
     }
     let section = arguments.section()?;
-    let lines = lines(&section)?;
-    // Settings that cannot be read fail the command here, before anything is started.
+    // What cannot be written fails the command here, before anything is started.
+    lines(&section)?;
     SettingsFile::of_user(&setup.sources)?;
-    let look = setup.host.look_at_upstream(name, &section, &setup.context).await;
-    let look = look.map_err(|failure| match unseen(&section).filter(|_| failure.hint.is_none()) {
+    let look = look(setup, name, &section).await?;
+    proposal(name, &look, &section)?.decide(setup, is_yes, arguments.json).await
+}
+
+/// Starts a server in its cell, and returns what it offers.
+pub(super) async fn look(setup: &Setup, name: &str, section: &UpstreamSection) -> Result<Look, Failure> {
+    let look = setup.host.look_at_upstream(name, section, &setup.context).await;
+    look.map_err(|failure| match unseen(section).filter(|_| failure.hint.is_none()) {
         Some(hint) => failure.hint(hint),
         None => failure,
-    })?;
-    check_offers(name, &look, &section)?;
-    let (page, json) = (page(name, &look, &section), json(name, &look, &section));
-    let proposal = Proposal { name, accepted: &look.accepted, section: Some(lines), page, json };
-    proposal.decide(setup, is_yes, arguments.json).await
+    })
+}
+
+/// What a person decides on who adds this server.
+pub(super) fn proposal<'p>(name: &'p str, look: &'p Look, section: &UpstreamSection) -> Result<Proposal<'p>, Failure> {
+    check_offers(name, look, section)?;
+    let (page, json) = (page(name, look, section), json(name, look, section));
+    Ok(Proposal { name, accepted: &look.accepted, section: Some(lines(section)?), page, json })
 }
 
 impl Add {
     /// What the options say.
     fn section(&self) -> Result<UpstreamSection, Failure> {
-        let (program, rest) = self.command.split_first().expect("the program is required");
-        let command = [self::program(program)?].into_iter().chain(rest.iter().cloned()).collect();
-        let default = UpstreamSection::of_command(command);
+        let default = match (&self.url, self.command.split_first()) {
+            (Some(url), _) => UpstreamSection::of_url(url.clone()),
+            (None, Some((program, rest))) => {
+                let command = [self::program(program)?].into_iter().chain(rest.iter().cloned()).collect();
+                UpstreamSection::of_command(command)
+            }
+            (None, None) => return Err(usage("name a program or a URL")),
+        };
         let given = |list: &[String], default| if list.is_empty() { default } else { list.to_vec() };
         Ok(UpstreamSection {
             read: self.read.iter().map(|path| whole(path)).collect::<Result<_, _>>()?,
             write: self.write.iter().map(|path| whole(path)).collect::<Result<_, _>>()?,
             hosts: self.host.clone(),
             ports: if self.port.is_empty() { default.ports } else { self.port.clone() },
+            headers: self.header.iter().cloned().collect(),
             variables: self.variable.iter().cloned().collect(),
             tools: given(&self.tool, default.tools),
             reads: self.reads.clone(),
@@ -112,7 +140,7 @@ impl Add {
 }
 
 /// The keys of a section that say something else than they say by default. They are checked as those of settings are.
-fn lines(section: &UpstreamSection) -> Result<Table, Failure> {
+pub(super) fn lines(section: &UpstreamSection) -> Result<Table, Failure> {
     let unusable = |why: &str| usage(why.trim()).hint("`toolcrib upstream add --help` says what each option takes");
     let default = Table::try_from(UpstreamSection::of_command(Vec::new())).expect("a default is plain data");
     let mut lines = Table::try_from(section).map_err(|error| unusable(&error.to_string()))?;
@@ -123,7 +151,7 @@ fn lines(section: &UpstreamSection) -> Result<Table, Failure> {
 }
 
 /// The whole path of a program, which is looked for on PATH if its name has no `/`.
-fn program(named: &str) -> Result<String, Failure> {
+pub(super) fn program(named: &str) -> Result<String, Failure> {
     let file = match named.contains('/') {
         true => Some(whole(Path::new(named))?).filter(|file| file.is_file()),
         false => on_path(named),

@@ -1,0 +1,242 @@
+//! The clients whose settings are read: where their files are, under which keys servers stand in them, and which variables each puts in.
+
+use std::path::{Path, PathBuf};
+
+/// A client of servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Client {
+    /// Claude Code
+    ClaudeCode,
+    /// Claude Desktop
+    ClaudeDesktop,
+    /// Codex
+    Codex,
+    /// VS Code and Copilot
+    Vscode,
+    /// Cursor
+    Cursor,
+    /// Windsurf
+    Windsurf,
+    /// Gemini CLI
+    Gemini,
+}
+
+/// Where the path of a file begins.
+#[derive(Clone, Copy)]
+enum Base {
+    Home,
+    /// The directory of the user's settings by the XDG rules.
+    Config,
+    /// The working directory: a project's files.
+    Here,
+}
+
+/// The directories that files are looked for in.
+pub(super) struct Places<'p> {
+    pub(super) home: &'p Path,
+    pub(super) config: &'p Path,
+    pub(super) here: &'p Path,
+}
+
+/// Which variables a client puts into texts.
+#[derive(Clone, Copy)]
+enum Expansion {
+    /// None: a text is meant as it is.
+    Nothing,
+    /// `${V}` and `${V:-default}`.
+    Braces,
+    /// `${env:V}`, `${input:ID}` and other words of its own.
+    Words,
+    /// `$V` and `${V}`, in variables alone.
+    Shell,
+}
+
+/// A piece of a text, as the client reads it.
+#[derive(Debug, PartialEq)]
+pub(super) enum Piece<'t> {
+    Text(&'t str),
+    /// A variable of the environment.
+    Variable {
+        name: &'t str,
+        default: Option<&'t str>,
+    },
+    /// What the client asks its user for.
+    Input(&'t str),
+    /// What only the client knows, as it is written.
+    Other(&'t str),
+}
+
+const SERVERS: &[&str] = &["mcpServers"];
+
+impl Client {
+    pub(super) const ALL: [Self; 7] =
+        [Self::ClaudeCode, Self::ClaudeDesktop, Self::Codex, Self::Vscode, Self::Cursor, Self::Windsurf, Self::Gemini];
+
+    /// As people call it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::ClaudeCode => "Claude Code",
+            Self::ClaudeDesktop => "Claude Desktop",
+            Self::Codex => "Codex",
+            Self::Vscode => "VS Code",
+            Self::Cursor => "Cursor",
+            Self::Windsurf => "Windsurf",
+            Self::Gemini => "Gemini CLI",
+        }
+    }
+
+    /// Its files, whether they are there or not. Those of the project come first, as clients prefer them.
+    pub(super) fn files(self, places: &Places) -> Vec<PathBuf> {
+        let whole = |(base, path): &(Base, &str)| match base {
+            Base::Home => places.home.join(path),
+            Base::Config => places.config.join(path),
+            Base::Here => places.here.join(path),
+        };
+        self.paths().iter().map(whole).collect()
+    }
+
+    fn paths(self) -> &'static [(Base, &'static str)] {
+        match self {
+            Self::ClaudeCode => &[(Base::Here, ".mcp.json"), (Base::Home, ".claude.json")],
+            Self::ClaudeDesktop => &[(Base::Config, "Claude/claude_desktop_config.json")],
+            Self::Codex => &[(Base::Here, ".codex/config.toml"), (Base::Home, ".codex/config.toml")],
+            Self::Vscode => &[
+                (Base::Here, ".vscode/mcp.json"),
+                (Base::Config, "Code/User/mcp.json"),
+                (Base::Here, ".mcp.json"),
+                (Base::Home, ".copilot/mcp-config.json"),
+            ],
+            Self::Cursor => &[(Base::Here, ".cursor/mcp.json"), (Base::Home, ".cursor/mcp.json")],
+            Self::Windsurf => &[(Base::Home, ".codeium/windsurf/mcp_config.json")],
+            Self::Gemini => &[(Base::Here, ".gemini/settings.json"), (Base::Home, ".gemini/settings.json")],
+        }
+    }
+
+    /// The keys that lead to its servers, each as a path from the top of a file.
+    pub(super) fn tables(self, here: &Path) -> Vec<Vec<String>> {
+        let keys = match self {
+            Self::Codex => &["mcp_servers"],
+            Self::Vscode => &["servers", "mcpServers"][..],
+            Self::ClaudeCode | Self::ClaudeDesktop | Self::Cursor | Self::Windsurf | Self::Gemini => SERVERS,
+        };
+        let mut tables: Vec<Vec<String>> = keys.iter().map(|key| vec![(*key).to_owned()]).collect();
+        if let (Self::ClaudeCode, Some(here)) = (self, here.to_str()) {
+            tables.push(["projects", here, SERVERS[0]].map(str::to_owned).to_vec());
+        }
+        tables
+    }
+
+    /// What its entries say besides a program and its arguments.
+    pub(super) fn entry_type(self) -> Option<&'static str> {
+        match self {
+            Self::Vscode => Some("stdio"),
+            Self::ClaudeCode | Self::ClaudeDesktop | Self::Codex | Self::Cursor | Self::Windsurf | Self::Gemini => None,
+        }
+    }
+
+    /// The pieces of a text. `is_variable` is whether it is the value of a variable of the server.
+    pub(super) fn pieces(self, text: &str, is_variable: bool) -> Vec<Piece<'_>> {
+        let expansion = match self {
+            Self::ClaudeCode => Expansion::Braces,
+            Self::ClaudeDesktop | Self::Codex => Expansion::Nothing,
+            Self::Vscode | Self::Cursor | Self::Windsurf => Expansion::Words,
+            Self::Gemini if is_variable => Expansion::Shell,
+            Self::Gemini => Expansion::Nothing,
+        };
+        expansion.pieces(text)
+    }
+}
+
+impl Expansion {
+    fn pieces(self, text: &str) -> Vec<Piece<'_>> {
+        let (mut pieces, mut begin, mut at) = (Vec::new(), 0, 0);
+        while let Some(found) = text[at..].find('$') {
+            let dollar = at + found;
+            match self.reference(&text[dollar..]) {
+                Some((piece, bytes)) => {
+                    pieces.extend((begin < dollar).then(|| Piece::Text(&text[begin..dollar])));
+                    pieces.push(piece);
+                    at = dollar + bytes;
+                    begin = at;
+                }
+                None => at = dollar + 1,
+            }
+        }
+        pieces.extend((begin < text.len()).then(|| Piece::Text(&text[begin..])));
+        pieces
+    }
+
+    /// What a text that begins with `$` refers to, and how many bytes of it say so.
+    fn reference(self, text: &str) -> Option<(Piece<'_>, usize)> {
+        let braced = text.strip_prefix("${").and_then(|inner| Some(&inner[..inner.find('}')?]));
+        let piece = match (self, braced) {
+            (Self::Nothing, _) | (Self::Braces | Self::Words, None) => return None,
+            (Self::Words, Some(inner)) => match inner.split_once(':') {
+                Some(("env", name)) => Piece::Variable { name, default: None },
+                Some(("input", id)) => Piece::Input(id),
+                Some(_) | None => Piece::Other(&text[..inner.len() + 3]),
+            },
+            (Self::Braces, Some(inner)) => {
+                let (name, default) = inner.split_once(":-").map_or((inner, None), |(name, text)| (name, Some(text)));
+                Piece::Variable { name, default }
+            }
+            (Self::Shell, Some(name)) => Piece::Variable { name, default: None },
+            (Self::Shell, None) => {
+                let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let name = &text[1..];
+                let name = &name[..name.find(|c| !is_of_name(c)).unwrap_or(name.len())];
+                return toolcrib::config::is_variable_name(name)
+                    .then_some((Piece::Variable { name, default: None }, name.len() + 1));
+            }
+        };
+        let is_name = match &piece {
+            Piece::Variable { name, .. } => toolcrib::config::is_variable_name(name),
+            Piece::Text(_) | Piece::Input(_) | Piece::Other(_) => true,
+        };
+        let bytes = braced.map_or(0, str::len) + 3;
+        is_name.then_some((piece, bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variable(name: &str) -> Piece<'_> {
+        Piece::Variable { name, default: None }
+    }
+
+    #[test]
+    fn each_client_has_its_own_variables() {
+        let text = "a ${V} $V ${V:-d} ${env:V} ${input:i} ${workspaceFolder}";
+        let braces = [
+            Piece::Text("a "),
+            variable("V"),
+            Piece::Text(" $V "),
+            Piece::Variable { name: "V", default: Some("d") },
+            Piece::Text(" ${env:V} ${input:i} "),
+            variable("workspaceFolder"),
+        ];
+        assert_eq!(Client::ClaudeCode.pieces(text, true), braces);
+        let words = [
+            Piece::Text("a "),
+            Piece::Other("${V}"),
+            Piece::Text(" $V "),
+            Piece::Other("${V:-d}"),
+            Piece::Text(" "),
+            variable("V"),
+            Piece::Text(" "),
+            Piece::Input("i"),
+            Piece::Text(" "),
+            Piece::Other("${workspaceFolder}"),
+        ];
+        assert_eq!(Client::Cursor.pieces(text, true), words);
+        assert_eq!(Client::Codex.pieces(text, true), [Piece::Text(text)]);
+        assert_eq!(
+            Client::Gemini.pieces("$A-${B}$", true),
+            [variable("A"), Piece::Text("-"), variable("B"), Piece::Text("$"),]
+        );
+        assert_eq!(Client::Gemini.pieces("$A", false), [Piece::Text("$A")]);
+        assert_eq!(Client::ClaudeCode.pieces("${ä", true), [Piece::Text("${ä")]);
+    }
+}
