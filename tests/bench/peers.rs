@@ -13,6 +13,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use toolcrib_tests::{Program, guest};
 
+/// Servers of others that nobody calls.
+const IDLE: usize = 50;
 const ROUNDS: usize = 60;
 /// Calls of a round, one after the other.
 const CALLS: usize = 40;
@@ -374,6 +376,65 @@ pub(crate) fn upstreams() {
             one - base
         );
     }
+    idle_upstreams();
+}
+
+/// What servers of others take here as long as nobody calls them, beside their own processes.
+fn idle_upstreams() {
+    let program = Program::new();
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("upstream/server.py").display().to_string();
+    let name = |number: usize| format!("jotter{number}");
+    for number in 0..IDLE {
+        let name = name(number);
+        let add = [
+            "upstream",
+            "add",
+            &name,
+            "--yes",
+            "--confirm",
+            "none",
+            "--read",
+            &file,
+            "--",
+            "/usr/bin/python3",
+            &file,
+            "plain",
+        ];
+        let added = program.command(&add).output().expect("it starts");
+        assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    }
+    let peer = |number| Peer {
+        tool: format!("{}__echo", name(number)),
+        arguments: json!({ "text": "x" }),
+        ..ours("through", &program, &[])
+    };
+    let mut connection = ready(&peer(0));
+    let taken = |connection: &Connection| mebibytes(connection.child.id()) + inits();
+    let before = taken(&connection);
+    for number in 1..IDLE {
+        let call = connection.call(&peer(number));
+        connection.write(&call);
+        assert_succeeded(&connection.line(), &peer(number));
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    let each = (taken(&connection) - before) / (IDLE - 1) as f64;
+    connection.end();
+    println!("| {IDLE} servers that nobody calls, MiB for each beside its own processes | <= 1 | {each:.2} | | | |");
+}
+
+/// MiB that the first processes of cells have for themselves.
+fn inits() -> f64 {
+    let processes = std::fs::read_dir("/proc").expect("processes").filter_map(Result::ok).map(|entry| entry.path());
+    let inits = processes.filter(|process| {
+        std::fs::read_link(process.join("exe"))
+            .is_ok_and(|exe| exe.to_string_lossy().starts_with("/memfd:toolcrib-init"))
+    });
+    let kib = inits.filter_map(|process| {
+        let rollup = std::fs::read_to_string(process.join("smaps_rollup")).ok()?;
+        let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+        line.trim().trim_end_matches(" kB").parse::<f64>().ok()
+    });
+    kib.sum::<f64>() / 1024.0
 }
 
 /// Starts, of ours also with many plugins.
