@@ -12,6 +12,7 @@ mod doctor;
 mod documents;
 mod embedder;
 mod fetch;
+mod import;
 mod jobs;
 mod plugin;
 mod policy;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 86] = [
+const SUBCOMMANDS: [&[&str]; 87] = [
     &[],
     &["tools"],
     &["call"],
@@ -86,6 +86,7 @@ const SUBCOMMANDS: [&[&str]; 86] = [
     &["toolset", "import"],
     &["upstream"],
     &["upstream", "add"],
+    &["upstream", "import"],
     &["upstream", "review"],
     &["upstream", "list"],
     &["upstream", "remove"],

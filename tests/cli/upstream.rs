@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
-use toolcrib_tests::{Program, Terminal, skip};
+use toolcrib_tests::{Jotter, Program, Terminal, skip};
 
 const SETTINGS: &str = "config/toolcrib/toolcrib.toml";
 const ACCEPTED: &str = "config/toolcrib/upstream/jotter.json";
@@ -193,4 +193,65 @@ fn what_cannot_be_added_says_why() {
     let again = add(&program, "jotter", &["--yes"], &["plain"]);
     assert!(code(&again) == 2 && stderr(&again).contains("have a server `jotter` already"), "{}", stderr(&again));
     assert!(stderr(&again).contains("toolcrib upstream review jotter"), "{}", stderr(&again));
+}
+
+#[test]
+fn a_server_over_http_is_added_by_its_url() {
+    let (program, server) = (Program::new(), Jotter::start("newer"));
+    let url = server.url();
+    let add = |options: &[&str], url: &str| program.run(&[&["upstream", "add", "jotter"], options, &[url]].concat());
+    let output = add(&[], &url);
+    assert_eq!(code(&output), 5, "{}", stderr(&output));
+    let shown = stdout(&output);
+    for text in [
+        "`jotter` calls itself `tests`, version `1`. It speaks version 2026-07-28",
+        "jotter__echo",
+        "Adds two numbers.",
+    ] {
+        assert!(shown.contains(text), "{text:?} is not in:\n{shown}");
+    }
+    assert!(!program.path(SETTINGS).exists() && !program.path(ACCEPTED).exists());
+    let told = succeeded(&add(&["--yes", "--reads", "read_*", "--header", "X-Team=tests"], &url));
+    let settings = fs::read_to_string(program.path(SETTINGS)).unwrap();
+    assert!(told.contains(&url) && settings.contains(&format!("url = \"{url}\"")), "{told}\n{settings}");
+    assert!(settings.contains("x-team") && !settings.contains("command"), "{settings}");
+    assert!(server.calls("echo").is_empty(), "none of its tools is called yet");
+    let (exit, envelope) = program.call(&["--yes", "jotter__echo", "text=hello"]);
+    assert_eq!((exit, &envelope["result"]), (0, &"hello".into()), "{envelope}");
+    assert_eq!(server.calls("echo")[0]["headers"]["x-team"], "tests");
+    server.assert_well_asked();
+    assert_eq!(succeeded(&program.run(&["upstream", "review", "jotter"])), "nothing has changed\n");
+    let listed = succeeded(&program.run(&["upstream", "list"]));
+    assert!(listed.contains("3 of 3") && listed.contains(&url) && listed.contains("  ok\n"), "{listed}");
+    server.behaves("newer changed");
+    let output = program.run(&["upstream", "review", "jotter"]);
+    assert_eq!(code(&output), 5);
+    assert!(stdout(&output).contains("`jotter__add` has changed"), "{}", stdout(&output));
+    succeeded(&program.run(&["upstream", "remove", "jotter"]));
+    assert!(!program.path(ACCEPTED).exists());
+}
+
+/// What is wrong is said before anything is sent.
+#[test]
+fn urls_and_headers_that_cannot_be_say_why() {
+    let (program, server) = (Program::new(), Jotter::start(""));
+    let (url, secret) = (server.url(), "Authorization=Bearer ${secret:JOT}");
+    let with_user = url.replace("127.0.0.1", "ann:word@127.0.0.1");
+    let command = ["--", "/usr/bin/python3"];
+    for (options, url) in [
+        (&[][..], "ftp://127.0.0.1/mcp"),
+        (&[], "127.0.0.1/mcp"),
+        (&[], &with_user),
+        (&["--header", secret], &url),
+        (&["--header", "X-Team"], &url),
+        (&["--header", "X Team=x"], &url),
+        (&["--header", "Host=other.example.com"], &url),
+        (&["--header", "Mcp-Session-Id=x"], &url),
+    ] {
+        let output = program.run(&[&["upstream", "add", "jotter", "--yes"], options, &[url]].concat());
+        assert!(code(&output) != 0 && !stderr(&output).is_empty(), "{options:?} {url}: {}", stdout(&output));
+    }
+    let output = program.run(&[&["upstream", "add", "jotter", "--yes", &url], &command[..]].concat());
+    assert_eq!(code(&output), 2, "a URL and a program: {}", stderr(&output));
+    assert!(server.log().is_empty() && !program.path(SETTINGS).exists());
 }

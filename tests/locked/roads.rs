@@ -102,7 +102,7 @@ fn a_file_that_is_swapped_after_it_was_admitted_is_judged_anew() {
 }
 
 /// Options of the command line, with a value for each that takes one: whoever adds an option says here that it opens nothing.
-const OPTIONS: [(&str, Option<&str>); 59] = [
+const OPTIONS: [(&str, Option<&str>); 64] = [
     ("--config", Some("user.toml")),
     ("--policy", Some("open.toml")),
     ("--plugins", Some("plugins")),
@@ -162,6 +162,11 @@ const OPTIONS: [(&str, Option<&str>); 59] = [
     ("--tool", Some("word_count")),
     ("--reads", Some("word_count")),
     ("--confirm", Some("none")),
+    ("--lazy", None),
+    ("--file", Some("mcp.json")),
+    ("--installed", Some("plugins")),
+    ("--rewrite", None),
+    ("--header", Some("x-team=ours")),
 ];
 
 /// A client that asks for the tools, and calls one that it should not have.

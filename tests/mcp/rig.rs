@@ -20,6 +20,8 @@ pub(crate) fn has_tmux() -> bool {
 pub(crate) struct Home {
     pub(crate) program: Arc<Program>,
     flags: Vec<String>,
+    /// Options of `serve` itself.
+    options: Vec<String>,
     /// The directory where they are started.
     directory: &'static str,
 }
@@ -52,12 +54,12 @@ impl Home {
 
     /// Nothing was compiled there.
     pub(crate) fn fresh() -> Self {
-        Self { program: Arc::new(Program::cold()), flags: Vec::new(), directory: "work" }
+        Self { program: Arc::new(Program::cold()), flags: Vec::new(), options: Vec::new(), directory: "work" }
     }
 
     fn of(program: Program) -> Self {
         reuse_code(SEED.root(), &program.path("state/toolcrib"));
-        Self { program: Arc::new(program), flags: Vec::new(), directory: "work" }
+        Self { program: Arc::new(program), flags: Vec::new(), options: Vec::new(), directory: "work" }
     }
 
     /// The same home, where servers are started in another directory below that of the program.
@@ -69,6 +71,12 @@ impl Home {
     /// Adds flags of the command line.
     pub(crate) fn flags(mut self, flags: &[&str]) -> Self {
         self.flags.extend(flags.iter().map(ToString::to_string));
+        self
+    }
+
+    /// Adds options of `serve`.
+    pub(crate) fn options(mut self, options: &[&str]) -> Self {
+        self.options.extend(options.iter().map(ToString::to_string));
         self
     }
 
@@ -119,7 +127,8 @@ impl Home {
     }
 
     fn start_for(&self, era: Era, capabilities: Value) -> Client {
-        let flags: Vec<&str> = self.flags.iter().map(String::as_str).chain(["serve"]).collect();
+        let options = self.options.iter().map(String::as_str);
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).chain(["serve"]).chain(options).collect();
         let mut command = self.program.command(&flags);
         command.current_dir(self.program.path(self.directory));
         Client::start(&mut command, self.program.clone(), era, capabilities)

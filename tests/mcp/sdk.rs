@@ -20,27 +20,27 @@ const TIMED_OUT: [i64; 2] = [-32001, 408];
 
 /// A client, and the era of the protocol that it speaks.
 #[derive(Clone, Copy, Debug)]
-struct Sdk {
-    program: &'static str,
-    script: &'static str,
-    era: &'static str,
+pub(crate) struct Sdk {
+    pub(crate) program: &'static str,
+    pub(crate) script: &'static str,
+    pub(crate) era: &'static str,
 }
 
-const TYPESCRIPT: Sdk = Sdk { program: "node", script: "client.mjs", era: "legacy" };
-const PYTHON: Sdk = Sdk { program: "python/bin/python", script: "client.py", era: "legacy" };
+pub(crate) const TYPESCRIPT: Sdk = Sdk { program: "node", script: "client.mjs", era: "legacy" };
+pub(crate) const PYTHON: Sdk = Sdk { program: "python/bin/python", script: "client.py", era: "legacy" };
 const PYTHON_MODERN: Sdk = Sdk { era: "auto", ..PYTHON };
 /// Those that keep a session, whose streams can be lost and asked for again.
 const WITH_SESSIONS: [Sdk; 2] = [TYPESCRIPT, PYTHON];
 const ALL: [Sdk; 3] = [TYPESCRIPT, PYTHON, PYTHON_MODERN];
 
 /// Where the SDKs are installed.
-fn installed() -> Option<PathBuf> {
+pub(crate) fn installed() -> Option<PathBuf> {
     std::env::var_os("TOOLCRIB_SDKS").map(PathBuf::from)
 }
 
 impl Sdk {
-    /// Makes one call; returns what the client printed.
-    fn call(self, sdks: &Path, mut scenario: Value) -> Value {
+    /// Runs the client by its script; returns what it printed.
+    pub(crate) fn run(self, sdks: &Path, mut scenario: Value) -> Value {
         scenario["era"] = self.era.into();
         let program = if self.program.contains('/') { sdks.join(self.program) } else { self.program.into() };
         // A client that is never answered is a failure, not a test without an end.
@@ -69,26 +69,35 @@ struct Place {
 /// One over HTTP, and one over standard input and output. Commands are asked for.
 fn places() -> [Place; 2] {
     let http = Server::asking();
-    let url = format!("http://localhost:{}/mcp", http.address.port());
-    let server = json!({ "url": url, "token": http.token });
+    let server = listening(&http);
     let program = http.program.clone();
     [Place { program, server, http: Some(http) }, over_pipes(&[])]
+}
+
+/// A server that listens, as a scenario names it.
+pub(crate) fn listening(http: &Server) -> Value {
+    json!({ "url": format!("http://localhost:{}/mcp", http.address.port()), "token": http.token })
 }
 
 /// A server that the client starts, with these flags.
 fn over_pipes(flags: &[&str]) -> Place {
     let program = Program::new();
+    let server = started(&program, flags);
+    Place { program: Arc::new(program), server, http: None }
+}
+
+/// The server that a client starts in a home, with these flags, as a scenario names it.
+pub(crate) fn started(program: &Program, flags: &[&str]) -> Value {
     let started = program.command(&[flags, &["serve"]].concat());
     let text = |text: &std::ffi::OsStr| text.to_str().expect("it is text").to_owned();
     let environment: Value =
         started.get_envs().filter_map(|(name, value)| Some((text(name), Value::from(text(value?))))).collect();
-    let server = json!({
+    json!({
         "command": text(started.get_program()),
         "arguments": started.get_args().map(text).collect::<Vec<_>>(),
         "directory": started.get_current_dir(),
         "environment": environment,
-    });
-    Place { program: Arc::new(program), server, http: None }
+    })
 }
 
 fn has_run(place: &Place) -> bool {
@@ -105,7 +114,7 @@ fn a_question_that_is_answered_with_yes_lets_the_call_run() {
     let Some(sdks) = installed() else { skip!("the SDKs of MCP are not installed") };
     for sdk in ALL {
         for place in places() {
-            let told = sdk.call(&sdks, marking(&place, "allow once"));
+            let told = sdk.run(&sdks, marking(&place, "allow once"));
             let questions = told["questions"].as_array().expect("a list");
             assert_eq!(questions.len(), 1, "{sdk:?}: {told}");
             assert!(questions[0].as_str().is_some_and(|question| question.contains("echo ran >mark")), "{told}");
@@ -120,7 +129,7 @@ fn a_question_that_is_declined_lets_nothing_run() {
     let Some(sdks) = installed() else { skip!("the SDKs of MCP are not installed") };
     for sdk in ALL {
         for (place, answer) in places().into_iter().zip(["decline", "deny"]) {
-            let told = sdk.call(&sdks, marking(&place, answer));
+            let told = sdk.run(&sdks, marking(&place, answer));
             assert_eq!(failure(&told["result"]), DENIED, "{sdk:?}: {told}");
             assert!(!has_run(&place));
         }
@@ -137,7 +146,7 @@ fn a_call_that_the_client_gives_up_while_its_question_is_open_ends_without_effec
             scenario["timeout_ms"] = 1000.into();
             // A client that ends at once may not have sent its cancellation yet.
             scenario["linger"] = place.http.is_some().into();
-            let told = sdk.call(&sdks, scenario);
+            let told = sdk.run(&sdks, scenario);
             assert!(told["error"]["code"].as_i64().is_some_and(|code| TIMED_OUT.contains(&code)), "{sdk:?}: {told}");
             assert_eq!(told["questions"].as_array().map(Vec::len), Some(1), "{sdk:?}: {told}");
             let kind = if place.http.is_some() { "HTTP" } else { "pipes" };
@@ -155,7 +164,7 @@ fn an_answered_question_is_never_asked_again_after_the_client_has_given_up() {
     for sdk in WITH_SESSIONS {
         let [place, _] = places();
         let seconds = unique_seconds();
-        let told = sdk.call(
+        let told = sdk.run(
             &sdks,
             json!({
                 "server": place.server, "tool": "run_shell", "arguments": command(&format!("sleep {seconds}")),
@@ -177,7 +186,7 @@ fn a_plugins_progress_arrives_with_the_numbers_it_said() {
         let bytes = std::fs::read(guest("hostile")).expect("a guest that was built");
         place.program.write("data/toolcrib/plugins/hostile.wasm", bytes);
         let arguments = json!({ "how": "count_slowly", "number": 5 });
-        let told = sdk.call(&sdks, json!({ "server": place.server, "tool": "hostile", "arguments": arguments }));
+        let told = sdk.run(&sdks, json!({ "server": place.server, "tool": "hostile", "arguments": arguments }));
         assert!(text(&told["result"]).contains("counted"), "{sdk:?}: {told}");
         let numbers: Vec<f64> = told["progress"]
             .as_array()

@@ -87,6 +87,12 @@ impl<'w> Preparation<'w> {
         (output.status.code().expect("an exit code"), envelope)
     }
 
+    /// Runs a command as a user does, which has to succeed.
+    pub(crate) fn succeeds(&self, arguments: &[&str]) {
+        let output = self.traced(arguments).stdin(Stdio::null()).output().expect("`strace` is installed");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
     /// Who decided on the requests so far, as the audit trail has it.
     pub(crate) fn decisions(&self) -> Vec<String> {
         let trail = std::fs::read_to_string(self.program.path("state/toolcrib/audit.jsonl")).expect("an audit trail");

@@ -20,6 +20,7 @@ mod search;
 mod secrets;
 mod settings;
 mod tls;
+mod upstream;
 mod vectors;
 mod wasi;
 mod web;

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use toolcrib_tests::certificate::Authority;
 use toolcrib_tests::envelope::{kind, said};
 
-const VALUE: &str = "zK4vQ9.Lw2x-Ht7Rm+8";
+pub(crate) const VALUE: &str = "zK4vQ9.Lw2x-Ht7Rm+8";
 /// Where `api.org` is, and where every other name.
 const API: &str = "93.184.216.34";
 const OTHER: &str = "93.184.216.35";
@@ -28,7 +28,7 @@ fn trusting<'w>(world: &'w World, authority: &Authority) -> Preparation<'w> {
 }
 
 /// The same with a secret for `api.org`, whose guest sends it in a header.
-fn prepared<'w>(world: &'w World, authority: &Authority) -> Preparation<'w> {
+pub(crate) fn prepared<'w>(world: &'w World, authority: &Authority) -> Preparation<'w> {
     let prepared = trusting(world, authority);
     prepared.program.write("config/toolcrib/key", VALUE);
     let key = prepared.program.path("config/toolcrib/key");

@@ -10,7 +10,8 @@ pub fn names(all: &'static [(&'static str, [u8; 4])]) -> SocketAddr {
 
 /// A server of names, which is asked for the address of a name at each question.
 #[expect(clippy::disallowed_methods, reason = "a server of the test's own")]
-pub(crate) fn names_by(address_of: impl Fn(&str) -> Option<[u8; 4]> + Send + 'static) -> SocketAddr {
+#[must_use]
+pub fn names_by(address_of: impl Fn(&str) -> Option<[u8; 4]> + Send + 'static) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = socket.local_addr().expect("an address");
     std::thread::spawn(move || {

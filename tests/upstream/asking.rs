@@ -1,9 +1,10 @@
 //! Which calls a person is asked about, and what is on record.
 
-use crate::rig::{accepting, call, echoed, host, section};
-use serde_json::json;
+use crate::rig::{accepting, behaving, call, echoed, host, section};
+use serde_json::{Value, json};
 use toolcrib::envelope::Kind;
 use toolcrib::policy::approval::{ActionKind, Answer};
+use toolcrib_tests::TestHost;
 
 #[tokio::test]
 async fn a_person_is_asked_about_what_nobody_has_called_a_reader() {
@@ -76,4 +77,41 @@ async fn under_a_lock_what_nobody_vetted_is_not_there() {
     let host = host.policy("[lock]\nplugins = \"pins\"\n");
     assert!(crate::rig::offered(&host).await.is_empty());
     assert_eq!(echoed(&host, "x").await.expect_err("nobody vetted it").kind, Kind::Denied);
+}
+
+/// A question of the server is answered with what it proposes, where a person wants that, and it has four.
+#[tokio::test]
+async fn a_server_has_four_questions_and_a_yes_gives_it_what_it_proposes() {
+    let ask = &["elicitation=\"ask\""];
+    let said = async |host: &TestHost, field: &str| -> Value {
+        serde_json::from_str(&echoed(host, field).await.expect("what came of them")).expect("JSON")
+    };
+    let host = behaving("wonders", ask).await.answering(Answer::Yes);
+    let given = json!({ "action": "accept", "content": { "color": "blue" } });
+    assert_eq!(said(&host, "color").await, json!([given, given, given, given, "refused", "refused"]));
+    let questions: Vec<ActionKind> = host.asked().iter().map(|question| question.kind).collect();
+    assert_eq!(questions, [ActionKind::Answer; 4], "each anew");
+    assert!(host.asked()[0].details.as_deref().is_some_and(|details| details.contains("blue")));
+    let trail = host.audit().iter().map(ToString::to_string).collect::<String>();
+    assert!(trail.contains("answer the question: Which 0?"), "{trail}");
+    // A no, a secret, and who may not ask.
+    let declined = json!({ "action": "decline" });
+    let host = behaving("wonders", ask).await.answering(Answer::No);
+    assert_eq!(said(&host, "color").await[0], declined);
+    let host = behaving("wonders", ask).await.answering(Answer::Yes);
+    assert_eq!(said(&host, "API token").await[0], declined);
+    assert!(host.asked().is_empty(), "nobody sees that");
+    let host = behaving("wonders", &[]).await.answering(Answer::Yes);
+    assert_eq!(said(&host, "color").await[0], "refused");
+    assert!(host.asked().is_empty());
+}
+
+/// A server that asks on and on gets no more time by that.
+#[tokio::test]
+async fn questions_give_no_more_time_than_people_take() {
+    let host = behaving("asks", &["elicitation=\"ask\"", "timeout_ms=1500"]).await.answering(Answer::No);
+    let begin = std::time::Instant::now();
+    let failure = call(&host, "echo", json!({ "text": "50" })).await.map(drop);
+    assert!(begin.elapsed() < std::time::Duration::from_secs(8), "{failure:?}");
+    assert!(host.asked().len() <= 4);
 }

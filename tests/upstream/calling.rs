@@ -1,11 +1,16 @@
 //! Calls of the tools of a server: both eras, results of all kinds, and servers that end, are slow, or say things twice.
 
-use crate::rig::{accepting, behaving, behaving_with, call, echoed, host, look, program, section};
+use crate::rig::{
+    accepting, behaving, behaving_with, call, command, echoed, host, look, program, section, set, wait_for,
+};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use toolcrib::call::Request;
+use toolcrib::config::{UpstreamConfirm, UpstreamSection};
 use toolcrib::envelope::{Content, Kind};
 use toolcrib::event::Event;
+use toolcrib::upstream::Accepted;
 use toolcrib_tests::TestHost;
 
 #[tokio::test]
@@ -183,17 +188,6 @@ async fn progress_is_handed_on_a_few_times_a_second() {
     assert!((1..=400).contains(&reports), "{reports}");
 }
 
-/// Waits until there is something.
-async fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
-    for _ in 0..200 {
-        if let Some(found) = look() {
-            return found;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("it did not come");
-}
-
 #[tokio::test]
 async fn many_calls_at_once_have_each_its_own_answer() {
     let host = behaving("plain", &[]).await;
@@ -206,4 +200,63 @@ async fn many_calls_at_once_have_each_its_own_answer() {
         }
     });
     futures_util::future::join_all(calls).await;
+}
+
+/// A toolset has of a server's tools those that it names, and sets arguments of them, as of any other.
+#[tokio::test]
+async fn a_toolset_has_some_tools_and_sets_their_arguments() {
+    let settings = "[toolset.clerk]\ntools = [\"jotter__add\"]\nsession = [\"agent\"]\nbind.jotter__add.a = 40\n";
+    let host = accepting(host().user(settings), &section("plain", &[]), &["confirm=none"]).await;
+    let sum = async |arguments| host.call_as("clerk", "ann", "jotter__add", arguments).await;
+    assert_eq!(sum(json!({ "b": 2 })).await.expect("a sum")["sum"], 42);
+    let failure = sum(json!({ "a": 1, "b": 2 })).await.expect_err("that is set");
+    assert_eq!(failure.kind, Kind::InvalidArguments, "{}", failure.message);
+    let failure = host.call_as("clerk", "ann", "jotter__echo", json!({ "text": "x" })).await.expect_err("not in it");
+    assert!(failure.message.contains("has no tool `jotter__echo`"), "{}", failure.message);
+}
+
+/// A host that has accepted a server under many names. Each notes when it starts and when it is asked for its list.
+async fn with_many(names: &[String], log: &Path) -> TestHost {
+    let (host, plain) = (host(), section("plain", &[]));
+    let command = command("starts", &[log.to_str().expect("text")]);
+    let (made, context) = host.parts();
+    let looks = names.iter().map(|name| made.look_at_upstream(name, &plain, context));
+    let looks = futures_util::future::join_all(looks).await;
+    let accepted = names.iter().zip(looks).map(|(name, look)| {
+        let look = look.map_err(|failure| failure.to_json().to_string()).expect("it says what it offers");
+        let accepted = Accepted { command: command.clone(), ..look.accepted };
+        accepted.keep(&host.dirs().config, name).expect("it is kept")
+    });
+    let accepted: Vec<String> = accepted.collect();
+    let write = vec![log.parent().expect("a directory").to_owned()];
+    let section = UpstreamSection { command, write, confirm: UpstreamConfirm::None, ..plain };
+    names
+        .iter()
+        .zip(accepted)
+        .fold(host, |host, (name, accepted)| set(host, name, &UpstreamSection { accepted, ..section.clone() }))
+}
+
+/// Case 46.
+#[tokio::test]
+async fn of_many_servers_that_are_called_at_once_four_start_at_a_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = directory.path().join("log");
+    let names: Vec<String> = (1..=22).map(|number| format!("jotter{number}")).collect();
+    let host = with_many(&names, &log).await;
+    let calls = names.iter().map(|name| {
+        let host: &TestHost = &host;
+        async move { host.result(&format!("{name}__echo"), json!({ "text": name })).await }
+    });
+    assert_eq!(futures_util::future::join_all(calls).await, names);
+    let log = std::fs::read_to_string(&log).expect("what they noted");
+    let (mut starting, mut most, mut started) = (0, 0, 0);
+    for line in log.lines() {
+        match line == "started" {
+            true => (starting, started) = (starting + 1, started + 1),
+            false => starting -= 1,
+        }
+        most = starting.max(most);
+    }
+    assert_eq!((started, starting), (22, 0), "{log}");
+    assert!((2..=4).contains(&most), "{most}: {log}");
 }

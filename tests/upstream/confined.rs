@@ -12,7 +12,21 @@ async fn it_has_the_variables_of_its_section_alone() {
     assert_eq!(said["GREETING"], "hello");
     let names: Vec<&String> = said.as_object().expect("variables").keys().collect();
     let known = |name: &str| {
-        ["GREETING", "LANG", "HOME", "TMPDIR", "TZ", "PATH", "PWD", "SHLVL", "_", "OLDPWD", "LC_CTYPE"].contains(&name)
+        [
+            "GREETING",
+            "LANG",
+            "HOME",
+            "TMPDIR",
+            "TZ",
+            "PYTHONPYCACHEPREFIX",
+            "PATH",
+            "PWD",
+            "SHLVL",
+            "_",
+            "OLDPWD",
+            "LC_CTYPE",
+        ]
+        .contains(&name)
             || name.to_ascii_lowercase().ends_with("_proxy")
             || name.starts_with("NODE_")
     };
@@ -41,6 +55,28 @@ async fn it_writes_in_its_home_and_where_its_section_says() {
         );
     }
     assert!(!host.home().join(".bashrc").exists() && !std::path::Path::new(&beside).exists());
+}
+
+/// What runs or decides later stays as it is, also where a server may write.
+#[tokio::test]
+async fn what_runs_later_is_not_written() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
+    std::fs::create_dir_all(at(".git/hooks")).expect("a directory");
+    std::fs::write(at(".envrc"), "").expect("a file");
+    let host = behaving("touch", &[&format!("write={}", json!([directory.path()]))]).await;
+    for kept in [".git/hooks/pre-commit", ".envrc"] {
+        let said = echoed(&host, &at(kept).display().to_string()).await.expect("an answer");
+        assert!(said.contains("Read-only file system"), "{kept}: {said}");
+    }
+    assert_eq!(echoed(&host, &at("note").display().to_string()).await.expect("an answer"), "written");
+    let (host, own) = (crate::rig::host(), section("touch", &[]));
+    for odd in [host.home(), "/usr/local".into(), host.dirs().config.clone()] {
+        std::fs::create_dir_all(&odd).expect("a directory");
+        let section = toolcrib::config::UpstreamSection { write: vec![odd.clone()], ..own.clone() };
+        let failure = crate::rig::look(&host, &section).await.map(drop).expect_err("it would write there");
+        assert!(failure.message.contains("cannot be writable"), "{}: {}", odd.display(), failure.message);
+    }
 }
 
 #[tokio::test]
@@ -124,6 +160,14 @@ async fn a_secret_reaches_the_server_and_nobody_else() {
     let said = call(&host, "echo", json!({ "text": "" })).await.expect("its variables").result.to_string();
     assert!(said.contains("TOKEN") && !said.contains(secret) && said.contains("secret:NOTES"), "{said}");
     assert!(!host.audit().iter().any(|line| line.to_string().contains(secret)));
+    // One that would tell it to models in what it offers is not accepted.
+    let section = toolcrib::config::UpstreamSection {
+        variables: [("TOKEN".to_owned(), toolcrib::config::Template::value("${secret:NOTES}").expect("a value"))]
+            .into(),
+        ..section("babbles", &[])
+    };
+    let failure = crate::rig::look(&host, &section).await.map(drop).expect_err("it says its secret");
+    assert!(failure.message.contains("has a secret of yours") && !failure.to_json().to_string().contains(secret));
     // Nor does it get there in arguments that a model wrote.
     let failure = call(&host, "echo", json!({ "text": secret })).await.expect_err("a known secret");
     assert!(!failure.to_json().to_string().contains(secret));

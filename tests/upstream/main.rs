@@ -1,5 +1,5 @@
 //! Servers of the Model Context Protocol that others wrote: what of them is offered and called, what they see of this machine, and what none of
-//! them gets round, however it behaves. The server is `server.py`; its first argument says how.
+//! them gets round, however it behaves. The server is `server.py`, whose first argument says how, or over HTTP `web.py`.
 //!
 //! The numbers are those of the cases in the design.
 
@@ -10,3 +10,4 @@ mod confined;
 mod hostile;
 mod official;
 mod rig;
+mod web;

@@ -1,16 +1,11 @@
 //! The servers that the protocol's own project has for it, as npm and PyPI have them (`servers/`).
 
-use crate::rig::host;
+use crate::rig::{host, set};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
-use toolcrib::config::UpstreamSection;
+use toolcrib::config::{UpstreamConfirm, UpstreamSection};
 use toolcrib::envelope::{Failure, Output};
 use toolcrib_tests::TestHost;
-
-/// Where `tests/run` has installed them.
-fn place() -> Option<PathBuf> {
-    std::env::var_os("TOOLCRIB_SERVERS").map(PathBuf::from)
-}
+use toolcrib_tests::official::{node, place, python};
 
 /// Ends a test where they are not installed.
 macro_rules! installed {
@@ -24,26 +19,6 @@ macro_rules! installed {
     };
 }
 
-/// One of npm, with these arguments.
-fn node(place: &Path, package: &str, arguments: &[&str]) -> UpstreamSection {
-    let node = toolcrib_tests::on_path("node").canonicalize().expect("its file").display().to_string();
-    let index = place.join(format!("node_modules/@modelcontextprotocol/{package}/dist/index.js")).display().to_string();
-    let command = [node.as_str(), &index].iter().chain(arguments).map(ToString::to_string).collect();
-    UpstreamSection { read: vec![place.to_owned()], ..UpstreamSection::of_command(command) }
-}
-
-/// One of PyPI.
-fn python(place: &Path, module: &str, arguments: &[&str]) -> UpstreamSection {
-    let program = place.join("python/bin/python");
-    // The interpreter that the environment was made from, which may be anywhere.
-    let found = std::fs::read_to_string(place.join("python/pyvenv.cfg")).expect("an environment");
-    let home = found.lines().find_map(|line| line.strip_prefix("home = ")).expect("where its interpreter is");
-    let base = Path::new(home).parent().expect("it lies somewhere").to_owned();
-    let own = [program.to_str().expect("text"), "-m", module];
-    let command = own.iter().chain(arguments).map(ToString::to_string).collect();
-    UpstreamSection { read: vec![place.to_owned(), base], ..UpstreamSection::of_command(command) }
-}
-
 /// A host that has accepted a server as it is; nobody is asked about its tools.
 async fn with(host: TestHost, section: UpstreamSection) -> TestHost {
     let (made, context) = host.parts();
@@ -51,18 +26,8 @@ async fn with(host: TestHost, section: UpstreamSection) -> TestHost {
     let look = look.map_err(|failure| failure.to_json().to_string()).expect("it says what it offers");
     assert!(look.unfit.is_empty() && look.notices.is_empty(), "{:?} {:?}", look.unfit, look.notices);
     let accepted = look.accepted.keep(&host.dirs().config, "it").expect("it is kept");
-    let section = UpstreamSection { accepted, confirm: toolcrib::config::UpstreamConfirm::None, ..section };
-    let Ok(Value::Object(keys)) = serde_json::to_value(&section) else { panic!("a section") };
-    keys.into_iter().fold(host, |host, (key, value)| {
-        let value = match value {
-            Value::Object(fields) => {
-                let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
-                format!("{{{}}}", fields.join(", "))
-            }
-            value => value.to_string(),
-        };
-        host.set(&format!("upstream.it.{key}={value}"))
-    })
+    let section = UpstreamSection { accepted, confirm: UpstreamConfirm::None, ..section };
+    set(host, "it", &section)
 }
 
 async fn call(host: &TestHost, tool: &str, arguments: Value) -> Result<Output, Failure> {

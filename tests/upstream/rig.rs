@@ -1,11 +1,12 @@
-//! A host with one server of others, which behaves as its argument says.
+//! A host with one server of others, which behaves as its argument says, or over HTTP as it is told.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use toolcrib::config::UpstreamSection;
+use std::time::Duration;
+use toolcrib::config::{UpstreamConfirm, UpstreamSection};
 use toolcrib::envelope::{Failure, Output};
 use toolcrib::upstream::{Accepted, Look};
-use toolcrib_tests::TestHost;
+use toolcrib_tests::{Jotter, TestHost};
 
 /// The interpreter, which the system brings.
 const PYTHON: &str = "/usr/bin/python3";
@@ -91,4 +92,57 @@ pub(crate) async fn offered(host: &TestHost) -> Vec<String> {
         .map(|tool| tool.name().to_owned())
         .filter(|name| name.starts_with(&format!("{NAME}__")))
         .collect()
+}
+
+/// What the section of a server over HTTP says as long as nobody says more.
+pub(crate) fn of(server: &Jotter) -> UpstreamSection {
+    UpstreamSection { confirm: UpstreamConfirm::None, ..UpstreamSection::of_url(server.url()) }
+}
+
+/// Has a host accept a server as it is now, and puts its section among its settings.
+pub(crate) async fn connected(host: TestHost, section: UpstreamSection) -> TestHost {
+    let look = look(&host, &section).await.map_err(|failure| failure.to_json().to_string());
+    let accepted = look.expect("a server that says what it offers").accepted;
+    let accepted = accepted.keep(&host.dirs().config, NAME).expect("what was accepted is kept");
+    set(host, NAME, &UpstreamSection { accepted, ..section })
+}
+
+/// A server over HTTP that a host has accepted as it was at first, and that behaves in another way by now; these lines are added to its section.
+pub(crate) async fn turned(first: &str, now: &str, lines: &[&str]) -> (Jotter, TestHost) {
+    let server = Jotter::start(first);
+    let host = connected(host(), of(&server)).await;
+    server.behaves(&format!("{first} {now}"));
+    let host = lines.iter().fold(host, |host, line| host.set(&format!("upstream.{NAME}.{line}")));
+    (server, host)
+}
+
+/// Puts a section among the settings of a host, as far as it says something else than it says by default.
+pub(crate) fn set(host: TestHost, name: &str, section: &UpstreamSection) -> TestHost {
+    let keys = |section: &UpstreamSection| match serde_json::to_value(section) {
+        Ok(Value::Object(keys)) => keys,
+        other => panic!("a section: {other:?}"),
+    };
+    let default = keys(&UpstreamSection::of_command(Vec::new()));
+    let own = keys(section).into_iter().filter(|(key, value)| default.get(key) != Some(value));
+    own.fold(host, |host, (key, value)| {
+        let value = match value {
+            Value::Object(fields) => {
+                let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                format!("{{{}}}", fields.join(", "))
+            }
+            value => value.to_string(),
+        };
+        host.set(&format!("upstream.{name}.{key}={value}"))
+    })
+}
+
+/// Waits until there is something.
+pub(crate) async fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
+    for _ in 0..200 {
+        if let Some(found) = look() {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it did not come");
 }

@@ -8,7 +8,7 @@ const wrong = [];
 const counts = { SUCCESS: 0, SKIPPED: 0, INFO: 0 };
 const scenarios = readdirSync(results).sort();
 for (const scenario of scenarios) {
-  const name = scenario.replace(/^server-(.*)-\d{4}-\d\d-\d\dT.*$/, "$1");
+  const name = scenario.replace(/^(?:server-)?(.*)-\d{4}-\d\d-\d\dT.*$/, "$1");
   for (const check of JSON.parse(readFileSync(join(results, scenario, "checks.json")))) {
     if (check.status in counts) counts[check.status] += 1;
     else wrong.push(`${name}: ${check.id}: ${check.status}: ${check.errorMessage ?? check.description}`);
