@@ -402,6 +402,10 @@ async fn a_secret_goes_neither_to_another_host_nor_over_plain_http() {
         assert!(!failure.to_json().to_string().contains(SECRET));
         assert!(server.log().is_empty(), "{:?}", server.log());
     }
+    // Also where the secret itself may go there.
+    let named = UpstreamSection { url: plain.url().replace("127.0.0.1", SERVER), ..bearing(&plain) };
+    let failure = look(&lending(&authority, both()), &named).await.map(drop).expect_err("it is not encrypted");
+    assert!(failure.message.contains("goes over HTTPS alone") && plain.log().is_empty(), "{}", failure.message);
     // The section of a server that was accepted without it.
     for server in [&other, &plain] {
         let host = connected(lending(&authority, both()), of(server)).await;
