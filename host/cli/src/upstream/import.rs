@@ -386,7 +386,7 @@ impl Importer<'_> {
         self.setup.settings.config.upstream.get(name).is_some_and(|section| !section.accepted.is_empty())
     }
 
-    /// Tells a person something; programs are told at the end.
+    /// Prints a text for a person. With `--json` all is printed at the end.
     fn tell(&self, text: impl FnOnce() -> Result<String, Failure>) -> Result<(), Failure> {
         if self.as_json {
             return Ok(());

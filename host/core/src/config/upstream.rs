@@ -90,7 +90,7 @@ pub enum UpstreamConfirm {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UpstreamElicitation {
-    /// It is told that nobody can be asked.
+    /// It cannot ask: its questions are refused.
     #[default]
     Refuse,
     /// A person is shown its question with what it proposes, and can let it have just that.

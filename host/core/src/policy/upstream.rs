@@ -167,17 +167,6 @@ impl UpstreamGrant {
         }
     }
 
-    /// Decides on an address that a host has.
-    pub(crate) fn judge_address(
-        &self,
-        target: &Target,
-        address: IpAddr,
-        special: Option<Special>,
-        is_own: bool,
-    ) -> Result<(), Failure> {
-        self.rules.check_address(target.host(), address, special, is_own, || Ok(())).map(drop)
-    }
-
     fn check(&self, target: &Target) -> Result<(), Failure> {
         let (host, name) = (target.host(), &self.name);
         self.rules.check_host(host, || {
@@ -188,7 +177,7 @@ impl UpstreamGrant {
             Err(Failure::denied(message).hint(format!("add \"{host}\" to `hosts` under [upstream.{name}]")))
         })?;
         if let Host::Address(address) = host {
-            self.judge_address(target, *address, special(*address), false)?;
+            self.admit_address(target, *address, special(*address), false)?;
         }
         let astray = self.secrets.iter().find(|(_, hosts)| !hosts.iter().any(|entry| covers(entry, host)));
         if let Some((secret, _)) = astray {
@@ -247,6 +236,6 @@ impl Judge for UpstreamGrant {
         special: Option<Special>,
         is_own: bool,
     ) -> Result<(), Failure> {
-        self.judge_address(target, address, special, is_own)
+        self.rules.check_address(target.host(), address, special, is_own, || Ok(())).map(drop)
     }
 }

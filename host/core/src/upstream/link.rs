@@ -5,6 +5,8 @@ use super::wire::Via;
 use crate::config::Template;
 use crate::egress::{Egress, OwnAnswer, OwnRequest, Target, header_value};
 use crate::envelope::{Failure, Kind};
+use crate::policy::connections::Judge;
+use crate::policy::hosts::AdmittedTarget;
 use crate::policy::upstream::UpstreamGrant;
 use crate::secrets::Secrets;
 use parking_lot::Mutex;
@@ -91,11 +93,11 @@ impl Link {
         may_have_acted: bool,
         via: &Via<'_>,
     ) -> Result<OwnAnswer, Failure> {
-        let admitted = via.grant.admit_url(&self.target).map(drop);
-        via.grant.record_connection(&self.target.server(), admitted.as_ref().copied(), via.scope);
-        admitted?;
+        let admitted = via.grant.admit_url(&self.target);
+        via.grant.record_connection(&self.target.server(), admitted.as_ref().map(drop), via.scope);
+        let admitted = admitted?;
         self.spoken.lock().grant = Some(via.grant.clone());
-        self.send_acting(Method::POST, body, headers, via.grant, may_have_acted).await
+        self.send_admitted(admitted, Method::POST, body, headers, via.grant, may_have_acted).await
     }
 
     /// Sends what has no effect of its own.
@@ -106,18 +108,18 @@ impl Link {
         headers: HeaderMap,
         grant: &Arc<UpstreamGrant>,
     ) -> Result<OwnAnswer, Failure> {
-        self.send_acting(method, body, headers, grant, false).await
+        self.send_admitted(grant.admit_url(&self.target)?, method, body, headers, grant, false).await
     }
 
-    async fn send_acting(
+    async fn send_admitted(
         &self,
+        admitted: AdmittedTarget,
         method: Method,
         body: String,
         mut headers: HeaderMap,
         grant: &Arc<UpstreamGrant>,
         may_have_acted: bool,
     ) -> Result<OwnAnswer, Failure> {
-        let admitted = grant.admit_url(&self.target)?;
         headers.insert(header::ACCEPT, if method == Method::GET { HeaderValue::from_static(EVENTS) } else { EITHER });
         if !body.is_empty() {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
@@ -137,7 +139,7 @@ impl Link {
         }
         let (owner, patience, body) = (&self.owner, PATIENCE, body.into_bytes());
         let request = OwnRequest { method, headers, body, owner, patience, may_have_acted };
-        let judge = |target: &Target, address, special, is_own| grant.judge_address(target, address, special, is_own);
+        let judge = |target: &Target, address, special, is_own| grant.admit_address(target, address, special, is_own);
         self.egress.send_own(request, admitted, judge).await
     }
 

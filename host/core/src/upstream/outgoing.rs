@@ -42,7 +42,7 @@ impl Outgoing {
         }
         pipe.rest.extend_from_slice(line.as_bytes());
         pipe.rest.push(b'\n');
-        // Who waits for room is woken; a failure is told there as well.
+        // `flow` writes the rest, and returns a failure.
         if !matches!(pipe.write(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(()))) {
             self.more.notify_one();
         }

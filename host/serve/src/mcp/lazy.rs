@@ -302,7 +302,7 @@ impl Inner {
         }
     }
 
-    /// What a model is told that calls a tool which there is not: of those that it could find, the one with the nearest name.
+    /// Answers the call of an unknown tool, with the nearest name among the tools that its caller can find.
     pub(super) async fn unknown(
         &self,
         name: &str,
@@ -317,7 +317,7 @@ impl Inner {
         said(Err(Failure::new(Kind::UnknownTool, format!("there is no tool `{shown}`")).hint(hint)))
     }
 
-    /// What a caller is told of what was found.
+    /// The answer to a search.
     fn shown(&self, mut found: Found, tools: &[Arc<Tool>], context: &CallContext) -> Result<Value, ErrorData> {
         let (mut whole, mut bytes, mut too_long) = (Vec::new(), 0, Vec::new());
         for place in found.whole {

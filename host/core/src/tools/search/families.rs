@@ -91,8 +91,7 @@ mod tests {
     #[test]
     fn all_families_together_stay_within_the_room() {
         let names: Vec<String> = (0..100).map(|number| format!("family{number:02}")).collect();
-        let tools: Vec<Searched<'_>> =
-            names.iter().map(|name| tool(name, name, "Do what nobody else can do.")).collect();
+        let tools: Vec<Searched<'_>> = names.iter().map(|name| tool(name, name, "Do one thing.")).collect();
         for most in [20, 200, 1000, 5000] {
             let said = families(&tools, most).join("; ");
             assert!(said.chars().count() <= most, "{most}: {said}");
