@@ -198,7 +198,7 @@ impl Actions {
 }
 
 fn line(text: &str) -> String {
-    cut(&sanitize::line(text), TEXT_CHARS)
+    sanitize::beginning(text, TEXT_CHARS)
 }
 
 fn cut(text: &str, chars: usize) -> String {
@@ -313,7 +313,7 @@ impl Audit {
     pub fn of(settings: &Settings, dirs: &Dirs) -> (Self, Option<io::Error>) {
         let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw()).number();
         let policies = settings.policies.iter().filter(|policy| policy.sha256.is_some()).collect();
-        let clean = |flag: &String| sanitize::line(flag).chars().take(FLAG_CHARS).collect();
+        let clean = |flag: &String| sanitize::beginning(flag, FLAG_CHARS);
         let flags = settings.sources.flags.iter().take(FLAGS_TOLD).map(clean).collect();
         let opening = Opening { level, policies, flags };
         let place = place(&settings.trail, dirs);
@@ -452,7 +452,7 @@ impl Audit {
     /// Records that a policy file has changed, and why that is not obeyed, if it is not.
     pub(crate) fn policy_changed(&self, file: &PolicyDigest, not_obeyed: Option<&str>) {
         let (path, sha256) = (&*file.path.display().to_string(), file.sha256.as_deref());
-        let not_obeyed = not_obeyed.map(|why| sanitize::line(why).chars().take(TEXT_CHARS).collect::<String>());
+        let not_obeyed = not_obeyed.map(|why| sanitize::beginning(why, TEXT_CHARS));
         self.record(Event::PolicyChanged { path, sha256, not_obeyed: not_obeyed.as_deref() });
     }
 

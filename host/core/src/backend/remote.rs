@@ -637,7 +637,7 @@ impl Process for Opened {
 /// The last line of what a program said, fit for a message.
 pub(super) fn reason(said: &str) -> String {
     let line = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it does not say why");
-    sanitize::line(line).chars().take(REASON_CHARS).collect()
+    sanitize::beginning(line, REASON_CHARS)
 }
 
 #[cfg(test)]

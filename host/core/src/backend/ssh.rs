@@ -272,7 +272,7 @@ impl Ssh {
     }
 
     fn unavailable(&self, why: &str) -> Failure {
-        let why: String = sanitize::line(why.trim()).chars().take(400).collect();
+        let why = sanitize::beginning(why.trim(), 400);
         Failure::new(Kind::Unavailable, format!("{}: {why}", self.shown))
     }
 

@@ -282,7 +282,7 @@ impl browser::Host for State {
     async fn evaluate(&mut self, tab: Option<String>, script: String) -> Result<types::Captured, Refusal> {
         let granted = self.browsing()?;
         let Granted { grant, scope, desk } = &granted;
-        let shown: String = sanitize::line(&script).chars().take(RECORDED).collect();
+        let shown = scope.guard.beginning(&script, RECORDED);
         let admitted = grant.admit_script().and_then(|()| granted.sent(&script));
         granted.note(&format!("run the script {shown}"), admitted)?;
         scope.touch_state();

@@ -348,7 +348,7 @@ pub(crate) fn not_taken(kind: &str) -> Failure {
 /// The payload, with what people see of it cleaned.
 fn parsed(event: &Event) -> Result<Value, Failure> {
     if !is_kind(&event.kind) {
-        let shown: String = sanitize::line(&event.kind).chars().take(64).collect();
+        let shown = sanitize::beginning(&event.kind, 64);
         return Err(Failure::invalid(format!("`{shown}` is not a kind of events: write `message.send` or the like")));
     }
     if event.payload.len() > PAYLOAD_BYTES {
@@ -365,7 +365,7 @@ fn parsed(event: &Event) -> Result<Value, Failure> {
         })?;
     for pointer in &event.visible {
         let Some(seen) = payload.pointer_mut(pointer) else {
-            let shown: String = sanitize::line(pointer).chars().take(64).collect();
+            let shown = sanitize::beginning(pointer, 64);
             return Err(Failure::invalid(format!("the payload has nothing at `{shown}`")));
         };
         sanitize::json(seen);

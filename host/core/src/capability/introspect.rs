@@ -139,7 +139,7 @@ impl introspect::Host for State {
 
 /// There is nothing of this name: what there is.
 pub(crate) fn no_such<'k>(what: &str, name: &str, known: impl Iterator<Item = &'k str>) -> Failure {
-    let shown: String = sanitize::line(name).chars().take(64).collect();
+    let shown = sanitize::beginning(name, 64);
     let known: Vec<String> = known.map(|name| format!("`{name}`")).collect();
     let hint = if known.is_empty() { "there is none".into() } else { format!("there is {}", known.join(", ")) };
     Failure::new(Kind::ExecutionFailed, format!("there is no {what} `{shown}`")).hint(hint)

@@ -123,7 +123,7 @@ impl Granted {
 }
 
 fn shown(text: &str) -> String {
-    sanitize::line(text).chars().take(RECORDED).collect()
+    sanitize::beginning(text, RECORDED)
 }
 
 /// What of a query goes to the server is held against the secrets that must not.

@@ -383,7 +383,7 @@ impl Request {
 
     /// Adds a header of the guest's.
     pub(crate) fn add_header(&mut self, name: &str, value: &str) -> Result<(), Failure> {
-        let shown = crate::text::sanitize::line(name).chars().take(100).collect::<String>();
+        let shown = crate::text::sanitize::beginning(name, 100);
         let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value)) else {
             return Err(Failure::invalid(format!("the header `{shown}` has characters that no header may have")));
         };

@@ -62,7 +62,7 @@ impl AgentSessions {
             None => {}
             Some(Value::String(session)) if self.has(&caller.name, session) => {}
             Some(other) => {
-                let shown: String = sanitize::line(other.as_str().unwrap_or("that")).chars().take(64).collect();
+                let shown = sanitize::beginning(other.as_str().unwrap_or("that"), 64);
                 return Err(Failure::denied(format!("`{shown}` is no session that this agent opened"))
                     .hint("leave the session out: the answer names the one that was opened"));
             }

@@ -154,7 +154,7 @@ async fn fetch(target: &Target, grant: &HttpGrant, asked: String, scope: &Scope)
     let headers = HeaderMap::from_iter([(CONTENT_TYPE, json.clone()), (ACCEPT, json)]);
     let request = Request { method: Method::POST, headers, body: asked.into_bytes(), limit: BODY_BYTES };
     let answer = scope.egress.fetch(request, target.clone(), grant, scope).await.map_err(NoVectors::Model)?;
-    let said = || sanitize::line(&String::from_utf8_lossy(&answer.body)).chars().take(SHOWN).collect::<String>();
+    let said = || sanitize::beginning(&String::from_utf8_lossy(&answer.body), SHOWN);
     match answer.status {
         StatusCode::OK if answer.truncated => {
             let message = format!("`{target}` answers with more than {} MiB", BODY_BYTES >> 20);

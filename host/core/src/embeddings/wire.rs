@@ -41,7 +41,7 @@ pub(super) fn vectors(answer: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, NoVe
     let data = match serde_json::from_slice(answer) {
         Ok(Answer::Vectors { data }) => data,
         Ok(Answer::Refused { error }) => {
-            let said: String = sanitize::line(&error.to_string()).chars().take(SHOWN).collect();
+            let said = sanitize::beginning(&error.to_string(), SHOWN);
             return Err(NoVectors::Texts(format!("the model does not take the text: {said}")));
         }
         Err(_) => {

@@ -176,7 +176,7 @@ impl Jobs {
     /// A job that the caller may see. Whether others have one of that id is not told.
     async fn held(&self, id: &str, grant: &JobsGrant, session: &Session) -> Result<Held, Failure> {
         let missing = || {
-            let shown: String = sanitize::line(id).chars().take(64).collect();
+            let shown = sanitize::beginning(id, 64);
             Failure::invalid(format!("there is no job `{shown}`")).hint("`job_list` says which there are")
         };
         if !self.engine.is_there() {
@@ -484,7 +484,7 @@ impl Host {
 
     async fn held_job(&self, beginning: &str) -> Result<Held, Failure> {
         let missing = || {
-            let shown: String = sanitize::line(beginning).chars().take(64).collect();
+            let shown = sanitize::beginning(beginning, 64);
             Failure::invalid(format!("there is no job `{shown}`")).hint("`toolcrib jobs list` says which there are")
         };
         if !self.jobs.engine.is_there() {

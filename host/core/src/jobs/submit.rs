@@ -240,7 +240,7 @@ fn tool_names(tools: &Registry, host: &Host, grant: &JobsGrant, scope: &Scope) -
 }
 
 fn unknown(tool: &str, names: &[String]) -> Failure {
-    let shown: String = sanitize::line(tool).chars().take(64).collect();
+    let shown = sanitize::beginning(tool, 64);
     let hint = match names {
         [] => "nothing can be submitted: declare a program, or see `unattended` under [tools]".to_owned(),
         names => {

@@ -215,6 +215,18 @@ impl Guard {
         }
     }
 
+    /// The beginning of a text for the record. It is cleaned first, as what is left out may have parted a secret, and cut last: half of one would not
+    /// be known any more.
+    pub(crate) fn beginning(&self, text: &str, chars: usize) -> String {
+        let longest = self.secrets.known().longest();
+        let (clean, is_whole) = sanitize::opening(text, chars + longest);
+        let redacted = self.redact(&clean);
+        // Where it was cut may be half of a secret.
+        let unsure = if is_whole { 0 } else { longest };
+        let sure = redacted.chars().count().saturating_sub(unsure);
+        sanitize::line(&redacted.chars().take(sure.min(chars)).collect::<String>()).into_owned()
+    }
+
     /// An action as it goes on record.
     pub(crate) fn recorded(&self, action: Action) -> Action {
         let text = |text: String| self.redact(&text).into_owned();

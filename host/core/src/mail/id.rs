@@ -42,7 +42,7 @@ impl MessageId {
             is_name(account).then(|| Self { account: account.into(), folder: folder.into(), validity, uid })
         };
         read().ok_or_else(|| {
-            let shown: String = sanitize::line(text).chars().take(80).collect();
+            let shown = sanitize::beginning(text, 80);
             Failure::invalid(format!("`{shown}` is not the id of a message"))
                 .hint("give an id as a search has shown it, such as `work:1700000000:42:INBOX`")
         })

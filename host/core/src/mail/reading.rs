@@ -118,7 +118,7 @@ impl Access<'_> {
         let fetched = self.found(id).await?;
         let Some(leaf) = numbers.and_then(|numbers| fetched.body.leaf(&numbers)) else {
             let all: Vec<_> = fetched.body.others.iter().map(|leaf| leaf.number.to_string()).collect();
-            let part: String = sanitize::line(part).chars().take(40).collect();
+            let part = sanitize::beginning(part, 40);
             let hint = if all.is_empty() {
                 "it has no attachments".into()
             } else {

@@ -3,7 +3,7 @@
 //! What a page connects to is judged as requests are (`http.rs`), at each connection; `browser/` does what is granted here.
 
 use super::connections::Judge;
-use super::hosts::{AdmittedTarget, covers};
+use super::hosts::{AdmittedTarget, check_encrypted, check_secret};
 use super::http::HttpGrant;
 use super::rights::BrowserRights;
 use crate::audit::Action;
@@ -132,16 +132,8 @@ impl BrowserGrant {
             );
         }
         let hosts = self.secrets.get(secret).map(Vec::as_slice).unwrap_or_default();
-        let host = document.host();
-        if !hosts.iter().any(|entry| covers(entry, host)) {
-            return Err(Failure::denied(format!("the secret `{secret}` may not go to `{host}`"))
-                .hint(format!("`hosts` under [secret.{secret}] names the hosts that it may go to")));
-        }
-        if !document.is_encrypted() {
-            let message = format!("`{document}` would get the secret `{secret}`, which goes over HTTPS alone");
-            return Err(Failure::denied(message).hint("use https://"));
-        }
-        Ok(())
+        check_secret(secret, hosts, document.host())?;
+        check_encrypted(secret, document)
     }
 
     fn admit_name(&self, wanted: &str, lists: &[Vec<String>], key: &str, what: &str) -> Result<(), Failure> {

@@ -211,6 +211,27 @@ fn covered(entries: &[HostPattern], address: IpAddr) -> bool {
     entries.iter().any(|entry| entry.covers_address(address))
 }
 
+/// Decides on a host that a secret would go to; `named` are the hosts that its section names.
+pub(super) fn check_secret(secret: &str, named: &[HostPattern], host: &Host) -> Result<(), Failure> {
+    if named.iter().any(|entry| covers(entry, host)) {
+        return Ok(());
+    }
+    // Not with the line that names this host: a page or a model may have chosen it.
+    Err(Failure::denied(format!("the secret `{secret}` may not go to `{host}`")).hint(format!(
+        "`hosts` under [secret.{secret}] names the hosts that it may go to; \
+         without that section, `toolcrib secret set {secret} --host HOST` writes it"
+    )))
+}
+
+/// Decides on a request that a secret would be put into.
+pub(super) fn check_encrypted(secret: &str, target: &Target) -> Result<(), Failure> {
+    if target.is_encrypted() {
+        return Ok(());
+    }
+    let message = format!("`{target}` would get the secret `{secret}`, which goes over HTTPS alone");
+    Err(Failure::denied(message).hint("use https://"))
+}
+
 /// The list covers the host, or this address of it.
 pub(super) fn lies_in(list: &HostList, host: &Host, address: IpAddr) -> bool {
     matches!(host, Host::Name(name) if list.covers_name(name)) || list.covers_address(address)

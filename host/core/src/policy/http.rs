@@ -6,7 +6,9 @@ mod download;
 mod paths;
 
 use super::approval::{ActionKind, By, Landing, Question};
-use super::hosts::{AdmittedTarget, Found, HostRules, Opens, covers, is_local_name, lies_in, may_cover};
+use super::hosts::{
+    AdmittedTarget, Found, HostRules, Opens, check_encrypted, check_secret, covers, is_local_name, lies_in, may_cover,
+};
 use super::rights::HttpRights;
 use super::search::Search;
 use crate::audit::Action;
@@ -90,10 +92,9 @@ impl OwnHeader {
         !self.hosts.is_empty()
     }
 
-    /// The first secret in it that this host may not see.
-    pub(super) fn kept_from(&self, host: &Host) -> Option<&str> {
-        let kept = self.hosts.iter().map(|hosts| !hosts.iter().any(|entry| covers(entry, host)));
-        self.template.secrets().zip(kept).find(|(_, is_kept)| *is_kept).map(|(secret, _)| secret)
+    /// Decides on a host that its secrets would go to.
+    pub(super) fn check_secrets(&self, host: &Host) -> Result<(), Failure> {
+        self.template.secrets().zip(&self.hosts).try_for_each(|(secret, hosts)| check_secret(secret, hosts, host))
     }
 }
 
@@ -259,16 +260,8 @@ impl HttpGrant {
     /// Decides on a secret whose word is in a request for this target.
     pub(crate) fn admit_secret(&self, secret: &str, target: &Target) -> Result<(), Failure> {
         let hosts = self.lent.iter().find(|(lent, _)| lent == secret).map(|(_, hosts)| hosts.as_slice());
-        let host = target.host();
-        if !hosts.unwrap_or_default().iter().any(|entry| covers(entry, host)) {
-            return Err(Failure::denied(format!("the secret `{secret}` may not go to `{host}`"))
-                .hint(format!("`hosts` under [secret.{secret}] names the hosts that it may go to")));
-        }
-        if !target.is_encrypted() {
-            let message = format!("`{target}` would get the secret `{secret}`, which goes over HTTPS alone");
-            return Err(Failure::denied(message).hint("use https://"));
-        }
-        Ok(())
+        check_secret(secret, hosts.unwrap_or_default(), target.host())?;
+        check_encrypted(secret, target)
     }
 
     /// How long a request may take with all its redirects.

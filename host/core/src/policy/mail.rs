@@ -2,7 +2,7 @@
 //!
 //! Where an account's server is, settings say; what is connected to is judged as requests are (`hosts.rs`). `mail/` does what is granted here.
 
-use super::hosts::{AdmittedTarget, HostRules, Opens, covers};
+use super::hosts::{AdmittedTarget, HostRules, Opens, check_secret};
 use crate::audit::Action;
 use crate::call::scope::Scope;
 use crate::capability::Capability;
@@ -76,7 +76,7 @@ impl MailGrant {
                     .hint(format!("`account` is one of: {}", several.join(", "))));
             }
         };
-        let shown: String = sanitize::line(account).chars().take(64).collect();
+        let shown = sanitize::beginning(account, 64);
         match self.accounts.get_key_value(account) {
             Some((name, section)) if self.is_named(name) => Ok((name, section)),
             Some(_) => {
@@ -106,7 +106,7 @@ impl MailGrant {
         if is_listed(folder, listed) {
             return Ok(());
         }
-        let shown: String = sanitize::line(folder).chars().take(100).collect();
+        let shown = sanitize::beginning(folder, 100);
         Err(Failure::denied(format!("the folder `{shown}` of `{account}` is not one that may be read"))
             .hint(format!("add \"{shown}\" to `folders` under [mail.{account}]")))
     }
@@ -122,11 +122,7 @@ impl MailGrant {
     }
 
     fn admit_secret(&self, secret: &str, host: &Host) -> Result<(), Failure> {
-        if self.secrets.get(secret).is_some_and(|hosts| hosts.iter().any(|entry| covers(entry, host))) {
-            return Ok(());
-        }
-        Err(Failure::denied(format!("the secret `{secret}` may not go to `{host}`"))
-            .hint(format!("`hosts` under [secret.{secret}] names the hosts that it may go to")))
+        check_secret(secret, self.secrets.get(secret).map(Vec::as_slice).unwrap_or_default(), host)
     }
 
     /// Decides on the token server of an account, and on the secrets that it gets.

@@ -93,7 +93,7 @@ impl With {
 }
 
 fn check_variable(name: &str, value: &str) -> Result<(), Failure> {
-    let shown: String = sanitize::line(name).chars().take(64).collect();
+    let shown = sanitize::beginning(name, 64);
     if !is_variable_name(name) {
         return Err(Failure::invalid(format!("`{shown}` is not a name of a variable"))
             .hint("a name is made of A-Z, a-z, 0-9 and `_`; its value is given beside it"));

@@ -84,17 +84,10 @@ impl Search {
                  `http.headers = {{ {header} = \"${{secret:BRAVE}}\" }}` under [plugin.{name}]"
             )));
         };
-        match key.kept_from(host) {
-            None => Ok(()),
-            Some(secret) => {
-                let message =
-                    format!("`{name}` needs a key of Brave, and the secret `{secret}` may not go to `{host}`");
-                Err(Failure::denied(message).hint(format!(
-                    "add \"{host}\" to `hosts` under [secret.{secret}]; \
-                     without that section, `toolcrib secret set {secret} --host {host}` writes it"
-                )))
-            }
-        }
+        key.check_secrets(host).map_err(|refusal| {
+            let message = format!("`{name}` needs a key of Brave, and {}", refusal.message);
+            Failure { message, ..refusal }
+        })
     }
 
     /// Which setting names the only server that a provider reaches.

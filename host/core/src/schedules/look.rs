@@ -225,6 +225,6 @@ impl Host {
 }
 
 fn missing(look: &SchedulesLook) -> Failure {
-    let shown: String = sanitize::line(&look.id).chars().take(64).collect();
+    let shown = sanitize::beginning(&look.id, 64);
     Failure::invalid(format!("there is no schedule `{shown}`")).hint("`toolcrib schedules list` says which there are")
 }

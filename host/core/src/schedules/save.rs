@@ -389,7 +389,7 @@ fn there(id: &str) -> Failure {
 }
 
 fn missing(id: &str) -> Failure {
-    let shown: String = sanitize::line(id).chars().take(64).collect();
+    let shown = sanitize::beginning(id, 64);
     Failure::invalid(format!("there is no schedule `{shown}`")).hint("a list says which there are")
 }
 

@@ -202,7 +202,7 @@ pub(crate) fn zone_here() -> String {
 fn named_zone(name: &str) -> Result<String, Failure> {
     let found = Some(name).filter(|name| name.len() <= ZONE_BYTES).and_then(zone);
     found.and_then(|zone| zone.iana_name().map(str::to_owned)).ok_or_else(|| {
-        let shown: String = sanitize::line(name).chars().take(ZONE_BYTES).collect();
+        let shown = sanitize::beginning(name, ZONE_BYTES);
         Failure::invalid(format!("there is no time zone `{shown}`"))
             .hint("write `Europe/Berlin`, `America/New_York`, `UTC` or the like")
     })
@@ -221,7 +221,7 @@ fn check_hours(start: u8, end: u8) -> Result<(), Failure> {
 
 fn cron(expression: &str) -> Result<Cron, Failure> {
     let refused = |why: &str| {
-        let shown: String = sanitize::line(expression).chars().take(EXPRESSION_BYTES).collect();
+        let shown = sanitize::beginning(expression, EXPRESSION_BYTES);
         Failure::invalid(format!("`{shown}` is no cron expression: {why}"))
             .hint("give minute, hour, day of the month, month and day of the week, such as `0 9 * * 1-5` or `*/15 * * * *`; 0 and 7 are Sunday")
     };

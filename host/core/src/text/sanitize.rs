@@ -23,6 +23,9 @@ use std::mem;
 /// Bytes of an unfinished sequence that wait for its end: more than titles, links and picture chunks of kitty take.
 const SEQUENCE_MAX: usize = 8 * 1024;
 
+/// Bytes that [`beginning`] cleans at a time.
+const PIECE_BYTES: usize = 1024;
+
 /// Combining marks on one base character: more than the scripts in use need.
 const MARKS_MAX: u8 = 8;
 
@@ -51,6 +54,32 @@ pub fn line(input: &str) -> Cow<'_, str> {
     match text(input) {
         text if text.contains(['\n', '\t']) => Cow::Owned(text.replace(['\n', '\t'], " ")),
         text => text,
+    }
+}
+
+/// For a record or a message: the first characters of [`line`]. It is cut after it was cleaned: otherwise characters that show nothing could stand
+/// before what matters and fill the room for it. No more of the input is cleaned than that takes.
+#[must_use]
+pub fn beginning(input: &str, chars: usize) -> String {
+    let (clean, _) = opening(input, chars);
+    clean.chars().map(|c| if matches!(c, '\n' | '\t') { ' ' } else { c }).collect()
+}
+
+/// The first characters of [`text`], and whether these are all.
+pub(crate) fn opening(input: &str, chars: usize) -> (String, bool) {
+    let (mut stream, mut clean, mut rest) = (Stream::new(), String::new(), input);
+    while !rest.is_empty() && clean.chars().count() < chars {
+        let (piece, behind) = rest.split_at(rest.ceil_char_boundary(PIECE_BYTES));
+        clean += &stream.push(piece);
+        rest = behind;
+    }
+    clean += &stream.finish();
+    match clean.char_indices().nth(chars) {
+        Some((end, _)) => {
+            clean.truncate(end);
+            (clean, false)
+        }
+        None => (clean, rest.is_empty()),
     }
 }
 
@@ -404,6 +433,19 @@ mod tests {
         assert_eq!(visible("true \u{1b}]0;touch hidden #\u{7}"), "true ␛]0;touch hidden #␇");
         assert_eq!(visible("a\u{9b}b\u{202e}c\u{200d}d\u{2028}e"), r"a\u{9b}b\u{202e}c\u{200d}d\u{2028}e");
         assert!(matches!(visible("touch a\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_beginning_is_that_of_the_clean_line() {
+        for hidden in ["\u{200b}", "\u{1b}]0;title\u{7}", "\u{1b}[31m", "\u{e0041}"] {
+            let text = format!("{}a\tb\nc{hidden}de{}", hidden.repeat(3000), "f".repeat(10_000));
+            assert_eq!(beginning(&text, 6), "a b cd", "{hidden:?}");
+        }
+        assert_eq!(
+            (beginning("", 3), beginning("äöü", 2), beginning("ab\u{1b}[3", 9)),
+            ("".into(), "äö".into(), "ab3".into())
+        );
+        assert_eq!(beginning("abc", 0), "");
     }
 
     #[test]

@@ -282,7 +282,7 @@ fn recalls(text: &str) -> bool {
 }
 
 fn no_key(name: &str) -> Failure {
-    let shown: String = sanitize::line(name).chars().take(40).collect();
+    let shown = sanitize::beginning(name, 40);
     Failure::invalid(format!("`{shown}` is not the name of a key"))
         .hint("name keys as tmux does: `C-c`, `Enter`, `Up`, `M-x`, `F1`, `KPEnter`; text goes into `literal_text`")
 }

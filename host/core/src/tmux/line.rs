@@ -157,7 +157,7 @@ impl Output {
 /// The notice about a line that was discarded: what followed the prompt, as far as that can be known.
 fn told(before: &str, after: &str) -> Option<String> {
     let line = before.strip_prefix(after).unwrap_or(before).trim();
-    let line: String = sanitize::line(line).chars().take(TOLD_CHARS).collect();
+    let line = sanitize::beginning(line, TOLD_CHARS);
     (!line.is_empty()).then(|| format!("an unfinished line in the pane was discarded: `{line}`"))
 }
 

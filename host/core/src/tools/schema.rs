@@ -158,7 +158,7 @@ fn validator(schema: &Value) -> Result<Validator, String> {
 }
 
 fn shortened(error: &ValidationError<'_>) -> String {
-    sanitize::line(&error.to_string()).chars().take(400).collect()
+    sanitize::beginning(&error.to_string(), 400)
 }
 
 /// How deep arrays and objects are nested; a plain value is 0 deep.
@@ -226,7 +226,7 @@ fn check_references(schema: &Value) -> Result<(), String> {
 }
 
 fn cut(text: &str) -> String {
-    sanitize::line(text).chars().take(80).collect()
+    sanitize::beginning(text, 80)
 }
 
 fn odd_property(schema: &Value) -> Option<String> {

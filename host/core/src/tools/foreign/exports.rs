@@ -421,8 +421,7 @@ fn full(interface: Option<&str>, name: &str) -> String {
 }
 
 fn shown(text: &str) -> String {
-    let start: String = text.chars().take(NAME_SHOWN).collect();
-    sanitize::line(&start).into_owned()
+    sanitize::beginning(text, NAME_SHOWN)
 }
 
 #[cfg(test)]

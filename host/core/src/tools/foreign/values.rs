@@ -430,9 +430,8 @@ fn short_form(name: &str) -> String {
 
 /// A key as a message may repeat it.
 fn short(key: &str) -> String {
-    let start: String = key.chars().take(KEY_SHOWN).collect();
-    let mark = if start.len() < key.len() { "…" } else { "" };
-    format!("{}{mark}", sanitize::line(&start))
+    let mark = if key.chars().nth(KEY_SHOWN).is_some() { "…" } else { "" };
+    format!("{}{mark}", sanitize::beginning(key, KEY_SHOWN))
 }
 
 /// The JSON of a value; nothing if the value is not of the type.

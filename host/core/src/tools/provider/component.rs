@@ -456,7 +456,7 @@ impl Shown {
         let mut shown = Self { core_instances: Some(0), ..Self::default() };
         shown.look_into(bytes)?;
         if let Some(import) = shown.imports.iter().find(|import| !is_known(import)) {
-            let import: String = sanitize::line(import).chars().take(200).collect();
+            let import = sanitize::beginning(import, 200);
             return Err(format!("it imports `{import}`, which this host does not know"));
         }
         Ok(shown)
