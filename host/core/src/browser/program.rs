@@ -22,6 +22,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
 
 /// Where the programs are that can be used, the better ones first: as Debian, Ubuntu, Fedora, Arch and the vendors of others install them.
@@ -190,7 +191,13 @@ impl Programs {
         let program = self.find()?;
         self.check_confined().await?;
         let dirs = self.dirs()?;
-        let kept = ProfileDir::open(dirs, profile)?;
+        let begin = Instant::now();
+        let kept = loop {
+            match ProfileDir::open(dirs, profile) {
+                Err(busy) if busy.kind == Kind::Busy && begin.elapsed() < LET_GO => tokio::time::sleep(LOOK).await,
+                opened => break opened?,
+            }
+        };
         let unavailable =
             |error: io::Error| Failure::new(Kind::Unavailable, format!("a browser cannot be confined: {error}"));
         let place = kept.path.clone();
@@ -294,6 +301,11 @@ async fn trust(local: &Local, file: &Path, home: &Path, id: &str) -> Result<(), 
         Err(failure) => Err(why(failure.message)),
     }
 }
+
+/// How long a profile may still be locked after its browser has ended, as a process that is being started has a lock of this one until it runs.
+const LET_GO: Duration = Duration::from_secs(2);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The directory of a profile, which nobody else uses meanwhile.
 struct ProfileDir {
