@@ -85,7 +85,7 @@ pub(super) async fn import(global: &Global, setup: Setup, arguments: &Import) ->
         arguments.installed.iter().map(|directory| whole(directory)).collect::<Result<_, _>>()?;
     let world = World {
         home: &setup.dirs.home,
-        own: &own_files(&setup),
+        own: &own_files(&setup, &working_directory()?),
         config: &setup.settings.config,
         environment: &setup.sources.environment,
         installed: &installed,
@@ -94,6 +94,7 @@ pub(super) async fn import(global: &Global, setup: Setup, arguments: &Import) ->
             let mut plugins = setup.context.tools.plugins().filter(|plugin| !plugin.id.is_upstream());
             plugins.any(|plugin| plugin.id.has_name(name))
         },
+        are_named: !arguments.name.is_empty(),
     };
     let mut found = sections::found(&world, entries);
     if !arguments.json {
@@ -118,19 +119,26 @@ pub(super) async fn import(global: &Global, setup: Setup, arguments: &Import) ->
 }
 
 /// The files of clients that are this user's own: all others came with a directory, as those of a cloned repository do.
-fn own_files(setup: &Setup) -> BTreeSet<PathBuf> {
+fn own_files(setup: &Setup, here: &Path) -> BTreeSet<PathBuf> {
     let config = setup.dirs.config.parent().unwrap_or(&setup.dirs.config);
+    let codex = clients::codex(&setup.sources.environment, &setup.dirs.home);
     let nowhere = Path::new("");
-    let places = Places { home: &setup.dirs.home, config, here: nowhere };
+    let places = Places { home: &setup.dirs.home, config, codex: &codex, here: nowhere };
     let files = Client::ALL.iter().flat_map(|client| client.files(&places));
-    files.filter(|file| file.is_absolute()).collect()
+    // A variable may point into the directory that was cloned.
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (here, home) = (real(here), real(&setup.dirs.home));
+    let project = here.ancestors().filter(|directory| directory.join(".git").exists()).last().unwrap_or(&here);
+    let is_of_project = |file: &Path| real(file).starts_with(project) && !home.starts_with(project);
+    files.filter(|file| file.is_absolute() && !is_of_project(file)).collect()
 }
 
 /// The servers of all files that are there, and what is wrong with the others.
 fn entries(setup: &Setup, arguments: &Import) -> Result<(Vec<Entry>, Vec<Failure>), Failure> {
     let here = working_directory()?;
     let config = setup.dirs.config.parent().unwrap_or(&setup.dirs.config);
-    let places = Places { home: &setup.dirs.home, config, here: &here };
+    let codex = clients::codex(&setup.sources.environment, &setup.dirs.home);
+    let places = Places { home: &setup.dirs.home, config, codex: &codex, here: &here };
     let clients = if arguments.from.is_empty() { &Client::ALL[..] } else { &arguments.from };
     let files: Vec<(Client, PathBuf)> = match (&arguments.file, clients) {
         (None, clients) => {
@@ -146,18 +154,34 @@ fn entries(setup: &Setup, arguments: &Import) -> Result<(Vec<Entry>, Vec<Failure
             continue;
         }
         match read::entries(client, &file, &here) {
-            Ok(Some(read)) => entries.extend(read),
+            Ok(Some(mut read)) => {
+                refuse(&mut read, client.refusals(&file, &places), &mut unread);
+                entries.extend(read);
+            }
             Ok(None) if arguments.file.is_some() => return Err(cannot(&file, &"there is no such file")),
             Ok(None) => {}
             Err(failure) => unread.push(failure),
         }
     }
+    // A file can be read for its servers, and for those that it has switched off.
+    let mut told = BTreeSet::new();
+    unread.retain(|failure: &Failure| told.insert(failure.message.clone()));
     if let Some(missing) = arguments.name.iter().find(|name| !entries.iter().any(|entry| entry.name == **name)) {
         return Err(usage(format!("no client has a server `{}`", missing.escape_debug()))
             .hint("without a name, this command lists all servers that it finds"));
     }
     entries.retain(|entry| arguments.name.is_empty() || arguments.name.contains(&entry.name));
     Ok((entries, unread))
+}
+
+/// Marks the servers that other files of their client have switched off.
+fn refuse(entries: &mut [Entry], refusals: Vec<(PathBuf, Vec<String>)>, unread: &mut Vec<Failure>) {
+    for (file, keys) in refusals {
+        match read::names(&file, &keys) {
+            Ok(names) => entries.iter_mut().for_each(|entry| entry.is_refused |= names.contains(&entry.name)),
+            Err(failure) => unread.push(failure),
+        }
+    }
 }
 
 fn whole(path: &Path) -> Result<PathBuf, Failure> {

@@ -27,6 +27,8 @@ enum Base {
     Home,
     /// The directory of the user's settings by the XDG rules.
     Config,
+    /// The directory of Codex.
+    Codex,
     /// The working directory: a project's files.
     Here,
 }
@@ -35,7 +37,14 @@ enum Base {
 pub(super) struct Places<'p> {
     pub(super) home: &'p Path,
     pub(super) config: &'p Path,
+    pub(super) codex: &'p Path,
     pub(super) here: &'p Path,
+}
+
+/// The directory of Codex, which a variable can name.
+pub(super) fn codex(environment: &[(String, String)], home: &Path) -> PathBuf {
+    let set = environment.iter().find(|(name, value)| name == "CODEX_HOME" && !value.is_empty());
+    set.map_or_else(|| home.join(".codex"), |(_, directory)| PathBuf::from(directory))
 }
 
 /// Which variables a client puts into texts.
@@ -67,6 +76,10 @@ pub(super) enum Piece<'t> {
 }
 
 const SERVERS: &[&str] = &["mcpServers"];
+/// Where Claude Code has the servers of a project.
+const PROJECT: &str = ".mcp.json";
+/// The servers in that file that it does not start.
+const REFUSED: &str = "disabledMcpjsonServers";
 
 impl Client {
     pub(super) const ALL: [Self; 7] =
@@ -90,6 +103,8 @@ impl Client {
         let whole = |(base, path): &(Base, &str)| match base {
             Base::Home => places.home.join(path),
             Base::Config => places.config.join(path),
+            // A relative one is below the working directory.
+            Base::Codex => places.here.join(places.codex).join(path),
             Base::Here => places.here.join(path),
         };
         self.paths().iter().map(whole).collect()
@@ -97,19 +112,32 @@ impl Client {
 
     fn paths(self) -> &'static [(Base, &'static str)] {
         match self {
-            Self::ClaudeCode => &[(Base::Here, ".mcp.json"), (Base::Home, ".claude.json")],
+            Self::ClaudeCode => &[(Base::Here, PROJECT), (Base::Home, ".claude.json")],
             Self::ClaudeDesktop => &[(Base::Config, "Claude/claude_desktop_config.json")],
-            Self::Codex => &[(Base::Here, ".codex/config.toml"), (Base::Home, ".codex/config.toml")],
+            Self::Codex => &[(Base::Here, ".codex/config.toml"), (Base::Codex, "config.toml")],
             Self::Vscode => &[
                 (Base::Here, ".vscode/mcp.json"),
                 (Base::Config, "Code/User/mcp.json"),
-                (Base::Here, ".mcp.json"),
+                (Base::Here, PROJECT),
                 (Base::Home, ".copilot/mcp-config.json"),
             ],
             Self::Cursor => &[(Base::Here, ".cursor/mcp.json"), (Base::Home, ".cursor/mcp.json")],
             Self::Windsurf => &[(Base::Home, ".codeium/windsurf/mcp_config.json")],
             Self::Gemini => &[(Base::Here, ".gemini/settings.json"), (Base::Home, ".gemini/settings.json")],
         }
+    }
+
+    /// Files in which a user switches off servers of this one, each with the keys that lead to their names.
+    pub(super) fn refusals(self, file: &Path, places: &Places) -> Vec<(PathBuf, Vec<String>)> {
+        let Places { home, here, .. } = places;
+        if self != Self::ClaudeCode || file != here.join(PROJECT) {
+            return Vec::new();
+        }
+        let settings =
+            [(here, ".claude/settings.local.json"), (here, ".claude/settings.json"), (home, ".claude/settings.json")];
+        let settings = settings.map(|(directory, file)| (directory.join(file), vec![REFUSED.to_owned()]));
+        let own = here.to_str().map(|here| ["projects", here, REFUSED].map(str::to_owned).to_vec());
+        settings.into_iter().chain(own.map(|keys| (home.join(".claude.json"), keys))).collect()
     }
 
     /// The keys that lead to its servers, each as a path from the top of a file.

@@ -68,8 +68,9 @@ impl<'d> Draft<'d> {
     ///
     /// Why the server is left out, and what to do.
     pub(super) fn planned(&mut self, mut fields: Fields) -> Result<Planned, Failure> {
-        if fields.is_disabled {
-            return Err(usage(format!("it is disabled in {}", self.entry.client.name())));
+        if (fields.is_disabled || self.entry.is_refused) && !self.world.are_named {
+            return Err(usage(format!("it is disabled in {}", self.entry.client.name()))
+                .hint("give its name to `toolcrib upstream import`, and it is taken over all the same"));
         }
         let whole = self.entry.fields.as_ref().map(|fields| serde_json::Value::from(fields.clone()).to_string());
         // Such words are ours: a file of somebody else's could name any of this user's secrets by them.

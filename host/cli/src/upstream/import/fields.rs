@@ -146,6 +146,7 @@ mod tests {
             name: "x".into(),
             fields: entry.as_object().cloned(),
             inputs: BTreeMap::new(),
+            is_refused: false,
         })
     }
 

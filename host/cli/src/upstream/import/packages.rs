@@ -151,6 +151,30 @@ fn is_node_name(name: &str) -> bool {
     }
 }
 
+/// What an environment of Python has of a package, `NAME-VERSION.dist-info`, and its version. Nothing in it is read.
+fn distribution(environment: &Path, package: &str) -> Option<(PathBuf, String)> {
+    let entries = |directory: PathBuf| std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let sites = entries(environment.join("lib")).map(|python| python.path().join("site-packages"));
+    sites.flat_map(entries).find_map(|entry| {
+        let file = entry.file_name().into_string().ok()?;
+        let (name, version) = file.strip_suffix(".dist-info")?.rsplit_once('-')?;
+        (python_name(name) == python_name(package)).then(|| (entry.path(), version.to_owned()))
+    })
+}
+
+/// A name as registries of Python compare it.
+fn python_name(name: &str) -> String {
+    let parts = name.split(['-', '_', '.']).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+}
+
+/// Whether they are one version: `1.2` is `1.2.0`, and a local build is of the version that it was built of.
+fn is_python_version(wanted: &str, said: &str) -> bool {
+    let public = if wanted.contains('+') { said } else { said.split('+').next().unwrap_or_default() };
+    let bare = |version: &str| version.trim_end_matches(".0").to_ascii_lowercase();
+    bare(wanted) == bare(public)
+}
+
 fn exact(version: Option<String>) -> Option<String> {
     let is_exact = |version: &String| {
         version.starts_with(|c: char| c.is_ascii_digit())
@@ -169,7 +193,7 @@ impl Package {
     pub(super) fn installed_in(&self, directories: &[PathBuf]) -> Result<Option<Installed>, Failure> {
         match self.registry {
             Registry::Npm => self.of_node(directories),
-            Registry::Pypi => Ok(self.of_python(directories)),
+            Registry::Pypi => self.of_python(directories),
         }
     }
 
@@ -184,11 +208,7 @@ impl Package {
             let json: Value = serde_json::from_str(&json).map_err(|_| unusable("is not JSON"))?;
             let said = json["version"].as_str().unwrap_or_default();
             if self.version.as_deref().is_some_and(|wanted| wanted != said) {
-                return Err(unusable(&format!(
-                    "is of version `{}`, and the command asks for `{}`",
-                    said.escape_debug(),
-                    self.version()
-                )));
+                return Err(unusable(&self.of_version(said)));
             }
             let entry = self
                 .bin(&json["bin"])
@@ -211,11 +231,20 @@ impl Package {
     }
 
     /// In one of these directories, each a virtual environment or with one in `.venv`.
-    fn of_python(&self, directories: &[PathBuf]) -> Option<Installed> {
+    fn of_python(&self, directories: &[PathBuf]) -> Result<Option<Installed>, Failure> {
         let environments = directories.iter().flat_map(|directory| [directory.clone(), directory.join(".venv")]);
         let mut found = environments.map(|environment| (environment.join("bin").join(&self.program), environment));
-        let (script, environment) = found.find(|(script, _)| script.is_file())?;
-        Some(self.installed([script.display().to_string()], &environment))
+        let Some((script, environment)) = found.find(|(script, _)| script.is_file()) else { return Ok(None) };
+        if let (Some(wanted), Some((file, said))) = (&self.version, distribution(&environment, &self.name))
+            && !is_python_version(wanted, &said)
+        {
+            return Err(usage(format!("`{}` {}", file.display(), self.of_version(&said))));
+        }
+        Ok(Some(self.installed([script.display().to_string()], &environment)))
+    }
+
+    fn of_version(&self, said: &str) -> String {
+        format!("is of version `{}`, and the command asks for `{}`", said.escape_debug(), self.version())
     }
 
     fn installed<const N: usize>(&self, begin: [String; N], directory: &Path) -> Installed {
@@ -291,5 +320,21 @@ mod tests {
             assert_eq!(of(line), Err(Unfit::Unclear), "{line}");
         }
         assert_eq!(of("node server.js"), Ok(None));
+    }
+
+    #[test]
+    fn versions_of_python_are_one_with_zeros_and_without() {
+        for (wanted, said, is_one) in [
+            ("1.2", "1.2.0", true),
+            ("1.2.0", "1.2", true),
+            ("1.2", "1.2+local.1", true),
+            ("1.2+local.1", "1.2", false),
+            ("1.2", "1.20", false),
+            ("1.0RC1", "1.0rc1", true),
+            ("1.2.1", "1.2", false),
+        ] {
+            assert_eq!(is_python_version(wanted, said), is_one, "{wanted} {said}");
+        }
+        assert_eq!(python_name("Some._Server"), "some-server");
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Entry {
     pub(super) fields: Option<Map<String, Value>>,
     /// What the client asks its user for, each with whether it is a password.
     pub(super) inputs: BTreeMap<String, bool>,
+    /// Another file of the client has it switched off.
+    pub(super) is_refused: bool,
 }
 
 /// The servers in a file; none where there is no such file.
@@ -46,11 +48,21 @@ pub(super) fn entries(client: Client, file: &Path, here: &Path) -> Result<Option
                 name: name.clone(),
                 fields: entry.as_object().cloned(),
                 inputs: inputs.clone(),
+                is_refused: false,
             })),
             Some(_) => return Err(usage(format!("`{}`: `{}` is not a table", file.display(), table.join(".")))),
         }
     }
     Ok(Some(entries))
+}
+
+/// The names in a list that a file has; none where it has no such list.
+pub(super) fn names(file: &Path, keys: &[String]) -> Result<Vec<String>, Failure> {
+    let Some(text) = text(file)? else { return Ok(Vec::new()) };
+    let whole = parsed(file, &text)?;
+    let found = keys.iter().try_fold(&whole, |value, key| value.get(key));
+    let listed = found.and_then(Value::as_array).into_iter().flatten();
+    Ok(listed.filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
 /// A file's text; none where it is not there. Links are followed: people keep their settings elsewhere.

@@ -30,6 +30,8 @@ pub(super) struct World<'w> {
     pub(super) hosts: &'w [HostPattern],
     /// Whether a plugin has this name.
     pub(super) is_plugin: &'w dyn Fn(&str) -> bool,
+    /// The user named the servers, and so wants also those that are disabled.
+    pub(super) are_named: bool,
 }
 
 /// An entry, and what comes of it.
