@@ -301,12 +301,14 @@ impl<H: InPlace> Gate<H> {
         let mcp = if request.method() == Method::GET { &self.news } else { &self.mcp };
         let ends = single(request.headers(), &message::SESSION_ID).filter(|_| request.method() == Method::DELETE);
         let ends = ends.and_then(|id| id.to_str().ok()).map(str::to_owned);
-        let (answer, has_ended) = noticing(mcp.handle(request)).await;
+        let (mut answer, has_ended) = noticing(mcp.handle(request)).await;
         if has_ended {
             return Err(Refusal::Ended);
         }
         if let Some(session) = ends.filter(|_| answer.status().is_success()) {
             self.handler.closed(&session);
+            // rmcp says 202. The protocol names no status for a session that has ended, and clients take any but 200 for a failure.
+            *answer.status_mut() = StatusCode::OK;
         }
         Ok(answer)
     }
