@@ -263,7 +263,7 @@ impl Host {
         let Prepared { admission, ready, tool, arguments } = self.prepared(policy, plugin, request, context).await?;
         let text = arguments.to_string();
         check_length(&text)?;
-        let key = CallKey::new(&context.principal, &request.tool, &arguments);
+        let key = CallKey::new(&context.principal, &request.tool, &arguments, &text);
         context.session.check_repeats(&key)?;
         let polls = plugin.capabilities.contains(&Capability::Panes) && !plugin.calls(Capability::Panes, "send");
         let most = policy.config().tools.equal_calls * if polls { POLLS } else { 1 };
@@ -470,7 +470,18 @@ impl Host {
             let is_usable = not_taken_here(tool, context).or_else(|| self.withheld(plugin, name, context)).is_none();
             is_usable && is_there(plugin, name)
         });
-        Offered { tools, notices }
+        let (prompts, tools) = tools.into_iter().partition(|tool| tool.is_prompt());
+        Offered { tools, prompts, notices }
+    }
+
+    /// The resources that a server of others has listed last for this caller, by the tool that reads them: objects of the protocol, with its own
+    /// addresses. Where a toolset says which resource is read, it lists none.
+    #[must_use]
+    pub fn listed_resources(&self, reader: &Tool, context: &CallContext) -> Vec<Value> {
+        if context.session.bound(reader.name()).is_some_and(|bound| !bound.is_empty()) {
+            return Vec::new();
+        }
+        self.upstreams.resources(context.principal.as_str(), reader.plugin().name())
     }
 
     /// Loads every plugin: each tool with why it is not offered, if it is not.
@@ -533,6 +544,10 @@ impl Host {
         }
         if let Some(failure) = self.withheld(tool.plugin(), tool.name(), context) {
             return Some(failure);
+        }
+        if tool.is_prompt() {
+            let why = "it is a prompt: people ask for it by its name, and models are not offered it";
+            return self.denial(tool, context).or_else(|| Some(Failure::new(Kind::Unavailable, why)));
         }
         if let Some(family) = not_on_request(&self.policy(), tool.plugin(), tool.name(), context) {
             let why = format!(

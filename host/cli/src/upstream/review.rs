@@ -61,8 +61,12 @@ impl<'n> Changes<'n> {
         for (name, tool) in &now.tools {
             match before.tools.get(name) {
                 None => new.push((name.as_str(), tool)),
-                Some(known) if known.definition != tool.definition => {
-                    let differences = differences(&known.definition.clone().into(), &tool.definition.clone().into());
+                Some(known) if known != tool => {
+                    let mut differences =
+                        differences(&known.definition.clone().into(), &tool.definition.clone().into());
+                    if known.kind != tool.kind {
+                        differences.insert(0, format!("it was `{}`, and is `{}` now", known.name, tool.name));
+                    }
                     changed.push((name.as_str(), tool, differences));
                 }
                 Some(_) => {}

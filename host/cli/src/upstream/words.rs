@@ -7,7 +7,7 @@ use toolcrib::config::UpstreamSection;
 use toolcrib::text::names::is_name;
 use toolcrib::text::sanitize;
 use toolcrib::tools::definition::signature;
-use toolcrib::upstream::{Accepted, AcceptedTool, Look};
+use toolcrib::upstream::{Accepted, AcceptedKind, AcceptedTool, Look};
 
 /// How far further rows of a server's text begin: behind the bar.
 const BEHIND_BAR: usize = 6;
@@ -30,14 +30,17 @@ pub(super) fn introduction(page: &mut Page, name: &str, accepted: &Accepted) {
 /// A tool with all that its server says of it.
 pub(super) fn tool(page: &mut Page, offered_as: &str, tool: &AcceptedTool, section: &UpstreamSection) {
     page.end(0).add_in(BOLD, offered_as).add(&format!(" {}", arguments(tool))).end(2);
-    if !offered_as.ends_with(&format!("__{}", tool.name)) {
+    if !offered_as.ends_with(&format!("__{}", tool.name)) || tool.kind != AcceptedKind::Tool {
         page.add(&format!("  its own name: `{}`", sanitize::visible_line(&tool.name))).end(4);
     }
     foreign(page, text(tool, "description").unwrap_or_default());
     other_texts(&tool.definition).iter().for_each(|row| foreign(page, row));
-    if tool.is_said_to_read() {
-        page.add("  says that it only reads").end(4);
-    }
+    match tool.kind {
+        AcceptedKind::Tool if tool.is_said_to_read() => page.add("  says that it only reads").end(4),
+        AcceptedKind::Tool => page,
+        AcceptedKind::Prompt => page.add("  a prompt: people ask for it, models are not offered it").end(4),
+        AcceptedKind::Resources => page.add("  reads resources of the server").end(4),
+    };
     if !section.offers(&tool.name) {
         page.add("  not offered: `tools` of its section does not name it").end(4);
     }
@@ -54,8 +57,9 @@ pub(super) fn beside(page: &mut Page, look: &Look) {
 /// The options that would have nobody asked about the tools that say that they only read.
 pub(super) fn proposed_reads(accepted: &Accepted, section: &UpstreamSection) -> Vec<String> {
     let said = accepted.tools.values().filter(|tool| tool.is_said_to_read() && !section.only_reads(&tool.name));
-    // Other names could be patterns, or more than one word in a shell.
-    said.map(|tool| &tool.name).filter(|name| is_name(name)).map(|name| format!("--reads={name}")).collect()
+    // Other names could be patterns, or more than one word in a shell. A colon is before the names of what is no tool.
+    let is_plain = |name: &&String| name.split(':').all(is_name);
+    said.map(|tool| &tool.name).filter(is_plain).map(|name| format!("--reads={name}")).collect()
 }
 
 /// A tool, for programs.
@@ -63,6 +67,7 @@ pub(super) fn tool_json(offered_as: &str, tool: &AcceptedTool, section: &Upstrea
     json!({
         "name": offered_as,
         "own_name": tool.name,
+        "kind": tool.kind,
         "description": text(tool, "description"),
         "arguments": arguments(tool),
         "says_that_it_only_reads": tool.is_said_to_read(),
@@ -82,7 +87,7 @@ fn text<'t>(tool: &'t AcceptedTool, key: &str) -> Option<&'t str> {
 }
 
 fn arguments(tool: &AcceptedTool) -> String {
-    sanitize::visible_line(&signature(tool.definition.get("inputSchema").unwrap_or(&Value::Null)))
+    sanitize::visible_line(&signature(&tool.input_schema().unwrap_or_default()))
 }
 
 /// A heading and rows below it, where there are any.

@@ -144,14 +144,26 @@ struct Repeated {
 }
 
 impl CallKey {
-    pub(crate) fn new(principal: &Principal, tool: &str, arguments: &Value) -> Self {
-        let mut arguments = arguments.clone();
-        arguments.sort_all_objects();
-        Self {
-            principal: principal.clone(),
-            tool: tool.into(),
-            arguments: Sha256::digest(arguments.to_string()).into(),
-        }
+    /// `text` is the arguments as JSON.
+    pub(crate) fn new(principal: &Principal, tool: &str, arguments: &Value, text: &str) -> Self {
+        let arguments = match is_sorted(arguments) {
+            true => Sha256::digest(text),
+            false => {
+                let mut arguments = arguments.clone();
+                arguments.sort_all_objects();
+                Sha256::digest(arguments.to_string())
+            }
+        };
+        Self { principal: principal.clone(), tool: tool.into(), arguments: arguments.into() }
+    }
+}
+
+/// Whether all objects have their members in the order of their names.
+fn is_sorted(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.keys().is_sorted() && members.values().all(is_sorted),
+        Value::Array(items) => items.iter().all(is_sorted),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     }
 }
 
@@ -466,9 +478,17 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn the_order_of_members_makes_no_other_call() {
+        let who = Principal::from("a");
+        let key = |text: &str| CallKey::new(&who, "x", &serde_json::from_str(text).unwrap(), text);
+        assert!(key(r#"{"a":[{"b":1,"c":2}],"d":3}"#) == key(r#"{"d":3,"a":[{"c":2,"b":1}]}"#));
+        assert!(key(r#"{"a":1,"b":2}"#) != key(r#"{"a":2,"b":1}"#));
+    }
+
+    #[test]
     fn equal_calls_are_counted_until_another_one_changes_something() {
         let (session, who) = (Session::default(), Principal::from("a"));
-        let key = |tool: &str| CallKey::new(&who, tool, &json!({}));
+        let key = |tool: &str| CallKey::new(&who, tool, &json!({}), "{}");
         // Its own changes do not make a call another one.
         for time in 1..=7 {
             let said = session.count_equal(&key("test"), 7).expect("one of seven");

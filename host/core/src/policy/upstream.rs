@@ -5,7 +5,7 @@
 use super::approval::{ActionKind, By, Landing, Question};
 use super::confine::Confine;
 use super::connections::Judge;
-use super::hosts::{AdmittedTarget, HostRules, Opens, covers, is_local_name};
+use super::hosts::{AdmittedTarget, HostRules, Opens, check_encrypted, check_secret, covers, is_local_name};
 use crate::audit::Action;
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
@@ -13,7 +13,6 @@ use crate::capability::Capability;
 use crate::config::{Config, HostPattern, UpstreamConfirm, UpstreamSection};
 use crate::egress::{Host, Special, Target, special};
 use crate::envelope::Failure;
-use crate::text::sanitize;
 use crate::tools::manifest::PluginId;
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
@@ -59,6 +58,11 @@ impl UpstreamGrant {
         }
     }
 
+    /// What the server is called.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// What its section says.
     #[must_use]
     pub fn section(&self) -> &UpstreamSection {
@@ -90,7 +94,7 @@ impl UpstreamGrant {
             (true, false) => Ok("its section"),
             (true, true) => self.ask(tool, arguments, scope).await,
         };
-        self.record_decided(format!("call {tool} with {}", recorded(arguments)), decided, scope)
+        self.record_decided(format!("call {tool} with {}", scope.guard.beginning(arguments, RECORDED)), decided, scope)
     }
 
     async fn ask(&self, tool: &str, arguments: &str, scope: &Scope) -> Result<By, (Failure, By)> {
@@ -106,7 +110,7 @@ impl UpstreamGrant {
         // A yes is for this very question.
         let which = hex::encode(Sha256::digest(format!("{words}\0{}", answer.unwrap_or_default())));
         let decided = self.question(ActionKind::Answer, &which, words, answer, scope).await;
-        self.record_decided(format!("answer the question: {}", recorded(words)), decided, scope)
+        self.record_decided(format!("answer the question: {}", scope.guard.beginning(words, RECORDED)), decided, scope)
     }
 
     async fn question(
@@ -158,13 +162,8 @@ impl UpstreamGrant {
     /// Decides on the address of a server that is elsewhere.
     pub(crate) fn admit_url(&self, target: &Target) -> Result<AdmittedTarget, Failure> {
         self.check(target)?;
-        match self.secrets.first() {
-            Some((secret, _)) if !target.is_encrypted() => {
-                let message = format!("`{target}` would get the secret `{secret}`, which goes over HTTPS alone");
-                Err(Failure::denied(message).hint("use https://"))
-            }
-            Some(_) | None => Ok(AdmittedTarget::new(target.clone())),
-        }
+        self.secrets.iter().try_for_each(|(secret, _)| check_encrypted(secret, target))?;
+        Ok(AdmittedTarget::new(target.clone()))
     }
 
     fn check(&self, target: &Target) -> Result<(), Failure> {
@@ -179,12 +178,8 @@ impl UpstreamGrant {
         if let Host::Address(address) = host {
             self.admit_address(target, *address, special(*address), false)?;
         }
-        let astray = self.secrets.iter().find(|(_, hosts)| !hosts.iter().any(|entry| covers(entry, host)));
-        if let Some((secret, _)) = astray {
-            let message = format!("the server `{name}` has the secret `{secret}`, which may not go to `{host}`");
-            return Err(Failure::denied(message)
-                .hint(format!("`hosts` under [secret.{secret}] names the hosts that it may go to")));
-        }
+        // It may send all that it was given to wherever it connects.
+        self.secrets.iter().try_for_each(|(secret, hosts)| check_secret(secret, hosts, host))?;
         let port = target.port();
         if self.ports.contains(&port) {
             return Ok(());
@@ -192,13 +187,6 @@ impl UpstreamGrant {
         let message = format!("the server `{name}` may not reach port {port} of `{host}`");
         Err(Failure::denied(message).hint(format!("add {port} to `ports` under [upstream.{name}]")))
     }
-}
-
-/// The beginning of a text, as the record has it.
-fn recorded(text: &str) -> String {
-    // The whole of a large one would be looked at for nothing.
-    let begin: String = text.chars().take(2 * RECORDED).collect();
-    sanitize::line(&begin).chars().take(RECORDED).collect()
 }
 
 /// Those of the hosts that are private by their very names, or addresses. Any other name opens no private address: it belongs to others, who

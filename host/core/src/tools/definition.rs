@@ -197,6 +197,18 @@ impl Tool {
         &self.definition.name
     }
 
+    /// Whether people ask for it by name, and models are not offered it.
+    #[must_use]
+    pub fn is_prompt(&self) -> bool {
+        self.plugin.prompts.iter().any(|prompt| prompt == self.name())
+    }
+
+    /// Whether all is read by it that its server has to read.
+    #[must_use]
+    pub fn is_reader(&self) -> bool {
+        self.plugin.reader.as_deref() == Some(self.name())
+    }
+
     /// What the plugin said of it.
     #[must_use]
     pub fn definition(&self) -> &Definition {

@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub struct Offered {
     /// As the caller's session has them, in the order of their plugins.
     pub tools: Vec<Arc<Tool>>,
+    /// Likewise what people ask for by name, and models are not offered.
+    pub prompts: Vec<Arc<Tool>>,
     /// A line each, for people.
     pub notices: Vec<String>,
 }

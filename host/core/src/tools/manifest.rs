@@ -7,7 +7,7 @@ use crate::capability::Capability;
 use crate::config::{ProgramSection, UpstreamSection};
 use crate::text::names::{folded, is_name};
 use crate::text::sanitize;
-use crate::upstream::Accepted;
+use crate::upstream::{Accepted, AcceptedKind};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 
@@ -70,6 +70,10 @@ pub struct Manifest {
     pub unsure: Vec<Capability>,
     /// Somebody gave its tools names, words or arguments, in a file beside it.
     pub has_words: bool,
+    /// Those of its tools that are prompts: people ask for them, and models are not offered them.
+    pub prompts: Vec<String>,
+    /// The one of its tools by which all is read that a server of others has to read.
+    pub reader: Option<String>,
 }
 
 impl PluginId {
@@ -187,6 +191,8 @@ impl Manifest {
             left_out: Vec::new(),
             unsure: Vec::new(),
             has_words: false,
+            prompts: Vec::new(),
+            reader: None,
         })
     }
 
@@ -211,8 +217,11 @@ impl Manifest {
         let declared = hex::encode(Sha256::digest(said));
         let origin = Origin::Upstream { command: section.place(), declared };
         let id = PluginId { name: name.to_owned(), sha256: section.accepted.clone(), origin };
-        let offered = accepted.tools.iter().filter(|(_, tool)| section.offers(&tool.name));
-        let tools: Vec<String> = offered.map(|(offered_as, _)| offered_as.clone()).collect();
+        let offered = || accepted.tools.iter().filter(|(_, tool)| section.offers(&tool.name));
+        let of_kind =
+            |kind| offered().filter(move |(_, tool)| tool.kind == kind).map(|(offered_as, _)| offered_as.clone());
+        let tools: Vec<String> = offered().map(|(offered_as, _)| offered_as.clone()).collect();
+        let (prompts, reader) = (of_kind(AcceptedKind::Prompt).collect(), of_kind(AcceptedKind::Resources).next());
         if tools.is_empty() {
             return Err("it offers no tools".into());
         }
@@ -221,7 +230,7 @@ impl Manifest {
         let empty = Self::new(id, vec![name.to_owned()], vec![Capability::Upstream], functions)?;
         match tools.iter().find(|tool| check_name("tool", tool).is_err()) {
             Some(odd) => Err(format!("`{odd}` cannot be the name of a tool")),
-            None => Ok(Self { tools, ..empty }),
+            None => Ok(Self { tools, prompts, reader, ..empty }),
         }
     }
 
@@ -262,7 +271,6 @@ fn check_name(what: &str, name: &str) -> Result<(), String> {
     if is_name(name) {
         return Ok(());
     }
-    let shown: String = name.chars().take(80).collect();
-    let shown = sanitize::line(&shown);
+    let shown = sanitize::beginning(name, 80);
     Err(format!("`{shown}` is not a valid {what} name: use 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`"))
 }

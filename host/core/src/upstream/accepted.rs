@@ -2,7 +2,7 @@
 //! whose section names the digest of that; so whoever changes the file changes nothing.
 
 use super::listing::Offered;
-use super::package;
+use super::{package, prompts, resources};
 use crate::config::{BETWEEN, Limits, UpstreamSection};
 use crate::disk::OwnDir;
 use crate::text::names::is_name;
@@ -54,14 +54,36 @@ pub struct Accepted {
     pub tools: BTreeMap<String, AcceptedTool>,
 }
 
-/// A tool as it was accepted.
+/// A tool as it was accepted, or what is called as one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptedTool {
-    /// What the server calls it.
+    /// What settings call it: a tool as its server does.
     pub name: String,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "AcceptedKind::is_tool")]
+    pub kind: AcceptedKind,
     /// All that it says of it.
     pub definition: Map<String, Value>,
+}
+
+/// What is called by a name of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AcceptedKind {
+    /// A tool of it.
+    #[default]
+    Tool,
+    /// Words for a conversation that it has ready. A person asks for them, and models are not offered them.
+    Prompt,
+    /// The way to read its resources.
+    Resources,
+}
+
+impl AcceptedKind {
+    fn is_tool(&self) -> bool {
+        *self == Self::Tool
+    }
 }
 
 impl AcceptedTool {
@@ -75,10 +97,16 @@ impl AcceptedTool {
         let schema = |key: &str| self.definition.get(key).map(dialect::modern).transpose();
         let annotated = self.definition.get("annotations").and_then(|said| said.get("title")?.as_str());
         let nothing = String::new;
+        let summary = match self.kind {
+            AcceptedKind::Tool => text("description").unwrap_or_else(|| format!("Call `{}`.", self.name)),
+            AcceptedKind::Prompt => text("description")
+                .unwrap_or_else(|| format!("The prompt `{}` of this server.", prompts::name(&self.definition))),
+            AcceptedKind::Resources => resources::summary(&self.definition),
+        };
         Ok(Definition {
             name: offered_as.to_owned(),
             title: text("title").or_else(|| annotated.map(str::to_owned)),
-            summary: text("description").unwrap_or_else(|| format!("Call `{}`.", self.name)),
+            summary,
             guidance: Guidance {
                 when_to_use: nothing(),
                 when_not_to_use: nothing(),
@@ -86,17 +114,43 @@ impl AcceptedTool {
                 examples: Vec::new(),
             },
             usage: None,
-            input_schema: schema("inputSchema")?.ok_or("has no input schema")?,
-            output_schema: schema("outputSchema")?,
+            input_schema: self.input_schema()?,
+            output_schema: if self.kind.is_tool() { schema("outputSchema")? } else { None },
             events: Vec::new(),
         })
+    }
+
+    /// The schema of its arguments.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, as the rest of a sentence.
+    pub fn input_schema(&self) -> Result<Value, String> {
+        match self.kind {
+            AcceptedKind::Tool => dialect::modern(self.definition.get("inputSchema").ok_or("has no input schema")?),
+            AcceptedKind::Prompt => prompts::schema(&self.definition),
+            AcceptedKind::Resources => Ok(resources::schema()),
+        }
+    }
+
+    /// The name under which it is offered, without that of its server.
+    pub(super) fn offered(&self) -> String {
+        match self.kind {
+            AcceptedKind::Tool => self.name.clone(),
+            AcceptedKind::Prompt => prompts::offered(prompts::name(&self.definition)),
+            AcceptedKind::Resources => resources::OFFERED.to_owned(),
+        }
     }
 
     /// What the server says of whether it only reads. It proposes, and decides nothing.
     #[must_use]
     pub fn is_said_to_read(&self) -> bool {
         let hint = self.definition.get("annotations").and_then(|said| said.get("readOnlyHint"));
-        hint.and_then(Value::as_bool).unwrap_or(false)
+        match self.kind {
+            AcceptedKind::Tool => hint.and_then(Value::as_bool).unwrap_or(false),
+            // By the protocol.
+            AcceptedKind::Prompt | AcceptedKind::Resources => true,
+        }
     }
 }
 
@@ -107,10 +161,7 @@ impl Accepted {
     ///
     /// When a file of its command line cannot be read.
     pub(super) fn of(name: &str, section: &UpstreamSection, said: &Offered) -> io::Result<Self> {
-        let tools = said.tools.iter().map(|(tool, definition)| {
-            let accepted = AcceptedTool { name: tool.clone(), definition: definition.clone() };
-            (offered_as(name, tool), accepted)
-        });
+        let tools = said.listed.tools.iter().map(|(offered, tool)| (offered_as(name, offered), tool.clone()));
         Ok(Self {
             protocol: said.protocol.clone(),
             server: said.server.clone(),

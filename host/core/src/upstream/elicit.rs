@@ -144,7 +144,7 @@ fn proposed(params: &str) -> Result<(String, Map<String, Value>), String> {
     if properties.len() > MOST_FIELDS {
         return Err(format!("it has more than {MOST_FIELDS} fields"));
     }
-    let name = |field: &str| sanitize::line(field).chars().take(64).collect::<String>();
+    let name = |field: &str| sanitize::beginning(field, 64);
     let mut content = Map::new();
     for (field, said) in properties {
         if is_secret(&field, &said) {

@@ -148,6 +148,22 @@ mod tests {
     }
 
     #[test]
+    fn no_server_puts_off_for_long_when_its_stream_is_taken_up_again() {
+        let mut events = Events::default();
+        for (said, waits) in [
+            ("29999", Duration::from_millis(29_999)),
+            ("120000", Duration::from_secs(30)),
+            ("18446744073709551615", Duration::from_secs(30)),
+        ] {
+            assert!(messages(&mut events, &format!("retry: {said}\n\n")).is_empty());
+            assert_eq!(events.retry(), waits, "{said}");
+        }
+        // What is no number of milliseconds changes nothing.
+        assert!(messages(&mut events, "retry: 7\nretry: 1e9\nretry: -1\nretry:\n\n").is_empty());
+        assert_eq!(events.retry(), Duration::from_millis(7));
+    }
+
+    #[test]
     fn a_message_has_a_bound_however_it_is_cut() {
         let long = "x".repeat(MESSAGE_BYTES / 2);
         let mut events = Events::default();

@@ -4,17 +4,16 @@
 //! and more than a server has reason to say ends it. Answers are handed on as they came: whoever asked reads them.
 
 use super::elicit;
-use super::message::{
-    Answer, ID_BYTES, MOST_ODD, Meanwhile, Message, Rate, cancelled, notification, reply, request, told,
-};
+use super::message::{Answer, ID_BYTES, MOST_ODD, Meanwhile, Message, Rate, cancelled, notification, reply, request};
 use super::outgoing::Outgoing;
 use super::reading::{Line, Reading, id_in};
-use super::wire::{Request, Unanswered, Via, until};
+use super::wire::{Request, Unanswered, Via};
 use crate::backend::{Input, Process, ProcessEvent};
 use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -102,8 +101,8 @@ impl Lines {
             return Err(Unanswered::Busy);
         }
         let id = self.state.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, mut answer) = oneshot::channel();
-        let (said, mut meanwhile) = mpsc::channel(UNHEARD);
+        let (sender, answer) = oneshot::channel();
+        let (said, meanwhile) = mpsc::channel(UNHEARD);
         let (may_be_asked, questions) = (asked.questions > 0, asked.questions);
         let waits = Waiting { answer: sender, meanwhile: said, told: Rate::new(), may_be_asked, questions };
         self.state.waiting.lock().insert(id, waits);
@@ -113,30 +112,14 @@ impl Lines {
         if self.has_ended() {
             self.state.waiting.lock().remove(&id);
         }
-        let mut late = until(asked.most);
-        let answered = loop {
-            tokio::select! {
-                answered = &mut answer => break answered,
-                Some(said) = meanwhile.recv() => match said {
-                    Meanwhile::Progress(report) => via.told(&report),
-                    Meanwhile::Asks { id, params } => {
-                        let begin = Instant::now();
-                        tokio::select! {
-                            // Who has answered has found out by itself.
-                            answered = &mut answer => break answered,
-                            said = elicit::answered(&params, via) => self.state.outgoing.say(&told(&id, &said)),
-                        }
-                        // What people take to answer does not count.
-                        let end = late.deadline() + begin.elapsed();
-                        late.as_mut().reset(end);
-                    }
-                },
-                () = &mut late => return Err(Unanswered::Late),
-            }
+        let reply = |said: String| {
+            self.state.outgoing.say(&said);
+            ready(())
         };
-        match answered {
-            Ok(answer) => answer.whole(),
-            Err(_) => Err(Unanswered::Ended { why: self.why_ended(), was_sent: true }),
+        match via.waited(answer, meanwhile, asked.most, reply).await {
+            None => Err(Unanswered::Late),
+            Some(Ok(answer)) => answer.whole(),
+            Some(Err(_)) => Err(Unanswered::Ended { why: self.why_ended(), was_sent: true }),
         }
     }
 
@@ -303,7 +286,9 @@ impl State {
             (None, Some(method)) => {
                 match method {
                     "notifications/progress" => self.report(&message),
-                    "notifications/tools/list_changed" => self.has_changed.store(true, Ordering::Relaxed),
+                    "notifications/tools/list_changed"
+                    | "notifications/prompts/list_changed"
+                    | "notifications/resources/list_changed" => self.has_changed.store(true, Ordering::Relaxed),
                     _ => {}
                 }
                 false

@@ -1,16 +1,19 @@
-//! What a server offers: how it is greeted in either era of the protocol, and its list of tools, page by page and tool by tool, as far as there is
-//! a bound to all of that.
+//! What a server offers: how it is greeted in either era of the protocol, and all that it lists which a person accepts.
 
+use super::accepted::{AcceptedKind, AcceptedTool};
 use super::elicit;
-use super::message::{NO_METHOD, Refusal};
+use super::message::Refusal;
+use super::pages::{self, List};
 use super::params;
 use super::wire::{Request, Unanswered, Via, Wire, too_long};
+use super::{prompts, resources};
 use crate::envelope::{Failure, Kind};
 use crate::text::sanitize;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 /// The newer era: every request says what its client is.
@@ -19,14 +22,14 @@ pub(super) const MODERN: &str = "2026-07-28";
 const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 /// How long a server may take to answer whether it speaks the newer one.
 const DISCOVER: Duration = Duration::from_secs(3);
-/// How long it may take to greet, and for each page.
+/// How long it may take to greet.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Pages, tools and bytes of a list.
-const MOST_PAGES: usize = 64;
-const MOST_TOOLS: usize = 2000;
-const MOST_BYTES: usize = 16 << 20;
-/// Bytes of what names the next page.
-const CURSOR_BYTES: usize = 4 << 10;
+/// How long it may take to say a list without which there are its tools all the same.
+const BESIDE: Duration = Duration::from_secs(5);
+/// Prefixes that no tool's name may have: in settings they are those of prompts and resources.
+const RESERVED: [&str; 2] = ["prompt:", "resource:"];
+/// Sentences about a list.
+const MOST_NOTICES: usize = 64;
 /// Characters that a message shows of a server's text.
 const SHOWN: usize = 300;
 /// The reason of a server that does not speak the version of the protocol that it is asked in.
@@ -38,20 +41,51 @@ pub(super) struct Offered {
     pub(super) protocol: String,
     pub(super) server: Value,
     pub(super) instructions: Option<String>,
-    /// By name, all that it says of each.
-    pub(super) tools: BTreeMap<String, Map<String, Value>>,
-    /// What of the list was left out, a sentence each.
+    pub(super) has: Has,
+    pub(super) listed: Listed,
+}
+
+/// What it lists.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Listed {
+    /// By the names under which they are offered, without that of the server.
+    pub(super) tools: BTreeMap<String, AcceptedTool>,
+    /// What could not be listed this time, with the reason.
+    pub(super) unlisted: Vec<(AcceptedKind, String)>,
+    /// What was left out, a sentence each.
     pub(super) notices: Vec<String>,
+}
+
+/// What a server says that it has beside tools.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Has {
+    prompts: bool,
+    resources: bool,
 }
 
 /// Why a server cannot be used: a failure whose message is the rest of a sentence that begins with its name.
 pub(super) type Trouble = Failure;
+
+/// What comes of asking it whether it speaks the newer era.
+enum Discovery {
+    Speaks(Hello),
+    No,
+    Silence,
+}
 
 /// What it has said of itself.
 struct Hello {
     protocol: String,
     server: Value,
     instructions: Option<String>,
+    has: Has,
+}
+
+impl Has {
+    fn of(capabilities: &Value) -> Self {
+        let has = |what| capabilities.get(what).is_some_and(Value::is_object);
+        Self { prompts: has("prompts"), resources: has("resources") }
+    }
 }
 
 /// What requests say of their client, where the era wants that.
@@ -81,42 +115,57 @@ pub(super) fn is_legacy(protocol: &str) -> bool {
 
 /// Greets a server, in the newer era first unless it is a legacy one, and asks for its tools.
 pub(super) async fn offered(wire: &Wire, is_legacy: bool, via: &Via<'_>) -> Result<Offered, Trouble> {
-    let discovered = if is_legacy { None } else { discover(wire, via).await? };
-    let Hello { protocol, server, instructions } = match discovered {
-        Some(hello) => hello,
-        None => initialize(wire, via).await?,
+    let discovered = if is_legacy { Discovery::No } else { discover(wire, DISCOVER, via).await? };
+    let Hello { protocol, server, instructions, has } = match discovered {
+        Discovery::Speaks(hello) => hello,
+        Discovery::No => initialize(wire, via).await?,
+        Discovery::Silence => match initialize(wire, via).await {
+            Ok(hello) => hello,
+            // It was slow to start, has read both by now, and speaks as it was asked first.
+            Err(trouble) => match discover(wire, PATIENCE, via).await {
+                Ok(Discovery::Speaks(hello)) => hello,
+                Ok(Discovery::No | Discovery::Silence) | Err(_) => return Err(trouble),
+            },
+        },
     };
-    let (tools, notices) = list(wire, &protocol, via).await?;
-    Ok(Offered { protocol, server, instructions, tools, notices })
+    let listed = list(wire, &protocol, has, via).await?;
+    Ok(Offered { protocol, server, instructions, has, listed })
 }
 
-/// The newer era; none where the server does not speak it.
-async fn discover(wire: &Wire, via: &Via<'_>) -> Result<Option<Hello>, Trouble> {
+/// The newer era, where the server answers within that time that it speaks it.
+async fn discover(wire: &Wire, most: Duration, via: &Via<'_>) -> Result<Discovery, Trouble> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Discovered {
         supported_versions: Vec<String>,
+        #[serde(default)]
+        capabilities: Value,
         instructions: Option<String>,
         #[serde(rename = "_meta", default)]
         meta: Map<String, Value>,
     }
     let params = json!({ "_meta": client(MODERN, via) });
     wire.speak(Some(MODERN));
-    let mut said = match request(wire, "server/discover", &params, DISCOVER, via).await {
+    let mut said = match request(wire, "server/discover", &params, most, via).await {
         // A server of the older eras may answer anything to a method that it does not know.
-        Err(trouble) if trouble.kind == Kind::ExecutionFailed => return Ok(None),
+        Err(trouble) if trouble.kind == Kind::ExecutionFailed => return Ok(Discovery::No),
         said => said?,
     };
     if said.as_ref().is_some_and(|said| said.as_ref().is_err_and(wants_this_version)) {
-        said = request(wire, "server/discover", &params, DISCOVER, via).await?;
+        said = request(wire, "server/discover", &params, most, via).await?;
     }
-    let Some(Ok(result)) = said else { return Ok(None) };
-    let Ok(said) = serde_json::from_str::<Discovered>(result.get()) else { return Ok(None) };
+    let result = match said {
+        Some(Ok(result)) => result,
+        Some(Err(_)) => return Ok(Discovery::No),
+        None => return Ok(Discovery::Silence),
+    };
+    let Ok(said) = serde_json::from_str::<Discovered>(result.get()) else { return Ok(Discovery::No) };
     if !said.supported_versions.iter().any(|version| version == MODERN) {
-        return Ok(None);
+        return Ok(Discovery::No);
     }
     let server = said.meta.get("io.modelcontextprotocol/serverInfo").cloned().unwrap_or_default();
-    Ok(Some(Hello { protocol: MODERN.into(), server, instructions: said.instructions }))
+    let has = Has::of(&said.capabilities);
+    Ok(Discovery::Speaks(Hello { protocol: MODERN.into(), server, instructions: said.instructions, has }))
 }
 
 /// Whether a server would be asked again in this very version: some say so to whoever asks first.
@@ -131,6 +180,8 @@ async fn initialize(wire: &Wire, via: &Via<'_>) -> Result<Hello, Trouble> {
     #[serde(rename_all = "camelCase")]
     struct Initialized {
         protocol_version: String,
+        #[serde(default)]
+        capabilities: Value,
         #[serde(default)]
         server_info: Value,
         instructions: Option<String>,
@@ -150,84 +201,100 @@ async fn initialize(wire: &Wire, via: &Via<'_>) -> Result<Hello, Trouble> {
     wire.speak(Some(&said.protocol_version));
     let told = wire.tell("notifications/initialized", &json!({}), via).await;
     told.map_err(|failure| Failure { message: format!("does not take a greeting: {}", failure.message), ..failure })?;
-    Ok(Hello { protocol: said.protocol_version, server: said.server_info, instructions: said.instructions })
+    let has = Has::of(&said.capabilities);
+    Ok(Hello { protocol: said.protocol_version, server: said.server_info, instructions: said.instructions, has })
 }
 
-/// All pages of the list, tool by tool: what makes no sense of one is no fault of another.
-pub(super) async fn list(
-    wire: &Wire,
-    protocol: &str,
-    via: &Via<'_>,
-) -> Result<(BTreeMap<String, Map<String, Value>>, Vec<String>), Trouble> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Page<'p> {
-        #[serde(borrow, default)]
-        tools: Vec<&'p RawValue>,
-        next_cursor: Option<String>,
-    }
+/// All that it lists which a person accepts: its tools, its prompts, and the templates of its resources.
+pub(super) async fn list(wire: &Wire, protocol: &str, has: Has, via: &Via<'_>) -> Result<Listed, Trouble> {
+    let mut listed = Listed::default();
+    let (tools, notices) = pages::all(wire, protocol, List::Tools, pages::MOST_TIME, via).await?;
+    listed.notices.extend(notices);
     let has_headers = protocol == MODERN && wire.has_headers();
-    let (mut tools, mut notices, mut bytes, mut cursor) = (BTreeMap::new(), Vec::new(), 0, None::<String>);
-    for page in 0.. {
-        let mut params = json!({ "_meta": client(protocol, via) });
-        if let Some(cursor) = &cursor {
-            params["cursor"] = json!(cursor);
-        }
-        let answered = request(wire, "tools/list", &params, PATIENCE, via).await?;
-        let answered =
-            answered.ok_or_else(|| trouble(format!("did not list its tools within {} s", PATIENCE.as_secs())))?;
-        let result = match answered {
-            Ok(result) => result,
-            // It has none.
-            Err(refusal) if refusal.code == NO_METHOD && page == 0 => break,
-            Err(refusal) => return Err(trouble(format!("does not list its tools: {}", shown(&refusal.message)))),
+    for (name, definition) in tools {
+        let fits = match RESERVED.iter().any(|begin| name.starts_with(begin)) {
+            true => Err("has a name that begins as those of prompts or resources in settings".to_owned()),
+            false if has_headers => params::check(&definition),
+            false => Ok(()),
         };
-        let listed: Page<'_> = serde_json::from_str(result.get())
-            .map_err(|error| trouble(format!("lists its tools in a way that makes no sense: {error}")))?;
-        for tool in listed.tools {
-            bytes += tool.get().len();
-            if tools.len() == MOST_TOOLS || bytes > MOST_BYTES {
-                notices.push(format!(
-                    "more than {MOST_TOOLS} tools, or {} MiB of them: the rest was left out",
-                    MOST_BYTES >> 20
-                ));
-                return Ok((tools, notices));
-            }
-            match read(tool) {
-                Ok((name, _)) if tools.contains_key(&name) => {
-                    notices.push(format!("`{}` is listed twice", shown(&name)))
-                }
-                Ok((name, definition)) => match if has_headers { params::check(&definition) } else { Ok(()) } {
-                    Ok(()) => drop(tools.insert(name, definition)),
-                    Err(why) => notices.push(format!("`{}` was left out: it {why}", shown(&name))),
-                },
-                Err(why) => notices.push(why),
-            }
-        }
-        match listed.next_cursor {
-            None => break,
-            Some(next) if Some(&next) == cursor.as_ref() || page + 1 == MOST_PAGES || next.len() > CURSOR_BYTES => {
-                notices.push("the list has no end: the rest was left out".into());
-                break;
-            }
-            next => cursor = next,
+        match fits {
+            Ok(()) => listed.add(name.clone(), name, AcceptedKind::Tool, definition),
+            Err(why) => listed.notices.push(format!("`{}` was left out: it {why}", shown(&name))),
         }
     }
-    notices.truncate(MOST_PAGES);
-    Ok((tools, notices))
+    if has.prompts {
+        let prompts = pages::all(wire, protocol, List::Prompts, BESIDE, via).await;
+        for (name, definition) in listed.beside(AcceptedKind::Prompt, prompts, wire)?.unwrap_or_default() {
+            listed.add(prompts::offered(&name), prompts::own_name(&name), AcceptedKind::Prompt, definition);
+        }
+    }
+    if has.resources {
+        let templates = pages::all(wire, protocol, List::Templates, BESIDE, via).await;
+        if let Some(templates) = listed.beside(AcceptedKind::Resources, templates, wire)? {
+            let definition = resources::definition(listed.fit(templates));
+            listed.add(resources::OFFERED.into(), resources::OWN_NAME.into(), AcceptedKind::Resources, definition);
+        }
+    }
+    listed.notices.truncate(MOST_NOTICES);
+    Ok(listed)
 }
 
-/// A tool of a list, with its name.
-fn read(tool: &RawValue) -> Result<(String, Map<String, Value>), String> {
-    let definition: Map<String, Value> =
-        serde_json::from_str(tool.get()).map_err(|error| format!("one tool makes no sense: {error}"))?;
-    let name = definition.get("name").and_then(Value::as_str).filter(|name| !name.is_empty() && name.len() <= 256);
-    let name = name.ok_or("one tool has no name, or one of more than 256 bytes")?.to_owned();
-    Ok((name, definition))
+impl Listed {
+    fn add(&mut self, offered: String, name: String, kind: AcceptedKind, definition: Map<String, Value>) {
+        match self.tools.entry(offered) {
+            Entry::Occupied(known) if known.get().name == name => {
+                self.notices.push(format!("`{}` is listed twice", shown(&name)));
+            }
+            Entry::Occupied(known) => {
+                let (name, known) = (shown(&name), shown(&known.get().name));
+                self.notices
+                    .push(format!("`{name}` was left out: the name by which it would be offered is that of `{known}`"));
+            }
+            Entry::Vacant(place) => _ = place.insert(AcceptedTool { name, kind, definition }),
+        }
+    }
+
+    /// The templates by which resources can be asked for.
+    fn fit(&mut self, templates: Vec<pages::Entry>) -> Vec<Map<String, Value>> {
+        let mut fit = Vec::new();
+        for (form, template) in templates {
+            let why = match resources::check_template(&template) {
+                Ok(()) if fit.len() < resources::MOST_TEMPLATES => {
+                    fit.push(template);
+                    continue;
+                }
+                Ok(()) => format!("is one of more than {} templates", resources::MOST_TEMPLATES),
+                Err(why) => why,
+            };
+            self.notices.push(format!("`{}` was left out: it {why}", shown(&form)));
+        }
+        fit
+    }
+
+    /// The entries of a list without which there are its tools all the same; none where it could not be listed.
+    fn beside(
+        &mut self,
+        kind: AcceptedKind,
+        listed: Result<pages::Entries, Trouble>,
+        wire: &Wire,
+    ) -> Result<Option<Vec<pages::Entry>>, Trouble> {
+        match listed {
+            Ok((entries, notices)) => {
+                self.notices.extend(notices);
+                Ok(Some(entries))
+            }
+            Err(trouble) if wire.has_ended() => Err(trouble),
+            Err(trouble) => {
+                self.notices.push(format!("it {}", trouble.message));
+                self.unlisted.push((kind, trouble.message));
+                Ok(None)
+            }
+        }
+    }
 }
 
 /// Asks, and waits so long; none where that was not enough.
-async fn request(
+pub(super) async fn request(
     wire: &Wire,
     method: &'static str,
     params: &Value,

@@ -1,7 +1,7 @@
 //! Servers of the Model Context Protocol (MCP) that others wrote, and whose tools this host offers as if they were its own.
 //!
 //! What a server offers was accepted by a person and is kept word for word (`accepted.rs`): models read that, and a tool of which the server says
-//! something else by now is not called. It is started in a cell (`program.rs`) with the first call that needs it, one for each caller, greeted and
+//! something else by now is not called. Prompts (`prompts.rs`) and resources (`resources.rs`) are called as tools. A server is started in a cell (`program.rs`) with the first call that needs it, one for each caller, greeted and
 //! asked for its list (`listing.rs`), spoken to in lines (`lines.rs`, `running.rs`), and started again when it has ended. What may be called is
 //! decided by `policy/upstream.rs`; `tools/provider/upstream.rs` makes tools of what was accepted.
 
@@ -14,16 +14,20 @@ mod listing;
 mod message;
 mod outgoing;
 mod package;
+mod pages;
 mod params;
 mod program;
+mod prompts;
 mod questions;
 mod reading;
+mod resources;
 mod result;
 mod running;
 mod web;
 mod wire;
 
-pub use accepted::{Accepted, AcceptedTool, differences, offered_as};
+pub use accepted::{Accepted, AcceptedKind, AcceptedTool, differences, offered_as};
+pub use resources::{address, parted};
 
 use crate::call::scope::Scope;
 use crate::config::UpstreamSection;
@@ -37,7 +41,8 @@ use link::Link;
 use listing::{Offered, Trouble, shown};
 use parking_lot::Mutex;
 use program::Start;
-use running::Running;
+use running::{Running, Withheld};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -166,8 +171,9 @@ impl Upstreams {
         let Greeted { wire: _wire, said, refused, .. } = self.greeted(&start, false, &Via { grant, scope }).await?;
         let unavailable = |error: &dyn std::fmt::Display| Failure::new(Kind::Unavailable, format!("`{name}`: {error}"));
         let (whose, what) = (name.to_owned(), section.clone());
-        let accepted =
-            tokio::task::spawn_blocking(move || Accepted::of(&whose, &what, &said).map(|all| (all, said.notices)));
+        let accepted = tokio::task::spawn_blocking(move || {
+            Accepted::of(&whose, &what, &said).map(|all| (all, said.listed.notices))
+        });
         let accepted = accepted.await.map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
         let (mut accepted, notices) = accepted.map_err(|error| unavailable(&error))?;
         let unfit = accepted.take_unfit(name, section, &scope.limits);
@@ -298,15 +304,23 @@ impl Upstreams {
         };
         let (offered_as, tool) = (tool, known.name.as_str());
         scope.guard.check(Exit::Request, [arguments.as_bytes()])?;
-        // Before a person is asked about it.
-        let running = self.standing(upstream, offered_as, grant, scope).await?;
-        grant.admit(tool, arguments, scope).await?;
         let only_reads = section.only_reads(tool);
+        let (mut most, via) = (Duration::from_millis(section.timeout_ms), Via { grant, scope });
+        // Before a person is asked about it.
+        let mut running = self.standing(upstream, offered_as, grant, scope).await?;
+        let begin = Instant::now();
+        let mut checked = running.check(known, arguments, most, &via).await;
+        if matches!(checked, Err(Unanswered::Ended { .. })) {
+            running = self.standing(upstream, offered_as, grant, scope).await?;
+            checked = running.check(known, arguments, most, &via).await;
+        }
+        // Nothing was done yet.
+        checked.map_err(|unanswered| failed(name, section, true, unanswered))?;
+        most = most.saturating_sub(begin.elapsed());
+        grant.admit(tool, arguments, scope).await?;
         if !only_reads {
             scope.touch_state();
         }
-        let (most, via) = (Duration::from_millis(section.timeout_ms), Via { grant, scope });
-        let mut running = running;
         for is_last in [!only_reads, true] {
             let calling = running.network.as_ref().map(|network| network.called(grant.clone(), scope));
             for (server, decided) in calling.iter().flat_map(|calling| calling.before()) {
@@ -315,7 +329,7 @@ impl Upstreams {
             let answer = running.call(known, arguments, !only_reads, most, &via).await;
             let refused = calling.map(|calling| calling.refusals()).unwrap_or_default();
             let outcome = match answer {
-                Ok(answer) => result::output(name, &answer, scope).await,
+                Ok(answer) => result::output(name, known.kind, &answer, scope, &running.named).await,
                 Err(Unanswered::Lost(failure)) if !is_last && failure.kind == Kind::Unavailable => continue,
                 Err(Unanswered::Ended { was_sent, .. }) if !is_last || !was_sent => {
                     running = self.standing(upstream, offered_as, grant, scope).await?;
@@ -354,12 +368,22 @@ impl Upstreams {
         }
     }
 
+    /// The resources that a server that runs for this caller has listed last.
+    pub(crate) fn resources(&self, principal: &str, server: &str) -> Vec<Value> {
+        let slot = self.all.lock().get(&(principal.to_owned(), server.to_owned())).cloned();
+        let running = slot.and_then(|slot| slot.state.try_lock().ok()?.running.clone());
+        running.map(|running| running.named.lock().told()).unwrap_or_default()
+    }
+
     /// Why a tool of a server that runs for this caller is not called; none where it is, or the server does not run.
     pub(crate) fn withheld(&self, principal: &str, server: &str, tool: &str) -> Option<Failure> {
         let slot = self.all.lock().get(&(principal.to_owned(), server.to_owned())).cloned()?;
         // One that is being started says so itself when it is called.
         let running = slot.state.try_lock().ok()?.running.clone()?;
-        running.stood().withheld(tool).map(|why| withheld(server, tool, why))
+        // What could not be listed for now may be there again with the next call.
+        let stood = running.stood();
+        let changed = stood.withheld(tool).filter(|why| matches!(why, Withheld::Changed(_)));
+        changed.map(|why| withheld(server, tool, why))
     }
 }
 
@@ -412,9 +436,17 @@ fn told_of(server: &str, trouble: Trouble) -> Failure {
     Failure { message: format!("`{server}` {}", trouble.message), ..trouble }
 }
 
-fn withheld(server: &str, tool: &str, why: &[String]) -> Failure {
-    let message = format!("`{tool}` is another tool now than was accepted: {}", why.join("; "));
-    Failure::denied(message).hint(review(server))
+fn withheld(server: &str, tool: &str, why: &Withheld) -> Failure {
+    match why {
+        Withheld::Changed(differences) => {
+            let message = format!("`{tool}` has changed since it was accepted: {}", differences.join("; "));
+            Failure::denied(message).hint(review(server))
+        }
+        Withheld::Unlisted(why) => {
+            let message = format!("`{tool}` cannot be compared with what was accepted: `{server}` {why}");
+            Failure::new(Kind::Unavailable, message).hint("call it again in a minute: it is listed again then")
+        }
+    }
 }
 
 fn review(name: &str) -> String {

@@ -65,6 +65,7 @@ fn add(tree: &mut Sha256, root: &Path, below: &Path, deep: usize, left: &mut usi
     let entries = fs::read_dir(&directory).and_then(Iterator::collect::<io::Result<Vec<_>>>).map_err(told)?;
     let mut names: Vec<_> = entries.into_iter().map(|entry| entry.file_name()).collect();
     names.sort();
+    // `node_modules/.cache` counts: programs keep compiled code there and run it, and `require(".cache")` finds it, too.
     for name in names.into_iter().filter(|name| name != MADE) {
         let below = below.join(name);
         let path = root.join(&below);

@@ -4,12 +4,11 @@
 use super::elicit;
 use super::events::{Event, Events};
 use super::link::{Link, PARTING};
-use super::message::{ID_BYTES, MOST_ODD, Message, Rate, reply};
+use super::message::{ID_BYTES, MOST_ODD, Meanwhile, Message, Rate, reply};
 use crate::policy::upstream::UpstreamGrant;
 use parking_lot::Mutex;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
-use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,15 +24,12 @@ const IDLE: Duration = Duration::from_secs(300);
 const MISSING: [StatusCode; 4] =
     [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED];
 
-/// A question: its number, and what it asks.
-pub(super) type Question = (Box<RawValue>, Box<RawValue>);
-
 /// The calls in which a server may ask something.
 #[derive(Clone, Default)]
 pub(super) struct Questions(Arc<Mutex<HashMap<u64, PendingCall>>>);
 
 struct PendingCall {
-    questions: mpsc::Sender<Question>,
+    questions: mpsc::Sender<Meanwhile>,
     /// How many it may still ask.
     left: usize,
 }
@@ -52,7 +48,7 @@ impl Drop for Open<'_> {
 
 impl Questions {
     /// Has questions for a call handed on.
-    pub(super) fn open(&self, id: u64) -> (mpsc::Receiver<Question>, Open<'_>) {
+    pub(super) fn open(&self, id: u64) -> (mpsc::Receiver<Meanwhile>, Open<'_>) {
         let (questions, receiver) = mpsc::channel(elicit::MOST);
         self.0.lock().insert(id, PendingCall { questions, left: elicit::MOST });
         (receiver, Open { questions: self, id })
@@ -72,7 +68,7 @@ impl Questions {
         };
         let Some(call) = call.filter(|call| call.left > 0 && id.get().len() <= ID_BYTES) else { return false };
         call.left -= 1;
-        call.questions.try_send((id.to_owned(), params.to_owned())).is_ok()
+        call.questions.try_send(Meanwhile::Asks { id: id.to_owned(), params: params.to_owned() }).is_ok()
     }
 
     fn is_empty(&self) -> bool {

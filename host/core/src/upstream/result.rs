@@ -1,17 +1,21 @@
 //! From what a server answers to the result of a call.
 
+use super::accepted::AcceptedKind;
 use super::listing::shown;
+use super::prompts;
+use super::resources::{self, Named};
 use crate::call::scope::Scope;
 use crate::call::{PART_BYTES, check_size};
 use crate::envelope::{Content, Failure, Kind, Output};
 use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Characters of a result's text that are handed on whole, and what is shown of a longer one, which is kept.
-const WHOLE_CHARS: usize = 128 << 10;
+pub(super) const WHOLE_CHARS: usize = 128 << 10;
 const HEAD_CHARS: usize = 24_000;
 /// Bytes of what a failure says.
 const MESSAGE_BYTES: usize = 8 << 10;
@@ -54,26 +58,41 @@ enum Block {
     },
 }
 
+/// What is read, with its address.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Embedded {
-    uri: String,
-    text: Option<String>,
+pub(super) struct Embedded {
+    pub(super) uri: String,
+    pub(super) text: Option<String>,
+    pub(super) blob: Option<String>,
+    pub(super) mime_type: Option<String>,
 }
 
-/// What a tool has answered, as the result of its call.
+/// What was answered to a call, as its result. Addresses in it are remembered as those that the server has named.
 ///
 /// # Errors
 ///
 /// `execution_failed` where the server says that it failed, or what it says makes no sense.
-pub(super) async fn output(server: &str, answer: &RawValue, scope: &Arc<Scope>) -> Result<Output, Failure> {
-    let nonsense =
-        |error: serde_json::Error| Failure::failed(format!("`{server}` answers what makes no sense: {error}"));
-    let said: Said<'_> = serde_json::from_str(answer.get()).map_err(nonsense)?;
+pub(super) async fn output(
+    server: &str,
+    kind: AcceptedKind,
+    answer: &RawValue,
+    scope: &Arc<Scope>,
+    named: &Mutex<Named>,
+) -> Result<Output, Failure> {
+    let said: Said<'_> = serde_json::from_str(answer.get()).map_err(|error| nonsense(server, &error))?;
     if said.result_type.as_deref() == Some(INPUT_REQUIRED) {
         let message = format!("`{server}` wants something of its client before it goes on, which no setting allows");
         return Err(Failure::new(Kind::ExecutionFailed, message).hint("give all that it needs among the arguments"));
     }
+    match kind {
+        AcceptedKind::Tool => of_tool(server, said, scope, named).await,
+        AcceptedKind::Prompt => prompts::output(server, answer, scope, named),
+        AcceptedKind::Resources => resources::output(server, answer, scope, named).await,
+    }
+}
+
+async fn of_tool(server: &str, said: Said<'_>, scope: &Arc<Scope>, named: &Mutex<Named>) -> Result<Output, Failure> {
     let (mut texts, mut content, mut notices) = (Vec::new(), Vec::new(), Vec::new());
     for block in said.content {
         match serde_json::from_str::<Block>(block.get()) {
@@ -86,13 +105,17 @@ pub(super) async fn output(server: &str, answer: &RawValue, scope: &Arc<Scope>) 
                 Ok(bytes) => content.push(Content::Audio(mime_type, bytes)),
                 Err(_) => notices.push("audio was left out that is not base64".to_owned()),
             },
-            // What it names lies with the server, and nobody fetches it from here.
-            Ok(Block::ResourceLink { uri }) => texts.push(format!("[{uri}]")),
-            Ok(Block::Resource { resource: Embedded { uri, text: Some(text) } }) => {
-                texts.push(format!("[{uri}]\n{text}"))
+            // What it names lies with the server, and only the server is asked for it.
+            Ok(Block::ResourceLink { uri }) => {
+                named.lock().remember(&uri);
+                texts.push(format!("[{uri}]"));
             }
-            Ok(Block::Resource { resource: Embedded { uri, text: None } }) => {
-                texts.push(format!("[{uri}, which is no text]"))
+            Ok(Block::Resource { resource: Embedded { uri, text, .. } }) => {
+                named.lock().remember(&uri);
+                texts.push(match text {
+                    Some(text) => format!("[{uri}]\n{text}"),
+                    None => format!("[{uri}, which is not text]"),
+                });
             }
             Err(_) => notices.push("content of a kind that is not known here was left out".to_owned()),
         }
@@ -111,16 +134,17 @@ pub(super) async fn output(server: &str, answer: &RawValue, scope: &Arc<Scope>) 
     let structured = said.structured_content.map_or(0, |structured| structured.get().len());
     check_size("result", structured + content.iter().map(bytes).sum::<usize>(), scope)?;
     let structured = said.structured_content.map(|structured| serde_json::from_str::<Value>(structured.get()));
-    let result = match structured.transpose().map_err(nonsense)? {
+    let result = match structured.transpose().map_err(|error| nonsense(server, &error))? {
         Some(whole) => {
             // Most say the same once more, as text.
             texts.retain(|text| !repeats(text, &whole));
             if !texts.is_empty() {
-                content.push(Content::Text(kept(texts.join("\n"), scope, &mut notices).await));
+                let shown = kept(texts.join("\n"), 0, WHOLE_CHARS, scope, &mut notices).await;
+                content.push(Content::Text(shown.text));
             }
             whole
         }
-        None => kept(texts.join("\n"), scope, &mut notices).await.into(),
+        None => kept(texts.join("\n"), 0, WHOLE_CHARS, scope, &mut notices).await.text.into(),
     };
     Ok(Output { result, content, notices })
 }
@@ -133,13 +157,32 @@ fn repeats(text: &str, whole: &Value) -> bool {
         || only.and_then(Value::as_str) == Some(text)
 }
 
-/// A text, or the beginning of a long one, which is kept.
-async fn kept(text: String, scope: &Arc<Scope>, notices: &mut Vec<String>) -> String {
-    if text.len() <= WHOLE_CHARS {
-        return text;
+pub(super) fn nonsense(server: &str, error: &serde_json::Error) -> Failure {
+    Failure::failed(format!("`{server}` answers what makes no sense: {error}"))
+}
+
+/// What is shown of a text.
+pub(super) struct Shown {
+    pub(super) text: String,
+    /// The file that has all of a longer one.
+    pub(super) file: Option<String>,
+    pub(super) is_cut: bool,
+}
+
+/// A text, or the beginning of one for which there is no room, which is kept. It is the text of that number in its answer.
+pub(super) async fn kept(
+    text: String,
+    number: usize,
+    room: usize,
+    scope: &Arc<Scope>,
+    notices: &mut Vec<String>,
+) -> Shown {
+    if text.len() <= room {
+        return Shown { text, file: None, is_cut: false };
     }
     let redacted = scope.guard.redact(&text);
-    let mut capture = scope.output.capture(format!("{}.answer", scope.id), HEAD_CHARS, usize::MAX);
+    let name = if number == 0 { format!("{}.answer", scope.id) } else { format!("{}.answer{number}", scope.id) };
+    let mut capture = scope.output.capture(name, HEAD_CHARS.min(room), usize::MAX);
     capture.push(redacted.as_bytes()).await;
     let captured = capture.finish().await;
     let whole = match &captured.stored {
@@ -150,7 +193,7 @@ async fn kept(text: String, scope: &Arc<Scope>, notices: &mut Vec<String>) -> St
         None => "the rest could not be kept".to_owned(),
     };
     notices.push(format!("the text has {} bytes, of which this is the beginning: {whole}", captured.bytes));
-    captured.text
+    Shown { text: captured.text, file: captured.stored, is_cut: true }
 }
 
 /// The failure that a server has put in words.

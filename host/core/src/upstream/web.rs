@@ -8,11 +8,11 @@ use super::events::{Event, Events};
 use super::link::{EVENTS, JSON, Link};
 use super::listing::shown;
 use super::message::{
-    Answer, ID_BYTES, MESSAGE_BYTES, MOST_ODD, Message, Rate, Refusal, cancelled, notification, reply, request, told,
+    Answer, ID_BYTES, MESSAGE_BYTES, MOST_ODD, Message, Rate, Refusal, cancelled, notification, reply, request,
 };
 use super::params::encoded;
-use super::questions::{OwnStream, PIECE_BYTES, Question, Questions};
-use super::wire::{Request, Unanswered, Via, until};
+use super::questions::{OwnStream, PIECE_BYTES, Questions};
+use super::wire::{Request, Unanswered, Via};
 use crate::egress::OwnAnswer;
 use crate::envelope::{Failure, Kind};
 use crate::policy::upstream::UpstreamGrant;
@@ -23,7 +23,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::sync::mpsc;
 
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
@@ -73,56 +74,36 @@ impl Web {
         }
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let _counted = Counted::new(&self.in_flight);
-        let may_be_asked = asked.questions > 0;
-        let mut open = may_be_asked.then(|| self.questions.open(id));
+        let open = (asked.questions > 0).then(|| self.questions.open(id));
+        // What nobody sends to is never heard.
+        let (questions, _open) = open.map_or_else(|| (mpsc::channel(1).1, None), |(said, open)| (said, Some(open)));
         let unfinished = Unfinished { link: &self.link, grant: via.grant, id, is_open: AtomicBool::new(false) };
         let mut headers = asked.headers;
         if self.link.is_modern() {
             headers.insert(METHOD, HeaderValue::from_static(asked.method));
-            headers.extend(asked.tool.and_then(encoded).map(|name| (NAME, name)));
+            headers.extend(asked.about.and_then(encoded).map(|name| (NAME, name)));
         }
         let body = request(id, asked.method, &params(id));
-        let mut late = until(asked.most);
-        let mut answer = std::pin::pin!(async {
-            if may_be_asked {
+        let answer = async {
+            if asked.questions > 0 {
                 self.own.lock().await.open(&self.link, &self.questions, via.grant).await;
             }
             unfinished.is_open.store(asked.method != "initialize", Ordering::Relaxed);
             self.answered(asked.method, id, body, headers, asked.may_have_acted, via).await
-        });
-        let answered = loop {
-            tokio::select! {
-                answered = &mut answer => break answered,
-                question = next(open.as_mut().map(|(questions, _)| questions)) => {
-                    let took = tokio::select! {
-                        // Who has answered has found out by itself.
-                        answered = &mut answer => break answered,
-                        took = self.answer_question(question, asked.most, via) => took,
-                    };
-                    // What people take to answer does not count.
-                    let end = late.deadline() + took;
-                    late.as_mut().reset(end);
-                }
-                () = &mut late => return Err(Unanswered::Late),
-            }
         };
+        let reply = |said| self.reply(said, asked.most, via);
+        let answered = via.waited(answer, questions, asked.most, reply).await.ok_or(Unanswered::Late)?;
         unfinished.done();
         answered?.whole()
     }
 
-    /// Answers a question; returns what a person took for it.
-    async fn answer_question(&self, (id, params): Question, most: Duration, via: &Via<'_>) -> Duration {
-        let begin = Instant::now();
-        let said = elicit::answered(&params, via).await;
-        let took = begin.elapsed();
-        let reply = self.link.send(Method::POST, told(&id, &said), HeaderMap::new(), via.grant);
-        let has_come = tokio::time::timeout(most, reply)
-            .await
-            .is_ok_and(|answer| answer.is_ok_and(|answer| answer.status.is_success()));
-        if !has_come {
+    /// Sends the answer to a question.
+    async fn reply(&self, said: String, most: Duration, via: &Via<'_>) {
+        let sent = self.link.send(Method::POST, said, HeaderMap::new(), via.grant);
+        let answer = tokio::time::timeout(most, sent).await;
+        if !answer.is_ok_and(|answer| answer.is_ok_and(|answer| answer.status.is_success())) {
             via.scope.guard.notice("an answer to a question of the server did not reach it".into());
         }
-        took
     }
 
     /// Sends a request, and reads what is answered to it.
@@ -384,14 +365,5 @@ fn once_sent(failure: Failure, may_have_acted: bool) -> Failure {
             Failure { kind: Kind::OutcomeUnknown, ..failure }.hint("look at what was done before you call it again")
         }
         false => failure,
-    }
-}
-
-/// The next question, where there may be any.
-async fn next(questions: Option<&mut tokio::sync::mpsc::Receiver<Question>>) -> Question {
-    let Some(questions) = questions else { return std::future::pending().await };
-    match questions.recv().await {
-        Some(question) => question,
-        None => std::future::pending().await,
     }
 }

@@ -1,7 +1,8 @@
 //! The way to a server, whatever carries it.
 
+use super::elicit;
 use super::lines::{Change, Lines};
-use super::message::{Answer, MESSAGE_BYTES, Progress, Refusal};
+use super::message::{Answer, MESSAGE_BYTES, Meanwhile, Progress, Refusal, told};
 use super::web::Web;
 use crate::call::scope::Scope;
 use crate::envelope::Failure;
@@ -11,10 +12,11 @@ use crate::text::sanitize;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::pin::Pin;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::Sleep;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 /// Characters of what a report of progress says.
 const REPORT_CHARS: usize = 200;
@@ -28,8 +30,8 @@ pub(super) enum Wire {
 /// A request, but for its parameters.
 pub(super) struct Request<'r> {
     pub(super) method: &'static str,
-    /// The tool that is called.
-    pub(super) tool: Option<&'r str>,
+    /// What of the server it is about.
+    pub(super) about: Option<&'r str>,
     /// What headers say of its arguments, where there are headers.
     pub(super) headers: HeaderMap,
     /// Without an answer nobody knows what has become of it.
@@ -67,7 +69,7 @@ pub(super) enum Unanswered {
 impl Request<'_> {
     /// One that has no effect.
     pub(super) fn new(method: &'static str, most: Duration) -> Self {
-        Self { method, tool: None, headers: HeaderMap::new(), may_have_acted: false, most, questions: 0 }
+        Self { method, about: None, headers: HeaderMap::new(), may_have_acted: false, most, questions: 0 }
     }
 }
 
@@ -163,12 +165,49 @@ impl Answer {
 }
 
 impl Via<'_> {
+    /// Waits for an answer. Meanwhile reports of progress are handed on, and questions are answered by `reply`. None where it took too long.
+    pub(super) async fn waited<A, R: Future<Output = ()>>(
+        &self,
+        answer: impl Future<Output = A>,
+        mut meanwhile: mpsc::Receiver<Meanwhile>,
+        most: Duration,
+        reply: impl Fn(String) -> R,
+    ) -> Option<A> {
+        let (mut answer, mut late) = (pin!(answer), pin!(sleep(most)));
+        loop {
+            let (id, params) = tokio::select! {
+                answered = &mut answer => return Some(answered),
+                () = &mut late => return None,
+                Some(said) = meanwhile.recv() => match said {
+                    Meanwhile::Asks { id, params } => (id, params),
+                    Meanwhile::Progress(report) => {
+                        self.told(&report);
+                        continue;
+                    }
+                },
+            };
+            let begin = Instant::now();
+            let given = tokio::select! {
+                // Who has answered has found out by itself.
+                answered = &mut answer => return Some(answered),
+                given = elicit::answered(&params, self) => given,
+            };
+            // What people take to answer does not count.
+            let end = late.deadline() + begin.elapsed();
+            late.as_mut().reset(end);
+            tokio::select! {
+                answered = &mut answer => return Some(answered),
+                () = reply(told(&id, &given)) => {}
+            }
+        }
+    }
+
     /// Hands on how far a call is.
     pub(super) fn told(&self, report: &Progress) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded, and only shown")]
         let whole = |number: f64| number.clamp(0.0, 1e15) as u64;
         let message = report.message.as_deref();
-        let message = message.map(|text| sanitize::line(text).chars().take(REPORT_CHARS).collect::<String>());
+        let message = message.map(|text| sanitize::beginning(text, REPORT_CHARS));
         let bytes = message.as_ref().map_or(0, String::len);
         self.scope.emit_for_guest(bytes, || Event::Progress {
             done: whole(report.progress),
@@ -176,11 +215,6 @@ impl Via<'_> {
             message,
         });
     }
-}
-
-/// The end of a time that begins now.
-pub(super) fn until(most: Duration) -> Pin<Box<Sleep>> {
-    Box::pin(tokio::time::sleep(most))
 }
 
 /// What a message says of an answer that is too long.

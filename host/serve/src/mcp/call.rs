@@ -9,7 +9,9 @@ use futures_util::future::{BoxFuture, Fuse, FusedFuture};
 use futures_util::{FutureExt, TryFutureExt};
 use hyper::http::request::Parts;
 use rmcp::ErrorData;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, InputRequiredResult,
+};
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -33,7 +35,7 @@ pub(super) struct Running {
     calls: TaskTracker,
     questions: mpsc::Receiver<Asked>,
     progress: Arc<Progress>,
-    session: Arc<Session>,
+    pub(super) session: Arc<Session>,
     cancel: CancellationToken,
 }
 
@@ -98,6 +100,14 @@ fn fault() -> Envelope {
     Envelope::new(Err(Failure::new(Kind::Internal, "internal error in the host")))
 }
 
+/// What became of a call for now.
+pub(super) enum Outcome {
+    /// It has ended, in that session.
+    Ended(Envelope, Arc<Session>),
+    /// It waits for what another request has to bring.
+    InputRequired(InputRequiredResult),
+}
+
 /// What a request comes to.
 enum Turn {
     Ended(Envelope),
@@ -127,24 +137,13 @@ impl Inner {
             }
             return Err(ErrorData::invalid_params(unknown.message, unknown.hint.map(|hint| json!({ "hint": hint }))));
         }
-        let principal = principal(&context).unwrap_or_else(|| self.context.principal.clone());
+        let principal = self.principal(&context);
         let binding = || binding(&principal, &params);
         let of_request = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<FirstTurn>());
         let first = context.extensions.get::<FirstTurn>().or(of_request).cloned();
         let begun = first.as_ref().and_then(FirstTurn::running);
-        let running = match (&params.request_state, begun) {
-            (Some(state), _) => {
-                let Some(Waiting { running, answer }) = self.pending.take(state, &binding()) else {
-                    return Err(ErrorData::invalid_params(
-                        "no call waits for this requestState: it was used already, is too old, or was made for another call",
-                        Some(json!({ "hint": "send the call again without it" })),
-                    ));
-                };
-                // This fails if the call has given up waiting, which it reports itself.
-                let _ = answer.send(answer_among(params.input_responses.as_ref()));
-                running
-            }
-            (None, Some(running)) => running,
+        let running = match (self.resumed(&params, &binding)?, begun) {
+            (Some(running), _) | (None, Some(running)) => running,
             (None, None) => {
                 let running = self.begin(principal.clone(), request(&params), &context)?;
                 match first {
@@ -153,7 +152,48 @@ impl Inner {
                 }
             }
         };
-        self.follow(running, binding, &context).await
+        match self.follow(running, binding, &context).await {
+            Outcome::Ended(envelope, session) => finished(envelope, &session),
+            Outcome::InputRequired(wanted) => Ok(wanted.into()),
+        }
+    }
+
+    /// Calls a tool for a request that is answered in another way.
+    pub(super) async fn call_for(
+        &self,
+        params: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Outcome, ErrorData> {
+        let principal = self.principal(context);
+        let binding = || binding(&principal, &params);
+        let running = match self.resumed(&params, &binding)? {
+            Some(running) => running,
+            None => self.begin(principal.clone(), request(&params), context)?,
+        };
+        Ok(self.follow(running, binding, context).await)
+    }
+
+    /// Who calls.
+    pub(super) fn principal(&self, context: &RequestContext<RoleServer>) -> Principal {
+        principal(context).unwrap_or_else(|| self.context.principal.clone())
+    }
+
+    /// The call that a request goes on with, which has the answers that it waits for.
+    fn resumed(
+        &self,
+        params: &CallToolRequestParams,
+        binding: &impl Fn() -> Vec<u8>,
+    ) -> Result<Option<Running>, ErrorData> {
+        let Some(state) = &params.request_state else { return Ok(None) };
+        let Some(Waiting { running, answer }) = self.pending.take(state, &binding()) else {
+            return Err(ErrorData::invalid_params(
+                "no call waits for this requestState: it was used already, is too old, or was made for another call",
+                Some(json!({ "hint": "send the call again without it" })),
+            ));
+        };
+        // This fails if the call has given up waiting, which it reports itself.
+        let _ = answer.send(answer_among(params.input_responses.as_ref()));
+        Ok(Some(running))
     }
 
     fn begin(
@@ -192,17 +232,17 @@ impl Inner {
         mut running: Running,
         binding: impl Fn() -> Vec<u8>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+    ) -> Outcome {
         let token = context.meta.get_progress_token();
         let sending: Option<Sending> = token.map(|token| running.progress.send_to(context.peer.clone(), token));
         let result = loop {
             let asked = match running.turn(context).await {
-                Turn::Ended(envelope) => break finished(envelope, &running),
+                Turn::Ended(envelope) => break Outcome::Ended(envelope, running.session.clone()),
                 Turn::Asked(asked) => asked,
             };
             running.go_on();
             match self.pending.park(running, asked, &binding()) {
-                Ok(input_required) => break Ok(input_required.into()),
+                Ok(input_required) => break Outcome::InputRequired(input_required),
                 Err(Waiting { running: again, answer }) => {
                     running = again;
                     let _ = answer.send(Answer::Nobody {
@@ -233,9 +273,26 @@ fn binding(principal: &Principal, params: &CallToolRequestParams) -> Vec<u8> {
 }
 
 /// The envelope as the protocol has it, with the output that was kept as links.
-pub(super) fn finished(mut envelope: Envelope, running: &Running) -> Result<CallToolResponse, ErrorData> {
-    let links = super::resources::links(&std::mem::take(&mut envelope.kept), &running.session);
+pub(super) fn finished(mut envelope: Envelope, session: &Session) -> Result<CallToolResponse, ErrorData> {
+    let links = super::resources::links(&std::mem::take(&mut envelope.kept), session);
     answered(envelope, links).map(CallToolResponse::from)
+}
+
+/// The failure of a call that answers a request of another kind.
+pub(super) fn refused(failure: Failure) -> ErrorData {
+    let code = match failure.kind {
+        Kind::UnknownTool | Kind::InvalidArguments | Kind::Denied | Kind::Usage => ErrorCode::INVALID_PARAMS,
+        Kind::Internal
+        | Kind::Limit
+        | Kind::TimedOut
+        | Kind::Cancelled
+        | Kind::Busy
+        | Kind::Unavailable
+        | Kind::OutcomeUnknown
+        | Kind::ExecutionFailed => ErrorCode::INTERNAL_ERROR,
+    };
+    let said = failure.to_json();
+    ErrorData::new(code, failure.message, Some(said))
 }
 
 /// The envelope of whatever was called, with links beside it.

@@ -138,7 +138,7 @@ impl FirstTurn {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if let Some(envelope) = running.first_turn() {
-            return finished(envelope, &running);
+            return finished(envelope, &running.session);
         }
         *self.0.lock() = Taken { running: Some(running), request: Some((params, context.meta, context.extensions)) };
         Err(ErrorData::internal_error("the call goes on", None))

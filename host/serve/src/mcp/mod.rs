@@ -11,6 +11,7 @@ pub mod in_place;
 pub mod lazy;
 mod pinned;
 mod progress;
+mod prompts;
 mod resources;
 mod sessions;
 pub mod stdio;
@@ -21,10 +22,10 @@ use crate::Catalog;
 use approval::Pending;
 use lazy::Lazy;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
-    SubscriptionFilter, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, PromptsCapability, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
@@ -125,12 +126,14 @@ impl Door {
 
 impl ServerHandler for Door {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
+        let mut capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_tool_list_changed()
             .enable_resources()
             .enable_resources_subscribe()
             .build();
+        // Of prompts a client that has none sees no trace.
+        capabilities.prompts = self.0.has_prompts().then(PromptsCapability::default);
         let info = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION")).with_title("Toolcrib");
         let instructions = match self.0.lazy {
             None => INSTRUCTIONS.to_owned(),
@@ -158,18 +161,18 @@ impl ServerHandler for Door {
 
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Box::pin(self.0.list_resources(&context)).await
+        Box::pin(self.0.list_resources(request.and_then(|request| request.cursor), &context)).await
     }
 
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(resources::templates())
+        Box::pin(self.0.resource_templates(&context)).await
     }
 
     async fn read_resource(
@@ -177,7 +180,23 @@ impl ServerHandler for Door {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        Box::pin(self.0.read_resource(&request.uri, &context)).await.map(ReadResourceResponse::from)
+        Box::pin(self.0.read_resource(request, &context)).await
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Box::pin(self.0.list_prompts(request.and_then(|request| request.cursor), &context)).await
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Box::pin(self.0.get_prompt(request, &context)).await
     }
 
     /// What rmcp could not read: parameters of another shape, or an unknown method.
@@ -189,6 +208,7 @@ impl ServerHandler for Door {
         let expected = match request.method.as_str() {
             "tools/call" => "an object with `name`, a string, and where there are any `arguments`, an object",
             "resources/read" => "an object with `uri`, a string",
+            "prompts/get" => "an object with `name`, a string, and where there are any `arguments`, an object of texts",
             _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
         };
         Err(ErrorData::invalid_params(format!("the params of `{}` must be {expected}", request.method), None))

@@ -1,20 +1,35 @@
 //! Output that was cut, and the texts of a toolset, as resources: listed for the session that they are of, and read; output a page at a time.
+//! Beside them are the resources of servers of others, which are read by a tool of each server.
 
 use super::Inner;
+use super::call::{Outcome, refused};
 use super::pinned::PINNED;
 use super::sessions::is_shared;
+use super::tools::FRESH_MS;
+use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
 use rmcp::ErrorData;
-use rmcp::model::{ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult};
+use rmcp::model::{
+    CallToolRequestParams, ListResourceTemplatesResult, ListResourcesResult, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult,
+};
 use rmcp::service::{RequestContext, RoleServer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::Path;
+use std::sync::Arc;
+use toolcrib::call::CallContext;
 use toolcrib::call::session::Session;
+use toolcrib::envelope::{Content, Failure, Output};
+use toolcrib::text::sanitize;
+use toolcrib::tools::definition::Tool;
+use toolcrib::upstream::{address, parted};
 use url::Url;
 
 /// What the addresses of kept output begin with; then its name, which nobody can guess.
 const PREFIX: &str = "toolcrib://output/";
 /// Where the texts of a toolset are.
 const CONTEXT: &str = "toolcrib://context/";
+/// Resources of a page of the list.
+const PAGE_ENTRIES: usize = 500;
 /// Bytes of a page.
 const PAGE_BYTES: usize = 256 << 10;
 
@@ -36,24 +51,111 @@ pub(super) fn links(kept: &[String], session: &Session) -> Vec<Value> {
     names.map(link).collect()
 }
 
-/// How pages are named.
-pub(super) fn templates() -> ListResourceTemplatesResult {
-    let template = json!({ "resourceTemplates": [{
-        "uriTemplate": format!("{PREFIX}{{name}}{{?offset}}"),
-        "name": "output",
-        "title": "Output that was cut",
-        "description": format!("pages of {} KiB; `_meta.next` names the one that follows", PAGE_BYTES >> 10),
-        "mimeType": "text/plain",
-    }], "resultType": "complete", "ttlMs": 3_600_000, "cacheScope": "private" });
-    serde_json::from_value(template).expect("the list is one of the protocol's")
-}
-
 impl Inner {
+    /// How pages are named, and the resources of servers of others.
+    pub(super) async fn resource_templates(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let own = json!({
+            "uriTemplate": format!("{PREFIX}{{name}}{{?offset}}"),
+            "name": "output",
+            "title": "Output that was cut",
+            "description": format!("pages of {} KiB; `_meta.next` names the one that follows", PAGE_BYTES >> 10),
+            "mimeType": "text/plain",
+        });
+        let (_, readers) = self.readers(context).await?;
+        let of_server = |reader: &Arc<Tool>| {
+            let server = reader.plugin().name();
+            json!({
+                "uriTemplate": address(server, "{+uri}"),
+                "name": server,
+                "title": format!("Resources of {server}"),
+                "description": format!("`uri` is the server's own URI; the tool `{}` lists these", reader.name()),
+            })
+        };
+        let all: Vec<Value> = [own].into_iter().chain(readers.iter().map(of_server)).collect();
+        let list =
+            json!({ "resourceTemplates": all, "resultType": "complete", "ttlMs": FRESH_MS, "cacheScope": "private" });
+        Ok(serde_json::from_value(list).expect("the list is one of the protocol's"))
+    }
+
+    /// The tools that can be called and read resources of servers of others.
+    async fn readers(&self, context: &RequestContext<RoleServer>) -> Result<(CallContext, Vec<Arc<Tool>>), ErrorData> {
+        let session = self.sessions.of(context)?;
+        if !self.catalog.current().plugins().any(|plugin| plugin.reader.is_some()) {
+            return Ok((self.context.clone().session(session), Vec::new()));
+        }
+        let (called, mut tools) = self.callable(session).await;
+        tools.retain(|tool| tool.is_reader());
+        Ok((called, tools))
+    }
+
+    /// The resources that servers of others have listed last. None is asked for a list.
+    async fn listed_by_servers(&self, context: &RequestContext<RoleServer>) -> Result<Vec<Value>, ErrorData> {
+        let (called, readers) = self.readers(context).await?;
+        let called = called.principal(self.principal(context));
+        let mut all = Vec::new();
+        for reader in readers {
+            let server = reader.plugin().name();
+            let listed = self.host.listed_resources(&reader, &called);
+            all.extend(listed.into_iter().filter_map(|listed| self.of_server(server, &listed)));
+        }
+        Ok(all)
+    }
+
+    /// A resource of the list of a server, under the address by which it is read here. What is a secret by now is told as little as before.
+    fn of_server(&self, server: &str, listed: &Value) -> Option<Value> {
+        let uri = listed.get("uri")?.as_str().filter(|uri| self.host.redacted(uri) == *uri)?;
+        let mut resource = json!({ "uri": address(server, uri), "name": uri });
+        for (key, text) in listed.as_object()?.iter().filter(|(key, _)| *key != "uri") {
+            resource[key] = self.host.redacted(text.as_str()?).into();
+        }
+        Some(resource)
+    }
+
+    /// Reads a resource of a server of others, by the tool that is for that.
+    async fn read_of_server(
+        &self,
+        request: ReadResourceRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = request.uri;
+        let tools = self.catalog.current();
+        let named = parted(&uri).and_then(|(server, own)| {
+            let plugin = tools.plugins().find(|plugin| plugin.id.is_upstream() && plugin.name() == server)?;
+            Some((plugin.reader.clone()?, own.to_owned()))
+        });
+        let Some((reader, own)) = named else {
+            return Err(ErrorData::resource_not_found("there is no such resource", Some(json!({ "uri": uri }))));
+        };
+        let mut params = CallToolRequestParams::new(reader);
+        params.arguments = Some(Map::from_iter([("uri".to_owned(), own.into())]));
+        (params.request_state, params.input_responses) = (request.request_state, request.input_responses);
+        match self.call_for(params, context).await? {
+            Outcome::InputRequired(wanted) => Ok(wanted.into()),
+            Outcome::Ended(envelope, session) => {
+                let kept = links(&envelope.kept, &session);
+                let (server, _) = parted(&uri).unwrap_or_default();
+                match envelope.outcome {
+                    Ok(output) => contents(server, output, &kept).map(ReadResourceResponse::from),
+                    Err(failure) if is_missing(&failure) => {
+                        Err(ErrorData::resource_not_found(failure.message, Some(json!({ "uri": uri }))))
+                    }
+                    Err(failure) => Err(refused(failure)),
+                }
+            }
+        }
+    }
+
     /// Lists what this session's calls have left.
     pub(super) async fn list_resources(
         &self,
+        cursor: Option<String>,
         context: &RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        let _turn = self.lists.acquire().await;
+        self.client.has_room().await;
         // A link is known to whom it was given; without sessions nobody knows who else asks.
         let session = self.sessions.of(context)?;
         // Where there is nothing, there is none to read: a client that has no notes sees no trace of them.
@@ -68,17 +170,40 @@ impl Inner {
         let pinned = (!pinned.is_empty()).then(|| {
             json!({ "uri": PINNED, "name": "pinned", "description": "what you have pinned", "mimeType": "text/plain" })
         });
-        let list: Vec<Value> = names.iter().map(resource).chain(contexts).chain(pinned).collect();
-        let list = json!({ "resources": list, "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
+        let of_servers = self.listed_by_servers(context).await?;
+        let list: Vec<Value> = names.iter().map(resource).chain(contexts).chain(pinned).chain(of_servers).collect();
+        let begin = match cursor {
+            None => 0,
+            Some(last) => {
+                let place = list.iter().position(|resource| resource["uri"] == last.as_str());
+                let unknown = || ErrorData::invalid_params("the list has changed: begin again without `cursor`", None);
+                place.ok_or_else(unknown)? + 1
+            }
+        };
+        let end = list.len().min(begin + PAGE_ENTRIES);
+        let mut page =
+            json!({ "resources": list[begin..end], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
+        if end < list.len() {
+            page["nextCursor"] = list[end - 1]["uri"].clone();
+        }
+        let list = page;
         Ok(serde_json::from_value(list).expect("the list is one of the protocol's"))
     }
 
-    /// Reads a page of what this session's calls have left; of others' there is nothing.
+    /// Reads a resource, whatever it is.
     pub(super) async fn read_resource(
         &self,
-        uri: &str,
+        request: ReadResourceRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResult, ErrorData> {
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        match parted(&request.uri) {
+            Some(_) => self.read_of_server(request, context).await,
+            None => self.read_own(&request.uri, context).await.map(ReadResourceResponse::from),
+        }
+    }
+
+    /// Reads a page of what this session's calls have left; of others' there is nothing.
+    async fn read_own(&self, uri: &str, context: &RequestContext<RoleServer>) -> Result<ReadResourceResult, ErrorData> {
         let missing = || ErrorData::resource_not_found("there is no such resource", Some(json!({ "uri": uri })));
         if let Some(name) = uri.strip_prefix(CONTEXT) {
             return self.read_context(uri, name, context).await;
@@ -106,7 +231,7 @@ impl Inner {
         let content = json!({
             "uri": uri,
             "mimeType": "text/plain",
-            "text": self.host.redacted(&toolcrib::text::sanitize::text(&text)),
+            "text": self.host.redacted(&sanitize::text(&text)),
             "_meta": { "bytes": page.size, "next": next },
         });
         let result = json!({ "contents": [content], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
@@ -128,8 +253,49 @@ impl Inner {
         let text = toolset.context(name).await.map_err(|failure| {
             ErrorData::resource_not_found(failure.message, failure.hint.map(|hint| json!({ "hint": hint })))
         })?;
-        whole(uri, &self.host.redacted(&toolcrib::text::sanitize::text(&text)))
+        whole(uri, &self.host.redacted(&sanitize::text(&text)))
     }
+}
+
+/// Whether there is no such resource: by the code of the older eras, or by that of the newer one.
+fn is_missing(failure: &Failure) -> bool {
+    let code = failure.data.as_ref().and_then(|data| data.get("code")?.as_i64());
+    matches!(code, Some(-32002 | -32602))
+}
+
+/// What was read of a server. `kept` are links to the files that have all of texts that were cut.
+fn contents(server: &str, output: Output, kept: &[Value]) -> Result<ReadResourceResult, ErrorData> {
+    let mut result = json!({ "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
+    if !output.notices.is_empty() {
+        result["_meta"] = json!({ "notices": output.notices });
+    }
+    let mut parts = output.content.into_iter();
+    let link = |file: &str| {
+        let name = Path::new(file).file_name()?.to_str()?;
+        kept.iter().find(|link| link["name"] == name).map(|link| link["uri"].clone())
+    };
+    let read = output.result.get("contents").and_then(Value::as_array).into_iter().flatten();
+    let contents = read.filter_map(|read| {
+        let text = |key: &str| read.get(key).and_then(Value::as_str);
+        let mut content = json!({ "uri": address(server, text("uri")?) });
+        if let Some(kind) = text("mimeType") {
+            content["mimeType"] = kind.into();
+        }
+        if let Some(text) = text("text") {
+            content["text"] = text.into();
+            if read.get("whole").is_some() {
+                content["_meta"] = json!({ "next": read["whole"].as_str().and_then(link) });
+            }
+        } else {
+            match parts.next()? {
+                Content::Image(_, bytes) | Content::Audio(_, bytes) => content["blob"] = BASE64.encode(bytes).into(),
+                Content::Text(_) | Content::Link(_) => return None,
+            }
+        }
+        Some(content)
+    });
+    result["contents"] = contents.collect();
+    serde_json::from_value(result).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
 /// A text that is read as a whole.

@@ -320,7 +320,7 @@ impl Lines {
     /// A whole line of what was read, with its end.
     fn whole_line(&mut self) -> Option<BytesMut> {
         loop {
-            let Some(length) = self.input[self.scanned..].iter().position(|byte| *byte == b'\n') else {
+            let Some(length) = memchr::memchr(b'\n', &self.input[self.scanned..]) else {
                 self.scanned = self.input.len();
                 return None;
             };

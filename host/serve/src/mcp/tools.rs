@@ -14,7 +14,7 @@ use toolcrib::tools::definition::Tool;
 /// Tools of a page.
 const PAGE: usize = 100;
 /// How long a client may keep a list, in milliseconds. Clients that listen are notified of a change.
-const FRESH_MS: u64 = 60_000;
+pub(super) const FRESH_MS: u64 = 60_000;
 
 impl Inner {
     /// Lists the tools that follow `cursor`, which is the name of the last one of the page before.
@@ -30,10 +30,8 @@ impl Inner {
             None => self.definitions(&callable, &context)?,
             Some(_) => self.short_list(&callable, &context)?,
         };
-        let begin = cursor.map_or(0, |last| tools.partition_point(|tool| *tool.name <= *last));
-        let end = tools.len().min(begin + PAGE);
-        let next = (end < tools.len()).then(|| tools[end - 1].name.to_string());
-        let mut page = ListToolsResult::with_all_items(tools[begin..end].to_vec());
+        let (tools, next) = page(&tools, cursor, |tool| &tool.name);
+        let mut page = ListToolsResult::with_all_items(tools);
         page.next_cursor = next;
         Ok(page.with_ttl_ms(FRESH_MS).with_cache_scope(CacheScope::Private))
     }
@@ -48,6 +46,22 @@ impl Inner {
         (context, tools)
     }
 
+    /// Likewise what people can ask for by name.
+    pub(super) async fn prompts(&self, session: Arc<Session>) -> Vec<Arc<Tool>> {
+        if !self.has_prompts() {
+            return Vec::new();
+        }
+        let context = self.context.clone().tools(self.catalog.current()).session(session);
+        let mut prompts = self.host.offered(&context).await.prompts;
+        prompts.retain(|prompt| self.host.denial(prompt, &context).is_none());
+        prompts
+    }
+
+    /// Whether there is any, whoever may ask for it.
+    pub(super) fn has_prompts(&self) -> bool {
+        self.catalog.current().plugins().any(|plugin| !plugin.prompts.is_empty())
+    }
+
     /// Tools as clients have them, by name: the same tools give the same bytes.
     pub(super) fn definitions(
         &self,
@@ -60,6 +74,17 @@ impl Inner {
         let listed = list.and_then(|mut list| list.get_mut("tools").map(Value::take)).unwrap_or_default();
         typed(listed)
     }
+}
+
+/// Those of a list in the order of their names that follow `cursor`, as many as a page has, and what names the next one.
+pub(super) fn page<T: Clone>(
+    list: &[T],
+    cursor: Option<String>,
+    name: impl Fn(&T) -> &str,
+) -> (Vec<T>, Option<String>) {
+    let begin = cursor.map_or(0, |last| list.partition_point(|one| name(one) <= last.as_str()));
+    let end = list.len().min(begin + PAGE);
+    (list[begin..end].to_vec(), (end < list.len()).then(|| name(&list[end - 1]).to_owned()))
 }
 
 /// Definitions in the types of the protocol, by name.
