@@ -328,7 +328,37 @@ fn at_once(peer: &Peer, connection: &mut Connection, window: usize) -> f64 {
     total as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// Calls of a server of others through this program, beside the same calls of that server itself.
+/// Where the command line is of the server that [`relay`] stands before.
+pub(crate) const RELAY: &str = "TOOLCRIB_BENCH_RELAY";
+
+/// A program between a client and a server that does nothing but hand on bytes: what any program there costs at least.
+pub(crate) fn relay(command: &str) {
+    let mut words = command.split_whitespace();
+    let mut server = Command::new(words.next().expect("a command line"));
+    let mut server = server
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a server");
+    let (mut input, mut output) = (server.stdin.take().expect("a pipe"), server.stdout.take().expect("a pipe"));
+    let forth = std::thread::spawn(move || hand_on(&mut std::io::stdin().lock(), &mut input));
+    hand_on(&mut output, &mut std::io::stdout().lock());
+    forth.join().expect("it hands on until its end");
+    server.wait().expect("it has ended");
+}
+
+fn hand_on(from: &mut impl Read, to: &mut impl Write) {
+    let mut bytes = vec![0; 64 << 10];
+    while let Ok(read @ 1..) = from.read(&mut bytes) {
+        if to.write_all(&bytes[..read]).and_then(|()| to.flush()).is_err() {
+            break;
+        }
+    }
+}
+
+/// Calls of a server of others through this program, beside the same calls of that server itself and through a program that does nothing.
 pub(crate) fn upstreams() {
     let Some(place) = installed() else {
         return println!("TOOLCRIB_BENCH_PEERS is not set: `tests/bench/run upstreams` installs the server");
@@ -342,9 +372,9 @@ pub(crate) fn upstreams() {
     let added = program.command(&add).output().expect("it starts");
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
     println!(
-        "| a call of server-everything | target | through this program, p50 µs | itself, p50 µs | ratio | µs over |"
+        "| a call of server-everything | target | through this program, p50 µs | itself, p50 µs | ratio | µs over | through a relay, p50 µs | its ratio | µs over it |"
     );
-    println!("|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|");
     for (bytes, target) in [(10, "<= 2.0, + 120 µs"), (100_000, "<= 1.4")] {
         let arguments = json!({ "message": "x".repeat(bytes) });
         let itself = Peer {
@@ -354,26 +384,39 @@ pub(crate) fn upstreams() {
             command: vec![node.clone(), index.clone(), "stdio".into()],
             environment: BTreeMap::new(),
         };
+        let relay = Peer {
+            name: "relay".into(),
+            command: vec![std::env::current_exe().expect("this program").display().to_string()],
+            environment: BTreeMap::from([(RELAY.into(), itself.command.join(" "))]),
+            tool: itself.tool.clone(),
+            arguments: arguments.clone(),
+        };
         let through = Peer { tool: "everything__echo".into(), arguments, ..ours("through", &program, &[]) };
-        let mut pair = [itself, through].map(|peer| (ready(&peer), peer, Measured::default()));
+        let mut all = [itself, through, relay].map(|peer| (ready(&peer), peer, Measured::default()));
         for round in 0..ROUNDS {
-            for turn in 0..2 {
-                let (connection, peer, measured) = &mut pair[(turn + round) % 2];
+            for turn in 0..all.len() {
+                let place = (turn + round) % all.len();
+                let (connection, peer, measured) = &mut all[place];
                 one_by_one(peer, connection, measured);
             }
         }
-        let [itself, through] = pair.map(|(connection, _, mut measured)| {
+        let [itself, through, relay] = all.map(|(connection, _, mut measured)| {
             connection.end();
             measured.all.sort();
             measured
         });
-        let rounds = through.rounds.iter().zip(&itself.rounds);
-        let mut ratios: Vec<f64> = rounds.map(|(one, base)| one.as_secs_f64() / base.as_secs_f64()).collect();
-        let (one, base) = (micros(quantile(&through.all, 50)), micros(quantile(&itself.all, 50)));
+        let ratio = |measured: &Measured| {
+            let rounds = measured.rounds.iter().zip(&itself.rounds);
+            let mut ratios: Vec<f64> = rounds.map(|(one, base)| one.as_secs_f64() / base.as_secs_f64()).collect();
+            median(&mut ratios)
+        };
+        let [base, one, least] = [&itself, &through, &relay].map(|measured| micros(quantile(&measured.all, 50)));
         println!(
-            "| {bytes} bytes | {target} | {one:.0} | {base:.0} | {:.2} | {:.0} |",
-            median(&mut ratios),
-            one - base
+            "| {bytes} bytes | {target} | {one:.0} | {base:.0} | {:.2} | {:.0} | {least:.0} | {:.2} | {:.0} |",
+            ratio(&through),
+            one - base,
+            ratio(&relay),
+            one - least
         );
     }
     idle_upstreams();
