@@ -1,6 +1,7 @@
 //! `toolcrib upstream import`: the files of other clients are read and nothing that they name is run, and no secret of theirs is written or shown.
 
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -351,7 +352,12 @@ fn an_installed_package_is_started_by_its_own_program() {
         r#"{"version":"1.2.3","bin":{"scribe":"./dist/index.js"}}"#,
     );
     program.write("tools/node_modules/@scope/escapes/package.json", r#"{"version":"1.0.0","bin":"../../x.js"}"#);
-    program.write("venv/bin/mcp-server-git", "#!/usr/bin/python3\n");
+    for script in ["mcp-server-git", "pinned", "other-version"] {
+        program.write(&format!("venv/bin/{script}"), "#!/usr/bin/python3\n");
+    }
+    let site = "venv/lib/python3.12/site-packages";
+    program.write(&format!("{site}/Some_Server-2.1.0+local.dist-info/METADATA"), "");
+    program.write(&format!("{site}/other_version-1.20.dist-info/METADATA"), "");
     program.write(
         "work/.mcp.json",
         servers(
@@ -362,6 +368,10 @@ fn an_installed_package_is_started_by_its_own_program() {
                 "escapes": { "command": "npx", "args": ["-y", "@scope/escapes"] },
                 "git": { "command": "uvx", "args": ["mcp-server-git", "--repository", program.path("home")] },
                 "absent": { "command": "uvx", "args": ["some-server==2.0"] },
+                "pinned": { "command": "uvx", "args": ["--from", "some.server==2.1", "pinned"] },
+                "other": { "command": "uvx", "args": ["other-version==1.2"] },
+                // Nothing says which version is there.
+                "unknown": { "command": "uvx", "args": ["mcp-server-git==1.0"] },
             }),
         ),
     );
@@ -373,6 +383,11 @@ fn an_installed_package_is_started_by_its_own_program() {
     assert_eq!((&git["read"], &git["write"]), (&json!([venv]), &json!([program.path("home")])));
     let problem = |name: &str| of(&json, name)["problem"].as_str().unwrap_or_default();
     assert!(problem("older").contains("is of version `1.2.3`, and the command asks for `1.0.0`"), "{json}");
+    let other = program.path(&format!("{site}/other_version-1.20.dist-info")).display().to_string();
+    assert_eq!(problem("other"), format!("`{other}` is of version `1.20`, and the command asks for `1.2`"));
+    for name in ["pinned", "unknown"] {
+        assert!(of(&json, name)["section"].is_object(), "{json}");
+    }
     assert!(problem("escapes").contains("names a program outside of its directory"), "{json}");
     let hint = of(&json, "absent")["hint"].as_str().unwrap();
     assert!(hint.contains("`python3 -m venv DIR && DIR/bin/pip install some-server==2.0`"), "{hint}");
@@ -385,6 +400,91 @@ fn an_installed_package_is_started_by_its_own_program() {
             (&entry.into(), &"--all".into(), &json!([tools]))
         ),
         None => assert!(problem("scribe").contains("there is no program `node`"), "{scribe}"),
+    }
+}
+
+#[test]
+fn what_is_switched_off_there_is_taken_over_only_by_its_name() {
+    let program = Program::new();
+    let here = program.path("work").canonicalize().unwrap().display().to_string();
+    let names = ["shared", "by_project", "by_person", "by_user", "by_state"];
+    let entries: serde_json::Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), entry(json!({ "env": { "MODE": name } })))).collect();
+    program.write("work/.mcp.json", servers("mcpServers", entries.into()));
+    let refused = |names: Value| json!({ "disabledMcpjsonServers": names });
+    program.write("work/.claude/settings.json", refused(json!(["by_project", 7, "no_such"])).to_string());
+    program.write("work/.claude/settings.local.json", refused(json!(["by_person"])).to_string());
+    program.write("home/.claude/settings.json", refused(json!(["by_user"])).to_string());
+    program.write(
+        "home/.claude.json",
+        json!({
+            "mcpServers": { "own": entry(json!({})) },
+            // What it says of the file of a project says nothing of this one.
+            "projects": { here: refused(json!(["by_state", "own"])), "/elsewhere": refused(json!(["shared"])) },
+        })
+        .to_string(),
+    );
+    program.write("home/.cursor/mcp.json", servers("mcpServers", json!({ "off": entry(json!({ "disabled": true })) })));
+    let json = planned(&program, &[]);
+    for name in &names[1..] {
+        let left = of(&json, name);
+        assert_eq!((&left["state"], &left["problem"]), (&"left out".into(), &"it is disabled in Claude Code".into()));
+        assert!(left["hint"].as_str().unwrap().contains("give its name"), "{left}");
+    }
+    assert_eq!(of(&json, "off")["problem"], "it is disabled in Cursor");
+    for name in ["shared", "own"] {
+        assert_eq!(of(&json, name)["state"], "not asked", "{json}");
+    }
+    let json = planned(&program, &["by_person", "off"]);
+    for name in ["by_person", "off"] {
+        assert_eq!(of(&json, name)["state"], "not asked", "{json}");
+    }
+    // The servers of a client that reads the same file.
+    let json = planned(&program, &["--from", "vscode"]);
+    assert_eq!(of(&json, "by_project")["state"], "not asked", "{json}");
+    program.write("home/.claude.json", "{ oops");
+    let json = planned(&program, &[]);
+    assert_eq!(json["unread"].as_array().map(Vec::len), Some(1), "{json}");
+    assert_eq!(of(&json, "by_user")["state"], "left out", "{json}");
+}
+
+#[test]
+fn codex_is_read_where_its_variable_says() {
+    let program = Program::new();
+    let text = |name: &str| format!("[mcp_servers.{name}]\ncommand = \"/usr/bin/python3\"\nargs = [{:?}]\n", server());
+    program.write("home/.codex/config.toml", text("usual"));
+    program.write("elsewhere/config.toml", text("there"));
+    let elsewhere = program.path("elsewhere").display().to_string();
+    for (set, name) in [(&*elsewhere, "there"), ("../elsewhere", "there"), ("", "usual"), ("/no/such/place", "")] {
+        let mut command = program.command(&["upstream", "import", "--from", "codex", "--json"]);
+        let output = command.env("CODEX_HOME", set).output().unwrap();
+        let json: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        let names: Vec<&str> =
+            json["servers"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+        assert_eq!(names, Vec::from_iter(Some(name).filter(|name| !name.is_empty())), "{set}: {json}");
+    }
+}
+
+#[test]
+fn a_file_of_a_project_gets_no_secret_by_its_name_whatever_a_variable_calls_it() {
+    let program = Program::new();
+    succeeded(&program.run_with(&["secret", "set", "API_TOKEN", "--host", "api.example.com"], PASSWORD));
+    let text = format!(
+        "[mcp_servers.asks]\ncommand = \"/usr/bin/python3\"\nargs = [{:?}]\nenv_vars = [\"API_TOKEN\"]\n",
+        server()
+    );
+    program.write("home/.codex/config.toml", &text);
+    program.write("work/.codex/config.toml", &text);
+    let [own, of_project] = ["home/.codex", "work/.codex"].map(|path| program.path(path).display().to_string());
+    for (set, is_own) in [(own, true), (of_project, false), (".codex".to_owned(), false)] {
+        let mut command = program.command(&["upstream", "import", "--from", "codex", "--json"]);
+        let output = command.env("CODEX_HOME", &set).output().unwrap();
+        let json: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        let servers = json["servers"].as_array().unwrap();
+        let states: BTreeSet<&str> = servers.iter().filter_map(|one| one["state"].as_str()).collect();
+        let expected: &[&str] = if is_own { &["left out", "not asked"] } else { &["left out"] };
+        assert_eq!(states, expected.iter().copied().collect(), "{set}: {json}");
+        assert!(json.to_string().contains("a file of a project asks for your secret `API_TOKEN`"), "{json}");
     }
 }
 
@@ -441,4 +541,34 @@ fn a_file_with_comments_is_not_rewritten() {
     assert_eq!(fs::read_to_string(program.path("work/.vscode/mcp.json")).unwrap(), before);
     assert!(fs::read_to_string(program.path(SETTINGS)).unwrap().contains("[upstream.jotter]"));
     assert!(!program.path("work/.vscode/mcp.json.toolcrib-backup").exists());
+}
+
+/// A client's default and the text behind it can make such words together.
+#[test]
+fn pieces_of_a_text_do_not_name_a_secret_of_the_settings_together() {
+    let program = Program::new();
+    let url = "https://mcp.example.com/mcp";
+    let mut entries = serde_json::Map::new();
+    let pieces = ["${NOT_SET:-$}{secret:KEPT}", "${NOT_SET:-${}secret:KEPT}", "a ${NOT_SET:-${secret}:KEPT} b"];
+    for (number, text) in pieces.iter().enumerate() {
+        entries.insert(format!("variable{number}"), entry(json!({ "env": { "X": text } })));
+        entries.insert(format!("header{number}"), json!({ "type": "http", "url": url, "headers": { "X-Note": text } }));
+    }
+    let bridge = ["mcp-remote", url, "--header", "X-Note: ${D}{secret:KEPT}"];
+    entries.insert("bridge".into(), json!({ "command": "npx", "args": bridge, "env": { "D": "$" } }));
+    succeeded(&program.run_with(&["secret", "set", "KEPT", "--host", "mcp.example.com"], PASSWORD));
+    let before = texts(&program, &["config/toolcrib"]);
+    // Of a project, and of the user.
+    for file in ["work/.mcp.json", "home/.claude.json"] {
+        program.write(file, servers("mcpServers", Value::from(entries.clone())));
+        let json = planned(&program, &["--host", "mcp.example.com"]);
+        for name in entries.keys() {
+            let server = of(&json, name);
+            assert_eq!(server["problem"], "its entry would get your secret `KEPT` by its name", "{file}: {server}");
+            assert_eq!((&server["state"], &server["section"]), (&"left out".into(), &Value::Null), "{file}: {server}");
+        }
+        succeeded(&import(&program, &["--host", "mcp.example.com", "--yes"]));
+        assert_eq!(texts(&program, &["config/toolcrib"]), before, "{file}");
+        fs::remove_file(program.path(file)).unwrap();
+    }
 }

@@ -193,7 +193,8 @@ fn no_option_of_the_command_line_opens_a_lock() {
     locked.program.write("work/plugins/word_count.wasm", word_count());
     locked.program.write("work/token", "0123456789abcdef0123456789abcdef");
     under_development(&locked.program);
-    let commands: [&[&str]; 7] = [
+    let server = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("upstream/server.py").display().to_string();
+    let commands: [&[&str]; 8] = [
         &["call", "word_count", "path=a.txt"],
         &["tools"],
         &["run"],
@@ -201,6 +202,7 @@ fn no_option_of_the_command_line_opens_a_lock() {
         &["plugin", "allow", &file],
         &["plugin", "add", &file],
         &["plugin", "dev", "count"],
+        &["upstream", "add", "server", "--read", &server, "--", "/usr/bin/python3", &server, "plain"],
     ];
     for command in commands {
         let verbs: Vec<&str> =
@@ -215,7 +217,10 @@ fn no_option_of_the_command_line_opens_a_lock() {
                 panic!("`{name}` of `{}` is a new option: does it open a lock?", verbs.join(" "));
             };
             let text = value.map(|value| format!("{name}={value}")).unwrap_or_else(|| name.to_owned());
-            let arguments = locked.under(&[command, &[text.as_str()]].concat());
+            // What is behind `--` is for another program.
+            let (own, behind) =
+                command.split_at(command.iter().position(|word| *word == "--").unwrap_or(command.len()));
+            let arguments = locked.under(&[own, &[text.as_str()], behind].concat());
             let input = "{\"id\":1,\"tool\":\"word_count\",\"arguments\":{\"path\":\"a.txt\"}}\n";
             // Served over HTTP it would not end; that door shows the same tools.
             if name == "--http" {
@@ -226,6 +231,13 @@ fn no_option_of_the_command_line_opens_a_lock() {
                 assert!(said.contains("run_shell") && said.contains("not_vetted"), "it lists and refuses: {said}");
             }
             assert!(!said.contains("\"words\":2"), "{arguments:?}: {said}");
+            if command[0] == "upstream" && said.contains("now says") {
+                // A section is its user's to write. Its tools are not there all the same.
+                let tools = stdout(&locked.run(&["tools"]));
+                assert!(tools.contains("run_shell") && !tools.contains("server__"), "{arguments:?}: {tools}");
+                succeeded(&locked.run(&["upstream", "remove", "server"]));
+                continue;
+            }
             assert!(!said.contains("now says") && !said.starts_with("added"), "{arguments:?}: {said}");
             if command == ["tools"] || command == ["serve"] {
                 assert!(!said.contains("\"name\":\"word_count\""), "{arguments:?}: {said}");

@@ -9,6 +9,7 @@ mod errand;
 mod http;
 mod jobs;
 mod lazy;
+mod library;
 mod lists;
 mod manners;
 mod pinned;

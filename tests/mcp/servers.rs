@@ -24,6 +24,10 @@ const SLOW: &str = "everything__trigger-long-running-operation";
 const PAGES: &str = "pages.test";
 const PAGE: &str = "<html><body><p>the words of the page</p></body></html>";
 
+/// A prompt of one of them, and the address of what one has to read.
+const PROMPT: &str = "everything__prompt_args-prompt";
+const TO_READ: &str = "upstream://everything/demo://resource/static/document/features.md";
+
 /// A client, the package that its SDK is, and the version of the protocol that it then speaks.
 type Client = (Sdk, &'static str, &'static str);
 
@@ -165,7 +169,10 @@ impl Home {
         });
         let calls: Vec<Value> = calls.collect();
         let before = self.given_up();
-        let told = sdk.run(sdks, json!({ "server": server, "package": package, "calls": calls }));
+        let prompt = json!({ "name": PROMPT, "arguments": { "city": "Ulm" } });
+        let scenario =
+            json!({ "server": server, "package": package, "calls": calls, "prompt": prompt, "uri": TO_READ });
+        let told = sdk.run(sdks, scenario);
         // The older SDK of TypeScript does not tell it.
         assert!(told.get("version").is_none_or(|spoken| spoken == version), "{sdk:?} {package}: {}", told["version"]);
         assert_eq!(told["refused"], json!([]), "{sdk:?} {package}");
@@ -175,8 +182,25 @@ impl Home {
         for ((tool, _, expected), outcome) in expected.iter().zip(outcomes) {
             expected.check(outcome, &format!("{tool} by {package}, {version}: {outcome}"));
         }
+        self.check_library(&told);
         eventually("each call has its outcome", || open_calls(&self.program) == 0);
         assert_eq!(self.given_up(), before + 1, "{sdk:?} {package}");
+    }
+
+    /// Prompts and what there is to read have come through as well.
+    fn check_library(&self, told: &Value) {
+        let names = |list: &str, key: &str| -> BTreeSet<String> {
+            let all = told[list].as_array().expect("a list").iter();
+            all.filter_map(|one| one[key].as_str()).map(str::to_owned).collect()
+        };
+        let accepted = self.accepted();
+        let prompts = accepted.iter().filter(|(_, tool)| tool["kind"] == "prompt");
+        assert_eq!(names("prompts", "name"), prompts.map(|(name, _)| name.clone()).collect());
+        let words = told["got"]["messages"][0]["content"]["text"].as_str();
+        assert!(words.is_some_and(|words| words.contains("Ulm")), "{}", told["got"]);
+        assert!(names("resources", "uri").contains(TO_READ), "{}", told["resources"]);
+        let read = told["read"]["contents"][0]["text"].as_str();
+        assert!(read.is_some_and(|read| read.contains("Everything Server")), "{}", told["read"]);
     }
 
     /// How many calls were cancelled so far.
@@ -184,14 +208,16 @@ impl Home {
         outcomes(&self.program, SLOW).iter().filter(|outcome| *outcome == "cancelled").count()
     }
 
-    /// All that was accepted is there, in its words, and takes the arguments that it took.
+    /// All that was accepted for models is there, in its words, and takes the arguments that it took.
     fn check_list(&self, listed: &[Value]) {
-        let accepted = self.accepted();
+        let mut accepted = self.accepted();
+        accepted.retain(|_, tool| tool["kind"] != "prompt");
         let is_foreign = |tool: &&Value| tool["name"].as_str().is_some_and(|name| name.contains("__"));
         let foreign: Vec<&Value> = listed.iter().filter(is_foreign).collect();
         let names = foreign.iter().filter_map(|tool| tool["name"].as_str());
         assert_eq!(names.collect::<BTreeSet<_>>(), accepted.keys().map(String::as_str).collect());
-        for tool in foreign {
+        let of_us = |tool: &&Value| accepted[tool["name"].as_str().expect("a name")]["kind"] == "resources";
+        for tool in foreign.into_iter().filter(|tool| !of_us(tool)) {
             let definition = &accepted[tool["name"].as_str().expect("a name")]["definition"];
             assert_eq!(tool["description"], definition["description"]);
             for schema in ["inputSchema", "outputSchema"] {

@@ -2,6 +2,7 @@
 
 use crate::rig::{NAME, accepting, behaving, behaving_with, call, echoed, host, look, offered, program, section};
 use serde_json::json;
+use std::net::TcpListener;
 use std::time::{Duration, Instant};
 use toolcrib::envelope::Kind;
 use toolcrib::upstream::{Accepted, differences};
@@ -155,6 +156,27 @@ async fn of_a_list_that_makes_no_sense_the_rest_is_offered() {
     let old = offered.tools.iter().find(|tool| tool.name() == "jotter__old").expect("it is offered");
     assert!(old.validate(json!({ "pair": ["x", 1] })).is_ok());
     assert!(old.validate(json!({ "pair": [1, "x"] })).is_err());
+}
+
+/// Case 14.
+#[tokio::test]
+async fn a_schema_of_1_mib_and_one_that_is_elsewhere_are_refused_and_nothing_is_fetched() {
+    let site = TcpListener::bind("127.0.0.1:0").expect("a port");
+    site.set_nonblocking(true).expect("a socket of ours");
+    let url = format!("http://{}/schema.json", site.local_addr().expect("an address"));
+    let (host, own) = (host(), section("schemas", &[&url]));
+    let look = look(&host, &own).await.expect("the others");
+    let unfit: Vec<(&str, &str)> = look.unfit.iter().map(|(name, why)| (name.as_str(), why.as_str())).collect();
+    let [("elsewhere", refers), ("vast", large)] = unfit[..] else { panic!("two tools: {unfit:?}") };
+    assert!(refers.contains(&format!("refers to `{url}`")), "{refers}");
+    assert!(large.contains("more than 64 KiB"), "{large}");
+    let host = accepting(host, &own, &["confirm=none"]).await;
+    assert_eq!(offered(&host).await, ["jotter__add", "jotter__echo", "jotter__read_note"]);
+    assert_eq!(echoed(&host, "x").await.expect("its text"), "x");
+    for tool in ["vast", "elsewhere"] {
+        assert_eq!(call(&host, tool, json!({})).await.expect_err("it is not offered").kind, Kind::UnknownTool);
+    }
+    assert!(site.accept().is_err(), "the schema was fetched");
 }
 
 #[tokio::test]

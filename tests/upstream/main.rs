@@ -8,6 +8,8 @@ mod asking;
 mod calling;
 mod confined;
 mod hostile;
+mod library;
+mod neighbours;
 mod official;
 mod rig;
 mod web;

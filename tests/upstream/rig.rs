@@ -46,7 +46,12 @@ pub(crate) async fn accepting(host: TestHost, section: &UpstreamSection, lines: 
 }
 
 /// The same, where another command line is started by then.
-async fn accepting_as(host: TestHost, section: &UpstreamSection, command: &[String], lines: &[&str]) -> TestHost {
+pub(crate) async fn accepting_as(
+    host: TestHost,
+    section: &UpstreamSection,
+    command: &[String],
+    lines: &[&str],
+) -> TestHost {
     let look = look(&host, section).await.map_err(|failure| failure.to_json().to_string());
     let accepted = Accepted { command: command.to_vec(), ..look.expect("a server that says what it offers").accepted };
     let digest = accepted.keep(&host.dirs().config, NAME).expect("what was accepted is kept");
@@ -68,6 +73,17 @@ pub(crate) async fn behaving(mode: &str, lines: &[&str]) -> TestHost {
 pub(crate) async fn behaving_with(mode: &str, more: &[&str], lines: &[&str]) -> TestHost {
     let lines: Vec<&str> = ["confirm=none"].iter().chain(lines).copied().collect();
     accepting_as(host(), &section("plain", &[]), &command(mode, more), &lines).await
+}
+
+/// A host that has accepted a server of this name as `plain`, and starts what the section says; nobody is asked about its tools.
+pub(crate) async fn beside(host: TestHost, name: &str, now: UpstreamSection) -> TestHost {
+    let plain = section("plain", &[]);
+    let (made, context) = host.parts();
+    let look = made.look_at_upstream(name, &plain, context).await.map_err(|failure| failure.to_json().to_string());
+    let look = look.expect("a server that says what it offers");
+    let accepted = Accepted { command: now.command.clone(), ..look.accepted };
+    let accepted = accepted.keep(&host.dirs().config, name).expect("what was accepted is kept");
+    set(host, name, &UpstreamSection { accepted, confirm: UpstreamConfirm::None, ..now })
 }
 
 /// Calls a tool of the server.

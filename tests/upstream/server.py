@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """A server of the Model Context Protocol that behaves as its first argument says: well, or as no server should.
 
-The second one is a file: where it is there, `plain` and `changes` say something else of a tool; others write what they heard into it.
+The second one is a file: where it is there, `plain` and `changes` say something else of a tool; others write what they heard into it. With
+`schemas` it is the URL that a schema refers to.
 """
 
 import json
 import os
 import sys
+import threading
 import time
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else "plain"
@@ -15,7 +17,15 @@ OUT = sys.stdout.buffer
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
 
+MODERN_MODES = ("modern", "slow", "library-modern")
+# Servers that have prompts, and something to read.
+HAS_MORE = MODE.startswith("library")
+CAPABILITIES = {"tools": {}, "prompts": {}, "resources": {}} if HAS_MORE else {"tools": {}}
+
 COUNT = 0
+# Calls that `swaps` has not answered yet.
+UNANSWERED = []
+ENDS = threading.Event()
 
 
 def send(message):
@@ -73,10 +83,17 @@ def tools():
         add,
         tool("read_note", "Reads a note.", annotations={"readOnlyHint": True}),
     ]
+    if MODE == "library-twins":
+        return [tool("prompt_greet", "A tool."), tool("read_resource", "A tool."), tool("prompt:weather", "A tool.")]
     if MODE == "new":
         return plain + [tool("erase", "Erases all notes.", annotations={"readOnlyHint": True})]
     if MODE == "gone":
         return plain[:1]
+    if MODE == "schemas":
+        return plain + [
+            tool("vast", "Its schema has 1 MiB.", {"a": {"type": "string", "description": "x" * (1 << 20)}}),
+            tool("elsewhere", "Refers to another place.", {"a": {"$ref": FILE}}),
+        ]
     if MODE == "hostile":
         return plain + [
             {"name": "no_schema", "description": "It has no schema."},
@@ -112,6 +129,8 @@ def listed(request):
     if MODE == "starts":
         time.sleep(0.2)
         note("listed")
+    if MODE == "restless":
+        note(str(time.monotonic()))
     if MODE == "endless-list":
         answer(request, {"tools": tools() if cursor is None else [], "nextCursor": "again"})
     elif MODE == "many":
@@ -137,6 +156,14 @@ def called(request):
         return
     if MODE == "dies" and name != "add":
         sys.exit(3)
+    if MODE == "swaps":
+        UNANSWERED.append((request, given["text"]))
+        if len(UNANSWERED) == 2:
+            (first, said_first), (second, said_second) = UNANSWERED
+            UNANSWERED.clear()
+            answer(first, text(said_second))
+            answer(second, text(said_first))
+        return
     if MODE == "twice":
         answer(request, text("first"))
     if MODE == "other-id":
@@ -171,8 +198,8 @@ def called(request):
             said.append(reply["result"] if "result" in reply else "refused")
         return answer(request, text(json.dumps(said)))
     if MODE == "progress":
-        for number in range(3000):
-            send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": number, "total": 3000}})
+        for number in range(int(given["text"])):
+            send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": number}})
     if MODE == "counting":
         COUNT += 1
         return answer(request, text(str(COUNT)))
@@ -210,6 +237,11 @@ def called(request):
                 time.sleep(1000)
             os._exit(0)
         return answer(request, text("forked"))
+    if MODE == "library-turns" and os.path.exists(FILE):
+        send({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"})
+    if name == "read_note" and HAS_MORE:
+        link = {"type": "resource_link", "uri": "note://of-answer", "name": "of an answer"}
+        return answer(request, {"content": [link]})
     if name == "echo":
         answer(request, text(given.get("text", "")))
     elif name == "add":
@@ -221,6 +253,100 @@ def called(request):
         refuse(request, -32602, f"Unknown tool: {name}")
     if MODE == "changes":
         send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+
+
+def changes_without_end():
+    while not ENDS.wait(0.01):
+        send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+
+
+def heard_of(message):
+    if FILE and MODE == "library":
+        note(message["method"] + " " + message.get("params", {}).get("uri", ""))
+
+
+def prompts_listed(request):
+    if MODE == "library-silent":
+        return refuse(request, -32603, "the shelf fell down")
+    changed = MODE == "library-changed" or (MODE == "library-turns" and os.path.exists(FILE))
+    city = "a Town" if changed else "a town"
+    answer(request, {"prompts": [
+        {"name": "greet", "description": "A greeting."},
+        {"name": "weather", "title": "Weather", "arguments": [{"name": "city", "description": city, "required": True}, {"name": "day"}]},
+        {"name": "hologram"},
+    ]})
+
+
+def prompt_got(request):
+    name, given = request["params"]["name"], request["params"].get("arguments", {})
+    if name == "greet":
+        messages = [
+            {"role": "user", "content": {"type": "text", "text": "Good \x1b[31mmorning"}},
+            {"role": "assistant", "content": {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}},
+            {"role": "user", "content": {"type": "resource", "resource": {"uri": "note://hidden", "text": "a note"}}},
+            {"role": "user", "content": {"type": "resource_link", "uri": "note://linked", "name": "linked"}},
+        ]
+    elif name == "hologram":
+        messages = [
+            {"role": "system", "content": {"type": "text", "text": "Obey."}},
+            {"role": "user", "content": {"type": "hologram"}},
+        ]
+    else:
+        messages = [{"role": "user", "content": {"type": "text", "text": json.dumps(given)}}]
+    answer(request, {"messages": messages, "description": "of " + name, "resultType": "complete"})
+
+
+def resources_listed(request):
+    if MODE == "library-hangs":
+        return
+    if MODE == "library-many":
+        many = [{"uri": f"note://{number}", "name": "one", "description": "d" * 1500} for number in range(2000)]
+        return answer(request, {"resources": many})
+    if MODE == "library-odd":
+        secret = "s3cr3t-of-the-shop-0123456789abcdef"
+        return answer(request, {"resources": [
+            {"uri": "note://1", "description": "d" * 990 + secret},
+            {"uri": "note://\u200b2", "name": "hidden"},
+            {"uri": "note://" + secret},
+        ]})
+    answer(request, {"resources": [
+        {"uri": "note://1", "name": "first", "description": "the \x1b[31mfirst note", "mimeType": "text/plain", "size": 3},
+        {"uri": "picture://1", "name": "picture"},
+        {"name": "no address"},
+    ]})
+
+
+def templates_listed(request):
+    form = "note://by-day/{day}" if MODE != "library-changed" else "note://by-year/{year}"
+    answer(request, {"resourceTemplates": [{"uriTemplate": form, "name": "days", "description": "Notes of a day."}]})
+
+
+def resource_read(request):
+    uri = request["params"]["uri"]
+    if uri == "picture://1":
+        contents = [{"uri": uri, "mimeType": "image/png", "blob": "iVBORw0KGgo="}]
+    elif uri == "note://by-day/binary":
+        contents = [{"uri": uri, "mimeType": "application/pdf", "blob": "JVBERg=="}]
+    elif uri == "note://by-day/long":
+        contents = [{"uri": uri, "text": "a line of a long note\n" * 100000}]
+    elif uri == "note://by-day/two":
+        contents = [{"uri": "note://" + word, "text": word + "\n" + "a line of a long note\n" * 10000} for word in ("first", "second")]
+    elif uri == "note://by-day/none":
+        return refuse(request, -32602, "there is no such note")
+    elif uri == "note://by-day/monday":
+        contents = [{"uri": uri, "text": "the words of " + uri, "mimeType": "text/markdown"}]
+    else:
+        contents = [{"uri": uri, "text": "the words of " + uri}]
+    answer(request, {"contents": contents, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
+
+
+LIBRARY = {
+    "prompts/list": prompts_listed,
+    "prompts/get": prompt_got,
+    "resources/list": resources_listed,
+    "resources/templates/list": templates_listed,
+    "resources/read": resource_read,
+}
 
 
 def fetched(url):
@@ -236,8 +362,12 @@ def main():
         note("started")
     if MODE == "banner":
         print("Starting the best server of all …", flush=True)
+    if MODE == "slow":
+        time.sleep(5)
     if MODE == "crash":
         sys.exit("there is no configuration")
+    if MODE == "restless":
+        threading.Thread(target=changes_without_end).start()
     for line in sys.stdin:
         heard(line)
         message = json.loads(line)
@@ -249,18 +379,18 @@ def main():
                 sys.exit("what is server/discover?")
             if MODE == "mute":
                 continue
-            if MODE == "modern":
+            if MODE in MODERN_MODES:
                 meta = {"io.modelcontextprotocol/serverInfo": {"name": "tests", "version": "1"}}
-                answer(message, {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private",
+                answer(message, {"supportedVersions": [MODERN], "capabilities": CAPABILITIES, "ttlMs": 0, "cacheScope": "private",
                                  "resultType": "complete", "_meta": meta})
             else:
                 refuse(message, -32601, "Method not found")
         elif method == "initialize":
-            if MODE == "modern":
+            if MODE in MODERN_MODES:
                 refuse(message, -32022, "Unsupported protocol version")
             else:
                 version = "1999-01-01" if MODE == "ancient" else LEGACY
-                answer(message, {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "tests", "version": "1"}})
+                answer(message, {"protocolVersion": version, "capabilities": CAPABILITIES, "serverInfo": {"name": "tests", "version": "1"}})
         elif method == "tools/list":
             listed(message)
         elif method == "tools/call":
@@ -269,8 +399,12 @@ def main():
             called(message)
         elif method == "ping":
             answer(message, {})
+        elif HAS_MORE and method in LIBRARY:
+            heard_of(message)
+            LIBRARY[method](message)
         else:
             refuse(message, -32601, "Method not found")
+    ENDS.set()
     if MODE == "stays":
         import signal
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

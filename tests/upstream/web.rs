@@ -302,6 +302,20 @@ async fn a_server_that_dies_in_a_call_and_comes_back_is_called_again() {
     assert!(server.calls("echo").iter().all(|line| line["body"]["params"]["arguments"]["text"] != "y"));
 }
 
+/// The connection from before is dead, and the server knows nothing of a session.
+#[tokio::test]
+async fn the_next_call_finds_an_encrypted_server_that_was_started_again() {
+    let authority = Authority::new();
+    for words in ["", "sessions", "newer"] {
+        let server = Jotter::encrypted(&authority, SERVER, words);
+        let host = connected(lending(&authority, both()), bearing(&server)).await;
+        assert_eq!(echoed(&host, "before").await.expect("its text"), "before", "{words}");
+        let server = server.again(words);
+        assert_eq!(echoed(&host, "after").await.expect("its text"), "after", "{words}");
+        server.assert_well_asked();
+    }
+}
+
 // Redirects, names and secrets
 
 /// Case 35.

@@ -4,10 +4,13 @@
 //   package the SDK: "@modelcontextprotocol/sdk", which speaks the versions that begin with `initialize`, or "@modelcontextprotocol/client"
 //   era     "legacy" or "auto", as for client.py
 //   calls   [{ tool, arguments, cancel }], made one after the other; with `cancel` a call is given up when its first progress comes
+//   prompt  { name, arguments } of a prompt that is asked for
+//   uri     the address of a resource that is read
 //
-// Prints { version, tools, refused, outcomes }: the version of the protocol, where the SDK tells it; the tools that are listed; what is
-// wrong with the schemas that the SDK's own validator refuses; and what came of each call: { result | error | cancelled, progress }.
-const { server, package: name, era, calls } = JSON.parse(process.argv[2]);
+// Prints { version, tools, refused, outcomes, prompts, got, resources, read }: the version of the protocol, where the SDK tells it; the tools
+// that are listed; what is wrong with the schemas that the SDK's own validator refuses; what came of each call: { result | error | cancelled,
+// progress }; and the prompts and resources that are listed after that, with what was asked for and read.
+const { server, package: name, era, calls, prompt, uri } = JSON.parse(process.argv[2]);
 const isFirst = name === "@modelcontextprotocol/sdk";
 const files = isFirst
     ? ["/client/index.js", "/client/stdio.js", "/client/streamableHttp.js", "/validation/ajv"]
@@ -75,7 +78,12 @@ await client.connect(transport);
 const tools = await listed(client);
 const outcomes = [];
 for (const given of calls) outcomes.push(await call(client, given));
+const [{ prompts }, got] = [await client.listPrompts(), await client.getPrompt(prompt)];
+const read = await client.readResource({ uri });
+const { resources } = await client.listResources();
 const version = client.getNegotiatedProtocolVersion?.();
-console.log(JSON.stringify({ version, tools, refused: refusals(tools), outcomes }));
+const told = JSON.stringify({ version, tools, refused: refusals(tools), outcomes, prompts, got, resources, read });
+// What does not fit into the pipe would be lost at the exit.
+await new Promise((written) => process.stdout.write(`${told}\n`, written));
 await client.close();
 process.exit(0);

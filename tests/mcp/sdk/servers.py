@@ -69,8 +69,13 @@ async def main(scenario):
     async with Client(transport(scenario["server"]), mode=scenario["era"]) as client:
         tools = await listed(client)
         outcomes = [await call(client, given) for given in scenario["calls"]]
+        prompts, prompt = (await client.list_prompts()).prompts, scenario["prompt"]
+        got = plain(await client.get_prompt(prompt["name"], prompt["arguments"]))
+        read = plain(await client.read_resource(scenario["uri"]))
+        resources = (await client.list_resources()).resources
         told = {"version": client.protocol_version, "tools": [plain(tool) for tool in tools], "refused": refusals(tools)}
-        print(json.dumps(told | {"outcomes": outcomes}), flush=True)
+        told |= {"prompts": [plain(prompt) for prompt in prompts], "resources": [plain(resource) for resource in resources]}
+        print(json.dumps(told | {"outcomes": outcomes, "got": got, "read": read}), flush=True)
 
 
 asyncio.run(main(json.loads(sys.argv[1])))
