@@ -1,8 +1,8 @@
 //! What the protocol's conformance suite runs as a client: a host that looks at one server of others, accepts what it says, and calls its tools.
 //! `tests/mcp/conformance/run --client` has the suite run it.
 //!
-//! Arguments: the URL of the server. Each tool that is offered is called once, all at the same time, unless the suite says which calls it waits for.
-//! It ends with 1 where one of them failed.
+//! Arguments: the URL of the server. Each tool and each prompt that is offered is called once, all at the same time, unless the suite says which calls
+//! it waits for; then each resource of its list is read. It ends with 1 where one of them failed.
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -25,7 +25,7 @@ const NAME: &str = "suite";
 /// The variable in which the suite says which calls it waits for, in the scenarios where it matters.
 const CONTEXT: &str = "MCP_CONFORMANCE_CONTEXT";
 
-/// A tool by its server's own name, and its arguments.
+/// A tool by the name by which it is offered, and its arguments.
 type Call = (String, Map<String, Value>);
 
 /// Says yes to every call, and to what the server asks meanwhile.
@@ -62,7 +62,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (host, caller) = host(&dirs, lines)?;
     let calls = wanted()?.unwrap_or_else(|| each(&accepted));
     let outcomes = join_all(calls.into_iter().map(|asked| call(&host, &caller, asked))).await;
-    let failed: Vec<String> = outcomes.into_iter().filter_map(Result::err).collect();
+    let mut failed = Vec::new();
+    for outcome in outcomes {
+        match outcome {
+            Ok(result) => {
+                for asked in reads(&result) {
+                    failed.extend(call(&host, &caller, asked).await.err());
+                }
+            }
+            Err(why) => failed.push(why),
+        }
+    }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n").into()) }
 }
 
@@ -101,7 +111,7 @@ fn wanted() -> Result<Option<Vec<Call>>, Box<dyn Error>> {
         let call = |wanted: Wanted| {
             // A host refuses a null that the schema does not allow; leaving it out says the same.
             let arguments = wanted.arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
-            (wanted.name, arguments)
+            (offered_as(NAME, &wanted.name), arguments)
         };
         calls.into_iter().map(call).collect()
     });
@@ -110,11 +120,19 @@ fn wanted() -> Result<Option<Vec<Call>>, Box<dyn Error>> {
 
 /// A call of each tool, with as many arguments as it needs.
 fn each(accepted: &Accepted) -> Vec<Call> {
-    let call = |tool: &AcceptedTool| {
-        let schema = tool.definition.get("inputSchema").cloned().unwrap_or_default();
-        (tool.name.clone(), made_up(&schema))
+    let call = |(offered_as, tool): (&String, &AcceptedTool)| {
+        (offered_as.clone(), made_up(&tool.input_schema().unwrap_or_default()))
     };
-    accepted.tools.values().map(call).collect()
+    accepted.tools.iter().map(call).collect()
+}
+
+/// A call for each resource, where a result is a list of these.
+fn reads(result: &Value) -> Vec<Call> {
+    let listed = result["resources"].as_array().into_iter().flatten();
+    let read = |resource: &Value| {
+        (offered_as(NAME, "read_resource"), Map::from_iter([("uri".to_owned(), resource["uri"].clone())]))
+    };
+    listed.map(read).collect()
 }
 
 /// The arguments that a schema requires.
@@ -131,11 +149,11 @@ fn made_up(schema: &Value) -> Map<String, Value> {
     required.map(|name| (name.to_owned(), argument(name))).collect()
 }
 
-async fn call(host: &Host, caller: &CallContext, (tool, arguments): Call) -> Result<(), String> {
-    let request = Request { tool: offered_as(NAME, &tool), arguments: Arguments::Json(arguments.into()) };
+async fn call(host: &Host, caller: &CallContext, (tool, arguments): Call) -> Result<Value, String> {
+    let request = Request { tool: tool.clone(), arguments: Arguments::Json(arguments.into()) };
     let output = host.call(request, caller).await.outcome.map_err(|failure| format!("{tool}: {}", told(failure)))?;
     eprintln!("{tool}: {}", output.result);
-    Ok(())
+    Ok(output.result)
 }
 
 fn told(failure: Failure) -> String {

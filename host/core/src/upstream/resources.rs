@@ -362,8 +362,7 @@ pub(super) async fn output(
         contents.push(part);
     }
     notices.dedup();
-    if contents.is_empty() {
-        let why = notices.first().map_or("it has no such content", String::as_str);
+    if let ([], [why, ..]) = (&contents[..], &notices[..]) {
         return Err(Failure::failed(format!("`{server}` gives nothing that can be handed on: {why}")));
     }
     let bytes = |part: &Content| match part {
