@@ -57,7 +57,7 @@ pub fn line(input: &str) -> Cow<'_, str> {
     }
 }
 
-/// For a record or a message: the first characters of [`line`]. It is cut after it was cleaned: otherwise characters that show nothing could stand
+/// For a record or a message: the first characters of [`line()`]. It is cut after it was cleaned: otherwise characters that show nothing could stand
 /// before what matters and fill the room for it. No more of the input is cleaned than that takes.
 #[must_use]
 pub fn beginning(input: &str, chars: usize) -> String {
