@@ -57,7 +57,7 @@ pub(super) fn beside(page: &mut Page, look: &Look) {
 /// The options that would have nobody asked about the tools that say that they only read.
 pub(super) fn proposed_reads(accepted: &Accepted, section: &UpstreamSection) -> Vec<String> {
     let said = accepted.tools.values().filter(|tool| tool.is_said_to_read() && !section.only_reads(&tool.name));
-    // Other names could be patterns, or more than one word in a shell. A colon is before the names of what is no tool.
+    // Other names could be patterns, or more than one word in a shell. Prompts and resources have a colon in theirs.
     let is_plain = |name: &&String| name.split(':').all(is_name);
     said.map(|tool| &tool.name).filter(is_plain).map(|name| format!("--reads={name}")).collect()
 }

@@ -1,7 +1,7 @@
 //! Prompts: words for a conversation that a server has ready, and that people ask for by name. They are called as tools are.
 
 use super::resources::Named;
-use super::result::{Embedded, nonsense};
+use super::result::{Block, Embedded, nonsense};
 use crate::call::check_size;
 use crate::call::scope::Scope;
 use crate::envelope::{Failure, Output};
@@ -93,31 +93,6 @@ struct Message<C> {
     content: C,
 }
 
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Content {
-    Text {
-        text: String,
-    },
-    #[serde(rename_all = "camelCase")]
-    Image {
-        data: String,
-        mime_type: String,
-    },
-    #[serde(rename_all = "camelCase")]
-    Audio {
-        data: String,
-        mime_type: String,
-    },
-    Resource {
-        resource: Embedded,
-    },
-    ResourceLink {
-        uri: String,
-        name: String,
-    },
-}
-
 /// The content of a message; addresses are those under which it is read here.
 fn content_of(content: Value, server: &str, named: &Mutex<Named>) -> Option<Value> {
     let is_base64 = |data: &str| BASE64.decode(data).is_ok();
@@ -126,22 +101,24 @@ fn content_of(content: Value, server: &str, named: &Mutex<Named>) -> Option<Valu
         super::resources::address(server, uri)
     };
     Some(match serde_json::from_value(content).ok()? {
-        Content::Text { text } => json!({ "type": "text", "text": text }),
-        Content::Image { data, mime_type } if is_base64(&data) => {
+        Block::Text { text } => json!({ "type": "text", "text": text }),
+        Block::Image { data, mime_type } if is_base64(&data) => {
             json!({ "type": "image", "data": data, "mimeType": mime_type })
         }
-        Content::Audio { data, mime_type } if is_base64(&data) => {
+        Block::Audio { data, mime_type } if is_base64(&data) => {
             json!({ "type": "audio", "data": data, "mimeType": mime_type })
         }
-        Content::Resource { resource: Embedded { uri, text: Some(text), mime_type, .. } } => {
+        Block::Resource { resource: Embedded { uri, text: Some(text), mime_type, .. } } => {
             let mut resource = json!({ "uri": named(&uri), "text": text });
             if let Some(mime_type) = mime_type {
                 resource["mimeType"] = mime_type.into();
             }
             json!({ "type": "resource", "resource": resource })
         }
-        Content::ResourceLink { uri, name } => json!({ "type": "resource_link", "uri": named(&uri), "name": name }),
-        Content::Image { .. } | Content::Audio { .. } | Content::Resource { .. } => return None,
+        Block::ResourceLink { uri, name } => {
+            json!({ "type": "resource_link", "uri": named(&uri), "name": name.as_str().unwrap_or(&uri) })
+        }
+        Block::Image { .. } | Block::Audio { .. } | Block::Resource { .. } => return None,
     })
 }
 

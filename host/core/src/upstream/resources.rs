@@ -42,7 +42,7 @@ const MATCHER_BYTES: usize = 1 << 20;
 const MISSING: i64 = -32002;
 /// How often a list is asked for that an address may be in.
 const AGAIN: Duration = Duration::from_secs(5);
-/// What is told of a resource or a template, and characters of each.
+/// The members of a resource or a template that are handed on, and characters of each.
 const TOLD: [&str; 6] = ["uri", "uriTemplate", "name", "title", "description", "mimeType"];
 const TOLD_CHARS: usize = 1000;
 /// Templates that are part of the description of the tool, and characters of what is said of each.
@@ -56,7 +56,7 @@ pub(super) struct Named {
     links: HashMap<String, u64>,
     turn: u64,
     bytes: usize,
-    /// In its list, with what is told of each.
+    /// In its list, with the members that are handed on.
     listed: Vec<(String, Value)>,
     at: Option<Instant>,
 }
@@ -88,7 +88,7 @@ impl Named {
         self.links.contains_key(uri) || self.listed.iter().any(|(listed, _)| listed == uri)
     }
 
-    /// What is told of each resource of the list, as it was last.
+    /// The resources of the list, as it was last.
     pub(super) fn told(&self) -> Vec<Value> {
         self.listed.iter().map(|(_, told)| told.clone()).collect()
     }
@@ -129,14 +129,16 @@ pub(super) fn summary(definition: &Map<String, Value>) -> String {
     let is_short = |template: &&Value| {
         template["uriTemplate"].as_str().is_some_and(|form| form.chars().count() <= DESCRIBED_CHARS)
     };
-    for (number, template) in templates.iter().filter(is_short).take(DESCRIBED).enumerate() {
+    let described: Vec<&Value> = templates.iter().filter(is_short).take(DESCRIBED).collect();
+    for (number, template) in described.iter().enumerate() {
         summary += if number == 0 { "\n\nURIs may also have these forms:" } else { "" };
         let about = Some(text(template, "description")).filter(|about| !about.is_empty());
         let about = about.unwrap_or_else(|| text(template, "name"));
         summary += &format!("\n- `{}`: {about}", text(template, "uriTemplate"));
     }
-    if templates.len() > DESCRIBED {
-        summary += &format!("\n{} more are in the list: call without `uri`.", templates.len() - DESCRIBED);
+    let more = templates.len() - described.len();
+    if more > 0 {
+        summary += &format!("\n{more} more forms are in the list: call without `uri`.");
     }
     summary
 }
@@ -199,7 +201,7 @@ async fn listed_again(running: &Running, via: &Via<'_>) -> Result<Vec<String>, U
     Ok(left_out)
 }
 
-/// Bytes that are told of a list.
+/// Bytes of a list that are handed on.
 fn list_bytes(via: &Via<'_>) -> usize {
     LIST_BYTES.min(usize::try_from(via.scope.limits.result_kib << 10).unwrap_or(usize::MAX) / 2)
 }
@@ -299,7 +301,7 @@ fn decoded(text: &str) -> String {
     text.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").replace('\\', "/")
 }
 
-/// What is told of a resource or a template.
+/// The members of a resource or a template that are handed on, cleaned.
 fn told(entry: &Map<String, Value>, guard: &Guard) -> Map<String, Value> {
     let told = TOLD.iter().filter_map(|key| Some((*key, entry.get(*key)?.as_str()?)));
     told.map(|(key, text)| {
@@ -463,6 +465,6 @@ mod tests {
             said.as_object().cloned().unwrap()
         };
         let summary = summary(&definition((0..500).map(template).collect()));
-        assert!(summary.len() < 4096 && summary.contains("492 more are in the list"), "{summary}");
+        assert!(summary.len() < 4096 && summary.contains("492 more forms are in the list"), "{summary}");
     }
 }

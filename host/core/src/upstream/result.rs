@@ -34,9 +34,10 @@ struct Said<'s> {
     result_type: Option<String>,
 }
 
+/// A part of an answer: of a tool's result, or of a prompt's message.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
+pub(super) enum Block {
     Text {
         text: String,
     },
@@ -52,6 +53,8 @@ enum Block {
     },
     ResourceLink {
         uri: String,
+        #[serde(default)]
+        name: Value,
     },
     Resource {
         resource: Embedded,
@@ -106,7 +109,7 @@ async fn of_tool(server: &str, said: Said<'_>, scope: &Arc<Scope>, named: &Mutex
                 Err(_) => notices.push("audio was left out that is not base64".to_owned()),
             },
             // What it names lies with the server, and only the server is asked for it.
-            Ok(Block::ResourceLink { uri }) => {
+            Ok(Block::ResourceLink { uri, .. }) => {
                 named.lock().remember(&uri);
                 texts.push(format!("[{uri}]"));
             }

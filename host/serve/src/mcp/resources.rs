@@ -104,7 +104,7 @@ impl Inner {
         Ok(all)
     }
 
-    /// A resource of the list of a server, under the address by which it is read here. What is a secret by now is told as little as before.
+    /// A resource of the list of a server, under the address by which it is read here. Secrets are removed that became known since it was listed.
     fn of_server(&self, server: &str, listed: &Value) -> Option<Value> {
         let uri = listed.get("uri")?.as_str().filter(|uri| self.host.redacted(uri) == *uri)?;
         let mut resource = json!({ "uri": address(server, uri), "name": uri });
@@ -186,8 +186,7 @@ impl Inner {
         if end < list.len() {
             page["nextCursor"] = list[end - 1]["uri"].clone();
         }
-        let list = page;
-        Ok(serde_json::from_value(list).expect("the list is one of the protocol's"))
+        Ok(serde_json::from_value(page).expect("the list is one of the protocol's"))
     }
 
     /// Reads a resource, whatever it is.
