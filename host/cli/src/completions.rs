@@ -1,8 +1,8 @@
 //! `toolcrib completions`: a script for the shell, which asks this program what can come next, so it knows the current tools.
 
 use super::setup::{dirs, load, plugin_directories, sources};
-use super::{Global, grammar, print_bytes};
-use clap::{FromArgMatches, ValueEnum};
+use super::{Cli, Global, print_bytes};
+use clap::{CommandFactory, FromArgMatches, ValueEnum};
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, CompletionCandidate, Shell};
 use std::ffi::OsStr;
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 /// Answers the script, and ends the process, when it was the script that started it.
 pub(super) fn answer() {
-    CompleteEnv::with_factory(grammar).var(VARIABLE).complete();
+    CompleteEnv::with_factory(Cli::command).var(VARIABLE).complete();
 }
 
 /// The names of all tools with this prefix. What cannot be read offers nothing: a shell has nowhere to show an error.
@@ -61,7 +61,7 @@ fn names() -> Result<Vec<String>, Failure> {
 /// The options of the line so far, which may name other settings and further plugins.
 fn typed() -> Global {
     let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
-    let matches = grammar().ignore_errors(true).try_get_matches_from(words).unwrap_or_default();
+    let matches = Cli::command().ignore_errors(true).try_get_matches_from(words).unwrap_or_default();
     let mut global = Global::from_arg_matches(&matches).unwrap_or_default();
     let _ = global.add_below(&matches);
     global

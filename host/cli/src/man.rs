@@ -1,7 +1,8 @@
 //! `toolcrib man`: the manual page of the program or of one subcommand, made from the same texts as `--help`.
 
 use super::setup::usage;
-use super::{grammar, print_bytes};
+use super::{Cli, print_bytes};
+use clap::CommandFactory;
 use clap_mangen::Man;
 use std::process::ExitCode;
 use toolcrib::envelope::{Failure, Kind};
@@ -16,7 +17,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let mut command = grammar();
+    let mut command = Cli::command();
     // Gives each subcommand its full name.
     command.build();
     for name in &arguments.subcommand {
