@@ -7,7 +7,7 @@ use crate::locked::renamed;
 use crate::quantile;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -328,11 +328,18 @@ fn at_once(peer: &Peer, connection: &mut Connection, window: usize) -> f64 {
     total as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// Where the command line is of the server that [`relay`] stands before.
+/// Where the command line is of the server that [`relay`] stands before, with how it hands on.
 pub(crate) const RELAY: &str = "TOOLCRIB_BENCH_RELAY";
+/// What begins a command line there of a relay that reads.
+const READS: &str = "reads ";
 
-/// A program between a client and a server that does nothing but hand on bytes: what any program there costs at least.
+/// A program between a client and a server that does nothing but hand on bytes: what any program there costs at least. One that
+/// [`READS`] takes each line for JSON and writes it anew: what any costs that looks at what it hands on.
 pub(crate) fn relay(command: &str) {
+    let (command, hand_on): (_, fn(&mut dyn BufRead, &mut dyn Write)) = match command.strip_prefix(READS) {
+        Some(command) => (command, hand_on_lines),
+        None => (command, hand_on_bytes),
+    };
     let mut words = command.split_whitespace();
     let mut server = Command::new(words.next().expect("a command line"));
     let mut server = server
@@ -342,23 +349,38 @@ pub(crate) fn relay(command: &str) {
         .stderr(Stdio::null())
         .spawn()
         .expect("a server");
-    let (mut input, mut output) = (server.stdin.take().expect("a pipe"), server.stdout.take().expect("a pipe"));
+    let (mut input, output) = (server.stdin.take().expect("a pipe"), server.stdout.take().expect("a pipe"));
     let forth = std::thread::spawn(move || hand_on(&mut std::io::stdin().lock(), &mut input));
-    hand_on(&mut output, &mut std::io::stdout().lock());
+    hand_on(&mut BufReader::with_capacity(64 << 10, output), &mut std::io::stdout().lock());
     forth.join().expect("it hands on until its end");
     server.wait().expect("it has ended");
 }
 
-fn hand_on(from: &mut impl Read, to: &mut impl Write) {
-    let mut bytes = vec![0; 64 << 10];
-    while let Ok(read @ 1..) = from.read(&mut bytes) {
-        if to.write_all(&bytes[..read]).and_then(|()| to.flush()).is_err() {
+fn hand_on_bytes(from: &mut dyn BufRead, to: &mut dyn Write) {
+    while let Ok(bytes @ [_, ..]) = from.fill_buf() {
+        let read = bytes.len();
+        if to.write_all(bytes).and_then(|()| to.flush()).is_err() {
             break;
         }
+        from.consume(read);
     }
 }
 
-/// Calls of a server of others through this program, beside the same calls of that server itself and through a program that does nothing.
+fn hand_on_lines(from: &mut dyn BufRead, to: &mut dyn Write) {
+    let mut line = Vec::new();
+    while let Ok(1..) = from.read_until(b'\n', &mut line) {
+        let message: Value = serde_json::from_slice(&line).expect("a message");
+        line.clear();
+        serde_json::to_writer(&mut line, &message).expect("memory takes all");
+        line.push(b'\n');
+        if to.write_all(&line).and_then(|()| to.flush()).is_err() {
+            break;
+        }
+        line.clear();
+    }
+}
+
+/// Calls of a server of others through this program, beside the same calls of that server itself and through programs that do next to nothing.
 pub(crate) fn upstreams() {
     let Some(place) = installed() else {
         return println!("TOOLCRIB_BENCH_PEERS is not set: `tests/bench/run upstreams` installs the server");
@@ -372,9 +394,9 @@ pub(crate) fn upstreams() {
     let added = program.command(&add).output().expect("it starts");
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
     println!(
-        "| a call of server-everything | target | through this program, p50 µs | itself, p50 µs | ratio | µs over | through a relay, p50 µs | its ratio | µs over it |"
+        "| a call of server-everything | target | through this program, p50 µs | itself, p50 µs | ratio | µs over | through a relay, p50 µs | its ratio | through one that reads, p50 µs | its ratio | µs over that |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for (bytes, target) in [(10, "<= 2.0, + 120 µs"), (100_000, "<= 1.4")] {
         let arguments = json!({ "message": "x".repeat(bytes) });
         let itself = Peer {
@@ -384,15 +406,16 @@ pub(crate) fn upstreams() {
             command: vec![node.clone(), index.clone(), "stdio".into()],
             environment: BTreeMap::new(),
         };
-        let relay = Peer {
-            name: "relay".into(),
+        let relay = |reads: &str| Peer {
+            name: format!("{reads}relay"),
             command: vec![std::env::current_exe().expect("this program").display().to_string()],
-            environment: BTreeMap::from([(RELAY.into(), itself.command.join(" "))]),
+            environment: BTreeMap::from([(RELAY.into(), format!("{reads}{}", itself.command.join(" ")))]),
             tool: itself.tool.clone(),
             arguments: arguments.clone(),
         };
+        let (relay, reader) = (relay(""), relay(READS));
         let through = Peer { tool: "everything__echo".into(), arguments, ..ours("through", &program, &[]) };
-        let mut all = [itself, through, relay].map(|peer| (ready(&peer), peer, Measured::default()));
+        let mut all = [itself, through, relay, reader].map(|peer| (ready(&peer), peer, Measured::default()));
         for round in 0..ROUNDS {
             for turn in 0..all.len() {
                 let place = (turn + round) % all.len();
@@ -400,7 +423,7 @@ pub(crate) fn upstreams() {
                 one_by_one(peer, connection, measured);
             }
         }
-        let [itself, through, relay] = all.map(|(connection, _, mut measured)| {
+        let [itself, through, relay, reader] = all.map(|(connection, _, mut measured)| {
             connection.end();
             measured.all.sort();
             measured
@@ -410,13 +433,15 @@ pub(crate) fn upstreams() {
             let mut ratios: Vec<f64> = rounds.map(|(one, base)| one.as_secs_f64() / base.as_secs_f64()).collect();
             median(&mut ratios)
         };
-        let [base, one, least] = [&itself, &through, &relay].map(|measured| micros(quantile(&measured.all, 50)));
+        let [base, one, least, read] =
+            [&itself, &through, &relay, &reader].map(|measured| micros(quantile(&measured.all, 50)));
         println!(
-            "| {bytes} bytes | {target} | {one:.0} | {base:.0} | {:.2} | {:.0} | {least:.0} | {:.2} | {:.0} |",
+            "| {bytes} bytes | {target} | {one:.0} | {base:.0} | {:.2} | {:.0} | {least:.0} | {:.2} | {read:.0} | {:.2} | {:.0} |",
             ratio(&through),
             one - base,
             ratio(&relay),
-            one - least
+            ratio(&reader),
+            one - read
         );
     }
     idle_upstreams();
