@@ -1,4 +1,4 @@
-//! What is found in other people's code, where there is no secret: the sources that cargo keeps (K-04).
+//! What is found in other people's code, where there is no secret: the sources that cargo keeps.
 
 use super::sample::{PRINTED, Random};
 use super::{Known, shapes};
@@ -28,6 +28,7 @@ fn gather(directory: &Path, left: &mut usize, visit: &mut impl FnMut(&str)) {
     }
 }
 
+/// K-04: what holds no secret passes.
 #[test]
 fn sources_of_crates_hold_no_secret_and_little_that_looks_like_one() {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
