@@ -16,7 +16,7 @@ fn write(siege: &mut Siege, path: &str) -> String {
 #[test]
 fn a_protected_path_is_not_replaced_under_any_of_its_names() {
     // Nobody is asked: what refuses is the path alone.
-    let prepared = Preparation::new().set("tools.files_confirm=never");
+    let prepared = Preparation::new().without_settings().set("tools.files_confirm=never");
     let base = root(&prepared);
     // What a person keeps elsewhere and links to is protected there too.
     std::fs::create_dir(base.join("home/dotfiles")).expect("a directory");

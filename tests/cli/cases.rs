@@ -21,7 +21,7 @@ result = { lines = 1, words = 2, bytes = 9 }
 
 /// A project whose plugin is built already.
 pub(crate) fn project(cases: &str) -> Program {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     program.write("work/count/toolcrib-plugin.toml", PROJECT);
     program.write("work/count/word_count.wasm", fs::read(guest("word_count")).unwrap());
     program.write("work/count/fixtures/two.txt", "two words");

@@ -43,7 +43,7 @@ macro_rules! registry {
 
 #[test]
 fn a_tag_becomes_a_plugin_without_rights_and_a_digest_in_the_settings() {
-    let (program, registry) = (Program::new(), registry!());
+    let (program, registry) = (Program::new().without_settings(), registry!());
     let digest = registry.push("tools/word_count", "1.4", WASM, &bytes_of("word_count"));
     let artifact = registry.reference("tools/word_count:1.4");
     let told = succeeded(&program.run(&["plugin", "add", &artifact]));
@@ -72,7 +72,7 @@ fn a_tag_becomes_a_plugin_without_rights_and_a_digest_in_the_settings() {
 
 #[test]
 fn an_update_says_what_changed_and_starts_without_rights() {
-    let (program, registry) = (Program::new(), registry!());
+    let (program, registry) = (Program::new().without_settings(), registry!());
     let artifact = registry.reference("word_count:latest");
     registry.push("word_count", "latest", WASM, &bytes_of("word_count"));
     succeeded(&program.run(&["plugin", "add", &registry.reference("word_count")]));
@@ -111,7 +111,7 @@ fn an_update_says_what_changed_and_starts_without_rights() {
 
 #[test]
 fn an_update_needs_to_know_where_from() {
-    let (program, registry) = (Program::new(), registry!());
+    let (program, registry) = (Program::new().without_settings(), registry!());
     let update = |name: &str| {
         let output = program.run(&["plugin", "update", name]);
         (code(&output), stderr(&output))
@@ -139,7 +139,7 @@ fn an_update_needs_to_know_where_from() {
 
 #[test]
 fn what_a_registry_does_not_have_or_should_not_have_is_not_added() {
-    let (program, registry) = (Program::new(), registry!());
+    let (program, registry) = (Program::new().without_settings(), registry!());
     let component = bytes_of("word_count");
     let digest = registry.push("word_count", "1", WASM, &component);
     registry.push("word_count", "tar", [CONFIG, "application/vnd.oci.image.layer.v1.tar+gzip"], &component);
@@ -198,7 +198,7 @@ fn scattered(component: Vec<u8>) -> Pages {
 
 #[test]
 fn a_host_that_the_registry_names_is_reached_only_if_the_person_names_it_too() {
-    let (program, component) = (Program::new(), bytes_of("word_count"));
+    let (program, component) = (Program::new().without_settings(), bytes_of("word_count"));
     let pages = scattered(component.clone());
     let artifact = format!("oci://{}/word_count:1", pages.first);
     let (exit, told) = refused(&program, &["plugin", "add", &artifact]);
@@ -228,7 +228,7 @@ fn a_person_at_the_terminal_is_asked_about_a_host_that_the_registry_names() {
         Message::answer(401, &[("www-authenticate", &challenge)], b"")
     });
     for (answer, refusal) in [("n", "is not the host that you named"), ("y", "is a name of the local network")] {
-        let terminal = Terminal::idle(Program::new());
+        let terminal = Terminal::idle(Program::new().without_settings());
         terminal.run(&format!("$toolcrib plugin add oci://{}/word_count:1", pages.first));
         terminal.shows("May the plugin come from `localhost`?");
         let screen = terminal.screen();
@@ -246,7 +246,7 @@ fn a_person_at_the_terminal_is_asked_about_a_host_that_the_registry_names() {
 #[test]
 fn what_settings_say_of_requests_binds_a_persons_own_command() {
     let pages = scattered(bytes_of("word_count"));
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let artifact = format!("oci://{}/word_count:1", pages.first);
     for (set, refusal) in [
         ("tools.fetch_enabled=false", "requests are switched off"),
@@ -265,7 +265,7 @@ fn what_settings_say_of_requests_binds_a_persons_own_command() {
 
 #[test]
 fn a_url_needs_the_digest_of_what_it_answers() {
-    let (program, component) = (Program::new(), bytes_of("word_count"));
+    let (program, component) = (Program::new().without_settings(), bytes_of("word_count"));
     let served = component.clone();
     let pages = Pages::serve(move |asked, _| match asked.path.as_str() {
         "/word_count.wasm" | "/?key=1" => Message::answer(200, &[], &served),

@@ -48,7 +48,7 @@ fn planned(program: &Program, arguments: &[&str]) -> Value {
 
 /// A home with a file of each client.
 fn home() -> Program {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let marker = program.path("work/marker");
     let script = format!("#!/bin/sh\ntouch '{}'\n", marker.display());
     program.write("work/touch.sh", script);

@@ -19,7 +19,7 @@ fn word_count(program: &Program, more: &[&str]) -> (i32, Value) {
 
 #[test]
 fn the_list_has_every_plugin_with_origin_and_state() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "shell_echo");
     program.write("data/toolcrib/plugins/broken.wasm", b"\0asm\x01\0\0\0");
     let list = succeeded(&program.run(&["plugin", "list"]));
@@ -31,7 +31,7 @@ fn the_list_has_every_plugin_with_origin_and_state() {
 
 #[test]
 fn inspecting_shows_what_a_component_offers_and_asks_for_without_allowing_it() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = guest("word_count").display().to_string();
     let seen = json_of(&program.run(&["plugin", "inspect", "--json", &file]));
     assert_eq!(
@@ -45,7 +45,7 @@ fn inspecting_shows_what_a_component_offers_and_asks_for_without_allowing_it() {
 
 #[test]
 fn inspecting_what_is_no_component_says_why() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     program.write("work/broken.wasm", b"\0asm\x01\0\0\0");
     for (file, reason) in
         [("broken.wasm", "it is a core module"), ("missing.wasm", "No such file"), (".", "it is not a regular file")]
@@ -62,7 +62,7 @@ fn inspecting_what_is_no_component_says_why() {
 
 #[test]
 fn a_plugin_that_was_allowed_can_be_called() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "word_count");
     let (denied, envelope) = word_count(&program, &[]);
     assert_eq!(
@@ -85,7 +85,7 @@ fn a_plugin_that_was_allowed_can_be_called() {
 
 #[test]
 fn what_was_not_allowed_stays_denied() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "word_count");
     program.write("elsewhere/b.txt", "x");
     succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
@@ -98,7 +98,7 @@ fn what_was_not_allowed_stays_denied() {
 
 #[test]
 fn options_say_what_is_allowed() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     program.write("elsewhere/b.txt", "x");
     let (words, echo) = (install(&program, "word_count"), install(&program, "shell_echo"));
     succeeded(&program.run(&["plugin", "allow", &words, "--read", "../elsewhere"]));
@@ -111,7 +111,7 @@ fn options_say_what_is_allowed() {
 /// `hostile` imports the shell, and reads and writes files.
 #[test]
 fn a_right_that_is_named_brings_no_other() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "hostile");
     let output = program.run(&["plugin", "allow", &file]);
     assert_eq!(code(&output), 2);
@@ -134,7 +134,7 @@ fn a_right_that_is_named_brings_no_other() {
 
 #[test]
 fn what_is_not_named_again_stays_for_the_same_bytes() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "hostile");
     let allow = |rights: &[&str]| succeeded(&program.run(&[&["plugin", "allow", "hostile"], rights].concat()));
     let rights = || {
@@ -159,7 +159,7 @@ fn what_is_not_named_again_stays_for_the_same_bytes() {
 
 #[test]
 fn hosts_methods_and_paths_are_written_as_they_were_meant() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "word_count");
     let allow = ["plugin", "allow", &file, "--host", "Example.COM", "--host", "*.b.example", "--host", "10.0.0.0/8"];
     let told = succeeded(&program.run(&[&allow[..], &["--method", "POST", "--path", "/v1/"]].concat()));
@@ -170,7 +170,7 @@ fn hosts_methods_and_paths_are_written_as_they_were_meant() {
 
 #[test]
 fn what_is_no_host_method_or_path_is_refused_before_anything_is_written() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "word_count");
     for (options, refusal) in [
         (&["--host", "https://example.com"][..], "`https://example.com` is a URL: write the host alone"),
@@ -188,7 +188,7 @@ fn what_is_no_host_method_or_path_is_refused_before_anything_is_written() {
 
 #[test]
 fn an_allowed_plugin_still_asks_before_it_runs_commands() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "shell_echo");
     succeeded(&program.run(&["plugin", "allow", &file, "--shell"]));
     let (code, envelope) = program.call(&["shell_echo", "text=hello"]);
@@ -198,7 +198,7 @@ fn an_allowed_plugin_still_asks_before_it_runs_commands() {
 
 #[test]
 fn other_bytes_under_the_same_name_have_nothing() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "word_count");
     succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
     change(&file);
@@ -214,7 +214,7 @@ fn other_bytes_under_the_same_name_have_nothing() {
 
 #[test]
 fn other_bytes_have_what_the_ones_before_had_only_if_that_is_said() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "word_count");
     succeeded(&program.run(&["plugin", "allow", &file, "--read", ".", "--shell"]));
     change(&file);
@@ -233,7 +233,7 @@ fn other_bytes_have_what_the_ones_before_had_only_if_that_is_said() {
 
 #[test]
 fn a_plugin_is_added_without_rights_and_removed_with_them() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = program.path("data/toolcrib/plugins/word_count.wasm");
     let from = guest("word_count").display().to_string();
     let told = succeeded(&program.run(&["plugin", "add", &from]));
@@ -253,7 +253,7 @@ fn a_plugin_is_added_without_rights_and_removed_with_them() {
 
 #[test]
 fn a_plugin_that_would_be_refused_is_not_added() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let bytes = fs::read(guest("word_count")).unwrap();
     for (name, reason) in [("time", "exists already, built in"), ("tirne", "exists already, built in")] {
         program.write(&format!("work/{name}.wasm"), &bytes);
@@ -274,7 +274,7 @@ fn a_plugin_that_would_be_refused_is_not_added() {
 
 #[test]
 fn other_bytes_take_the_place_of_a_plugin_only_if_that_is_said() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let from = guest("word_count").display().to_string();
     succeeded(&program.run(&["plugin", "add", &from]));
     succeeded(&program.run(&["plugin", "allow", "word_count", "--read", "."]));
@@ -291,7 +291,7 @@ fn other_bytes_take_the_place_of_a_plugin_only_if_that_is_said() {
 
 #[test]
 fn what_was_allowed_is_taken_back_and_the_rest_of_the_settings_stays() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "word_count");
     program.write(SETTINGS, "# top\n[limits]\ncall_ms = 5000 # five seconds\n");
     let before = settings(&program);
@@ -310,7 +310,7 @@ fn what_was_allowed_is_taken_back_and_the_rest_of_the_settings_stays() {
 
 #[test]
 fn what_was_switched_off_stays_so_when_its_rights_are_taken_back() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "word_count");
     succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
     let text = settings(&program).replace("[plugin.word_count]\n", "[plugin.word_count]\nenabled = false\n");
@@ -322,7 +322,7 @@ fn what_was_switched_off_stays_so_when_its_rights_are_taken_back() {
 
 #[test]
 fn a_file_that_was_put_beside_does_not_take_the_place_of_a_plugin_that_is_named() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     install(&program, "word_count");
     program.write("work/word_count", fs::read(guest("hostile")).unwrap());
     succeeded(&program.run(&["plugin", "allow", "word_count", "--read", "."]));
@@ -331,7 +331,7 @@ fn a_file_that_was_put_beside_does_not_take_the_place_of_a_plugin_that_is_named(
 
 #[test]
 fn what_a_linked_directory_of_plugins_leads_to_is_not_removed() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     program.write("elsewhere/word_count.wasm", fs::read(guest("word_count")).unwrap());
     fs::create_dir_all(program.path("data/toolcrib")).unwrap();
     std::os::unix::fs::symlink(program.path("elsewhere"), program.path("data/toolcrib/plugins")).unwrap();
@@ -342,7 +342,7 @@ fn what_a_linked_directory_of_plugins_leads_to_is_not_removed() {
 
 #[test]
 fn what_came_with_toolcrib_is_neither_removed_nor_denied_but_switched_off() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     for action in ["remove", "deny"] {
         let output = program.run(&["plugin", action, "time"]);
         assert_eq!(code(&output), 2);
@@ -364,7 +364,7 @@ fn what_came_with_toolcrib_is_neither_removed_nor_denied_but_switched_off() {
 
 #[test]
 fn what_is_said_of_a_key_in_a_section_is_kept_when_it_is_written_again() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "word_count");
     succeeded(&program.run(&["plugin", "allow", &file, "--read", "."]));
     let written = settings(&program);
@@ -379,7 +379,7 @@ fn what_is_said_of_a_key_in_a_section_is_kept_when_it_is_written_again() {
 
 #[test]
 fn comments_and_order_of_the_settings_survive() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let before = "# top\n\n[limits] # of a call\ncall_ms = 5000   # five seconds\n\n# about tools\n[tools]\nshell_env = [\n  \"EDITOR\", # for git\n]\n# the end\n";
     program.write(SETTINGS, before);
     let file = install(&program, "word_count");
@@ -396,7 +396,7 @@ fn comments_and_order_of_the_settings_survive() {
 
 #[test]
 fn comments_round_a_section_that_is_written_again_survive() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "word_count");
     program.write(
         SETTINGS,
@@ -411,7 +411,7 @@ fn comments_round_a_section_that_is_written_again_survive() {
 
 #[test]
 fn sections_of_other_plugins_stay_as_they_are() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let (words, echo) = (install(&program, "word_count"), install(&program, "shell_echo"));
     succeeded(&program.run(&["plugin", "allow", &words, "--read", "."]));
     let before = settings(&program);
@@ -422,7 +422,7 @@ fn sections_of_other_plugins_stay_as_they_are() {
 
 #[test]
 fn settings_that_are_a_link_stay_a_link() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     program.write("dotfiles/toolcrib.toml", "# mine\n");
     std::os::unix::fs::symlink(program.path("dotfiles/toolcrib.toml"), program.path(SETTINGS)).unwrap();
     let file = install(&program, "word_count");
@@ -433,7 +433,7 @@ fn settings_that_are_a_link_stay_a_link() {
 
 #[test]
 fn settings_that_cannot_be_read_are_not_written() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "word_count");
     for broken in ["[tools\n", "[tools]\nno_such_key = 1\n"] {
         program.write(SETTINGS, broken);
@@ -445,7 +445,7 @@ fn settings_that_cannot_be_read_are_not_written() {
 
 #[test]
 fn the_section_goes_to_the_settings_that_were_named() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let file = install(&program, "word_count");
     program.write("mine.toml", "# mine\n");
     let mine = program.path("mine.toml").display().to_string();
@@ -458,7 +458,7 @@ fn the_section_goes_to_the_settings_that_were_named() {
 /// A section about other bytes would take from the built-in plugin what it has.
 #[test]
 fn allowing_a_file_with_the_name_of_a_built_in_plugin_does_not_break_that_plugin() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     program.write("work/read_file.wasm", fs::read(guest("word_count")).unwrap());
     let output = program.run(&["plugin", "allow", "read_file.wasm", "--read", "."]);
     program.write("work/a.txt", "hello");
@@ -468,7 +468,7 @@ fn allowing_a_file_with_the_name_of_a_built_in_plugin_does_not_break_that_plugin
 
 #[test]
 fn a_further_directory_of_plugins_can_be_named() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     program.write("more/word_count.wasm", fs::read(guest("word_count")).unwrap());
     let more = program.path("more").display().to_string();
     let call = ["word_count", "{\"path\": \"a.txt\"}"];
@@ -479,7 +479,7 @@ fn a_further_directory_of_plugins_can_be_named() {
 
 #[test]
 fn a_directory_of_plugins_that_is_missing_is_a_fault_of_the_command_line() {
-    let output = Program::new().run(&["--plugins", "/no/such/directory", "tools"]);
+    let output = Program::new().without_settings().run(&["--plugins", "/no/such/directory", "tools"]);
     assert_eq!(stdout(&output), "");
     assert!(
         stderr(&output)
@@ -490,7 +490,7 @@ fn a_directory_of_plugins_that_is_missing_is_a_fault_of_the_command_line() {
 
 #[test]
 fn a_name_that_leads_elsewhere_removes_nothing() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     program.write("data/toolcrib/plugins/notes.txt", "");
     program.write("data/toolcrib/other.wasm", "");
     for name in ["../other", "./../other"] {

@@ -51,7 +51,7 @@ fn another_value_keeps_what_it_may_be_used_for() {
 
 #[test]
 fn values_and_names_that_cannot_be_used_are_refused_without_being_repeated() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     for (name, value, why) in [
         ("A", "short", "has fewer than 8 characters"),
         ("A", "aaaaaaaaaaaaaaaa", "has fewer than 5 different characters"),

@@ -20,7 +20,9 @@ pub(crate) struct Locked {
 impl Locked {
     /// A machine with these policies; `MESSAGE` in a text stands for the operator's words, `WORD_COUNT` for the digest of that guest.
     pub(crate) fn by(texts: &[&str]) -> Self {
-        texts.iter().fold(Self { program: Program::new(), policies: Vec::new() }, |locked, text| locked.and(text))
+        texts.iter().fold(Self { program: Program::new().without_settings(), policies: Vec::new() }, |locked, text| {
+            locked.and(text)
+        })
     }
 
     /// The same with one policy more.

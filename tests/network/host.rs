@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use toolcrib_tests::envelope::{kind, said};
-use toolcrib_tests::{Client, Program, Running, digest, guest, reuse_code};
+use toolcrib_tests::{Client, Program, Running, canary, digest, guest, reuse_code};
 
 /// A program of a world before it runs.
 pub(crate) struct Preparation<'w> {
@@ -81,6 +81,7 @@ impl<'w> Preparation<'w> {
     pub(crate) fn call(&self, arguments: &[&str]) -> (i32, Value) {
         let output = self.traced(&[&["call"], arguments].concat()).stdin(Stdio::null()).output();
         let output = output.expect("`strace` is installed");
+        canary::check_output(&output);
         let envelope = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
             panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
         });
@@ -90,6 +91,7 @@ impl<'w> Preparation<'w> {
     /// Runs a command as a user does, which has to succeed.
     pub(crate) fn succeeds(&self, arguments: &[&str]) {
         let output = self.traced(arguments).stdin(Stdio::null()).output().expect("`strace` is installed");
+        canary::check_output(&output);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 

@@ -1,11 +1,12 @@
 //! A host in this process, with directories, settings and an approver of its own.
 
+use crate::canary::{self, Sandbox};
 use crate::shell::harmless;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use toolcrib::Host;
 use toolcrib::backend::local::Local;
@@ -53,9 +54,12 @@ pub fn plugin_source(builtins: &'static [Builtin], directories: &[&Path], set: &
     PluginSource::new(builtins, directories.iter().map(|path| path.to_path_buf()).collect(), Arc::new(policy))
 }
 
+/// The setting of the canary's file.
+const SECRET: &str = "secret.CANARY.file";
+
 /// A host that is being prepared, then called. Nothing is asked unless [`TestHost::answering`] is used.
 pub struct TestHost {
-    directory: TempDir,
+    directory: Sandbox,
     sources: Sources,
     asked: Arc<Asked>,
     plugins: Vec<PathBuf>,
@@ -94,6 +98,14 @@ impl Approver for Asked {
     }
 }
 
+impl Drop for TestHost {
+    fn drop(&mut self) {
+        if self.directory.secret().is_some() {
+            self.told().into_iter().for_each(|(what, text)| canary::check(what, text));
+        }
+    }
+}
+
 impl Default for TestHost {
     fn default() -> Self {
         Self::new()
@@ -112,10 +124,7 @@ impl TestHost {
     /// The same, and nothing is compiled yet.
     #[must_use]
     pub fn cold() -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        for name in ["home", "work", "config"] {
-            std::fs::create_dir(directory.path().join(name)).expect("a directory");
-        }
+        let directory = Sandbox::below(&std::env::temp_dir(), &["work", "config"]);
         // How commands are confined can be said for a whole suite.
         let environment = std::env::vars().filter(|(name, _)| name.starts_with("TOOLCRIB_CONFINE_")).collect();
         let sources = Sources { home: directory.path().join("home"), environment, ..Sources::default() };
@@ -123,10 +132,40 @@ impl TestHost {
         let (plugins, ready, events) = (Vec::new(), std::sync::OnceLock::new(), Arc::default());
         let embedder = Arc::new(NoEmbedder);
         let compiler = crate::Program::file();
-        let cancel = CancellationToken::new();
-        Self { directory, sources, asked, plugins, compiler, ready, events, embedder, cancel }
+        let (cancel, secret) = (CancellationToken::new(), directory.secret());
+        let host = Self { directory, sources, asked, plugins, compiler, ready, events, embedder, cancel };
+        secret
+            .iter()
+            .fold(host, |host, file| host.set(&format!("{SECRET}={file:?}")))
             .set("tools.shell_confirm=false")
             .set("tools.files_confirm=never")
+    }
+
+    /// The same without a canary: neither its secrets nor its environment and files are others than the test's own.
+    #[must_use]
+    pub fn without_canary(mut self) -> Self {
+        self.directory.clear();
+        self.sources.set.retain(|setting| !setting.starts_with(SECRET));
+        self
+    }
+
+    /// Searches files, events and questions for the canary now, and not at the end. Returns a line for each find.
+    pub fn search(&mut self) -> Vec<String> {
+        let told = self.told();
+        let finds =
+            told.iter().filter_map(|(what, text)| Some(format!("the canary is in {what}, {}", canary::find(text)?)));
+        finds.chain(self.directory.search()).collect()
+    }
+
+    /// What it has told others so far, and what that was.
+    fn told(&self) -> Vec<(&'static str, String)> {
+        // A test that panics while it holds one of them fails by that.
+        let events = self.events.0.lock().map(|events| events.iter().map(|event| format!("{event:?}")).collect());
+        let asked =
+            self.asked.requests.lock().map(|asked| asked.iter().map(|request| format!("{request:?}")).collect());
+        let (events, asked): (Vec<_>, Vec<_>) = (events.unwrap_or_default(), asked.unwrap_or_default());
+        let events = events.into_iter().map(|text| ("an event", text));
+        events.chain(asked.into_iter().map(|text| ("a question", text))).collect()
     }
 
     /// The working directory of its tools.
@@ -144,13 +183,19 @@ impl TestHost {
     /// This machine, as its calls find it.
     #[must_use]
     pub fn local(&self) -> Local {
-        Local::new(self.work(), self.home(), self.home(), std::env::vars_os().collect())
+        Local::new(self.work(), self.home(), self.home(), self.environment().collect())
     }
 
-    /// Its directories, and the environment of the tests.
+    /// The environment of the tests, with the canary's variable.
+    fn environment(&self) -> impl Iterator<Item = (OsString, OsString)> {
+        let variable = self.directory.variable().map(|(name, value)| (name.into(), value.into()));
+        std::env::vars_os().chain(variable)
+    }
+
+    /// Its directories, and its environment.
     #[must_use]
     pub fn dirs(&self) -> Dirs {
-        Dirs { environment: std::env::vars_os().collect(), ..Dirs::below(self.directory.path()) }
+        Dirs { environment: self.environment().collect(), ..Dirs::below(self.directory.path()) }
     }
 
     /// Adds a setting, as `--set` does; a host that was made before is made anew.
@@ -295,13 +340,16 @@ impl TestHost {
         let session = Session::on(host.toolset(toolset)?, given)?;
         let request = Request { tool: tool.into(), arguments: Arguments::Json(arguments) };
         let envelope = host.call(request, &context.clone().session(Arc::new(session))).await;
+        canary::check("an envelope", envelope.to_json().to_string());
         envelope.outcome.map(|output| output.result)
     }
 
     /// Calls a tool with arguments as they came.
     pub async fn send(&self, tool: &str, arguments: Arguments) -> Envelope {
         let (host, context) = self.parts();
-        host.call(Request { tool: tool.into(), arguments }, context).await
+        let envelope = host.call(Request { tool: tool.into(), arguments }, context).await;
+        canary::check("an envelope", envelope.to_json().to_string());
+        envelope
     }
 
     /// Calls a tool and returns its result.

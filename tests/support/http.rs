@@ -1,6 +1,7 @@
 //! HTTP by hand: bytes over a socket to a server that a test has started. Nothing is sent that the test has not written.
 #![expect(clippy::disallowed_methods, reason = "this is the other end of the connection")]
 
+use crate::canary;
 use crate::mcp::META;
 use crate::{PATIENCE, Program, Running, eventually};
 use serde_json::{Value, json};
@@ -322,6 +323,7 @@ impl Connection {
             }
             None => {}
         }
+        canary::check("an answer", &body);
         reply.body = String::from_utf8(body).expect("text");
         Some(reply)
     }
@@ -342,6 +344,7 @@ impl Connection {
         let mut chunk = vec![0; length + 2];
         self.0.read_exact(&mut chunk).ok()?;
         chunk.truncate(length);
+        canary::check("a part of an answer", &chunk);
         (length > 0).then_some(chunk)
     }
 
@@ -359,6 +362,7 @@ impl Connection {
     pub fn rest(&mut self) -> String {
         let mut rest = Vec::new();
         let _ = self.0.read_to_end(&mut rest);
+        canary::check("the rest of an answer", &rest);
         String::from_utf8_lossy(&rest).into_owned()
     }
 
@@ -367,7 +371,10 @@ impl Connection {
         let mut line = String::new();
         match self.0.read_line(&mut line) {
             Ok(0) => None,
-            Ok(_) => Some(line.trim_end_matches("\r\n").to_owned()),
+            Ok(_) => {
+                canary::check("the head of an answer", &line);
+                Some(line.trim_end_matches("\r\n").to_owned())
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => panic!("no answer within {PATIENCE:?}"),
             Err(_) => None,
         }

@@ -3,6 +3,7 @@
 //! What is asked for here and does not come is a panic: the test has failed.
 
 pub mod browser;
+pub mod canary;
 pub mod certificate;
 pub mod client;
 pub mod embedder;

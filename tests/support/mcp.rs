@@ -2,6 +2,7 @@
 //!
 //! Every line that the server prints has to be one message. What a test has not asked for is kept until it does.
 
+use crate::canary;
 use crate::processes::{kill, tmux_clients};
 use crate::{PATIENCE, Program, Running};
 use serde_json::{Value, json};
@@ -102,6 +103,7 @@ fn read(output: impl BufRead, (mood, changed): &Moods, lines: &Sender<String>) {
 
 /// One message of the server.
 fn message(line: &str) -> Value {
+    canary::check("a message", line);
     let message: Value = serde_json::from_str(line)
         .unwrap_or_else(|error| panic!("stdout has what is no message: {error}: `{line:.300}`"));
     let [method, result, error] = ["method", "result", "error"].map(|key| message.get(key).is_some());
@@ -441,6 +443,7 @@ impl Drop for Client {
         }
         // A tmux that is to end waits for all of its clients.
         kill(&tmux_clients(&self.home));
+        self.lines.try_iter().for_each(|line| canary::check("a message that nobody took", line));
     }
 }
 

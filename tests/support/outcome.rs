@@ -1,6 +1,6 @@
 //! What a test asks of a process that has ended or is to end: its code, its streams, its answers.
 
-use crate::{Program, Running, eventually, guest};
+use crate::{Program, Running, canary, eventually, guest};
 use serde_json::Value;
 use std::process::Output;
 use std::time::Duration;
@@ -11,18 +11,21 @@ pub const NO_QUESTION: [&str; 2] = ["--set", "tools.shell_confirm=false"];
 /// The exit code.
 #[must_use]
 pub fn code(output: &Output) -> i32 {
+    canary::check_output(output);
     output.status.code().unwrap_or_else(|| panic!("{}: {}", output.status, stderr(output)))
 }
 
 /// What it wrote to stdout.
 #[must_use]
 pub fn stdout(output: &Output) -> String {
+    canary::check_output(output);
     String::from_utf8(output.stdout.clone()).expect("text on stdout")
 }
 
 /// What it wrote to stderr.
 #[must_use]
 pub fn stderr(output: &Output) -> String {
+    canary::check_output(output);
     String::from_utf8(output.stderr.clone()).expect("text on stderr")
 }
 

@@ -1,11 +1,11 @@
 //! The program as a child process, with directories of its own.
 #![expect(clippy::disallowed_methods, reason = "tests start the program they test")]
 
+use crate::canary::{self, Sandbox};
 use crate::{Client, Running, compiled, reuse_code, without_terminal};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use tempfile::TempDir;
 use toolcrib::backend::sealed::program_sha256;
 use toolcrib::workspace::Workspace;
 
@@ -16,9 +16,12 @@ pub const MOUNT_SETATTR: i64 = 442;
 /// Of Landlock's first.
 pub const LANDLOCK: i64 = 444;
 
+/// The user's settings.
+const SETTINGS: &str = "config/toolcrib/toolcrib.toml";
+
 /// `toolcrib` in a home of its own.
 pub struct Program {
-    directory: TempDir,
+    directory: Sandbox,
     pub(crate) panes: bool,
     unconfined: bool,
 }
@@ -73,11 +76,34 @@ impl Program {
     /// The same, in a directory of this one.
     #[must_use]
     pub fn cold_below(parent: &Path) -> Self {
-        let directory = tempfile::tempdir_in(parent).expect("a temporary directory");
-        for name in ["home", "work", "config/toolcrib", "state", "data"] {
-            std::fs::create_dir_all(directory.path().join(name)).expect("a directory");
+        let directory = Sandbox::below(parent, &["work", "config/toolcrib", "state", "data"]);
+        let program = Self { directory, panes: false, unconfined: false };
+        if let Some(file) = program.directory.secret() {
+            program.write(SETTINGS, format!("[secret.CANARY]\nfile = {file:?}\n"));
         }
-        Self { directory, panes: false, unconfined: false }
+        program
+    }
+
+    /// The same without settings, for a test that says or counts all that is in them. The canary is in environment and files.
+    #[must_use]
+    pub fn without_settings(self) -> Self {
+        if self.directory.secret().is_some() {
+            std::fs::remove_file(self.path(SETTINGS)).expect("settings of the canary");
+        }
+        self
+    }
+
+    /// The same without a canary: no settings, and neither variables nor files that are not the test's own.
+    #[must_use]
+    pub fn without_canary(self) -> Self {
+        let mut program = self.without_settings();
+        program.directory.clear();
+        program
+    }
+
+    /// The variable of its environment that holds the canary.
+    pub(crate) fn variable(&self) -> Option<(&'static str, &'static str)> {
+        self.directory.variable()
     }
 
     /// The same, with commands in panes of a managed tmux, which ends with it. Others run plain processes.
@@ -122,6 +148,7 @@ impl Program {
         };
         tmux.arg("-S").arg(self.path("state/toolcrib/tmux/socket")).args(arguments.iter().map(full));
         let output = tmux.output().expect("tmux is installed");
+        canary::check("what tmux shows", &output.stdout);
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -162,12 +189,12 @@ impl Program {
 
     /// Declares a file as a program in the user's settings, with these lines besides.
     pub fn declares(&self, name: &str, file: &Path, more: &str) {
-        let settings = self.path("config/toolcrib/toolcrib.toml");
+        let settings = self.path(SETTINGS);
         let before = std::fs::read_to_string(&settings).unwrap_or_default();
         let sha256 = program_sha256(file).expect("a program");
         let section =
             format!("[program.{name}]\npath = {file:?}\nsha256 = {sha256:?}\nabout = \"What {name} does.\"\n{more}\n");
-        self.write("config/toolcrib/toolcrib.toml", before + &section);
+        self.write(SETTINGS, before + &section);
     }
 
     /// The program's own file, built beside the tests.
@@ -191,7 +218,7 @@ impl Program {
             .env("TOOLCRIB_TMUX_ENABLED", self.panes.to_string());
         // How commands are confined can be said for a whole suite.
         command.envs(std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TOOLCRIB_CONFINE_")));
-        command.envs(self.confinement());
+        command.envs(self.confinement()).envs(self.variable());
         for (name, directory) in [("XDG_CONFIG_HOME", "config"), ("XDG_STATE_HOME", "state"), ("XDG_DATA_HOME", "data")]
         {
             command.env(name, self.path(directory));
@@ -236,7 +263,10 @@ impl Program {
     /// Runs it to its end, without stdin and without a terminal.
     #[must_use]
     pub fn run(&self, arguments: &[&str]) -> Output {
-        without_terminal(&mut self.command(arguments)).stdin(Stdio::null()).output().expect("the program starts")
+        let output = without_terminal(&mut self.command(arguments)).stdin(Stdio::null()).output();
+        let output = output.expect("the program starts");
+        canary::check_output(&output);
+        output
     }
 
     /// Runs it with this text on stdin.

@@ -2,6 +2,7 @@
 //! What the lines mean is for [`crate::Client`] and [`crate::mcp`] to know.
 #![expect(clippy::disallowed_methods, reason = "signals are sent by `kill`")]
 
+use crate::canary;
 use crate::wait::{ended, is_readable};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -108,6 +109,7 @@ impl Running {
             line.extend_from_slice(&piece[..end]);
             output.consume(end);
         }
+        canary::check("a line on stdout", &line);
         Some(String::from_utf8(line).expect("stdout is text"))
     }
 
@@ -117,6 +119,7 @@ impl Running {
         let length = self.errors.metadata().expect("a file").len();
         let mut said = vec![0; usize::try_from(length).expect("not that much")];
         self.errors.read_exact_at(&mut said, 0).expect("a file that only grows");
+        canary::check("what was said on stderr", &said);
         String::from_utf8_lossy(&said).into_owned()
     }
 
@@ -147,6 +150,7 @@ impl Running {
         self.close();
         let mut stdout = Vec::new();
         self.take_output().read_to_end(&mut stdout).expect("its stdout can be read");
+        canary::check("what a program wrote to stdout", &stdout);
         let status = self.child.wait().expect("a child");
         Output { status, stdout, stderr: self.said().into_bytes() }
     }
@@ -163,6 +167,7 @@ impl Drop for Running {
                 self.kill();
             }
         }
+        let _ = self.said();
     }
 }
 

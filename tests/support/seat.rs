@@ -1,7 +1,7 @@
 //! A person at a terminal of their own: a pane of a tmux server that the program under test does not manage.
 #![expect(clippy::disallowed_methods, reason = "tmux is the terminal")]
 
-use crate::{Program, eventually};
+use crate::{Program, canary, eventually};
 use std::process::Command;
 
 /// A pane with `sh` in it, in the directory `work` of a home of its own. There, `toolcrib` is the program. What it types there cannot be
@@ -57,7 +57,8 @@ impl Seat {
     pub fn tmux(&self, arguments: &[&str]) -> String {
         let mut tmux = Command::new("tmux");
         tmux.arg("-S").arg(self.program.path("seat")).args(arguments).env_remove("TMUX").env_remove("TMUX_PANE");
-        let output = tmux.output().expect("tmux is installed");
+        let output = tmux.envs(self.program.variable()).output().expect("tmux is installed");
+        canary::check("what a terminal shows", &output.stdout);
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 

@@ -75,6 +75,12 @@ impl Preparation {
         Self { program, arguments }
     }
 
+    /// There are no settings, for a test that says or counts all that is in them.
+    #[must_use]
+    pub fn without_settings(self) -> Self {
+        Self { program: self.program.without_settings(), ..self }
+    }
+
     /// Commands run in panes of a managed tmux, which ends with the siege.
     #[must_use]
     pub fn in_panes(mut self) -> Self {

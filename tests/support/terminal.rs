@@ -1,6 +1,7 @@
 //! A terminal of a size, with a script in it that runs the program: tmux is the terminal, keys are pressed, the screen is read.
 #![expect(clippy::disallowed_methods, reason = "tmux is the terminal")]
 
+use crate::canary;
 use crate::wait::within;
 use crate::{PATIENCE, Program, eventually};
 use serde_json::Value;
@@ -81,6 +82,8 @@ impl Terminal {
         let name = self.program.root().file_name().expect("a temporary directory has a name");
         let mut tmux = Command::new("tmux");
         tmux.arg("-u").arg("-L").arg(name).args(arguments).env_remove("TMUX").env("TMUX_TMPDIR", self.program.root());
+        // The first one starts the server, whose environment the script gets.
+        tmux.envs(self.program.variable());
         tmux.output().expect("tmux starts")
     }
 
@@ -104,6 +107,7 @@ impl Terminal {
 
     fn captured(&self, flags: &[&str]) -> String {
         let output = self.tmux(&[&["capture-pane", "-p"], flags].concat()).stdout;
+        canary::check("what a terminal shows", &output);
         String::from_utf8_lossy(&output).lines().map(|line| format!("{}\n", line.trim_end())).collect()
     }
 
