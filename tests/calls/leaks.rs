@@ -5,11 +5,12 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
+use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::Kind;
 use toolcrib::event::Event;
 use toolcrib::policy::approval::Answer;
-use toolcrib_tests::TestHost;
 use toolcrib_tests::shell::{harmless, with};
+use toolcrib_tests::{TestHost, canary, skip};
 
 const VALUE: &str = "zK4/vQ9+Lw\"2x&Ht7";
 const MARK: &str = "[secret:KEY]";
@@ -211,6 +212,39 @@ async fn a_value_that_takes_the_place_of_another_is_known_within_a_second() {
         }
         assert!(begin.elapsed().as_millis() < 1000, "{later}");
     }
+}
+
+/// K-05: what the rig of all tests keeps in each home is a secret as any other.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_canary_of_the_tests_is_a_secret() {
+    if canary::value().is_none() {
+        skip!("the canary is switched off");
+    }
+    let host = TestHost::new().set("confine.mode=off");
+    let said = host.shell("cat ../canary; echo; cat ../home/.netrc; base64 -w0 <../canary").await["stdout"].to_string();
+    assert_eq!(said.matches("[secret:CANARY]").count(), 3, "{said}");
+    // Nor does a command get the variable of its host.
+    assert_eq!(host.shell("printenv TOOLCRIB_TEST_API_KEY; echo $?").await["stdout"], "1\n");
+}
+
+/// K-05: where the scanner is off the canary gets out, and the search finds it: in the answer, an event and kept output.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canary_that_gets_out_is_found() {
+    if canary::value().is_none() {
+        skip!("the canary is switched off");
+    }
+    let mut host = TestHost::new().set("confine.mode=off").set("leaks.results=warn");
+    let text = "cat ../canary; i=0; while [ $i -lt 3000 ]; do echo; base64 -w0 <../canary; i=$((i+1)); done";
+    // Not by the rig, which would fail.
+    let (inner, context) = host.parts();
+    let request = Request { tool: "run_shell".into(), arguments: Arguments::Json(harmless(text)) };
+    let answer = inner.call(request, context).await.to_json();
+    assert!(canary::find(answer.to_string()).is_some(), "{answer}");
+    let finds = host.search();
+    for place in ["the canary is in an event, ", "the canary is in the file `state/output/"] {
+        assert!(finds.iter().any(|find| find.starts_with(place)), "{place} is not among {finds:?}");
+    }
+    assert!(!finds.iter().any(|find| find.contains("audit")), "the record never holds a secret: {finds:?}");
 }
 
 /// K-19: what looks like a secret has a notice; private keys are taken out; where settings say so it is refused on its way out.

@@ -10,6 +10,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use toolcrib_tests::certificate::Authority;
 use toolcrib_tests::envelope::{kind, said};
+use toolcrib_tests::{canary, skip};
 
 pub(crate) const VALUE: &str = "zK4vQ9.Lw2x-Ht7Rm+8";
 /// Where `api.org` is, and where every other name.
@@ -78,6 +79,22 @@ fn a_secret_goes_to_its_host_in_its_header() {
         assert!(sent[1].values("authorization").is_empty());
         assert!(encrypted.requests().iter().all(|request| request.values("accept") == ["text/plain"]));
         assert!(plain.connections().is_empty());
+    });
+}
+
+/// K-05: so does the canary of all tests, and what comes back of it is taken out.
+#[test]
+fn the_canary_is_in_the_header_and_in_no_answer() {
+    in_a_world(|world| {
+        let Some(canary) = canary::value() else { skip!("the canary is switched off") };
+        let authority = Authority::new();
+        let (_names, encrypted, _plain) = servers(&authority);
+        let headers = r#"http.headers={ authorization = "Bearer ${secret:CANARY}" }"#;
+        let prepared = trusting(world, &authority).set(r#"secret.CANARY.hosts=["api.org"]"#);
+        let mut host = prepared.guest("requester", &[HOSTS, METHODS, headers]).run();
+        let answer = host.request("GET", "https://api.org/echo", &[]).to_string();
+        assert!(answer.contains("Bearer [secret:CANARY]"), "{answer}");
+        assert_eq!(encrypted.requests()[0].values("authorization"), [format!("Bearer {canary}")]);
     });
 }
 
