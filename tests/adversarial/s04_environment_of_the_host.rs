@@ -105,6 +105,7 @@ fn core_limit(limits: &str) -> String {
     line.split_whitespace().next().expect("a value").to_owned()
 }
 
+/// K-09: no secret of a host is in a core dump.
 #[test]
 fn a_host_that_crashes_leaves_no_core_and_commands_leave_theirs() {
     let program = Program::new();
