@@ -2,11 +2,20 @@
 
 use crate::rig::to_end;
 use crate::targets::{Act, Container, Engine, Sshd, done, need_podman, need_targets, ssh_flags};
-use toolcrib_tests::Program;
+use std::sync::LazyLock;
+use toolcrib_tests::{Program, reuse_code};
+
+/// Doctor loads all plugins, which takes five seconds where none was compiled.
+static SEED: LazyLock<Program> = LazyLock::new(|| {
+    let seed = Program::new();
+    let _ = seed.run(&["doctor"]);
+    seed
+});
 
 /// Exit code and report.
 fn doctor(program: &Program, flags: &[String], path: Option<&str>) -> (i32, String) {
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    reuse_code(SEED.root(), &program.path("state/toolcrib"));
     let mut doctor = program.command(&[&flags[..], &["doctor"]].concat());
     if let Some(path) = path {
         doctor.env("PATH", path);
