@@ -31,7 +31,7 @@ fn allow(program: &Program, name: &str) {
 
 #[test]
 fn a_built_in_tool_is_explained_by_the_defaults() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     let clauses = explain(&program, &[], "run_shell");
     assert_eq!(clauses[0], ["shell", "allowed", "may run commands, and use panes where there is tmux", "built in"]);
     assert_eq!(clauses[1], ["shell", "asks", "a person is shown every command first", "tools.shell_confirm (default)"]);
@@ -75,7 +75,7 @@ fn a_policy_that_narrows_is_named_with_file_and_line() {
 
 #[test]
 fn a_plugin_that_was_not_allowed_is_denied_for_want_of_a_section() {
-    let program = Program::new();
+    let program = Program::new().without_settings();
     install(&program, "word_count");
     let message = "`word_count` needs `files`, which the policy does not grant";
     assert_eq!(explain(&program, &[], "word_count"), [["files", "denied", message, "no [plugin.word_count] section"]]);

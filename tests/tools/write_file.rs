@@ -128,7 +128,7 @@ async fn the_superuser_leaves_a_file_to_its_owner() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_stays_and_its_target_gets_the_content() {
-    let host = TestHost::new();
+    let host = TestHost::new().without_canary();
     std::fs::write(host.home().join("target"), "old").expect("a file");
     symlink("../home/target", host.work().join("link")).expect("a link");
     write(&host, "link", "new").await;
@@ -139,7 +139,7 @@ async fn a_link_stays_and_its_target_gets_the_content() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_to_nowhere_is_not_followed() {
-    let host = TestHost::new();
+    let host = TestHost::new().without_canary();
     symlink(host.home().join("new"), host.work().join("link")).expect("a link");
     let failure = refused(&host, "link").await;
     assert_eq!(failure.kind, Kind::ExecutionFailed);

@@ -128,7 +128,7 @@ impl<T: Args> Args for Below<T> {
     }
 }
 
-/// The same of a subcommand that has subcommands. To clap these are arguments, as it defers nothing else.
+// The same of a subcommand that has subcommands: to clap these are arguments, as it defers nothing else. No doc comment, as above.
 #[derive(Args)]
 pub(crate) struct Branch<T: Subcommand> {
     #[command(subcommand)]

@@ -164,7 +164,7 @@ async fn a_file_that_changes_while_a_person_reads_is_not_replaced() {
     for (before, meanwhile) in
         [(Some("old"), Some("new")), (Some("old"), Some("old")), (None, Some("new")), (Some("old"), None)]
     {
-        let test = host(Answer::No);
+        let test = host(Answer::No).without_canary();
         let path = test.home().join("notes");
         if let Some(before) = before {
             std::fs::write(&path, before).expect("a file");
@@ -192,7 +192,7 @@ async fn the_audit_says_who_allowed_a_write() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_of_others_is_asked_about_like_those_of_this_binary() {
-    let host = host(Answer::No).plugin("hostile");
+    let host = host(Answer::No).without_canary().plugin("hostile");
     let home = host.home();
     let host = host
         .set(&format!("plugin.hostile.sha256={:?}", digest("hostile")))

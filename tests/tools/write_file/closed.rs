@@ -84,7 +84,7 @@ async fn keys_of_other_services_are_closed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_run_at_the_next_login_are_closed() {
-    let host = TestHost::new();
+    let host = TestHost::new().without_canary();
     for name in [".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv"] {
         let failure = refused(&host, &format!("~/{name}")).await;
         assert_eq!(failure.kind, Kind::Denied, "{name}: {}", failure.message);
@@ -185,7 +185,7 @@ async fn no_way_leads_out_of_the_allowed_paths() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_allowed_path_that_is_a_link_allows_what_it_leads_to() {
-    let host = TestHost::new();
+    let host = TestHost::new().without_canary();
     symlink(host.work(), host.home().join("alias")).expect("a link");
     let alias = host.home().join("alias");
     let host = host.set(&format!("tools.files_allowed_paths=[{alias:?}]"));
@@ -244,7 +244,7 @@ async fn toolcribs_own_directories_are_closed_whatever_the_settings() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_narrowed_to_a_directory_writes_there_alone() {
-    let host = TestHost::new();
+    let host = TestHost::new().without_canary();
     let (work, home) = (host.work(), host.home());
     std::fs::write(home.join("out"), "old").expect("a file");
     std::fs::hard_link(home.join("out"), work.join("hard")).expect("a hard link");
