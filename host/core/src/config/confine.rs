@@ -1,6 +1,6 @@
 //! `[confine]`: what commands reach, as settings have it. `policy/confine.rs` makes profiles of it.
 
-use super::{Allowlist, HostPattern, between, each, ports};
+use super::{Allowlist, HostPattern, MemoryBound, between, each, ports};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::path::{Component, Path, PathBuf};
@@ -40,6 +40,8 @@ pub struct Confine {
     /// How many processes there can be at once.
     #[serde(deserialize_with = "between::<8, 1_000_000, _>")]
     pub processes: u64,
+    /// How much memory the commands of a cell may take together.
+    pub memory: MemoryBound,
     /// Whether a person is asked also before commands that are confined without this machine's network.
     pub ask: bool,
     /// Whether a person may let a command out of its cell that was refused something there.

@@ -3,7 +3,7 @@
 //! Which layers may only narrow, and what is said about the rest, is decided in `layers.rs`.
 
 use super::requests::lies_below;
-use super::{Allowlist, HostList, HostPattern, PluginShell};
+use super::{Allowlist, HostList, HostPattern, MemoryBound, PluginShell};
 use crate::embedder::KindPattern;
 use crate::policy::exec::EVERY;
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,8 @@ pub(super) enum Rule {
     Min,
     /// The larger number.
     Max,
+    /// The smaller size, where an empty one is no bound.
+    Size,
     /// The entries of both.
     Union,
     /// The entries that both have.
@@ -61,7 +63,7 @@ pub(super) enum Rule {
 
 use Rule::{
     And, AndByPolicy, Digest, Directories, Domains, Hosts, Intersect, Kinds, Max, Methods, Min, Names, Never, Or,
-    Paths, Places, Prefixes, Ranges, Roots, Shell, Stricter, Union,
+    Paths, Places, Prefixes, Ranges, Roots, Shell, Size, Stricter, Union,
 };
 
 /// When a setting is looked at: whether a policy that changes under a running program can change it.
@@ -133,6 +135,7 @@ pub(super) const RULES: &[(&str, Rule, When)] = &[
     ("confine.unix_sockets", And, EachTime),
     ("confine.debug", And, EachTime),
     ("confine.processes", Min, EachTime),
+    ("confine.memory", Size, EachTime),
     ("confine.ask", Or, EachTime),
     ("confine.unconfined", UNCONFINED, EachTime),
     ("leaks.results", LEAKS, EachTime),
@@ -408,6 +411,7 @@ impl Rule {
             Stricter(order) => if rank(order, by) > rank(order, base) { by } else { base }.clone(),
             Min => if by.as_integer() < base.as_integer() { by } else { base }.clone(),
             Max => if by.as_integer() > base.as_integer() { by } else { base }.clone(),
+            Size => written(size(base).narrowed(size(by))),
             Union | Places => [entries(base), &picked(by, |entry| !entries(base).contains(entry))].concat().into(),
             Intersect | Methods => picked(base, |entry| entries(by).contains(entry)).into(),
             Paths => written(allowlist(base).intersect(&allowlist(by))),
@@ -427,8 +431,8 @@ impl Rule {
     pub(super) fn applies_to_projects(self) -> bool {
         match self {
             Never | AndByPolicy => false,
-            And | Or | Stricter(_) | Min | Max | Union | Intersect | Paths | Directories | Roots | Places | Domains
-            | Ranges | Hosts | Methods | Prefixes | Names | Kinds | Shell | Digest => true,
+            And | Or | Stricter(_) | Min | Max | Size | Union | Intersect | Paths | Directories | Roots | Places
+            | Domains | Ranges | Hosts | Methods | Prefixes | Names | Kinds | Shell | Digest => true,
         }
     }
 
@@ -438,9 +442,8 @@ impl Rule {
             And | AndByPolicy => !is_on(value),
             Shell => !shell(value).commands,
             Directories | Roots | Hosts | Methods | Prefixes | Names | Kinds => entries(value).is_empty(),
-            Never | Or | Stricter(_) | Min | Max | Union | Places | Intersect | Paths | Domains | Ranges | Digest => {
-                false
-            }
+            Never | Or | Stricter(_) | Min | Max | Size | Union | Places | Intersect | Paths | Domains | Ranges
+            | Digest => false,
         }
     }
 
@@ -464,7 +467,7 @@ impl Rule {
             Shell => Some(shell(value)).filter(|shell| shell.pane == Some(false)).map(Bound::Shell),
             // What a link in one leads to is looked at when a cell is laid out.
             Roots | Places => None,
-            Never | And | AndByPolicy | Or | Stricter(_) | Min | Max | Union | Intersect | Digest => None,
+            Never | And | AndByPolicy | Or | Stricter(_) | Min | Max | Size | Union | Intersect | Digest => None,
         }
     }
 }
@@ -497,6 +500,10 @@ pub(super) fn shell(value: &Value) -> PluginShell {
 pub(super) fn rank(order: &[&str], value: &Value) -> usize {
     let word = value.as_str();
     order.iter().position(|known| Some(*known) == word).expect("a setting was checked when it was read")
+}
+
+pub(super) fn size(value: &Value) -> MemoryBound {
+    MemoryBound::deserialize(value.clone()).expect("a size was checked when it was read")
 }
 
 pub(super) fn entries(value: &Value) -> &[Value] {
@@ -562,7 +569,7 @@ mod tests {
                 Min | Max => value.is_integer(),
                 Stricter(order) => value.as_str().is_some_and(|word| order.contains(&word)),
                 Never => value.is_str() || value.is_array() || value.is_table(),
-                Digest => value.is_str(),
+                Digest | Size => value.is_str(),
                 _ => value.is_array(),
             };
             assert!(fits, "`{key}` cannot be narrowed by {rule:?}");
@@ -600,6 +607,18 @@ mod tests {
                 let narrowed = CONFIRM.narrow(&(*base).into(), &(*by).into());
                 assert_eq!(narrowed.as_str(), Some(order[less.max(more)]), "{base} by {by}");
             }
+        }
+    }
+
+    #[test]
+    fn a_size_is_lowered_or_set_and_never_raised_or_emptied() {
+        for (base, by, expected) in [
+            ("", "4 GiB", "4 GiB"),
+            ("4 GiB", "", "4 GiB"),
+            ("4 GiB", "64 MiB", "64 MiB"),
+            ("64 MiB", "4 GiB", "64 MiB"),
+        ] {
+            assert_eq!(Size.narrow(&base.into(), &by.into()).as_str(), Some(expected), "{base} by {by}");
         }
     }
 

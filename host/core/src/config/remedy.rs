@@ -2,7 +2,9 @@
 //!
 //! `layers.rs` notes what narrows; whoever refuses asks here before it names a line to add.
 
-use super::narrow::{Rule, allowlist, directories, domains, entries, hosts, is_on, kinds, ranges, rank, shell, words};
+use super::narrow::{
+    Rule, allowlist, directories, domains, entries, hosts, is_on, kinds, ranges, rank, shell, size, words,
+};
 use super::read::Place;
 use super::requests::lies_below;
 use super::{Allowlist, HostList, HostPattern};
@@ -91,6 +93,7 @@ impl Over {
             Needed::AtMost(most) => {
                 matches!(self.rule, Rule::Stricter(order) if rank(order, by) > rank(order, &(*most).into()))
             }
+            Needed::MoreThan(now) if self.rule == Rule::Size => size(by).bytes().is_some_and(|most| most <= *now),
             Needed::MoreThan(now) => {
                 let most = by.as_integer().and_then(|most| u64::try_from(most).ok());
                 self.rule == Rule::Min && most.is_some_and(|most| most <= *now)
@@ -119,6 +122,7 @@ impl Over {
             | Rule::Places
             | Rule::Min
             | Rule::Max
+            | Rule::Size
             | Rule::Union
             | Rule::Shell => true,
             Rule::Intersect | Rule::Methods => {
@@ -170,6 +174,8 @@ mod tests {
             ("[tools]\nfiles_confirm = \"outside\"", "tools.files_confirm", Needed::AtMost("runs-later")),
             ("[tools]\nshell_denylist = [\"mkfs\"]", "tools.shell_denylist", Needed::Without("mkfs")),
             ("[limits]\nresult_kib = 1024", "limits.result_kib", Needed::MoreThan(1024)),
+            ("[confine]\nmemory = \"64 MiB\"", "confine.memory", Needed::MoreThan(64 << 20)),
+            ("[confine]\nmemory = \"64 MiB\"", "confine.memory", Needed::MoreThan(u64::MAX)),
             ("[tools]\nfetch_ports = [80, 443]", "tools.fetch_ports", Needed::Entry("8080")),
             ("[tools]\nfiles_allowed_paths = [\"/srv\"]", "tools.files_allowed_paths", Needed::Entry("/home/u")),
             ("[tools]\nfiles_allowed_paths = []", "tools.files_allowed_paths", Needed::Entry("/home/u")),
@@ -206,6 +212,7 @@ mod tests {
             ("", "tools.shell_enabled", Needed::On),
             ("[tools]\nshell_enabled = true", "tools.shell_enabled", Needed::On),
             ("[limits]\nresult_kib = 4096", "limits.result_kib", Needed::MoreThan(1024)),
+            ("[confine]\nmemory = \"1 GiB\"", "confine.memory", Needed::MoreThan(64 << 20)),
             ("[tools]\nfetch_ports = [80, 8080]", "tools.fetch_ports", Needed::Entry("8080")),
             ("[tools]\nfiles_allowed_paths = [\"/home\"]", "tools.files_allowed_paths", Needed::Entry("/home/u")),
             ("[tools]\nfetch_allowed_domains = [\"com\"]", "tools.fetch_allowed_domains", Needed::Entry("b.com")),
