@@ -2,7 +2,9 @@
 //!
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
-use super::cell::{self, Bwrap, Cell, Domain, Joined, Listeners, Living, Means, Namespaces, Profile, Walls};
+use super::cell::{
+    self, Bwrap, Cell, Domain, Group, Joined, Listeners, Living, Means, Met, Namespaces, Profile, Walls,
+};
 use super::environment::Environment;
 use super::sealed::{Sealed, SealedPrograms};
 use super::spawn::CellEnd;
@@ -43,6 +45,8 @@ static ANSWERS_TO_CELL: AtomicBool = AtomicBool::new(false);
 const TIMES: u32 = 3;
 /// Where the cell is that no other program joins.
 const NO_ADDRESS: &str = "-";
+/// What stands between where a cell is and its cgroup, where it has one.
+const IN_GROUP: char = '@';
 /// By which a program finds the pane that it is in, and its server.
 const TMUX_VARIABLES: [&str; 2] = ["TMUX", "TMUX_PANE"];
 
@@ -60,6 +64,8 @@ pub struct Local {
     tried: Mutex<HashMap<String, Tried>>,
     /// The cells that commands join, by the digests of their profiles.
     living: Mutex<HashMap<String, Arc<Living>>>,
+    /// Their cgroups, where their memory is bounded. They go after the cells.
+    groups: Mutex<HashMap<String, Arc<Group>>>,
     sealed: Arc<SealedPrograms>,
 }
 
@@ -82,6 +88,7 @@ impl Local {
             environment,
             tried: Mutex::default(),
             living: Mutex::default(),
+            groups: Mutex::default(),
             sealed: Arc::default(),
         }
     }
@@ -91,6 +98,40 @@ impl Local {
         OwnDir::open(&self.facts.tmux())?.below(&self.facts.workspace.digest()).map(drop)
     }
 
+    /// The cgroup of all cells of this profile; none where their memory is not bounded.
+    fn group(&self, profile: &Profile) -> io::Result<Option<Arc<Group>>> {
+        if profile.memory.is_none() {
+            return Ok(None);
+        }
+        let mut all = self.groups.lock();
+        if let Some(group) = all.get(profile.digest()) {
+            let odd = || {
+                io::Error::other("its cgroup no longer bounds memory: start Toolcrib again, in one with `Delegate=yes`")
+            };
+            return group.bounds(profile).then(|| Some(group.clone())).ok_or_else(odd);
+        }
+        let group = Group::of(profile)?;
+        all.extend(group.clone().map(|group| (profile.digest().to_owned(), group)));
+        Ok(group)
+    }
+
+    /// Where a pane finds a cell of this profile, and its cgroup.
+    fn address(&self, profile: &Profile, found: Option<&str>) -> io::Result<String> {
+        let mut address = match profile.by {
+            Means::Namespaces => self.living(profile, found)?.address(profile)?,
+            Means::Bwrap(_) | Means::Landlock => {
+                self.make_room()?;
+                NO_ADDRESS.to_owned()
+            }
+        };
+        if let Some(group) = self.group(profile)? {
+            let odd = || io::Error::new(io::ErrorKind::InvalidData, "the path of its cgroup is not UTF-8");
+            address.push(IN_GROUP);
+            address += group.path().to_str().ok_or_else(odd)?;
+        }
+        Ok(address)
+    }
+
     /// The cell that commands of this profile join: the one that there is, that of the process `found`, or a new one.
     fn living(&self, profile: &Profile, found: Option<&str>) -> io::Result<Arc<Living>> {
         let mut all = self.living.lock();
@@ -98,14 +139,16 @@ impl Local {
             return Ok(living.clone());
         }
         self.make_room()?;
+        let group = self.group(profile)?;
         let adopted = found.and_then(|waiter| {
             let shell = shell_behind(waiter)?;
-            Some(Living::of_process(profile, &shell, || shell_behind(waiter).as_ref() == Some(&shell)))
+            let is_there = || shell_behind(waiter).as_ref() == Some(&shell);
+            Some(Living::of_process(profile, group.clone(), &shell, is_there))
         });
         let living = match adopted {
             Some(Ok(living)) => living,
             // It has ended meanwhile, or is another's.
-            Some(Err(_)) | None => Living::make(profile)?,
+            Some(Err(_)) | None => Living::make(profile, group)?,
         };
         let living = Arc::new(living);
         if all.len() >= MOST_CELLS {
@@ -125,7 +168,7 @@ impl Local {
             profile.add_variables(&mut environment);
         }
         let join = |profile: &Arc<Profile>| self.living(profile, None)?.join(profile).map(Walls::Living);
-        let walls = spec.cell.as_ref().map(|profile| walls(profile, || join(profile)));
+        let walls = spec.cell.as_ref().map(|profile| walls(profile, self.group(profile)?, || join(profile)));
         let walls = walls.transpose()?;
         let directory = spec.directory.as_deref().unwrap_or(&self.facts.directory);
         let started = started(&spec.argv, spec.sealed.as_deref(), &environment, directory, input, walls.as_ref())?;
@@ -133,12 +176,16 @@ impl Local {
     }
 }
 
-/// What a command of this profile is confined by; `cell` joins one that lives.
-pub(super) fn walls(profile: &Profile, cell: impl FnOnce() -> io::Result<Walls>) -> io::Result<Walls> {
+/// What a command of this profile is confined by, and enters this cgroup for; `cell` joins one that lives, which has the same.
+pub(super) fn walls(
+    profile: &Profile,
+    group: Option<Arc<Group>>,
+    cell: impl FnOnce() -> io::Result<Walls>,
+) -> io::Result<Walls> {
     match &profile.by {
         Means::Namespaces => cell(),
-        Means::Bwrap(program) => Bwrap::of(profile, program).map(Walls::Bwrap),
-        Means::Landlock => Domain::of(profile).map(Walls::Domain),
+        Means::Bwrap(program) => Bwrap::of(profile, program, group).map(Walls::Bwrap),
+        Means::Landlock => Domain::of(profile, group).map(Walls::Domain),
     }
 }
 
@@ -187,14 +234,17 @@ impl Backend for Local {
     }
 
     fn cell(&self, profile: &Profile, found: Option<&str>) -> Result<String, String> {
-        match profile.by {
-            Means::Namespaces => {}
-            Means::Bwrap(_) | Means::Landlock => {
-                return self.make_room().map(|()| NO_ADDRESS.into()).map_err(|error| error.to_string());
-            }
-        }
-        let address = self.living(profile, found).and_then(|living| living.address(profile));
-        address.map_err(|error| error.to_string())
+        self.address(profile, found).map_err(|error| error.to_string())
+    }
+
+    fn met(&self, profile: &Profile) -> Met {
+        self.groups.lock().get(profile.digest()).map_or_else(Met::default, |group| group.met())
+    }
+
+    fn close(&self) {
+        self.living.lock().clear();
+        self.groups.lock().clear();
+        cell::leave();
     }
 
     fn listeners(&self, profile: &Profile) -> Result<Option<Listeners>, String> {
@@ -343,6 +393,12 @@ fn start_shell(profile: &Path, address: &str, directory: &Path, argv: &[OsString
     if name.strip_suffix(".json") != Some(profile.digest()) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the profile is not the one that it is named after"));
     }
+    let (address, group) = match address.split_once(IN_GROUP) {
+        Some((address, group)) => (address, Some(Path::new(group))),
+        None => (address, None),
+    };
+    // First of all: what is started from here on comes along.
+    cell::enter(&profile, group)?;
     // The server that a pane is in is not there for what runs in it.
     let mut environment: Vec<_> =
         std::env::vars_os().filter(|(name, _)| !TMUX_VARIABLES.iter().any(|own| name == own)).collect();
@@ -350,8 +406,8 @@ fn start_shell(profile: &Path, address: &str, directory: &Path, argv: &[OsString
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     let mut time = 1;
     loop {
-        let walls =
-            walls(&profile, || Cell::joining(&profile, Arc::new(Namespaces::at(&profile, address)?)).map(Walls::Cell))?;
+        let cell = || Cell::joining(&profile, Arc::new(Namespaces::at(&profile, address)?)).map(Walls::Cell);
+        let walls = walls(&profile, None, cell)?;
         if let Walls::Domain(domain) = &walls {
             return Err(become_shell(domain, &environment, directory, argv));
         }
@@ -509,8 +565,9 @@ pub async fn try_cell(profile: &Profile) -> io::Result<()> {
 }
 
 async fn try_once(profile: &Profile) -> io::Result<()> {
-    let walls = walls(profile, || {
-        let living = Arc::new(Living::make(profile)?);
+    let group = Group::of(profile)?;
+    let walls = walls(profile, group.clone(), || {
+        let living = Arc::new(Living::make(profile, group)?);
         match profile.network {
             CellNetwork::Egress => drop(living.listeners(profile)?),
             CellNetwork::None | CellNetwork::Full => {}

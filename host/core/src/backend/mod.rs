@@ -33,7 +33,7 @@ use crate::policy::files::{Expected, Place, ReadPath, Resolved, Surroundings, Wa
 use crate::secrets::Value;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
-use cell::{Listeners, Profile};
+use cell::{Listeners, Met, Profile};
 use sealed::Sealed;
 use std::ffi::OsString;
 use std::io;
@@ -143,6 +143,11 @@ pub trait Backend: Send + Sync {
     /// Why there is none.
     fn listeners(&self, _: &Profile) -> Result<Option<Listeners>, String> {
         Ok(None)
+    }
+
+    /// How often what runs in cells of this profile has met their bounds, as far as that is counted.
+    fn met(&self, _: &Profile) -> Met {
+        Met::default()
     }
 
     /// What runs there are processes of this machine, with its terminals.

@@ -215,6 +215,8 @@ struct Shared {
     core: Option<libc::rlimit>,
     /// What it has open from [`LIFELINE`] on.
     kept: Vec<libc::c_int>,
+    /// What it enters its cgroup by.
+    entrance: Option<libc::c_int>,
     /// The last of these is what it executes.
     runs: Option<Runs>,
     cell: Option<Making>,
@@ -245,6 +247,8 @@ const LIFELINE: libc::c_int = 3;
 pub(super) const FIRST_KEPT: libc::c_int = LIFELINE + 1;
 /// The number of a step after all others.
 const CLOSING: usize = usize::MAX;
+/// The number of the step before all others.
+const ENTERING: usize = CLOSING - 1;
 /// Where descriptors are out of the way of those that the program has.
 const ASIDE: libc::c_int = 10;
 
@@ -258,6 +262,12 @@ impl Image {
             Some(By::Cell(cell)) => (Some(cell), None, Some(&[][..])),
             Some(By::Bwrap(bwrap)) => (None, None, Some(&bwrap.kept[..])),
             Some(By::Domain(domain)) => (None, Some(domain), None),
+        };
+        let group = match by {
+            None => None,
+            Some(By::Cell(cell)) => cell.group.as_ref(),
+            Some(By::Bwrap(bwrap)) => bwrap.group.as_ref(),
+            Some(By::Domain(domain)) => domain.group.as_ref(),
         };
         let lifeline = kept.map(|_| UnixStream::pair()).transpose()?;
         let (theirs, lifeline) = lifeline.unzip();
@@ -280,6 +290,7 @@ impl Image {
                 rlim_max: given.maximum.unwrap_or(libc::RLIM_INFINITY),
             }),
             kept: kept.collect(),
+            entrance: group.map(|group| group.entrance()),
             runs: match by {
                 None | Some(By::Domain(_)) => runs,
                 // The first process of the cell executes it.
@@ -318,6 +329,7 @@ impl Image {
         );
         let error = io::Error::from_raw_os_error(shared.error);
         Err(match (shared.failed, cell) {
+            (Some(ENTERING), _) => io::Error::other(format!("entering the cgroup of a cell: {error}")),
             (Some(step), Some(cell)) => io::Error::other(format!("{}: {error}", cell.described(step))),
             (Some(_), None) => io::Error::other(format!("entering a domain of Landlock: {error}")),
             (None, _) => error,
@@ -447,6 +459,13 @@ extern "C" fn child(shared: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `start` passes a `Shared` that outlives this function and is not touched meanwhile.
     unsafe {
         let shared = &mut *shared.cast::<Shared>();
+        // Before there is anything that could take memory. What is written names the process that writes.
+        if let Some(entrance) = shared.entrance
+            && libc::write(entrance, c"0".as_ptr().cast(), 1) < 0
+        {
+            (shared.failed, shared.error) = (Some(ENTERING), *libc::__errno_location());
+            libc::_exit(125);
+        }
         if let Some(making) = &mut shared.cell
             && let Err((step, error)) = (*making.cell).make(&mut making.slots)
         {

@@ -5,7 +5,7 @@
 
 use super::layout::{covers, holds_shown};
 use super::steps::RDONLY;
-use super::{MACHINES, NOTHING, OWN, Profile, drop_capabilities, filter, init};
+use super::{Group, MACHINES, NOTHING, OWN, Profile, drop_capabilities, filter, init};
 use crate::backend::spawn;
 use crate::config::CellNetwork;
 use rustix::fs::{MemfdFlags, Mode, OFlags, ResolveFlags};
@@ -15,6 +15,7 @@ use std::fs::{File, canonicalize, symlink_metadata};
 use std::io::{self, Seek, Write};
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Namespaces of its own, no capability in them, and nothing that can be written. No session: that is up to who starts it. Nothing that ends
 /// it either: by its own means it would end with the *thread* that started it, so its first process watches a lifeline.
@@ -41,17 +42,18 @@ pub(in crate::backend) struct Bwrap {
     /// The file of the first process, as it is found inside.
     init: String,
     pub(in crate::backend) processes: u64,
+    pub(in crate::backend) group: Option<Arc<Group>>,
 }
 
 impl Bwrap {
     /// Lays out a cell of this profile, as the machine is now.
-    pub(in crate::backend) fn of(profile: &Profile, program: &Path) -> io::Result<Self> {
+    pub(in crate::backend) fn of(profile: &Profile, program: &Path, group: Option<Arc<Group>>) -> io::Result<Self> {
         if profile.network != CellNetwork::None {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "bwrap has no way to a network"));
         }
         let arguments = [program.as_os_str()].into_iter().chain(BASE.map(OsStr::new)).map(OsString::from).collect();
         let (kept, processes) = (Vec::new(), profile.processes);
-        let mut bwrap = Self { arguments, kept, init: String::new(), processes };
+        let mut bwrap = Self { arguments, kept, init: String::new(), processes, group };
         bwrap.places();
         for home in &profile.emptied {
             bwrap.new_place(home, "mode=755,size=1m");

@@ -3,7 +3,7 @@
 //! may be written cannot be protected.
 
 use super::steps::result;
-use super::{Profile, filter, give_up};
+use super::{Group, Profile, filter, give_up};
 use crate::config::CellNetwork;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreated,
@@ -13,6 +13,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The oldest that is enough: it bounds connections.
 const LEAST: ABI = ABI::V4;
@@ -25,11 +26,12 @@ const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "
 pub(in crate::backend) struct Domain {
     rules: OwnedFd,
     filter: Vec<libc::sock_filter>,
+    pub(in crate::backend) group: Option<Arc<Group>>,
 }
 
 impl Domain {
     /// Lays out the domain of a profile.
-    pub(in crate::backend) fn of(profile: &Profile) -> io::Result<Self> {
+    pub(in crate::backend) fn of(profile: &Profile, group: Option<Arc<Group>>) -> io::Result<Self> {
         let mut rules = rules(profile.network).map_err(io::Error::other)?;
         let mut allow = |path: &Path, access, file: OwnedFd| {
             let added = (&mut rules).add_rule(PathBeneath::new(file, access));
@@ -55,7 +57,8 @@ impl Domain {
             CellNetwork::None | CellNetwork::Egress => &[],
         };
         // Processes of others are in sight, so that none is looked into.
-        Ok(Self { rules: rules.ok_or(io::ErrorKind::Unsupported)?, filter: filter::program(families, false, false) })
+        let filter = filter::program(families, false, false);
+        Ok(Self { rules: rules.ok_or(io::ErrorKind::Unsupported)?, filter, group })
     }
 
     /// Enters it, for good. The last thing before executing.

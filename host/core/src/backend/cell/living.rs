@@ -5,7 +5,7 @@
 
 use super::layout::{Layout, Over, Which, covers};
 use super::spare::Told;
-use super::{Cell, Listeners, Profile};
+use super::{Cell, Group, Listeners, Profile};
 use crate::backend::{spawn, tree};
 use crate::config::CellNetwork;
 use parking_lot::Mutex;
@@ -112,6 +112,8 @@ impl Drop for Idle {
 /// A cell of this host's.
 pub(in crate::backend) struct Living {
     namespaces: Arc<Namespaces>,
+    /// What bounds the memory of all in it. Another one of the same profile has the same.
+    group: Option<Arc<Group>>,
     keeper: Mutex<Idle>,
     /// What was taken from outside when it was made.
     taken: Vec<(PathBuf, Which)>,
@@ -142,7 +144,7 @@ pub(in crate::backend) struct Joined {
 impl Joined {
     /// What the command has of its own there.
     pub(in crate::backend) fn cell(&self) -> io::Result<Cell> {
-        Cell::joining(&self.profile, self.living.namespaces.clone())
+        self.living.joining(&self.profile)
     }
 
     /// Starts the program by what is there for the next command; none where nothing is, or it cannot be told so much.
@@ -165,13 +167,14 @@ impl Joined {
 
 impl Living {
     /// Makes a cell.
-    pub(in crate::backend) fn make(profile: &Profile) -> io::Result<Self> {
-        let cell = Cell::of(profile)?;
+    pub(in crate::backend) fn make(profile: &Profile, group: Option<Arc<Group>>) -> io::Result<Self> {
+        let cell = Cell::of(profile)?.within(group.clone());
         let keeper = Idle::keeper(&cell)?;
         let namespaces = Arc::new(Namespaces::of(profile, &keeper.pid().to_string())?);
         let Layout { taken, covered, .. } = cell.layout;
         Ok(Self {
             namespaces,
+            group,
             keeper: Mutex::new(keeper),
             taken,
             covered: Mutex::new(Covered { over: covered.into_iter().collect(), times: 0 }),
@@ -181,9 +184,11 @@ impl Living {
         })
     }
 
-    /// Keeps the cell of a process that is in one of this profile; `is_there` says whether the number is still that process's.
+    /// Keeps the cell of a process that is in one of this profile; `is_there` says whether the number is still that process's. What is in it
+    /// stays where the host before has put it, which bounds it further: this host has its own `group` for what it starts there.
     pub(in crate::backend) fn of_process(
         profile: &Profile,
+        group: Option<Arc<Group>>,
         pid: &str,
         is_there: impl FnOnce() -> bool,
     ) -> io::Result<Self> {
@@ -192,10 +197,16 @@ impl Living {
         if !is_there() {
             return Err(io::ErrorKind::NotFound.into());
         }
-        let keeper = Mutex::new(Idle::keeper(&Cell::joining(profile, namespaces.clone())?)?);
+        let keeper = Idle::keeper(&Cell::joining(profile, namespaces.clone())?.within(group.clone()))?;
+        let keeper = Mutex::new(keeper);
         let (taken, covered, spare) = (Layout::of(profile)?.taken, Mutex::default(), Mutex::default());
         let (commands, is_served) = (AtomicU32::default(), Mutex::default());
-        Ok(Self { namespaces, keeper, taken, covered, spare, commands, is_served })
+        Ok(Self { namespaces, group, keeper, taken, covered, spare, commands, is_served })
+    }
+
+    /// What a process has of its own that joins it.
+    fn joining(&self, profile: &Profile) -> io::Result<Cell> {
+        Ok(Cell::joining(profile, self.namespaces.clone())?.within(self.group.clone()))
     }
 
     /// What it was made of is what is there now.
@@ -235,7 +246,7 @@ impl Living {
         let mut keeper = self.keeper.lock();
         // Somebody may have ended it; the cell is there all the same.
         if !keeper.is_alive() {
-            *keeper = Idle::keeper(&Cell::joining(profile, self.namespaces.clone())?)?;
+            *keeper = Idle::keeper(&self.joining(profile)?)?;
         }
         Ok(format!("{}:{}", keeper.pid(), self.namespaces.user()?))
     }

@@ -3,13 +3,14 @@
 //! What is writable, what is hidden and which processes there are is decided by mounts and namespaces that a child makes before it
 //! executes, as the user, without privilege or another program: `layout.rs` puts together how, `steps.rs` has the system calls, `hidden.rs`
 //! finds what there is to hide. `filter.rs` refuses what would make others, `init.rs` is the first process, whose end is the end of all.
-//! Commands and panes join a cell that lives (`living.rs`), and this host makes their connections for them (`listeners.rs`). `../spawn.rs` has
-//! the children.
+//! Commands and panes join a cell that lives (`living.rs`), and this host makes their connections for them (`listeners.rs`). `cgroup.rs` bounds
+//! what they take together. `../spawn.rs` has the children.
 //!
 //! Where the system does not let this program make namespaces, bubblewrap may be let (`bwrap.rs`), or Landlock bounds what it can
 //! (`domain.rs`); `means.rs` names which of these it is.
 
 mod bwrap;
+mod cgroup;
 mod domain;
 mod filter;
 mod hidden;
@@ -22,6 +23,9 @@ mod steps;
 mod system;
 
 pub(super) use bwrap::Bwrap;
+pub(super) use cgroup::{Group, enter, leave};
+pub use cgroup::{Met, can_bound_memory};
+pub(crate) use cgroup::{bounds_memory, how_to_get_a_cgroup};
 pub(super) use domain::Domain;
 pub use listeners::Listeners;
 pub(super) use living::{Joined, Living, Namespaces};
@@ -109,8 +113,10 @@ pub struct Profile {
     /// Whether they can make namespaces of their own, by which a browser confines its pages. Then nobody there is root, as that is where browsers
     /// start without.
     pub nests: bool,
-    /// Processes that there can be at once. Does not bind root.
+    /// Processes that there can be at once. Does not bind root where memory is not bounded.
     pub processes: u64,
+    /// Bytes of memory that all may take together; none where that is not bounded.
+    pub memory: Option<u64>,
     /// What was found out about it.
     #[serde(skip)]
     pub(crate) known: Known,
@@ -194,7 +200,8 @@ impl Profile {
         let [write, hide, show, protect] = [const { Vec::new() }; 4];
         let (caches, mounts) = (Vec::new(), Vec::new());
         let (by, network, ports, known) = (Means::Namespaces, CellNetwork::None, Vec::new(), Known::default());
-        let (toolset, emptied, unix_sockets, debug, nests, processes) = (None, Vec::new(), true, false, false, 512);
+        let (toolset, emptied, unix_sockets, debug, nests) = (None, Vec::new(), true, false, false);
+        let (processes, memory) = (512, None);
         Self {
             by,
             toolset,
@@ -211,6 +218,7 @@ impl Profile {
             debug,
             nests,
             processes,
+            memory,
             known,
         }
     }
@@ -289,6 +297,8 @@ pub(super) struct Cell {
     pub(super) namespaces: libc::c_int,
     /// Those that it joins before.
     pub(super) joins: Option<Arc<Namespaces>>,
+    /// What bounds its memory; none where nothing does, or who starts it is there already.
+    pub(super) group: Option<Arc<Group>>,
 }
 
 impl Cell {
@@ -310,7 +320,11 @@ impl Cell {
     fn new(profile: &Profile, layout: Layout, namespaces: libc::c_int, joins: Option<Arc<Namespaces>>) -> Self {
         let filter = filter::program(filter::families(profile.unix_sockets), profile.debug, profile.nests);
         let processes = profile.processes;
-        Self { layout, filter, processes, namespaces, joins }
+        Self { layout, filter, processes, namespaces, joins, group: None }
+    }
+
+    fn within(self, group: Option<Arc<Group>>) -> Self {
+        Self { group, ..self }
     }
 
     /// Descriptors that the child keeps between steps.

@@ -45,7 +45,7 @@ fn run_in(profile: &Profile, directory: &Path, argv: &[&OsStr]) -> std::io::Resu
     let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
     let environment = [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
     runtime.block_on(async {
-        let walls = walls(profile, || Cell::of(profile).map(Walls::Cell))?;
+        let walls = walls(profile, None, || Cell::of(profile).map(Walls::Cell))?;
         finish(start_in(&walls, &argv, &environment, directory)?).await
     })
 }
