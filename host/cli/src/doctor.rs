@@ -8,6 +8,7 @@ use super::setup::Setup;
 use super::upstream::problem;
 use std::path::Path;
 use std::process::ExitCode;
+use toolcrib::backend::cell::can_bound_memory;
 use toolcrib::backend::{Finished, ProcessSpec, finish};
 use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::Failure;
@@ -65,9 +66,25 @@ async fn reach(report: &mut Report, setup: &Setup) {
         report.line(Verdict::Note, "confining", format!("no {}: {}", unusable.step(), unusable.words()));
     }
     match policy.reach(backend).await {
-        Ok(reach) => report.line(if reach.is_bounded { Verdict::Good } else { Verdict::Note }, what, reach.words),
+        Ok(reach) => {
+            report.line(if reach.is_bounded { Verdict::Good } else { Verdict::Note }, what, reach.words);
+            if reach.is_bounded && backend.is_this_machine() {
+                memory(report, setup);
+            }
+        }
         Err(failure) => report.fault(what, &failure),
     }
+}
+
+/// Whether what the commands of a cell take together is bounded, or could be as this program was started.
+fn memory(report: &mut Report, setup: &Setup) {
+    let bound = setup.settings.config.confine.memory;
+    let (verdict, found) = match (bound.bytes(), can_bound_memory()) {
+        (Some(_), _) => (Verdict::Good, format!("{bound} for the commands of a cell")),
+        (None, Ok(())) => (Verdict::Good, "not bounded: `memory` under [confine] can do that here".into()),
+        (None, Err(why)) => (Verdict::Note, format!("not bounded: {why}")),
+    };
+    report.line(verdict, "memory of commands", found);
 }
 
 fn settings(report: &mut Report, setup: &Setup) {

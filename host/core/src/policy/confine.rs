@@ -463,6 +463,8 @@ impl Confine {
             caches,
             network,
             unix_sockets: false,
+            processes: own.processes,
+            memory: own.memory,
             ..Profile::closed()
         }
     }
@@ -516,7 +518,7 @@ impl Confine {
         let is_emptied = |path: &Path| emptied.iter().any(|home| home.starts_with(path));
         let is_written = |path: &Path| write.iter().any(|root| path.starts_with(root));
         let show = show.filter(|path| !is_written(path) && !is_emptied(path)).collect();
-        let (network, processes) = (settings.network, settings.processes);
+        let (network, processes, memory) = (settings.network, settings.processes, settings.memory.bytes());
         let (unix_sockets, debug) = (settings.unix_sockets, settings.debug);
         let ports = if network == CellNetwork::Egress { settings.ports.clone() } else { Vec::new() };
         let caches = self.caches(facts, &write);
@@ -534,6 +536,7 @@ impl Confine {
             unix_sockets,
             debug,
             processes,
+            memory,
             ..Profile::closed()
         };
         mounts::check(&profile, &self.home)?;

@@ -10,7 +10,7 @@ use super::let_out::LET_OUT;
 use super::run::{self, Run, With};
 use super::typing::{AdmittedInput, Keyboard, Typing};
 use crate::audit::Action;
-use crate::backend::cell::Profile;
+use crate::backend::cell::{Met, Profile};
 use crate::backend::terminals::Sitting;
 use crate::backend::{Backend, ProcessSpec};
 use crate::call::scope::Scope;
@@ -127,14 +127,21 @@ impl AdmittedCommand {
         self.confine.look(self.cell.as_ref()?, goes_on, backend).await
     }
 
-    /// What is to be said of refusals in its cell, once it has ended with this status and printed this.
-    pub(crate) async fn notices(&self, status: i32, printed: &str, backend: &dyn Backend) -> Vec<String> {
-        match &self.cell {
-            Some(cell) if status != 0 => match backend.facts().await {
-                Ok(facts) => self.confine.notices(cell, &facts, printed),
-                Err(_) => Vec::new(),
-            },
-            Some(_) | None => Vec::new(),
+    /// How often the bounds of its cell have been met.
+    pub(crate) fn met(&self, backend: &dyn Backend) -> Met {
+        self.cell.as_ref().map_or_else(Met::default, |cell| backend.met(cell))
+    }
+
+    /// What is to be said of refusals in its cell, once it has ended with this status and printed this; `before` is what [`Self::met`] was when
+    /// it began.
+    pub(crate) async fn notices(&self, status: i32, printed: &str, before: Met, backend: &dyn Backend) -> Vec<String> {
+        let Some(cell) = &self.cell else { return Vec::new() };
+        let met = self.met(backend).since(before);
+        // What a command prints that went well is no sign.
+        let printed = if status == 0 { "" } else { printed };
+        match backend.facts().await {
+            Ok(facts) => self.confine.notices(cell, &facts, met, printed),
+            Err(_) => Vec::new(),
         }
     }
 }

@@ -70,6 +70,11 @@ pub(super) fn start(
 pub(super) async fn explained(failure: Failure, cell: Option<&Arc<Profile>>) -> Failure {
     let Some(cell) = cell else { return failure };
     match local::try_cell(cell).await {
+        // A process comes into a cgroup only where its user may write in all that lie between that one and its own.
+        Ok(()) if cell.memory.is_some() => failure.hint(
+            "if the tmux server was started before, it may be where its shells cannot enter the cgroup that `memory` under [confine] needs: \
+             `toolcrib panes --prune` ends it, or `--no-tmux` does without",
+        ),
         Ok(()) => failure,
         Err(why) => Failure::new(Kind::Unavailable, format!("panes cannot be confined: {why}"))
             .hint("mend that, or see `mode` under [confine]"),

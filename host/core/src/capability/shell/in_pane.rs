@@ -82,6 +82,7 @@ pub(super) async fn run(
     let _waiting = scope.clock.waiting();
     let tmux = target.tmux;
     let look = command.look(true, &*scope.backend).await;
+    let before = command.met(&*scope.backend);
     let (Begun { mut run, directory, mut notices }, calling) = start(command, &target, plan.wait).await?;
     if plan.dispatch {
         return Ok(shell::Outcome::Dispatched(run.pane()));
@@ -96,7 +97,7 @@ pub(super) async fn run(
         Ok(End::Exited(exit_code)) => {
             let stdout = stdout.finish().await;
             notices.extend(made(look).await);
-            let refusals = command.notices(exit_code, &stdout.text, &*scope.backend).await;
+            let refusals = command.notices(exit_code, &stdout.text, before, &*scope.backend).await;
             notices.extend(with_way_out(refusals, calling.as_ref(), command, scope));
             notices.push(ONE_STREAM.into());
             let stderr = Captured::default().into();

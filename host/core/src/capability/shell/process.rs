@@ -121,6 +121,7 @@ impl From<Ran> for exec::Finished {
 pub(crate) async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scope>) -> Result<Ran, Failure> {
     let calling = command.serve(scope)?;
     let look = command.look(false, &*scope.backend).await;
+    let before = command.met(&*scope.backend);
     let spec = command.process(&scope.id);
     let _waiting = scope.clock.waiting();
     let mut process = tokio::select! {
@@ -157,7 +158,7 @@ pub(crate) async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scop
             let ended = (ended > 0).then(|| ended_with_it(ended, plan.wants_pane));
             let (stdout, stderr) = (stdout.finish().await, stderr.finish().await);
             let made = made(look).await;
-            let refusals = command.notices(exit_code, &stderr.text, &*scope.backend).await;
+            let refusals = command.notices(exit_code, &stderr.text, before, &*scope.backend).await;
             let refusals = with_way_out(refusals, calling.as_ref(), command, scope);
             let out = match command.is_out() {
                 true => Some(let_out(command, &*scope.backend).await?),

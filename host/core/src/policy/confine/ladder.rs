@@ -2,7 +2,7 @@
 //! used. What each does is in `backend/cell/`.
 
 use crate::backend::Backend;
-use crate::backend::cell::Profile;
+use crate::backend::cell::{Profile, bounds_memory, how_to_get_a_cgroup};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ const BWRAP: &str = "bwrap";
 /// A step of the ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
+    /// What each of them needs where memory is to be bounded.
+    Cgroup,
     Namespaces,
     Bwrap,
     Landlock,
@@ -20,6 +22,7 @@ pub(super) enum Step {
 impl Step {
     fn name(self) -> &'static str {
         match self {
+            Self::Cgroup => "cgroup",
             Self::Namespaces => "namespaces",
             Self::Bwrap => BWRAP,
             Self::Landlock => "Landlock",
@@ -33,6 +36,7 @@ impl Step {
     /// What helps where it was tried, as this machine's settings are.
     fn remedy(self) -> String {
         match self {
+            Self::Cgroup => format!("{}, or leave `memory` empty", how_to_get_a_cgroup()),
             Self::Namespaces => of_namespaces(),
             Self::Bwrap => {
                 "the system does not let bwrap make namespaces either, or it is too old: 0.10 is enough".into()
@@ -64,10 +68,12 @@ impl Unusable {
     }
 }
 
-/// What hinders, in a line. The first step needs no name.
+/// What hinders, in a line. Some need no name.
 pub(super) fn told(unusable: &[Unusable]) -> String {
     let told = |unusable: &Unusable| match unusable.step {
         Step::Namespaces => unusable.why.clone(),
+        // How Toolcrib is started is the user's to change, whatever the system lets it do.
+        Step::Cgroup => unusable.words(),
         Step::Bwrap | Step::Landlock => format!("{}: {}", unusable.step(), unusable.why),
     };
     unusable.iter().map(told).collect::<Vec<_>>().join("; ")
@@ -93,6 +99,9 @@ impl Ladder {
 
     /// The first step that can be used, and why each before it cannot.
     pub(super) async fn climb(&self, backend: &dyn Backend) -> (Option<Arc<Profile>>, Vec<Unusable>) {
+        if let Err(why) = bounds_memory(&self.own) {
+            return (None, vec![Step::Cgroup.unusable(&why, &Step::Cgroup.remedy())]);
+        }
         let mut unusable = Vec::new();
         let steps = [
             (Step::Namespaces, Ok(&self.own)),

@@ -1,11 +1,11 @@
 //! What a confined command was refused, by the signs of it in what the command printed, and the line of the settings that would open it.
 //!
-//! Anybody can print such signs: what is said here decides nothing.
+//! Anybody can print such signs: what is said here decides nothing. How often the bounds of a cell were met, the system counts.
 
 use super::Confine;
 use crate::backend::Facts;
-use crate::backend::cell::Profile;
-use crate::config::{CellNetwork, Needed};
+use crate::backend::cell::{Met, Profile};
+use crate::config::{CellNetwork, Needed, size};
 use crate::text::sanitize;
 use std::fs::symlink_metadata;
 use std::net::IpAddr;
@@ -32,17 +32,32 @@ const NO_WAY: &str = "Network is unreachable";
 const NO_PROCESS: [&str; 2] = ["Resource temporarily unavailable", "Cannot fork"];
 
 impl Confine {
-    /// What is to be said of refusals in a cell.
-    pub(crate) fn notices(&self, profile: &Profile, facts: &Facts, printed: &str) -> Vec<String> {
-        let mut told = Vec::new();
+    /// What is to be said of refusals in a cell, whose bounds were met so often meanwhile.
+    pub(crate) fn notices(&self, profile: &Profile, facts: &Facts, met: Met, printed: &str) -> Vec<String> {
+        let mut told: Vec<String> = self.out_of_memory(profile, met).into_iter().collect();
+        told.extend((met.refused > 0).then(|| self.too_many(profile)));
         for line in printed.lines() {
             let notice = self.notice(profile, facts, line);
             told.extend(notice.filter(|notice| !told.contains(notice)));
-            if told.len() == MOST {
+            if told.len() >= MOST {
                 break;
             }
         }
         told
+    }
+
+    /// Others share the cell, so it may have been one of theirs.
+    fn out_of_memory(&self, profile: &Profile, met: Met) -> Option<String> {
+        let bytes = profile.memory.filter(|_| met.ended > 0)?;
+        let hint = self.remedies.raise("confine.memory", bytes, "use less memory");
+        let what = if met.ended == 1 { "one of their processes" } else { "some of their processes" };
+        let reached = format!("the commands of this cell reached `memory` under [confine] ({})", size(bytes));
+        Some(format!("{reached}, so the system ended {what}: {hint}"))
+    }
+
+    fn too_many(&self, profile: &Profile) -> String {
+        let hint = self.remedies.raise("confine.processes", profile.processes, "start fewer");
+        format!("a command may have {} processes at once: {hint}", profile.processes)
     }
 
     fn notice(&self, profile: &Profile, facts: &Facts, line: &str) -> Option<String> {
@@ -83,8 +98,7 @@ impl Confine {
             CellNetwork::None | CellNetwork::Full => {}
         }
         if NO_PROCESS.iter().any(|sign| line.contains(sign)) {
-            let hint = self.remedies.raise("confine.processes", profile.processes, "start fewer");
-            return Some(format!("a command may have {} processes at once: {hint}", profile.processes));
+            return Some(self.too_many(profile));
         }
         None
     }
@@ -151,7 +165,7 @@ fn refused_port(line: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use crate::backend::Backend;
-    use crate::backend::cell::{Means, Profile};
+    use crate::backend::cell::{Means, Met, Profile};
     use crate::backend::local::Local;
     use crate::config::{CellNetwork, Settings, Sources};
     use crate::dirs::Dirs;
@@ -172,7 +186,7 @@ mod tests {
         let local = Local::new(work.clone(), dirs.home.clone(), dirs.state.clone(), Default::default());
         let facts = local.facts().await.expect("facts");
         let profile = policy.confine.ladder(&facts).expect("a ladder").first().clone();
-        let told = |printed: &str| policy.confine.notices(&profile, &facts, printed);
+        let told = |printed: &str| policy.confine.notices(&profile, &facts, Met::default(), printed);
         let (home, write) = (dirs.home.display(), "add a directory above it to `write` under [confine]");
         for (printed, expected) in [
             (
@@ -236,11 +250,20 @@ mod tests {
         let closed = Profile { network: CellNetwork::None, ..(*profile).clone() };
         let unresolved = "curl: (6) Could not resolve host: example.com";
         let partial = Profile { by: Means::Landlock, ..closed.clone() };
-        let said = policy.confine.notices(&partial, &facts, unresolved);
+        let said = policy.confine.notices(&partial, &facts, Met::default(), unresolved);
         assert_eq!(said, ["commands that are partially confined have no network"]);
-        let said = policy.confine.notices(&closed, &facts, unresolved);
+        let said = policy.confine.notices(&closed, &facts, Met::default(), unresolved);
         let line = "set `network = \"egress\"` there for hosts that are named";
         assert_eq!(said, [format!("commands have no network, as `network = \"none\"` under [confine] says: {line}")]);
         assert_eq!(told("/a: Read-only file system\n/b: Read-only file system\n".repeat(9).as_str()).len(), 2);
+        let bounded = Profile { memory: Some(64 << 20), processes: 100, ..(*profile).clone() };
+        let met = |ended, refused, printed| policy.confine.notices(&bounded, &facts, Met { ended, refused }, printed);
+        let memory = "the commands of this cell reached `memory` under [confine] (64 MiB), so the system ended one of their processes: \
+                      use less memory, or raise `memory` under [confine]";
+        let processes = "a command may have 100 processes at once: start fewer, or raise `processes` under [confine]";
+        assert_eq!(met(1, 0, "Killed"), [memory]);
+        assert_eq!(met(2, 0, ""), [memory.replace("one of", "some of")]);
+        assert_eq!(met(0, 3, "sh: 0: Cannot fork"), [processes], "it is said once");
+        assert_eq!(met(0, 0, ""), [""; 0]);
     }
 }
