@@ -60,7 +60,8 @@ fn a_cell_ends_with_its_host_but_in_a_pane() {
     }
 }
 
-/// C-30: a command that starts others without end is stopped by the cell's bound, which counts the cell's own. It does not bind root.
+/// C-30: a command that starts others without end is stopped by the cell's bound, which counts the cell's own. It does not bind root without
+/// a cgroup.
 #[test]
 fn processes_are_bounded() {
     if rustix::process::getuid().is_root() {

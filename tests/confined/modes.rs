@@ -9,10 +9,20 @@ use toolcrib_tests::{Program, Terminal};
 
 /// The program in a user namespace that may hold no other one: no cell can be made there.
 fn without_cells(program: &Program, arguments: &[&str]) -> Command {
+    unshared(&[], "echo 0 >/proc/sys/user/max_user_namespaces", program, arguments)
+}
+
+/// The program where no cgroup can be found.
+fn without_cgroups(program: &Program, arguments: &[&str]) -> Command {
+    unshared(&["--mount"], "mount -t tmpfs none /sys/fs/cgroup", program, arguments)
+}
+
+/// The program in namespaces where a command was run before.
+fn unshared(namespaces: &[&str], before: &str, program: &Program, arguments: &[&str]) -> Command {
     let given = program.command(arguments);
     let mut command = Command::new("unshare");
-    let limit = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\"";
-    command.args(["--user", "--map-current-user", "--keep-caps", "sh", "-c", limit, "sh"]).arg(given.get_program());
+    command.args(namespaces).args(["--user", "--map-current-user", "--keep-caps", "sh", "-c"]);
+    command.args([format!("{before} && exec \"$@\"").as_str(), "sh"]).arg(given.get_program());
     command.args(given.get_args()).current_dir(given.get_current_dir().expect("a directory")).env_clear();
     command.envs(given.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command
@@ -52,6 +62,29 @@ fn without_cells_each_mode_does_what_it_says() {
     let set = ["--set", "confine.mode=auto", "--yes", "call", "run_shell", &arguments];
     let envelope = call(program.command(&set));
     assert!(envelope["error"].is_null() && ran(), "{envelope}");
+}
+
+/// C-30: where memory is to be bounded and cannot be, nothing counts as confined, and how Toolcrib has to be started is said.
+#[test]
+fn a_bound_of_memory_that_cannot_be_kept_confines_nothing() {
+    let program = program(Via::Process);
+    let arguments = command("touch ran").to_string();
+    let remedy = "systemd-run --user --scope -p Delegate=yes toolcrib";
+    for mode in ["auto", "required"] {
+        let mode = format!("confine.mode={mode}");
+        let set = ["--set", &mode, "--set", "confine.memory=64 MiB"];
+        let trail = || std::fs::read_to_string(program.path("state/toolcrib/audit.jsonl")).unwrap_or_default();
+        let before = trail().len();
+        let envelope =
+            call(without_cgroups(&program, &[&set, &["--yes", "call", "run_shell", &arguments][..]].concat()));
+        // A person would be told why, and the record is.
+        let said = format!("{mode}: {envelope}\n{}", trail().split_off(before));
+        assert!(said.contains("`memory` under [confine] needs a cgroup") && said.contains(remedy), "{said}");
+        assert!(!envelope["error"].is_null() && !program.path("work/ran").exists(), "{said}");
+    }
+    let doctor = without_cgroups(&program, &["--set", "confine.memory=64 MiB", "doctor"]).output().expect("it starts");
+    let said = String::from_utf8_lossy(&doctor.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("no cgroup: `memory` under [confine] needs a cgroup") && said.contains(remedy), "{said}");
 }
 
 /// A person may let it run, each time anew: `s` covers nothing that is not confined.

@@ -270,6 +270,7 @@ fn what_is_no_place_to_write_is_refused() {
         ("confine.protect=[\"/x\"]", "is not a path below a directory"),
         ("confine.write=[\"work\"]", "is relative"),
         ("confine.processes=1", "must be 8 to"),
+        ("confine.memory=15 MiB", "must be a size in MiB, GiB or TiB"),
         ("confine.wirte=[]", "did you mean"),
     ] {
         let output = program.run(&["--set", setting, "tools"]);
