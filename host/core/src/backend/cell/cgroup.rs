@@ -1,7 +1,7 @@
 //! The cgroup of a cell: what bounds the memory and the processes of all its commands together, also those of root.
 //!
-//! This program divides the cgroup (of version 2) that it was started in: it moves into one part, and each cell gets another. By the kernel's rule only
-//! a cgroup without processes hands its controllers to its parts, so no other program may be there. `../spawn.rs` has the child that enters.
+//! This program divides the cgroup (of version 2) that it was started in: it moves into one part, and each cell gets another. By the kernel's rule
+//! only a cgroup without processes hands its controllers to its parts, so no other program may be there. `../spawn.rs` has the child that enters.
 
 use super::Profile;
 use crate::backend::tree;
