@@ -139,6 +139,9 @@ impl AdmittedCommand {
         let met = self.met(backend).since(before);
         // What a command prints that went well is no sign.
         let printed = if status == 0 { "" } else { printed };
+        if printed.is_empty() && met == Met::default() {
+            return Vec::new();
+        }
         match backend.facts().await {
             Ok(facts) => self.confine.notices(cell, &facts, met, printed),
             Err(_) => Vec::new(),
