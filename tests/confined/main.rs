@@ -7,6 +7,7 @@ mod attempts;
 mod ends;
 mod ladder;
 mod made;
+mod memory;
 mod modes;
 mod mounts;
 mod out;

@@ -28,7 +28,7 @@ fn unshared(namespaces: &[&str], before: &str, program: &Program, arguments: &[&
     command
 }
 
-fn call(mut command: Command) -> Value {
+pub(crate) fn call(mut command: Command) -> Value {
     let output = command.stdin(Stdio::null()).output().expect("it starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)))

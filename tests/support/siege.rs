@@ -151,15 +151,17 @@ impl Preparation {
     }
 }
 
-/// A home in which the built-in tools were compiled, once for all tests of this process.
+/// A home in which the built-in tools were compiled, once for all tests of this process; or the one that it was given, where that takes long.
 #[must_use]
 pub fn compiled() -> &'static Path {
+    static GIVEN: LazyLock<Option<PathBuf>> =
+        LazyLock::new(|| std::env::var_os("TOOLCRIB_TESTS_COMPILED").map(PathBuf::from));
     static SEED: LazyLock<Program> = LazyLock::new(|| {
         let seed = Program::cold();
         assert!(seed.run(&["tools"]).status.success(), "the tools are listed");
         seed
     });
-    SEED.root()
+    GIVEN.as_deref().unwrap_or_else(|| SEED.root())
 }
 
 /// Gives a program the compiled tools of a home: most tests are not on compiling them, two hundred times over.
