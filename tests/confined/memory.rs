@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use toolcrib_tests::shell::command;
-use toolcrib_tests::{QUESTION, Terminal, outcome, skip};
+use toolcrib_tests::{QUESTION, Terminal, skip};
 
 /// The bound of most tests.
 const MEMORY: &str = "confine.memory=\"64 MiB\"";
@@ -122,7 +122,7 @@ fn script(name: &str) -> PathBuf {
 }
 
 fn text(output: &Output) -> String {
-    outcome::stdout(output) + &outcome::stderr(output)
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
 /// Whether root can make cgroups here whose memory and processes are counted.
