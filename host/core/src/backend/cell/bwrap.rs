@@ -5,7 +5,7 @@
 
 use super::layout::{covers, holds_shown};
 use super::steps::RDONLY;
-use super::{Group, MACHINES, NOTHING, OWN, Profile, drop_capabilities, filter, init};
+use super::{Group, MACHINES, NOTHING, Profile, drop_capabilities, filter, init};
 use crate::backend::spawn;
 use crate::config::CellNetwork;
 use rustix::fs::{MemfdFlags, Mode, OFlags, ResolveFlags};
@@ -54,7 +54,7 @@ impl Bwrap {
         let arguments = [program.as_os_str()].into_iter().chain(BASE.map(OsStr::new)).map(OsString::from).collect();
         let (kept, processes) = (Vec::new(), profile.processes);
         let mut bwrap = Self { arguments, kept, init: String::new(), processes, group };
-        bwrap.places();
+        bwrap.places(profile);
         for home in &profile.emptied {
             bwrap.new_place(home, "mode=755,size=1m");
         }
@@ -87,12 +87,12 @@ impl Bwrap {
     }
 
     /// What a cell has new.
-    fn places(&mut self) {
-        for (place, options) in OWN {
+    fn places(&mut self, profile: &Profile) {
+        for (place, options) in profile.own() {
             if place == "/dev" {
                 self.option(["--dev", place]);
             } else {
-                self.new_place(Path::new(place), options);
+                self.new_place(Path::new(place), &options);
             }
         }
         // It cannot be given a size, so nothing can be written there.

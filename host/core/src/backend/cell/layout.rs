@@ -146,7 +146,7 @@ pub(in crate::backend) struct Layout {
 impl Layout {
     /// A cell that is made from nothing.
     pub(super) fn of(profile: &Profile) -> io::Result<Self> {
-        let new = OWN.iter().map(|(own, _)| PathBuf::from(own)).chain(profile.emptied.iter().cloned()).collect();
+        let new = OWN.iter().map(|(own, ..)| PathBuf::from(own)).chain(profile.emptied.iter().cloned()).collect();
         let mut layout = Self { new, ..Self::default() };
         layout.user(profile.nests)?;
         match profile.network {
@@ -162,11 +162,11 @@ impl Layout {
         let (hidden, shown) = layout.shown(profile)?.into_iter().partition(|shown| shown.is_hidden);
         pieces.extend::<Vec<_>>(shown);
         layout.push(Step::Attributes { of: Mounts::All, set: RDONLY | NOSUID });
-        for (place, options) in OWN {
+        for (place, options) in profile.own() {
             // Devices are bound into `/dev`, and work there.
             let flags = if place == "/dev" { libc::MS_NOEXEC } else { libc::MS_NODEV };
             layout.directory(Path::new(place))?;
-            layout.mount("tmpfs", place, "tmpfs", flags | libc::MS_NOSUID, options)?;
+            layout.mount("tmpfs", place, "tmpfs", flags | libc::MS_NOSUID, &options)?;
         }
         for (device, slot) in devices.iter().zip(taken) {
             layout.push(Step::MakeFile { path: path(device)? });

@@ -56,13 +56,12 @@ const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWCGROUP;
 /// The first process, as the build made it; empty where there are no cells.
 const INIT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/init"));
-/// Places of the machine that a cell has new and empty, with the options of their mounts.
-const OWN: [(&str, &str); 4] = [
-    ("/tmp", "mode=1777,size=1g"),
-    ("/run", "mode=755,size=16m"),
-    ("/dev", "mode=755,size=64k"),
-    ("/dev/shm", "mode=1777,size=1g"),
-];
+/// Places of the machine that a cell has new and empty, with their modes and sizes in bytes.
+const OWN: [(&str, &str, u64); 4] =
+    [("/tmp", "1777", 1 << 30), ("/run", "755", 16 << 20), ("/dev", "755", 64 << 10), ("/dev/shm", "1777", 1 << 30)];
+/// The part of a bound of memory that each of these may fill. What is written there stays, whatever process the system ends, so together they
+/// must leave commands room to run.
+const PART: u64 = 4;
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const LINKS: [(&str, &str); 5] = [
     ("/dev/ptmx", "pts/ptmx"),
@@ -194,6 +193,14 @@ impl PartialEq for Profile {
 }
 
 impl Profile {
+    /// What a cell has new and empty, with the options of their mounts.
+    fn own(&self) -> [(&'static str, String); 4] {
+        OWN.map(|(place, mode, size)| {
+            let size = self.memory.map_or(size, |memory| size.min(memory / PART));
+            (place, format!("mode={mode},size={size}"))
+        })
+    }
+
     /// Nothing can be written, nothing is hidden, and there is no network.
     #[must_use]
     pub fn closed() -> Self {
@@ -230,7 +237,7 @@ impl Profile {
     /// Whether a place is new in a cell: nothing of what is there outside is there, but for what is laid there.
     fn has_new(&self, path: &Path) -> bool {
         OWN.iter()
-            .map(|(own, _)| Path::new(own))
+            .map(|(own, ..)| Path::new(own))
             .chain(self.emptied.iter().map(PathBuf::as_path))
             .any(|new| path.starts_with(new))
     }
