@@ -167,7 +167,10 @@ impl Drop for Running {
                 self.kill();
             }
         }
-        let _ = self.said();
+        // A second panic would end all tests.
+        if !std::thread::panicking() {
+            let _ = self.said();
+        }
     }
 }
 
