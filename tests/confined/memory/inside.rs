@@ -102,7 +102,7 @@ fn what_is_written_into_places_of_the_cell_counts() {
             let group = Group::new();
             let mut rig = host(group.path(), via, &[MEMORY]);
             rig.run("kept=here");
-            let result = rig.result(&format!("dd if=/dev/zero of={place}/big bs=64k count=3200"));
+            let result = rig.result(&format!("head -c 200M /dev/zero >{place}/big"));
             assert_ne!(result["exit_code"], 0, "{via:?} {place}: {result}");
             let said = result.to_string();
             assert!(said.contains(TOLD) || said.contains("No space left"), "{via:?} {place}: {result}");
@@ -143,7 +143,8 @@ fn each_cell_has_a_bound_of_its_own() {
         let result = run(session, "head -c 8M /dev/zero >/tmp/kept");
         assert_eq!(result["exit_code"], 0, "{session:?} {result}");
     }
-    assert_eq!(group.cells().len(), 2);
+    // What a cell was tried in goes a moment later.
+    eventually("two cells", || group.cells().len() == 2);
     assert!(group.cells().iter().all(|cell| read(cell, "memory.max") == (64 << 20).to_string()));
     let result = run(None, TAKES_MUCH[0]);
     assert!(was_ended(&result["exit_code"]), "{result}");
@@ -214,7 +215,8 @@ fn no_cgroup_outlives_what_it_is_for() {
         // Panes would live on, and what bounds them with them.
         let _ = rig.program.tmux(&["kill-server"]);
         let part = group.hosts().pop().expect("that of the host");
-        eventually("panes are gone", || read(&part, "cgroup.procs").lines().count() == 1 && group.processes() <= 2);
+        // The host, and what watches over its commands.
+        eventually("panes are gone", || read(&part, "cgroup.procs").lines().count() <= 2 && group.processes() <= 2);
         assert!(rig.client.end(Duration::from_secs(10)).is_some(), "{via:?} it ends");
         eventually("all is removed", || group.cells().is_empty() && group.hosts().is_empty());
         drop(rig);
@@ -263,7 +265,8 @@ fn two_programs_share_a_cgroup() {
     let part = group.hosts().pop().expect("that of the first");
     let mut second = host(&part, Via::Process, &[MEMORY]);
     second.run("true");
-    assert_eq!(group.cells().len(), 2);
+    // What a cell was tried in goes a moment later.
+    eventually("two cells", || group.cells().len() == 2);
     for (rig, other) in [(&mut first, 0), (&mut second, 1)] {
         let result = rig.result(TAKES_MUCH[0]);
         assert!(was_ended(&result["exit_code"]), "{other} {result}");
