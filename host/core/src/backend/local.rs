@@ -31,6 +31,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::OnceCell;
 
@@ -827,14 +828,14 @@ impl Stream {
 
     /// Waits for bytes; never returns for a stream that has ended.
     async fn receive(&mut self) -> io::Result<Vec<u8>> {
-        while let Some(receiver) = &self.receiver {
+        while let Some(receiver) = &mut self.receiver {
+            // Many wait here, and nothing is held for them meanwhile.
             receiver.readable().await?;
             let mut buffer = Vec::with_capacity(CHUNK);
-            match receiver.try_read_buf(&mut buffer) {
-                Ok(0) => self.receiver = None,
-                Ok(_) => return Ok(buffer),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
+            // The runtime takes a buffer that was not filled for a pipe that is empty, and does not look again.
+            match receiver.read_buf(&mut buffer).await? {
+                0 => self.receiver = None,
+                _ => return Ok(buffer),
             }
         }
         std::future::pending().await
