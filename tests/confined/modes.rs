@@ -1,11 +1,19 @@
 //! What each `mode` does where cells can be made, and where they cannot.
 #![expect(clippy::disallowed_methods, reason = "the program in a namespace of its own")]
 
-use crate::rig::{Via, program};
+use crate::rig::{Via, program, word};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use toolcrib_tests::shell::command;
-use toolcrib_tests::{Program, Terminal};
+use toolcrib_tests::{Program, QUESTION, Terminal};
+
+/// What is said where no cgroup can be divided.
+pub(crate) const NEEDS: &str = "`memory` under [confine] needs a cgroup";
+
+/// What helps there.
+pub(crate) fn remedy() -> &'static str {
+    "systemd-run --user --scope -p Delegate=yes toolcrib"
+}
 
 /// The program in a user namespace that may hold no other one: no cell can be made there.
 fn without_cells(program: &Program, arguments: &[&str]) -> Command {
@@ -64,27 +72,42 @@ fn without_cells_each_mode_does_what_it_says() {
     assert!(envelope["error"].is_null() && ran(), "{envelope}");
 }
 
-/// C-30: where memory is to be bounded and cannot be, nothing counts as confined, and how Toolcrib has to be started is said.
+/// C-30: where memory is to be bounded and cannot be, nothing runs but by `off`, whatever a person would answer, and the remedy is told.
 #[test]
-fn a_bound_of_memory_that_cannot_be_kept_confines_nothing() {
+fn a_bound_of_memory_that_cannot_be_kept_lets_nothing_run() {
     let program = program(Via::Process);
     let arguments = command("touch ran").to_string();
-    let remedy = "systemd-run --user --scope -p Delegate=yes toolcrib";
-    for mode in ["auto", "required"] {
+    let ran = || std::fs::remove_file(program.path("work/ran")).is_ok();
+    for (mode, runs) in [("off", true), ("auto", false), ("required", false)] {
         let mode = format!("confine.mode={mode}");
-        let set = ["--set", &mode, "--set", "confine.memory=64 MiB"];
-        let trail = || std::fs::read_to_string(program.path("state/toolcrib/audit.jsonl")).unwrap_or_default();
-        let before = trail().len();
-        let envelope =
-            call(without_cgroups(&program, &[&set, &["--yes", "call", "run_shell", &arguments][..]].concat()));
-        // A person would be told why, and the record is.
-        let said = format!("{mode}: {envelope}\n{}", trail().split_off(before));
-        assert!(said.contains("`memory` under [confine] needs a cgroup") && said.contains(remedy), "{said}");
-        assert!(!envelope["error"].is_null() && !program.path("work/ran").exists(), "{said}");
+        let given = ["--set", &mode, "--set", "confine.memory=64 MiB", "--yes", "call", "run_shell", &arguments];
+        let envelope = call(without_cgroups(&program, &given));
+        let said = envelope.to_string();
+        assert_eq!(ran(), runs, "{mode}: {said}");
+        assert_eq!(envelope["error"].is_null(), runs, "{mode}: {said}");
+        if !runs {
+            assert_eq!(envelope["error"]["kind"], "unavailable", "{mode}: {said}");
+            assert!(said.contains(NEEDS) && said.contains(remedy()), "{mode}: {said}");
+        }
     }
     let doctor = without_cgroups(&program, &["--set", "confine.memory=64 MiB", "doctor"]).output().expect("it starts");
     let said = String::from_utf8_lossy(&doctor.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("no cgroup: `memory` under [confine] needs a cgroup") && said.contains(remedy), "{said}");
+    assert!(said.contains(&format!("no cgroup: {NEEDS}")) && said.contains(remedy()), "{said}");
+}
+
+/// C-30: a project that is not trusted can set a bound that cannot be kept. Nobody is asked whether its commands may run unconfined.
+#[test]
+fn a_project_gets_no_command_out_of_its_cell_by_a_bound_of_memory() {
+    let terminal = Terminal::idle(program(Via::Process));
+    terminal.program.write("work/toolcrib.toml", "[confine]\nmemory = \"1 TiB\"\n");
+    let host = "mount -t tmpfs none /sys/fs/cgroup && exec \"$@\"";
+    let call = format!("call run_shell {}", word(command("touch ran").to_string()));
+    let unshared = format!("unshare --mount --user --map-current-user --keep-caps sh -c {} sh", word(host));
+    terminal.run(&format!("{unshared} $toolcrib --set confine.mode=auto {call} >out"));
+    assert_eq!(terminal.ended(), 10, "{}", terminal.screen());
+    assert!(!terminal.screen().contains(QUESTION) && !terminal.has("ran"), "{}", terminal.screen());
+    let said = terminal.out();
+    assert!(said[0].to_string().contains(NEEDS), "{said:?}");
 }
 
 /// A person may let it run, each time anew: `s` covers nothing that is not confined.

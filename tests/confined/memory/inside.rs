@@ -1,11 +1,13 @@
 //! What needs a cgroup: `memory_is_bounded_in_a_cgroup_of_its_own` runs these tests where there is one, as root and as another user.
 
 use super::group::{self, Group, read, started_in, through};
-use super::{ALL, MEMORY, nothing_is_confined};
+use super::{ALL, MEMORY, text};
+use crate::modes::{NEEDS, call, remedy};
 use crate::rig::{BOTH, REQUIRED, Rig, Via, program, word};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use toolcrib_tests::processes::{sleeping, unique_seconds};
 use toolcrib_tests::shell::{command, declared, with};
@@ -289,12 +291,12 @@ fn what_cannot_be_divided_bounds_nothing() {
     let enters = format!("echo 0 >{}", word(group.path().join("cgroup.procs")));
     // No child of the host, which would take it along.
     let shared = format!("{enters}; (sleep 1000 </dev/null >/dev/null 2>&1 &); exec \"$@\"");
-    nothing_is_confined(|given| through(&shared, given), " is in `");
+    nothing_runs(|given| through(&shared, given), " is in `");
 
     let group = Group::new();
     let part = group.path().join("part");
     fs::create_dir(&part).expect("a cgroup");
-    nothing_is_confined(|given| started_in(&part, given), "lacks the controllers");
+    nothing_runs(|given| started_in(&part, given), "lacks the controllers");
 
     let group = Group::new();
     let fixed = if rustix::process::getuid().is_root() {
@@ -304,5 +306,31 @@ fn what_cannot_be_divided_bounds_nothing() {
     } else {
         format!("echo 0 >{} && exec \"$@\"", word(group::given().join("fixed/cgroup.procs")))
     };
-    nothing_is_confined(|given| through(&fixed, given), "cannot be changed");
+    nothing_runs(|given| through(&fixed, given), "cannot be changed");
+}
+
+/// Where a host that is `started` so can bound no memory, no mode but `off` lets a command run, and everybody is told `why`.
+fn nothing_runs(started: impl Fn(&Command) -> Command, why: &str) {
+    let program = program(Via::Process);
+    let arguments = command("touch ran").to_string();
+    let ran = || fs::remove_file(program.path("work/ran")).is_ok();
+    let run = |mode: &str, memory: &str| {
+        let mode = format!("confine.mode={mode}");
+        let given = ["--set", &mode, "--set", memory, "--yes", "call", "run_shell", &arguments];
+        call(started(&program.command(&given)))
+    };
+    for mode in ["auto", "required"] {
+        let refused = run(mode, MEMORY);
+        let said = refused.to_string();
+        assert_eq!(refused["error"]["kind"], "unavailable", "{mode}: {said}");
+        assert!(said.contains(why) && said.contains(NEEDS) && said.contains(remedy()), "{mode}: {said}");
+        assert!(!ran(), "{mode}");
+    }
+    // It is this setting that cannot be kept.
+    let confined = run("required", "confine.memory=\"\"");
+    assert!(confined["error"].is_null() && ran(), "{confined}");
+    let mut doctor = started(&program.command(&["--set", MEMORY, "doctor"]));
+    let said = text(&doctor.stdin(Stdio::null()).output().expect("it starts"));
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains(why) && said.contains(NEEDS) && said.contains(remedy()), "{said}");
 }

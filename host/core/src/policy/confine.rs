@@ -288,7 +288,8 @@ impl Confine {
     ///
     /// # Errors
     ///
-    /// `unavailable` where they have to be confined, and cannot be.
+    /// `unavailable` where they have to be confined, and cannot be, and where their bound of memory cannot be enforced: nobody lets such a
+    /// command run, or a project could have one asked about as unconfined that would be confined without that bound.
     pub(crate) async fn at(&self, backend: &dyn Backend) -> Result<Confinement, Failure> {
         if !backend.is_this_machine() {
             self.needs_no_mounts("they run elsewhere")?;
@@ -305,7 +306,10 @@ impl Confine {
         }
         match self.ladder(&backend.facts().await?)?.climb(backend).await {
             (Some(profile), _) => Ok(Confinement::Cell(profile)),
-            (None, unusable) => self.cannot(ladder::told(&unusable)),
+            (None, unusable) => match ladder::unbounded(&unusable) {
+                Some(failure) => Err(failure),
+                None => self.cannot(ladder::told(&unusable)),
+            },
         }
     }
 

@@ -370,6 +370,13 @@ impl Policy {
                 clauses.push(("allowed", format!("ports of hosts: {ports}"), "confine.ports"));
             }
         }
+        if confine.memory.bytes().is_some() {
+            let detail = format!(
+                "the commands of a cell take no more memory together than {}; where that cannot be enforced, none runs",
+                confine.memory
+            );
+            clauses.push(("denied", detail, "confine.memory"));
+        }
         if confine.debug {
             clauses.push(("allowed", "they look into processes of their own, as debuggers do".into(), "confine.debug"));
         }

@@ -3,6 +3,7 @@
 
 use crate::backend::Backend;
 use crate::backend::cell::{Profile, bounds_memory, how_to_get_a_cgroup};
+use crate::envelope::{Failure, Kind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -68,6 +69,12 @@ impl Unusable {
     }
 }
 
+/// The refusal of commands whose bound of memory cannot be enforced, if that is what hinders.
+pub(super) fn unbounded(unusable: &[Unusable]) -> Option<Failure> {
+    let Unusable { why, remedy, .. } = unusable.iter().find(|unusable| unusable.step == Step::Cgroup)?;
+    Some(Failure::new(Kind::Unavailable, format!("commands do not run here: {why}")).hint(remedy))
+}
+
 /// What hinders, in a line. Some need no name.
 pub(super) fn told(unusable: &[Unusable]) -> String {
     let told = |unusable: &Unusable| match unusable.step {
@@ -97,7 +104,7 @@ impl Ladder {
         &self.own
     }
 
-    /// The first step that can be used, and why each before it cannot.
+    /// The first step that can be used, and why each before it cannot. None is tried where memory is to be bounded and cannot be.
     pub(super) async fn climb(&self, backend: &dyn Backend) -> (Option<Arc<Profile>>, Vec<Unusable>) {
         if let Err(why) = bounds_memory(&self.own) {
             return (None, vec![Step::Cgroup.unusable(&why, &Step::Cgroup.remedy())]);
@@ -113,6 +120,12 @@ impl Ladder {
                 Err(why) => unusable.push(why.clone()),
                 Ok(profile) => match backend.confines(profile).await {
                     Ok(()) => return (Some(profile.clone()), unusable),
+                    // With this bound alone no cell can be made: whoever sets it, as a project may, does not get a command out of its cell so.
+                    Err(why) if profile.memory.is_some() && backend.confines(&without_bound(profile)).await.is_ok() => {
+                        let why = format!("`memory` under [confine] cannot be enforced: {why}");
+                        unusable.push(Step::Cgroup.unusable(&why, "start Toolcrib again, or change `memory`"));
+                        break;
+                    }
                     // It is the places that hinder, not the system: who can write there does not get less confinement by it.
                     Err(why) if backend.confines(&bare(profile)).await.is_ok() => {
                         unusable.push(step.unusable(&why, "mend that place, or see [confine]"));
@@ -124,6 +137,11 @@ impl Ladder {
         }
         (None, unusable)
     }
+}
+
+/// The same profile, where memory is not bounded.
+fn without_bound(profile: &Profile) -> Profile {
+    Profile { memory: None, ..profile.clone() }
 }
 
 /// The same step without any place.
