@@ -13,7 +13,7 @@ use crate::event::Event;
 use crate::kept_output::Captured;
 use crate::policy::approval::{Declaration, Risk, Site};
 use crate::policy::command::Destination;
-use crate::policy::confine::Look;
+use crate::policy::confine::{Look, Notices};
 use crate::policy::run::Run;
 use crate::policy::shell::{AdmittedCommand, ShellGrant, Wanted};
 use crate::sandbox::State;
@@ -289,17 +289,17 @@ fn refused(calling: Option<&Calling>) -> Vec<String> {
     calling.map(Calling::refusals).unwrap_or_default()
 }
 
-/// All that its cell refused a command, and what comes of calling it again.
+/// All that is to be said of a command in its cell. Calling it again is offered only where that refused it something: a bound that was met is
+/// not remembered.
 fn with_way_out(
-    mut refusals: Vec<String>,
+    Notices { bounds, mut refusals }: Notices,
     calling: Option<&Calling>,
     command: &AdmittedCommand,
     scope: &Scope,
 ) -> Vec<String> {
     refusals.extend(refused(calling));
     let way_out = command.remember(&refusals, scope);
-    refusals.extend(way_out);
-    refusals
+    bounds.into_iter().chain(refusals).chain(way_out).collect()
 }
 
 /// What a command made that runs or is obeyed later.

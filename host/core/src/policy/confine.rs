@@ -9,6 +9,7 @@ mod signs;
 
 pub(crate) use made::Look;
 pub(super) use made::Watch;
+pub(crate) use signs::Notices;
 
 use super::Policy;
 use super::connections::Reachable;

@@ -4,7 +4,7 @@
 
 use super::approval::{ActionKind, By, Consent, Declaration, Lending, Question, Site};
 use super::command::{Denylist, Destination, Held};
-use super::confine::{Confine, Confinement, Look};
+use super::confine::{Confine, Confinement, Look, Notices};
 use super::connections::Connections;
 use super::let_out::LET_OUT;
 use super::run::{self, Run, With};
@@ -132,19 +132,18 @@ impl AdmittedCommand {
         self.cell.as_ref().map_or_else(Met::default, |cell| backend.met(cell))
     }
 
-    /// What is to be said of refusals in its cell, once it has ended with this status and printed this; `before` is what [`Self::met`] was when
-    /// it began.
-    pub(crate) async fn notices(&self, status: i32, printed: &str, before: Met, backend: &dyn Backend) -> Vec<String> {
-        let Some(cell) = &self.cell else { return Vec::new() };
+    /// What is to be said of its cell, once it has ended with this status and printed this; `before` is what [`Self::met`] was when it began.
+    pub(crate) async fn notices(&self, status: i32, printed: &str, before: Met, backend: &dyn Backend) -> Notices {
+        let Some(cell) = &self.cell else { return Notices::default() };
         let met = self.met(backend).since(before);
         // What a command prints that went well is no sign.
         let printed = if status == 0 { "" } else { printed };
         if printed.is_empty() && met == Met::default() {
-            return Vec::new();
+            return Notices::default();
         }
         match backend.facts().await {
             Ok(facts) => self.confine.notices(cell, &facts, met, printed),
-            Err(_) => Vec::new(),
+            Err(_) => Notices::default(),
         }
     }
 }

@@ -97,8 +97,8 @@ pub(super) async fn run(
         Ok(End::Exited(exit_code)) => {
             let stdout = stdout.finish().await;
             notices.extend(made(look).await);
-            let refusals = command.notices(exit_code, &stdout.text, before, &*scope.backend).await;
-            notices.extend(with_way_out(refusals, calling.as_ref(), command, scope));
+            let of_cell = command.notices(exit_code, &stdout.text, before, &*scope.backend).await;
+            notices.extend(with_way_out(of_cell, calling.as_ref(), command, scope));
             notices.push(ONE_STREAM.into());
             let stderr = Captured::default().into();
             Ok(shell::Outcome::Finished(shell::Finished { exit_code, stdout: stdout.into(), stderr, notices }))

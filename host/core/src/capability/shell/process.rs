@@ -158,13 +158,13 @@ pub(crate) async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scop
             let ended = (ended > 0).then(|| ended_with_it(ended, plan.wants_pane));
             let (stdout, stderr) = (stdout.finish().await, stderr.finish().await);
             let made = made(look).await;
-            let refusals = command.notices(exit_code, &stderr.text, before, &*scope.backend).await;
-            let refusals = with_way_out(refusals, calling.as_ref(), command, scope);
+            let of_cell = command.notices(exit_code, &stderr.text, before, &*scope.backend).await;
+            let of_cell = with_way_out(of_cell, calling.as_ref(), command, scope);
             let out = match command.is_out() {
                 true => Some(let_out(command, &*scope.backend).await?),
                 false => None,
             };
-            let notices = out.into_iter().chain(left).chain(ended).chain(made).chain(refusals).chain(absence).collect();
+            let notices = out.into_iter().chain(left).chain(ended).chain(made).chain(of_cell).chain(absence).collect();
             Ok(Ran { exit_code, stdout, stderr, notices })
         }
         End::TimedOut => {

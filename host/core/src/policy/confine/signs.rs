@@ -31,19 +31,29 @@ const NO_WAY: &str = "Network is unreachable";
 /// What they say that can start no process.
 const NO_PROCESS: [&str; 2] = ["Resource temporarily unavailable", "Cannot fork"];
 
+/// What is to be said of a command that ran in a cell.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Notices {
+    /// Bounds of the cell that were met, maybe by another command: no reason to let this one out.
+    pub(crate) bounds: Vec<String>,
+    /// What the cell refused the command, by what it printed.
+    pub(crate) refusals: Vec<String>,
+}
+
 impl Confine {
-    /// What is to be said of refusals in a cell, whose bounds were met so often meanwhile.
-    pub(crate) fn notices(&self, profile: &Profile, facts: &Facts, met: Met, printed: &str) -> Vec<String> {
-        let mut told: Vec<String> = self.out_of_memory(profile, met).into_iter().collect();
-        told.extend((met.refused > 0).then(|| self.too_many(profile)));
+    /// What is to be said of a command in a cell, whose bounds were met so often meanwhile.
+    pub(crate) fn notices(&self, profile: &Profile, facts: &Facts, met: Met, printed: &str) -> Notices {
+        let too_many = (met.refused > 0).then(|| self.too_many(profile));
+        let bounds: Vec<String> = self.out_of_memory(profile, met).into_iter().chain(too_many).collect();
+        let mut refusals = Vec::new();
         for line in printed.lines() {
             let notice = self.notice(profile, facts, line);
-            told.extend(notice.filter(|notice| !told.contains(notice)));
-            if told.len() >= MOST {
+            refusals.extend(notice.filter(|notice| !bounds.contains(notice) && !refusals.contains(notice)));
+            if bounds.len() + refusals.len() >= MOST {
                 break;
             }
         }
-        told
+        Notices { bounds, refusals }
     }
 
     /// Others share the cell, so it may have been one of theirs.
@@ -164,6 +174,7 @@ fn refused_port(line: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use super::Notices;
     use crate::backend::Backend;
     use crate::backend::cell::{Means, Met, Profile};
     use crate::backend::local::Local;
@@ -186,7 +197,7 @@ mod tests {
         let local = Local::new(work.clone(), dirs.home.clone(), dirs.state.clone(), Default::default());
         let facts = local.facts().await.expect("facts");
         let profile = policy.confine.ladder(&facts).expect("a ladder").first().clone();
-        let told = |printed: &str| policy.confine.notices(&profile, &facts, Met::default(), printed);
+        let told = |printed: &str| policy.confine.notices(&profile, &facts, Met::default(), printed).refusals;
         let (home, write) = (dirs.home.display(), "add a directory above it to `write` under [confine]");
         for (printed, expected) in [
             (
@@ -250,9 +261,9 @@ mod tests {
         let closed = Profile { network: CellNetwork::None, ..(*profile).clone() };
         let unresolved = "curl: (6) Could not resolve host: example.com";
         let partial = Profile { by: Means::Landlock, ..closed.clone() };
-        let said = policy.confine.notices(&partial, &facts, Met::default(), unresolved);
+        let said = policy.confine.notices(&partial, &facts, Met::default(), unresolved).refusals;
         assert_eq!(said, ["commands that are partially confined have no network"]);
-        let said = policy.confine.notices(&closed, &facts, Met::default(), unresolved);
+        let said = policy.confine.notices(&closed, &facts, Met::default(), unresolved).refusals;
         let line = "set `network = \"egress\"` there for hosts that are named";
         assert_eq!(said, [format!("commands have no network, as `network = \"none\"` under [confine] says: {line}")]);
         assert_eq!(told("/a: Read-only file system\n/b: Read-only file system\n".repeat(9).as_str()).len(), 2);
@@ -261,9 +272,13 @@ mod tests {
         let memory = "the commands of this cell reached `memory` under [confine] (64 MiB), so the system ended one of their processes: \
                       use less memory, or raise `memory` under [confine]";
         let processes = "a command may have 100 processes at once: start fewer, or raise `processes` under [confine]";
-        assert_eq!(met(1, 0, "Killed"), [memory]);
-        assert_eq!(met(2, 0, ""), [memory.replace("one of", "some of")]);
-        assert_eq!(met(0, 3, "sh: 0: Cannot fork"), [processes], "it is said once");
-        assert_eq!(met(0, 0, ""), [""; 0]);
+        assert_eq!(met(1, 0, "Killed").bounds, [memory]);
+        assert_eq!(met(2, 0, "").bounds, [memory.replace("one of", "some of")]);
+        // It is said once, and no reason to let the command out.
+        let told = met(0, 3, "sh: 0: Cannot fork");
+        assert_eq!((told.bounds, told.refusals), (vec![processes.to_owned()], Vec::new()));
+        let told = met(1, 0, "touch: /x: Read-only file system");
+        assert_eq!((told.bounds.len(), told.refusals.len()), (1, 1));
+        assert_eq!(met(0, 0, ""), Notices::default());
     }
 }
