@@ -411,7 +411,8 @@ impl Rule {
             Stricter(order) => if rank(order, by) > rank(order, base) { by } else { base }.clone(),
             Min => if by.as_integer() < base.as_integer() { by } else { base }.clone(),
             Max => if by.as_integer() > base.as_integer() { by } else { base }.clone(),
-            Size => written(size(base).narrowed(size(by))),
+            // As it is written: another spelling of the same size would count as one that was narrowed.
+            Size => if size(by).is_within(size(base)) { by } else { base }.clone(),
             Union | Places => [entries(base), &picked(by, |entry| !entries(base).contains(entry))].concat().into(),
             Intersect | Methods => picked(base, |entry| entries(by).contains(entry)).into(),
             Paths => written(allowlist(base).intersect(&allowlist(by))),
@@ -617,6 +618,9 @@ mod tests {
             ("4 GiB", "", "4 GiB"),
             ("4 GiB", "64 MiB", "64 MiB"),
             ("64 MiB", "4 GiB", "64 MiB"),
+            ("", "1TiB", "1TiB"),
+            ("1TiB", "", "1TiB"),
+            ("4 GiB", "4096 MiB", "4096 MiB"),
         ] {
             assert_eq!(Size.narrow(&base.into(), &by.into()).as_str(), Some(expected), "{base} by {by}");
         }

@@ -31,10 +31,10 @@ impl MemoryBound {
         (LEAST..=i64::MAX.unsigned_abs()).contains(&bytes).then_some(Self(Some(bytes)))
     }
 
-    /// Returns what is left under another bound.
-    pub(super) fn narrowed(self, by: Self) -> Self {
+    /// Returns whether it lets no more through than another bound.
+    pub(super) fn is_within(self, other: Self) -> bool {
         // None is the least of all options, and here it is the most.
-        Self([self.0, by.0].into_iter().flatten().min())
+        other.0.is_none_or(|most| self.0.is_some_and(|bytes| bytes <= most))
     }
 }
 
@@ -105,16 +105,17 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_less_than_none() {
+    fn a_bound_is_within_none_and_larger_ones() {
         let bound = |text| MemoryBound::parse(text).expect("a size");
-        for (base, by, expected) in [
-            ("", "", ""),
-            ("", "1 GiB", "1 GiB"),
-            ("1 GiB", "", "1 GiB"),
-            ("1 GiB", "512 MiB", "512 MiB"),
-            ("512 MiB", "1 GiB", "512 MiB"),
+        for (text, other, expected) in [
+            ("", "", true),
+            ("", "1 GiB", false),
+            ("1 GiB", "", true),
+            ("1 GiB", "512 MiB", false),
+            ("512 MiB", "1 GiB", true),
+            ("1024 MiB", "1 GiB", true),
         ] {
-            assert_eq!(bound(base).narrowed(bound(by)), bound(expected), "{base} by {by}");
+            assert_eq!(bound(text).is_within(bound(other)), expected, "{text} within {other}");
         }
     }
 }
