@@ -12,7 +12,15 @@ pub(crate) const NEEDS: &str = "`memory` under [confine] needs a cgroup";
 
 /// What helps there.
 pub(crate) fn remedy() -> &'static str {
-    "systemd-run --user --scope -p Delegate=yes toolcrib"
+    let listed = std::fs::read_to_string("/proc/cgroups").unwrap_or_default();
+    let is_of_version_1 = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        ["memory", "pids"].contains(&fields[0]) && fields[1] != "0"
+    };
+    match listed.lines().any(is_of_version_1) {
+        true => "boot with `systemd.unified_cgroup_hierarchy=1`",
+        false => "systemd-run --user --scope -p Delegate=yes toolcrib",
+    }
 }
 
 /// The program in a user namespace that may hold no other one: no cell can be made there.
@@ -90,6 +98,12 @@ fn a_bound_of_memory_that_cannot_be_kept_lets_nothing_run() {
             assert!(said.contains(NEEDS) && said.contains(remedy()), "{mode}: {said}");
         }
     }
+    program.write("policy.toml", "[confine]\nmemory = \"64 MiB\"\n");
+    let policy = program.path("policy.toml").display().to_string();
+    let envelope = call(without_cgroups(&program, &["--policy", &policy, "call", "run_shell", &arguments]));
+    let said = envelope.to_string();
+    assert!(said.contains("the operator's policy decides this: `confine.memory` in "), "{said}");
+    assert!(!said.contains("leave `memory`") && !ran(), "{said}");
     let doctor = without_cgroups(&program, &["--set", "confine.memory=64 MiB", "doctor"]).output().expect("it starts");
     let said = String::from_utf8_lossy(&doctor.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains(&format!("no cgroup: {NEEDS}")) && said.contains(remedy()), "{said}");

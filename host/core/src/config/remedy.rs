@@ -75,8 +75,12 @@ impl Remedies {
     /// Returns the hint where `limit`, a setting with its section, was met, which is `most`: what to do instead, and the line that raises it or who decides.
     pub(crate) fn raise(&self, limit: &str, most: u64, instead: &str) -> String {
         let (section, key) = limit.split_once('.').unwrap_or(("limits", limit));
-        let line = format!("raise `{key}` under [{section}]");
-        let hint = self.hint(limit, &Needed::MoreThan(most), line.as_str());
+        self.either(instead, limit, &Needed::MoreThan(most), &format!("raise `{key}` under [{section}]"))
+    }
+
+    /// Returns the hint where something else helps as well as `line`: that, and the line or who decides.
+    pub(crate) fn either(&self, instead: &str, key: &str, wanted: &Needed<'_>, line: &str) -> String {
+        let hint = self.hint(key, wanted, line);
         let between = if hint == line { ", or " } else { "; " };
         format!("{instead}{between}{hint}")
     }

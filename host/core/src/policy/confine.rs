@@ -449,7 +449,7 @@ impl Confine {
             }
             ConfineFloor::Partial => Ok(self.partial(facts, own.clone())),
         };
-        Ok(Ladder::new(own, bwrap, landlock))
+        Ok(Ladder::new(own, bwrap, landlock, self.remedies.clone()))
     }
 
     /// What is left of a profile where Landlock enforces it.

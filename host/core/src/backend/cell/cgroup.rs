@@ -75,8 +75,26 @@ fn needs(why: &str) -> String {
 
 /// What helps where there is none to divide.
 pub(crate) fn how_to_get_a_cgroup() -> String {
+    let listed = std::fs::read_to_string("/proc/cgroups").unwrap_or_default();
+    if let Some(how) = how_to_boot(&listed) {
+        return how.to_owned();
+    }
     let root = if rustix::process::geteuid().is_root() { " (as root without `--user`)" } else { "" };
     format!("start it as `systemd-run --user --scope -p Delegate=yes toolcrib …`{root}")
+}
+
+/// What helps where no cgroup of version 2 can have the controllers: by what `/proc/cgroups` lists, which is their names, the number of their
+/// hierarchy of version 1, how many cgroups there are, and whether they are switched on.
+fn how_to_boot(listed: &str) -> Option<&'static str> {
+    listed.lines().find_map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        [name, ..] if !CONTROLLERS.contains(&name) => None,
+        [_, _, _, "0"] => Some("boot without `cgroup_disable` on the kernel's command line"),
+        [_, "0", _, _] => None,
+        [_, _, _, _] => Some(
+            "cgroups of version 1 have the controllers here: boot with `systemd.unified_cgroup_hierarchy=1` on the kernel's command line",
+        ),
+        _ => None,
+    })
 }
 
 /// A directory of the file system of cgroups.
@@ -496,6 +514,18 @@ mod tests {
         for (text, path) in [("/a\\040b\\011", "/a b\t"), ("/plain", "/plain"), ("/a\\9", "/a\\9"), ("/a\\", "/a\\")] {
             assert_eq!(unescaped(text), Path::new(path));
         }
+    }
+
+    #[test]
+    fn what_helps_is_told_by_where_the_controllers_are() {
+        let said =
+            |lines: &str| how_to_boot(&format!("#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpu\t1\t4\t1\n{lines}"));
+        assert_eq!(said("memory\t0\t112\t1\npids\t0\t112\t1\n"), None);
+        assert_eq!(said(""), None, "newer kernels leave out those of version 2");
+        for lines in ["memory\t4\t112\t1\npids\t0\t4\t1\n", "pids\t8\t4\t1\n"] {
+            assert!(said(lines).is_some_and(|how| how.contains("unified_cgroup_hierarchy=1")), "{lines}");
+        }
+        assert!(said("memory\t0\t1\t0\n").is_some_and(|how| how.contains("cgroup_disable")));
     }
 
     #[test]

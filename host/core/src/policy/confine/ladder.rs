@@ -3,6 +3,7 @@
 
 use crate::backend::Backend;
 use crate::backend::cell::{Profile, bounds_memory, how_to_get_a_cgroup};
+use crate::config::{Needed, Remedies};
 use crate::envelope::{Failure, Kind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,9 +36,15 @@ impl Step {
     }
 
     /// What helps where it was tried, as this machine's settings are.
-    fn remedy(self) -> String {
+    fn remedy(self, remedies: &Remedies) -> String {
         match self {
-            Self::Cgroup => format!("{}, or leave `memory` empty", how_to_get_a_cgroup()),
+            // An empty bound is more than any other.
+            Self::Cgroup => remedies.either(
+                &how_to_get_a_cgroup(),
+                "confine.memory",
+                &Needed::MoreThan(u64::MAX),
+                "leave `memory` under [confine] empty",
+            ),
             Self::Namespaces => of_namespaces(),
             Self::Bwrap => {
                 "the system does not let bwrap make namespaces either, or it is too old: 0.10 is enough".into()
@@ -91,11 +98,17 @@ pub(super) struct Ladder {
     own: Arc<Profile>,
     bwrap: Result<Arc<Profile>, Unusable>,
     landlock: Result<Arc<Profile>, Unusable>,
+    remedies: Remedies,
 }
 
 impl Ladder {
-    pub(super) fn new(own: Profile, bwrap: Result<Profile, Unusable>, landlock: Result<Profile, Unusable>) -> Self {
-        Self { own: Arc::new(own), bwrap: bwrap.map(Arc::new), landlock: landlock.map(Arc::new) }
+    pub(super) fn new(
+        own: Profile,
+        bwrap: Result<Profile, Unusable>,
+        landlock: Result<Profile, Unusable>,
+        remedies: Remedies,
+    ) -> Self {
+        Self { own: Arc::new(own), bwrap: bwrap.map(Arc::new), landlock: landlock.map(Arc::new), remedies }
     }
 
     /// The one of the first step.
@@ -107,7 +120,7 @@ impl Ladder {
     /// The first step that can be used, and why each before it cannot. None is tried where memory is to be bounded and cannot be.
     pub(super) async fn climb(&self, backend: &dyn Backend) -> (Option<Arc<Profile>>, Vec<Unusable>) {
         if let Err(why) = bounds_memory(&self.own) {
-            return (None, vec![Step::Cgroup.unusable(&why, &Step::Cgroup.remedy())]);
+            return (None, vec![Step::Cgroup.unusable(&why, &Step::Cgroup.remedy(&self.remedies))]);
         }
         let mut unusable = Vec::new();
         let steps = [
@@ -123,7 +136,9 @@ impl Ladder {
                     // With this bound alone no cell can be made: whoever sets it, as a project may, does not get a command out of its cell so.
                     Err(why) if profile.memory.is_some() && backend.confines(&without_bound(profile)).await.is_ok() => {
                         let why = format!("`memory` under [confine] cannot be enforced: {why}");
-                        unusable.push(Step::Cgroup.unusable(&why, "start Toolcrib again, or change `memory`"));
+                        let most = profile.memory.unwrap_or_default();
+                        let remedy = self.remedies.raise("confine.memory", most, "start Toolcrib again");
+                        unusable.push(Step::Cgroup.unusable(&why, &remedy));
                         break;
                     }
                     // It is the places that hinder, not the system: who can write there does not get less confinement by it.
@@ -131,7 +146,7 @@ impl Ladder {
                         unusable.push(step.unusable(&why, "mend that place, or see [confine]"));
                         break;
                     }
-                    Err(why) => unusable.push(step.unusable(&why, &step.remedy())),
+                    Err(why) => unusable.push(step.unusable(&why, &step.remedy(&self.remedies))),
                 },
             }
         }
