@@ -67,7 +67,12 @@ impl Confine {
 
     fn too_many(&self, profile: &Profile) -> String {
         let hint = self.remedies.raise("confine.processes", profile.processes, "start fewer");
-        format!("a command may have {} processes at once: {hint}", profile.processes)
+        let most = profile.processes;
+        match profile.memory {
+            // The cgroup counts.
+            Some(_) => format!("the commands of this cell may have {most} processes at once, threads included: {hint}"),
+            None => format!("a command may have {most} processes at once: {hint}"),
+        }
     }
 
     fn notice(&self, profile: &Profile, facts: &Facts, line: &str) -> Option<String> {
@@ -271,7 +276,7 @@ mod tests {
         let met = |ended, refused, printed| policy.confine.notices(&bounded, &facts, Met { ended, refused }, printed);
         let memory = "the commands of this cell reached `memory` under [confine] (64 MiB), so the system ended one of their processes: \
                       use less memory, or raise `memory` under [confine]";
-        let processes = "a command may have 100 processes at once: start fewer, or raise `processes` under [confine]";
+        let processes = "the commands of this cell may have 100 processes at once, threads included: start fewer, or raise `processes` under [confine]";
         assert_eq!(met(1, 0, "Killed").bounds, [memory]);
         assert_eq!(met(2, 0, "").bounds, [memory.replace("one of", "some of")]);
         // It is said once, and no reason to let the command out.
