@@ -3,6 +3,7 @@
 //! A pane's program can print anything, also lines that look like these; within `%output` the server escapes them, and a block ends
 //! only with the very time and number that it began with.
 
+use crate::text::octal;
 use std::fmt::Write;
 use std::mem;
 
@@ -120,27 +121,7 @@ fn split(line: &[u8]) -> (&[u8], &[u8]) {
 fn output(rest: &[u8]) -> Option<Notice> {
     let (pane, escaped) = split(rest);
     let pane = std::str::from_utf8(pane).ok()?.strip_prefix('%')?.parse().ok()?;
-    Some(Notice::Output { pane, bytes: unescape(escaped) })
-}
-
-/// Undoes `\ooo`, which stands for every control character and the backslash.
-fn unescape(escaped: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(escaped.len());
-    let mut rest = escaped;
-    while let Some((first, others)) = rest.split_first() {
-        let digits = others.get(..3).filter(|digits| digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
-        match digits {
-            Some(digits) if *first == b'\\' => {
-                bytes.push(digits.iter().fold(0_u8, |value, digit| (value << 3) | (digit - b'0')));
-                rest = &others[3..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = others;
-            }
-        }
-    }
-    bytes
+    Some(Notice::Output { pane, bytes: octal::unescape(escaped) })
 }
 
 /// Writes any text as one argument of a command line: nothing in it is expanded or ends the command.
@@ -214,13 +195,6 @@ mod tests {
             }
             pieces.push(rest);
             prop_assert_eq!(parse(&pieces), parse(&[&whole]));
-        }
-
-        #[test]
-        fn what_the_server_escapes_comes_back(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let escape = |byte: &u8| if *byte < b' ' || *byte == b'\\' { format!("\\{byte:03o}").into_bytes() } else { vec![*byte] };
-            let escaped: Vec<u8> = bytes.iter().flat_map(escape).collect();
-            prop_assert_eq!(unescape(&escaped), bytes);
         }
     }
 }
