@@ -329,7 +329,9 @@ impl Image {
         );
         let error = io::Error::from_raw_os_error(shared.error);
         Err(match (shared.failed, cell) {
-            (Some(ENTERING), _) => io::Error::other(format!("entering the cgroup of a cell: {error}")),
+            (Some(ENTERING), _) => {
+                io::Error::other(format!("entering the cgroup of a cell: {error}{}", cell::how_to_enter(&error)))
+            }
             (Some(step), Some(cell)) => io::Error::other(format!("{}: {error}", cell.described(step))),
             (Some(_), None) => io::Error::other(format!("entering a domain of Landlock: {error}")),
             (None, _) => error,

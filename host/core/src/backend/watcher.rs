@@ -37,6 +37,7 @@ struct State {
 
 struct Watcher {
     process: OwnedFd,
+    pid: u32,
     /// Its standard input. When it is closed, the watcher takes this host to be gone.
     input: OwnedFd,
 }
@@ -70,6 +71,11 @@ pub(super) fn end_at(call: &str, until: Option<Duration>) {
 /// A process has ended and was reaped.
 pub(super) fn ended(leader: u32) {
     change(|state| state.ended(leader));
+}
+
+/// The number of the watcher that runs.
+pub(super) fn pid() -> Option<u32> {
+    STATE.lock().watcher.as_ref().map(|watcher| watcher.pid)
 }
 
 fn change(change: impl FnOnce(&mut State)) {
@@ -168,7 +174,7 @@ impl Watcher {
         };
         let started = tree::born(|| spawn::spawn(&program))?;
         tree::reap_later(started.pid);
-        Ok(Self { process: started.handle, input })
+        Ok(Self { process: started.handle, pid: started.pid, input })
     }
 }
 

@@ -23,7 +23,7 @@ mod steps;
 mod system;
 
 pub(super) use bwrap::Bwrap;
-pub(super) use cgroup::{Group, enter, leave};
+pub(super) use cgroup::{Group, enter, how_to_enter, leave};
 pub use cgroup::{Met, can_bound_memory};
 pub(crate) use cgroup::{bounds_memory, how_to_get_a_cgroup};
 pub(super) use domain::Domain;

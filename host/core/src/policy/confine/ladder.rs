@@ -119,7 +119,7 @@ impl Ladder {
 
     /// The first step that can be used, and why each before it cannot. None is tried where memory is to be bounded and cannot be.
     pub(super) async fn climb(&self, backend: &dyn Backend) -> (Option<Arc<Profile>>, Vec<Unusable>) {
-        if let Err(why) = bounds_memory(&self.own) {
+        if let Err(why) = bounds_memory(&self.own).await {
             return (None, vec![Step::Cgroup.unusable(&why, &Step::Cgroup.remedy(&self.remedies))]);
         }
         let mut unusable = Vec::new();
