@@ -65,7 +65,7 @@ pub struct Local {
     tried: Mutex<HashMap<String, Tried>>,
     /// The cells that commands join, by the digests of their profiles.
     living: Mutex<HashMap<String, Arc<Living>>>,
-    /// Their cgroups, where their memory is bounded. They go after the cells.
+    /// Their cgroups, where their memory is bounded. They go after the cells, when there are too many.
     groups: Mutex<HashMap<String, Arc<Group>>>,
     sealed: Arc<SealedPrograms>,
 }
@@ -99,17 +99,17 @@ impl Local {
         OwnDir::open(&self.facts.tmux())?.below(&self.facts.workspace.digest()).map(drop)
     }
 
-    /// The cgroup of all cells of this profile; none where their memory is not bounded.
+    /// The cgroup of all cells of this profile; none where their memory is not bounded. Where one no longer bounds it, there is another.
     fn group(&self, profile: &Profile) -> io::Result<Option<Arc<Group>>> {
         if profile.memory.is_none() {
             return Ok(None);
         }
         let mut all = self.groups.lock();
-        if let Some(group) = all.get(profile.digest()) {
-            let odd = || {
-                io::Error::other("its cgroup no longer bounds memory: start Toolcrib again, in one with `Delegate=yes`")
-            };
-            return group.bounds(profile).then(|| Some(group.clone())).ok_or_else(odd);
+        if let Some(group) = all.get(profile.digest()).filter(|group| group.bounds(profile)) {
+            return Ok(Some(group.clone()));
+        }
+        if all.len() >= MOST_CELLS {
+            all.retain(|_, group| Arc::strong_count(group) > 1 || group.is_used());
         }
         let group = Group::of(profile)?;
         all.extend(group.clone().map(|group| (profile.digest().to_owned(), group)));
@@ -135,12 +135,12 @@ impl Local {
 
     /// The cell that commands of this profile join: the one that there is, that of the process `found`, or a new one.
     fn living(&self, profile: &Profile, found: Option<&str>) -> io::Result<Arc<Living>> {
+        let group = self.group(profile)?;
         let mut all = self.living.lock();
-        if let Some(living) = all.get(profile.digest()).filter(|living| living.holds()) {
+        if let Some(living) = all.get(profile.digest()).filter(|living| living.holds(group.as_ref())) {
             return Ok(living.clone());
         }
         self.make_room()?;
-        let group = self.group(profile)?;
         let adopted = found.and_then(|waiter| {
             let shell = shell_behind(waiter)?;
             let is_there = || shell_behind(waiter).as_ref() == Some(&shell);
@@ -236,6 +236,12 @@ impl Backend for Local {
 
     fn cell(&self, profile: &Profile, found: Option<&str>) -> Result<String, String> {
         self.address(profile, found).map_err(|error| error.to_string())
+    }
+
+    fn bounds(&self, profile: &Profile, process: &str) -> bool {
+        let groups = self.groups.lock();
+        let is_bounded = |group: &Arc<Group>| group.bounds(profile) && group.has(process);
+        profile.memory.is_none() || groups.get(profile.digest()).is_some_and(is_bounded)
     }
 
     fn met(&self, profile: &Profile) -> Met {

@@ -145,6 +145,11 @@ pub trait Backend: Send + Sync {
         Ok(None)
     }
 
+    /// Whether a process is bounded at this moment as this profile says, by this host: what another host has started is not.
+    fn bounds(&self, profile: &Profile, _process: &str) -> bool {
+        profile.memory.is_none()
+    }
+
     /// How often what runs in cells of this profile has met their bounds, as far as that is counted.
     fn met(&self, _: &Profile) -> Met {
         Met::default()

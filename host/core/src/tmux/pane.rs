@@ -31,6 +31,8 @@ pub(crate) struct Pane {
     pub(super) name: String,
     /// Which cell its shell has to be in when it is used; none says that it does not matter.
     pub(super) mark: Option<String>,
+    /// That cell.
+    pub(super) cell: Option<Arc<Profile>>,
     /// It was made just now.
     pub(super) created: bool,
     pub(crate) notices: Vec<String>,
@@ -65,11 +67,11 @@ impl Entry {
 
     /// The pane, once its shell is one that will do.
     async fn found(self, session: Arc<Session>, wanted: Wanted<'_>, mut notices: Vec<String>) -> Result<Pane, Failure> {
-        let Self { number, name, cell, .. } = self;
+        let Self { number, name, cell, process, .. } = self;
         let shown = format!("{name} of {}", session.name);
-        notices.extend(session.confine(number, &shown, wanted, &cell).await?);
+        notices.extend(session.confine(number, &shown, wanted, (&cell, &process)).await?);
         let mark = (!wanted.is_for_looks).then(|| mark(wanted.cell).to_owned());
-        Ok(Pane { session, number, name, mark, created: false, notices })
+        Ok(Pane { session, number, name, mark, cell: wanted.cell.cloned(), created: false, notices })
     }
 }
 
@@ -94,12 +96,12 @@ impl Pane {
         is_gone || self.session.is_left_by(failure)
     }
 
-    /// Another host may have given the pane another shell since it was found: for whoever wanted the one before, it is gone.
-    pub(super) fn check_cell(&self, cell: &str) -> Result<(), Failure> {
-        match &self.mark {
-            Some(mark) if mark != cell => Err(Failure::failed(GONE)),
-            Some(_) | None => Ok(()),
-        }
+    /// Another host may have given the pane another shell since it was found, or its memory may not be bounded any more: for whoever wanted the
+    /// one before, it is gone. `cell` and `process` are what it has now.
+    pub(super) fn check_cell(&self, cell: &str, process: &str) -> Result<(), Failure> {
+        let Some(mark) = &self.mark else { return Ok(()) };
+        let is_bounded = self.cell.as_ref().is_none_or(|profile| self.session.place.bounds(profile, process));
+        if mark == cell && is_bounded { Ok(()) } else { Err(Failure::failed(GONE)) }
     }
 
     pub(crate) fn is_shared(&self) -> bool {
@@ -113,8 +115,9 @@ impl Pane {
 
     /// Types what a person or the settings admitted.
     pub(crate) async fn send(&self, admitted: &AdmittedInput) -> Result<(), Failure> {
-        let cell = self.session.client.run(&commands::show(self.number, CELL)).await?;
-        self.check_cell(&cell)?;
+        let asked = [commands::show(self.number, CELL), commands::ask(self.number, "#{pane_pid}")];
+        let [cell, process] = self.session.client.run_all(asked).await?;
+        self.check_cell(&cell.text, &process.text)?;
         self.session.client.run(&Prompt::touch(self.number)).await?;
         self.session.unfinished.typed(self.number, admitted.input());
         screen::send(&self.session.client, self.number, admitted.input()).await
@@ -208,8 +211,8 @@ impl Tmux {
             let session = self.sessions.lock().await.get(&session).filter(|session| session.client.is_open()).cloned();
             let known = session.and_then(|session| Some((session.known(&name)?, session)));
             if let Some(((number, was), session)) = known.filter(|((_, was), _)| was == mark(cell)) {
-                let mark = Some(was);
-                return Ok(Pane { session, number, name, mark, created: false, notices: Vec::new() });
+                let (mark, cell) = (Some(was), cell.cloned());
+                return Ok(Pane { session, number, name, mark, cell, created: false, notices: Vec::new() });
             }
         }
         let pane = self.find(selector, cell).await?;
@@ -306,7 +309,8 @@ impl Tmux {
         session.client.run_all(named).await?;
         session.client.run(&condition::made(number)).await?;
         session.until_confined(number, cell).await?;
-        Ok(Pane { session, number, name: name.to_owned(), mark: Some(mark), created: true, notices })
+        let (mark, cell) = (Some(mark), cell.cloned());
+        Ok(Pane { session, number, name: name.to_owned(), mark, cell, created: true, notices })
     }
 }
 
@@ -364,8 +368,11 @@ impl Session {
     /// All panes. Where commands are to be in this cell, that is the one in which a pane is already.
     async fn panes_for(&self, cell: Option<&Arc<Profile>>) -> Result<Vec<Entry>, Failure> {
         let panes = self.panes().await?;
+        // One that this host does not bound gets another shell, so its cell is not joined either.
+        let is_there =
+            |entry: &&Entry, cell: &Profile| entry.cell == cell.digest() && self.place.bounds(cell, &entry.process);
         if let Some(cell) = cell
-            && let Some(there) = panes.iter().find(|entry| entry.cell == cell.digest())
+            && let Some(there) = panes.iter().find(|entry| is_there(entry, cell))
         {
             // Where that fails, the pane has one for itself.
             let _ = self.place.cell(cell, Some(&there.process));

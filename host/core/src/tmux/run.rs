@@ -192,7 +192,7 @@ impl Pane {
             condition = session.condition(number).await?;
         }
         condition.check_ready(self)?;
-        self.check_cell(&condition.cell)?;
+        self.check_cell(&condition.cell, &condition.pid)?;
         unmoved(self, &condition, command)?;
         if condition.looks_back() {
             session.client.run(&commands::leave_mode(number)).await?;
@@ -201,7 +201,7 @@ impl Pane {
         if emptied.is_some() {
             // What ran at the prompt meanwhile, or a trap of the user's, may have gone elsewhere.
             condition = session.condition(number).await?;
-            self.check_cell(&condition.cell)?;
+            self.check_cell(&condition.cell, &condition.pid)?;
             unmoved(self, &condition, command)?;
         }
         let trace = condition.trace(wrapper::line(files).chars().count());

@@ -121,16 +121,32 @@ impl Session {
         Ok(())
     }
 
-    /// Gives a pane another shell where its own is confined otherwise; returns what is to be said of it.
+    /// Whether the shell of a pane is in this cell, and bounded as that says; `is` has its mark and its process.
+    async fn is_in(
+        &self,
+        number: u32,
+        cell: Option<&Arc<Profile>>,
+        (is, process): (&str, &str),
+    ) -> Result<bool, Failure> {
+        let is_bounded = |process: &str| cell.is_none_or(|profile| self.place.bounds(profile, process));
+        if mark(cell) != is || is_bounded(process) {
+            return Ok(mark(cell) == is);
+        }
+        // One that is made just now has yet to enter its cgroup.
+        self.until_confined(number, cell).await?;
+        Ok(is_bounded(&self.condition(number).await?.pid))
+    }
+
+    /// Gives a pane another shell where its own is confined otherwise; returns what is to be said of it. `is` has its mark and its process.
     pub(super) async fn confine(
         &self,
         number: u32,
         shown: &str,
         wanted: Wanted<'_>,
-        is: &str,
+        is: (&str, &str),
     ) -> Result<Option<String>, Failure> {
         let cell = wanted.cell;
-        if wanted.is_for_looks || mark(cell) == is {
+        if wanted.is_for_looks || self.is_in(number, cell, is).await? {
             return Ok(None);
         }
         let condition = self.condition(number).await?;

@@ -209,10 +209,10 @@ impl Living {
         Ok(Cell::joining(profile, self.namespaces.clone())?.within(self.group.clone()))
     }
 
-    /// What it was made of is what is there now.
-    pub(in crate::backend) fn holds(&self) -> bool {
+    /// What it was made of is what is there now, and what bounds it is this group.
+    pub(in crate::backend) fn holds(&self, group: Option<&Arc<Group>>) -> bool {
         let is_same = |(path, which): &(PathBuf, Which)| metadata(path).is_ok_and(|found| Which::of(&found) == *which);
-        self.taken.iter().all(is_same)
+        self.group.as_ref().map(Arc::as_ptr) == group.map(Arc::as_ptr) && self.taken.iter().all(is_same)
     }
 
     /// Has it as it is to be for a command that joins it now.
