@@ -28,6 +28,12 @@ impl Group {
         self.parts("toolcrib-cell-")
     }
 
+    /// How many of these are in use: one that was only tried goes when the next one is made.
+    pub(super) fn used(&self) -> usize {
+        let is_used = |cell: &PathBuf| fs::read_to_string(cell.join("cgroup.procs")).is_ok_and(|text| !text.is_empty());
+        self.cells().iter().filter(|cell| is_used(cell)).count()
+    }
+
     /// What hosts have made of it for themselves.
     pub(super) fn hosts(&self) -> Vec<PathBuf> {
         self.parts("toolcrib-host-")

@@ -145,8 +145,7 @@ fn each_cell_has_a_bound_of_its_own() {
         let result = run(session, "head -c 8M /dev/zero >/tmp/kept");
         assert_eq!(result["exit_code"], 0, "{session:?} {result}");
     }
-    // What a cell was tried in goes a moment later.
-    eventually("two cells", || group.cells().len() == 2);
+    eventually("two cells are in use", || group.used() == 2);
     assert!(group.cells().iter().all(|cell| read(cell, "memory.max") == (64 << 20).to_string()));
     let result = run(None, TAKES_MUCH[0]);
     assert!(was_ended(&result["exit_code"]), "{result}");
@@ -288,8 +287,7 @@ fn two_programs_share_a_cgroup() {
     let part = group.hosts().pop().expect("that of the first");
     let mut second = host(&part, Via::Process, &[MEMORY]);
     second.run("true");
-    // What a cell was tried in goes a moment later.
-    eventually("two cells", || group.cells().len() == 2);
+    eventually("two cells are in use", || group.used() == 2);
     for (rig, other) in [(&mut first, 0), (&mut second, 1)] {
         let result = rig.result(TAKES_MUCH[0]);
         assert!(was_ended(&result["exit_code"]), "{other} {result}");

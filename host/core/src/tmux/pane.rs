@@ -5,7 +5,7 @@ use super::condition::{self, Prompt};
 use super::names::{self, SHARED};
 use super::screen::{self, View};
 use super::server::FIELD;
-use super::shell::{CELL, Wanted, explained, mark};
+use super::shell::{CELL, Wanted, mark};
 use super::{GONE, Session, Tmux};
 use crate::backend::cell::Profile;
 use crate::backend::terminals::Terminal;
@@ -172,7 +172,7 @@ impl Tmux {
             (Err(failure), Some(before)) if before.is_left_by(failure) => self.find_once(selector, wanted).await,
             // A session may be gone because its shell could not be confined.
             (Err(failure), _) if failure.kind == Kind::Unavailable => {
-                Err(explained(failure.clone(), wanted.cell).await)
+                Err(self.explained(failure.clone(), wanted.cell).await)
             }
             (Ok(_) | Err(_), _) => found,
         }

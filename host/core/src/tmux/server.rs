@@ -144,7 +144,7 @@ impl Tmux {
         let was_lost = sessions.remove(name).is_some();
         let mut up = match self.bring_up(name, may_make, cell).await {
             Ok(up) => up,
-            Err(failure) => return Err(shell::explained(failure, cell).await),
+            Err(failure) => return Err(self.explained(failure, cell).await),
         };
         if was_lost && up.made {
             up.notices
@@ -152,17 +152,33 @@ impl Tmux {
         }
         let session = match self.attach(name, &up.id).await {
             Ok(session) => Arc::new(session),
-            Err(failure) => return Err(shell::explained(failure, cell).await),
+            Err(failure) => return Err(self.explained(failure, cell).await),
         };
         if up.made {
             match session.shared().await {
                 Ok(Some(shared)) => session.until_confined(shared, cell).await?,
                 Ok(None) => {}
-                Err(failure) => return Err(shell::explained(failure, cell).await),
+                Err(failure) => return Err(self.explained(failure, cell).await),
             }
         }
         sessions.insert(name.to_owned(), session.clone());
         Ok((session, up.made, up.notices))
+    }
+
+    /// Says why a shell that has just ended could not be confined, if that is why.
+    pub(super) async fn explained(&self, failure: Failure, cell: Option<&Arc<Profile>>) -> Failure {
+        let server = match cell {
+            Some(cell) if cell.memory.is_some() => self.server().await,
+            Some(_) | None => None,
+        };
+        shell::explained(failure, cell, server.as_deref()).await
+    }
+
+    /// The number of the server, where it is there.
+    async fn server(&self) -> Option<String> {
+        let ask = commands::run(&self.socket().await.ok()?, [commands::ask_of_client("#{pid}")]);
+        let (status, stdout, _) = run_to_end(&*self.backend, ask).await.ok()?;
+        (status == 0).then(|| stdout.trim().to_owned())
     }
 
     /// The version of tmux that is there.

@@ -5,7 +5,7 @@ use super::Session;
 use super::commands;
 use super::condition::{self, Prompt};
 use super::hold::{HOLDER, PROCESS};
-use crate::backend::cell::Profile;
+use crate::backend::cell::{self, Profile};
 use crate::backend::{Backend, local};
 use crate::disk::OwnDir;
 use crate::envelope::{Failure, Kind};
@@ -66,14 +66,15 @@ pub(super) fn start(
     Ok(Start { before: before.map_err(|_| unavailable("a path is not UTF-8".into()))?, mark })
 }
 
-/// Says why a shell that has just ended could not be confined, if that is why: what ends a session leaves no word.
-pub(super) async fn explained(failure: Failure, cell: Option<&Arc<Profile>>) -> Failure {
+/// Says why a shell that has just ended could not be confined, if that is why: what ends a session leaves no word. `server` is the number of the
+/// tmux server, where that is still there.
+pub(super) async fn explained(failure: Failure, cell: Option<&Arc<Profile>>, server: Option<&str>) -> Failure {
     let Some(cell) = cell else { return failure };
+    let cannot_enter = cell.memory.is_some() && server.is_some_and(cell::cannot_enter);
     match local::try_cell(cell).await {
-        // A process comes into a cgroup only where its user may write in all that lie between that one and its own.
-        Ok(()) if cell.memory.is_some() => failure.hint(
-            "if the tmux server was started before, it may be where its shells cannot enter the cgroup that `memory` under [confine] needs: \
-             `toolcrib panes --prune` ends it, or `--no-tmux` does without",
+        Ok(()) if cannot_enter => failure.hint(
+            "the tmux server was started elsewhere, where its shells cannot enter the cgroup that `memory` under [confine] needs: it ends with its \
+             last session (`toolcrib panes --prune` ends those of this agent that nobody is attached to); or pass `--no-tmux`",
         ),
         Ok(()) => failure,
         Err(why) => Failure::new(Kind::Unavailable, format!("panes cannot be confined: {why}"))
@@ -111,7 +112,10 @@ impl Session {
         while let Some(profile) = cell.filter(|_| begun.elapsed() < MAKES_WAY) {
             let condition = match self.condition(number).await {
                 Ok(condition) => condition,
-                Err(gone) => return Err(explained(gone, cell).await),
+                Err(gone) => {
+                    let server = self.client.run(&commands::ask_of_client("#{pid}")).await.ok();
+                    return Err(explained(gone, cell, server.as_deref()).await);
+                }
             };
             if local::has_made_way(profile, &condition.pid) && !condition.is_starting() {
                 break;

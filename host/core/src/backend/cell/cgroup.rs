@@ -370,9 +370,9 @@ impl Divided {
         let Found { directory, has_to_leave } = Found::look()?;
         directory.tidy();
         let odd = |error: io::Error| format!("`{}` cannot be divided: {error}", directory.path.display());
-        let part = has_to_leave.then(|| format!("{OF_HOST}{}", process::id()));
-        let part = part.map(|name| Ok((directory.make_held(&name)?, name))).transpose().map_err(odd)?;
-        let part = part.map(|(part, name)| (name, part));
+        let name = format!("{OF_HOST}{}", process::id());
+        let part = has_to_leave.then(|| directory.make_held(&name)).transpose().map_err(odd)?;
+        let part = part.map(|part| (name, part));
         let listed = directory.read(HANDED_DOWN).map_err(odd)?;
         let is_added = |name: &&str| !listed.split_whitespace().any(|listed| listed == *name);
         let added = CONTROLLERS.iter().copied().filter(is_added).map(|name| format!("-{name}"));
@@ -549,6 +549,18 @@ impl Drop for Group {
         // What was in it may not be taken out by the kernel yet.
         let _ = self.above.directory.remove(&self.name);
     }
+}
+
+/// Whether what a process starts cannot enter a cgroup of a cell: its user would have to be allowed to write in all that lie between that one and
+/// the process's own.
+pub(crate) fn cannot_enter(pid: &str) -> bool {
+    let (divided, pid) = (DIVIDED.lock().clone(), pid.parse().unwrap_or_default());
+    let has = |directory: &Directory| directory.processes().is_ok_and(|all| all.contains(&pid));
+    let is_below = |above: &Directory| {
+        let parts = above.parts().unwrap_or_default();
+        has(above) || parts.iter().any(|name| above.below(Path::new(name)).is_ok_and(|part| has(&part)))
+    };
+    !rustix::process::geteuid().is_root() && divided.is_some_and(|divided| !is_below(&divided.directory))
 }
 
 /// What may help where a cgroup cannot be entered: older kernels decide by who writes, in namespaces of its own, not by who opened the file.

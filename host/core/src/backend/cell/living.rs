@@ -184,8 +184,8 @@ impl Living {
         })
     }
 
-    /// Keeps the cell of a process that is in one of this profile; `is_there` says whether the number is still that process's. What is in it
-    /// stays where the host before has put it, which bounds it further: this host has its own `group` for what it starts there.
+    /// Keeps the cell of a process that is in one of this profile; `is_there` says whether the number is still that process's. Where
+    /// its memory is bounded, the process is in `group`.
     pub(in crate::backend) fn of_process(
         profile: &Profile,
         group: Option<Arc<Group>>,

@@ -25,7 +25,7 @@ mod system;
 pub(super) use bwrap::Bwrap;
 pub(super) use cgroup::{Group, enter, how_to_enter, leave};
 pub use cgroup::{Met, can_bound_memory};
-pub(crate) use cgroup::{bounds_memory, how_to_get_a_cgroup};
+pub(crate) use cgroup::{bounds_memory, cannot_enter, how_to_get_a_cgroup};
 pub(super) use domain::Domain;
 pub use listeners::Listeners;
 pub(super) use living::{Joined, Living, Namespaces};
