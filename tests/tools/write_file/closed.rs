@@ -148,7 +148,7 @@ async fn below_an_allowed_path_files_are_written() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_way_leads_out_of_the_allowed_paths() {
-    let host = confined();
+    let host = confined().without_canary();
     let (work, home) = (host.work(), host.home());
     directory(root(&host).join("workshop"));
     directory(home.join("dir"));
