@@ -1,7 +1,7 @@
 //! The canary of a run: a value that lies where secrets lie in every home of the tests, and must not be found anywhere else (K-05).
 //!
 //! `tests/run` makes it, and searches what is left when all tests have ended; tests that are started by hand make one themselves.
-//! A [`Sandbox`] searches its files at its end. What programs print is searched where it is read.
+//! The home of a test searches its files at its end. What programs print is searched where it is read.
 
 use aho_corasick::AhoCorasick;
 use base64::Engine;
