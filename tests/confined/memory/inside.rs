@@ -328,7 +328,7 @@ fn what_cannot_be_divided_bounds_nothing() {
     nothing_runs(|given| through(&fixed, given), "cannot be changed");
 }
 
-/// Where a host that is `started` so can bound no memory, no mode but `off` lets a command run, and everybody is told `why`.
+/// A host that is `started` so cannot bound memory. Then a command runs only with `mode = "off"`, and everybody is told `why`.
 fn nothing_runs(started: impl Fn(&Command) -> Command, why: &str) {
     let program = program(Via::Process);
     let arguments = command("touch ran").to_string();
