@@ -277,14 +277,18 @@ async fn wrong_types_are_named() {
 async fn writers_at_one_time_leave_the_whole_content_of_one() {
     let host = Arc::new(TestHost::new());
     let contents: Vec<String> = ('a'..='t').map(|letter| letter.to_string().repeat(100_000)).collect();
-    let mut calls = tokio::task::JoinSet::new();
-    for text in contents.clone() {
-        let host = host.clone();
-        calls.spawn(async move { write(&host, "a.txt", &text).await });
+    // Each file is new to the first of its writers; the others may meet its name at any moment.
+    let files: Vec<String> = (0..10).map(|file| format!("{file}.txt")).collect();
+    for file in &files {
+        let mut calls = tokio::task::JoinSet::new();
+        for text in contents.clone() {
+            let (host, file) = (host.clone(), file.clone());
+            calls.spawn(async move { write(&host, &file, &text).await });
+        }
+        calls.join_all().await;
+        assert!(contents.contains(&content(host.work().join(file))), "contents were mixed");
     }
-    calls.join_all().await;
-    assert!(contents.contains(&content(host.work().join("a.txt"))), "contents were mixed");
-    assert_eq!(names(&host.work()), ["a.txt"]);
+    assert_eq!(names(&host.work()), files);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -73,7 +73,8 @@ pub(super) fn read(path: &ReadPath, offset: u64, max_bytes: usize) -> Result<Fil
     let shown = path.shown();
     let fail = |error| failure(&shown, &error);
     let (directory, name) = open_parent(path.as_path()).map_err(fail)?;
-    let (mut file, metadata) = open_regular(&directory, name, OpenOptions::new().read(true), &shown)?;
+    let opened = open_regular(&directory, name, OpenOptions::new().read(true), &shown)?;
+    let (mut file, metadata) = opened.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
     path.check_identity(metadata.dev(), metadata.ino(), metadata.nlink())?;
     let mut bytes = Vec::new();
     if offset < metadata.len() {
@@ -94,7 +95,7 @@ pub(super) fn look(path: &Wanted, max_bytes: usize) -> Result<Before, Failure> {
     };
     regular(&found, &shown)?;
     // It need not be readable to be replaced.
-    let Ok((file, found)) = open_regular(&directory, name, OpenOptions::new().read(true), &shown) else {
+    let Ok(Some((file, found))) = open_regular(&directory, name, OpenOptions::new().read(true), &shown) else {
         return Ok(Before::There { size: found.len(), content: None, stamp: stamp(&found) });
     };
     let may_be_shown = path.may_be_shown(found.dev(), found.ino(), found.nlink()) && found.len() <= max_bytes as u64;
@@ -122,12 +123,9 @@ pub(super) fn write(path: &WritePath, content: &[u8]) -> Result<(), Failure> {
     let fail = |error| failure(&shown, &error);
     let (directory, name) = open_parent(path.as_path()).map_err(fail)?;
     // Renaming asks only the directory; a file that its owner made read-only stays as it is.
-    let replaced = || match open_regular(&directory, name, OpenOptions::new().write(true), &shown) {
-        Ok((_, found)) => Ok(Some(found)),
-        Err(_) if directory.symlink_metadata(name).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) => {
-            Ok(None)
-        }
-        Err(refused) => Err(refused),
+    let replaced = || -> Result<Option<Metadata>, Failure> {
+        let opened = open_regular(&directory, name, OpenOptions::new().write(true), &shown)?;
+        Ok(opened.map(|(_, found)| found))
     };
     let found = |replaced: &Option<Metadata>| {
         replaced.as_ref().map_or(Expected::New, |replaced| Expected::Marked(stamp(replaced)))
@@ -256,19 +254,29 @@ fn open_regular(
     name: &OsStr,
     options: &mut OpenOptions,
     shown: &str,
-) -> Result<(File, Metadata), Failure> {
-    let fail = |error| failure(shown, &error);
+) -> Result<Option<(File, Metadata)>, Failure> {
+    let found = |looked: io::Result<Metadata>| match looked {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failure(shown, &error)),
+        Ok(found) => regular(&found, shown).map(|()| Some(found)),
+    };
     // Opening a FIFO must not wait for its other end.
     options.follow(FollowSymlinks::No).custom_flags(libc::O_NONBLOCK);
     for _ in 0..OPENINGS {
         // Opening a FIFO or a device does something to it, so its type is looked at before; that it may have changed since, after.
-        regular(&directory.symlink_metadata(name).map_err(fail)?, shown)?;
-        let file = directory.open_with(name, options).map_err(fail)?;
-        let opened = file.metadata().map_err(fail)?;
-        let named = directory.symlink_metadata(name).map_err(fail)?;
-        regular(&named, shown)?;
-        if (opened.dev(), opened.ino()) == (named.dev(), named.ino()) {
-            return Ok((file, named));
+        if found(directory.symlink_metadata(name))?.is_none() {
+            return Ok(None);
+        }
+        let file = match directory.open_with(name, options) {
+            // It went meanwhile; another may have come.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            opened => opened.map_err(|error| failure(shown, &error))?,
+        };
+        let opened = file.metadata().map_err(|error| failure(shown, &error))?;
+        if let Some(named) = found(directory.symlink_metadata(name))?
+            && (opened.dev(), opened.ino()) == (named.dev(), named.ino())
+        {
+            return Ok(Some((file, named)));
         }
     }
     Err(Failure::failed(format!("`{shown}` was replaced each time that it was opened")).hint("try again"))
