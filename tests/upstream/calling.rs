@@ -100,6 +100,24 @@ async fn a_large_text_is_cut_and_kept() {
     assert_eq!(envelope.kept.len(), 1);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_sent_that_is_not_on_record() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = directory.path().join("log");
+    let write = format!("write={}", json!([directory.path()]));
+    let host = behaving_with("log", &[&log.display().to_string()], &[&write]).await;
+    echoed(&host, "first").await.expect("its text");
+    // Whoever has the trail's lock keeps its next line from being written, for so long.
+    let trail = std::fs::File::open(host.dirs().audit()).expect("a trail");
+    trail.lock().expect("nobody has it");
+    let call = tokio::spawn(async move { echoed(&host, "second").await });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let heard = std::fs::read_to_string(&log).expect("what it was sent");
+    assert!(heard.contains("first") && !heard.contains("second"), "{heard}");
+    trail.unlock().expect("it was ours");
+    assert_eq!(call.await.expect("no fault").expect("its text"), "second");
+}
+
 #[tokio::test]
 async fn each_caller_has_a_server_of_its_own() {
     let directory = tempfile::tempdir().expect("a directory");

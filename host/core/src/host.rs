@@ -257,6 +257,7 @@ impl Host {
             let admission = policy.admit(plugin)?;
             self.admit_definitions(policy, plugin, self.loaded(plugin, context).await?)?;
             let grants = policy.grants_for(&admission);
+            call.scope.accept()?;
             let result = event.hand_over(grants.schedules()?, &call.scope).await?;
             return Ok(Output { result, content: Vec::new(), notices: Vec::new() });
         }

@@ -128,18 +128,23 @@ impl Running {
                 Some(has_changed) => listed.elapsed() >= AGAIN && has_changed,
             };
         if is_due {
-            // What it says from now on, it says of another list.
-            let change = self.wire.take_change();
-            let again = tokio::time::timeout(LISTING, listing::list(&self.wire, &self.protocol, self.has, via)).await;
-            let again = again.unwrap_or_else(|_| {
-                Err(listing::trouble(format!("did not list its tools within {} s", LISTING.as_secs())))
-            });
-            let again = again?;
-            change.into_iter().for_each(Change::done);
-            *self.standing.lock() = Arc::new(Standing::of(accepted, &again));
+            // Boxed, like all here that is rare: each call would pay for the room that its future takes.
+            Box::pin(self.list_again(accepted, via)).await?;
             *listed = Instant::now();
         }
         Ok(self.stood())
+    }
+
+    async fn list_again(&self, accepted: &Accepted, via: &Via<'_>) -> Result<(), Trouble> {
+        // What it says from now on, it says of another list.
+        let change = self.wire.take_change();
+        let again = tokio::time::timeout(LISTING, listing::list(&self.wire, &self.protocol, self.has, via)).await;
+        let again = again.unwrap_or_else(|_| {
+            Err(listing::trouble(format!("did not list its tools within {} s", LISTING.as_secs())))
+        })?;
+        change.into_iter().for_each(Change::done);
+        *self.standing.lock() = Arc::new(Standing::of(accepted, &again));
+        Ok(())
     }
 
     /// Decides whether a call may be about what it names, before anybody is asked about it.
@@ -155,7 +160,8 @@ impl Running {
             AcceptedKind::Resources => resources::wanted(arguments, via.grant.name(), &self.named),
         };
         let Some(uri) = wanted else { return Ok(()) };
-        let checked = tokio::time::timeout(most, resources::check_named(self, &uri, &tool.definition, via)).await;
+        let checked =
+            Box::pin(tokio::time::timeout(most, resources::check_named(self, &uri, &tool.definition, via))).await;
         checked.unwrap_or(Err(Unanswered::Late))
     }
 
@@ -176,8 +182,8 @@ impl Running {
             AcceptedKind::Prompt => Asked::by_name("prompts/get", prompts::name(&tool.definition), arguments),
             AcceptedKind::Resources => match resources::wanted(arguments, via.grant.name(), &self.named) {
                 None => {
-                    let listed = tokio::time::timeout(most, resources::list(self, &tool.definition, via)).await;
-                    return listed.unwrap_or(Err(Unanswered::Late));
+                    let listed = tokio::time::timeout(most, resources::list(self, &tool.definition, via));
+                    return Box::pin(listed).await.unwrap_or(Err(Unanswered::Late));
                 }
                 Some(uri) => {
                     let members = format!("\"uri\":{}", Value::from(uri.as_str()));
@@ -207,7 +213,7 @@ impl Running {
                 return Ok(result);
             }
             most = most.saturating_sub(begin.elapsed());
-            match elicit::went_on(&result, &mut left, via).await? {
+            match Box::pin(elicit::went_on(&result, &mut left, via)).await? {
                 Some(answers) => more = answers,
                 None => return Ok(result),
             }

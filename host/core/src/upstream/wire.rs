@@ -190,7 +190,7 @@ impl Via<'_> {
             let given = tokio::select! {
                 // Who has answered has found out by itself.
                 answered = &mut answer => return Some(answered),
-                given = elicit::answered(&params, self) => given,
+                given = Box::pin(elicit::answered(&params, self)) => given,
             };
             // What people take to answer does not count.
             let end = late.deadline() + begin.elapsed();

@@ -222,8 +222,8 @@ impl ServerHandler for Door {
         tokio::select! {
             () = context.cancelled() => Ok(()),
             () = self.0.context.cancel.cancelled() => Ok(()),
-            () = self.listen_to_tools(&context) => Ok(()),
-            ended = pinned::listen(self, &context) => ended,
+            () = Box::pin(self.listen_to_tools(&context)) => Ok(()),
+            ended = Box::pin(pinned::listen(self, &context)) => ended,
         }
     }
 

@@ -81,6 +81,8 @@ impl Remote {
         grants: &Grants,
         scope: &Arc<Scope>,
     ) -> Result<Output, Failure> {
+        // The request may be on its way before anything is waited for.
+        scope.accept()?;
         let grant = grants.upstream()?;
         let _waiting = scope.clock.waiting();
         tokio::select! {
