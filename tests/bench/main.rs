@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark starts what it compares with")]
 
 mod browser;
+mod floors;
 mod jobs;
 mod languages;
 mod leaks;
@@ -29,8 +30,8 @@ fn main() {
     if std::env::var_os(BARE).is_some() {
         return bare_responder();
     }
-    if let Some(command) = std::env::var_os(peers::RELAY) {
-        return peers::relay(&command.to_string_lossy());
+    if let Some(floor) = std::env::var_os(floors::FLOOR) {
+        return floors::run(&floor.to_string_lossy());
     }
     // `cargo test --benches` only wants to know that it starts.
     if std::env::args().any(|argument| argument == "--test") {

@@ -3,11 +3,12 @@
 //! Others are those that `tests/bench/run` installs (`peers/`), and those of the file that `TOOLCRIB_PEERS` names, a line each: name, tool,
 //! arguments as JSON, command, and `NAME=VALUE;…` for its environment, with tabs between. The first one is what the others are compared with.
 
+use crate::floors::{ANSWERS, FLOOR, READS, RELAYS};
 use crate::locked::renamed;
 use crate::quantile;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -80,6 +81,13 @@ fn ours(name: &str, program: &Program, flags: &[&str]) -> Peer {
     let flags = [&["--no-tmux", "--set", "limits.calls_per_minute=1000000000"], flags, &["serve"]].concat();
     let command = [vec![path], flags.into_iter().map(str::to_owned).collect()].concat();
     Peer { name: name.into(), tool: "time".into(), arguments: json!({}), command, environment }
+}
+
+/// A program that does next to nothing.
+fn floor(name: &str, how: &str, what: &str, tool: &str, arguments: &Value) -> Peer {
+    let command = vec![std::env::current_exe().expect("this program").display().to_string()];
+    let environment = BTreeMap::from([(FLOOR.into(), format!("{how} {what}"))]);
+    Peer { name: name.into(), tool: tool.into(), arguments: arguments.clone(), command, environment }
 }
 
 /// A server, and what is left of its output.
@@ -228,6 +236,10 @@ fn mebibytes(pid: u32) -> f64 {
 pub(crate) fn calls() {
     let program = Program::new();
     let mut peers = others();
+    let trail = tempfile::NamedTempFile::new().expect("a file");
+    let answers = |name: &str, file: &str| floor(name, ANSWERS, file, "time", &json!({}));
+    peers.push(answers("one that only answers (Rust)", ""));
+    peers.push(answers("the same, with two lines of a file", &trail.path().display().to_string()));
     peers.push(ours("toolcrib", &program, &[]));
     let mut connections: Vec<Connection> = peers.iter().map(ready).collect();
     let mut measured: Vec<Measured> = peers.iter().map(|_| Measured::default()).collect();
@@ -328,58 +340,6 @@ fn at_once(peer: &Peer, connection: &mut Connection, window: usize) -> f64 {
     total as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// Where the command line is of the server that [`relay`] stands before, with how it hands on.
-pub(crate) const RELAY: &str = "TOOLCRIB_BENCH_RELAY";
-/// What begins a command line there of a relay that reads.
-const READS: &str = "reads ";
-
-/// A program between a client and a server that does nothing but hand on bytes: what any program there costs at least. One that
-/// [`READS`] takes each line for JSON and writes it anew: what any costs that looks at what it hands on.
-pub(crate) fn relay(command: &str) {
-    let (command, hand_on): (_, fn(&mut dyn BufRead, &mut dyn Write)) = match command.strip_prefix(READS) {
-        Some(command) => (command, hand_on_lines),
-        None => (command, hand_on_bytes),
-    };
-    let mut words = command.split_whitespace();
-    let mut server = Command::new(words.next().expect("a command line"));
-    let mut server = server
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("a server");
-    let (mut input, output) = (server.stdin.take().expect("a pipe"), server.stdout.take().expect("a pipe"));
-    let forth = std::thread::spawn(move || hand_on(&mut std::io::stdin().lock(), &mut input));
-    hand_on(&mut BufReader::with_capacity(64 << 10, output), &mut std::io::stdout().lock());
-    forth.join().expect("it hands on until its end");
-    server.wait().expect("it has ended");
-}
-
-fn hand_on_bytes(from: &mut dyn BufRead, to: &mut dyn Write) {
-    while let Ok(bytes @ [_, ..]) = from.fill_buf() {
-        let read = bytes.len();
-        if to.write_all(bytes).and_then(|()| to.flush()).is_err() {
-            break;
-        }
-        from.consume(read);
-    }
-}
-
-fn hand_on_lines(from: &mut dyn BufRead, to: &mut dyn Write) {
-    let mut line = Vec::new();
-    while let Ok(1..) = from.read_until(b'\n', &mut line) {
-        let message: Value = serde_json::from_slice(&line).expect("a message");
-        line.clear();
-        serde_json::to_writer(&mut line, &message).expect("memory takes all");
-        line.push(b'\n');
-        if to.write_all(&line).and_then(|()| to.flush()).is_err() {
-            break;
-        }
-        line.clear();
-    }
-}
-
 /// Calls of a server of others through this program, beside the same calls of that server itself and through programs that do next to nothing.
 pub(crate) fn upstreams() {
     let Some(place) = installed() else {
@@ -406,15 +366,10 @@ pub(crate) fn upstreams() {
             command: vec![node.clone(), index.clone(), "stdio".into()],
             environment: BTreeMap::new(),
         };
-        let relay = |reads: &str| Peer {
-            name: format!("{reads}relay"),
-            command: vec![std::env::current_exe().expect("this program").display().to_string()],
-            environment: BTreeMap::from([(RELAY.into(), format!("{reads}{}", itself.command.join(" ")))]),
-            tool: itself.tool.clone(),
-            arguments: arguments.clone(),
-        };
-        let (relay, reader) = (relay(""), relay(READS));
-        let through = Peer { tool: "everything__echo".into(), arguments, ..ours("through", &program, &[]) };
+        let relay = |how: &str| floor("a relay", how, &itself.command.join(" "), &itself.tool, &arguments);
+        let (relay, reader) = (relay(RELAYS), relay(READS));
+        let through =
+            Peer { tool: "everything__echo".into(), arguments: arguments.clone(), ..ours("through", &program, &[]) };
         let mut all = [itself, through, relay, reader].map(|peer| (ready(&peer), peer, Measured::default()));
         for round in 0..ROUNDS {
             for turn in 0..all.len() {
