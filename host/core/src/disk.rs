@@ -9,7 +9,7 @@ mod stamp;
 pub(crate) use stamp::Stamp;
 
 use crate::text::id::random_id;
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, Uid};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags, Uid, makedev};
 use rustix::io::Errno;
 use rustix::path::Arg;
 use std::ffi::{OsStr, OsString};
@@ -183,7 +183,7 @@ impl OwnDir {
         // On what was opened: the path may lead elsewhere by now.
         let found = rustix::fs::fstat(&directory).map_err(|error| named(&path, error))?;
         check_owner(&found, &path)?;
-        check_mode(&found, &path, OTHERS_WRITE)?;
+        check_mode(found.st_mode, &path, OTHERS_WRITE)?;
         Ok(Self { directory, path, owner: own_uid() })
     }
 
@@ -203,7 +203,7 @@ impl OwnDir {
         if found.st_uid != ROOT {
             check_owner(&found, above)?;
         }
-        check_mode(&found, above, OTHERS_WRITE)?;
+        check_mode(found.st_mode, above, OTHERS_WRITE)?;
         Ok((Self { directory, path: above.to_owned(), owner: own_uid() }, name.to_owned()))
     }
 
@@ -269,14 +269,22 @@ impl OwnDir {
     /// As [`Self::open`].
     pub(crate) fn still_has(&self, name: &str, file: FileId) -> io::Result<Option<u64>> {
         let path = || self.path.join(name);
-        let found = match rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        // Not its times: since Linux 6.13 each write to a file whose times were asked for has to note a new one, which takes as long again.
+        let asked = StatxFlags::TYPE
+            | StatxFlags::MODE
+            | StatxFlags::NLINK
+            | StatxFlags::UID
+            | StatxFlags::INO
+            | StatxFlags::SIZE;
+        let found = match rustix::fs::statx(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW, asked) {
             Err(Errno::NOENT) => return Ok(None),
             found => found.map_err(|error| named(&path(), error))?,
         };
-        if FileId(found.st_dev, found.st_ino) != file {
+        if FileId(makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino) != file {
             return Ok(None);
         }
-        check_own_file(&found, self.owner, path).map(|()| u64::try_from(found.st_size).ok())
+        let marks = Marks { mode: found.stx_mode.into(), owner: found.stx_uid, names: found.stx_nlink.into() };
+        check_own_file(&marks, self.owner, path).map(|()| Some(found.stx_size))
     }
 
     /// Whether the files in it are this user's: not where root looks after another user's.
@@ -430,25 +438,38 @@ impl OwnDir {
             rustix::fs::fchown(&file, Some(Uid::from_raw(self.owner)), None)?;
         }
         let found = rustix::fs::fstat(&file).map_err(|error| named(&path, error))?;
-        check_own_file(&found, self.owner, || path).map(|()| file.into())
+        check_own_file(&(&found).into(), self.owner, || path).map(|()| file.into())
+    }
+}
+
+/// What makes a file somebody's own.
+struct Marks {
+    mode: u32,
+    owner: u32,
+    names: u64,
+}
+
+impl From<&Stat> for Marks {
+    fn from(found: &Stat) -> Self {
+        Self { mode: found.st_mode, owner: found.st_uid, names: found.st_nlink }
     }
 }
 
 /// Checks that a file is regular, its owner's alone, and has no second name.
-fn check_own_file(found: &Stat, owner: u32, path: impl FnOnce() -> PathBuf) -> io::Result<()> {
-    let is_file = FileType::from_raw_mode(found.st_mode).is_file();
+fn check_own_file(found: &Marks, owner: u32, path: impl FnOnce() -> PathBuf) -> io::Result<()> {
+    let is_file = FileType::from_raw_mode(found.mode).is_file();
     // No name at all: somebody removed or replaced it since it was opened.
-    if is_file && found.st_uid == owner && found.st_mode & OTHERS == 0 && found.st_nlink <= 1 {
+    if is_file && found.owner == owner && found.mode & OTHERS == 0 && found.names <= 1 {
         return Ok(());
     }
     let path = path();
     if !is_file {
         return Err(Foreign::Kind { path, wanted: "regular file" }.into());
     }
-    if found.st_uid != owner {
-        return Err(Foreign::Owner { path, owner: found.st_uid }.into());
+    if found.owner != owner {
+        return Err(Foreign::Owner { path, owner: found.owner }.into());
     }
-    check_mode(found, &path, OTHERS)?;
+    check_mode(found.mode, &path, OTHERS)?;
     Err(Foreign::Linked(path).into())
 }
 
@@ -463,7 +484,7 @@ pub(crate) fn check_obeyed(file: &File, path: &Path) -> io::Result<()> {
     if found.st_uid != ROOT {
         check_owner(&found, path)?;
     }
-    Ok(check_mode(&found, path, OTHERS_WRITE)?)
+    Ok(check_mode(found.st_mode, path, OTHERS_WRITE)?)
 }
 
 /// Opens a file that nobody but root can have put where it is: each directory on the way and the file belong to root, nobody else may write
@@ -506,7 +527,7 @@ pub(crate) fn open_of_root(path: &Path) -> io::Result<File> {
 fn check_root(opened: &OwnedFd, path: &Path) -> io::Result<()> {
     let found = rustix::fs::fstat(opened)?;
     match found.st_uid {
-        ROOT => Ok(check_mode(&found, path, OTHERS_WRITE)?),
+        ROOT => Ok(check_mode(found.st_mode, path, OTHERS_WRITE)?),
         owner => Err(Foreign::NotRoots { path: path.to_owned(), owner }.into()),
     }
 }
@@ -516,8 +537,8 @@ fn check_owner(found: &Stat, path: &Path) -> Result<(), Foreign> {
     if owner == own_uid() { Ok(()) } else { Err(Foreign::Owner { path: path.to_owned(), owner }) }
 }
 
-fn check_mode(found: &Stat, path: &Path, forbidden: u32) -> Result<(), Foreign> {
-    let (path, mode) = (path.to_owned(), found.st_mode & 0o7777);
+fn check_mode(mode: u32, path: &Path, forbidden: u32) -> Result<(), Foreign> {
+    let (path, mode) = (path.to_owned(), mode & 0o7777);
     match mode & forbidden {
         0 => Ok(()),
         bits if bits & OTHERS_WRITE != 0 => Err(Foreign::Writable { path, mode }),
