@@ -47,6 +47,7 @@ pub mod text;
 pub mod tmux;
 pub mod tools;
 pub mod toolset;
+mod unchanged;
 pub mod upstream;
 pub mod workspace;
 

@@ -2,23 +2,16 @@
 //! something has come into it: so only directories are looked at again.
 
 use super::Profile;
-use std::collections::BTreeMap;
-use std::fs::{canonicalize, metadata, symlink_metadata};
+use crate::unchanged::Directories;
+use std::fs::{canonicalize, symlink_metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
-
-/// What changed so long ago has a time of its own: file systems count in steps of at most two seconds (FAT).
-const SETTLED: Duration = Duration::from_secs(3);
+use std::path::PathBuf;
 
 /// What was found, and of which directories it holds as long as they are as they were.
 #[derive(Debug)]
 pub(super) struct Hidden {
     pub(super) places: Vec<Place>,
-    directories: BTreeMap<PathBuf, Stamp>,
-    /// All that is known of these directories was settled when it was looked at.
-    is_settled: bool,
+    directories: Directories,
 }
 
 /// A place that is there. It is no link.
@@ -28,39 +21,17 @@ pub(super) struct Place {
     pub(super) is_directory: bool,
 }
 
-/// Which directory it is, and when something was made, removed or renamed in it last.
-#[derive(Debug, PartialEq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(directory: &Path) -> Option<Self> {
-        let found = metadata(directory).ok().filter(|found| found.is_dir())?;
-        let changed = (found.ctime(), found.ctime_nsec());
-        Some(Self { device: found.dev(), inode: found.ino(), changed })
-    }
-
-    fn is_settled(&self) -> bool {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let changed = u64::try_from(self.changed.0).map(Duration::from_secs);
-        changed.is_ok_and(|changed| changed + SETTLED < now)
-    }
-}
-
 impl Hidden {
     /// Looks for what a profile hides.
     pub(super) fn look(profile: &Profile) -> io::Result<Self> {
-        let mut hidden = Self { places: Vec::new(), directories: BTreeMap::new(), is_settled: true };
+        let mut hidden = Self { places: Vec::new(), directories: Directories::default() };
         for path in &profile.hide {
-            hidden.watch(path);
+            hidden.directories.watch(path);
             match symlink_metadata(path) {
                 // What a link leads to is hidden. One that leads nowhere may lead somewhere by the next time, and no directory would tell.
                 Ok(found) if found.is_symlink() => match canonicalize(path) {
                     Ok(leads) => hidden.places.push(Place { is_directory: leads.is_dir(), path: leads }),
-                    Err(_) => hidden.is_settled = false,
+                    Err(_) => hidden.directories.distrust(),
                 },
                 Ok(found) => hidden.places.push(Place { path: path.clone(), is_directory: found.is_dir() }),
                 // In a directory that can be written its owner could open the way.
@@ -74,24 +45,9 @@ impl Hidden {
         Ok(hidden)
     }
 
-    /// Keeps the nearest directory above a path: whatever comes into being on the way to it does so there.
-    fn watch(&mut self, path: &Path) {
-        for directory in path.ancestors().skip(1) {
-            if self.directories.contains_key(directory) {
-                return;
-            }
-            if let Some(stamp) = Stamp::of(directory) {
-                self.is_settled &= stamp.is_settled();
-                self.directories.insert(directory.to_owned(), stamp);
-                return;
-            }
-        }
-    }
-
     /// Nothing has changed since.
     pub(super) fn holds(&self) -> bool {
-        self.is_settled
-            && self.directories.iter().all(|(directory, stamp)| Stamp::of(directory).as_ref() == Some(stamp))
+        self.directories.hold()
     }
 }
 
@@ -100,6 +56,7 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::path::Path;
 
     #[test]
     fn what_comes_into_being_is_found() {
@@ -115,7 +72,10 @@ mod tests {
         let fresh = Hidden::look(&profile).expect("it is found");
         assert_eq!(names(&fresh), [Path::new("home/there")]);
         assert!(!fresh.holds());
-        let settled = || Hidden { is_settled: true, ..Hidden::look(&profile).expect("it is found") };
+        let settled = || {
+            let found = Hidden::look(&profile).expect("it is found");
+            Hidden { directories: found.directories.settled(), ..found }
+        };
         assert!(settled().holds());
         for (make, found) in [
             (&(|| fs::write(root.join("home/new"), "")) as &dyn Fn() -> io::Result<()>, "home/new"),

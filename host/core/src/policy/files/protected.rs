@@ -3,10 +3,15 @@
 use super::credentials::{self, Secret};
 use super::{HOME_THERE, There, canonical};
 use crate::dirs::Dirs;
+use crate::unchanged::Directories;
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fs::symlink_metadata;
+use std::io::{Error, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The kernel's own trees: not files, and doors to everything else.
 pub(super) const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
@@ -34,6 +39,29 @@ pub(crate) struct Protected {
     pub(super) system: Vec<PathBuf>,
     /// The paths are this machine's.
     is_here: bool,
+    /// What was found when somebody looked last.
+    present: Mutex<Option<Arc<Present>>>,
+}
+
+/// Which of the credentials are there. Of the hundreds of places nearly none is, and each file that a tool opens is compared with those.
+struct Present {
+    secrets: Vec<usize>,
+    directories: Directories,
+}
+
+impl Present {
+    fn look(secrets: &[Secret]) -> Self {
+        let mut directories = Directories::default();
+        let is_there = |(number, secret): (usize, &Secret)| {
+            let is_missing = |error: &Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+            // Also a link, wherever it leads, and what cannot be looked at: both are looked at each time.
+            let is_there = directories.watch(&secret.root)
+                && !symlink_metadata(&secret.root).is_err_and(|error| is_missing(&error));
+            is_there.then_some(number)
+        };
+        let secrets = secrets.iter().enumerate().filter_map(is_there).collect();
+        Self { secrets, directories }
+    }
 }
 
 /// A device and a file of it.
@@ -54,6 +82,7 @@ impl Protected {
             }),
             system,
             is_here: true,
+            present: Mutex::default(),
         }
     }
 
@@ -62,6 +91,8 @@ impl Protected {
         let secret = |path: PathBuf| Secret { root: path, what };
         // By the name, and where it leads now.
         self.secrets.extend(files.iter().flat_map(|file| [file.clone(), canonical(file)]).map(secret));
+        // Numbers are of that list.
+        self.present = Mutex::default();
         self
     }
 
@@ -76,6 +107,7 @@ impl Protected {
             secrets: credentials::secrets(home, |_| None),
             system: SYSTEM.iter().map(PathBuf::from).chain(login).collect(),
             is_here: false,
+            present: Mutex::default(),
         }
     }
 
@@ -120,6 +152,7 @@ impl Protected {
             secrets: secrets.filter(|secret| !secret.root.as_os_str().is_empty()).collect(),
             system: self.system.iter().map(|root| place(&resolved, root)).collect(),
             is_here: false,
+            present: Mutex::default(),
         }
     }
 
@@ -133,7 +166,18 @@ impl Protected {
     fn led_to(&self, path: &Path) -> Option<Secret> {
         let above: Vec<Identity> = path.ancestors().filter_map(identity).collect();
         let leads_here = |secret: &&Secret| identity(&secret.root).is_some_and(|root| above.contains(&root));
-        self.secrets.iter().find(leads_here).cloned()
+        let present = self.present();
+        present.secrets.iter().map(|number| &self.secrets[*number]).find(leads_here).cloned()
+    }
+
+    fn present(&self) -> Arc<Present> {
+        let known = self.present.lock().clone();
+        if let Some(known) = known.filter(|known| known.directories.hold()) {
+            return known;
+        }
+        let present = Arc::new(Present::look(&self.secrets));
+        *self.present.lock() = Some(present.clone());
+        present
     }
 
     /// Everything that is never read.
@@ -180,4 +224,40 @@ fn contains(root: &Path, file: Identity, open: &Path, left: &mut usize) -> Resul
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{create_dir, create_dir_all, remove_file};
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_a_credential_leads_to_is_closed_from_when_it_does() {
+        let root = tempfile::tempdir().expect("a directory");
+        let dirs = Dirs::below(root.path());
+        let home = canonical(&dirs.home);
+        create_dir_all(home.join("work")).expect("a directory");
+        create_dir(home.join("other")).expect("a directory");
+        let protected = Protected::new(&dirs, &[]);
+        // As if all was looked at long after it had changed last.
+        let look = || {
+            let found = Present::look(&protected.secrets);
+            let settled = Present { directories: found.directories.settled(), ..found };
+            assert!(settled.directories.hold());
+            *protected.present.lock() = Some(Arc::new(settled));
+        };
+        let is_closed = |name: &str| protected.secret(&home.join(name).join("id_ed25519")).is_some();
+        look();
+        assert!(!is_closed("work") && !is_closed("other"));
+        symlink("work", home.join(".ssh")).expect("a link");
+        assert!(is_closed("work") && !is_closed("other"));
+        look();
+        remove_file(home.join(".ssh")).and_then(|()| symlink("other", home.join(".ssh"))).expect("another link");
+        assert!(!is_closed("work") && is_closed("other"));
+        // Deep below what was not there.
+        look();
+        create_dir(home.join(".config")).and_then(|()| symlink("../work", home.join(".config/gh"))).expect("a link");
+        assert!(is_closed("work"));
+    }
 }
