@@ -1,6 +1,6 @@
 //! Directories that are as they were: so what was missing in them is missing still.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fs::metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const SETTLED: Duration = Duration::from_secs(3);
 #[derive(Debug, Default)]
 pub(crate) struct Directories {
     /// None of those that were not there.
-    stamps: BTreeMap<PathBuf, Option<Stamp>>,
+    stamps: HashMap<PathBuf, Option<Stamp>>,
     /// Something of them had changed too short a time ago, or cannot be told by any directory.
     is_unsettled: bool,
 }
