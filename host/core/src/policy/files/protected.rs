@@ -12,6 +12,7 @@ use std::io::{Error, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The kernel's own trees: not files, and doors to everything else.
 pub(super) const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
@@ -25,6 +26,8 @@ pub(super) const SYSTEM: [&str; 17] = [
 const LOGIN: [&str; 7] = [".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zshenv", ".zprofile"];
 /// Files that another name is compared with; more take too long.
 const MAX_COMPARED: usize = 200_000;
+/// How long nobody looks again which credentials are there, where that was of no use.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Protected {
     /// Toolcrib's settings, plugins and state: never written.
@@ -47,11 +50,12 @@ pub(crate) struct Protected {
 struct Present {
     secrets: Vec<usize>,
     directories: Directories,
+    looked: Instant,
 }
 
 impl Present {
     fn look(secrets: &[Secret]) -> Self {
-        let mut directories = Directories::default();
+        let (mut directories, looked) = (Directories::default(), Instant::now());
         let is_there = |(number, secret): (usize, &Secret)| {
             let is_missing = |error: &Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
             // Also a link, wherever it leads, and what cannot be looked at: both are looked at each time.
@@ -60,7 +64,7 @@ impl Present {
             is_there.then_some(number)
         };
         let secrets = secrets.iter().enumerate().filter_map(is_there).collect();
-        Self { secrets, directories }
+        Self { secrets, directories, looked }
     }
 }
 
@@ -166,18 +170,26 @@ impl Protected {
     fn led_to(&self, path: &Path) -> Option<Secret> {
         let above: Vec<Identity> = path.ancestors().filter_map(identity).collect();
         let leads_here = |secret: &&Secret| identity(&secret.root).is_some_and(|root| above.contains(&root));
-        let present = self.present();
-        present.secrets.iter().map(|number| &self.secrets[*number]).find(leads_here).cloned()
+        match self.present() {
+            Some(present) => present.secrets.iter().map(|number| &self.secrets[*number]).find(leads_here).cloned(),
+            None => self.secrets.iter().find(leads_here).cloned(),
+        }
     }
 
-    fn present(&self) -> Arc<Present> {
+    /// Which of them are there; none where directories change so often that to look for that would take longer than to compare with all.
+    fn present(&self) -> Option<Arc<Present>> {
         let known = self.present.lock().clone();
-        if let Some(known) = known.filter(|known| known.directories.hold()) {
-            return known;
+        if let Some(known) = known {
+            if known.directories.hold() {
+                return Some(known);
+            }
+            if known.looked.elapsed() < LOOK_PAUSE {
+                return None;
+            }
         }
         let present = Arc::new(Present::look(&self.secrets));
         *self.present.lock() = Some(present.clone());
-        present
+        Some(present)
     }
 
     /// Everything that is never read.
