@@ -59,8 +59,10 @@ impl Present {
         let is_there = |(number, secret): (usize, &Secret)| {
             let is_missing = |error: &Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
             // Also a link, wherever it leads, and what cannot be looked at: both are looked at each time.
-            let is_there = directories.watch(&secret.root)
-                && !symlink_metadata(&secret.root).is_err_and(|error| is_missing(&error));
+            // One that is not absolute has no directories above it that could tell.
+            let is_there = !secret.root.is_absolute()
+                || directories.watch(&secret.root)
+                    && !symlink_metadata(&secret.root).is_err_and(|error| is_missing(&error));
             is_there.then_some(number)
         };
         let secrets = secrets.iter().enumerate().filter_map(is_there).collect();
