@@ -100,7 +100,7 @@ async fn a_large_text_is_cut_and_kept() {
     assert_eq!(envelope.kept.len(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_sent_that_is_not_on_record() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = directory.path().join("log");

@@ -283,7 +283,7 @@ impl OwnDir {
         if FileId(makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino) != file {
             return Ok(None);
         }
-        let marks = Marks { mode: found.stx_mode.into(), owner: found.stx_uid, names: found.stx_nlink.into() };
+        let marks = Marks { mode: found.stx_mode.into(), owner: found.stx_uid, is_linked: found.stx_nlink > 1 };
         check_own_file(&marks, self.owner, path).map(|()| Some(found.stx_size))
     }
 
@@ -446,12 +446,13 @@ impl OwnDir {
 struct Marks {
     mode: u32,
     owner: u32,
-    names: u64,
+    /// It has further names.
+    is_linked: bool,
 }
 
 impl From<&Stat> for Marks {
     fn from(found: &Stat) -> Self {
-        Self { mode: found.st_mode, owner: found.st_uid, names: found.st_nlink }
+        Self { mode: found.st_mode, owner: found.st_uid, is_linked: found.st_nlink > 1 }
     }
 }
 
@@ -459,7 +460,7 @@ impl From<&Stat> for Marks {
 fn check_own_file(found: &Marks, owner: u32, path: impl FnOnce() -> PathBuf) -> io::Result<()> {
     let is_file = FileType::from_raw_mode(found.mode).is_file();
     // No name at all: somebody removed or replaced it since it was opened.
-    if is_file && found.owner == owner && found.mode & OTHERS == 0 && found.names <= 1 {
+    if is_file && found.owner == owner && found.mode & OTHERS == 0 && !found.is_linked {
         return Ok(());
     }
     let path = path();

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::metadata;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -40,6 +41,10 @@ impl Stamp {
     }
 }
 
+fn is_missing(error: ErrorKind) -> bool {
+    matches!(error, ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
 impl Directories {
     /// Keeps the nearest directory above a path, before somebody looks what is there: whatever comes into being on the way to it does so in
     /// that directory. Says whether that is the one that would hold it: if not, there is nothing at the path.
@@ -49,8 +54,8 @@ impl Directories {
                 let stamp = Stamp::of(directory);
                 self.is_unsettled |= match &stamp {
                     Some(stamp) => !stamp.is_settled(),
-                    // What a link leads to that leads nowhere may come into being anywhere.
-                    None => directory.is_symlink(),
+                    // What a link leads to that leads nowhere may come into being anywhere, and what cannot be looked at may be there.
+                    None => directory.is_symlink() || metadata(directory).is_err_and(|error| !is_missing(error.kind())),
                 };
                 self.stamps.insert(directory.to_owned(), stamp);
             }

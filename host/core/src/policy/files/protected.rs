@@ -59,10 +59,11 @@ impl Present {
         let is_there = |(number, secret): (usize, &Secret)| {
             let is_missing = |error: &Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
             // Also a link, wherever it leads, and what cannot be looked at: both are looked at each time.
-            // One that is not absolute has no directories above it that could tell.
-            let is_there = !secret.root.is_absolute()
-                || directories.watch(&secret.root)
-                    && !symlink_metadata(&secret.root).is_err_and(|error| is_missing(&error));
+            // Without a slash at its end, behind which a link would be followed.
+            let root: PathBuf = secret.root.components().collect();
+            // Before it is looked at. One that is not absolute has no directories above it that could tell.
+            directories.watch(&root);
+            let is_there = !root.is_absolute() || !symlink_metadata(&root).is_err_and(|error| is_missing(&error));
             is_there.then_some(number)
         };
         let secrets = secrets.iter().enumerate().filter_map(is_there).collect();
