@@ -48,7 +48,7 @@ fn what_runs_later_is_told_when_it_is_made() {
 fn nothing_is_told_where_nothing_was_made() {
     for via in BOTH {
         let mut rig = Rig::new(via);
-        let commit = "git -c maintenance.auto=false -c user.name=t -c user.email=t@t commit -q --allow-empty -m x";
+        let commit = "git -c user.name=t -c user.email=t@t commit -q --allow-empty -m x";
         rig.run("echo x >.envrc; git init -q nested; mkdir -p a/b/c/d node_modules/x");
         for text in [
             "true",

@@ -80,7 +80,7 @@ fn without_cells_each_mode_does_what_it_says() {
     assert!(envelope["error"].is_null() && ran(), "{envelope}");
 }
 
-/// C-30: where memory is to be bounded and cannot be, a command runs only with `mode = "off"`. Nobody is asked, and the remedy is told.
+/// C-30: if `memory` is set and cannot be enforced, a command runs only with `mode = "off"`. Nobody is asked, and the error says what to do.
 #[test]
 fn a_bound_of_memory_that_cannot_be_kept_lets_nothing_run() {
     let program = program(Via::Process);

@@ -328,7 +328,7 @@ fn what_cannot_be_divided_bounds_nothing() {
     nothing_runs(|given| through(&fixed, given), "cannot be changed");
 }
 
-/// A host that is `started` so cannot bound memory. Then a command runs only with `mode = "off"`, and everybody is told `why`.
+/// Checks a host that cannot bound memory, for the reason `why`: a command runs only with `mode = "off"`, or without a bound.
 fn nothing_runs(started: impl Fn(&Command) -> Command, why: &str) {
     let program = program(Via::Process);
     let arguments = command("touch ran").to_string();
