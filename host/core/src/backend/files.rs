@@ -123,9 +123,9 @@ pub(super) fn write(path: &WritePath, content: &[u8]) -> Result<(), Failure> {
     let fail = |error| failure(&shown, &error);
     let (directory, name) = open_parent(path.as_path()).map_err(fail)?;
     // Renaming asks only the directory; a file that its owner made read-only stays as it is.
-    let replaced = || -> Result<Option<Metadata>, Failure> {
-        let opened = open_regular(&directory, name, OpenOptions::new().write(true), &shown)?;
-        Ok(opened.map(|(_, found)| found))
+    let replaced = || {
+        let opened = open_regular(&directory, name, OpenOptions::new().write(true), &shown);
+        opened.map(|opened| opened.map(|(_, found)| found))
     };
     let found = |replaced: &Option<Metadata>| {
         replaced.as_ref().map_or(Expected::New, |replaced| Expected::Marked(stamp(replaced)))
@@ -245,7 +245,7 @@ fn open_parent(path: &Path) -> io::Result<(Dir, &OsStr)> {
     Ok((open_directory(parent)?, name))
 }
 
-/// Opens a regular file, and looks at it by its name.
+/// Opens a regular file, and looks at it by its name; none where nothing has that name.
 ///
 /// How many names a file has counts only together with one of them: of a link to a file elsewhere that is removed as soon as it was opened,
 /// the file itself says that it has one name, and that is the other.
@@ -255,25 +255,25 @@ fn open_regular(
     options: &mut OpenOptions,
     shown: &str,
 ) -> Result<Option<(File, Metadata)>, Failure> {
-    let found = |looked: io::Result<Metadata>| match looked {
+    let fail = |error| failure(shown, &error);
+    let found = || match directory.symlink_metadata(name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failure(shown, &error)),
-        Ok(found) => regular(&found, shown).map(|()| Some(found)),
+        found => found.map_err(fail).and_then(|found| regular(&found, shown).map(|()| Some(found))),
     };
     // Opening a FIFO must not wait for its other end.
     options.follow(FollowSymlinks::No).custom_flags(libc::O_NONBLOCK);
     for _ in 0..OPENINGS {
         // Opening a FIFO or a device does something to it, so its type is looked at before; that it may have changed since, after.
-        if found(directory.symlink_metadata(name))?.is_none() {
+        if found()?.is_none() {
             return Ok(None);
         }
         let file = match directory.open_with(name, options) {
             // It went meanwhile; another may have come.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            opened => opened.map_err(|error| failure(shown, &error))?,
+            opened => opened.map_err(fail)?,
         };
-        let opened = file.metadata().map_err(|error| failure(shown, &error))?;
-        if let Some(named) = found(directory.symlink_metadata(name))?
+        let opened = file.metadata().map_err(fail)?;
+        if let Some(named) = found()?
             && (opened.dev(), opened.ino()) == (named.dev(), named.ino())
         {
             return Ok(Some((file, named)));
