@@ -3,7 +3,7 @@
 
 use super::Profile;
 use crate::unchanged::Directories;
-use std::fs::{canonicalize, symlink_metadata};
+use std::fs::canonicalize;
 use std::io;
 use std::path::PathBuf;
 
@@ -11,6 +11,8 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub(super) struct Hidden {
     pub(super) places: Vec<Place>,
+    /// Places that are links, and where each led: a link on the way may be turned where no directory above the place tells.
+    links: Vec<(PathBuf, PathBuf)>,
     directories: Directories,
 }
 
@@ -24,13 +26,15 @@ pub(super) struct Place {
 impl Hidden {
     /// Looks for what a profile hides.
     pub(super) fn look(profile: &Profile) -> io::Result<Self> {
-        let mut hidden = Self { places: Vec::new(), directories: Directories::default() };
+        let mut hidden = Self { places: Vec::new(), links: Vec::new(), directories: Directories::default() };
         for path in &profile.hide {
-            hidden.directories.watch(path);
-            match symlink_metadata(path) {
+            match hidden.directories.look(path) {
                 // What a link leads to is hidden. One that leads nowhere may lead somewhere by the next time, and no directory would tell.
                 Ok(found) if found.is_symlink() => match canonicalize(path) {
-                    Ok(leads) => hidden.places.push(Place { is_directory: leads.is_dir(), path: leads }),
+                    Ok(leads) => {
+                        hidden.links.push((path.clone(), leads.clone()));
+                        hidden.places.push(Place { is_directory: leads.is_dir(), path: leads });
+                    }
                     Err(_) => hidden.directories.distrust(),
                 },
                 Ok(found) => hidden.places.push(Place { path: path.clone(), is_directory: found.is_dir() }),
@@ -47,7 +51,8 @@ impl Hidden {
 
     /// Nothing has changed since.
     pub(super) fn holds(&self) -> bool {
-        self.directories.hold()
+        let leads_there = |(link, leads): &(PathBuf, PathBuf)| canonicalize(link).is_ok_and(|now| now == *leads);
+        self.directories.hold() && self.links.iter().all(leads_there)
     }
 }
 
@@ -99,5 +104,23 @@ mod tests {
         assert!(!before.holds());
         symlink("nowhere", root.join("home/link")).expect("a link");
         assert!(!Hidden::look(&profile).expect("it is found").holds(), "no directory tells what a link leads to");
+    }
+
+    #[test]
+    fn a_link_that_is_turned_on_the_way_to_a_place_is_noticed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path().canonicalize().expect("a path");
+        for made in ["home", "kept/first", "kept/second"] {
+            fs::create_dir_all(root.join(made)).expect("a directory");
+        }
+        symlink("first", root.join("kept/now")).expect("a link");
+        symlink("../kept/now", root.join("home/keys")).expect("a link");
+        let profile = Profile { hide: vec![root.join("home/keys")], ..Profile::closed() };
+        let found = Hidden::look(&profile).expect("it is found");
+        assert_eq!(found.places[0].path, root.join("kept/first"));
+        let settled = Hidden { directories: found.directories.settled(), ..found };
+        assert!(settled.holds());
+        fs::remove_file(root.join("kept/now")).and_then(|()| symlink("second", root.join("kept/now"))).expect("a link");
+        assert!(!settled.holds());
     }
 }

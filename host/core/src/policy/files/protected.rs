@@ -3,12 +3,10 @@
 use super::credentials::{self, Secret};
 use super::{HOME_THERE, There, canonical};
 use crate::dirs::Dirs;
-use crate::unchanged::Directories;
+use crate::unchanged::{Directories, is_missing};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::symlink_metadata;
-use std::io::{Error, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,13 +55,8 @@ impl Present {
     fn look(secrets: &[Secret]) -> Self {
         let (mut directories, looked) = (Directories::default(), Instant::now());
         let is_there = |(number, secret): (usize, &Secret)| {
-            let is_missing = |error: &Error| matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
             // Also a link, wherever it leads, and what cannot be looked at: both are looked at each time.
-            // Without a slash at its end, behind which a link would be followed.
-            let root: PathBuf = secret.root.components().collect();
-            // Before it is looked at. One that is not absolute has no directories above it that could tell.
-            directories.watch(&root);
-            let is_there = !root.is_absolute() || !symlink_metadata(&root).is_err_and(|error| is_missing(&error));
+            let is_there = !directories.look(&secret.root).is_err_and(|error| is_missing(&error));
             is_there.then_some(number)
         };
         let secrets = secrets.iter().enumerate().filter_map(is_there).collect();
