@@ -6,7 +6,7 @@
 use super::job::{Held, JobState, Progress, Spec};
 use crate::envelope::{Failure, Kind};
 use crate::schedules::calendar::Calendar;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -65,47 +65,60 @@ pub(crate) struct Keeping {
 }
 
 /// The rows.
-#[async_trait]
 pub(crate) trait Rows: Send + Sync {
     /// Makes a job, unless its token was used within a day. At most `most` of its agent may wait.
-    async fn create(&self, spec: &Spec, progress: &Progress, most: u64) -> Result<Created, Failure>;
+    fn create<'a>(
+        &'a self,
+        spec: &'a Spec,
+        progress: &'a Progress,
+        most: u64,
+    ) -> BoxFuture<'a, Result<Created, Failure>>;
 
     /// The job of this agent that a token stands for.
-    async fn of_token(&self, agent: &str, token: &str) -> Result<Option<Held>, Failure>;
+    fn of_token<'a>(&'a self, agent: &'a str, token: &'a str) -> BoxFuture<'a, Result<Option<Held>, Failure>>;
 
     /// One job.
-    async fn read(&self, id: &str) -> Result<Option<Held>, Failure>;
+    fn read<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Held>, Failure>>;
 
     /// Changes a job that still has the revision with which it was read.
-    async fn swap(&self, id: &str, revision: u64, progress: &Progress) -> Result<Swapped, Failure>;
+    fn swap<'a>(
+        &'a self,
+        id: &'a str,
+        revision: u64,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Swapped, Failure>>;
 
     /// Jobs by what they are, the newest first; without their arguments.
-    async fn list(&self, query: &Query) -> Result<Page, Failure>;
+    fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, Failure>>;
 
     /// The jobs of which something runs, whoever runs it, also those that were cancelled meanwhile.
-    async fn running(&self) -> Result<Vec<Held>, Failure>;
+    fn running<'a>(&'a self) -> BoxFuture<'a, Result<Vec<Held>, Failure>>;
 
     /// Of these, the jobs that have another revision.
-    async fn changed(&self, known: Vec<(String, u64)>) -> Result<Vec<String>, Failure>;
+    fn changed<'a>(&'a self, known: Vec<(String, u64)>) -> BoxFuture<'a, Result<Vec<String>, Failure>>;
 
     /// Forgets ended jobs that are old, or one too many. Returns how many.
-    async fn expire(&self, keeping: Keeping) -> Result<u64, Failure>;
+    fn expire<'a>(&'a self, keeping: Keeping) -> BoxFuture<'a, Result<u64, Failure>>;
 
     /// Milliseconds since 1970, by the clock that all programs at this engine share.
     fn now_ms(&self) -> u64;
 }
 
 /// What says which jobs wait.
-#[async_trait]
 pub(crate) trait Bell: Send + Sync {
     /// Says that one waits.
-    async fn ring(&self, lane: &str, id: &str);
+    fn ring<'a>(&'a self, lane: &'a str, id: &'a str) -> BoxFuture<'a, ()>;
 
     /// Jobs that may wait, as they are, at most so many, the oldest first; none of these sessions.
-    async fn take(&self, lane: &str, most: usize, without: &[String]) -> Result<Vec<Held>, Failure>;
+    fn take<'a>(
+        &'a self,
+        lane: &'a str,
+        most: usize,
+        without: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<Held>, Failure>>;
 
     /// Returns when something may have changed that was not heard of: here at once, elsewhere within moments.
-    async fn rung(&self, heard: &mut Heard);
+    fn rung<'a>(&'a self, heard: &'a mut Heard) -> BoxFuture<'a, ()>;
 }
 
 /// How often a bell was heard.
@@ -145,26 +158,38 @@ pub(crate) struct Piece {
 }
 
 /// What jobs say. One run of a job has one writer; what another run writes is never among it.
-#[async_trait]
 pub(crate) trait Output: Send + Sync {
     /// Adds to a stream of a run that has so many bytes.
-    async fn append(&self, id: &str, epoch: u64, stream: Stream, at: u64, bytes: Vec<u8>) -> Result<(), Failure>;
+    fn append<'a>(
+        &'a self,
+        id: &'a str,
+        epoch: u64,
+        stream: Stream,
+        at: u64,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'a, Result<(), Failure>>;
 
     /// At most so many bytes from this one on.
-    async fn piece(&self, id: &str, epoch: u64, stream: Stream, from: u64, most: usize) -> Result<Piece, Failure>;
+    fn piece<'a>(
+        &'a self,
+        id: &'a str,
+        epoch: u64,
+        stream: Stream,
+        from: u64,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Piece, Failure>>;
 }
 
 /// The programs that run jobs.
-#[async_trait]
 pub(crate) trait Workers: Send + Sync {
     /// Returns when there may be jobs: nothing is made by waiting for some.
-    async fn ready(&self);
+    fn ready<'a>(&'a self) -> BoxFuture<'a, ()>;
 
     /// Makes this program one of them; its name.
-    async fn enlist(&self) -> Result<String, Failure>;
+    fn enlist<'a>(&'a self) -> BoxFuture<'a, Result<String, Failure>>;
 
     /// Whether a worker is certainly gone; none where that cannot be known.
-    async fn is_gone(&self, worker: &str) -> Option<bool>;
+    fn is_gone<'a>(&'a self, worker: &'a str) -> BoxFuture<'a, Option<bool>>;
 }
 
 /// All of it.

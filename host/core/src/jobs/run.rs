@@ -17,7 +17,7 @@ use crate::envelope::{Envelope, Failure, Kind, Output};
 use crate::schedules::ScheduleState;
 use crate::schedules::schedule::MISSED;
 use crate::tools::registry::Registry;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,35 +28,36 @@ pub(super) struct OfHost {
     pub(super) door: Arc<Door>,
 }
 
-#[async_trait]
 impl Runner for OfHost {
-    async fn run(&self, job: &Held, output: Arc<Spool>, cancel: CancellationToken) -> Outcome {
-        let missed = |why: &str| Outcome {
-            state: JobState::Cancelled,
-            exit_code: None,
-            cause: Some(format!("{MISSED}{why}")),
-            json: None,
-        };
-        if let Some(fired) = &job.spec.fired
-            && let Some(why) = self.missed(&job.spec.agent, fired).await
-        {
-            return missed(&why);
-        }
-        let ran = async {
-            let host = self.door.host()?;
-            let context = self.context(&host, job, output, cancel)?;
-            let Spec { tool, arguments, .. } = &job.spec;
-            let request = Request { tool: tool.clone(), arguments: Arguments::Text(arguments.clone()) };
-            Ok((host.call(request, &context).await, context.purpose))
-        };
-        match ran.await {
-            Err(failure) => ended(&Envelope::new(Err::<Output, Failure>(failure))),
-            // What was certainly not handed over has not failed.
-            Ok((Envelope { outcome: Err(failure), .. }, Purpose::Fire(_, event))) if event.never_came() => {
-                missed(&format!("{}: {}", failure.kind.name(), failure.message))
+    fn run<'a>(&'a self, job: &'a Held, output: Arc<Spool>, cancel: CancellationToken) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            let missed = |why: &str| Outcome {
+                state: JobState::Cancelled,
+                exit_code: None,
+                cause: Some(format!("{MISSED}{why}")),
+                json: None,
+            };
+            if let Some(fired) = &job.spec.fired
+                && let Some(why) = self.missed(&job.spec.agent, fired).await
+            {
+                return missed(&why);
             }
-            Ok((envelope, _)) => ended(&envelope),
-        }
+            let ran = async {
+                let host = self.door.host()?;
+                let context = self.context(&host, job, output, cancel)?;
+                let Spec { tool, arguments, .. } = &job.spec;
+                let request = Request { tool: tool.clone(), arguments: Arguments::Text(arguments.clone()) };
+                Ok((host.call(request, &context).await, context.purpose))
+            };
+            match ran.await {
+                Err(failure) => ended(&Envelope::new(Err::<Output, Failure>(failure))),
+                // What was certainly not handed over has not failed.
+                Ok((Envelope { outcome: Err(failure), .. }, Purpose::Fire(_, event))) if event.never_came() => {
+                    missed(&format!("{}: {}", failure.kind.name(), failure.message))
+                }
+                Ok((envelope, _)) => ended(&envelope),
+            }
+        })
     }
 
     fn hold(&self, call: &str, until: Option<Duration>) {
@@ -65,8 +66,10 @@ impl Runner for OfHost {
         }
     }
 
-    async fn sweep(&self, call: &str) {
-        local::end_call(call).await;
+    fn sweep<'a>(&'a self, call: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            local::end_call(call).await;
+        })
     }
 }
 

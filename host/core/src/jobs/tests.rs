@@ -16,7 +16,7 @@ use crate::schedules::schedule::{Course, Kept, Schedule};
 use crate::store::Store;
 use crate::store::jobs::LocalJobs;
 use crate::text::id::random_id;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::OpenOptions;
@@ -68,46 +68,63 @@ impl Forgetful {
     }
 }
 
-#[async_trait]
 impl Rows for Forgetful {
-    async fn create(&self, spec: &Spec, progress: &Progress, most: u64) -> Result<Created, Failure> {
-        self.engine.create(spec, progress, most).await
+    fn create<'a>(
+        &'a self,
+        spec: &'a Spec,
+        progress: &'a Progress,
+        most: u64,
+    ) -> BoxFuture<'a, Result<Created, Failure>> {
+        Box::pin(async move { self.engine.create(spec, progress, most).await })
     }
 
-    async fn of_token(&self, agent: &str, token: &str) -> Result<Option<Held>, Failure> {
-        self.engine.of_token(agent, token).await
+    fn of_token<'a>(&'a self, agent: &'a str, token: &'a str) -> BoxFuture<'a, Result<Option<Held>, Failure>> {
+        Box::pin(async move { self.engine.of_token(agent, token).await })
     }
 
-    async fn read(&self, id: &str) -> Result<Option<Held>, Failure> {
-        self.reached()?;
-        self.engine.read(id).await
+    fn read<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Held>, Failure>> {
+        Box::pin(async move {
+            self.reached()?;
+            self.engine.read(id).await
+        })
     }
 
-    async fn swap(&self, id: &str, revision: u64, progress: &Progress) -> Result<Swapped, Failure> {
-        self.reached()?;
-        match self.turn.fetch_add(1, Ordering::SeqCst) % 5 {
-            1 => Ok(Swapped::Unknown),
-            3 => self.engine.swap(id, revision, progress).await.map(|_| Swapped::Unknown),
-            _ => self.engine.swap(id, revision, progress).await,
-        }
+    fn swap<'a>(
+        &'a self,
+        id: &'a str,
+        revision: u64,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Swapped, Failure>> {
+        Box::pin(async move {
+            self.reached()?;
+            match self.turn.fetch_add(1, Ordering::SeqCst) % 5 {
+                1 => Ok(Swapped::Unknown),
+                3 => self.engine.swap(id, revision, progress).await.map(|_| Swapped::Unknown),
+                _ => self.engine.swap(id, revision, progress).await,
+            }
+        })
     }
 
-    async fn list(&self, query: &Query) -> Result<Page, Failure> {
-        self.engine.list(query).await
+    fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, Failure>> {
+        Box::pin(async move { self.engine.list(query).await })
     }
 
-    async fn running(&self) -> Result<Vec<Held>, Failure> {
-        self.reached()?;
-        self.engine.running().await
+    fn running<'a>(&'a self) -> BoxFuture<'a, Result<Vec<Held>, Failure>> {
+        Box::pin(async move {
+            self.reached()?;
+            self.engine.running().await
+        })
     }
 
-    async fn changed(&self, known: Vec<(String, u64)>) -> Result<Vec<String>, Failure> {
-        self.reached()?;
-        self.engine.changed(known).await
+    fn changed<'a>(&'a self, known: Vec<(String, u64)>) -> BoxFuture<'a, Result<Vec<String>, Failure>> {
+        Box::pin(async move {
+            self.reached()?;
+            self.engine.changed(known).await
+        })
     }
 
-    async fn expire(&self, keeping: Keeping) -> Result<u64, Failure> {
-        self.engine.expire(keeping).await
+    fn expire<'a>(&'a self, keeping: Keeping) -> BoxFuture<'a, Result<u64, Failure>> {
+        Box::pin(async move { self.engine.expire(keeping).await })
     }
 
     fn now_ms(&self) -> u64 {
@@ -115,90 +132,124 @@ impl Rows for Forgetful {
     }
 }
 
-#[async_trait]
 impl Bell for Forgetful {
-    async fn ring(&self, lane: &str, id: &str) {
-        self.engine.ring(lane, id).await;
+    fn ring<'a>(&'a self, lane: &'a str, id: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.engine.ring(lane, id).await;
+        })
     }
 
     /// Also those that do not wait any more: to have heard of a job is no right to run it.
-    async fn take(&self, lane: &str, most: usize, without: &[String]) -> Result<Vec<Held>, Failure> {
-        self.reached()?;
-        let mut jobs = self.engine.take(lane, most, without).await?;
-        if jobs.is_empty() {
-            jobs = self.engine.list(&Query { limit: 3, ..Query::default() }).await?.jobs;
-        }
-        Ok(jobs)
+    fn take<'a>(
+        &'a self,
+        lane: &'a str,
+        most: usize,
+        without: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<Held>, Failure>> {
+        Box::pin(async move {
+            self.reached()?;
+            let mut jobs = self.engine.take(lane, most, without).await?;
+            if jobs.is_empty() {
+                jobs = self.engine.list(&Query { limit: 3, ..Query::default() }).await?.jobs;
+            }
+            Ok(jobs)
+        })
     }
 
-    async fn rung(&self, heard: &mut Heard) {
-        self.engine.rung(heard).await;
+    fn rung<'a>(&'a self, heard: &'a mut Heard) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.engine.rung(heard).await;
+        })
     }
 }
 
-#[async_trait]
 impl Output for Forgetful {
-    async fn append(&self, id: &str, epoch: u64, stream: Stream, at: u64, bytes: Vec<u8>) -> Result<(), Failure> {
-        self.reached()?;
-        self.engine.append(id, epoch, stream, at, bytes).await
+    fn append<'a>(
+        &'a self,
+        id: &'a str,
+        epoch: u64,
+        stream: Stream,
+        at: u64,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            self.reached()?;
+            self.engine.append(id, epoch, stream, at, bytes).await
+        })
     }
 
-    async fn piece(&self, id: &str, epoch: u64, stream: Stream, from: u64, most: usize) -> Result<Piece, Failure> {
-        self.engine.piece(id, epoch, stream, from, most).await
+    fn piece<'a>(
+        &'a self,
+        id: &'a str,
+        epoch: u64,
+        stream: Stream,
+        from: u64,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Piece, Failure>> {
+        Box::pin(async move { self.engine.piece(id, epoch, stream, from, most).await })
     }
 }
 
-#[async_trait]
 impl Workers for Forgetful {
-    async fn ready(&self) {
-        self.engine.ready().await;
+    fn ready<'a>(&'a self) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.engine.ready().await;
+        })
     }
 
-    async fn enlist(&self) -> Result<String, Failure> {
-        self.reached()?;
-        self.engine.enlist().await
+    fn enlist<'a>(&'a self) -> BoxFuture<'a, Result<String, Failure>> {
+        Box::pin(async move {
+            self.reached()?;
+            self.engine.enlist().await
+        })
     }
 
-    async fn is_gone(&self, worker: &str) -> Option<bool> {
-        self.engine.is_gone(worker).await
+    fn is_gone<'a>(&'a self, worker: &'a str) -> BoxFuture<'a, Option<bool>> {
+        Box::pin(async move { self.engine.is_gone(worker).await })
     }
 }
 
-#[async_trait]
 impl Calendar for Forgetful {
-    async fn save(
-        &self,
-        schedule: &Schedule,
-        course: &Course,
-        over: Option<&str>,
+    fn save<'a>(
+        &'a self,
+        schedule: &'a Schedule,
+        course: &'a Course,
+        over: Option<&'a str>,
         most: u64,
-    ) -> Result<Saved, Failure> {
-        self.engine.save(schedule, course, over, most).await
+    ) -> BoxFuture<'a, Result<Saved, Failure>> {
+        Box::pin(async move { self.engine.save(schedule, course, over, most).await })
     }
 
-    async fn schedule(&self, agent: &str, name: &str) -> Result<Option<Kept>, Failure> {
-        self.engine.schedule(agent, name).await
+    fn schedule<'a>(&'a self, agent: &'a str, name: &'a str) -> BoxFuture<'a, Result<Option<Kept>, Failure>> {
+        Box::pin(async move { self.engine.schedule(agent, name).await })
     }
 
-    async fn schedules(&self, agent: Option<&str>) -> Result<(Vec<Kept>, Vec<Failure>), Failure> {
-        self.engine.schedules(agent).await
+    fn schedules<'a>(&'a self, agent: Option<&'a str>) -> BoxFuture<'a, Result<(Vec<Kept>, Vec<Failure>), Failure>> {
+        Box::pin(async move { self.engine.schedules(agent).await })
     }
 
-    async fn move_on(&self, kept: &Kept, course: &Course) -> Result<Swapped, Failure> {
-        self.reached()?;
-        match self.turn.fetch_add(1, Ordering::SeqCst) % 3 {
-            0 => Ok(Swapped::Unknown),
-            1 => self.engine.move_on(kept, course).await.map(|_| Swapped::Unknown),
-            _ => self.engine.move_on(kept, course).await,
-        }
+    fn move_on<'a>(&'a self, kept: &'a Kept, course: &'a Course) -> BoxFuture<'a, Result<Swapped, Failure>> {
+        Box::pin(async move {
+            self.reached()?;
+            match self.turn.fetch_add(1, Ordering::SeqCst) % 3 {
+                0 => Ok(Swapped::Unknown),
+                1 => self.engine.move_on(kept, course).await.map(|_| Swapped::Unknown),
+                _ => self.engine.move_on(kept, course).await,
+            }
+        })
     }
 
-    async fn forget(&self, agent: &str, name: &str, of: Option<&Kept>) -> Result<bool, Failure> {
-        self.engine.forget(agent, name, of).await
+    fn forget<'a>(
+        &'a self,
+        agent: &'a str,
+        name: &'a str,
+        of: Option<&'a Kept>,
+    ) -> BoxFuture<'a, Result<bool, Failure>> {
+        Box::pin(async move { self.engine.forget(agent, name, of).await })
     }
 
-    async fn due(&self, lanes: &[String], now_ms: u64) -> Result<Due, Failure> {
-        self.engine.due(lanes, now_ms).await
+    fn due<'a>(&'a self, lanes: &'a [String], now_ms: u64) -> BoxFuture<'a, Result<Due, Failure>> {
+        Box::pin(async move { self.engine.due(lanes, now_ms).await })
     }
 }
 
@@ -224,32 +275,33 @@ impl Witness {
     }
 }
 
-#[async_trait]
 impl Runner for Witness {
-    async fn run(&self, held: &Held, output: Arc<Spool>, cancel: CancellationToken) -> Outcome {
-        let (job, call) = (&held.spec, held.call());
-        let witness = self.directory.join(format!("{}.runs", job.id));
-        if OpenOptions::new().write(true).create_new(true).open(&witness).is_err() {
-            self.violations.fetch_add(1, Ordering::SeqCst);
-        }
-        self.runs.lock().push(job.id.clone());
-        let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most_at_once.fetch_max(now, Ordering::SeqCst);
-        output.emit(Event::Stdout { text: format!("{}\n", job.arguments) });
-        let time = Duration::from_millis(job.arguments.parse().unwrap_or_default());
-        let over = async {
-            while !self.left(&call).is_zero() {
-                tokio::time::sleep(self.left(&call).min(Duration::from_millis(20))).await;
+    fn run<'a>(&'a self, held: &'a Held, output: Arc<Spool>, cancel: CancellationToken) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            let (job, call) = (&held.spec, held.call());
+            let witness = self.directory.join(format!("{}.runs", job.id));
+            if OpenOptions::new().write(true).create_new(true).open(&witness).is_err() {
+                self.violations.fetch_add(1, Ordering::SeqCst);
             }
-        };
-        let state = tokio::select! {
-            () = tokio::time::sleep(time) => JobState::Done,
-            () = cancel.cancelled() => JobState::Cancelled,
-            () = over => JobState::Cancelled,
-        };
-        self.at_once.fetch_sub(1, Ordering::SeqCst);
-        std::fs::remove_file(witness).expect("the witness of this run");
-        Outcome { state, exit_code: Some(0), cause: None, json: None }
+            self.runs.lock().push(job.id.clone());
+            let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most_at_once.fetch_max(now, Ordering::SeqCst);
+            output.emit(Event::Stdout { text: format!("{}\n", job.arguments) });
+            let time = Duration::from_millis(job.arguments.parse().unwrap_or_default());
+            let over = async {
+                while !self.left(&call).is_zero() {
+                    tokio::time::sleep(self.left(&call).min(Duration::from_millis(20))).await;
+                }
+            };
+            let state = tokio::select! {
+                () = tokio::time::sleep(time) => JobState::Done,
+                () = cancel.cancelled() => JobState::Cancelled,
+                () = over => JobState::Cancelled,
+            };
+            self.at_once.fetch_sub(1, Ordering::SeqCst);
+            std::fs::remove_file(witness).expect("the witness of this run");
+            Outcome { state, exit_code: Some(0), cause: None, json: None }
+        })
     }
 
     fn hold(&self, id: &str, until: Option<Duration>) {
@@ -259,7 +311,9 @@ impl Runner for Witness {
         };
     }
 
-    async fn sweep(&self, _: &str) {}
+    fn sweep<'a>(&'a self, _: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {})
+    }
 }
 
 fn rules(lease: Duration) -> Rules {

@@ -9,7 +9,7 @@ use super::job::{Held, JobState, Progress};
 use super::output::Spool;
 use crate::backend::uptime;
 use crate::envelope::Failure;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,16 +41,15 @@ pub(crate) struct Outcome {
 pub(crate) type Lanes = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 
 /// What runs jobs.
-#[async_trait]
 pub(crate) trait Runner: Send + Sync {
     /// Runs one to its end, or until it is cancelled and has wound down.
-    async fn run(&self, job: &Held, output: Arc<Spool>, cancel: CancellationToken) -> Outcome;
+    fn run<'a>(&'a self, job: &'a Held, output: Arc<Spool>, cancel: CancellationToken) -> BoxFuture<'a, Outcome>;
 
     /// Has all that a call runs end at that time since the system was started, whatever becomes of this program; none: it has ended.
     fn hold(&self, call: &str, until: Option<Duration>);
 
     /// Ends what may be left of a call whose worker is lost.
-    async fn sweep(&self, call: &str);
+    fn sweep<'a>(&'a self, call: &'a str) -> BoxFuture<'a, ()>;
 }
 
 /// How a worker works.

@@ -15,7 +15,7 @@ use crate::envelope::Failure;
 use crate::policy::exec::EVERY;
 use crate::text::sanitize;
 use crate::tools::manifest::Manifest;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -157,7 +157,6 @@ impl BrowserGrant {
     }
 }
 
-#[async_trait]
 impl Judge for BrowserGrant {
     /// A secret is put into fields, and no command has it.
     fn has_secret(&self) -> bool {
@@ -168,13 +167,15 @@ impl Judge for BrowserGrant {
         self.http.admits_plain()
     }
 
-    async fn admit(&self, target: Target, call: Option<&Scope>) -> Result<AdmittedTarget, Failure> {
-        let server = target.server();
-        let decided = self.http.admit_connection(target);
-        if let Some(scope) = call {
-            Self::record(format!("connect to {server}"), decided.as_ref().map(drop), scope);
-        }
-        decided
+    fn admit<'a>(&'a self, target: Target, call: Option<&'a Scope>) -> BoxFuture<'a, Result<AdmittedTarget, Failure>> {
+        Box::pin(async move {
+            let server = target.server();
+            let decided = self.http.admit_connection(target);
+            if let Some(scope) = call {
+                Self::record(format!("connect to {server}"), decided.as_ref().map(drop), scope);
+            }
+            decided
+        })
     }
 
     fn admit_address(

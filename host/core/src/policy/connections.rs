@@ -11,7 +11,7 @@ use crate::capability::Capability;
 use crate::config::{Config, HostPattern, Needed, Remedies};
 use crate::egress::{Host, Special, Target, special};
 use crate::envelope::Failure;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,6 @@ pub(super) fn open_to_all(hosts: &[HostPattern]) -> Vec<String> {
 }
 
 /// Who decides on what is connected to from a cell.
-#[async_trait]
 pub(crate) trait Judge: Send + Sync {
     /// Whether what connects has a secret.
     fn has_secret(&self) -> bool;
@@ -49,7 +48,7 @@ pub(crate) trait Judge: Send + Sync {
     fn admits_plain(&self) -> bool;
 
     /// Decides on a host and a port before anybody is asked for an address. `call` is the one whose command or page connects, if one runs.
-    async fn admit(&self, target: Target, call: Option<&Scope>) -> Result<AdmittedTarget, Failure>;
+    fn admit<'a>(&'a self, target: Target, call: Option<&'a Scope>) -> BoxFuture<'a, Result<AdmittedTarget, Failure>>;
 
     /// Decides on an address that the host has.
     fn admit_address(
@@ -162,7 +161,6 @@ impl Connections {
     }
 }
 
-#[async_trait]
 impl Judge for Connections {
     fn has_secret(&self) -> bool {
         self.has_secret
@@ -173,17 +171,19 @@ impl Judge for Connections {
     }
 
     /// A name that is not named is not resolved before a person has allowed it.
-    async fn admit(&self, target: Target, call: Option<&Scope>) -> Result<AdmittedTarget, Failure> {
-        let decided = match self.check(&target) {
-            Err(refusal) => Err((refusal, "confine.hosts")),
-            Ok(()) if self.is_named(target.host()) => Ok("confine.hosts"),
-            Ok(()) => self.ask(&target, call).await,
-        };
-        if let Some(scope) = call {
-            let by = decided.as_ref().map(|by| *by).map_err(|(refusal, by)| (refusal, *by));
-            record(&target, by, scope);
-        }
-        decided.map(|_| AdmittedTarget::new(target)).map_err(|(refusal, _)| refusal)
+    fn admit<'a>(&'a self, target: Target, call: Option<&'a Scope>) -> BoxFuture<'a, Result<AdmittedTarget, Failure>> {
+        Box::pin(async move {
+            let decided = match self.check(&target) {
+                Err(refusal) => Err((refusal, "confine.hosts")),
+                Ok(()) if self.is_named(target.host()) => Ok("confine.hosts"),
+                Ok(()) => self.ask(&target, call).await,
+            };
+            if let Some(scope) = call {
+                let by = decided.as_ref().map(|by| *by).map_err(|(refusal, by)| (refusal, *by));
+                record(&target, by, scope);
+            }
+            decided.map(|_| AdmittedTarget::new(target)).map_err(|(refusal, _)| refusal)
+        })
     }
 
     fn admit_address(

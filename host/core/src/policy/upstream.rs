@@ -14,7 +14,7 @@ use crate::config::{Config, HostPattern, UpstreamConfirm, UpstreamSection};
 use crate::egress::{Host, Special, Target, special};
 use crate::envelope::Failure;
 use crate::tools::manifest::PluginId;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use sha2::{Digest, Sha256};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -199,7 +199,6 @@ fn local(hosts: &[HostPattern]) -> Vec<HostPattern> {
     hosts.iter().filter(is_local).cloned().collect()
 }
 
-#[async_trait]
 impl Judge for UpstreamGrant {
     fn has_secret(&self) -> bool {
         !self.secrets.is_empty()
@@ -209,12 +208,14 @@ impl Judge for UpstreamGrant {
         true
     }
 
-    async fn admit(&self, target: Target, call: Option<&Scope>) -> Result<AdmittedTarget, Failure> {
-        let (server, decided) = (target.server(), self.check(&target));
-        if let Some(scope) = call {
-            self.record_connection(&server, decided.as_ref().copied(), scope);
-        }
-        decided.map(|()| AdmittedTarget::new(target))
+    fn admit<'a>(&'a self, target: Target, call: Option<&'a Scope>) -> BoxFuture<'a, Result<AdmittedTarget, Failure>> {
+        Box::pin(async move {
+            let (server, decided) = (target.server(), self.check(&target));
+            if let Some(scope) = call {
+                self.record_connection(&server, decided.as_ref().copied(), scope);
+            }
+            decided.map(|()| AdmittedTarget::new(target))
+        })
     }
 
     fn admit_address(

@@ -8,6 +8,7 @@ use crate::envelope::Failure;
 use crate::event::{Event, Level};
 use crate::policy::Grants;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -224,9 +225,15 @@ impl StdoutStream for Printed {
     }
 }
 
-#[async_trait::async_trait]
 impl Pollable for Printed {
-    async fn ready(&mut self) {}
+    // Written out: by `async` it would be proved that all that a call reaches may be sent.
+    fn ready<'a, 'b>(&'a mut self) -> BoxFuture<'b, ()>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 impl OutputStream for Printed {

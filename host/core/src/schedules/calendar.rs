@@ -3,7 +3,7 @@
 use super::schedule::{Course, Kept, Schedule};
 use crate::envelope::Failure;
 use crate::jobs::engine::Swapped;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 
 /// What came of saving.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,24 +26,33 @@ pub(crate) struct Due {
 }
 
 /// The schedules.
-#[async_trait]
 pub(crate) trait Calendar: Send + Sync {
     /// Keeps a schedule, in the place of the one with the key `over`, or of none. Its agent may have at most so many.
-    async fn save(&self, schedule: &Schedule, course: &Course, over: Option<&str>, most: u64)
-    -> Result<Saved, Failure>;
+    fn save<'a>(
+        &'a self,
+        schedule: &'a Schedule,
+        course: &'a Course,
+        over: Option<&'a str>,
+        most: u64,
+    ) -> BoxFuture<'a, Result<Saved, Failure>>;
 
     /// One of an agent's.
-    async fn schedule(&self, agent: &str, name: &str) -> Result<Option<Kept>, Failure>;
+    fn schedule<'a>(&'a self, agent: &'a str, name: &'a str) -> BoxFuture<'a, Result<Option<Kept>, Failure>>;
 
     /// Those of an agent, or of all, by agents and names; each that cannot be read is a fault.
-    async fn schedules(&self, agent: Option<&str>) -> Result<(Vec<Kept>, Vec<Failure>), Failure>;
+    fn schedules<'a>(&'a self, agent: Option<&'a str>) -> BoxFuture<'a, Result<(Vec<Kept>, Vec<Failure>), Failure>>;
 
     /// Changes how far one is that still has the revision with which it was read.
-    async fn move_on(&self, kept: &Kept, course: &Course) -> Result<Swapped, Failure>;
+    fn move_on<'a>(&'a self, kept: &'a Kept, course: &'a Course) -> BoxFuture<'a, Result<Swapped, Failure>>;
 
     /// Forgets one; false where there is none. `of`: only as it was read.
-    async fn forget(&self, agent: &str, name: &str, of: Option<&Kept>) -> Result<bool, Failure>;
+    fn forget<'a>(
+        &'a self,
+        agent: &'a str,
+        name: &'a str,
+        of: Option<&'a Kept>,
+    ) -> BoxFuture<'a, Result<bool, Failure>>;
 
     /// What there is to do for programs of these lanes.
-    async fn due(&self, lanes: &[String], now_ms: u64) -> Result<Due, Failure>;
+    fn due<'a>(&'a self, lanes: &'a [String], now_ms: u64) -> BoxFuture<'a, Result<Due, Failure>>;
 }

@@ -11,7 +11,7 @@ use crate::jobs::job::{Held, Progress, Spec};
 use crate::schedules::calendar::{Calendar, Due, Saved};
 use crate::schedules::schedule::{Course, Kept, Schedule};
 use crate::text::id::random_id;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::fs::{File, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -138,64 +138,85 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send
     done.map_err(|error| unusable(&format!("the output of jobs: {}", told(&error))))
 }
 
-#[async_trait]
 impl Rows for LocalJobs {
-    async fn create(&self, spec: &Spec, progress: &Progress, most: u64) -> Result<Created, Failure> {
-        let (spec, progress) = (spec.clone(), progress.clone());
-        self.store.with(move |sqlite, _| sqlite.create_job(&spec, &progress, most)).await
+    fn create<'a>(
+        &'a self,
+        spec: &'a Spec,
+        progress: &'a Progress,
+        most: u64,
+    ) -> BoxFuture<'a, Result<Created, Failure>> {
+        Box::pin(async move {
+            let (spec, progress) = (spec.clone(), progress.clone());
+            self.store.with(move |sqlite, _| sqlite.create_job(&spec, &progress, most)).await
+        })
     }
 
-    async fn of_token(&self, agent: &str, token: &str) -> Result<Option<Held>, Failure> {
-        let (agent, token, now_ms) = (agent.to_owned(), token.to_owned(), self.now_ms());
-        self.store.with(move |sqlite, _| sqlite.job_of_token(&agent, &token, now_ms)).await
+    fn of_token<'a>(&'a self, agent: &'a str, token: &'a str) -> BoxFuture<'a, Result<Option<Held>, Failure>> {
+        Box::pin(async move {
+            let (agent, token, now_ms) = (agent.to_owned(), token.to_owned(), self.now_ms());
+            self.store.with(move |sqlite, _| sqlite.job_of_token(&agent, &token, now_ms)).await
+        })
     }
 
-    async fn read(&self, id: &str) -> Result<Option<Held>, Failure> {
-        let id = id.to_owned();
-        self.store.with(move |sqlite, _| sqlite.read_job(&id)).await
+    fn read<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Held>, Failure>> {
+        Box::pin(async move {
+            let id = id.to_owned();
+            self.store.with(move |sqlite, _| sqlite.read_job(&id)).await
+        })
     }
 
-    async fn swap(&self, id: &str, revision: u64, progress: &Progress) -> Result<Swapped, Failure> {
-        let (id, progress) = (id.to_owned(), progress.clone());
-        self.store.with(move |sqlite, _| sqlite.swap_job(&id, revision, &progress)).await
+    fn swap<'a>(
+        &'a self,
+        id: &'a str,
+        revision: u64,
+        progress: &'a Progress,
+    ) -> BoxFuture<'a, Result<Swapped, Failure>> {
+        Box::pin(async move {
+            let (id, progress) = (id.to_owned(), progress.clone());
+            self.store.with(move |sqlite, _| sqlite.swap_job(&id, revision, &progress)).await
+        })
     }
 
-    async fn list(&self, query: &Query) -> Result<Page, Failure> {
-        let query = query.clone();
-        self.store.with(move |sqlite, _| sqlite.list_jobs(&query)).await
+    fn list<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<Page, Failure>> {
+        Box::pin(async move {
+            let query = query.clone();
+            self.store.with(move |sqlite, _| sqlite.list_jobs(&query)).await
+        })
     }
 
-    async fn running(&self) -> Result<Vec<Held>, Failure> {
-        self.store.with(|sqlite, _| sqlite.running_jobs()).await
+    fn running<'a>(&'a self) -> BoxFuture<'a, Result<Vec<Held>, Failure>> {
+        Box::pin(async move { self.store.with(|sqlite, _| sqlite.running_jobs()).await })
     }
 
-    async fn changed(&self, known: Vec<(String, u64)>) -> Result<Vec<String>, Failure> {
-        self.store.with(move |sqlite, _| sqlite.changed_jobs(&known)).await
+    fn changed<'a>(&'a self, known: Vec<(String, u64)>) -> BoxFuture<'a, Result<Vec<String>, Failure>> {
+        Box::pin(async move { self.store.with(move |sqlite, _| sqlite.changed_jobs(&known)).await })
     }
 
-    async fn expire(&self, keeping: Keeping) -> Result<u64, Failure> {
-        let now_ms = self.now_ms();
-        let gone = self.store.with(move |sqlite, _| sqlite.expire_jobs(keeping, now_ms)).await?;
-        let (directory, expired) = (self.opened()?, gone.len() as u64);
-        let workers = blocking(move || {
-            let is_gone = |name: &str| gone.iter().any(|id| name.starts_with(id.as_str()));
-            let mut workers = Vec::new();
-            for (name, _) in directory.files()? {
-                let name = name.to_string_lossy().into_owned();
-                if let Some(worker) = name.strip_prefix(WORKER) {
-                    workers.push(worker.to_owned());
-                } else if is_gone(&name) {
-                    // Somebody else may have removed it.
-                    let _ = directory.remove(name.as_ref());
+    fn expire<'a>(&'a self, keeping: Keeping) -> BoxFuture<'a, Result<u64, Failure>> {
+        Box::pin(async move {
+            let now_ms = self.now_ms();
+            let gone = self.store.with(move |sqlite, _| sqlite.expire_jobs(keeping, now_ms)).await?;
+            let (directory, expired) = (self.opened()?, gone.len() as u64);
+            let workers = blocking(move || {
+                let is_gone = |name: &str| gone.iter().any(|id| name.starts_with(id.as_str()));
+                let mut workers = Vec::new();
+                for (name, _) in directory.files()? {
+                    let name = name.to_string_lossy().into_owned();
+                    if let Some(worker) = name.strip_prefix(WORKER) {
+                        workers.push(worker.to_owned());
+                    } else if is_gone(&name) {
+                        // Somebody else may have removed it.
+                        let _ = directory.remove(name.as_ref());
+                    }
                 }
+                Ok(workers)
+            });
+            for worker in workers.await? {
+                // The lock of one that is gone goes as well.
+                let _ = self.is_gone(&worker).await;
             }
-            Ok(workers)
-        });
-        for worker in workers.await? {
-            // The lock of one that is gone goes as well.
-            let _ = self.is_gone(&worker).await;
-        }
-        Ok(expired)
+            Ok(expired)
+        })
     }
 
     fn now_ms(&self) -> u64 {
@@ -203,158 +224,206 @@ impl Rows for LocalJobs {
     }
 }
 
-#[async_trait]
 impl Bell for LocalJobs {
-    async fn ring(&self, _: &str, _: &str) {
-        self.rung.send_modify(|times| times.here += 1);
+    fn ring<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            self.rung.send_modify(|times| times.here += 1);
+        })
     }
 
-    async fn take(&self, lane: &str, most: usize, without: &[String]) -> Result<Vec<Held>, Failure> {
-        let (lane, without) = (lane.to_owned(), without.to_vec());
-        self.store.with(move |sqlite, _| sqlite.pending_jobs(&lane, most, &without)).await
+    fn take<'a>(
+        &'a self,
+        lane: &'a str,
+        most: usize,
+        without: &'a [String],
+    ) -> BoxFuture<'a, Result<Vec<Held>, Failure>> {
+        Box::pin(async move {
+            let (lane, without) = (lane.to_owned(), without.to_vec());
+            self.store.with(move |sqlite, _| sqlite.pending_jobs(&lane, most, &without)).await
+        })
     }
 
-    async fn rung(&self, heard: &mut Heard) {
-        let mut here = self.rung.subscribe();
-        let elsewhere = async {
-            loop {
-                let pause = if self.is_there() { LOOK } else { LOOK_FOR_STORE };
-                tokio::time::sleep(pause).await;
-                // What cannot be read now may have changed.
-                if self.is_there() && self.others_have_changed().await.unwrap_or(true) {
-                    // All who wait here hear of it.
-                    self.rung.send_modify(|times| times.elsewhere += 1);
+    fn rung<'a>(&'a self, heard: &'a mut Heard) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let mut here = self.rung.subscribe();
+            let elsewhere = async {
+                loop {
+                    let pause = if self.is_there() { LOOK } else { LOOK_FOR_STORE };
+                    tokio::time::sleep(pause).await;
+                    // What cannot be read now may have changed.
+                    if self.is_there() && self.others_have_changed().await.unwrap_or(true) {
+                        // All who wait here hear of it.
+                        self.rung.send_modify(|times| times.elsewhere += 1);
+                    }
                 }
-            }
-        };
-        let rung = tokio::select! {
-            biased;
-            rung = here.wait_for(|times| times != heard) => rung.map_or(*heard, |times| *times),
-            never = elsewhere => never,
-        };
-        *heard = rung;
+            };
+            let rung = tokio::select! {
+                biased;
+                rung = here.wait_for(|times| times != heard) => rung.map_or(*heard, |times| *times),
+                never = elsewhere => never,
+            };
+            *heard = rung;
+        })
     }
 }
 
-#[async_trait]
 impl Output for LocalJobs {
-    async fn append(&self, id: &str, epoch: u64, stream: Stream, at: u64, bytes: Vec<u8>) -> Result<(), Failure> {
-        let (directory, name) = (self.opened()?, file_name(id, epoch, stream));
-        blocking(move || {
-            // Not by appending: what a run that was lost has left is written over.
-            let mut file = match at {
-                0 => directory.create(&name).or_else(|_| directory.update(&name))?,
-                _ => directory.update(&name)?,
-            };
-            file.seek(SeekFrom::Start(at))?;
-            file.write_all(&bytes)
+    fn append<'a>(
+        &'a self,
+        id: &'a str,
+        epoch: u64,
+        stream: Stream,
+        at: u64,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let (directory, name) = (self.opened()?, file_name(id, epoch, stream));
+            blocking(move || {
+                // Not by appending: what a run that was lost has left is written over.
+                let mut file = match at {
+                    0 => directory.create(&name).or_else(|_| directory.update(&name))?,
+                    _ => directory.update(&name)?,
+                };
+                file.seek(SeekFrom::Start(at))?;
+                file.write_all(&bytes)
+            })
+            .await
         })
-        .await
     }
 
-    async fn piece(&self, id: &str, epoch: u64, stream: Stream, from: u64, most: usize) -> Result<Piece, Failure> {
-        let (directory, name) = (self.opened()?, file_name(id, epoch, stream));
-        blocking(move || {
-            let file = match directory.file(&name) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Piece::default()),
-                file => file?,
-            };
-            let total = file.metadata()?.len();
-            let wanted = usize::try_from(total.saturating_sub(from)).unwrap_or(usize::MAX).min(most);
-            let mut bytes = vec![0; wanted];
-            file.read_exact_at(&mut bytes, from)?;
-            Ok(Piece { bytes, total })
+    fn piece<'a>(
+        &'a self,
+        id: &'a str,
+        epoch: u64,
+        stream: Stream,
+        from: u64,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Piece, Failure>> {
+        Box::pin(async move {
+            let (directory, name) = (self.opened()?, file_name(id, epoch, stream));
+            blocking(move || {
+                let file = match directory.file(&name) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Piece::default()),
+                    file => file?,
+                };
+                let total = file.metadata()?.len();
+                let wanted = usize::try_from(total.saturating_sub(from)).unwrap_or(usize::MAX).min(most);
+                let mut bytes = vec![0; wanted];
+                file.read_exact_at(&mut bytes, from)?;
+                Ok(Piece { bytes, total })
+            })
+            .await
         })
-        .await
     }
 }
 
-#[async_trait]
 impl Workers for LocalJobs {
-    async fn ready(&self) {
-        let mut here = self.rung.subscribe();
-        while !self.is_there() {
-            let _ = tokio::time::timeout(LOOK_FOR_STORE, here.changed()).await;
-        }
-    }
-
-    async fn enlist(&self) -> Result<String, Failure> {
-        if let Some((worker, _)) = &*self.enlisted.lock() {
-            return Ok(worker.clone());
-        }
-        let (directory, worker) = (self.opened()?, random_id());
-        let name = lock_name(&worker);
-        let file = blocking(move || {
-            // It has its name once it is locked: what is not locked under such a name is of one that is gone.
-            let passing = format!(".{name}");
-            let file = directory.create(&passing)?;
-            file.lock()?;
-            directory.rename(&passing, &name)?;
-            Ok(file)
-        })
-        .await?;
-        Ok(self.enlisted.lock().get_or_insert((worker, file)).0.clone())
-    }
-
-    async fn is_gone(&self, worker: &str) -> Option<bool> {
-        if self.enlisted.lock().as_ref().is_some_and(|(own, _)| own == worker) {
-            return Some(false);
-        }
-        let (directory, name) = (self.opened().ok()?, lock_name(worker));
-        let gone = blocking(move || {
-            let file = match directory.file(&name) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-                file => file?,
-            };
-            match file.try_lock() {
-                Ok(()) => {
-                    let _ = directory.remove(name.as_ref());
-                    Ok(true)
-                }
-                Err(TryLockError::WouldBlock) => Ok(false),
-                Err(TryLockError::Error(error)) => Err(error),
+    fn ready<'a>(&'a self) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let mut here = self.rung.subscribe();
+            while !self.is_there() {
+                let _ = tokio::time::timeout(LOOK_FOR_STORE, here.changed()).await;
             }
-        });
-        gone.await.ok()
+        })
+    }
+
+    fn enlist<'a>(&'a self) -> BoxFuture<'a, Result<String, Failure>> {
+        Box::pin(async move {
+            if let Some((worker, _)) = &*self.enlisted.lock() {
+                return Ok(worker.clone());
+            }
+            let (directory, worker) = (self.opened()?, random_id());
+            let name = lock_name(&worker);
+            let file = blocking(move || {
+                // It has its name once it is locked: what is not locked under such a name is of one that is gone.
+                let passing = format!(".{name}");
+                let file = directory.create(&passing)?;
+                file.lock()?;
+                directory.rename(&passing, &name)?;
+                Ok(file)
+            })
+            .await?;
+            Ok(self.enlisted.lock().get_or_insert((worker, file)).0.clone())
+        })
+    }
+
+    fn is_gone<'a>(&'a self, worker: &'a str) -> BoxFuture<'a, Option<bool>> {
+        Box::pin(async move {
+            if self.enlisted.lock().as_ref().is_some_and(|(own, _)| own == worker) {
+                return Some(false);
+            }
+            let (directory, name) = (self.opened().ok()?, lock_name(worker));
+            let gone = blocking(move || {
+                let file = match directory.file(&name) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+                    file => file?,
+                };
+                match file.try_lock() {
+                    Ok(()) => {
+                        let _ = directory.remove(name.as_ref());
+                        Ok(true)
+                    }
+                    Err(TryLockError::WouldBlock) => Ok(false),
+                    Err(TryLockError::Error(error)) => Err(error),
+                }
+            });
+            gone.await.ok()
+        })
     }
 }
 
-#[async_trait]
 impl Calendar for LocalJobs {
-    async fn save(
-        &self,
-        schedule: &Schedule,
-        course: &Course,
-        over: Option<&str>,
+    fn save<'a>(
+        &'a self,
+        schedule: &'a Schedule,
+        course: &'a Course,
+        over: Option<&'a str>,
         most: u64,
-    ) -> Result<Saved, Failure> {
-        let (schedule, course, over) = (schedule.clone(), course.clone(), over.map(str::to_owned));
-        self.store.with(move |sqlite, _| sqlite.save_schedule(&schedule, &course, over.as_deref(), most)).await
+    ) -> BoxFuture<'a, Result<Saved, Failure>> {
+        Box::pin(async move {
+            let (schedule, course, over) = (schedule.clone(), course.clone(), over.map(str::to_owned));
+            self.store.with(move |sqlite, _| sqlite.save_schedule(&schedule, &course, over.as_deref(), most)).await
+        })
     }
 
-    async fn schedule(&self, agent: &str, name: &str) -> Result<Option<Kept>, Failure> {
-        let (agent, name) = (agent.to_owned(), name.to_owned());
-        self.store.with(move |sqlite, _| sqlite.read_schedule(&agent, &name)).await
+    fn schedule<'a>(&'a self, agent: &'a str, name: &'a str) -> BoxFuture<'a, Result<Option<Kept>, Failure>> {
+        Box::pin(async move {
+            let (agent, name) = (agent.to_owned(), name.to_owned());
+            self.store.with(move |sqlite, _| sqlite.read_schedule(&agent, &name)).await
+        })
     }
 
-    async fn schedules(&self, agent: Option<&str>) -> Result<(Vec<Kept>, Vec<Failure>), Failure> {
-        let agent = agent.map(str::to_owned);
-        self.store.with(move |sqlite, _| sqlite.list_schedules(agent.as_deref())).await
+    fn schedules<'a>(&'a self, agent: Option<&'a str>) -> BoxFuture<'a, Result<(Vec<Kept>, Vec<Failure>), Failure>> {
+        Box::pin(async move {
+            let agent = agent.map(str::to_owned);
+            self.store.with(move |sqlite, _| sqlite.list_schedules(agent.as_deref())).await
+        })
     }
 
-    async fn move_on(&self, kept: &Kept, course: &Course) -> Result<Swapped, Failure> {
-        let (kept, course) = (kept.clone(), course.clone());
-        self.store.with(move |sqlite, _| sqlite.move_schedule_on(&kept, &course)).await
+    fn move_on<'a>(&'a self, kept: &'a Kept, course: &'a Course) -> BoxFuture<'a, Result<Swapped, Failure>> {
+        Box::pin(async move {
+            let (kept, course) = (kept.clone(), course.clone());
+            self.store.with(move |sqlite, _| sqlite.move_schedule_on(&kept, &course)).await
+        })
     }
 
-    async fn forget(&self, agent: &str, name: &str, of: Option<&Kept>) -> Result<bool, Failure> {
-        let (agent, name, of) = (agent.to_owned(), name.to_owned(), of.cloned());
-        self.store.with(move |sqlite, _| sqlite.forget_schedule(&agent, &name, of.as_ref())).await
+    fn forget<'a>(
+        &'a self,
+        agent: &'a str,
+        name: &'a str,
+        of: Option<&'a Kept>,
+    ) -> BoxFuture<'a, Result<bool, Failure>> {
+        Box::pin(async move {
+            let (agent, name, of) = (agent.to_owned(), name.to_owned(), of.cloned());
+            self.store.with(move |sqlite, _| sqlite.forget_schedule(&agent, &name, of.as_ref())).await
+        })
     }
 
-    async fn due(&self, lanes: &[String], now_ms: u64) -> Result<Due, Failure> {
-        let lanes = lanes.to_vec();
-        self.store.with(move |sqlite, _| sqlite.due_schedules(&lanes, now_ms)).await
+    fn due<'a>(&'a self, lanes: &'a [String], now_ms: u64) -> BoxFuture<'a, Result<Due, Failure>> {
+        Box::pin(async move {
+            let lanes = lanes.to_vec();
+            self.store.with(move |sqlite, _| sqlite.due_schedules(&lanes, now_ms)).await
+        })
     }
 }
 

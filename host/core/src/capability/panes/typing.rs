@@ -15,7 +15,7 @@ use crate::policy::shell::ShellGrant;
 use crate::policy::typing::{AdmittedInput, Keyboard, Typing};
 use crate::sandbox::State;
 use crate::tmux::{Input, OwnPane, Pane, Panes, Place, Selector};
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -164,14 +164,15 @@ struct Keys<'t> {
     delay_ms: u64,
 }
 
-#[async_trait]
 impl Site for Keys<'_> {
-    async fn landing(&self) -> Result<Landing, Failure> {
-        let directory = match self.target {
-            Target::Managed(pane) => pane.directory().await?,
-            Target::Own(own, _) => Some(own.directory().await?).filter(|directory| !directory.is_empty()),
-        };
-        Ok(landing(&*self.backend, self.target.shown(), directory, self.delay_ms))
+    fn landing<'a>(&'a self) -> BoxFuture<'a, Result<Landing, Failure>> {
+        Box::pin(async move {
+            let directory = match self.target {
+                Target::Managed(pane) => pane.directory().await?,
+                Target::Own(own, _) => Some(own.directory().await?).filter(|directory| !directory.is_empty()),
+            };
+            Ok(landing(&*self.backend, self.target.shown(), directory, self.delay_ms))
+        })
     }
 }
 

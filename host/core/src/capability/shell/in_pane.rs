@@ -11,7 +11,7 @@ use crate::kept_output::Captured;
 use crate::policy::approval::{Landing, Site};
 use crate::policy::shell::AdmittedCommand;
 use crate::tmux::{Begun, Ended, Pane, Run, Selector, Tmux};
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,23 +53,24 @@ impl<'t> Target<'t> {
     }
 }
 
-#[async_trait]
 impl Site for Target<'_> {
-    async fn landing(&self) -> Result<Landing, Failure> {
-        let mut found = self.found.lock().await;
-        let mut pane = match found.take() {
-            Some(pane) => pane,
-            None => self.find().await?,
-        };
-        let mut directory = pane.directory().await;
-        if directory.as_ref().is_err_and(|failure| pane.is_gone(failure)) {
-            pane = self.find().await?;
-            directory = pane.directory().await;
-        }
-        let backend = self.scope.backend.name().to_owned();
-        let landing = Landing { backend, pane: Some(pane.shown()), directory: directory?, delay: None };
-        *found = Some(pane);
-        Ok(landing)
+    fn landing<'a>(&'a self) -> BoxFuture<'a, Result<Landing, Failure>> {
+        Box::pin(async move {
+            let mut found = self.found.lock().await;
+            let mut pane = match found.take() {
+                Some(pane) => pane,
+                None => self.find().await?,
+            };
+            let mut directory = pane.directory().await;
+            if directory.as_ref().is_err_and(|failure| pane.is_gone(failure)) {
+                pane = self.find().await?;
+                directory = pane.directory().await;
+            }
+            let backend = self.scope.backend.name().to_owned();
+            let landing = Landing { backend, pane: Some(pane.shown()), directory: directory?, delay: None };
+            *found = Some(pane);
+            Ok(landing)
+        })
     }
 }
 

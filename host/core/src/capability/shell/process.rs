@@ -12,7 +12,7 @@ use crate::policy::files::normal;
 use crate::policy::run::With;
 use crate::policy::shell::AdmittedCommand;
 use crate::tmux::Panes;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::io;
 use std::path::PathBuf;
@@ -63,14 +63,15 @@ impl<'b> PlainProcess<'b> {
     }
 }
 
-#[async_trait]
 impl Site for PlainProcess<'_> {
-    async fn landing(&self) -> Result<Landing, Failure> {
-        let directory = match &self.directory {
-            Some(directory) => directory.display().to_string(),
-            None => self.backend.facts().await?.directory.display().to_string(),
-        };
-        Ok(Landing { backend: self.backend.name().into(), directory: Some(directory), ..Landing::default() })
+    fn landing<'a>(&'a self) -> BoxFuture<'a, Result<Landing, Failure>> {
+        Box::pin(async move {
+            let directory = match &self.directory {
+                Some(directory) => directory.display().to_string(),
+                None => self.backend.facts().await?.directory.display().to_string(),
+            };
+            Ok(Landing { backend: self.backend.name().into(), directory: Some(directory), ..Landing::default() })
+        })
     }
 }
 

@@ -9,8 +9,7 @@ use super::super::bindings::toolcrib::plugin::files::{Entry, EntryKind, Host as 
 use super::super::files::{Over, revision};
 use super::Reasons;
 use super::draft::{Draft, DraftReader, Held, PIECE, TooMuch, Writer, too_much};
-use crate::backend::{PathFault, path_fault};
-use crate::call::scope::Scope;
+use crate::backend::{Backend, PathFault, path_fault};
 use crate::envelope::{Failure, Kind};
 use crate::policy::files::ReadPath;
 use crate::sandbox::State;
@@ -137,8 +136,8 @@ impl types::HostDescriptor for State {
             Open::Draft(draft) => Box::new(DraftReader { draft, offset }),
             Open::File(path) => {
                 let held = self.drafts.hold(PIECE).map_err(|refusal| self.too_much(refusal))?;
-                let scope = self.scope.clone();
-                Box::new(Reader { scope, path, offset, next: Next::Unread, reasons: self.reasons.clone(), _held: held })
+                let (backend, reasons) = (self.scope.backend.clone(), self.reasons.clone());
+                Box::new(Reader { backend, path, offset, next: Next::Unread, reasons, _held: held })
             }
         };
         Ok(self.table.push(stream)?)
@@ -599,7 +598,7 @@ fn hash(path: &str, found: &DescriptorStat) -> MetadataHashValue {
 
 /// A file as a stream.
 struct Reader {
-    scope: Arc<Scope>,
+    backend: Arc<dyn Backend>,
     path: ReadPath,
     offset: u64,
     next: Next,
@@ -621,7 +620,7 @@ impl Pollable for Reader {
         if !matches!(self.next, Next::Unread) {
             return;
         }
-        self.next = match self.scope.backend.read(&self.path, self.offset, PIECE).await {
+        self.next = match self.backend.read(&self.path, self.offset, PIECE).await {
             Ok(read) if read.bytes.is_empty() => Next::End,
             Ok(read) => {
                 self.offset += read.bytes.len() as u64;

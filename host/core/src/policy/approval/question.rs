@@ -8,7 +8,7 @@ use crate::envelope::{Failure, duration};
 use crate::jobs::rehearsal::Purpose;
 use crate::policy::confine::Confinement;
 use crate::text::sanitize;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use std::time::Duration;
 
 /// How the decision reads where an answer covered what was to come.
@@ -17,17 +17,15 @@ const FOR_THE_SESSION: By = "approval for the session";
 const TIMES: usize = 3;
 
 /// Where an action lands, read anew whenever somebody needs to know.
-#[async_trait]
 pub(crate) trait Site: Send + Sync {
     /// Reads where the action would land just now.
-    async fn landing(&self) -> Result<Landing, Failure>;
+    fn landing<'a>(&'a self) -> BoxFuture<'a, Result<Landing, Failure>>;
 }
 
 /// A place that cannot change.
-#[async_trait]
 impl Site for Landing {
-    async fn landing(&self) -> Result<Landing, Failure> {
-        Ok(self.clone())
+    fn landing<'a>(&'a self) -> BoxFuture<'a, Result<Landing, Failure>> {
+        Box::pin(async move { Ok(self.clone()) })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::envelope::{Failure, Kind};
 use crate::policy::Policy;
 use crate::policy::http::HttpGrant;
 use crate::secrets::Secrets;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
@@ -44,27 +44,33 @@ impl ByEgress {
     }
 }
 
-#[async_trait]
 impl Web for ByEgress {
-    async fn get(&self, url: &Url, headers: &[(&'static str, &str)], most: u64) -> Result<Answer, Failure> {
-        let target = Target::parse(url.as_str(), None)?;
-        let mut sent = HeaderMap::new();
-        for (name, value) in headers {
-            let mut value = HeaderValue::from_str(value)
-                .map_err(|_| Failure::new(Kind::Internal, format!("the header `{name}` cannot be sent")))?;
-            value.set_sensitive(*name == "authorization");
-            sent.insert(HeaderName::from_static(name), value);
-        }
-        let limit = usize::try_from(most).unwrap_or(usize::MAX);
-        let request = Request { method: Method::GET, headers: sent, body: Vec::new(), limit };
-        let response = self.scope.egress.fetch(request, target, &self.grant, &self.scope).await?;
-        let text =
-            |(name, value): (&HeaderName, &HeaderValue)| Some((name.to_string(), value.to_str().ok()?.to_owned()));
-        Ok(Answer {
-            status: response.status.as_u16(),
-            headers: response.headers.iter().filter_map(text).collect(),
-            body: response.body,
-            is_cut: response.truncated,
+    fn get<'a>(
+        &'a self,
+        url: &'a Url,
+        headers: &'a [(&'static str, &'a str)],
+        most: u64,
+    ) -> BoxFuture<'a, Result<Answer, Failure>> {
+        Box::pin(async move {
+            let target = Target::parse(url.as_str(), None)?;
+            let mut sent = HeaderMap::new();
+            for (name, value) in headers {
+                let mut value = HeaderValue::from_str(value)
+                    .map_err(|_| Failure::new(Kind::Internal, format!("the header `{name}` cannot be sent")))?;
+                value.set_sensitive(*name == "authorization");
+                sent.insert(HeaderName::from_static(name), value);
+            }
+            let limit = usize::try_from(most).unwrap_or(usize::MAX);
+            let request = Request { method: Method::GET, headers: sent, body: Vec::new(), limit };
+            let response = self.scope.egress.fetch(request, target, &self.grant, &self.scope).await?;
+            let text =
+                |(name, value): (&HeaderName, &HeaderValue)| Some((name.to_string(), value.to_str().ok()?.to_owned()));
+            Ok(Answer {
+                status: response.status.as_u16(),
+                headers: response.headers.iter().filter_map(text).collect(),
+                body: response.body,
+                is_cut: response.truncated,
+            })
         })
     }
 }

@@ -5,7 +5,7 @@ use super::reference::Reference;
 use super::registry::Registry;
 use super::web::{Answer, Web};
 use crate::envelope::{Failure, Kind};
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -25,23 +25,29 @@ struct Pages {
     asked: Mutex<Vec<(String, bool)>>,
 }
 
-#[async_trait]
 impl Web for Pages {
-    async fn get(&self, url: &Url, headers: &[(&'static str, &str)], most: u64) -> Result<Answer, Failure> {
-        let has_token = headers.iter().any(|(name, _)| *name == "authorization");
-        self.asked.lock().unwrap().push((url.to_string(), has_token));
-        if let Some((challenge, token)) = self.token
-            && url.path().starts_with("/v2/")
-            && !headers.contains(&("authorization", token))
-        {
-            let headers = vec![("www-authenticate".into(), challenge.into())];
-            return Ok(Answer { status: 401, headers, body: Vec::new(), is_cut: false });
-        }
-        let none = Answer { status: 404, headers: Vec::new(), body: Vec::new(), is_cut: false };
-        let mut page = self.pages.get(url.as_str()).cloned().unwrap_or(none);
-        page.is_cut = page.body.len() as u64 > most;
-        page.body.truncate(most as usize);
-        Ok(page)
+    fn get<'a>(
+        &'a self,
+        url: &'a Url,
+        headers: &'a [(&'static str, &'a str)],
+        most: u64,
+    ) -> BoxFuture<'a, Result<Answer, Failure>> {
+        Box::pin(async move {
+            let has_token = headers.iter().any(|(name, _)| *name == "authorization");
+            self.asked.lock().unwrap().push((url.to_string(), has_token));
+            if let Some((challenge, token)) = self.token
+                && url.path().starts_with("/v2/")
+                && !headers.contains(&("authorization", token))
+            {
+                let headers = vec![("www-authenticate".into(), challenge.into())];
+                return Ok(Answer { status: 401, headers, body: Vec::new(), is_cut: false });
+            }
+            let none = Answer { status: 404, headers: Vec::new(), body: Vec::new(), is_cut: false };
+            let mut page = self.pages.get(url.as_str()).cloned().unwrap_or(none);
+            page.is_cut = page.body.len() as u64 > most;
+            page.body.truncate(most as usize);
+            Ok(page)
+        })
     }
 }
 

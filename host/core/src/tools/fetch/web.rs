@@ -1,15 +1,19 @@
 //! What is asked of the web to fetch a plugin: one page at a time. The host answers by its egress (`by_egress.rs`), tests as they like.
 
 use crate::envelope::Failure;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use url::Url;
 
 /// Who can be asked for a page.
-#[async_trait]
 pub(crate) trait Web: Send + Sync {
     /// Asks for a page with these headers. Redirects are followed, and take none of the headers to another server that are for the first one
     /// alone. Returns the first `most` bytes of the body.
-    async fn get(&self, url: &Url, headers: &[(&'static str, &str)], most: u64) -> Result<Answer, Failure>;
+    fn get<'a>(
+        &'a self,
+        url: &'a Url,
+        headers: &'a [(&'static str, &'a str)],
+        most: u64,
+    ) -> BoxFuture<'a, Result<Answer, Failure>>;
 }
 
 /// A page.

@@ -17,7 +17,7 @@ use crate::tools::manifest::{MOST_TOOLS, Manifest, Origin, PluginId};
 use crate::tools::seen::Seen;
 use crate::tools::source::Builtin;
 use crate::tools::words::Words;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fs::{File, Metadata};
@@ -213,53 +213,66 @@ impl Component {
     }
 }
 
-#[async_trait]
 impl Provider for Component {
     fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
     }
 
     /// Compiles it and asks for its definitions, unless they are cached.
-    async fn load(&self, sandbox: &Arc<Sandbox>, scope: Scope, events: &dyn EventSink) -> Result<Ready, LoadError> {
-        if let Some(functions) = &self.typed {
-            return foreign::load(self, functions, sandbox, scope, events).await;
-        }
-        let (limits, source) = (scope.limits.clone(), self.source());
-        let rules = rules(&limits);
-        if let Some(said) = sandbox.said(&source).and_then(|kept| Said::kept(&kept, &rules)) {
-            return Ok(Ready::checked_before(&self.manifest, said));
-        }
-        let guest: Guest = self.compiled(sandbox, &limits, events).await?;
-        let said = sandbox.definitions(&guest, scope).await.map_err(|failure| match failure.kind {
-            Kind::Busy => LoadError::Busy(failure),
-            Kind::TimedOut => LoadError::Passing(failure.message),
-            Kind::Internal
-            | Kind::Usage
-            | Kind::UnknownTool
-            | Kind::InvalidArguments
-            | Kind::Denied
-            | Kind::Limit
-            | Kind::Cancelled
-            | Kind::Unavailable
-            | Kind::OutcomeUnknown
-            | Kind::ExecutionFailed => LoadError::Broken(failure.message),
-        })?;
-        let definitions = read_definitions(said)?;
-        let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
-        let said = Said { definitions, json };
-        let ready = Ready::new(&self.manifest, Some(Code::Component(guest)), &said, &limits)?;
-        // Only now: what cannot be used is not worth its place on disk.
-        if let Some(Code::Component(guest)) = ready.code().get() {
-            sandbox.keep(&source, guest, said.to_keep(&rules));
-        }
-        Ok(ready)
+    fn load<'a>(
+        &'a self,
+        sandbox: &'a Arc<Sandbox>,
+        scope: Scope,
+        events: &'a dyn EventSink,
+    ) -> BoxFuture<'a, Result<Ready, LoadError>> {
+        Box::pin(async move {
+            if let Some(functions) = &self.typed {
+                return foreign::load(self, functions, sandbox, scope, events).await;
+            }
+            let (limits, source) = (scope.limits.clone(), self.source());
+            let rules = rules(&limits);
+            if let Some(said) = sandbox.said(&source).and_then(|kept| Said::kept(&kept, &rules)) {
+                return Ok(Ready::checked_before(&self.manifest, said));
+            }
+            let guest: Guest = self.compiled(sandbox, &limits, events).await?;
+            let said = sandbox.definitions(&guest, scope).await.map_err(|failure| match failure.kind {
+                Kind::Busy => LoadError::Busy(failure),
+                Kind::TimedOut => LoadError::Passing(failure.message),
+                Kind::Internal
+                | Kind::Usage
+                | Kind::UnknownTool
+                | Kind::InvalidArguments
+                | Kind::Denied
+                | Kind::Limit
+                | Kind::Cancelled
+                | Kind::Unavailable
+                | Kind::OutcomeUnknown
+                | Kind::ExecutionFailed => LoadError::Broken(failure.message),
+            })?;
+            let definitions = read_definitions(said)?;
+            let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
+            let said = Said { definitions, json };
+            let ready = Ready::new(&self.manifest, Some(Code::Component(guest)), &said, &limits)?;
+            // Only now: what cannot be used is not worth its place on disk.
+            if let Some(Code::Component(guest)) = ready.code().get() {
+                sandbox.keep(&source, guest, said.to_keep(&rules));
+            }
+            Ok(ready)
+        })
     }
 
-    async fn code(&self, sandbox: &Arc<Sandbox>, limits: &Limits, events: &dyn EventSink) -> Result<Code, LoadError> {
-        if let Some(functions) = &self.typed {
-            return foreign::code(self, functions, sandbox, limits, events).await;
-        }
-        self.guest(sandbox, limits, events).await.map(Code::Component)
+    fn code<'a>(
+        &'a self,
+        sandbox: &'a Arc<Sandbox>,
+        limits: &'a Limits,
+        events: &'a dyn EventSink,
+    ) -> BoxFuture<'a, Result<Code, LoadError>> {
+        Box::pin(async move {
+            if let Some(functions) = &self.typed {
+                return foreign::code(self, functions, sandbox, limits, events).await;
+            }
+            self.guest(sandbox, limits, events).await.map(Code::Component)
+        })
     }
 }
 

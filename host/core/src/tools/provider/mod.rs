@@ -28,23 +28,32 @@ use crate::policy::Grants;
 use crate::sandbox::{Guest, Sandbox};
 use crate::tools::definition::{Definition, Tool};
 use crate::tools::manifest::Manifest;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// What a plugin comes from.
-#[async_trait]
 pub(crate) trait Provider: Send + Sync {
     /// What it shows before anything of it runs.
     fn manifest(&self) -> &Arc<Manifest>;
 
     /// Learns what it offers. It gets no rights for that.
-    async fn load(&self, sandbox: &Arc<Sandbox>, scope: Scope, events: &dyn EventSink) -> Result<Ready, LoadError>;
+    fn load<'a>(
+        &'a self,
+        sandbox: &'a Arc<Sandbox>,
+        scope: Scope,
+        events: &'a dyn EventSink,
+    ) -> BoxFuture<'a, Result<Ready, LoadError>>;
 
     /// Makes what runs when one of its tools is called.
-    async fn code(&self, sandbox: &Arc<Sandbox>, limits: &Limits, events: &dyn EventSink) -> Result<Code, LoadError>;
+    fn code<'a>(
+        &'a self,
+        sandbox: &'a Arc<Sandbox>,
+        limits: &'a Limits,
+        events: &'a dyn EventSink,
+    ) -> BoxFuture<'a, Result<Code, LoadError>>;
 }
 
 /// What runs when a tool is called.

@@ -8,7 +8,7 @@ use crate::event::EventSink;
 use crate::sandbox::{Guest, Sandbox};
 use crate::tools::definition::{Definition, Guidance};
 use crate::tools::manifest::Manifest;
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -82,27 +82,40 @@ impl Program {
     }
 }
 
-#[async_trait]
 impl Provider for Program {
     fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
     }
 
-    async fn load(&self, sandbox: &Arc<Sandbox>, scope: Scope, events: &dyn EventSink) -> Result<Ready, LoadError> {
-        // The page is the user's, and has a bound of its own.
-        let page = self.page.as_ref().map_or(0, String::len) as u64;
-        let limits = Limits { description_bytes: scope.limits.description_bytes + page, ..scope.limits.clone() };
-        let component = self.template.component.load(sandbox, scope, events).await?;
-        let definitions: Vec<_> = component.tools().iter().map(|tool| self.definition(tool.definition())).collect();
-        let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
-        Ok(Ready::new(&self.manifest, None, &Said { definitions, json }, &limits)?)
+    fn load<'a>(
+        &'a self,
+        sandbox: &'a Arc<Sandbox>,
+        scope: Scope,
+        events: &'a dyn EventSink,
+    ) -> BoxFuture<'a, Result<Ready, LoadError>> {
+        Box::pin(async move {
+            // The page is the user's, and has a bound of its own.
+            let page = self.page.as_ref().map_or(0, String::len) as u64;
+            let limits = Limits { description_bytes: scope.limits.description_bytes + page, ..scope.limits.clone() };
+            let component = self.template.component.load(sandbox, scope, events).await?;
+            let definitions: Vec<_> = component.tools().iter().map(|tool| self.definition(tool.definition())).collect();
+            let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
+            Ok(Ready::new(&self.manifest, None, &Said { definitions, json }, &limits)?)
+        })
     }
 
-    async fn code(&self, sandbox: &Arc<Sandbox>, limits: &Limits, events: &dyn EventSink) -> Result<Code, LoadError> {
-        let Template { component, guest } = &*self.template;
-        let guest =
-            guest.get_or_try_init(async || component.guest(sandbox, limits, events).await.map(Arc::new)).await?;
-        Ok(Code::Program(guest.clone()))
+    fn code<'a>(
+        &'a self,
+        sandbox: &'a Arc<Sandbox>,
+        limits: &'a Limits,
+        events: &'a dyn EventSink,
+    ) -> BoxFuture<'a, Result<Code, LoadError>> {
+        Box::pin(async move {
+            let Template { component, guest } = &*self.template;
+            let guest =
+                guest.get_or_try_init(async || component.guest(sandbox, limits, events).await.map(Arc::new)).await?;
+            Ok(Code::Program(guest.clone()))
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::policy::Grants;
 use crate::sandbox::Sandbox;
 use crate::tools::manifest::Manifest;
 use crate::upstream::{Accepted, Upstream, Upstreams};
-use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -51,24 +51,38 @@ impl Server {
     }
 }
 
-#[async_trait]
 impl Provider for Server {
     fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
     }
 
-    async fn load(&self, _: &Arc<Sandbox>, _: Scope, _: &dyn EventSink) -> Result<Ready, LoadError> {
-        let tools = &self.upstream.accepted.tools;
-        let offered = self.manifest.tools.iter().filter_map(|name| Some((name, tools.get(name)?)));
-        let definitions = offered.map(|(name, tool)| tool.definition(name)).collect::<Result<Vec<_>, _>>()?;
-        let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
-        // They were checked when they were accepted, and are the same bytes.
-        Ok(Ready::checked_before(&self.manifest, Said { definitions, json }))
+    fn load<'a>(
+        &'a self,
+        _: &'a Arc<Sandbox>,
+        _: Scope,
+        _: &'a dyn EventSink,
+    ) -> BoxFuture<'a, Result<Ready, LoadError>> {
+        Box::pin(async move {
+            let tools = &self.upstream.accepted.tools;
+            let offered = self.manifest.tools.iter().filter_map(|name| Some((name, tools.get(name)?)));
+            let definitions = offered.map(|(name, tool)| tool.definition(name)).collect::<Result<Vec<_>, _>>()?;
+            let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
+            // They were checked when they were accepted, and are the same bytes.
+            Ok(Ready::checked_before(&self.manifest, Said { definitions, json }))
+        })
     }
 
-    async fn code(&self, _: &Arc<Sandbox>, _: &Limits, _: &dyn EventSink) -> Result<Code, LoadError> {
-        let upstreams = self.upstreams.clone().ok_or_else(|| LoadError::Passing("no server is started here".into()))?;
-        Ok(Code::Upstream(Remote { upstream: self.upstream.clone(), upstreams }))
+    fn code<'a>(
+        &'a self,
+        _: &'a Arc<Sandbox>,
+        _: &'a Limits,
+        _: &'a dyn EventSink,
+    ) -> BoxFuture<'a, Result<Code, LoadError>> {
+        Box::pin(async move {
+            let upstreams =
+                self.upstreams.clone().ok_or_else(|| LoadError::Passing("no server is started here".into()))?;
+            Ok(Code::Upstream(Remote { upstream: self.upstream.clone(), upstreams }))
+        })
     }
 }
 
