@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::embeddings::Embeddings;
 use crate::envelope::{Failure, Kind};
 use crate::event::{Event, EventSink};
-use crate::schedules::calendar::{Calendar, Due, Saved};
+use crate::schedules::calendar::{Calendar, Due, Listed, Saved};
 use crate::schedules::schedule::{Course, Kept, Schedule};
 use crate::store::Store;
 use crate::store::jobs::LocalJobs;
@@ -224,7 +224,7 @@ impl Calendar for Forgetful {
         Box::pin(async move { self.engine.schedule(agent, name).await })
     }
 
-    fn schedules<'a>(&'a self, agent: Option<&'a str>) -> BoxFuture<'a, Result<(Vec<Kept>, Vec<Failure>), Failure>> {
+    fn schedules<'a>(&'a self, agent: Option<&'a str>) -> BoxFuture<'a, Result<Listed, Failure>> {
         Box::pin(async move { self.engine.schedules(agent).await })
     }
 

@@ -25,6 +25,9 @@ pub(crate) struct Due {
     pub(crate) next_ms: Option<u64>,
 }
 
+/// Schedules, and what is wrong with each that cannot be read.
+pub(crate) type Listed = (Vec<Kept>, Vec<Failure>);
+
 /// The schedules.
 pub(crate) trait Calendar: Send + Sync {
     /// Keeps a schedule, in the place of the one with the key `over`, or of none. Its agent may have at most so many.
@@ -40,7 +43,7 @@ pub(crate) trait Calendar: Send + Sync {
     fn schedule<'a>(&'a self, agent: &'a str, name: &'a str) -> BoxFuture<'a, Result<Option<Kept>, Failure>>;
 
     /// Those of an agent, or of all, by agents and names; each that cannot be read is a fault.
-    fn schedules<'a>(&'a self, agent: Option<&'a str>) -> BoxFuture<'a, Result<(Vec<Kept>, Vec<Failure>), Failure>>;
+    fn schedules<'a>(&'a self, agent: Option<&'a str>) -> BoxFuture<'a, Result<Listed, Failure>>;
 
     /// Changes how far one is that still has the revision with which it was read.
     fn move_on<'a>(&'a self, kept: &'a Kept, course: &'a Course) -> BoxFuture<'a, Result<Swapped, Failure>>;

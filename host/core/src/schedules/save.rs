@@ -1,7 +1,7 @@
 //! How plugins make and change the schedules of an agent.
 
 use super::FIRED;
-use super::calendar::Saved;
+use super::calendar::{Listed, Saved};
 use super::firing::drop_waiting;
 use super::schedule::{Approved, Course, Fires, Firing, Kept, Schedule, ScheduleState};
 use super::timing::{Rule, Timing, zone_here};
@@ -195,11 +195,7 @@ impl Jobs {
     }
 
     /// The schedules of a session's agent; each that cannot be read is a fault.
-    pub(crate) async fn schedules_of(
-        &self,
-        grant: &SchedulesGrant,
-        scope: &Scope,
-    ) -> Result<(Vec<Kept>, Vec<Failure>), Failure> {
+    pub(crate) async fn schedules_of(&self, grant: &SchedulesGrant, scope: &Scope) -> Result<Listed, Failure> {
         if !self.is_there() {
             return Ok((Vec::new(), Vec::new()));
         }

@@ -2,7 +2,7 @@
 //! lost. Time is what a test says.
 
 use super::ScheduleState;
-use super::calendar::Saved;
+use super::calendar::{Listed, Saved};
 use super::firing::{Scheduler, Times};
 use super::schedule::{Approved, Came, Course, Fires, Kept, Schedule};
 use super::timing::{Rule, Timing};
@@ -388,8 +388,7 @@ async fn an_agent_has_as_many_as_it_may_and_each_name_once() {
     assert_eq!(came(save("y", "a", Some(&key)).await), Ok(Saved::New));
     assert_eq!(came(save("z", "a", None).await), Err(Kind::Limit));
     assert_eq!(came(save("x", "b", None).await), Ok(Saved::New));
-    let names =
-        |(all, _): (Vec<Kept>, Vec<Failure>)| all.into_iter().map(|kept| kept.schedule.name).collect::<Vec<_>>();
+    let names = |(all, _): Listed| all.into_iter().map(|kept| kept.schedule.name).collect::<Vec<_>>();
     let of = async |agent| place.engine.schedules(agent).await.map_err(|failure| failure.message).map(names);
     assert_eq!(of(Some("a")).await, Ok(vec!["x".to_owned(), "y".to_owned()]));
     assert_eq!(of(None).await.map(|all| all.len()), Ok(3));

@@ -8,7 +8,7 @@ use crate::envelope::{Failure, Kind};
 use crate::jobs::Lanes;
 use crate::jobs::engine::{Bell, Created, Heard, Keeping, Output, Page, Piece, Query, Rows, Stream, Swapped, Workers};
 use crate::jobs::job::{Held, Progress, Spec};
-use crate::schedules::calendar::{Calendar, Due, Saved};
+use crate::schedules::calendar::{Calendar, Due, Listed, Saved};
 use crate::schedules::schedule::{Course, Kept, Schedule};
 use crate::text::id::random_id;
 use futures_util::future::BoxFuture;
@@ -393,7 +393,7 @@ impl Calendar for LocalJobs {
         })
     }
 
-    fn schedules<'a>(&'a self, agent: Option<&'a str>) -> BoxFuture<'a, Result<(Vec<Kept>, Vec<Failure>), Failure>> {
+    fn schedules<'a>(&'a self, agent: Option<&'a str>) -> BoxFuture<'a, Result<Listed, Failure>> {
         Box::pin(async move {
             let agent = agent.map(str::to_owned);
             self.store.with(move |sqlite, _| sqlite.list_schedules(agent.as_deref())).await

@@ -5,7 +5,7 @@ use super::{Sqlite, failed};
 use crate::envelope::{Failure, Kind};
 use crate::jobs::Lanes;
 use crate::jobs::engine::Swapped;
-use crate::schedules::calendar::{Due, Saved};
+use crate::schedules::calendar::{Due, Listed, Saved};
 use crate::schedules::schedule::{Course, Kept, Schedule};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
@@ -90,7 +90,7 @@ impl Sqlite {
         run().map_err(|error| failed(&error))?.map(kept).transpose()
     }
 
-    pub(in crate::store) fn list_schedules(&self, agent: Option<&str>) -> Result<(Vec<Kept>, Vec<Failure>), Failure> {
+    pub(in crate::store) fn list_schedules(&self, agent: Option<&str>) -> Result<Listed, Failure> {
         let connection = self.0.lock();
         let run = || -> rusqlite::Result<Vec<_>> {
             let list = "SELECT agent, name, revision, course, schedule FROM schedule WHERE ?1 IS NULL OR agent = ?1 \
