@@ -130,6 +130,11 @@ impl Script {
     }
 }
 
+/// Runs what checks a command where that harms nobody: it takes milliseconds, and a deep stack. None: it did not end, or it panicked.
+pub(crate) async fn aside<T: Send + 'static>(check: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    large_stack::aside(check).await.ok()
+}
+
 /// Who reads a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {

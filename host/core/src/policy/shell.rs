@@ -3,7 +3,7 @@
 //! Reading a command is `command.rs`, asking is `approval.rs`, running is `capability/shell.rs`.
 
 use super::approval::{ActionKind, By, Consent, Declaration, Lending, Question, Site};
-use super::command::{Denylist, Destination, Held};
+use super::command::{self, Denylist, Destination, Held};
 use super::confine::{Confine, Confinement, Look, Notices};
 use super::connections::Connections;
 use super::let_out::LET_OUT;
@@ -372,7 +372,7 @@ impl ShellGrant {
         let leaks = scope.guard.check(Exit::Command, spelled.iter().copied());
         let leaks = leaks.map_err(|refusal| (refusal, "leaks.commands"));
         let checked = match leaks {
-            Ok(()) => self.check(held, keyboard, scope.approver.is_read()).await,
+            Ok(()) => self.check(held, keyboard, scope).await,
             Err(refused) => Err(refused),
         };
         let decided = match checked {
@@ -402,15 +402,16 @@ impl ShellGrant {
         scope.purpose.begins().map(|()| consent)
     }
 
-    /// Checks where keys would go, and the action against the denylist, on a thread that serves no other call: it takes milliseconds.
-    async fn check(&self, held: Held, keyboard: Option<Keyboard>, is_asked: bool) -> Result<(), (Failure, By)> {
+    /// Checks where keys would go, and the action against the denylist.
+    async fn check(&self, held: Held, keyboard: Option<Keyboard>, scope: &Scope) -> Result<(), (Failure, By)> {
         let denylist = self.denylist.clone();
-        let checked = tokio::task::spawn_blocking(move || {
-            let typed = keyboard.map_or(Ok(()), |keyboard| keyboard.check(is_asked, &Sitting::now()));
+        let keyboard = keyboard.map(|keyboard| (keyboard, scope.approver.is_read()));
+        let checked = command::aside(move || {
+            let typed = keyboard.map_or(Ok(()), |(keyboard, is_asked)| keyboard.check(is_asked, &Sitting::now()));
             typed.map_err(|failure| (failure, "the place where questions are answered"))?;
             held.check(&denylist).map_err(|failure| (failure, "tools.shell_denylist"))
         });
-        checked.await.unwrap_or_else(|_| {
+        checked.await.unwrap_or_else(|| {
             let unchecked = Failure::denied("the command could not be checked against `tools.shell_denylist`");
             Err((unchecked, "tools.shell_denylist"))
         })
