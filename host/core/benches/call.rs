@@ -73,7 +73,7 @@ fn calls(criterion: &mut Criterion) {
     }
 }
 
-/// Each goes further than the one before it, so that what it takes more is the stage that it names.
+/// Each goes further than the one before it, so that what it takes more is the stage that it names; the last is measured by itself.
 fn stages(criterion: &mut Criterion) {
     let (bare, whole) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     // Where the record's file cannot be one, nothing is recorded.
@@ -93,7 +93,7 @@ fn stages(criterion: &mut Criterion) {
     let result = || {
         runtime.block_on(host.call(Request { tool: "time".into(), arguments: Arguments::Json(json!({})) }, &context))
     };
-    group.bench_function("alone: what MCP is told, from the envelope", |bencher| {
+    group.bench_function("by itself: what MCP is told of a result", |bencher| {
         bencher.iter_batched(result, |envelope| Format::Mcp.result(envelope), BatchSize::SmallInput);
     });
 }
