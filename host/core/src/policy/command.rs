@@ -14,6 +14,7 @@ mod word;
 mod wrapper;
 
 use crate::envelope::Failure;
+use std::panic::catch_unwind;
 
 pub use denylist::Denylist;
 
@@ -84,11 +85,21 @@ impl Script {
             return Err(Unparsable::TooLong);
         }
         let text = text.to_owned();
-        large_stack::run(move || {
-            let mut reader = reader::Reader::new();
-            reader.script(&text, reader::Place::TOP)?;
-            Ok(Self { text, commands: reader.commands })
-        })
+        large_stack::run(move || Self::read(text, reader::Place::TOP))
+    }
+
+    /// The same here and now: to wake another thread takes longer than to parse most scripts. None where it could take long, or a deep stack.
+    fn parse_here(text: &str) -> Option<Result<Self, Unparsable>> {
+        let parse = || Self::read(text.to_owned(), reader::Place::SHALLOW);
+        // What a panic leaves half done is gone with it.
+        let parsed = cost::is_flat(text).then(|| catch_unwind(parse).ok()).flatten()?;
+        Some(parsed).filter(|parsed| !matches!(parsed, Err(Unparsable::TooNested)))
+    }
+
+    fn read(text: String, place: reader::Place) -> Result<Self, Unparsable> {
+        let mut reader = reader::Reader::new();
+        reader.script(&text, place)?;
+        Ok(Self { text, commands: reader.commands })
     }
 
     /// Treats text with invalid syntax as commands nevertheless, since a shell may read the rest of it later: from each of its words on,
@@ -153,11 +164,32 @@ pub enum Destination {
 ///
 /// A [`Failure`] of kind `denied`. Outside of panes an empty denylist refuses nothing, and nothing is parsed.
 pub fn check(text: &str, denylist: &Denylist, goes_to: Destination) -> Result<(), Failure> {
-    let is_sourced = goes_to == Destination::Pane;
-    if denylist.is_empty() && !is_sourced {
+    if is_unbound(denylist, goes_to) {
         return Ok(());
     }
-    let parsed = match Script::parse(text) {
+    check_parsed(Script::parse(text), text, denylist, goes_to)
+}
+
+/// The same here and now; none where that could take long.
+fn check_here(text: &str, denylist: &Denylist, goes_to: Destination) -> Option<Result<(), Failure>> {
+    if is_unbound(denylist, goes_to) {
+        return Some(Ok(()));
+    }
+    Script::parse_here(text).map(|parsed| check_parsed(parsed, text, denylist, goes_to))
+}
+
+/// Nothing that such a text says is refused.
+fn is_unbound(denylist: &Denylist, goes_to: Destination) -> bool {
+    denylist.is_empty() && goes_to != Destination::Pane
+}
+
+fn check_parsed(
+    parsed: Result<Script, Unparsable>,
+    text: &str,
+    denylist: &Denylist,
+    goes_to: Destination,
+) -> Result<(), Failure> {
+    let parsed = match parsed {
         // An answer to a program need not be a script.
         Err(Unparsable::Syntax(_)) if goes_to == Destination::Program && text.len() <= ANSWER_BYTES => {
             Ok(Script::by_words(text))
@@ -172,7 +204,7 @@ pub fn check(text: &str, denylist: &Denylist, goes_to: Destination) -> Result<()
     if let Some(pattern) = script.denied_by(denylist) {
         return Err(blocked(pattern, denylist));
     }
-    if is_sourced { check_for_pane(&script) } else { Ok(()) }
+    if goes_to == Destination::Pane { check_for_pane(&script) } else { Ok(()) }
 }
 
 fn blocked(pattern: &str, denylist: &Denylist) -> Failure {
@@ -195,6 +227,14 @@ pub enum Held {
 }
 
 impl Held {
+    /// As [`Self::check`], here and now; none where that could take long.
+    pub(crate) fn check_here(&self, denylist: &Denylist) -> Option<Result<(), Failure>> {
+        match self {
+            Self::Script(text, goes_to) => check_here(text, denylist, *goes_to),
+            Self::Typed { .. } => None,
+        }
+    }
+
     /// What it amounts to, in each way that it can be read.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
         let (one, others) = match self {

@@ -404,6 +404,11 @@ impl ShellGrant {
 
     /// Checks where keys would go, and the action against the denylist.
     async fn check(&self, held: Held, keyboard: Option<Keyboard>, scope: &Scope) -> Result<(), (Failure, By)> {
+        if keyboard.is_none()
+            && let Some(checked) = held.check_here(&self.denylist)
+        {
+            return checked.map_err(|failure| (failure, "tools.shell_denylist"));
+        }
         let denylist = self.denylist.clone();
         let keyboard = keyboard.map(|keyboard| (keyboard, scope.approver.is_read()));
         let checked = command::aside(move || {

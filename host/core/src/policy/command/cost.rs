@@ -8,6 +8,10 @@ use brush_parser::{SourceSpan, Token};
 
 /// Constructs that can nest. If all of these did, a debug build would need some 50 MiB of stack.
 const MAX_OPENERS: usize = 2_000;
+/// Reserved words that begin a construct.
+const OPENERS: [&str; 9] = ["{", "[[", "if", "while", "until", "for", "case", "coproc", "!"];
+/// Bytes of a text that may be flat.
+const FLAT_BYTES: usize = 1024;
 /// Openers within the subscript of an assignment, where the grammar backtracks too.
 const MAX_SUBSCRIPT: usize = 32;
 
@@ -19,6 +23,15 @@ enum Open {
     If,
     Loop,
     Case,
+}
+
+/// Whether nothing in a text can nest, which its bytes tell: it is parsed in microseconds, whatever it says. Most commands are so.
+pub(super) fn is_flat(text: &str) -> bool {
+    const NESTING: &[u8] = b"(){}[]!`";
+    let words = || text.split(|letter: char| !letter.is_ascii_lowercase());
+    text.len() <= FLAT_BYTES
+        && !text.bytes().any(|byte| NESTING.contains(&byte))
+        && !words().any(|word| OPENERS.contains(&word))
 }
 
 /// Steps that the grammar may take at worst: the tokens, doubled for every parenthesis and `case` around them.
@@ -85,7 +98,6 @@ impl Nesting {
     }
 
     fn word(&mut self, word: &str) {
-        const OPENERS: [&str; 9] = ["{", "[[", "if", "while", "until", "for", "case", "coproc", "!"];
         // Wherever they are: the bound on the stack must not depend on knowing that.
         self.openers += usize::from(OPENERS.contains(&word));
         let fresh = std::mem::replace(&mut self.fresh, std::mem::take(&mut self.named));

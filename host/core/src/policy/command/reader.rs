@@ -26,6 +26,8 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) const TOP: Self = Self { in_shell: true, line: None, depth: 0 };
+    /// The same where the stack holds no more than one script within another.
+    pub(super) const SHALLOW: Self = Self { depth: MAX_DEPTH - 1, ..Self::TOP };
 
     fn child(self) -> Self {
         Self { in_shell: false, ..self }

@@ -638,12 +638,63 @@ fn shell_like() -> impl Strategy<Value = String> {
     prop::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
 }
 
+#[test]
+fn what_is_flat_is_read_here_and_all_else_is_not() {
+    let here = |text: &str| Script::parse_here(text).is_some();
+    for text in
+        ["true", "cd a && cargo test 2>&1 | tail -20", "sh -c 'rm -rf /'", "echo \"$HOME\" > x; wc -l x", "a 'b"]
+    {
+        assert!(here(text), "{text}");
+    }
+    let long = format!("echo {}", "a".repeat(1024));
+    for text in ["echo $(rm -rf /)", "( true )", "if true; then x; fi", "! true", "sudo sh -c 'sh -c true'", &long] {
+        assert!(!here(text), "{text}");
+    }
+    assert!(check_here("rm -rf /", &usual(), Destination::Process).expect("it is flat").is_err());
+    assert_eq!(check_here("set -e", &denylist(&[]), Destination::Process), Some(Ok(())));
+    assert!(check_here("set -e", &denylist(&[]), Destination::Pane).expect("it is flat").is_err());
+}
+
+#[test]
+fn what_is_read_here_needs_little_stack() {
+    let long = |piece: &str| piece.repeat(1024 / piece.len());
+    let texts = [
+        "a|",
+        "a&&",
+        "a;",
+        "a\n",
+        "<a ",
+        "<<a\n",
+        "a=b ",
+        "time ",
+        "function ",
+        "\"a\" ",
+        "sudo ",
+        "then ",
+        "$a",
+        "\\",
+    ];
+    // A guest leaves more than this of the stack that it is on.
+    let read = move || texts.map(|piece| Script::parse_here(&format!("sudo env sh -c '{}'", long(piece))).is_some());
+    let read = std::thread::Builder::new().stack_size(1 << 20).spawn(read).expect("a thread").join();
+    assert_eq!(read.expect("there is room").len(), texts.len());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_text_crashes_or_stalls_the_parser(text in prop_oneof![".*", shell_like()]) {
         assert_decided(&text);
+    }
+
+    #[test]
+    fn what_is_read_here_is_read_as_elsewhere(text in prop_oneof!["[ -'*-Z\\\\^-z|~\n]{0,60}", shell_like()]) {
+        let words = |script: Script| script.commands.into_iter().map(|it| (it.words, it.line, it.in_shell)).collect();
+        let words = |parsed: Result<Script, Unparsable>| parsed.map(words);
+        if let Some(parsed) = Script::parse_here(&text) {
+            prop_assert_eq!(words(parsed), words(Script::parse(&text)) as Result<Vec<_>, _>);
+        }
     }
 
     #[test]
