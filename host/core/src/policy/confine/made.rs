@@ -116,12 +116,27 @@ impl Look {
 
     /// Ends it; returns what is to be said.
     pub(crate) async fn end(self) -> Vec<String> {
-        tokio::task::spawn_blocking(|| self.told()).await.unwrap_or_default()
+        let watch = self.watch.clone();
+        // Most commands make nothing, and that is known at once.
+        if let Some(mut watched) = watch.0.try_lock()
+            && self.is_quiet(&mut watched)
+        {
+            return self.told(&mut watched);
+        }
+        tokio::task::spawn_blocking(move || self.told(&mut watch.0.lock())).await.unwrap_or_default()
     }
 
-    fn told(mut self) -> Vec<String> {
+    /// Nothing has happened where it would have to look.
+    fn is_quiet(&self, watched: &mut Watched) -> bool {
+        match watched.watches.dirty() {
+            Dirty::All => false,
+            Dirty::Places(places) => !places.keys().any(|place| self.profile.write.contains(&place.root)),
+        }
+    }
+
+    fn told(mut self, watched: &mut Watched) -> Vec<String> {
         self.has_ended = true;
-        let made = self.made();
+        let made = self.made(watched);
         let more = made.len().saturating_sub(MOST_TOLD);
         let mut notices: Vec<String> = made.iter().take(MOST_TOLD).map(|made| self.notice(made)).collect();
         if more > 0 {
@@ -130,19 +145,18 @@ impl Look {
         notices
     }
 
-    fn made(&self) -> Vec<Made> {
-        let mut watched = self.watch.0.lock();
+    fn made(&self, watched: &mut Watched) -> Vec<Made> {
         let begun = now();
         let mut found = Vec::new();
         match watched.watches.dirty() {
             Dirty::All => {
                 for root in &self.profile.write {
-                    found.extend(self.walk(&mut watched, root, |walk| walk.whole()));
+                    found.extend(self.walk(watched, root, |walk| walk.whole()));
                 }
             }
             Dirty::Places(places) => {
                 for (place, names) in places.iter().filter(|(place, _)| self.profile.write.contains(&place.root)) {
-                    found.extend(self.walk(&mut watched, &place.root, |walk| walk.part(place, names)));
+                    found.extend(self.walk(watched, &place.root, |walk| walk.part(place, names)));
                 }
             }
         }
