@@ -94,6 +94,10 @@ const PASSED_ON: [u32; 3] = [SIGHUP, SIGINT, SIGTERM];
 /// Of all signals, as the kernel counts them.
 const MASK_BYTES: usize = 8;
 const SIG_SETMASK: usize = 2;
+/// In the memory of who clones, who stands still until the other is another program (`CLONE_VM`, `CLONE_VFORK`), and is told of its end.
+const STARTED: usize = 0x100 | 0x4000 | SIGCHLD as usize;
+/// What a process has of a stack until it is the command, in pieces of 16 bytes.
+const BEGINNING: usize = 256;
 const PR_SET_DUMPABLE: usize = 4;
 const WNOHANG: usize = 1;
 const RLIMIT_NPROC: usize = 6;
@@ -150,6 +154,38 @@ unsafe fn call(number: usize, arguments: [usize; 5]) -> isize {
             in("x8") number,
             inlateout("x0") arguments[0].cast_signed() => result,
             in("x1") arguments[1], in("x2") arguments[2], in("x3") arguments[3], in("x4") arguments[4],
+        );
+    }
+    result
+}
+
+/// Starts `child` in this process's memory, on the stack that ends at `top`, and stands still until it has executed something or ended: nothing
+/// is copied, neither tables of pages now nor pages later.
+#[cfg(target_arch = "x86_64")]
+unsafe fn start(top: *mut u128, child: unsafe extern "C" fn(*const Beginning) -> !, given: *const Beginning) -> isize {
+    let result;
+    // SAFETY: up to the caller. Registers but those of the call itself are the same on both sides.
+    unsafe {
+        asm!(
+            "syscall", "test rax, rax", "jnz 2f", "xor ebp, ebp", "mov rdi, r13", "call r12", "ud2", "2:",
+            inlateout("rax") number::CLONE.cast_signed() => result,
+            in("rdi") STARTED, in("rsi") top, in("rdx") 0, in("r10") 0, in("r8") 0, in("r12") child, in("r13") given,
+            lateout("rcx") _, lateout("r11") _,
+        );
+    }
+    result
+}
+
+#[cfg(target_arch = "aarch64")]
+unsafe fn start(top: *mut u128, child: unsafe extern "C" fn(*const Beginning) -> !, given: *const Beginning) -> isize {
+    let result;
+    // SAFETY: up to the caller. Registers but that of the result are the same on both sides.
+    unsafe {
+        asm!(
+            "svc 0", "cbnz x0, 2f", "mov x0, x20", "blr x21", "brk 1", "2:",
+            in("x8") number::CLONE,
+            inlateout("x0") STARTED => result,
+            in("x1") top, in("x2") 0, in("x3") 0, in("x4") 0, in("x20") given, in("x21") child,
         );
     }
     result
@@ -229,29 +265,42 @@ unsafe fn execute(command: &Command) {
     }
 }
 
+/// What the process of the command begins with.
+struct Beginning<'c> {
+    has_own_group: bool,
+    command: &'c Command,
+}
+
+/// The process of the command, until it is that.
+unsafe extern "C" fn begin(beginning: *const Beginning) -> ! {
+    let none: u64 = 0;
+    // SAFETY: `run` passes a `Beginning` that outlives this function, as it stands still meanwhile; all else are system calls.
+    unsafe {
+        if !(*beginning).has_own_group {
+            call(number::SETSID, [0; 5]);
+        } else {
+            let own = call(number::GETPID, [0; 5]) as i32;
+            call(number::SETPGID, [0; 5]);
+            call(number::IOCTL, [0, TIOCSPGRP, &raw const own as usize, 0, 0]);
+        }
+        call(number::SIGPROCMASK, [SIG_SETMASK, &raw const none as usize, 0, MASK_BYTES, 0]);
+        execute((*beginning).command);
+        let told = b"toolcrib: the program could not be executed\n";
+        call(number::WRITE, [2, told.as_ptr() as usize, told.len(), 0, 0]);
+        exit(NOT_EXECUTED);
+    }
+}
+
 /// Starts the command, and stays until it has ended.
 unsafe fn run(host: i32, has_own_group: bool, command: &Command) -> ! {
     // SAFETY: system calls on memory of this function, and on texts that end with a zero.
     unsafe {
         let watched: u64 = PASSED_ON.iter().chain(&[SIGCHLD]).map(|signal| 1 << (signal - 1)).sum();
-        let (none, all): (u64, u64) = (0, u64::MAX);
+        let all = u64::MAX;
         // Who takes a terminal from its foreground is stopped by SIGTTOU, but for those who block it.
         call(number::SIGPROCMASK, [SIG_SETMASK, &raw const all as usize, 0, MASK_BYTES, 0]);
-        let child = call(number::CLONE, [SIGCHLD as usize, 0, 0, 0, 0]);
-        if child == 0 {
-            if !has_own_group {
-                call(number::SETSID, [0; 5]);
-            } else {
-                let own = call(number::GETPID, [0; 5]) as i32;
-                call(number::SETPGID, [0; 5]);
-                call(number::IOCTL, [0, TIOCSPGRP, &raw const own as usize, 0, 0]);
-            }
-            call(number::SIGPROCMASK, [SIG_SETMASK, &raw const none as usize, 0, MASK_BYTES, 0]);
-            execute(command);
-            let told = b"toolcrib: the program could not be executed\n";
-            call(number::WRITE, [2, told.as_ptr() as usize, told.len(), 0, 0]);
-            exit(NOT_EXECUTED);
-        }
+        let mut stack = MaybeUninit::<[u128; BEGINNING]>::uninit();
+        let child = start(stack.as_mut_ptr().add(1).cast(), begin, &Beginning { has_own_group, command });
         if child < 0 {
             exit(BROKEN);
         }
