@@ -2,9 +2,11 @@
 
 use crate::rig::{BOTH, Rig, Via, word};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
@@ -188,6 +190,8 @@ fn sockets_outside_are_out_of_reach() {
         let program = crate::rig::program(via);
         let home = program.path("home").canonicalize().expect("a directory");
         let _before = UnixListener::bind(home.join("before")).expect("a socket");
+        // A name that is no text hides none of the others.
+        let _odd = UnixListener::bind(home.join(OsStr::from_bytes(b"odd\xff"))).expect("a socket");
         let mut rig = Rig::of(program, &["confine.unix_sockets=false"]);
         let connect = |name: &str| {
             let script =

@@ -4,16 +4,22 @@ use super::hidden::Place;
 use super::steps::{self, Mounts, NODEV, NONE, NOSUID, OUT_OF_REACH, RDONLY, Step, path};
 use super::{Cache, DEVICES, LINKS, MACHINES, MountPoint, NOTHING, OWN, Profile, RESOLVER};
 use crate::config::CellNetwork;
+use memchr::memmem;
 use std::collections::BTreeSet;
-use std::fs::{Metadata, canonicalize, metadata, symlink_metadata};
-use std::io;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata, canonicalize, metadata, symlink_metadata};
+use std::io::{self, Read};
 use std::net::Ipv4Addr;
 use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// What takes the place of [`RESOLVER`].
 const NAMES: &str = "/run/.names";
+
+/// Bytes of the kernel's list of sockets on a usual machine.
+const USUAL_SOCKETS: usize = 64 << 10;
 
 /// Who root is where nobody is to be root.
 const SOMEBODY: u32 = 1000;
@@ -88,11 +94,15 @@ fn protected(roots: &[PathBuf], protected: &[PathBuf]) -> Vec<Cover> {
 
 /// What lays nothing over sockets that are there: connecting needs no right to write the file system.
 fn sockets(profile: &Profile) -> Vec<Cover> {
-    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    // The path is the last of eight fields, and may hold blanks.
-    let names = sockets.lines().filter_map(|line| line.split_once(" /").map(|(_, path)| format!("/{path}")));
+    // The kernel does not say how long it is, and would be asked for a few bytes first.
+    let mut sockets = Vec::with_capacity(USUAL_SOCKETS);
+    let read = File::open("/proc/net/unix").and_then(|mut file| file.read_to_end(&mut sockets));
+    let lines = sockets.split(|byte| *byte == b'\n').filter(|_| read.is_ok());
+    // The path is the last of eight fields, and may hold anything. Each connection is there under the path of what it is connected to.
+    let names = lines.filter_map(|line| memmem::find(line, b" /").map(|blank| OsStr::from_bytes(&line[blank + 1..])));
+    let names: BTreeSet<&OsStr> = names.collect();
     // As who bound it wrote it: by a link, or by a descriptor of its own.
-    let paths = names.filter_map(|name| canonicalize(name).ok());
+    let paths = names.into_iter().filter_map(|name| canonicalize(name).ok());
     let reached = |path: &PathBuf| profile.has_in_sight(path) && !path.starts_with("/proc") && !profile.can_write(path);
     let is_there = |path: &PathBuf| symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     let paths: BTreeSet<PathBuf> = paths.filter(reached).filter(is_there).collect();
