@@ -185,31 +185,47 @@ fn a_signal_ends_a_server_to_which_nobody_has_spoken() {
     }
 }
 
-/// The host is killed between the end of a command and the word of it.
+/// The host is killed between the end of a command and the word of it; or a number that it told of is another's by then.
 #[test]
 fn what_a_command_left_running_outlives_a_host_that_had_no_time_to_tell_of_its_end() {
-    use std::io::Write;
+    use std::io::{Write, pipe};
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
     let program = Program::new().unconfined();
     let left = program.path("left");
-    let mut leader = Command::new("sh");
-    leader.arg("-c").arg("sleep 1000 >/dev/null 2>&1 & echo $! >\"$0\"; read end").arg(&left);
-    let mut leader = leader.process_group(0).stdin(Stdio::piped()).spawn().unwrap();
-    eventually("it runs", || std::fs::read_to_string(&left).is_ok_and(|pid| lives(&pid)));
-    let left = std::fs::read_to_string(&left).unwrap();
-    let mut watcher = Command::new(Program::file()).arg("watch").stdin(Stdio::piped()).spawn().unwrap();
-    let mut told = watcher.stdin.take().unwrap();
-    writeln!(told, "+{} c4115", leader.id()).unwrap();
-    let handles = || std::fs::read_dir(format!("/proc/{}/fd", watcher.id())).unwrap();
-    let is_pidfd = |fd: std::fs::DirEntry| {
-        std::fs::read_link(fd.path()).is_ok_and(|to| to.ends_with("anon_inode:[pidfd]") || to.starts_with("pidfd:"))
-    };
-    eventually("the command is watched", || handles().flatten().any(is_pidfd));
-    drop(leader.stdin.take());
-    leader.wait().unwrap();
-    drop(told);
-    assert!(watcher.wait().unwrap().success());
-    assert!(lives(&left));
-    signal(&left, "KILL");
+    for is_another in [false, true] {
+        let mut leader = Command::new("sh");
+        leader.arg("-c").arg("sleep 1000 >/dev/null 2>&1 & echo $! >\"$0\"; read end").arg(&left);
+        let mut leader = leader.process_group(0).stdin(Stdio::piped()).spawn().unwrap();
+        eventually("it runs", || std::fs::read_to_string(&left).is_ok_and(|pid| lives(&pid)));
+        let sleep = std::fs::read_to_string(&left).unwrap();
+        let (noted, mut notes) = pipe().unwrap();
+        let mut watcher = Command::new(Program::file());
+        let mut watcher = watcher.arg("watch").stdin(Stdio::piped()).stdout(noted).spawn().unwrap();
+        let mut told = watcher.stdin.take().unwrap();
+        // In milliseconds since the system was started.
+        let at = if is_another { 0 } else { u64::MAX };
+        writeln!(notes, "+{} {at} c4115", leader.id()).unwrap();
+        let handles = || std::fs::read_dir(format!("/proc/{}/fd", watcher.id())).unwrap();
+        let is_pidfd = |fd: std::fs::DirEntry| {
+            std::fs::read_link(fd.path()).is_ok_and(|to| to.ends_with("anon_inode:[pidfd]") || to.starts_with("pidfd:"))
+        };
+        if is_another {
+            drop((told, notes));
+            assert!(watcher.wait().unwrap().success());
+            assert!(leader.try_wait().unwrap().is_none());
+            leader.kill().unwrap();
+            leader.wait().unwrap();
+        } else {
+            writeln!(told).unwrap();
+            eventually("the command is watched", || handles().flatten().any(is_pidfd));
+            drop(leader.stdin.take());
+            leader.wait().unwrap();
+            drop((told, notes));
+            assert!(watcher.wait().unwrap().success());
+        }
+        assert!(lives(&sleep));
+        signal(&sleep, "KILL");
+        std::fs::remove_file(&left).unwrap();
+    }
 }

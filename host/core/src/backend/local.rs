@@ -637,6 +637,8 @@ struct LocalProcess {
     lifeline: Option<OwnedFd>,
     /// The cell that it has joined.
     joined: Option<Joined>,
+    /// The first process of a cell, which told how its command ended, and is not gone yet.
+    told_by: Option<OwnedFd>,
     /// Another program makes its cell, which may yet fail.
     is_made_yet: bool,
     ended_with_it: usize,
@@ -662,11 +664,13 @@ impl End {
 
 /// Takes the status of the first process of a cell when that has ended, too.
 async fn bury_first(leader: u32, first: OwnedFd) {
-    if let Ok(first) = pipe::Receiver::from_owned_fd_unchecked(first) {
+    let first = pipe::Receiver::from_owned_fd_unchecked(first);
+    if let Ok(first) = &first {
         let _ = first.readable().await;
-        let _ = rustix::process::waitid(WaitId::PidFd(first.as_fd()), WaitIdOptions::EXITED);
     }
-    tree::remove_leader(leader);
+    let reap =
+        |first: &pipe::Receiver| _ = rustix::process::waitid(WaitId::PidFd(first.as_fd()), WaitIdOptions::EXITED);
+    tree::bury_leader(leader, || first.as_ref().ok().map(reap));
 }
 
 impl LocalProcess {
@@ -684,8 +688,21 @@ impl LocalProcess {
             Some(Walls::Living(joined)) => Some(joined.clone()),
             None | Some(Walls::Cell(_) | Walls::Bwrap(_) | Walls::Domain(_)) => None,
         };
-        let (alone, ended_with_it, exited) = (false, 0, None);
-        Ok(Self { leader, end, call, alone, stdout, stderr, lifeline, joined, is_made_yet, ended_with_it, exited })
+        let (alone, told_by, ended_with_it, exited) = (false, None, 0, None);
+        Ok(Self {
+            leader,
+            end,
+            call,
+            alone,
+            stdout,
+            stderr,
+            lifeline,
+            joined,
+            told_by,
+            is_made_yet,
+            ended_with_it,
+            exited,
+        })
     }
 
     /// Waits until the first process of a cell is there that another program makes.
@@ -725,19 +742,19 @@ impl LocalProcess {
         let told = match &self.end {
             End::Cell { lifeline, first } => match CellEnd::read(lifeline) {
                 Some(end) => {
-                    tokio::spawn(bury_first(self.leader, first.try_clone()?));
+                    self.told_by = Some(first.try_clone()?);
                     Some(end)
                 }
                 // It was ended itself.
                 None => {
-                    rustix::process::waitid(WaitId::PidFd(first.as_fd()), WaitIdOptions::EXITED)?;
-                    tree::remove_leader(self.leader);
+                    let reap = || rustix::process::waitid(WaitId::PidFd(first.as_fd()), WaitIdOptions::EXITED);
+                    tree::bury_leader(self.leader, reap)?;
                     None
                 }
             },
             End::Process(handle) => {
-                let status = rustix::process::waitid(WaitId::PidFd(handle.as_fd()), WaitIdOptions::EXITED)?;
-                tree::remove_leader(self.leader);
+                let reap = || rustix::process::waitid(WaitId::PidFd(handle.as_fd()), WaitIdOptions::EXITED);
+                let status = tree::bury_leader(self.leader, reap)?;
                 let lifeline = self.lifeline.take();
                 if let Some(lifeline) = lifeline.as_ref().filter(|_| self.is_made_yet) {
                     self.is_made_yet = !spawn::Started::says_it_is_there(lifeline);
@@ -748,10 +765,6 @@ impl LocalProcess {
         };
         self.ended_with_it = told.as_ref().map_or(0, |end| end.left as usize);
         self.exited = Some(told.and_then(|end| end.status).unwrap_or(-1));
-        if let Some(joined) = self.joined.take() {
-            // Nobody waits for it.
-            drop(tokio::task::spawn_blocking(move || joined.prepare()));
-        }
         Ok(())
     }
 }
@@ -817,6 +830,13 @@ impl Drop for LocalProcess {
             None if self.alone => tree::end_alone(self.leader),
             None => tree::end_at_once(self.leader, &self.call),
         }
+        // Nobody waits for what is left to do; done before, it would hold up who wants to know what came of the command.
+        let (Some(first), Ok(runtime)) = (self.told_by.take(), tokio::runtime::Handle::try_current()) else { return };
+        let (bury, joined, after) = (bury_first(self.leader, first), self.joined.take(), runtime.clone());
+        drop(runtime.spawn_blocking(move || {
+            joined.iter().for_each(Joined::prepare);
+            after.spawn(bury);
+        }));
     }
 }
 

@@ -4,7 +4,7 @@
 //! What outlives its leader becomes a child of this host, is known by the call's mark, and is reaped when it ends.
 
 use super::spawn::Started;
-use super::watcher;
+use super::{uptime, watcher};
 use crate::config::CALL_MARK;
 use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
@@ -47,9 +47,13 @@ pub(super) fn born<E>(start: impl FnOnce() -> Result<Started, E>) -> Result<Star
     known(|known| start().inspect(|started| _ = known.insert(started.pid)))
 }
 
-pub(super) fn remove_leader(pid: u32) {
-    known(|known| known.remove(&pid));
+/// A leader has ended: has it reaped, and forgets it.
+pub(super) fn bury_leader<T>(pid: u32, reap: impl FnOnce() -> T) -> T {
+    // As long as it is not reaped, its number is its own.
     watcher::ended(pid);
+    let reaped = reap();
+    known(|known| known.remove(&pid));
+    reaped
 }
 
 /// One process as `/proc/PID/stat` shows it.
@@ -62,6 +66,8 @@ pub(super) struct Stat {
     pub(super) name: String,
     /// Number of its controlling terminal, as the kernel writes it; 0 for none.
     pub(super) terminal: u32,
+    /// Since the system was started, sleep included, in ticks.
+    begun: u64,
 }
 
 fn stat(pid: u32) -> Option<Stat> {
@@ -70,6 +76,7 @@ fn stat(pid: u32) -> Option<Stat> {
     let (name, fields) = text.rsplit_once(") ")?;
     let name = name.split_once('(')?.1.to_owned();
     let fields: Vec<&str> = fields.split(' ').collect();
+    let begun = fields.get(19)?.parse().ok()?;
     let number = |index: usize| fields.get(index)?.parse().ok();
     // A zombie whose other threads run on has not ended.
     let ended = match *fields.first()? {
@@ -78,7 +85,18 @@ fn stat(pid: u32) -> Option<Stat> {
         _ => false,
     };
     let terminal = number(4).unwrap_or_default();
-    Some(Stat { pid, parent: number(1)?, group: number(2)?, session: number(3)?, ended, name, terminal })
+    Some(Stat { pid, parent: number(1)?, group: number(2)?, session: number(3)?, ended, name, terminal, begun })
+}
+
+/// Whether who has this number had it at this time since the system was started, sleep not included: then it began before.
+pub(super) fn was_there(pid: u32, at: Duration) -> bool {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let now = Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default());
+    // Sleep since then makes it older only.
+    let age = uptime().saturating_sub(at);
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    let most = now.saturating_sub(age).as_millis() * u128::from(ticks) / 1000;
+    stat(pid).is_some_and(|found| u128::from(found.begun) <= most + 1)
 }
 
 pub(super) fn all() -> Vec<Stat> {
@@ -372,8 +390,7 @@ async fn reap(pid: u32, leader: u32, call: String) {
     {
         let _ = handle.readable().await;
     }
-    reap_now(pid);
-    remove_leader(pid);
+    bury_leader(pid, || reap_now(pid));
     adopt(leader, &call);
 }
 

@@ -4,6 +4,9 @@
 //! the child itself. So the first command starts this program once more (`toolcrib watch`), which gets a line for each command before it
 //! begins, when its number is known, and when it has ended. Its standard input ends with the host, whatever ended that.
 //!
+//! Only then do those lines matter. So they come by a pipe of their own, its standard output, which is read when standard input wakes it: to
+//! wake it for each of them made a short command a tenth slower.
+//!
 //! A call can have a time by which its commands end (`end_at`), also where the host stands still: jobs are run under a lease.
 
 use super::{spawn, tree, uptime};
@@ -15,10 +18,16 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::task::JoinSet;
+
+/// Bytes of notes after which the watcher is woken to read them: a quarter of what their pipe holds.
+const UNREAD: usize = 16 << 10;
+/// The notes, as the watcher has them.
+const NOTES: RawFd = 1;
 
 /// Whether this program answers to `watch`.
 static ANSWERS: AtomicBool = AtomicBool::new(false);
@@ -38,8 +47,12 @@ struct State {
 struct Watcher {
     process: OwnedFd,
     pid: u32,
-    /// Its standard input. When it is closed, the watcher takes this host to be gone.
+    /// Its standard input, which wakes it. When it is closed, the watcher takes this host to be gone.
     input: OwnedFd,
+    /// What it is to know when it is woken.
+    notes: OwnedFd,
+    /// Bytes of notes that it may not have read.
+    unread: usize,
 }
 
 /// Declares that this program answers to `watch` with [`serve`]. Without it commands outlive a host that is killed.
@@ -68,7 +81,7 @@ pub(super) fn end_at(call: &str, until: Option<Duration>) {
     change(|state| state.end_at(call, until));
 }
 
-/// A process has ended and was reaped.
+/// A process has ended. Its number is another's only when it is reaped, which is later.
 pub(super) fn ended(leader: u32) {
     change(|state| state.ended(leader));
 }
@@ -86,7 +99,11 @@ impl State {
     fn starting(&mut self, call: &str) {
         self.starting.push(call.to_owned());
         if self.watcher.is_some() {
-            self.tell(&format!("?{call}\n"));
+            self.note(&format!("?{call}\n"));
+            // Its time may be over by now.
+            if self.deadlines.contains_key(call) {
+                self.tell("\n");
+            }
         }
         if self.watcher.is_none() {
             self.begin();
@@ -97,10 +114,11 @@ impl State {
     fn begin(&mut self) {
         self.watcher = Watcher::start().ok();
         let starting = self.starting.iter().map(|call| format!("?{call}\n"));
-        let deadlines = self.deadlines.iter().map(|(call, until)| deadline(call, Some(*until)));
-        let running = self.running.iter().map(|(leader, call)| format!("+{leader} {call}\n"));
-        let all = starting.chain(deadlines).chain(running).collect::<String>();
-        self.tell(&all);
+        let running = self.running.iter().map(|(leader, call)| begun(*leader, call));
+        let (notes, deadlines) = (starting.chain(running).collect::<String>(), self.deadlines.iter());
+        let deadlines: String = deadlines.map(|(call, until)| deadline(call, Some(*until))).collect();
+        self.note(&notes);
+        self.tell(&deadlines);
     }
 
     fn end_at(&mut self, call: &str, until: Option<Duration>) {
@@ -121,28 +139,62 @@ impl State {
         }
         let begun = leader.map(|leader| {
             self.running.insert(leader, call.to_owned());
-            format!("+{leader} {call}\n")
+            begun(leader, call)
         });
-        self.tell(&format!("{}!{call}\n", begun.unwrap_or_default()));
+        self.note(&format!("{}!{call}\n", begun.unwrap_or_default()));
     }
 
     fn ended(&mut self, leader: u32) {
         if self.running.remove(&leader).is_some() {
-            self.tell(&format!("-{leader}\n"));
+            self.note(&format!("-{leader}\n"));
+        }
+    }
+
+    /// Writes down what the watcher has to know when it is woken.
+    fn note(&mut self, lines: &str) {
+        let Some(watcher) = &mut self.watcher else { return };
+        watcher.unread += lines.len();
+        let (told, is_much) = (watcher.notes.told(lines), watcher.unread > UNREAD);
+        match told {
+            true if is_much => self.tell("\n"),
+            true => {}
+            false => self.give_up(),
+        }
+    }
+
+    /// Wakes the watcher.
+    fn tell(&mut self, lines: &str) {
+        let Some(watcher) = &mut self.watcher else { return };
+        watcher.unread = 0;
+        if !watcher.input.told(lines) {
+            self.give_up();
         }
     }
 
     /// A watcher that was ended, or takes nothing any more, is dropped: the next command starts another.
-    fn tell(&mut self, lines: &str) {
-        let Some(watcher) = &self.watcher else { return };
-        // Less than all means that the pipe is full: the watcher has stopped reading.
-        let told = rustix::io::write(&watcher.input, lines.as_bytes());
-        if told != Ok(lines.len()) {
-            // First killed: one that merely stood still would read the end of its input, and end commands that run.
+    fn give_up(&mut self) {
+        // First killed: one that merely stood still would read the end of its input, and end commands that run.
+        if let Some(watcher) = self.watcher.take() {
             let _ = rustix::process::pidfd_send_signal(&watcher.process, Signal::KILL);
-            self.watcher = None;
         }
     }
+}
+
+/// A pipe to the watcher.
+trait Told {
+    /// Less than all means that the pipe is full: the watcher has stopped reading.
+    fn told(&self, lines: &str) -> bool;
+}
+
+impl Told for OwnedFd {
+    fn told(&self, lines: &str) -> bool {
+        rustix::io::write(self, lines.as_bytes()) == Ok(lines.len())
+    }
+}
+
+/// The line that says which process a command is: who has that number and was there by now.
+fn begun(leader: u32, call: &str) -> String {
+    format!("+{leader} {} {call}\n", uptime().as_millis())
 }
 
 /// The line that says when the commands of a call have to have ended.
@@ -155,10 +207,11 @@ fn deadline(call: &str, until: Option<Duration>) -> String {
 
 impl Watcher {
     fn start() -> io::Result<Self> {
-        let (reader, writer) = io::pipe()?;
-        let input = OwnedFd::from(writer);
+        let ((reader, input), (noted, notes)) = (io::pipe()?, io::pipe()?);
+        let (input, notes) = (OwnedFd::from(input), OwnedFd::from(notes));
         // No command waits for its watcher.
         rustix::fs::fcntl_setfl(&input, OFlags::NONBLOCK)?;
+        rustix::fs::fcntl_setfl(&notes, OFlags::NONBLOCK)?;
         // Not by its name: whoever ends all of that name, as `pkill -KILL` does, leaves this one.
         let argv = ["/proc/self/exe".into(), "watch".into()];
         // Nobody reads what it prints.
@@ -168,13 +221,13 @@ impl Watcher {
             sealed: None,
             environment: &[],
             directory: Path::new("/"),
-            standard: [reader.as_fd(), nowhere.as_fd(), nowhere.as_fd()],
+            standard: [reader.as_fd(), noted.as_fd(), nowhere.as_fd()],
             walls: None,
             terminal: spawn::Terminal::None,
         };
         let started = tree::born(|| spawn::spawn(&program))?;
         tree::reap_later(started.pid);
-        Ok(Self { process: started.handle, pid: started.pid, input })
+        Ok(Self { process: started.handle, pid: started.pid, input, notes, unread: 0 })
     }
 }
 
@@ -183,38 +236,68 @@ impl Watcher {
 struct Watched {
     /// Calls, and how many of their commands are about to begin.
     starting: HashMap<String, usize>,
-    /// Commands by their leader: a handle of it, since its number can be another's later, and the call.
-    running: HashMap<u32, (OwnedFd, String)>,
+    /// Commands by their leader.
+    running: HashMap<u32, Running>,
     /// When the commands of a call have to have ended.
     deadlines: HashMap<String, Duration>,
     /// Calls whose time is over: what begins of them is ended at once.
     over: HashSet<String>,
 }
 
+/// A command, as a watcher knows it.
+struct Running {
+    /// Of the leader, whose number can be another's later.
+    handle: OwnedFd,
+    call: String,
+}
+
+/// Pieces of lines: what comes waits for the end of its line.
+#[derive(Default)]
+struct Lines(Vec<u8>);
+
+impl Lines {
+    /// Reads what there is, and returns the lines that are whole; none at the end.
+    fn read(&mut self, from: impl AsFd) -> io::Result<Option<String>> {
+        let mut piece = [0; 16 << 10];
+        match rustix::io::read(from, &mut piece) {
+            Ok(0) => return Ok(None),
+            Ok(length) => self.0.extend_from_slice(&piece[..length]),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let whole = self.0.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let rest = self.0.split_off(whole);
+        Ok(Some(String::from_utf8_lossy(&std::mem::replace(&mut self.0, rest)).into_owned()))
+    }
+}
+
 /// The watcher's side: keeps the commands that run, and ends them when the host is gone, or their time is over.
 pub(crate) fn serve() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    let (mut watched, input) = (Watched::default(), io::stdin());
-    let (mut heard, mut piece) = (Vec::new(), [0; 16 << 10]);
+    #[expect(unsafe_code, reason = "a descriptor that every program begins with")]
+    // SAFETY: it is open (the standard library opens the first three that are not), and nothing here closes it.
+    let notes = unsafe { BorrowedFd::borrow_raw(NOTES) };
+    // It waits for no notes.
+    rustix::fs::fcntl_setfl(notes, OFlags::NONBLOCK)?;
+    let (mut watched, mut heard, mut noted, input) =
+        (Watched::default(), Lines::default(), Lines::default(), io::stdin());
     loop {
         let left = watched.deadlines.values().min().map(|first| first.saturating_sub(uptime()));
         let left = left.map(|left| Timespec {
             tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(left.subsec_nanos()),
         });
-        match rustix::event::poll(&mut [PollFd::new(&input, PollFlags::IN)], left.as_ref()) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            Ok(_) => match rustix::io::read(&input, &mut piece) {
-                Ok(0) => break,
-                Ok(length) => {
-                    heard.extend_from_slice(&piece[..length]);
-                    watched.hear_lines(&mut heard);
-                }
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            },
+        let lines = match rustix::event::poll(&mut [PollFd::new(&input, PollFlags::IN)], left.as_ref()) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Some(String::new()),
+            Ok(_) => heard.read(&input)?,
             Err(error) => return Err(error.into()),
+        };
+        // All that was noted before that was told: none are left where the pipe is empty, or at its end.
+        while let Ok(Some(lines)) = noted.read(notes) {
+            watched.note(&lines);
         }
+        let Some(lines) = lines else { break };
+        lines.lines().for_each(|line| watched.hear(line));
         runtime.block_on(watched.end_what_is_over());
     }
     runtime.block_on(watched.end());
@@ -222,14 +305,6 @@ pub(crate) fn serve() -> io::Result<()> {
 }
 
 impl Watched {
-    /// Takes the whole lines; a piece of one waits for its rest.
-    fn hear_lines(&mut self, heard: &mut Vec<u8>) {
-        let Some(end) = heard.iter().rposition(|byte| *byte == b'\n') else { return };
-        let rest = heard.split_off(end + 1);
-        String::from_utf8_lossy(heard).lines().for_each(|line| self.hear(line));
-        *heard = rest;
-    }
-
     /// Ends the commands of calls whose time is over.
     async fn end_what_is_over(&mut self) {
         let now = uptime();
@@ -242,9 +317,8 @@ impl Watched {
         if self.over.is_empty() {
             return;
         }
-        let living =
-            self.running.iter().filter(|(_, (handle, call))| self.over.contains(call) && has_not_ended(handle));
-        let known = living.map(|(leader, (_, call))| (*leader, call.clone()));
+        let living = self.running.iter().filter(|(_, it)| self.over.contains(&it.call) && has_not_ended(&it.handle));
+        let known = living.map(|(leader, it)| (*leader, it.call.clone()));
         let begun = self.starting.keys().filter(|call| self.over.contains(*call));
         let begun = begun.filter_map(|call| Some((tree::leader(call)?, call.clone())));
         let all: BTreeMap<u32, String> = known.chain(begun).collect();
@@ -253,33 +327,52 @@ impl Watched {
     }
 
     fn hear(&mut self, line: &str) {
-        if let Some(call) = line.strip_prefix('?') {
-            *self.starting.entry(call.to_owned()).or_default() += 1;
-        } else if let Some(call) = line.strip_prefix('!') {
-            if let Some(count) = self.starting.get_mut(call) {
-                *count -= 1;
+        let Some((call, until)) = line.strip_prefix('@').and_then(|deadline| deadline.split_once(' ')) else { return };
+        match until.parse().map(Duration::from_millis) {
+            Ok(until) => _ = self.deadlines.insert(call.to_owned(), until),
+            Err(_) => {
+                self.deadlines.remove(call);
+                self.over.remove(call);
             }
-            self.starting.retain(|_, count| *count > 0);
-        } else if let Some((leader, call)) = line.strip_prefix('+').and_then(|begun| begun.split_once(' ')) {
-            if let Some((leader, handle)) = leader.parse().ok().and_then(|leader| Some((leader, handle(leader)?))) {
-                self.running.insert(leader, (handle, call.to_owned()));
-            }
-        } else if let Some((call, until)) = line.strip_prefix('@').and_then(|deadline| deadline.split_once(' ')) {
-            match until.parse().map(Duration::from_millis) {
-                Ok(until) => _ = self.deadlines.insert(call.to_owned(), until),
-                Err(_) => {
-                    self.deadlines.remove(call);
-                    self.over.remove(call);
+        }
+    }
+
+    /// Takes notes. What has ended by a later one is not looked for: its number may be another's.
+    fn note(&mut self, lines: &str) {
+        let mut begun = HashMap::new();
+        for line in lines.lines() {
+            if let Some(call) = line.strip_prefix('?') {
+                *self.starting.entry(call.to_owned()).or_default() += 1;
+            } else if let Some(call) = line.strip_prefix('!') {
+                if let Some(count) = self.starting.get_mut(call) {
+                    *count -= 1;
                 }
+                self.starting.retain(|_, count| *count > 0);
+            } else if let Some(command) = line.strip_prefix('+') {
+                let mut words = command.splitn(3, ' ');
+                let numbers = [words.next(), words.next()].map(|number| number.and_then(|number| number.parse().ok()));
+                if let ([Some(leader), Some(at)], Some(call)) = (numbers, words.next()) {
+                    begun.insert(leader, (Duration::from_millis(at), call.to_owned()));
+                }
+            } else if let Some(leader) = line.strip_prefix('-').and_then(|leader| leader.parse().ok()) {
+                begun.remove(&leader);
+                self.running.remove(&u32::try_from(leader).unwrap_or_default());
             }
-        } else if let Some(leader) = line.strip_prefix('-').and_then(|leader| leader.parse().ok()) {
-            self.running.remove(&leader);
+        }
+        for (leader, (at, call)) in begun {
+            let Ok(leader) = u32::try_from(leader) else { continue };
+            // Read after it was opened: it is who was read about as long as it is there.
+            if let Some(handle) = handle(leader)
+                && tree::was_there(leader, at)
+            {
+                self.running.insert(leader, Running { handle, call });
+            }
         }
     }
 
     async fn end(self) {
-        let living = self.running.into_iter().filter(|(_, (handle, _))| has_not_ended(handle));
-        let known = living.map(|(leader, (_, call))| (leader, call)).collect::<BTreeMap<_, _>>();
+        let living = self.running.into_iter().filter(|(_, it)| has_not_ended(&it.handle));
+        let known = living.map(|(leader, it)| (leader, it.call)).collect::<BTreeMap<_, _>>();
         // Of these only the mark is known, and that only once they have begun.
         let begun = self.starting.into_keys().filter(|call| !known.values().any(|known| known == call));
         let mut ends = begun.map(|call| async move { tree::end_call(&call).await }).collect::<JoinSet<_>>();

@@ -104,8 +104,8 @@ impl Drop for Idle {
         let Some(started) = &self.0 else { return };
         // It has nothing to lose, and is gone at once.
         let _ = rustix::process::pidfd_send_signal(&started.handle, Signal::KILL);
-        let _ = rustix::process::waitid(WaitId::PidFd(started.handle.as_fd()), WaitIdOptions::EXITED);
-        tree::remove_leader(started.pid);
+        let reap = || rustix::process::waitid(WaitId::PidFd(started.handle.as_fd()), WaitIdOptions::EXITED);
+        let _ = tree::bury_leader(started.pid, reap);
     }
 }
 
