@@ -20,6 +20,7 @@ fn as_another_user_the_same_holds() {
         assert!(copy.arg(file).arg(place.path().join(to)).status().expect("cp").success());
     }
     let output = std::process::Command::new("setpriv")
+        .env_remove("TOOLCRIB_TESTS_COMPILED")
         .args(["--reuid=1000", "--regid=1000", "--clear-groups", "--"])
         .arg(place.path().join("deps/confined"))
         // Those of memory see to that themselves.

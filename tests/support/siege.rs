@@ -158,7 +158,10 @@ pub fn compiled() -> &'static Path {
         LazyLock::new(|| std::env::var_os("TOOLCRIB_TESTS_COMPILED").map(PathBuf::from));
     static SEED: LazyLock<Program> = LazyLock::new(|| {
         let seed = Program::cold();
-        assert!(seed.run(&["tools"]).status.success(), "the tools are listed");
+        // Of those that are offered, and of all others.
+        for lists in [&["tools"][..], &["plugin", "list"]] {
+            assert!(seed.run(lists).status.success(), "{lists:?}");
+        }
         seed
     });
     GIVEN.as_deref().unwrap_or_else(|| SEED.root())
