@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     fn stat(pid: u32, parent: u32, name: &str, terminal: u32) -> Stat {
-        Stat { pid, parent, group: pid, session: pid, ended: false, name: name.into(), terminal }
+        Stat { pid, parent, group: pid, session: pid, ended: false, name: name.into(), terminal, begun: 0 }
     }
 
     /// `/dev/pts/3`, as the kernel numbers it.

@@ -67,7 +67,7 @@ pub(super) struct Stat {
     /// Number of its controlling terminal, as the kernel writes it; 0 for none.
     pub(super) terminal: u32,
     /// Since the system was started, sleep included, in ticks.
-    begun: u64,
+    pub(super) begun: u64,
 }
 
 fn stat(pid: u32) -> Option<Stat> {
