@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
-const SUBCOMMANDS: [&[&str]; 87] = [
+const SUBCOMMANDS: [&[&str]; 88] = [
     &[],
     &["tools"],
     &["call"],
@@ -28,6 +28,7 @@ const SUBCOMMANDS: [&[&str]; 87] = [
     &["schedules", "remove"],
     &["plugin"],
     &["plugin", "list"],
+    &["plugin", "compile"],
     &["plugin", "inspect"],
     &["plugin", "add"],
     &["plugin", "update"],

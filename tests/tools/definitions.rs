@@ -3,10 +3,12 @@
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toolcrib::call::Arguments;
 use toolcrib::config::Config;
 use toolcrib::envelope::Kind;
-use toolcrib_builtins::BUILTINS;
+use toolcrib::tools::provider::Component;
+use toolcrib_builtins::{BUILTINS, SOURCES};
 use toolcrib_tests::{Program, TestHost, plugin_source};
 
 const GUESTS: [&str; 2] = ["shell_echo", "word_count"];
@@ -102,6 +104,41 @@ fn every_crate_below_plugins_is_built_in_and_nothing_else() {
     assert_eq!(directories("../plugins"), built_in);
     let registry = plugin_source(BUILTINS, &[], &[]).load();
     assert!(registry.refused().is_empty(), "{:?}", registry.refused());
+}
+
+/// So that none has to be compiled to be listed. `TOOLCRIB_UPDATE=1` writes it anew; what is built after that has it.
+#[tokio::test]
+async fn what_is_written_of_built_in_tools_is_what_they_say() {
+    let is_update = std::env::var_os("TOOLCRIB_UPDATE").is_some();
+    let (test, files) = (TestHost::new(), tempfile::tempdir().expect("a directory"));
+    let (host, context) = test.parts();
+    for ((name, _, bytes, built), (_, sources)) in BUILTINS.iter().zip(SOURCES) {
+        let file = files.path().join(format!("{name}.wasm"));
+        std::fs::write(&file, bytes).expect("a component");
+        // A file has to be asked.
+        let open = || Component::open(&file, &Config::default().limits).expect("a component");
+        let tools = host.tools_of_component(open(), context).await.expect("it says what it offers");
+        let tools: Vec<_> = tools.iter().map(|tool| tool.definition()).collect();
+        let text = json!({ "sources": sources, "tools": tools });
+        let text = serde_json::to_string_pretty(&text).expect("JSON") + "\n";
+        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../plugins/{name}/definitions.json"));
+        if is_update {
+            std::fs::write(place, text).expect("a file");
+            continue;
+        }
+        let how = format!("{name}: run this test with TOOLCRIB_UPDATE=1");
+        assert_eq!(std::fs::read_to_string(place).unwrap_or_default(), text, "{how}");
+        assert_eq!(*built, text, "{how}, and build");
+        // Policies and statements name a plugin's definitions by this digest.
+        let registry = plugin_source(BUILTINS, &[], &[]).load();
+        let plugin = registry.plugins().chain(registry.barred()).find(|plugin| plugin.name() == *name).cloned();
+        if let Some(plugin) = plugin.filter(|plugin| registry.plugins().any(|other| other.id == plugin.id)) {
+            let context = context.clone().tools(Arc::new(registry));
+            let ready = host.ready(&plugin, &context).await.expect("it is ready");
+            let asked = host.definitions_of(open(), &context).await.expect("it says what it offers");
+            assert_eq!(ready.definitions(), asked, "{name}");
+        }
+    }
 }
 
 #[test]

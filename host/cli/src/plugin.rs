@@ -45,6 +45,10 @@ pub(super) enum Arguments {
         #[arg(long)]
         json: bool,
     },
+    /// Compile the plugins now, so that none is compiled by its first call
+    ///
+    /// For images of containers and machines: what is compiled is kept in the state directory, for this version of the program.
+    Compile,
     /// Say what a component offers and asks for, without running it
     Inspect {
         /// A component, or the name of an installed plugin
@@ -149,6 +153,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
             setup.host.offered(&setup.context).await;
             list(&setup, json).await
         }
+        Arguments::Compile => compile(&setup().await?).await,
         Arguments::Inspect { file, json } => inspect(&setup().await?, &file, json),
         Arguments::Add(arguments) => add::add(&setup().await?, &arguments).await,
         Arguments::Update(arguments) => update::update(&setup().await?, &arguments).await,
@@ -156,6 +161,18 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
         Arguments::Allow(arguments) => rights::allow(&setup().await?, &arguments).await,
         Arguments::Deny { name } => rights::deny(&setup().await?, &name),
     }
+}
+
+async fn compile(setup: &Setup) -> Result<ExitCode, Failure> {
+    let mut table = Table::new(&["plugin", "state"]);
+    let mut is_good = true;
+    for (plugin, compiled) in setup.host.compile(&setup.context).await {
+        is_good &= compiled.is_ok();
+        let state = compiled.map_or_else(|failure| failure.message, |()| "compiled".to_owned());
+        table.row([plugin.name(), &state]);
+    }
+    table.print()?;
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn list(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {

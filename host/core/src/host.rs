@@ -33,7 +33,7 @@ use crate::store::Store;
 use crate::tmux::Panes;
 use crate::tools::definition::Tool;
 use crate::tools::listing::{AllTools, Offered, family, missing, not_taken_here, useless_here};
-use crate::tools::manifest::Manifest;
+use crate::tools::manifest::{Manifest, Origin};
 use crate::tools::provider::{Component, Ready};
 use crate::tools::registry::Registry;
 use crate::tools::source::{Builtin, PluginSource};
@@ -375,6 +375,20 @@ impl Host {
             }
         }
         Ok(ready.definitions().to_owned())
+    }
+
+    /// Compiles the plugins that are there and not compiled yet, so that no first call waits for that. Servers of others, which are not
+    /// compiled, are not started. Returns what came of each.
+    pub async fn compile(&self, context: &CallContext) -> Vec<(Arc<Manifest>, Result<(), Failure>)> {
+        let is_compiled = |plugin: &&Arc<Manifest>| !matches!(plugin.id.origin, Origin::Upstream { .. });
+        let compile = async |plugin: &Arc<Manifest>| {
+            let ready = self.ready(plugin, context).await?;
+            let policy = self.policy();
+            context.tools.code(plugin, ready, &self.sandbox, &policy.config().limits, &*context.events).await?;
+            Ok(())
+        };
+        let plugins = context.tools.plugins().filter(is_compiled);
+        join_all(plugins.map(async |plugin| (plugin.clone(), compile(plugin).await))).await
     }
 
     /// Loads a plugin of the context's registry, whatever it says of its tools.

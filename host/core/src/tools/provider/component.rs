@@ -11,7 +11,7 @@ use crate::event::{Compiling, EventSink};
 use crate::sandbox::{CompileError, Entrance, Guest, Owner, Sandbox, Source};
 use crate::text::names::folded;
 use crate::text::sanitize;
-use crate::tools::definition::CHECKS;
+use crate::tools::definition::{CHECKS, Definition};
 use crate::tools::foreign::{Bounds, Exports, Signature, Unread, check_depth, check_type_scopes, exports};
 use crate::tools::manifest::{MOST_TOOLS, Manifest, Origin, PluginId};
 use crate::tools::seen::Seen;
@@ -56,6 +56,8 @@ pub struct Component {
     core_instances: Option<u64>,
     /// The functions that are its tools, if it is of another world than ours.
     typed: Option<Arc<Functions>>,
+    /// What it says of its tools, where that was known when this program was built.
+    written: &'static str,
 }
 
 /// Where the bytes of a component are.
@@ -107,12 +109,14 @@ impl Component {
     }
 
     /// Takes a component of this program, whose digest was made when it was built.
-    pub(in crate::tools) fn builtin((name, sha256, bytes): Builtin, seen: &Seen) -> Result<Self, Refused> {
+    pub(in crate::tools) fn builtin((name, sha256, bytes, written): Builtin, seen: &Seen) -> Result<Self, Refused> {
         let id = PluginId { name: name.into(), sha256: sha256.into(), origin: Origin::BuiltIn };
         let shown = Shown::seen(bytes, sha256, Some(seen));
         let component =
             shown.and_then(|shown| Self::new(id, Bytes::Here(bytes.into()), bytes.len() as u64, shown, None));
-        component.map_err(|reason| Refused { origin: name.into(), reason })
+        component
+            .map(|component| Self { written, ..component })
+            .map_err(|reason| Refused { origin: name.into(), reason })
     }
 
     /// What it was when it was read, if that is known and it has not changed.
@@ -168,7 +172,7 @@ impl Component {
         }
         let manifest = Manifest::new(id, tools, capabilities, functions)?;
         let manifest = Arc::new(Manifest { imports, size, left_out, unsure, has_words, ..manifest });
-        Ok(Self { manifest, bytes, core_instances, typed })
+        Ok(Self { manifest, bytes, core_instances, typed, written: "" })
     }
 
     /// Who it is, its tools, and what it asks for.
@@ -231,6 +235,9 @@ impl Provider for Component {
             }
             let (limits, source) = (scope.limits.clone(), self.source());
             let rules = rules(&limits);
+            if let Some(said) = Said::written(self.written) {
+                return Ok(Ready::new(&self.manifest, None, &said, &limits)?);
+            }
             if let Some(said) = sandbox.said(&source).and_then(|kept| Said::kept(&kept, &rules)) {
                 return Ok(Ready::checked_before(&self.manifest, said));
             }
@@ -294,7 +301,8 @@ impl Component {
         }
         let guest = self.compiled(sandbox, limits, events).await?;
         // What it said is as it was, or it would have been asked again.
-        if let Some(said) = sandbox.said(&source) {
+        let written = || Said::written(self.written).map(|said| said.to_keep(&rules(limits)));
+        if let Some(said) = sandbox.said(&source).or_else(written) {
             sandbox.keep(&source, &guest, said);
         }
         Ok(guest)
@@ -355,7 +363,20 @@ pub(super) fn rules(limits: &Limits) -> String {
     format!("{CHECKS} {schema_kib} {schema_depth} {description_bytes}")
 }
 
+/// The file of a built-in plugin's definitions.
+#[derive(Deserialize)]
+struct Written {
+    tools: Vec<Definition>,
+}
+
 impl Said {
+    /// What was written down when this program was built. None where nothing was.
+    fn written(text: &str) -> Option<Self> {
+        let Written { tools: definitions } = serde_json::from_str(text).ok()?;
+        let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
+        Some(Self { definitions, json })
+    }
+
     /// As it is kept: the rules by which it was checked, and a line below them what was said.
     pub(super) fn to_keep(&self, rules: &str) -> Vec<u8> {
         [rules.as_bytes(), b"\n", &self.json].concat()
