@@ -7,17 +7,19 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
+use toolcrib_builtins::BUILTINS;
 use toolcrib_tests::{Program, skip};
 
 /// A user who is not us.
 const OTHER: u32 = 65534;
 
-/// What a plugin says of itself is more than 1 KiB, what `time` answers is less: under this bound only code and definitions from the
-/// cache can answer.
-const CACHED_ONLY: [&str; 5] = ["call", "--set", "limits.host_call_kib=1", "time", "format=epoch"];
+/// A call of a plugin that has to be asked what it offers: the built-in one of these bytes, whose words are known, is switched off.
+const CALL: [&str; 5] = ["call", "--set", "plugin.time.enabled=false", "time", "format=epoch"];
+/// What that says of itself is more than 1 KiB, what it answers is less: under this bound only code and definitions from the cache can answer.
+const FEW_BYTES: [&str; 2] = ["--set", "limits.host_call_kib=1"];
 
 fn believes_the_cache(program: &Program) -> bool {
-    let output = program.run(&CACHED_ONLY);
+    let output = program.run(&[&CALL[..], &FEW_BYTES].concat());
     let code = output.status.code();
     assert!(code == Some(0) || code == Some(10), "{}", said(&output));
     code == Some(0)
@@ -27,10 +29,12 @@ fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A program with `time` in its cache.
+/// A program with that plugin in its cache.
 fn warm() -> Program {
     let program = Program::new();
-    let output = program.run(&["call", "time", "format=epoch"]);
+    let (_, _, bytes, _) = BUILTINS.iter().find(|builtin| builtin.0 == "time").expect("it is built in");
+    program.write("data/toolcrib/plugins/clock.wasm", bytes);
+    let output = program.run(&CALL);
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(believes_the_cache(&program), "the cache of this user is used");
     program
@@ -43,7 +47,7 @@ fn chmod(path: &Path, mode: u32) {
 /// The program's state is changed so that it is not this user's own any more.
 fn is_not_believed(program: &Program, path: &Path, reason: &str) {
     assert!(!believes_the_cache(program), "`{}`: {reason}: believed", path.display());
-    let output = program.run(&["call", "time", "format=epoch"]);
+    let output = program.run(&CALL);
     let said = said(&output);
     assert_eq!(output.status.code(), Some(0), "a call works without: {said}");
     let notice = format!("notice: compiled code is not kept: `{}` {reason}", path.display());

@@ -157,8 +157,14 @@ fn whole_process() {
 }
 
 fn first_run() {
-    let times = time(10, || quiet(&mut Program::new().command(&["call", "time", "{}"])));
-    row("the same, first ever run", "<= 500 ms", &format!("{:.0?}", quantile(&times, 50)), "", "");
+    for (arguments, what, target) in [
+        (&["call", "time", "{}"][..], "the same, first ever run", "<= 500 ms"),
+        (&["tools"], "`toolcrib tools`, first ever run", ""),
+        (&["plugin", "list"], "`toolcrib plugin list`, first ever run", ""),
+    ] {
+        let times = time(10, || quiet(&mut Program::cold().command(arguments)));
+        row(what, target, &format!("{:.1?}", quantile(&times, 50)), "", "");
+    }
 }
 
 /// A command of a server that an agent talks to, beside the same command alone.
