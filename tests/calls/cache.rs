@@ -1,6 +1,6 @@
 //! Compiled code on disk: believed only as it was written, compiled anew otherwise; a plugin speaks for itself once.
 
-use crate::world::{cold_host, started_again};
+use crate::world::{cold_host, started_with};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::{Envelope, Kind};
+use toolcrib_builtins::BUILTINS;
 use toolcrib_tests::TestHost;
 
 /// The files of the cache with their bytes, but for the one that is of no component alone.
@@ -17,15 +18,23 @@ fn entries(host: &TestHost) -> BTreeMap<PathBuf, Vec<u8>> {
     files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-/// Calls `time` as a program that is started again.
+/// Calls `time` as a program that is started again, and that does not know by itself what its plugins say.
 async fn time_again(host: &TestHost, set: &[&str]) -> Envelope {
-    let (again, context) = started_again(host, set);
+    let asked = BUILTINS.iter().map(|(name, sha256, bytes, _)| (*name, *sha256, *bytes, ""));
+    let (again, context) = started_with(asked.collect::<Vec<_>>().leak(), host, set);
     again.call(Request { tool: "time".into(), arguments: Arguments::Json(json!({})) }, &context).await
+}
+
+/// A host with nothing in its cache, and with a plugin that has to be asked what it offers: the built-in one of these bytes, whose words are
+/// known, is switched off.
+fn asking_host() -> TestHost {
+    let (_, _, bytes, _) = BUILTINS.iter().find(|builtin| builtin.0 == "time").unwrap();
+    cold_host().plugin_as("clock", bytes).set("plugin.time.enabled=false")
 }
 
 /// A host whose cache holds `time`, and that entry.
 async fn cached() -> (TestHost, PathBuf, Vec<u8>) {
-    let host = cold_host();
+    let host = asking_host();
     host.result("time", json!({})).await;
     let mut entries = entries(&host);
     assert_eq!(entries.len(), 1);
@@ -100,7 +109,7 @@ async fn code_and_key_are_for_this_user_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_is_asked_for_its_definitions_once_per_digest() {
     const BOUND: &str = "limits.host_call_kib=1";
-    let cold = crate::world::failure(cold_host().set(BOUND).call("time", json!({})).await);
+    let cold = crate::world::failure(asking_host().set(BOUND).call("time", json!({})).await);
     assert_eq!(cold.kind, Kind::Unavailable);
     assert!(cold.message.contains("bytes from the guest in one host call 1 KiB"), "{}", cold.message);
     let (host, ..) = cached().await;

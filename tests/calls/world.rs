@@ -18,6 +18,7 @@ use toolcrib::event::Event;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::policy::files::{Place, ReadPath, Resolved, Wanted, WritePath};
 use toolcrib::sandbox::Compiler;
+use toolcrib::tools::source::Builtin;
 use toolcrib_builtins::BUILTINS;
 use toolcrib_tests::{Program, TestHost};
 
@@ -55,10 +56,15 @@ pub(crate) fn made(settings: &Settings, of: &TestHost) -> (Host, Vec<String>) {
 
 /// A second host in the directories of the first, as a program that is started again.
 pub(crate) fn started_again(first: &TestHost, set: &[&str]) -> (Host, CallContext) {
+    started_with(BUILTINS, first, set)
+}
+
+/// The same with other built-in plugins.
+pub(crate) fn started_with(builtins: &'static [Builtin], first: &TestHost, set: &[&str]) -> (Host, CallContext) {
     let set = set.iter().map(ToString::to_string).collect();
     let settings = Settings::load(&Sources { home: first.home(), set, ..Sources::default() }).expect("settings");
     let (host, _) = made(&settings, first);
-    let tools = Arc::new(host.plugin_source(BUILTINS, Vec::new()).load());
+    let tools = Arc::new(host.plugin_source(builtins, Vec::new()).load());
     (host, context(first).tools(tools).session(Arc::default()))
 }
 
