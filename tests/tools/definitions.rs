@@ -119,7 +119,11 @@ async fn what_is_written_of_built_in_tools_is_what_they_say() {
         let open = || Component::open(&file, &Config::default().limits).expect("a component");
         let tools = host.tools_of_component(open(), context).await.expect("it says what it offers");
         let tools: Vec<_> = tools.iter().map(|tool| tool.definition()).collect();
-        let text = json!({ "sources": sources, "tools": tools });
+        let limits = Config::default().limits;
+        let checked = json!({
+            "schema_kib": limits.schema_kib, "schema_depth": limits.schema_depth, "description_bytes": limits.description_bytes,
+        });
+        let text = json!({ "sources": sources, "checked": checked, "tools": tools });
         let text = serde_json::to_string_pretty(&text).expect("JSON") + "\n";
         let place = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../plugins/{name}/definitions.json"));
         if is_update {

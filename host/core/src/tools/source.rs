@@ -14,7 +14,8 @@ use std::sync::{Arc, Weak};
 use tokio::sync::watch;
 
 /// A component that comes with the program: file name, sha256 in hex, bytes, and what it says of its tools as JSON, with a list of
-/// [`Definition`](crate::tools::definition::Definition) as `tools`; nothing where it has to be asked.
+/// [`Definition`](crate::tools::definition::Definition) as `tools`, and as `checked` the limits of that name under which they were found valid;
+/// nothing where it has to be asked.
 pub type Builtin = (&'static str, &'static str, &'static [u8], &'static str);
 
 /// What a registry is read from, and read from again when it changes.

@@ -235,8 +235,11 @@ impl Provider for Component {
             }
             let (limits, source) = (scope.limits.clone(), self.source());
             let rules = rules(&limits);
-            if let Some(said) = Said::written(self.written) {
-                return Ok(Ready::new(&self.manifest, None, &said, &limits)?);
+            if let Some((said, checked)) = Said::written(self.written) {
+                return Ok(match checked == Checked::of(&limits) {
+                    true => Ready::checked_before(&self.manifest, said),
+                    false => Ready::new(&self.manifest, None, &said, &limits)?,
+                });
             }
             if let Some(said) = sandbox.said(&source).and_then(|kept| Said::kept(&kept, &rules)) {
                 return Ok(Ready::checked_before(&self.manifest, said));
@@ -301,7 +304,7 @@ impl Component {
         }
         let guest = self.compiled(sandbox, limits, events).await?;
         // What it said is as it was, or it would have been asked again.
-        let written = || Said::written(self.written).map(|said| said.to_keep(&rules(limits)));
+        let written = || Said::written(self.written).map(|(said, _)| said.to_keep(&rules(limits)));
         if let Some(said) = sandbox.said(&source).or_else(written) {
             sandbox.keep(&source, &guest, said);
         }
@@ -366,15 +369,31 @@ pub(super) fn rules(limits: &Limits) -> String {
 /// The file of a built-in plugin's definitions.
 #[derive(Deserialize)]
 struct Written {
+    checked: Checked,
     tools: Vec<Definition>,
+}
+
+/// The limits under which they were checked, as under `[limits]`.
+#[derive(Deserialize, PartialEq)]
+struct Checked {
+    schema_kib: u64,
+    schema_depth: u64,
+    description_bytes: u64,
+}
+
+impl Checked {
+    fn of(limits: &Limits) -> Self {
+        let Limits { schema_kib, schema_depth, description_bytes, .. } = *limits;
+        Self { schema_kib, schema_depth, description_bytes }
+    }
 }
 
 impl Said {
     /// What was written down when this program was built. None where nothing was.
-    fn written(text: &str) -> Option<Self> {
-        let Written { tools: definitions } = serde_json::from_str(text).ok()?;
+    fn written(text: &str) -> Option<(Self, Checked)> {
+        let Written { tools: definitions, checked } = serde_json::from_str(text).ok()?;
         let json = serde_json::to_vec(&definitions).expect("definitions are plain data");
-        Some(Self { definitions, json })
+        Some((Self { definitions, json }, checked))
     }
 
     /// As it is kept: the rules by which it was checked, and a line below them what was said.
