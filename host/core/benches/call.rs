@@ -93,7 +93,7 @@ fn stages(criterion: &mut Criterion) {
     let result = || {
         runtime.block_on(host.call(Request { tool: "time".into(), arguments: Arguments::Json(json!({})) }, &context))
     };
-    group.bench_function("by itself: what MCP is told of a result", |bencher| {
+    group.bench_function("formatting a result for MCP, measured separately", |bencher| {
         bencher.iter_batched(result, |envelope| Format::Mcp.result(envelope), BatchSize::SmallInput);
     });
 }

@@ -99,11 +99,7 @@ impl State {
     fn starting(&mut self, call: &str) {
         self.starting.push(call.to_owned());
         if self.watcher.is_some() {
-            self.note(&format!("?{call}\n"));
-            // Its time may be over by now.
-            if self.deadlines.contains_key(call) {
-                self.tell("\n");
-            }
+            self.note_of(call, &format!("?{call}\n"));
         }
         if self.watcher.is_none() {
             self.begin();
@@ -141,12 +137,20 @@ impl State {
             self.running.insert(leader, call.to_owned());
             begun(leader, call)
         });
-        self.note(&format!("{}!{call}\n", begun.unwrap_or_default()));
+        self.note_of(call, &format!("{}!{call}\n", begun.unwrap_or_default()));
     }
 
     fn ended(&mut self, leader: u32) {
         if self.running.remove(&leader).is_some() {
             self.note(&format!("-{leader}\n"));
+        }
+    }
+
+    /// Writes down what becomes of a call's command. Where the call has a time, that may be over by now, and the watcher is woken.
+    fn note_of(&mut self, call: &str, lines: &str) {
+        self.note(lines);
+        if self.deadlines.contains_key(call) {
+            self.tell("\n");
         }
     }
 

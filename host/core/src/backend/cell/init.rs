@@ -94,7 +94,7 @@ const PASSED_ON: [u32; 3] = [SIGHUP, SIGINT, SIGTERM];
 /// Of all signals, as the kernel counts them.
 const MASK_BYTES: usize = 8;
 const SIG_SETMASK: usize = 2;
-/// In the memory of who clones, who stands still until the other is another program (`CLONE_VM`, `CLONE_VFORK`), and is told of its end.
+/// The child shares our memory (`CLONE_VM`), we wait until it has executed a program or ended (`CLONE_VFORK`), and its end sends us SIGCHLD.
 const STARTED: usize = 0x100 | 0x4000 | SIGCHLD as usize;
 /// What a process has of a stack until it is the command, in pieces of 16 bytes.
 const BEGINNING: usize = 256;
