@@ -77,7 +77,10 @@ impl OwnPane {
         let id = format!("%{}", self.number);
         let said = self.command(&commands::ask(self.number, &format!("#{{pane_id}}|{format}"))).await?.ok();
         let said = said.and_then(|said| Some(said.strip_prefix(&id)?.strip_prefix('|')?.to_owned()));
-        said.ok_or_else(|| Failure::failed(format!("the pane that this program was started in, `{id}`, is gone")))
+        // A server that is about to end still answers, of no pane.
+        said.ok_or_else(|| {
+            Failure::new(Kind::Unavailable, format!("the pane that this program was started in, `{id}`, is gone"))
+        })
     }
 
     /// What was typed there after the last Enter.
