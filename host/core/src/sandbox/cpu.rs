@@ -4,6 +4,7 @@
 //! their processors. A guest may move to another thread between two polls, never within one.
 
 use rustix::time::{ClockId, clock_gettime};
+use std::cell::Cell;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -89,7 +90,7 @@ impl CpuClock {
     fn begin(&self, now: u64) {
         let span = &self.0.span;
         span.wall.store(now, Relaxed);
-        span.thread.store(thread_time(), Relaxed);
+        span.thread.store(recent_thread_time(now), Relaxed);
         span.in_guest.store(0, Relaxed);
     }
 
@@ -116,6 +117,24 @@ fn wall() -> u64 {
 
 fn thread_time() -> u64 {
     nanoseconds(ClockId::ThreadCPUTime)
+}
+
+thread_local! {
+    /// When the clock of this thread was read, by the wall, and what it said.
+    static READ: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// What the clock of this thread said less than [`SHORT`] ago. It has gone on since, so who counts from here counts too much, by no more than that.
+fn recent_thread_time(now: u64) -> u64 {
+    READ.with(|read| {
+        let (when, thread) = read.get();
+        if when > 0 && now.saturating_sub(when) < SHORT {
+            return thread;
+        }
+        let thread = thread_time();
+        read.set((now, thread));
+        thread
+    })
 }
 
 fn nanoseconds(clock: ClockId) -> u64 {
