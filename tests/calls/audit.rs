@@ -5,11 +5,15 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use toolcrib::audit::Batch;
 use toolcrib::call::{Arguments, Request};
-use toolcrib::envelope::Kind;
+use toolcrib::envelope::{Envelope, Kind};
 use toolcrib::event::{Event, EventSink};
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib_tests::TestHost;
+use toolcrib_tests::eventually;
 use toolcrib_tests::shell::harmless;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -258,4 +262,72 @@ async fn an_outcome_that_is_not_on_record_is_told() {
     let notices = envelope.outcome.unwrap().notices;
     let told = format!("the outcome of this call is not in the audit trail: `{trail}` is not a regular file");
     assert!(notices.iter().any(|notice| notice.starts_with(&told)), "{notices:?}");
+}
+
+/// Begins a call of `time` that is recorded with others.
+fn begun(host: &TestHost, batch: &Arc<Batch>) -> JoinHandle<Envelope> {
+    let (host, context) = host.parts();
+    let (host, context) = (host.clone(), context.clone().batch(Some(batch.clone())));
+    let request = Request { tool: "time".into(), arguments: Arguments::Json(json!({})) };
+    tokio::spawn(async move { host.call(request, &context).await })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_are_recorded_together_wait_for_their_record() {
+    let host = small_host();
+    let batch = Batch::of(&host.parts().0);
+    let calls = [begun(&host, &batch), begun(&host, &batch), begun(&host, &batch)];
+    eventually("they end", || batch.calls() == 3);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(calls.iter().all(|call| !call.is_finished()), "one was answered before it was on record");
+    assert_eq!(outcomes(&host.audit()), [] as [&str; 0]);
+    batch.write();
+    assert_eq!(outcomes(&host.audit()), ["ok"; 3]);
+    for call in calls {
+        assert_eq!(call.await.unwrap().outcome.unwrap().notices, [] as [String; 0]);
+    }
+    // Who comes later, or does something, does not wait.
+    assert!(begun(&host, &batch).await.unwrap().outcome.is_ok());
+    assert_eq!(outcomes(&host.audit()), ["ok"; 4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_does_something_is_recorded_by_itself() {
+    let host = small_host();
+    let batch = Batch::of(&host.parts().0);
+    let context = host.parts().1.clone().batch(Some(batch.clone()));
+    assert!(send(&host, &context, "run_shell", harmless("true")).await.outcome.is_ok());
+    assert_eq!((batch.calls(), outcomes(&host.audit())), (0, vec!["ok"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_made_is_told_with_each_of_its_calls() {
+    let host = small_host();
+    let trail = host.dirs().audit();
+    host.result("time", json!({})).await;
+    std::fs::remove_file(&trail).unwrap();
+    std::fs::create_dir(&trail).unwrap();
+    let batch = Batch::of(&host.parts().0);
+    let calls = [begun(&host, &batch), begun(&host, &batch)];
+    eventually("they end", || batch.calls() == 2);
+    batch.write();
+    let told = format!("this call is not in the audit trail: `{}` is not a regular file", trail.display());
+    for call in calls {
+        let notices = call.await.unwrap().outcome.unwrap().notices;
+        assert!(notices.len() == 1 && notices[0].starts_with(&told), "{notices:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_nobody_waits_for_any_more_are_on_record() {
+    let host = small_host();
+    let batch = Batch::of(&host.parts().0);
+    let calls = [begun(&host, &batch), begun(&host, &batch)];
+    eventually("they end", || batch.calls() == 2);
+    for call in calls {
+        call.abort();
+        let _ = call.await;
+    }
+    drop(batch);
+    assert_eq!(outcomes(&host.audit()), ["ok"; 2]);
 }

@@ -272,6 +272,23 @@ fn a_thousand_calls_at_once_have_one_answer_each() {
     }
 }
 
+/// Calls that are read together are recorded together, before any of them is answered.
+#[test]
+fn calls_at_once_whose_record_cannot_be_made_each_say_so() {
+    for era in ERAS {
+        let home = Home::new();
+        let mut client = home.serve(era);
+        client.call("time", json!({}));
+        let trail = home.program.path("state/toolcrib/audit.jsonl");
+        std::fs::remove_file(&trail).expect("a trail");
+        std::fs::create_dir(&trail).expect("a directory");
+        for result in at_once(&mut client, (0..100).map(|_| ("time", json!({})))) {
+            let told = envelope(&result)["notices"][0].to_string();
+            assert!(told.contains("this call is not in the audit trail"), "{era:?}: {result}");
+        }
+    }
+}
+
 /// M-15 in small: what one call brings is in its own answer and in no other.
 #[test]
 fn answers_never_cross() {

@@ -182,7 +182,7 @@ impl Host {
         // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.
         let work = Box::pin(self.try_call(&policy, &request, context, &call));
         let outcome = call.bounded(call.on_record(policy.is_locked(), work), self.revoked(&request, context)).await;
-        call.finish(outcome)
+        call.finish(outcome).await
     }
 
     /// A policy within what the caller's toolset leaves of it.

@@ -5,6 +5,7 @@
 //! what is changed afterwards: `chain.rs` writes it, `seal.rs` seals it, `rotate.rs` ends its files, `verify.rs` checks it. Where a line
 //! cannot be written, the call is refused if settings require a record (`audit.required`); otherwise its result says that the line is missing.
 
+mod batch;
 mod chain;
 mod rotate;
 mod seal;
@@ -12,6 +13,7 @@ mod seal;
 mod tests;
 pub mod verify;
 
+pub use batch::Batch;
 pub use chain::Head;
 pub(crate) use chain::{Keeping, SyncAt};
 
@@ -277,6 +279,14 @@ fn not_recorded(reason: &str) -> String {
     format!("this call is not in the audit trail: {reason}")
 }
 
+/// What came of the lines of a call.
+pub(crate) enum Recorded {
+    /// They are written; or are not, for this reason.
+    Now(Option<String>),
+    /// They are written with those of others.
+    With(Arc<Batch>),
+}
+
 /// How a call ended.
 pub(crate) struct Ended<'e> {
     pub(crate) failure: Option<&'e Failure>,
@@ -392,12 +402,26 @@ impl Audit {
         Some(format!("the outcome of this call is not in the audit trail: {}", told(&error)))
     }
 
-    /// Records a call that has ended and did nothing: that it began, and how it ended. Returns what its result has to say if that is not on
-    /// record.
-    pub(crate) fn whole(&self, subject: Subject<'_>, ended: &Ended<'_>) -> Option<String> {
+    /// Records a call that has ended and did nothing: that it began, and how it ended; by itself, unless it has a batch that is not written.
+    pub(crate) fn whole(&self, subject: Subject<'_>, ended: &Ended<'_>, batch: Option<&Arc<Batch>>) -> Recorded {
+        if matches!(self.place, Place::Nowhere(_)) {
+            return Recorded::Now(None);
+        }
+        let lines = [Line::accepted(subject), ended.line(subject)];
+        let taken = match batch {
+            Some(batch) => batch.take(lines).map(|()| batch.clone()),
+            None => Err(lines),
+        };
+        match taken {
+            Ok(batch) => Recorded::With(batch),
+            Err(lines) => Recorded::Now(self.calls(lines.into())),
+        }
+    }
+
+    /// Writes lines of calls. Returns what the result of each has to say if they are not on record.
+    fn calls(&self, lines: Vec<Vec<u8>>) -> Option<String> {
         let Place::Chain(chain) = &self.place else { return None };
-        let error = self.append(chain, vec![Line::accepted(subject), ended.line(subject)], None).err()?;
-        Some(not_recorded(&told(&error)))
+        self.append(chain, lines, None).err().map(|error| not_recorded(&told(&error)))
     }
 
     /// Whether nothing runs without a record.

@@ -9,7 +9,7 @@ pub(crate) mod scope;
 pub mod session;
 
 use crate::Host;
-use crate::audit::{Actions, Audit, Ended};
+use crate::audit::{Actions, Audit, Batch, Ended, Recorded};
 use crate::backend::Backend;
 use crate::capability::bindings::exports::toolcrib::plugin::tools;
 use crate::capability::bindings::toolcrib::plugin::types;
@@ -94,6 +94,8 @@ pub struct CallContext {
     pub embedder: Arc<dyn Embedder>,
     /// Ends the call: politely, then for certain.
     pub cancel: CancellationToken,
+    /// The calls that are answered with this one.
+    batch: Option<Arc<Batch>>,
     /// What the call is made for.
     pub(crate) purpose: Purpose,
     pub(crate) trial: Trial,
@@ -113,6 +115,7 @@ impl CallContext {
             approver: Arc::new(Nobody),
             embedder: Arc::new(NoEmbedder),
             cancel: CancellationToken::new(),
+            batch: None,
             purpose: Purpose::Act,
             trial: Trial::default(),
         }
@@ -164,6 +167,12 @@ impl CallContext {
     #[must_use]
     pub fn embedder(self, embedder: Arc<dyn Embedder>) -> Self {
         Self { embedder, ..self }
+    }
+
+    /// The same, recorded with others.
+    #[must_use]
+    pub fn batch(self, batch: Option<Arc<Batch>>) -> Self {
+        Self { batch, ..self }
     }
 
     /// The same, by which an author tries a plugin.
@@ -227,6 +236,7 @@ fn check_arguments(value: Value) -> Result<Value, Failure> {
 pub(crate) struct Call<'h> {
     audit: &'h Audit,
     pub(crate) scope: Arc<Scope>,
+    batch: Option<Arc<Batch>>,
     _listed: Listed<'h>,
     begin: Instant,
     /// Whether its outcome goes on record; what a lock refuses is only counted.
@@ -275,19 +285,24 @@ impl<'h> Call<'h> {
         let listed = host.calls.list(&scope);
         // What only finds out what would be done is part of a call that is on record.
         let recorded = !matches!(context.purpose, Purpose::Rehearse(_));
-        Self { audit: &host.audit, scope, _listed: listed, begin: Instant::now(), recorded, finished: false }
+        let (audit, batch) = (&*host.audit, context.batch.clone());
+        Self { audit, scope, batch, _listed: listed, begin: Instant::now(), recorded, finished: false }
     }
 
     /// Answers what was refused before it was accepted: it has no line of its own in the audit trail, however often it is asked for.
     pub(crate) fn refuse(mut self, refusal: Failure) -> Envelope {
         self.recorded = false;
-        self.finish(Err(refusal))
+        let outcome = self.cleaned(Err(refusal));
+        self.close(outcome.as_ref().err());
+        self.envelope(outcome)
     }
 
     /// Ends what was only to find out what would be done; returns what was decided on the way.
-    pub(crate) fn rehearsed(self, outcome: Result<Output, Failure>) -> (Result<Output, Failure>, Actions) {
+    pub(crate) fn rehearsed(mut self, outcome: Result<Output, Failure>) -> (Result<Output, Failure>, Actions) {
         let actions = self.scope.actions();
-        (self.finish(outcome).outcome, actions)
+        let outcome = self.cleaned(outcome);
+        self.close(outcome.as_ref().err());
+        (outcome, actions)
     }
 
     pub(crate) fn know_plugin(&self, plugin: &Manifest) {
@@ -350,39 +365,52 @@ impl<'h> Call<'h> {
     }
 
     /// Makes the envelope: clean texts, one outcome in the audit trail, one last event.
-    pub(crate) fn finish(mut self, outcome: Result<Output, Failure>) -> Envelope {
-        // Only what was cleaned reads as whoever gets it will read it.
-        let cleaned = outcome.map(clean_output).map_err(clean_failure);
-        let mut outcome = self.scope.guard.outcome(cleaned, &self.scope.session);
-        if outcome.is_ok() && self.scope.has_touched_state() {
-            self.scope.session.forget_failures();
-        }
-        let unrecorded = self.close(outcome.as_ref().err());
+    pub(crate) async fn finish(mut self, outcome: Result<Output, Failure>) -> Envelope {
+        let mut outcome = self.cleaned(outcome);
+        let unrecorded = match self.close(outcome.as_ref().err()) {
+            Recorded::Now(told) => told,
+            Recorded::With(batch) => batch.written().await,
+        };
         if let Ok(output) = &mut outcome {
             output.notices.extend(unrecorded);
         }
+        self.envelope(outcome)
+    }
+
+    /// The outcome as whoever gets it reads it.
+    fn cleaned(&self, outcome: Result<Output, Failure>) -> Result<Output, Failure> {
+        // Only what was cleaned reads as whoever gets it will read it.
+        let cleaned = outcome.map(clean_output).map_err(clean_failure);
+        let outcome = self.scope.guard.outcome(cleaned, &self.scope.session);
+        if outcome.is_ok() && self.scope.has_touched_state() {
+            self.scope.session.forget_failures();
+        }
+        outcome
+    }
+
+    fn envelope(&self, outcome: Result<Output, Failure>) -> Envelope {
         Envelope { kept: self.scope.kept(), ..Envelope::new(outcome) }
     }
 
-    /// Returns what the result has to say where the audit trail lacks a line of the call.
-    fn close(&mut self, failure: Option<&Failure>) -> Option<String> {
+    /// Has its lines written, with those of others where it has a batch.
+    fn close(&mut self, failure: Option<&Failure>) -> Recorded {
         self.finished = true;
         // The record holds no secret, whatever a result may.
         let redacted = failure.map(|failure| self.scope.guard.redact_failure(failure.clone()));
         let (subject, actions) = (self.scope.subject(), self.scope.close());
         let ended = Ended { failure: redacted.as_ref(), spent: self.begin.elapsed(), actions: &actions };
-        let told = match self.scope.accepted() {
-            _ if !self.recorded => None,
-            None => self.audit.whole(subject, &ended),
+        let recorded = match self.scope.accepted() {
+            _ if !self.recorded => Recorded::Now(None),
+            None => self.audit.whole(subject, &ended, self.batch.as_ref()),
             Some(accepted) => {
                 let outcome = self.audit.outcome(subject, &ended);
-                accepted.as_ref().ok().cloned().flatten().or(outcome)
+                Recorded::Now(accepted.as_ref().ok().cloned().flatten().or(outcome))
             }
         };
         let outcome = failure.map_or("ok", |failure| failure.kind.name());
         // The outcome is decided; a sink that fails now must not cost the caller the answer.
         let _ = catch_unwind(AssertUnwindSafe(|| self.scope.emit_last(Event::Completed { outcome })));
-        told
+        recorded
     }
 }
 

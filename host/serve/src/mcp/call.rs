@@ -21,6 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolcrib::audit::Batch;
 use toolcrib::call::session::Session;
 use toolcrib::call::{Arguments, Principal, Request};
 use toolcrib::envelope::{Envelope, Failure, Kind};
@@ -40,9 +41,10 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// The outcome, if nothing has to be waited for.
-    pub(super) fn first_turn(&mut self) -> Option<Envelope> {
-        (&mut self.call).now_or_never()
+    /// The answer, if nothing has to be waited for.
+    pub(super) fn ended(&mut self) -> Option<Result<CallToolResponse, ErrorData>> {
+        let envelope = (&mut self.call).now_or_never()?;
+        Some(finished(envelope, &self.session))
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -120,6 +122,11 @@ impl Inner {
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let of_request = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<FirstTurn>());
+        let first = context.extensions.get::<FirstTurn>().or(of_request).cloned();
+        if let Some((first, running)) = first.as_ref().and_then(|first| Some((first, first.again()?))) {
+            return first.turn(running, params, context);
+        }
         if let Some(lazy) = self.searcher(&params) {
             return Box::pin(self.search(lazy, params.arguments.unwrap_or_default(), &context)).await;
         }
@@ -139,13 +146,12 @@ impl Inner {
         }
         let principal = self.principal(&context);
         let binding = || binding(&principal, &params);
-        let of_request = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<FirstTurn>());
-        let first = context.extensions.get::<FirstTurn>().or(of_request).cloned();
         let begun = first.as_ref().and_then(FirstTurn::running);
         let running = match (self.resumed(&params, &binding)?, begun) {
             (Some(running), _) | (None, Some(running)) => running,
             (None, None) => {
-                let running = self.begin(principal.clone(), request(&params), &context)?;
+                let batch = first.as_ref().and_then(|first| first.batch.clone());
+                let running = self.begin(principal.clone(), request(&params), &context, batch)?;
                 match first {
                     Some(first) => return first.turn(running, params, context),
                     None => running,
@@ -168,7 +174,7 @@ impl Inner {
         let binding = || binding(&principal, &params);
         let running = match self.resumed(&params, &binding)? {
             Some(running) => running,
-            None => self.begin(principal.clone(), request(&params), context)?,
+            None => self.begin(principal.clone(), request(&params), context, None)?,
         };
         Ok(self.follow(running, binding, context).await)
     }
@@ -201,6 +207,7 @@ impl Inner {
         principal: Principal,
         request: Request,
         context: &RequestContext<RoleServer>,
+        batch: Option<Arc<Batch>>,
     ) -> Result<Running, ErrorData> {
         let session = self.sessions.of(context)?;
         let (asking, questions) = mpsc::channel(1);
@@ -214,7 +221,7 @@ impl Inner {
         let progress = Arc::new(Progress::default());
         let cancel = self.context.cancel.child_token();
         let call = self.context.clone().principal(principal).session(session.clone()).tools(self.catalog.current());
-        let call = call.events(progress.clone()).approver(approver).cancel(cancel.clone());
+        let call = call.events(progress.clone()).approver(approver).cancel(cancel.clone()).batch(batch);
         let (host, ends) = (self.host.clone(), self.calls.token());
         let call = async move {
             let _ends = ends;
@@ -273,7 +280,7 @@ fn binding(principal: &Principal, params: &CallToolRequestParams) -> Vec<u8> {
 }
 
 /// The envelope as the protocol has it, with the output that was kept as links.
-pub(super) fn finished(mut envelope: Envelope, session: &Session) -> Result<CallToolResponse, ErrorData> {
+fn finished(mut envelope: Envelope, session: &Session) -> Result<CallToolResponse, ErrorData> {
     let links = super::resources::links(&std::mem::take(&mut envelope.kept), session);
     answered(envelope, links).map(CallToolResponse::from)
 }

@@ -289,7 +289,7 @@ impl<H: InPlace> Gate<H> {
         known.extensions = parts.extensions.clone();
         let (meta, mut extensions) = (params.meta.take().unwrap_or_default(), Extensions::default());
         extensions.insert(known);
-        self.handler.begin(Called { id, params, meta, extensions }, Some(self.nobody.peer()))
+        self.handler.begin(Called { id, params, meta, extensions }, Some(self.nobody.peer()), None)
     }
 
     /// Sessions of the older versions have streams by GET and end by DELETE; the newer ones have no sessions.

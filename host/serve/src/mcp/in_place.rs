@@ -3,7 +3,7 @@
 //! same for each.
 
 use super::Door;
-use super::call::{Running, finished};
+use super::call::Running;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use rmcp::ServerHandler;
@@ -14,6 +14,7 @@ use rmcp::model::{
 use rmcp::service::{Peer, RequestContext, RoleServer, RxJsonRpcMessage, Service, TxJsonRpcMessage};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use toolcrib::audit::Batch;
 
 /// A request for a tool, as it was read.
 pub struct Called {
@@ -60,8 +61,9 @@ pub enum Begun {
 
 /// A handler that may begin calls where they are read.
 pub trait InPlace: ServerHandler + Clone {
-    /// Has a call take its first turn. The peer is who asked; where there is none, the session of the request knows it.
-    fn begin(&self, called: Called, _peer: Option<&Peer<RoleServer>>) -> Begun {
+    /// Has a call take its first turn. The peer is who asked; where there is none, the session of the request knows it. With a batch it is
+    /// recorded with others.
+    fn begin(&self, called: Called, _peer: Option<&Peer<RoleServer>>, _batch: Option<&Arc<Batch>>) -> Begun {
         Begun::GoesOn(Box::new(called))
     }
 
@@ -77,7 +79,8 @@ impl InPlace for Door {
         }
     }
 
-    fn begin(&self, Called { id, params, meta, extensions }: Called, peer: Option<&Peer<RoleServer>>) -> Begun {
+    fn begin(&self, called: Called, peer: Option<&Peer<RoleServer>>, batch: Option<&Arc<Batch>>) -> Begun {
+        let Called { id, params, meta, extensions } = called;
         // Who wants progress gets it from a task of its own, what resumes a call was begun before, and a search waits for a list.
         let is_resumed = params.request_state.is_some();
         let is_plain = meta.get_progress_token().is_none() && !is_resumed && !self.0.waits_for_list(&params);
@@ -88,7 +91,10 @@ impl InPlace for Door {
         let Some(peer) = peer else {
             return Begun::GoesOn(Box::new(Called { id, params, meta, extensions }));
         };
-        let first = FirstTurn::default();
+        // One that had its first turn has another one.
+        let known = extensions.get::<FirstTurn>().cloned();
+        let first = known.unwrap_or_else(|| FirstTurn { batch: batch.cloned(), ..FirstTurn::default() });
+        first.taken.lock().is_turn = true;
         let mut context = RequestContext::new(id.clone(), peer);
         (context.meta, context.extensions) = (meta, extensions);
         context.extensions.insert(first.clone());
@@ -112,10 +118,16 @@ impl InPlace for Door {
 /// The first turn of a call, in which nothing is waited for: an extension of its request. If the call goes on, the request does as well, as
 /// any other, and takes it from here.
 #[derive(Clone, Default)]
-pub(super) struct FirstTurn(Arc<Mutex<Taken>>);
+pub(super) struct FirstTurn {
+    taken: Arc<Mutex<Taken>>,
+    /// The calls that are answered with this one.
+    pub(super) batch: Option<Arc<Batch>>,
+}
 
 #[derive(Default)]
 struct Taken {
+    /// Nothing is waited for now.
+    is_turn: bool,
     running: Option<Running>,
     request: Option<(CallToolRequestParams, RequestMetaObject, Extensions)>,
 }
@@ -123,11 +135,20 @@ struct Taken {
 impl FirstTurn {
     /// What the request consists of, if the call has not ended.
     fn goes_on(&self) -> Option<(CallToolRequestParams, RequestMetaObject, Extensions)> {
-        self.0.lock().request.take()
+        let mut taken = self.taken.lock();
+        taken.is_turn = false;
+        taken.request.take()
     }
 
+    /// The call that was begun, for the request that waits for it.
     pub(super) fn running(&self) -> Option<Running> {
-        self.0.lock().running.take()
+        self.taken.lock().running.take()
+    }
+
+    /// The call that was begun, where it only has another turn.
+    pub(super) fn again(&self) -> Option<Running> {
+        let mut taken = self.taken.lock();
+        if taken.is_turn { taken.running.take() } else { None }
     }
 
     /// Has the call take its turn. The error is for nobody: whoever asked for the first turn sees that the call goes on.
@@ -137,10 +158,11 @@ impl FirstTurn {
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if let Some(envelope) = running.first_turn() {
-            return finished(envelope, &running.session);
+        if let Some(ended) = running.ended() {
+            return ended;
         }
-        *self.0.lock() = Taken { running: Some(running), request: Some((params, context.meta, context.extensions)) };
+        let mut taken = self.taken.lock();
+        (taken.running, taken.request) = (Some(running), Some((params, context.meta, context.extensions)));
         Err(ErrorData::internal_error("the call goes on", None))
     }
 }

@@ -15,6 +15,7 @@ mod prompts;
 mod resources;
 mod sessions;
 pub mod stdio;
+mod together;
 pub mod token;
 mod tools;
 

@@ -6,9 +6,11 @@
 //! bytes of answers wait. Code that makes large answers waits for `Client::has_room` before.
 
 use super::Door;
-use super::in_place::{Begun, Called, InPlace};
+use super::in_place::Called;
+use super::together::Together;
 use crate::mcp::hang_up::is_hung_up;
 use bytes::{Buf, BufMut, BytesMut};
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use rmcp::ServiceExt;
 use rmcp::model::{
@@ -31,7 +33,6 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
-use tokio::task::JoinHandle;
 use tokio_util::codec::Decoder;
 use tokio_util::sync::CancellationToken;
 use toolcrib::envelope::{Failure, Kind};
@@ -53,11 +54,6 @@ const WAITING_BYTES: usize = 1 << 20;
 const ROOM_BYTES: usize = 128 << 10;
 /// Calls that are answered in place before others get a turn.
 const AT_A_TIME: usize = 32;
-/// Answers that are written together.
-const AT_ONCE: usize = 8;
-/// Calls that wait together, so many that another thread begins half of them.
-const SEVERAL: usize = 16;
-
 /// Serves one client until its input ends or `stop` is cancelled, which then ends the calls in flight.
 pub async fn serve(door: Door, stop: CancellationToken) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| {
@@ -155,7 +151,7 @@ impl Client {
     }
 
     /// Puts a message behind those that wait. Returns where it ends, among all bytes that were ever put there.
-    fn put(&self, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<u64> {
+    pub(super) fn put(&self, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<u64> {
         let mut out = self.out.lock();
         if out.writer.is_none() {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -168,7 +164,7 @@ impl Client {
     }
 
     /// Writes what waits, as far as the client takes it now.
-    fn write(&self) {
+    pub(super) fn write(&self) {
         let mut out = self.out.lock();
         // The waker of `write_on` must stay.
         if out.is_left {
@@ -229,7 +225,6 @@ impl Client {
 /// The client's messages, and the answers to them.
 struct Lines {
     reader: StdioReader,
-    door: Door,
     client: Arc<Client>,
     /// The client will send no more.
     ended: CancellationToken,
@@ -246,26 +241,19 @@ struct Lines {
     answered: usize,
     /// Messages for the handler.
     ready: VecDeque<RxJsonRpcMessage<RoleServer>>,
-    /// Calls that another thread begins.
-    beside: Option<JoinHandle<Vec<RxJsonRpcMessage<RoleServer>>>>,
-    /// The message that came behind those calls: it may be about one of them.
+    calls: Arc<Together>,
+    /// The message that came behind calls that are being begun: it may be about one of them.
     behind: Option<RxJsonRpcMessage<RoleServer>>,
 }
 
-/// Begins calls, and answers those that have ended by then; returns those that go on.
-fn begin(door: &Door, calls: Vec<Called>, peer: &Peer<RoleServer>) -> Vec<RxJsonRpcMessage<RoleServer>> {
-    let (client, mut go_on) = (&door.0.client, Vec::new());
-    for (number, called) in calls.into_iter().enumerate() {
-        // The client reads some while the next ones are made.
-        if number > 0 && number % AT_ONCE == 0 {
-            client.write();
-        }
-        match door.begin(called, Some(peer)) {
-            Begun::Answered(answer) => _ = client.put(&answer),
-            Begun::GoesOn(called) => go_on.push(called.into_message()),
-        }
-    }
-    go_on
+/// What a client's messages go on with.
+enum Next {
+    Line(BytesMut),
+    /// Calls that were begun, and have not ended.
+    GoOn,
+    /// The message behind calls that were begun.
+    Behind,
+    End,
 }
 
 impl Lines {
@@ -275,7 +263,7 @@ impl Lines {
         Self {
             reader,
             client: door.0.client.clone(),
-            door,
+            calls: Together::new(door),
             ended,
             codec: JsonRpcMessageCodec::new(),
             input: BytesMut::new(),
@@ -285,7 +273,6 @@ impl Lines {
             most_open: calls.saturating_mul(2),
             answered: 0,
             ready: VecDeque::new(),
-            beside: None,
             behind: None,
         }
     }
@@ -375,28 +362,32 @@ impl Lines {
         match self.client.peer.get().cloned() {
             // What the client has said of itself is not known before.
             None => self.ready.extend(calls.into_iter().map(Called::into_message)),
-            Some(peer) => {
-                if calls.len() >= SEVERAL {
-                    let (door, half, peer) = (self.door.clone(), calls.split_off(calls.len() / 2), peer.clone());
-                    // A task could wait for this very thread.
-                    self.beside = Some(tokio::task::spawn_blocking(move || begin(&door, half, &peer)));
-                }
-                self.ready.extend(begin(&self.door, calls, &peer));
-            }
-        }
-        if self.beside.is_none() {
-            self.ready.extend(self.behind.take());
-        } else {
-            self.client.write();
+            Some(peer) => self.calls.begin(calls, &peer),
         }
     }
 
-    /// Waits for the calls that another thread begins. Loses nothing when it is dropped.
-    async fn join(&mut self) {
-        if let Some(beside) = &mut self.beside {
-            let begun = beside.await.unwrap_or_default();
-            self.beside = None;
-            self.ready.extend(begun.into_iter().chain(self.behind.take()));
+    /// What comes next. Loses nothing when it is dropped.
+    async fn next(&mut self) -> Next {
+        if self.behind.is_some() {
+            self.calls.all_begun().await;
+            return Next::Behind;
+        }
+        let calls = self.calls.clone();
+        let line = async {
+            self.room().await;
+            self.line().await
+        };
+        let line = tokio::select! {
+            biased;
+            () = calls.some_go_on() => return Next::GoOn,
+            line = line => line,
+        };
+        match line {
+            Some(line) => Next::Line(line),
+            None => {
+                calls.all_begun().await;
+                if calls.some_go_on().now_or_never().is_some() { Next::GoOn } else { Next::End }
+            }
         }
     }
 
@@ -435,12 +426,14 @@ impl Transport<RoleServer> for Lines {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            // rmcp drops this future when something else happens first, and must lose no message by that.
-            self.join().await;
             let Some(message) = self.ready.pop_front() else {
-                self.room().await;
-                let line = self.line().await?;
-                self.take(line);
+                // rmcp drops this future when something else happens first, and must lose no message by that.
+                match self.next().await {
+                    Next::Line(line) => self.take(line),
+                    Next::GoOn => self.ready.extend(self.calls.go_on()),
+                    Next::Behind => self.ready.extend(self.calls.go_on().into_iter().chain(self.behind.take())),
+                    Next::End => return None,
+                }
                 continue;
             };
             match &message {

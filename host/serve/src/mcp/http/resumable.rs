@@ -90,7 +90,7 @@ impl<H: InPlace> SessionManager for Resumable<H> {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Inner> {
-        let message = match Called::of(message).map(|called| self.handler.begin(called, None)) {
+        let message = match Called::of(message).map(|called| self.handler.begin(called, None, None)) {
             Ok(Begun::Answered(answer)) => {
                 return Ok(stream::once(ready(ServerSseMessage::from_message(*answer))).left_stream());
             }
