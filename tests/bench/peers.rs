@@ -19,8 +19,8 @@ const IDLE: usize = 50;
 const ROUNDS: usize = 60;
 /// Calls of a round, one after the other.
 const CALLS: usize = 40;
-/// Calls in flight.
-const WINDOWS: [usize; 3] = [1, 8, 64];
+/// Calls in flight, and calls of a round: few of them begin and end most of their time, many show what is sustained.
+const WINDOWS: [(usize, usize); 4] = [(1, CALLS), (8, CALLS), (64, 256), (64, 2048)];
 const STARTS: usize = 12;
 /// Further plugins of a start with many.
 const PLUGINS: usize = 300;
@@ -125,13 +125,13 @@ impl Connection {
 
     /// Whether a line is there already.
     fn has_line(&self) -> bool {
-        self.read[self.begin..].contains(&b'\n')
+        memchr::memchr(b'\n', &self.read[self.begin..]).is_some()
     }
 
     /// The next line.
     fn line(&mut self) -> Vec<u8> {
         loop {
-            if let Some(length) = self.read[self.begin..].iter().position(|byte| *byte == b'\n') {
+            if let Some(length) = memchr::memchr(b'\n', &self.read[self.begin..]) {
                 let line = self.read[self.begin..self.begin + length].to_vec();
                 self.begin += length + 1;
                 return line;
@@ -176,7 +176,7 @@ impl Connection {
 
 /// Without reading it as JSON, which would be measured too.
 fn assert_succeeded(line: &[u8], peer: &Peer) {
-    let has = |text: &[u8]| line.windows(text.len()).any(|window| window == text);
+    let has = |text: &[u8]| memchr::memmem::find(line, text).is_some();
     let shown = || String::from_utf8_lossy(line).into_owned();
     assert!(has(b"\"result\"") && !has(b"\"isError\":true"), "{}: {}", peer.name, shown());
 }
@@ -215,8 +215,8 @@ struct Measured {
     cpu: Duration,
     switches: u64,
     faults: u64,
-    /// Calls a second, by calls in flight.
-    rates: BTreeMap<usize, Vec<f64>>,
+    /// Calls a second, by calls in flight and of a round.
+    rates: BTreeMap<(usize, usize), Vec<f64>>,
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -248,27 +248,31 @@ pub(crate) fn calls() {
             let at = (turn + round) % peers.len();
             one_by_one(&peers[at], &mut connections[at], &mut measured[at]);
         }
-        for window in WINDOWS {
+        for (window, total) in WINDOWS {
             for turn in 0..peers.len() {
                 let at = (turn + round) % peers.len();
-                let rate = at_once(&peers[at], &mut connections[at], window);
-                measured[at].rates.entry(window).or_default().push(rate);
+                let rate = at_once(&peers[at], &mut connections[at], window, total);
+                measured[at].rates.entry((window, total)).or_default().push(rate);
             }
         }
     }
-    let columns: String = WINDOWS.map(|window| format!(" calls/s, {window} in flight |")).concat();
+    let columns: String = WINDOWS.map(|(window, total)| format!(" calls/s, {window} in flight, of {total} |")).concat();
     println!(
         "| MCP over stdio | p50 µs | p99 µs | p50 / {} | CPU µs/call | switches/call | faults/call |{columns} resident MiB |",
         peers[0].name
     );
     println!("|{}", "---|".repeat(8 + WINDOWS.len()));
-    let base = measured[0].rounds.clone();
+    let (base, base_rates) = (measured[0].rounds.clone(), measured[0].rates.clone());
     for ((peer, connection), mut found) in peers.iter().zip(connections).zip(measured) {
         let mut ratios: Vec<f64> =
             found.rounds.iter().zip(&base).map(|(one, base)| one.as_secs_f64() / base.as_secs_f64()).collect();
         found.all.sort();
         let count = found.all.len() as f64;
-        let rates: String = found.rates.values_mut().map(|rates| format!(" {:.0} |", median(rates))).collect();
+        let rates = found.rates.values_mut().zip(base_rates.values()).map(|(rates, base)| {
+            let mut ratios: Vec<f64> = rates.iter().zip(base).map(|(one, base)| one / base).collect();
+            format!(" {:.0} ({:.2}) |", median(rates), median(&mut ratios))
+        });
+        let rates: String = rates.collect();
         println!(
             "| {} | {:.0} | {:.0} | {:.2} | {:.0} | {:.2} | {:.2} |{rates} {:.1} |",
             peer.name,
@@ -318,8 +322,7 @@ fn one_by_one(peer: &Peer, connection: &mut Connection, measured: &mut Measured)
 }
 
 /// Calls a second with so many in flight.
-fn at_once(peer: &Peer, connection: &mut Connection, window: usize) -> f64 {
-    let total = CALLS.max(window * 4);
+fn at_once(peer: &Peer, connection: &mut Connection, window: usize, total: usize) -> f64 {
     let (mut sent, mut got, begin) = (window, 0, Instant::now());
     let mut text: String = (0..window).map(|_| connection.call(peer)).collect();
     while got < total {
