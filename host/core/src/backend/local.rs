@@ -22,6 +22,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::OFlags;
 use rustix::process::{WaitId, WaitIdOptions};
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -267,7 +268,10 @@ impl Backend for Local {
         if spec.sealed.is_none() && program.is_absolute() && !program.exists() {
             return Err(start_failure(&spec.argv[0], &io::ErrorKind::NotFound.into()));
         }
-        let start = || input(&spec.input).and_then(|input| self.spawn(&spec, input.as_fd()));
+        let start = || match input(&spec.input)? {
+            Some(input) => self.spawn(&spec, input.as_fd()),
+            None => self.spawn(&spec, spawn::nothing()?),
+        };
         let mut time = 1;
         loop {
             let started = match &spec.call {
@@ -539,8 +543,7 @@ pub(crate) fn start_helper(argv: &[OsString], input: OwnedFd) -> io::Result<Box<
 /// What the system says.
 pub fn start_for_person(argv: &[OsString], directory: &Path) -> io::Result<Box<dyn Process>> {
     let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    let null = File::open("/dev/null")?;
-    let started = started(argv, None, &environment, &std::path::absolute(directory)?, null.as_fd(), None)?;
+    let started = started(argv, None, &environment, &std::path::absolute(directory)?, spawn::nothing()?, None)?;
     Ok(Box::new(LocalProcess::new(started, random_id(), None)?))
 }
 
@@ -551,8 +554,7 @@ pub(super) fn start_in(
     environment: &[(OsString, OsString)],
     directory: &Path,
 ) -> io::Result<Box<dyn Process>> {
-    let null = File::open("/dev/null")?;
-    let started = started(argv, None, environment, directory, null.as_fd(), Some(walls))?;
+    let started = started(argv, None, environment, directory, spawn::nothing()?, Some(walls))?;
     Ok(Box::new(LocalProcess::new(started, random_id(), Some(walls))?))
 }
 
@@ -597,15 +599,15 @@ fn first_line(printed: &[u8]) -> String {
     line.strip_prefix("bwrap: ").unwrap_or(line).to_owned()
 }
 
-/// What a program reads that is to read just this: a file without a name, so that nobody has to write while it runs.
-fn input(bytes: &[u8]) -> io::Result<File> {
+/// What a program reads that is to read just this: a file without a name, so that nobody has to write while it runs. None where that is nothing.
+fn input(bytes: &[u8]) -> io::Result<Option<File>> {
     if bytes.is_empty() {
-        return File::open("/dev/null");
+        return Ok(None);
     }
     let mut file = File::from(rustix::fs::memfd_create("toolcrib-input", rustix::fs::MemfdFlags::CLOEXEC)?);
     file.write_all(bytes)?;
     file.rewind()?;
-    Ok(file)
+    Ok(Some(file))
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
@@ -849,7 +851,9 @@ struct Stream {
 
 impl Stream {
     fn new(pipe: std::os::fd::OwnedFd) -> io::Result<Self> {
-        Ok(Self { receiver: Some(pipe::Receiver::from_owned_fd(pipe)?), left: 0 })
+        // The runtime would ask whether it is a pipe, and how it is read.
+        rustix::fs::fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
+        Ok(Self { receiver: Some(pipe::Receiver::from_owned_fd_unchecked(pipe)?), left: 0 })
     }
 
     /// Waits for bytes; never returns for a stream that has ended.

@@ -151,8 +151,17 @@ pub(super) fn idle(cell: &Cell, what: &str) -> io::Result<Started> {
     let argv = argv.into_iter().collect::<io::Result<Vec<_>>>()?;
     let (file, directory) = (CString::default(), text("/".into())?);
     let image = Image { file, argv, variables: Vec::new(), directory, terminal: Terminal::None };
-    let null = File::open("/dev/null")?;
-    image.start([null.as_fd(); 3], Some(By::Cell(cell)), None)
+    image.start([nothing()?; 3], Some(By::Cell(cell)), None)
+}
+
+/// What has nothing to read. It is opened once: each command would open it for itself.
+pub(super) fn nothing() -> io::Result<BorrowedFd<'static>> {
+    static NOTHING: OnceLock<File> = OnceLock::new();
+    if let Some(nothing) = NOTHING.get() {
+        return Ok(nothing.as_fd());
+    }
+    let nothing = File::open("/dev/null")?;
+    Ok(NOTHING.get_or_init(|| nothing).as_fd())
 }
 
 /// Takes steps in namespaces of others; nothing of this process changes but that what the slots hold in the end is open in it.

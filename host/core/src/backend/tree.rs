@@ -10,6 +10,10 @@ use parking_lot::Mutex;
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions};
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::net::unix::pipe;
@@ -398,8 +402,27 @@ async fn reap(pid: u32, leader: u32, call: String) {
 /// over becomes a child of its first thread; a list of another thread has what that has started itself, which is known.
 fn children() -> Vec<u32> {
     let own = std::process::id();
-    match std::fs::read_to_string(format!("/proc/self/task/{own}/children")) {
+    match listed_children(own) {
         Ok(list) => list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
         Err(_) => all().into_iter().filter(|stat| stat.parent == own).map(|stat| stat.pid).collect(),
+    }
+}
+
+/// That list. Its file is opened once: it is read after each command.
+fn listed_children(own: u32) -> io::Result<String> {
+    static LIST: OnceLock<File> = OnceLock::new();
+    let list = match LIST.get() {
+        Some(list) => list,
+        None => {
+            let list = File::open(format!("/proc/self/task/{own}/children"))?;
+            LIST.get_or_init(|| list)
+        }
+    };
+    let (mut text, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        match list.read_at(&mut piece, text.len() as u64)? {
+            0 => return String::from_utf8(text).map_err(io::Error::other),
+            bytes => text.extend_from_slice(&piece[..bytes]),
+        }
     }
 }
