@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, ClientRequest, ErrorData, Extensions, GetExtensions,
-    GetMeta, JsonRpcMessage, RequestId, RequestMetaObject,
+    GetMeta, JsonRpcMessage, RequestId, RequestMetaObject, ServerResult,
 };
 use rmcp::service::{Peer, RequestContext, RoleServer, RxJsonRpcMessage, Service, TxJsonRpcMessage};
 use std::panic::AssertUnwindSafe;
@@ -105,13 +105,16 @@ impl InPlace for Door {
             extensions.insert(first);
             return Begun::GoesOn(Box::new(Called { id, params, meta, extensions }));
         }
-        Begun::Answered(Box::new(match ended {
-            Some(Ok(Ok(result))) => TxJsonRpcMessage::<RoleServer>::response(result, id),
-            Some(Ok(Err(error))) => JsonRpcMessage::error(error, Some(id)),
-            Some(Err(_)) | None => {
-                JsonRpcMessage::error(ErrorData::internal_error("internal error in the host", None), Some(id))
-            }
-        }))
+        Begun::Answered(Box::new(answer(ended.and_then(Result::ok), id)))
+    }
+}
+
+/// What came of a request; none where that is a fault of the host.
+pub(super) fn answer(outcome: Option<Result<ServerResult, ErrorData>>, id: RequestId) -> TxJsonRpcMessage<RoleServer> {
+    let outcome = outcome.unwrap_or_else(|| Err(ErrorData::internal_error("internal error in the host", None)));
+    match outcome {
+        Ok(result) => TxJsonRpcMessage::<RoleServer>::response(result, id),
+        Err(error) => JsonRpcMessage::error(error, Some(id)),
     }
 }
 

@@ -249,8 +249,8 @@ struct Lines {
 /// What a client's messages go on with.
 enum Next {
     Line(BytesMut),
-    /// Calls that were begun, and have not ended.
-    GoOn,
+    /// Calls that were not begun.
+    Calls,
     /// The message behind calls that were begun.
     Behind,
     End,
@@ -301,7 +301,7 @@ impl Lines {
     }
 
     fn has_room(&self) -> bool {
-        self.open.len() < self.most_open && self.client.waiting() < WAITING_BYTES
+        self.open.len() + self.calls.running() < self.most_open && self.client.waiting() < WAITING_BYTES
     }
 
     /// A whole line of what was read, with its end.
@@ -379,14 +379,14 @@ impl Lines {
         };
         let line = tokio::select! {
             biased;
-            () = calls.some_go_on() => return Next::GoOn,
+            () = calls.some_requests() => return Next::Calls,
             line = line => line,
         };
         match line {
             Some(line) => Next::Line(line),
             None => {
                 calls.all_begun().await;
-                if calls.some_go_on().now_or_never().is_some() { Next::GoOn } else { Next::End }
+                if calls.some_requests().now_or_never().is_some() { Next::Calls } else { Next::End }
             }
         }
     }
@@ -430,8 +430,8 @@ impl Transport<RoleServer> for Lines {
                 // rmcp drops this future when something else happens first, and must lose no message by that.
                 match self.next().await {
                     Next::Line(line) => self.take(line),
-                    Next::GoOn => self.ready.extend(self.calls.go_on()),
-                    Next::Behind => self.ready.extend(self.calls.go_on().into_iter().chain(self.behind.take())),
+                    Next::Calls => self.ready.extend(self.calls.requests()),
+                    Next::Behind => self.ready.extend(self.calls.requests().into_iter().chain(self.behind.take())),
                     Next::End => return None,
                 }
                 continue;
@@ -443,6 +443,7 @@ impl Transport<RoleServer> for Lines {
                         && let Some(id) = &cancelled.params.request_id
                     {
                         self.open.remove(id);
+                        self.calls.cancel(id);
                     }
                 }
                 JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
@@ -452,6 +453,7 @@ impl Transport<RoleServer> for Lines {
     }
 
     async fn close(&mut self) -> io::Result<()> {
+        self.calls.all_ended().await;
         self.client.close().await;
         Ok(())
     }

@@ -1,13 +1,18 @@
 //! Calls that came together. The thread that reads them begins them, some at a time, which are recorded and answered together; where many wait,
-//! another thread helps, and the first goes on to read while that one ends its part.
+//! another thread helps, and the first goes on to read while that one ends its part. A call that goes on after its first turn has a task, which
+//! writes its answer.
 
 use super::Door;
-use super::in_place::{Begun, Called, InPlace};
+use super::in_place::{Begun, Called, FirstTurn, InPlace, answer};
+use futures_util::FutureExt;
 use parking_lot::Mutex;
-use rmcp::service::{Peer, RoleServer, RxJsonRpcMessage};
-use std::collections::VecDeque;
+use rmcp::model::{CallToolRequest, ClientRequest, RequestId};
+use rmcp::service::{Peer, RequestContext, RoleServer, RxJsonRpcMessage, Service};
+use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 use toolcrib::audit::Batch;
 
 /// Calls that are recorded, and whose answers are written, together.
@@ -19,15 +24,18 @@ const SEVERAL: usize = 16;
 pub(super) struct Together {
     door: Door,
     state: Mutex<State>,
-    /// Some go on, or there is no help any more.
+    /// There are requests, there is no help any more, or a call has ended.
     changed: Notify,
 }
 
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Called>,
-    go_on: Vec<RxJsonRpcMessage<RoleServer>>,
     has_help: bool,
+    /// Calls that were not begun, as they want what only a request has.
+    requests: Vec<RxJsonRpcMessage<RoleServer>>,
+    /// Calls that go on, and what cancels each.
+    running: HashMap<RequestId, CancellationToken>,
 }
 
 /// Another thread helps, while this lives.
@@ -60,19 +68,38 @@ impl Together {
         self.work(peer);
     }
 
-    /// The calls that go on, as requests like others.
-    pub(super) fn go_on(&self) -> Vec<RxJsonRpcMessage<RoleServer>> {
-        std::mem::take(&mut self.state.lock().go_on)
+    /// The calls that are requests like others.
+    pub(super) fn requests(&self) -> Vec<RxJsonRpcMessage<RoleServer>> {
+        std::mem::take(&mut self.state.lock().requests)
     }
 
-    /// Returns when some go on.
-    pub(super) async fn some_go_on(&self) {
-        self.until(|state| !state.go_on.is_empty()).await;
+    /// Returns when there are some.
+    pub(super) async fn some_requests(&self) {
+        self.until(|state| !state.requests.is_empty()).await;
     }
 
     /// Returns when all have had their first turn.
     pub(super) async fn all_begun(&self) {
         self.until(|state| !state.has_help).await;
+    }
+
+    /// Returns when all have ended.
+    pub(super) async fn all_ended(&self) {
+        self.until(|state| !state.has_help && state.running.is_empty()).await;
+    }
+
+    /// How many go on.
+    pub(super) fn running(&self) -> usize {
+        self.state.lock().running.len()
+    }
+
+    /// Cancels a call that goes on: it gets no answer.
+    pub(super) fn cancel(&self, id: &RequestId) {
+        let cancel = self.state.lock().running.remove(id);
+        if let Some(cancel) = cancel {
+            cancel.cancel();
+            self.changed.notify_waiters();
+        }
     }
 
     async fn until(&self, is_so: impl Fn(&State) -> bool) {
@@ -87,7 +114,7 @@ impl Together {
     }
 
     /// Begins calls until none waits.
-    fn work(&self, peer: &Peer<RoleServer>) {
+    fn work(self: &Arc<Self>, peer: &Peer<RoleServer>) {
         loop {
             let some: Vec<Called> = {
                 let waiting = &mut self.state.lock().waiting;
@@ -97,18 +124,14 @@ impl Together {
             if some.is_empty() {
                 return;
             }
-            let go_on = self.begin_some(some, peer);
-            if !go_on.is_empty() {
-                self.state.lock().go_on.extend(go_on);
-                self.changed.notify_waiters();
-            }
+            self.begin_some(some, peer);
             // The client reads these while the next ones are made.
             self.door.0.client.write();
         }
     }
 
-    /// Begins so many calls as are recorded together; answers those that have ended, and returns the others.
-    fn begin_some(&self, calls: Vec<Called>, peer: &Peer<RoleServer>) -> Vec<RxJsonRpcMessage<RoleServer>> {
+    /// Begins so many calls as are recorded together, and answers those that have ended.
+    fn begin_some(self: &Arc<Self>, calls: Vec<Called>, peer: &Peer<RoleServer>) {
         let batch = (calls.len() > 1).then(|| Batch::of(&self.door.0.host));
         let ended = || batch.as_ref().map_or(0, |batch| batch.calls());
         let mut begun = Vec::with_capacity(calls.len());
@@ -120,7 +143,6 @@ impl Together {
         if let Some(batch) = &batch {
             batch.write();
         }
-        let mut go_on = Vec::new();
         for (call, waits_for_record) in begun {
             let call = match call {
                 Begun::GoesOn(called) if waits_for_record => self.door.begin(*called, Some(peer), None),
@@ -128,9 +150,31 @@ impl Together {
             };
             match call {
                 Begun::Answered(answer) => _ = self.door.0.client.put(&answer),
-                Begun::GoesOn(called) => go_on.push(called.into_message()),
+                Begun::GoesOn(called) if called.extensions.get::<FirstTurn>().is_some() => self.go_on(*called, peer),
+                Begun::GoesOn(called) => {
+                    self.state.lock().requests.push(called.into_message());
+                    self.changed.notify_waiters();
+                }
             }
         }
-        go_on
+    }
+
+    /// Has a call go on. Through rmcp its answer would pass three tasks, and wake another thread.
+    fn go_on(self: &Arc<Self>, Called { id, params, meta, extensions }: Called, peer: &Peer<RoleServer>) {
+        let mut context = RequestContext::new(id.clone(), peer.clone());
+        (context.meta, context.extensions) = (meta, extensions);
+        self.state.lock().running.insert(id.clone(), context.ct.clone());
+        let this = self.clone();
+        tokio::spawn(async move {
+            let called = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+            let outcome = AssertUnwindSafe(this.door.handle_request(called, context)).catch_unwind().await;
+            let client = &this.door.0.client;
+            if this.state.lock().running.remove(&id).is_some() {
+                // Who has gone needs none.
+                let _ = client.put(&answer(outcome.ok(), id));
+                client.write();
+            }
+            this.changed.notify_waiters();
+        });
     }
 }
