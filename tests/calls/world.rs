@@ -17,9 +17,10 @@ use toolcrib::envelope::{Envelope, Failure};
 use toolcrib::event::Event;
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib::policy::files::{Place, ReadPath, Resolved, Wanted, WritePath};
+use toolcrib::sandbox::Compiler;
 use toolcrib::tools::source::Builtin;
 use toolcrib_builtins::BUILTINS;
-use toolcrib_tests::{Program, TestHost, compiler};
+use toolcrib_tests::{Program, TestHost};
 
 /// A host with room for few calls. Each host reserves address space for all that it may run, and tests make many.
 pub(crate) fn small_host() -> TestHost {
@@ -49,7 +50,7 @@ pub(crate) fn context(host: &TestHost) -> CallContext {
 
 /// A host in the directories of another, with its notices.
 pub(crate) fn made(settings: &Settings, of: &TestHost) -> (Host, Vec<String>) {
-    let made = Host::new(settings, &of.dirs(), &[], compiler(Program::file()));
+    let made = Host::new(settings, &of.dirs(), &[], Compiler::Child(Program::file()));
     made.map_err(|failure| failure.message).expect("settings that can be used")
 }
 

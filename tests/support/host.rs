@@ -112,12 +112,6 @@ impl Default for TestHost {
     }
 }
 
-/// The program as what compiles, with the variables that it gives itself.
-#[must_use]
-pub fn compiler(program: PathBuf) -> Compiler {
-    Compiler::Child { program, variables: vec![("MIMALLOC_ARENA_RESERVE".into(), "32MiB".into())] }
-}
-
 impl TestHost {
     /// A host with default settings, but that nothing is asked.
     #[must_use]
@@ -301,8 +295,7 @@ impl TestHost {
         }
         let settings = Settings::load(&self.sources).expect("settings that can be read");
         let policies: Vec<PathBuf> = self.sources.policies.iter().map(|policy| policy.path.clone()).collect();
-        let compiler = compiler(self.compiler.clone());
-        let (host, _notices) = Host::new(&settings, &self.dirs(), &policies, compiler)?;
+        let (host, _notices) = Host::new(&settings, &self.dirs(), &policies, Compiler::Child(self.compiler.clone()))?;
         let tools = host.plugin_source(BUILTINS, self.plugins.clone()).load();
         let backend = self.local();
         let context = CallContext::new("test", Arc::new(tools), Arc::new(backend))

@@ -29,7 +29,7 @@ mod wait;
 mod web;
 
 pub use client::Client;
-pub use host::{Asked, TestHost, compiler, digest, guest, plugin_source};
+pub use host::{Asked, TestHost, digest, guest, plugin_source};
 pub use jotter::Jotter;
 pub use names::{names, names_by};
 pub use program::{LANDLOCK, MOUNT, MOUNT_SETATTR, Program, on_path};

@@ -48,10 +48,6 @@ use std::time::Duration;
 use toolcrib::backend::local;
 use toolcrib::envelope::{Failure, Kind};
 
-/// A call takes a hundred small pieces of memory, and gives them back: with the system's own allocator that was a tenth of it.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// A sandboxed tool host for AI agents.
 ///
 /// Every tool is a WebAssembly component; it reaches the world only through capabilities that policy granted.

@@ -151,10 +151,8 @@ impl Setup {
         let protected = own.chain(Path::new(SYSTEM_POLICY).parent().map(Path::to_owned));
         // Not by the path of its file: another program may be at that path by then, and the output of this one is trusted.
         let program = PathBuf::from("/proc/self/exe");
-        // Its limit counts addresses, of which the allocator would reserve a GiB.
-        let variables = vec![("MIMALLOC_ARENA_RESERVE".into(), "32MiB".into())];
-        let compiler = Compiler::Child { program, variables };
-        let (host, mut notices) = Host::new(&settings, &dirs, &protected.collect::<Vec<_>>(), compiler)?;
+        let (host, mut notices) =
+            Host::new(&settings, &dirs, &protected.collect::<Vec<_>>(), Compiler::Child(program))?;
         let plugins = plugin_directories(global, &dirs, &mut notices);
         if let Some(missing) = global.plugins.iter().find(|directory| !directory.is_dir()) {
             return Err(usage(format!("`{}` is not a directory", missing.display()))

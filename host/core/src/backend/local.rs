@@ -529,13 +529,9 @@ pub fn become_program(argv: &[OsString]) -> io::Error {
     std::process::Command::new(&argv[0]).args(&argv[1..]).exec()
 }
 
-/// Starts a program of Toolcrib's own on this machine, wherever calls land, with these variables alone.
-pub(crate) fn start_helper(
-    argv: &[OsString],
-    variables: &[(OsString, OsString)],
-    input: OwnedFd,
-) -> io::Result<Box<dyn Process>> {
-    let started = started(argv, None, variables, Path::new("/"), input.as_fd(), None)?;
+/// Starts a program of Toolcrib's own on this machine, wherever calls land, with an empty environment.
+pub(crate) fn start_helper(argv: &[OsString], input: OwnedFd) -> io::Result<Box<dyn Process>> {
+    let started = started(argv, None, &[], Path::new("/"), input.as_fd(), None)?;
     Ok(Box::new(LocalProcess::new(started, random_id(), None)?))
 }
 

@@ -38,13 +38,8 @@ const NO_MEMORY: &[u8] = b"memory allocation of";
 pub enum Compiler {
     /// In this process: for embedders that trust what they load.
     Here,
-    /// By a program.
-    Child {
-        /// It answers to `compile` as Toolcrib does.
-        program: PathBuf,
-        /// All that it has in its environment.
-        variables: Vec<(OsString, OsString)>,
-    },
+    /// By this program, which answers to `compile` as Toolcrib does.
+    Child(PathBuf),
 }
 
 /// Why there is no code.
@@ -56,12 +51,7 @@ pub(crate) enum CompileError {
 }
 
 /// Compiles in a child; an error says what was wrong or which limit was met.
-pub(super) async fn in_child(
-    program: &Path,
-    variables: &[(OsString, OsString)],
-    component: &[u8],
-    limits: &Limits,
-) -> Result<Vec<u8>, CompileError> {
+pub(super) async fn in_child(program: &Path, component: &[u8], limits: &Limits) -> Result<Vec<u8>, CompileError> {
     let failed = |error: io::Error| CompileError::Passing(format!("it could not be compiled: {error}"));
     let argv = [
         program.into(),
@@ -70,7 +60,7 @@ pub(super) async fn in_child(
         number("--memory-mib", limits.compile_mib),
     ];
     let input = input(component).map_err(failed)?;
-    let mut process = local::start_helper(&argv, variables, input).map_err(failed)?;
+    let mut process = local::start_helper(&argv, input).map_err(failed)?;
     // A child that is stopped or starved uses no CPU time; waiting for it has a bound of its own.
     // Four times the CPU time leaves room for a busy machine.
     let patience = Duration::from_millis(limits.compile_ms.saturating_mul(4));

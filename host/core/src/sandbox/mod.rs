@@ -166,11 +166,11 @@ impl Sandbox {
         bytes: Cow<'static, [u8]>,
     ) -> Result<Guest<E>, CompileError> {
         let wrong = |error: wasmtime::Error| CompileError::Component(format!("{error:#}"));
-        if let Compiler::Child { program, variables } = &self.compiler
+        if let Compiler::Child(program) = &self.compiler
             && !source.owner.is_builtin
         {
             let _turn = self.compiling.acquire().await.expect("it is never closed");
-            let code = compile::in_child(program, variables, &bytes, &self.limits).await?;
+            let code = compile::in_child(program, &bytes, &self.limits).await?;
             return self.believe(&code, source).map_err(wrong);
         }
         let sandbox = self.clone();
