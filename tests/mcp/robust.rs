@@ -321,6 +321,29 @@ fn answers_never_cross() {
     }
 }
 
+/// A call takes its time to wind down: by then its id may be another's.
+#[test]
+fn an_id_that_is_used_again_after_a_cancel_has_the_answer_of_its_own_call() {
+    for era in ERAS {
+        let home = Home::new().unasked();
+        let mut client = home.serve(era);
+        let params = |text: &str| json!({ "name": "run_shell", "arguments": command(text) });
+        let stubborn = "trap '' TERM INT HUP; touch begun; while :; do sleep 0.05; done";
+        let (id, first) = client.written("tools/call", params(stubborn));
+        client.write(first);
+        eventually("it has begun", || home.program.path("work/begun").exists());
+        client.cancel(id);
+        let (_, second) = client.written("tools/call", params("sleep 3; echo second"));
+        let mut second: Value = serde_json::from_str(&second).expect("a request");
+        second["id"] = id.into();
+        client.write(format!("{second}\n"));
+        let result = client.result(id);
+        assert_eq!(envelope(&result)["result"]["stdout"], "second\n", "{era:?}: {result}");
+        client.settle();
+        assert_eq!(client.count(|message| is_answer_to(message, id)), 0, "{era:?}: two answers to one request");
+    }
+}
+
 /// Their answers cannot be told apart, so one of them may be missing; no other call has to suffer from it.
 #[test]
 fn an_id_that_is_used_twice_at_the_same_time_confuses_nobody_else() {

@@ -14,8 +14,10 @@ thread_local! {
 pub fn random_id() -> String {
     POOL.with_borrow_mut(|pool| {
         if pool.is_empty() {
-            pool.resize(FETCHED, 0);
-            getrandom::fill(pool).expect("the system has random numbers");
+            // Only what was fetched gets there: without it, each call fails anew.
+            let mut fetched = [0; FETCHED];
+            getrandom::fill(&mut fetched).expect("the system has random numbers");
+            pool.extend_from_slice(&fetched);
         }
         // None is used twice.
         let id = hex::encode(&pool[pool.len() - 16..]);

@@ -6,7 +6,7 @@ use super::Door;
 use super::in_place::{Begun, Called, FirstTurn, InPlace, answer};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
-use rmcp::model::{CallToolRequest, ClientRequest, RequestId};
+use rmcp::model::{CallToolRequest, ClientRequest, ProtocolVersion, RequestId};
 use rmcp::service::{Peer, RequestContext, RoleServer, RxJsonRpcMessage, Service};
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -34,8 +34,27 @@ struct State {
     has_help: bool,
     /// Calls that were not begun, as they want what only a request has.
     requests: Vec<RxJsonRpcMessage<RoleServer>>,
-    /// Calls that go on, and what cancels each.
-    running: HashMap<RequestId, CancellationToken>,
+    /// Calls that go on.
+    running: HashMap<RequestId, GoingOn>,
+    /// Those that were begun by now.
+    begun: u64,
+    /// Calls that have ended, and whose answers are being written.
+    answering: usize,
+}
+
+/// A call that goes on. A client that uses an id again before its first call has ended gets the answer of the second.
+struct GoingOn {
+    number: u64,
+    cancel: CancellationToken,
+}
+
+/// The records of calls, which are written also where a fault ends what begins them: whoever waits for them would wait for ever.
+struct Records(Arc<Batch>);
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        self.0.write();
+    }
 }
 
 /// Another thread helps, while this lives.
@@ -85,7 +104,7 @@ impl Together {
 
     /// Returns when all have ended.
     pub(super) async fn all_ended(&self) {
-        self.until(|state| !state.has_help && state.running.is_empty()).await;
+        self.until(|state| !state.has_help && state.running.is_empty() && state.answering == 0).await;
     }
 
     /// How many go on.
@@ -95,9 +114,9 @@ impl Together {
 
     /// Cancels a call that goes on: it gets no answer.
     pub(super) fn cancel(&self, id: &RequestId) {
-        let cancel = self.state.lock().running.remove(id);
-        if let Some(cancel) = cancel {
-            cancel.cancel();
+        let cancelled = self.state.lock().running.remove(id);
+        if let Some(call) = cancelled {
+            call.cancel.cancel();
             self.changed.notify_waiters();
         }
     }
@@ -132,17 +151,16 @@ impl Together {
 
     /// Begins so many calls as are recorded together, and answers those that have ended.
     fn begin_some(self: &Arc<Self>, calls: Vec<Called>, peer: &Peer<RoleServer>) {
-        let batch = (calls.len() > 1).then(|| Batch::of(&self.door.0.host));
-        let ended = || batch.as_ref().map_or(0, |batch| batch.calls());
+        let records = (calls.len() > 1).then(|| Records(Batch::of(&self.door.0.host)));
+        let batch = records.as_ref().map(|records| &records.0);
+        let ended = || batch.map_or(0, |batch| batch.calls());
         let mut begun = Vec::with_capacity(calls.len());
         for called in calls {
             let before = ended();
-            let call = self.door.begin(called, Some(peer), batch.as_ref());
+            let call = self.door.begin(called, Some(peer), batch);
             begun.push((call, ended() > before));
         }
-        if let Some(batch) = &batch {
-            batch.write();
-        }
+        drop(records);
         for (call, waits_for_record) in begun {
             let call = match call {
                 Begun::GoesOn(called) if waits_for_record => self.door.begin(*called, Some(peer), None),
@@ -150,7 +168,7 @@ impl Together {
             };
             match call {
                 Begun::Answered(answer) => _ = self.door.0.client.put(&answer),
-                Begun::GoesOn(called) if called.extensions.get::<FirstTurn>().is_some() => self.go_on(*called, peer),
+                Begun::GoesOn(called) if may_go_on(&called) => self.go_on(*called, peer),
                 Begun::GoesOn(called) => {
                     self.state.lock().requests.push(called.into_message());
                     self.changed.notify_waiters();
@@ -159,22 +177,48 @@ impl Together {
         }
     }
 
+    /// Whether a call that has ended is to be answered now: it was not cancelled, and its id is still its own.
+    fn ends(&self, id: &RequestId, number: u64) -> bool {
+        let mut state = self.state.lock();
+        let is_wanted = state.running.get(id).is_some_and(|call| call.number == number);
+        if is_wanted {
+            state.running.remove(id);
+            state.answering += 1;
+        }
+        is_wanted
+    }
+
     /// Has a call go on. Through rmcp its answer would pass three tasks, and wake another thread.
     fn go_on(self: &Arc<Self>, Called { id, params, meta, extensions }: Called, peer: &Peer<RoleServer>) {
         let mut context = RequestContext::new(id.clone(), peer.clone());
         (context.meta, context.extensions) = (meta, extensions);
-        self.state.lock().running.insert(id.clone(), context.ct.clone());
+        let number = {
+            let mut state = self.state.lock();
+            state.begun += 1;
+            let call = GoingOn { number: state.begun, cancel: context.ct.clone() };
+            state.running.insert(id.clone(), call);
+            state.begun
+        };
         let this = self.clone();
         tokio::spawn(async move {
             let called = ClientRequest::CallToolRequest(CallToolRequest::new(params));
             let outcome = AssertUnwindSafe(this.door.handle_request(called, context)).catch_unwind().await;
-            let client = &this.door.0.client;
-            if this.state.lock().running.remove(&id).is_some() {
+            if this.ends(&id, number) {
+                let client = &this.door.0.client;
                 // Who has gone needs none.
                 let _ = client.put(&answer(outcome.ok(), id));
                 client.write();
+                this.state.lock().answering -= 1;
             }
             this.changed.notify_waiters();
         });
     }
+}
+
+/// Whether a call that was begun may have a task of its own. One that names an older version than its session has is told apart by rmcp alone,
+/// which lets it ask its client something.
+fn may_go_on(called: &Called) -> bool {
+    let version = called.meta.protocol_version();
+    let is_older = version.is_some_and(|version| version.as_str() < ProtocolVersion::NO_INITIALIZE.as_str());
+    !is_older && called.extensions.get::<FirstTurn>().is_some()
 }
