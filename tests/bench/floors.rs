@@ -16,6 +16,9 @@ pub(crate) const READS: &str = "reads";
 /// A server that reads each line as JSON and answers with as many bytes as our `time`; with a file, once it has put two lines there under its
 /// lock.
 pub(crate) const ANSWERS: &str = "answers";
+/// The same with a file, which starts `sh -c true` with two pipes between the two lines, and answers when it has ended: what any server costs
+/// that starts commands.
+pub(crate) const STARTS: &str = "starts";
 
 /// Characters of the text that a call is answered with.
 const TEXT_CHARS: usize = 880;
@@ -27,8 +30,19 @@ pub(crate) fn run(floor: &str) {
     match floor.split_once(' ') {
         Some((RELAYS, command)) => relay(command, hand_on_bytes),
         Some((READS, command)) => relay(command, hand_on_lines),
-        Some((ANSWERS, "")) => answer(None),
-        Some((ANSWERS, file)) => answer(Some(&File::options().append(true).open(file).expect("the file"))),
+        Some((ANSWERS, "")) => answer(|| {}),
+        Some((ANSWERS, file)) => {
+            let file = opened(file);
+            answer(|| put(&file, TRAIL_BYTES));
+        }
+        Some((STARTS, file)) => {
+            let file = opened(file);
+            answer(|| {
+                put(&file, TRAIL_BYTES / 2);
+                start();
+                put(&file, TRAIL_BYTES / 2);
+            });
+        }
         Some(_) | None => panic!("no such program: {floor}"),
     }
 }
@@ -74,10 +88,19 @@ fn hand_on_lines(from: &mut dyn BufRead, to: &mut dyn Write) {
     }
 }
 
-fn answer(trail: Option<&File>) {
+fn opened(file: &str) -> File {
+    File::options().append(true).open(file).expect("the file")
+}
+
+fn start() {
+    let done = Command::new("/bin/sh").args(["-c", "true"]).stdin(Stdio::null()).output();
+    assert!(done.is_ok_and(|done| done.status.success()), "it succeeds");
+}
+
+fn answer(work: impl Fn()) {
     let mut input = BufReader::with_capacity(64 << 10, stdin().lock());
     let mut output = BufWriter::with_capacity(64 << 10, stdout().lock());
-    let (mut line, text, record) = (Vec::new(), "x".repeat(TEXT_CHARS), vec![b'x'; TRAIL_BYTES]);
+    let (mut line, text) = (Vec::new(), "x".repeat(TEXT_CHARS));
     while let Ok(1..) = input.read_until(b'\n', &mut line) {
         let message: Value = serde_json::from_slice(&line).expect("a message");
         line.clear();
@@ -87,7 +110,7 @@ fn answer(trail: Option<&File>) {
                 json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "floor", "version": "1" } })
             }
             Some(_) | None => {
-                trail.into_iter().for_each(|trail| put(trail, &record));
+                work();
                 json!({ "content": [{ "type": "text", "text": text }], "isError": false })
             }
         };
@@ -101,8 +124,8 @@ fn answer(trail: Option<&File>) {
     }
 }
 
-fn put(mut trail: &File, record: &[u8]) {
+fn put(mut trail: &File, bytes: usize) {
     rustix::fs::flock(trail, FlockOperation::LockExclusive).expect("a lock");
-    trail.write_all(record).expect("room");
+    trail.write_all(&[b'x'; TRAIL_BYTES][..bytes]).expect("room");
     rustix::fs::flock(trail, FlockOperation::Unlock).expect("it was ours");
 }

@@ -195,6 +195,30 @@ fn command() {
             &ratio(ours, bare),
         );
     }
+    command_of_a_floor();
+}
+
+/// The same of a server that does nothing else.
+fn command_of_a_floor() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let mut program = Command::new(std::env::current_exe().expect("this program"));
+    let mut server =
+        Running::start(program.env(floors::FLOOR, format!("{} {}", floors::STARTS, file.path().display())));
+    let line = asking("run_shell", &json!({}));
+    let call = || {
+        server.write(&line);
+        assert_eq!(server.line()["result"]["isError"], false);
+    };
+    let (floor, bare) = pairs(call, || quiet(Command::new("/bin/sh").args(["-c", "true"])));
+    let over = (floor.as_secs_f64() - bare.as_secs_f64()) * 1e3;
+    let floor_told = format!("{floor:.2?}, {over:.2} ms over");
+    row(
+        "the same of a server that only starts it",
+        "",
+        &floor_told,
+        &format!("`sh -c true` {bare:.2?}"),
+        &ratio(floor, bare),
+    );
 }
 
 /// Commands in a pane of the managed tmux, over the pipe of `toolcrib run`.

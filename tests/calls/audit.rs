@@ -275,20 +275,22 @@ fn begun(host: &TestHost, batch: &Arc<Batch>) -> JoinHandle<Envelope> {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_are_recorded_together_wait_for_their_record() {
     let host = small_host();
+    // One that waits for its code to be loaded is on record from then on.
+    host.result("time", json!({})).await;
     let batch = Batch::of(&host.parts().0);
     let calls = [begun(&host, &batch), begun(&host, &batch), begun(&host, &batch)];
     eventually("they end", || batch.calls() == 3);
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert!(calls.iter().all(|call| !call.is_finished()), "one was answered before it was on record");
-    assert_eq!(outcomes(&host.audit()), [] as [&str; 0]);
+    assert_eq!(outcomes(&host.audit()), ["ok"]);
     batch.write();
-    assert_eq!(outcomes(&host.audit()), ["ok"; 3]);
+    assert_eq!(outcomes(&host.audit()), ["ok"; 4]);
     for call in calls {
         assert_eq!(call.await.unwrap().outcome.unwrap().notices, [] as [String; 0]);
     }
     // Who comes later, or does something, does not wait.
     assert!(begun(&host, &batch).await.unwrap().outcome.is_ok());
-    assert_eq!(outcomes(&host.audit()), ["ok"; 4]);
+    assert_eq!(outcomes(&host.audit()), ["ok"; 5]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -321,6 +323,7 @@ async fn a_record_that_cannot_be_made_is_told_with_each_of_its_calls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_nobody_waits_for_any_more_are_on_record() {
     let host = small_host();
+    host.result("time", json!({})).await;
     let batch = Batch::of(&host.parts().0);
     let calls = [begun(&host, &batch), begun(&host, &batch)];
     eventually("they end", || batch.calls() == 2);
@@ -329,5 +332,5 @@ async fn calls_that_nobody_waits_for_any_more_are_on_record() {
         let _ = call.await;
     }
     drop(batch);
-    assert_eq!(outcomes(&host.audit()), ["ok"; 2]);
+    assert_eq!(outcomes(&host.audit()), ["ok"; 3]);
 }
