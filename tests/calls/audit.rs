@@ -2,18 +2,17 @@
 
 use crate::world::{context, outcomes, send, small_host, started_again};
 use async_trait::async_trait;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use tokio::task::JoinHandle;
 use toolcrib::audit::Batch;
 use toolcrib::call::{Arguments, Request};
 use toolcrib::envelope::{Envelope, Kind};
 use toolcrib::event::{Event, EventSink};
 use toolcrib::policy::approval::{Answer, ApprovalRequest, Approver};
 use toolcrib_tests::TestHost;
-use toolcrib_tests::eventually;
 use toolcrib_tests::shell::harmless;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -264,33 +263,45 @@ async fn an_outcome_that_is_not_on_record_is_told() {
     assert!(notices.iter().any(|notice| notice.starts_with(&told)), "{notices:?}");
 }
 
-/// Begins a call of `time` that is recorded with others.
-fn begun(host: &TestHost, batch: &Arc<Batch>) -> JoinHandle<Envelope> {
+fn begun(host: &TestHost, batch: &Arc<Batch>) -> BoxFuture<'static, Envelope> {
     let (host, context) = host.parts();
     let (host, context) = (host.clone(), context.clone().batch(Some(batch.clone())));
     let request = Request { tool: "time".into(), arguments: Arguments::Json(json!({})) };
-    tokio::spawn(async move { host.call(request, &context).await })
+    Box::pin(async move { host.call(request, &context).await })
+}
+
+/// So many calls that have ended but for their record, which they share. One that waits for its code, or whose guest gives way to others, is
+/// recorded by itself.
+async fn ended(host: &TestHost, batch: &Arc<Batch>, count: usize) -> Vec<BoxFuture<'static, Envelope>> {
+    let mut calls = Vec::new();
+    while calls.len() < count {
+        let (mut call, before) = (begun(host, batch), batch.calls());
+        let answered = (&mut call).now_or_never();
+        assert!(answered.is_none(), "it was answered before it was on record");
+        if batch.calls() > before {
+            calls.push(call);
+        } else {
+            call.await;
+        }
+    }
+    calls
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_are_recorded_together_wait_for_their_record() {
     let host = small_host();
-    // One that waits for its code to be loaded is on record from then on.
-    host.result("time", json!({})).await;
     let batch = Batch::of(&host.parts().0);
-    let calls = [begun(&host, &batch), begun(&host, &batch), begun(&host, &batch)];
-    eventually("they end", || batch.calls() == 3);
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(calls.iter().all(|call| !call.is_finished()), "one was answered before it was on record");
-    assert_eq!(outcomes(&host.audit()), ["ok"]);
+    let mut calls = ended(&host, &batch, 3).await;
+    let alone = outcomes(&host.audit()).len();
+    assert!(calls.iter_mut().all(|call| call.now_or_never().is_none()), "one was answered before it was on record");
     batch.write();
-    assert_eq!(outcomes(&host.audit()), ["ok"; 4]);
+    assert_eq!(outcomes(&host.audit()).len(), alone + 3);
     for call in calls {
-        assert_eq!(call.await.unwrap().outcome.unwrap().notices, [] as [String; 0]);
+        assert_eq!(call.await.outcome.unwrap().notices, [] as [String; 0]);
     }
-    // Who comes later, or does something, does not wait.
-    assert!(begun(&host, &batch).await.unwrap().outcome.is_ok());
-    assert_eq!(outcomes(&host.audit()), ["ok"; 5]);
+    // Who comes later does not wait.
+    assert!(begun(&host, &batch).await.outcome.is_ok());
+    assert_eq!(outcomes(&host.audit()), vec!["ok"; alone + 4]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -305,17 +316,15 @@ async fn a_call_that_does_something_is_recorded_by_itself() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_cannot_be_made_is_told_with_each_of_its_calls() {
     let host = small_host();
+    let batch = Batch::of(&host.parts().0);
+    let calls = ended(&host, &batch, 2).await;
     let trail = host.dirs().audit();
-    host.result("time", json!({})).await;
     std::fs::remove_file(&trail).unwrap();
     std::fs::create_dir(&trail).unwrap();
-    let batch = Batch::of(&host.parts().0);
-    let calls = [begun(&host, &batch), begun(&host, &batch)];
-    eventually("they end", || batch.calls() == 2);
     batch.write();
     let told = format!("this call is not in the audit trail: `{}` is not a regular file", trail.display());
     for call in calls {
-        let notices = call.await.unwrap().outcome.unwrap().notices;
+        let notices = call.await.outcome.unwrap().notices;
         assert!(notices.len() == 1 && notices[0].starts_with(&told), "{notices:?}");
     }
 }
@@ -323,14 +332,10 @@ async fn a_record_that_cannot_be_made_is_told_with_each_of_its_calls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_nobody_waits_for_any_more_are_on_record() {
     let host = small_host();
-    host.result("time", json!({})).await;
     let batch = Batch::of(&host.parts().0);
-    let calls = [begun(&host, &batch), begun(&host, &batch)];
-    eventually("they end", || batch.calls() == 2);
-    for call in calls {
-        call.abort();
-        let _ = call.await;
-    }
+    let calls = ended(&host, &batch, 2).await;
+    let alone = outcomes(&host.audit()).len();
+    drop(calls);
     drop(batch);
-    assert_eq!(outcomes(&host.audit()), ["ok"; 3]);
+    assert_eq!(outcomes(&host.audit()), vec!["ok"; alone + 2]);
 }

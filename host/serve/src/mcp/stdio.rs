@@ -10,7 +10,6 @@ use super::in_place::Called;
 use super::together::Together;
 use crate::mcp::hang_up::is_hung_up;
 use bytes::{Buf, BufMut, BytesMut};
-use futures_util::FutureExt;
 use parking_lot::Mutex;
 use rmcp::ServiceExt;
 use rmcp::model::{
@@ -249,10 +248,8 @@ struct Lines {
 /// What a client's messages go on with.
 enum Next {
     Line(BytesMut),
-    /// Calls that were not begun.
-    Calls,
-    /// The message behind calls that were begun.
-    Behind,
+    /// For the handler.
+    Messages(Vec<RxJsonRpcMessage<RoleServer>>),
     End,
 }
 
@@ -370,7 +367,7 @@ impl Lines {
     async fn next(&mut self) -> Next {
         if self.behind.is_some() {
             self.calls.all_begun().await;
-            return Next::Behind;
+            return Next::Messages(self.calls.requests().into_iter().chain(self.behind.take()).collect());
         }
         let calls = self.calls.clone();
         let line = async {
@@ -379,16 +376,15 @@ impl Lines {
         };
         let line = tokio::select! {
             biased;
-            () = calls.some_requests() => return Next::Calls,
+            () = calls.some_requests() => return Next::Messages(calls.requests()),
             line = line => line,
         };
-        match line {
-            Some(line) => Next::Line(line),
-            None => {
-                calls.all_begun().await;
-                if calls.some_requests().now_or_never().is_some() { Next::Calls } else { Next::End }
-            }
+        if let Some(line) = line {
+            return Next::Line(line);
         }
+        calls.all_begun().await;
+        let requests = calls.requests();
+        if requests.is_empty() { Next::End } else { Next::Messages(requests) }
     }
 
     /// Reads a message that calls no tool. None where it was answered, or is none.
@@ -430,8 +426,7 @@ impl Transport<RoleServer> for Lines {
                 // rmcp drops this future when something else happens first, and must lose no message by that.
                 match self.next().await {
                     Next::Line(line) => self.take(line),
-                    Next::Calls => self.ready.extend(self.calls.requests()),
-                    Next::Behind => self.ready.extend(self.calls.requests().into_iter().chain(self.behind.take())),
+                    Next::Messages(messages) => self.ready.extend(messages),
                     Next::End => return None,
                 }
                 continue;

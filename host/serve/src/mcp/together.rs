@@ -24,8 +24,10 @@ const SEVERAL: usize = 16;
 pub(super) struct Together {
     door: Door,
     state: Mutex<State>,
-    /// There are requests, there is no help any more, or a call has ended.
-    changed: Notify,
+    /// There are requests, or there is no help any more. Whoever reads waits for this: the end of a call does not wake it.
+    begun: Notify,
+    /// A call has ended.
+    ended: Notify,
 }
 
 #[derive(Default)]
@@ -36,8 +38,8 @@ struct State {
     requests: Vec<RxJsonRpcMessage<RoleServer>>,
     /// Calls that go on.
     running: HashMap<RequestId, GoingOn>,
-    /// Those that were begun by now.
-    begun: u64,
+    /// The number of the last one.
+    last: u64,
     /// Calls that have ended, and whose answers are being written.
     answering: usize,
 }
@@ -63,13 +65,13 @@ struct Help(Arc<Together>);
 impl Drop for Help {
     fn drop(&mut self) {
         self.0.state.lock().has_help = false;
-        self.0.changed.notify_waiters();
+        self.0.begun.notify_waiters();
     }
 }
 
 impl Together {
     pub(super) fn new(door: Door) -> Arc<Self> {
-        Arc::new(Self { door, state: Mutex::default(), changed: Notify::new() })
+        Arc::new(Self { door, state: Mutex::default(), begun: Notify::new(), ended: Notify::new() })
     }
 
     /// Begins these calls. When it returns none waits any more; the last ones may still be at their first turn on the other thread.
@@ -94,17 +96,19 @@ impl Together {
 
     /// Returns when there are some.
     pub(super) async fn some_requests(&self) {
-        self.until(|state| !state.requests.is_empty()).await;
+        until(&self.begun, || !self.state.lock().requests.is_empty()).await;
     }
 
     /// Returns when all have had their first turn.
     pub(super) async fn all_begun(&self) {
-        self.until(|state| !state.has_help).await;
+        until(&self.begun, || !self.state.lock().has_help).await;
     }
 
     /// Returns when all have ended.
     pub(super) async fn all_ended(&self) {
-        self.until(|state| !state.has_help && state.running.is_empty() && state.answering == 0).await;
+        self.all_begun().await;
+        let have_ended = |state: &State| state.running.is_empty() && state.answering == 0;
+        until(&self.ended, || have_ended(&self.state.lock())).await;
     }
 
     /// How many go on.
@@ -117,18 +121,7 @@ impl Together {
         let cancelled = self.state.lock().running.remove(id);
         if let Some(call) = cancelled {
             call.cancel.cancel();
-            self.changed.notify_waiters();
-        }
-    }
-
-    async fn until(&self, is_so: impl Fn(&State) -> bool) {
-        loop {
-            // Made before the check: `notify_waiters` reaches only those that exist, so a change in between would be lost.
-            let changed = self.changed.notified();
-            if is_so(&self.state.lock()) {
-                return;
-            }
-            changed.await;
+            self.ended.notify_waiters();
         }
     }
 
@@ -171,7 +164,7 @@ impl Together {
                 Begun::GoesOn(called) if may_go_on(&called) => self.go_on(*called, peer),
                 Begun::GoesOn(called) => {
                     self.state.lock().requests.push(called.into_message());
-                    self.changed.notify_waiters();
+                    self.begun.notify_waiters();
                 }
             }
         }
@@ -194,10 +187,10 @@ impl Together {
         (context.meta, context.extensions) = (meta, extensions);
         let number = {
             let mut state = self.state.lock();
-            state.begun += 1;
-            let call = GoingOn { number: state.begun, cancel: context.ct.clone() };
+            state.last += 1;
+            let call = GoingOn { number: state.last, cancel: context.ct.clone() };
             state.running.insert(id.clone(), call);
-            state.begun
+            state.last
         };
         let this = self.clone();
         tokio::spawn(async move {
@@ -210,13 +203,24 @@ impl Together {
                 client.write();
                 this.state.lock().answering -= 1;
             }
-            this.changed.notify_waiters();
+            this.ended.notify_waiters();
         });
     }
 }
 
-/// Whether a call that was begun may have a task of its own. One that names an older version than its session has is told apart by rmcp alone,
-/// which lets it ask its client something.
+async fn until(changed: &Notify, is_so: impl Fn() -> bool) {
+    loop {
+        // Made before the check: `notify_waiters` reaches only those that exist, so a change in between would be lost.
+        let changed = changed.notified();
+        if is_so() {
+            return;
+        }
+        changed.await;
+    }
+}
+
+/// Whether a call that was begun may have a task of its own. In a session without `initialize` a request may name a version that has it, and
+/// its call then asks its client questions, which rmcp lets only its own tasks do.
 fn may_go_on(called: &Called) -> bool {
     let version = called.meta.protocol_version();
     let is_older = version.is_some_and(|version| version.as_str() < ProtocolVersion::NO_INITIALIZE.as_str());
