@@ -230,10 +230,15 @@ impl Way for Container {
 
     async fn lost(&self) -> Failure {
         let Ok(Found { engine, id }) = self.found().await else { return std::future::pending().await };
+        let mut has_failed = false;
         loop {
             tokio::time::sleep(LOOK).await;
-            let what = match self.look(*engine, id).await {
+            let looked = self.look(*engine, id).await;
+            let failed_before = std::mem::replace(&mut has_failed, looked.is_err());
+            let what = match looked {
                 Ok(State { is_running: true, is_paused: false, .. }) => continue,
+                // An engine that has much to do may fail to answer once.
+                Err(_) if !failed_before => continue,
                 Ok(State { is_paused: true, .. }) => "was paused".to_owned(),
                 Ok(_) => "was stopped".to_owned(),
                 Err(reason) => format!("cannot be inspected any more ({reason})"),

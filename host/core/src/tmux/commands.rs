@@ -16,8 +16,8 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use tmux_interface::{
     AttachSession, CapturePane, ClientFlags, DeleteBuffer, DisplayMessage, IfShell, KillPane, KillSession, ListClients,
-    ListPanes, ListSessions, NewSession, NewWindow, RespawnPane, SaveBuffer, SendKeys, SetBuffer, SetHook, SetOption,
-    ShowOptions, StartServer, Tmux, TmuxCommand,
+    ListPanes, ListSessions, NewSession, NewWindow, SaveBuffer, SendKeys, SetBuffer, SetHook, SetOption, ShowOptions,
+    StartServer, SwapPane, Tmux, TmuxCommand,
 };
 
 /// What ends a command where several are words of one line.
@@ -177,9 +177,9 @@ pub(super) fn new_window(session: &str, name: &str, program: &str) -> Command {
     built(window.target_window(within(session)).shell_command(program))
 }
 
-/// Gives a pane a new process in place of the one that it has.
-pub(super) fn respawn_pane(pane: u32, program: &str) -> Command {
-    built(RespawnPane::new().kill().target_pane(id(pane)).shell_command(program))
+/// Has two panes change places, each with the window and the size of the other.
+pub(super) fn swap_panes(one: u32, other: u32) -> Command {
+    built(SwapPane::new().detached().src_pane(id(one)).dst_pane(id(other)))
 }
 
 pub(super) fn kill_pane(pane: u32) -> Command {
@@ -307,7 +307,7 @@ mod tests {
             (press(3, "-"), "send-keys -t %3 -- -"),
             (leave_mode(3), "send-keys -t %3 -X cancel"),
             (new_window("$0", "build", "exec sh"), "new-window -d -P -F #{pane_id} -n build -t $0: [exec sh]"),
-            (respawn_pane(3, "exec sh"), "respawn-pane -k -t %3 [exec sh]"),
+            (swap_panes(4, 3), "swap-pane -d -s %4 -t %3"),
             (kill_pane(3), "kill-pane -t %3"),
             (kill_session("$0"), "kill-session -t $0"),
         ] {

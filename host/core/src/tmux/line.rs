@@ -75,12 +75,16 @@ impl Pane {
         let (place, before) = session.last_line(number).await?;
         for _ in 0..PRESSES {
             session.client.run(&commands::press(number, "C-c")).await?;
-            output.until_quiet(ANSWER, QUIET).await;
-            let (now_at, after) = session.last_line(number).await?;
-            if now_at != place {
-                session.client.run(&Prompt::record(number, &condition.since())).await?;
-                // A shell that is slow to echo, in a container, may not have shown yet what we know that we have typed.
-                return Ok(told(&before, &after).or_else(|| told(&session.unfinished.line(number), "")));
+            let answered_by = Instant::now() + ANSWER;
+            // What comes first may be the rest of an older prompt: another C-c now would have its answer come behind the line that is typed next.
+            while let Some(left) = answered_by.checked_duration_since(Instant::now()) {
+                output.until_quiet(left, QUIET).await;
+                let (now_at, after) = session.last_line(number).await?;
+                if now_at != place {
+                    session.client.run(&Prompt::record(number, &condition.since())).await?;
+                    // A shell that is slow to echo, in a container, may not have shown yet what we know that we have typed.
+                    return Ok(told(&before, &after).or_else(|| told(&session.unfinished.line(number), "")));
+                }
             }
         }
         let message = format!("the shell of pane {} does not answer C-c", self.shown());

@@ -1,7 +1,7 @@
 //! Panes: found by name or id, made, ended.
 
 use super::commands::{self, Command};
-use super::condition::{self, Prompt};
+use super::condition::Prompt;
 use super::names::{self, SHARED};
 use super::screen::{self, View};
 use super::server::FIELD;
@@ -48,7 +48,7 @@ pub(crate) struct Place {
 }
 
 /// One line of the inventory.
-struct Entry {
+pub(super) struct Entry {
     number: u32,
     name: String,
     /// Which cell its shell is in.
@@ -65,11 +65,16 @@ impl Entry {
         self.owner == owner && self.workspace == workspace
     }
 
+    /// It has this name, and is not the pane of this number.
+    pub(super) fn is_other(&self, name: &str, number: u32) -> bool {
+        self.name == name && self.number != number
+    }
+
     /// The pane, once its shell is one that will do.
     async fn found(self, session: Arc<Session>, wanted: Wanted<'_>, mut notices: Vec<String>) -> Result<Pane, Failure> {
         let Self { number, name, cell, process, .. } = self;
-        let shown = format!("{name} of {}", session.name);
-        notices.extend(session.confine(number, &shown, wanted, (&cell, &process)).await?);
+        let (number, told) = session.confine(number, &name, wanted, (&cell, &process)).await?;
+        notices.extend(told);
         let mark = (!wanted.is_for_looks).then(|| mark(wanted.cell).to_owned());
         Ok(Pane { session, number, name, mark, cell: wanted.cell.cloned(), created: false, notices })
     }
@@ -289,12 +294,11 @@ impl Tmux {
             return Ok(pane);
         }
         // Commands land in this one when they name none, so there always is one.
-        pane.session.renew(pane.number, admitted.cell()).await?;
+        let number = pane.session.replace(pane.number, &pane.name, admitted.cell()).await?;
         let notices = vec!["the shared pane has a new shell: its state and what ran in it are lost".into()];
-        Ok(Pane { notices, ..pane })
+        Ok(Pane { number, notices, ..pane })
     }
 
-    /// In a window of its own, so that every pane is wide.
     async fn make(
         &self,
         session: Arc<Session>,
@@ -302,12 +306,7 @@ impl Tmux {
         cell: Option<&Arc<Profile>>,
         notices: Vec<String>,
     ) -> Result<Pane, Failure> {
-        let (program, mark) = session.program(cell).await?;
-        let made = session.client.run(&commands::new_window(&session.id, name, &program)).await?;
-        let number = number(&made).ok_or_else(|| Failure::failed(format!("tmux made no pane: {made}")))?;
-        let named = [commands::set(number, "@toolcrib_pane", name), commands::set(number, CELL, &mark)];
-        session.client.run_all(named).await?;
-        session.client.run(&condition::made(number)).await?;
+        let (number, mark) = session.open(name, cell).await?;
         session.until_confined(number, cell).await?;
         let (mark, cell) = (Some(mark), cell.cloned());
         Ok(Pane { session, number, name: name.to_owned(), mark, cell, created: true, notices })
@@ -352,7 +351,7 @@ impl Session {
     }
 
     /// `pane` is its number, and which cell its shell is in.
-    fn learn(&self, name: &str, pane: Option<(u32, String)>) {
+    pub(super) fn learn(&self, name: &str, pane: Option<(u32, String)>) {
         let mut known = self.known.lock();
         match pane {
             Some(pane) => _ = known.insert(name.to_owned(), pane),
@@ -380,7 +379,7 @@ impl Session {
         Ok(panes)
     }
 
-    async fn panes(&self) -> Result<Vec<Entry>, Failure> {
+    pub(super) async fn panes(&self) -> Result<Vec<Entry>, Failure> {
         let listed = self.client.run(&list(|format| commands::list_panes_of(&self.id, format))).await?;
         Ok(entries(&listed).collect())
     }
@@ -414,7 +413,7 @@ fn entries(listed: &str) -> impl Iterator<Item = Entry> {
     })
 }
 
-fn number(id: &str) -> Option<u32> {
+pub(super) fn number(id: &str) -> Option<u32> {
     id.trim().strip_prefix('%')?.parse().ok()
 }
 

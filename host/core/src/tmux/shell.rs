@@ -1,10 +1,10 @@
 //! What panes run: a shell, in a cell where commands are confined. A pane whose shell is confined otherwise gets another one, and is never used
 //! as it is.
 
-use super::Session;
 use super::commands;
 use super::condition::{self, Prompt};
-use super::hold::{HOLDER, PROCESS};
+use super::pane;
+use super::{GONE, Session};
 use crate::backend::cell::{self, Profile};
 use crate::backend::{Backend, local};
 use crate::disk::OwnDir;
@@ -95,15 +95,31 @@ impl Session {
         Ok((format!("exec {before} {shell}"), mark))
     }
 
-    /// Gives a pane a new shell. All that is known of the pane was known of the shell before.
-    pub(super) async fn renew(&self, number: u32, cell: Option<&Arc<Profile>>) -> Result<(), Failure> {
+    /// Makes a pane of this name, in a window of its own, so that every pane is wide; returns its number and the mark of its cell.
+    pub(super) async fn open(&self, name: &str, cell: Option<&Arc<Profile>>) -> Result<(u32, String), Failure> {
         let (program, mark) = self.program(cell).await?;
-        self.client.run(&commands::respawn_pane(number, &program)).await?;
-        let known = [HOLDER, Prompt::OPTION, Prompt::BEGAN, PROCESS];
-        self.client.run_all(known.map(|option| commands::unset(number, option))).await?;
-        self.client.run_all([commands::set(number, CELL, &mark), condition::made(number)]).await?;
+        let made = self.client.run(&commands::new_window(&self.id, name, &program)).await?;
+        let number = pane::number(&made).ok_or_else(|| Failure::failed(format!("tmux made no pane: {made}")))?;
+        let named = [commands::set(number, "@toolcrib_pane", name), commands::set(number, CELL, &mark)];
+        self.client.run_all(named).await?;
+        self.client.run(&condition::made(number)).await?;
+        Ok((number, mark))
+    }
+
+    /// Puts a pane with a new shell in the place of one; returns its number. The shell is not exchanged within the pane: a tmux 3.3a that is to
+    /// respawn a pane, of whose output some client has not been told all, ends with all its sessions (`not enough data` in its `control.c`).
+    pub(super) async fn replace(&self, number: u32, name: &str, cell: Option<&Arc<Profile>>) -> Result<u32, Failure> {
+        let (new, _) = self.open(name, cell).await?;
+        self.learn(name, None);
+        let placed = self.client.run_all([commands::swap_panes(new, number), commands::kill_pane(number)]).await;
+        // It may have ended meanwhile; where another host has put one in its place, that one stays.
+        if placed.is_err() && self.panes().await?.iter().any(|pane| pane.is_other(name, new)) {
+            self.client.run(&commands::kill_pane(new)).await?;
+            return Err(Failure::failed(GONE));
+        }
         self.unfinished.forget(number);
-        self.until_confined(number, cell).await
+        self.until_confined(new, cell).await?;
+        Ok(new)
     }
 
     /// Waits until this program has made way for the shell: as long as it is in a pane, nothing may be typed there.
@@ -141,32 +157,33 @@ impl Session {
         Ok(is_bounded(&self.condition(number).await?.pid))
     }
 
-    /// Gives a pane another shell where its own is confined otherwise; returns what is to be said of it. `is` has its mark and its process.
+    /// Has another pane take the place of one whose shell is confined otherwise; returns its number, and what is to be said of it. `is` has the
+    /// mark and the process of its shell.
     pub(super) async fn confine(
         &self,
         number: u32,
-        shown: &str,
+        name: &str,
         wanted: Wanted<'_>,
         is: (&str, &str),
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<(u32, Option<String>), Failure> {
         let cell = wanted.cell;
         if wanted.is_for_looks || self.is_in(number, cell, is).await? {
-            return Ok(None);
+            return Ok((number, None));
         }
         let condition = self.condition(number).await?;
         if !condition.holder.is_empty() && !self.free_stale(number, &condition).await? {
             let message = format!(
-                "pane {shown} runs `{}`, and its shell is not confined as settings say now",
+                "pane {name} of {} runs `{}`, and its shell is not confined as settings say now",
+                self.name,
                 condition.command()
             );
             return Err(
                 Failure::new(Kind::Busy, message).hint("wait for it, end it with kill-pane, or use another pane")
             );
         }
-        self.renew(number, cell).await?;
+        let new = self.replace(number, name, cell).await?;
         let was_used = condition.may_have_line() || condition.prompt != Prompt::Fresh;
-        Ok(was_used.then(|| {
-            "the pane has a new shell, as the one before was not confined as settings say now: its state and what ran in it are lost".into()
-        }))
+        let notice = "the pane has a new shell, as the one before was not confined as settings say now: its state and what ran in it are lost";
+        Ok((new, was_used.then(|| notice.into())))
     }
 }

@@ -21,7 +21,7 @@ use tokio::sync::Mutex;
 /// How long a command that was interrupted may take to end.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 /// How long the trip there may take beside the wait, until the command runs.
-const TRIP: Duration = Duration::from_secs(2);
+const TRIP: Duration = Duration::from_secs(5);
 /// What every result of a pane says.
 const ONE_STREAM: &str = "in a pane stdout and stderr are one stream: `stdout` holds both";
 
