@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// Characters of what a script throws.
 const THROWN_CHARS: usize = 400;
+/// How long a page that left a command without an answer may take to show that it answers at all.
+const ALIVE: Duration = Duration::from_secs(3);
 
 impl Turn<'_> {
     /// Does something with an element, or with the whole page.
@@ -107,7 +109,7 @@ impl Turn<'_> {
                     Some(&tab.session),
                     "Runtime.evaluate",
                     json!({ "expression": "1" }),
-                    Duration::from_secs(1),
+                    ALIVE,
                 );
                 if answers.await.is_ok() {
                     return Err(failure);

@@ -20,7 +20,7 @@ const SHOWN: usize = 200;
 /// How the browser names the error where a file came in place of a page.
 const ABORTED: &str = "net::ERR_ABORTED";
 /// How long the browser may take to say that it was a file that it refused.
-const TOLD: Duration = Duration::from_secs(1);
+const TOLD: Duration = Duration::from_secs(3);
 /// How long an act waits for the files that it has begun to load.
 const WAIT: Duration = Duration::from_secs(10);
 

@@ -3,9 +3,10 @@
 //! What can be acted on, and what holds other things together, has an id. It stands for one node of one document and is never given again, so
 //! that an act by an old id finds that very element or none.
 
+use super::PATIENCE;
 use super::cdp::{SessionId, Trouble};
 use super::guard::WORLD;
-use super::running::{Browser, Ids, SOON, Tab, first};
+use super::running::{Browser, Ids, Tab, first};
 use crate::text::sanitize;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -295,7 +296,7 @@ impl Browser {
         }
         let params = json!({ "frameId": document.frame });
         let Nodes { nodes } =
-            self.cdp.call(Some(&document.session), "Accessibility.getFullAXTree", params, SOON * 2).await?;
+            self.cdp.call(Some(&document.session), "Accessibility.getFullAXTree", params, PATIENCE).await?;
         Ok(nodes)
     }
 
@@ -326,7 +327,8 @@ impl Browser {
         let root = match within {
             None => {
                 let params = json!({ "frameId": document.frame });
-                self.ask::<Root>(session, "Accessibility.getRootAXNode", params).await?.node
+                let method = "Accessibility.getRootAXNode";
+                self.cdp.call::<Root>(Some(session), method, params, PATIENCE).await?.node
             }
             Some(element) => {
                 let params = json!({ "backendNodeId": element.node, "fetchRelatives": false });
@@ -345,7 +347,8 @@ impl Browser {
             }
             looked += 1;
             let params = json!({ "id": id, "frameId": document.frame });
-            let Nodes { nodes: children } = self.ask(session, "Accessibility.getChildAXNodes", params).await?;
+            let Nodes { nodes: children } =
+                self.cdp.call(Some(session), "Accessibility.getChildAXNodes", params, PATIENCE).await?;
             let new: Vec<Node> = children.into_iter().filter(|child| known.insert(child.node_id.clone())).collect();
             is_whole &= new.len() <= WIDE;
             let new = &new[..new.len().min(WIDE)];

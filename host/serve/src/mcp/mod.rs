@@ -48,7 +48,7 @@ const INSTRUCTIONS: &str = "Tools of a sandboxed host: each acts only where the 
 const LAZY_INSTRUCTIONS: &str = "Most tools are not listed: `tool_search` finds them, and `tool_call` calls them.";
 
 /// How long a request waits until its notifications are sent: for a client that has left, rmcp accepts nothing more.
-const LAST_WORD: Duration = Duration::from_millis(100);
+const LAST_WORD: Duration = Duration::from_millis(300);
 /// Lists that are made at one time.
 const LISTS: usize = 8;
 

@@ -56,8 +56,12 @@ impl Drop for Watching {
 impl Sending {
     /// Returns when nothing more will be sent, or when the client does not take it.
     pub(super) async fn stop(self) {
-        drop(self.stop);
-        let _ = timeout(LAST_WORD, self.task).await;
+        let Self { mut task, stop } = self;
+        drop(stop);
+        if timeout(LAST_WORD, &mut task).await.is_err() {
+            // What is not on its way by now would come after the result.
+            task.abort();
+        }
     }
 }
 
