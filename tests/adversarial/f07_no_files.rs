@@ -32,7 +32,11 @@ fn what_is_no_regular_file_is_neither_read_nor_written_nor_waited_for() {
         assert!(work.join(fifo).symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_fifo()), "{fifo}");
     }
     // Writer and reader still wait: nobody has opened their FIFOs.
-    let heard = run(&mut siege, "timeout 5 cat talking; timeout 5 sh -c 'echo more > hearing'; sleep 0.1; cat heard");
+    let heard = run(
+        &mut siege,
+        "timeout 5 cat talking; timeout 5 sh -c 'echo more > hearing'; \
+                     for i in $(seq 100); do [ -s heard ] && break; sleep 0.1; done; cat heard",
+    );
     assert_eq!(heard["stdout"], "words\nmore\n", "{heard}");
     siege.lift();
 }

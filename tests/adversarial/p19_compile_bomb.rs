@@ -11,9 +11,11 @@ use toolcrib_tests::forge::{Forged, OURS, component};
 
 const OVER_CPU: &str = "unavailable: plugin `bomb` was refused: compiling it takes more than 1000 ms of CPU time (limit: `limits.compile_ms`)";
 const OVER_MEMORY: &str = "unavailable: plugin `bomb` was refused: compiling it takes more than 192 MiB of memory (limit: `limits.compile_mib`)";
+/// What a machine that is busy comes to first, before a second of CPU time is used.
+const OVER_TIME: &str = "unavailable: plugin `bomb` was refused: compiling it did not end within 4 s, four times `limits.compile_ms`: this machine is busy";
 
 fn is_over(outcome: &str) -> bool {
-    outcome == OVER_CPU || outcome == OVER_MEMORY
+    [OVER_CPU, OVER_MEMORY, OVER_TIME].contains(&outcome)
 }
 
 /// A plugin that would do no harm, with a core module beside its own that nobody uses.
@@ -37,7 +39,7 @@ fn explode(bytes: &[u8]) -> Vec<String> {
         })
         .collect();
     // Its own limit is a second of CPU time; waiting for a child that gets little of it has a bound of four.
-    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(40), "{:?}", begin.elapsed());
     assert!(peak_mib(siege.pid()) < peak + 192, "the host itself took {} MiB", peak_mib(siege.pid()) - peak);
     assert!(resident_mib(siege.pid()) < resident + 64, "the host keeps {} MiB", resident_mib(siege.pid()) - resident);
     siege.lift();

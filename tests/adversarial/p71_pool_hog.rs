@@ -19,7 +19,7 @@ fn calls_of_eight_memories_each_leave_room_for_other_plugins() {
     let mut siege = Preparation::new().component("hog", &hog()).guest("shell_echo").begin();
     siege.call("hostile", json!({ "how": "say" }));
     siege.failure("shell_echo", json!({ "text": "a" }));
-    (0..CALLS).for_each(|_| _ = siege.send("hostile", json!({ "how": "sleep", "number": 4000 })));
+    (0..CALLS).for_each(|_| _ = siege.send("hostile", json!({ "how": "sleep", "number": 10_000 })));
     // The pool has 1,026 places; each of these calls takes eight of the half that is theirs.
     let mut busy = Vec::new();
     while busy.len() < CALLS - 64 {

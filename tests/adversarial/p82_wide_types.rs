@@ -56,7 +56,7 @@ fn instances_of_many_exports_are_refused_before_they_are_made() {
     let siege = host.begin();
     let refusal = siege.refusal("instances");
     assert!(refusal.ends_with("it makes too many instances of components with too many types or exports"), "{refusal}");
-    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(40), "{:?}", started.elapsed());
     assert!(peak_mib(siege.pid()) < 256, "the host had {} MiB", peak_mib(siege.pid()));
     siege.lift();
 }

@@ -61,6 +61,8 @@ async fn a_worker_reaches_nothing_that_its_page_could_not() {
         assert_eq!((closed.connections(), closed.asked()), (0, Vec::new()), "the closed site was reached");
         // With its browser it is gone.
         rig.output("browser_close", json!({})).await.expect("an end");
+        // A beat may be on its way still.
+        tokio::time::sleep(Duration::from_millis(500)).await;
         let before = beats();
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(beats(), before, "it goes on");

@@ -92,7 +92,7 @@ fn attack(siege: &mut Siege, kind: &str, mark: &str) -> (Value, Vec<i32>) {
         "rm -f ready; ./attacker {kind} {mark} & while [ ! -e ready ]; do sleep 0.01; done; echo ready; \
                           trap '' TERM; while :; do sleep 1000; done"
     );
-    let answer = siege.call("run_shell", waiting(&attack, "2s"));
+    let answer = siege.call("run_shell", waiting(&attack, "8s"));
     let left = marked(mark);
     siege.program.write("work/stop", "");
     end(mark);

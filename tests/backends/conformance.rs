@@ -327,19 +327,19 @@ fn until_ready(rig: &mut Rig, id: u64, seconds: &str) {
 fn timeout(rig: &mut Rig) {
     let seconds = unique_seconds();
     if rig.panes {
-        let answer = rig.within(&format!("echo begun; sleep {seconds}"), "500ms");
+        let answer = rig.within(&format!("echo begun; sleep {seconds}"), "3s");
         assert_eq!(answer["error"]["kind"], "timed_out", "{answer}");
         assert_eq!(answer["error"]["data"]["stdout"], "begun\n", "{answer}");
-        assert!(!sleeping(&seconds).is_empty(), "it does not run on in its pane");
+        eventually("it sleeps", || !sleeping(&seconds).is_empty());
         rig.type_keys(&["C-c"]);
     } else {
-        let id = rig.send("run_shell", waiting(&stubborn(&seconds), "2s"));
+        let id = rig.send("run_shell", waiting(&stubborn(&seconds), "8s"));
         until_ready(rig, id, &seconds);
         let begin = Instant::now();
         let answer = rig.answer();
         assert_eq!((&answer["id"], &answer["error"]["kind"]), (&json!(id), &json!("timed_out")), "{answer}");
         assert_eq!(answer["error"]["data"]["stdout"], "ready\n", "{answer}");
-        assert!(begin.elapsed() < Duration::from_secs(10), "it took {:?}", begin.elapsed());
+        assert!(begin.elapsed() < Duration::from_secs(20), "it took {:?}", begin.elapsed());
     }
     assert_gone(&seconds);
     assert_eq!(rig.output("echo next"), "next\n");
@@ -395,13 +395,15 @@ fn background(rig: &mut Rig) {
 }
 
 fn streaming(rig: &mut Rig) {
-    let id = rig.send("run_shell", command("echo early; sleep 1; echo late"));
-    let answer = rig.answer();
-    let answered = Instant::now();
+    // It ends when there is a file that is written once the first line has come.
+    let text = "echo early; until [ -e streamed ]; do sleep 0.05; done; echo late";
+    let id = rig.send("run_shell", command(text));
+    rig.until_printed(id, "early");
+    let written = rig.send("write_file", json!({ "path": "streamed", "content": "" }));
+    let answer = rig.answer_to(written);
+    assert!(answer["error"].is_null(), "{answer}");
+    let answer = rig.answer_to(id);
     assert_eq!(answer["result"]["stdout"], "early\nlate\n", "{answer}");
-    let early = rig.when_printed(id, "early").expect("it came as an event");
-    let lead = answered - early;
-    assert!(lead > Duration::from_millis(500), "it came {lead:?} before the answer");
 }
 
 fn concurrent_calls(rig: &mut Rig) {
@@ -860,7 +862,7 @@ fn busy(rig: &mut Rig) {
     if !rig.panes {
         return;
     }
-    let answer = rig.within("cat", "400ms");
+    let answer = rig.within("cat", "3s");
     assert_eq!(answer["error"]["kind"], "timed_out", "{answer}");
     let answer = rig.within("echo never", "400ms");
     assert!(said(&answer).starts_with("busy: ") && said(&answer).contains("it runs `cat`"), "{answer}");

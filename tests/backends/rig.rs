@@ -119,7 +119,7 @@ pub(crate) fn assert_interrupt_ends_all_by(program: &Program, flags: &[String], 
     called.close();
     eventually("the command runs", || sleeping(&seconds).len() >= 3);
     called.signal("TERM");
-    let status = called.ended(Duration::from_secs(10));
+    let status = called.ended(Duration::from_secs(30));
     assert_gone(&seconds);
     assert_eq!(status.and_then(|status| status.code()), Some(130));
 }

@@ -142,7 +142,7 @@ fn cut_mid_command(panes: bool) {
     let mut rig = Rig::new(&sshd.flags("crib"), panes);
     rig.output("kept=here");
     let before = panes.then(|| (shared_pane(&mut rig), rig.output("echo $$ $kept")));
-    let id = rig.send("run_shell", command("echo run >>count; echo begun; sleep 2; echo done >>count"));
+    let id = rig.send("run_shell", command("echo run >>count; echo begun; sleep 8; echo done >>count"));
     rig.until_printed(id, "begun");
     sshd.cut();
     let begin = Instant::now();
@@ -153,7 +153,7 @@ fn cut_mid_command(panes: bool) {
     let said = rig.refused("run_shell", command("echo again >>count"));
     assert!(said.starts_with("unavailable: ") && said.contains("crib"), "{said}");
     sshd.back();
-    let answer = rig.within("echo back", "20s");
+    let answer = rig.within("echo back", "40s");
     assert_eq!(answer["result"]["stdout"], "back\n", "{answer}");
     if let Some((pane, shell)) = before {
         assert_eq!(rig.output("echo $$ $kept"), shell);

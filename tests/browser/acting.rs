@@ -4,6 +4,7 @@ use crate::rig::{COUNTED, Page, Site, each, file, html};
 use serde_json::json;
 use std::time::Duration;
 use toolcrib::envelope::Kind;
+use toolcrib_tests::eventually;
 
 /// Case 4: after it was drawn anew, removed, or its page left, an old id hits nothing.
 #[tokio::test(flavor = "multi_thread")]
@@ -41,7 +42,7 @@ async fn what_is_covered_renamed_or_disabled_is_not_clicked() {
         let page = format!(
             "{COUNTED}<button id=a onclick=\"pressed('A')\">Cancel</button><button id=b onclick=\"pressed('B')\">Covered</button>\
              <button id=c disabled>Off</button>\
-             <script>setTimeout(() => a.textContent = 'Buy', 3000);</script>\
+             <script>setTimeout(() => {{ a.textContent = 'Buy'; fetch('/renamed') }}, 10000);</script>\
              <dialog id=d aria-label=Offer><button>Take it</button></dialog><button onclick=\"d.showModal()\">Offer</button>"
         );
         let site = Site::new(&[("/", html(&page))]);
@@ -50,7 +51,7 @@ async fn what_is_covered_renamed_or_disabled_is_not_clicked() {
         let off = rig.click(&rig.id("button \"Off\"").await).await.expect_err("it is disabled");
         assert!(off.kind == Kind::Busy && off.message.contains("disabled"), "{off:?}");
         // Nobody has looked since: what an act says of the page counts as a look.
-        tokio::time::sleep(Duration::from_secs(4)).await;
+        eventually("the button is renamed", || site.asked().contains(&"/renamed".to_owned()));
         let renamed = rig.click(&cancel).await.expect_err("it has another name");
         assert!(renamed.kind == Kind::Busy && renamed.message.contains("button \"Buy\" now"), "{renamed:?}");
         rig.click(&rig.id("button \"Offer\"").await).await.expect("a click");
@@ -153,6 +154,9 @@ async fn a_tab_that_a_page_opens_is_there() {
         let clicked = rig.click(&rig.id("button \"one\"").await).await.expect("a click");
         assert!(clicked.notices.iter().any(|notice| notice.contains("opened the tab t2")), "{clicked:?}");
         assert_eq!(clicked.result["tab"], "t1", "{clicked:?}");
+        // It is there before its page is.
+        let shows = json!({ "tab": "t2", "text": "here", "seconds": 30 });
+        rig.output("browser_wait", shows).await.expect("the page that was opened");
         let chosen = rig.output("browser_tab_select", json!({ "tab": "t2" })).await.expect("a tab");
         assert_eq!(chosen.result["title"], "Own", "{chosen:?}");
         assert!(rig.page().await.contains("here"));
@@ -189,11 +193,9 @@ async fn a_download_is_refused_and_told() {
             ("/a.bin", file("a.bin", "x".repeat(1000))),
         ]);
         rig.go(&site.url("/")).await;
-        let clicked = rig.click(&rig.id("link \"load\"").await).await.expect("a click");
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let looked = rig.output("browser_snapshot", json!({})).await.expect("a look");
-        let told = format!("{:?} {:?}", clicked.notices, looked.notices);
-        assert!(told.contains("a download of `a.bin`"), "{told}");
+        // It may begin after the click is over.
+        let mut notices = rig.click(&rig.id("link \"load\"").await).await.expect("a click").notices;
+        rig.told(&mut notices, "a download of `a.bin`").await;
         let refused = rig.refused(&site.url("/a.bin")).await;
         assert!(refused.hint.is_some_and(|hint| hint.contains("`browser.downloads = true`")), "{}", refused.message);
         let state = rig.host.dirs().state;
@@ -212,9 +214,8 @@ async fn a_download_that_is_granted_is_kept() {
             ("/a.txt", file("a.txt", "what is in it".into())),
         ]);
         rig.go(&site.url("/")).await;
-        let clicked = rig.click(&rig.id("link \"small\"").await).await.expect("a click");
-        let told = clicked.notices.iter().find(|notice| notice.contains("was downloaded: 13 bytes at "));
-        let told = told.unwrap_or_else(|| panic!("{clicked:?}"));
+        let mut notices = rig.click(&rig.id("link \"small\"").await).await.expect("a click").notices;
+        let told = rig.told(&mut notices, "was downloaded: 13 bytes at ").await;
         let (_, path) = told.rsplit_once(" at ").expect("a path");
         let read = rig.output("read_file", json!({ "path": path })).await.expect("it is kept");
         assert!(read.result.to_string().contains("what is in it"), "{read:?}");

@@ -102,7 +102,7 @@ async fn a_large_page_comes_in_part_and_in_time() {
         let page = looked.result["page"].as_str().unwrap_or_default();
         println!("{} characters after {:?}", page.len(), begin.elapsed());
         assert!(page.contains("row 0") && page.len() <= 26_000, "{}", page.len());
-        assert!(begin.elapsed().as_secs() < 15, "{:?}", begin.elapsed());
+        assert!(begin.elapsed().as_secs() < 60, "{:?}", begin.elapsed());
         assert!(looked.notices.iter().any(|notice| notice.contains("large")), "{:?}", looked.notices);
     })
     .await;

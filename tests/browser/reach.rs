@@ -81,9 +81,9 @@ async fn a_page_that_came_at_the_second_try_is_shown() {
         let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|other| other.local_addr()).expect("a port").port();
         let late = format!("http://127.0.0.1:{port}/");
         let start = format!(
-            "<title>Start</title><script src={late}missing.js onerror=\"setTimeout(() => location.replace('{late}'), 1500)\"></script><img src=/slow>"
+            "<title>Start</title><script src={late}missing.js onerror=\"setTimeout(() => location.replace('{late}'), 4000)\"></script><img src=/slow>"
         );
-        let slow = Page { delay: Duration::from_secs(4), ..html("") };
+        let slow = Page { delay: Duration::from_secs(10), ..html("") };
         let site = Site::new(&[("/", html(&start)), ("/slow", slow)]);
         let begins = async {
             while !site.asked().contains(&"/slow".to_owned()) {

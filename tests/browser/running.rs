@@ -241,7 +241,7 @@ async fn what_is_killed_is_told_once_and_then_works() {
         };
         kill("--type=renderer");
         // The browser has to notice, and nothing tells when it has.
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
         let crashed = rig.output("browser_snapshot", json!({})).await.expect_err("it has crashed");
         assert_eq!(crashed.kind, Kind::Unavailable, "{crashed:?}");
         assert_eq!(rig.go(&site.url("/")).await.result["title"], "Here");
@@ -364,7 +364,7 @@ async fn what_is_connected_to_between_calls_is_on_record() {
         let page = "<title>none</title><script>setTimeout(() => { fetch('http://127.0.0.3:8099/', {mode: 'no-cors'}).catch(() => {}) }, 4000)</script>";
         let site = Site::new(&[("/", html(page))]);
         rig.go(&site.url("/")).await;
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        tokio::time::sleep(Duration::from_secs(8)).await;
         rig.output("browser_tab_list", json!({})).await.expect("tabs");
         let audit = format!("{:?}", rig.host.audit());
         assert!(audit.contains("connect to 127.0.0.3:8099, before this call"), "{audit}");

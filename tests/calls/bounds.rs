@@ -37,10 +37,10 @@ async fn the_time_that_a_command_takes_is_not_the_calls() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_over_its_time_is_ended_with_all_it_started_and_says_what_it_printed() {
-    let host = small_host().set("confine.mode=off").set("limits.command_ms=500");
+    let host = small_host().set("confine.mode=off").set("limits.command_ms=3000");
     let failure = host.shell_failure(HARD_TO_END).await;
     assert_eq!(failure.kind, Kind::TimedOut);
-    assert_eq!(failure.message, "timed out waiting for the command after 500ms");
+    assert_eq!(failure.message, "timed out waiting for the command after 3s");
     assert_eq!(failure.data.unwrap()["stdout"], "begun\n");
     let left: Vec<String> = pids(&host).into_iter().filter(|pid| lives(pid)).collect();
     assert_eq!(left, [""; 0], "processes live on");

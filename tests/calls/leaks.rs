@@ -171,7 +171,7 @@ async fn where_settings_say_so_a_result_with_a_secret_is_held_back() {
     for (tool, arguments) in [
         ("read_file", json!({ "path": "value" })),
         ("run_shell", harmless("cat value")),
-        ("run_shell", with(harmless("cat value; sleep 60"), "wait", "500ms")),
+        ("run_shell", with(harmless("cat value; sleep 60"), "wait", "3s")),
     ] {
         let failure = host.failure(tool, arguments).await;
         assert_eq!(failure.kind, Kind::Denied, "{failure:?}");
@@ -206,11 +206,13 @@ async fn a_value_that_takes_the_place_of_another_is_known_within_a_second() {
     keep(&host, other);
     let begin = std::time::Instant::now();
     loop {
+        let since = begin.elapsed();
         let later = host.call("read_file", json!({ "path": "both" })).await.to_json();
         if everything(&later).contains(&format!("{MARK} {MARK}")) {
             return;
         }
-        assert!(begin.elapsed().as_millis() < 1000, "{later}");
+        // However long a call takes: it has to know what there was a second before it began.
+        assert!(since.as_millis() < 1000, "{later}");
     }
 }
 

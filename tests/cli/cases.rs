@@ -237,9 +237,12 @@ fn a_build_is_not_built_again_for_what_it_has_written() {
     let mut dev = program.start(&["plugin", "dev", "count"]);
     line_with(&mut dev, "1 of 1 cases passed");
     // The file that the first build made is new, so there may be a second; then there is nothing new.
-    std::thread::sleep(std::time::Duration::from_millis(1_500));
-    let before = builds();
-    assert!(before <= 2, "{before} builds");
+    let mut before = 0;
+    while before != builds() {
+        before = builds();
+        assert!(before <= 2, "{before} builds");
+        std::thread::sleep(std::time::Duration::from_millis(1_500));
+    }
     program.write("work/count/src/lib.rs", "// a change");
     eventually("a build for it", || builds() == before + 1);
     dev.close();

@@ -484,6 +484,7 @@ fn what_was_typed_before_a_plugin_is_asked_about_does_not_answer() {
     terminal.run("echo closed; cat gate > /dev/null; $toolcrib plugin allow word_count > allowed");
     terminal.shows("closed");
     terminal.press(&["y", "Enter"]);
+    eventually("the terminal has the keys", || terminal.screen().contains("y\n"));
     fs::write(terminal.program.path("work/gate"), "").unwrap();
     terminal.shows("Keep what was allowed?");
     terminal.press(&["n", "Enter"]);

@@ -100,7 +100,8 @@ fn events_are_told_on_request_before_the_answer() {
 #[test]
 fn a_call_is_cancelled_by_its_id() {
     let program = Program::new().unconfined();
-    let mut running = start(&program, &[]);
+    // The answer waits for the command's end, also on a loaded machine.
+    let mut running = start(&program, &["--set", "limits.grace_ms=20000"]);
     running.write(request(json!(["a", 1]), "run_shell", &harmless("echo $$ > pid; touch ready; sleep 1000")));
     eventually("the call runs", || program.path("work/ready").exists());
     running.write(cancel(2, json!(["a", 1])));

@@ -10,6 +10,9 @@ use toolcrib_tests::processes::lives;
 use toolcrib_tests::shell::harmless;
 use toolcrib_tests::{Program, Running, eventually, signal};
 
+/// Waits for the end of what is cancelled as long as a loaded machine takes for it, so that its answer comes afterwards.
+const PATIENT: [&str; 2] = ["--set", "limits.grace_ms=20000"];
+
 /// What runs until it is ended, and is hard to end.
 fn endless() -> Value {
     harmless("(trap '' TERM INT HUP; exec sleep 1000) & echo $! > pids; echo $$ >> pids; touch ready; wait")
@@ -28,7 +31,7 @@ fn none_lives(pids: &[String]) {
 }
 
 fn call(program: &Program) -> Running {
-    program.start(&[&NO_QUESTION[..], &["call", "run_shell", &endless().to_string()]].concat())
+    program.start(&[&NO_QUESTION[..], &PATIENT, &["call", "run_shell", &endless().to_string()]].concat())
 }
 
 #[test]
@@ -49,7 +52,7 @@ fn one_signal_cancels_a_call_which_still_gives_its_envelope() {
 fn one_signal_cancels_all_calls_of_a_run_and_ends_it() {
     for signal in ["INT", "TERM", "HUP"] {
         let program = Program::new().unconfined();
-        let mut running = program.start(&[&NO_QUESTION[..], &["run"]].concat());
+        let mut running = program.start(&[&NO_QUESTION[..], &PATIENT, &["run"]].concat());
         running.write(request(1, "run_shell", &endless()));
         let pids = begun(&program);
         running.signal(signal);

@@ -109,7 +109,10 @@ fn a_lock_that_is_gone_for_a_moment_opens_nothing() {
         }
         now == "none"
     });
-    assert_eq!(seen.into_inner(), ["builtin_off", "unavailable", "none"]);
+    // On a busy machine no call may come within that moment; the trail has it anyway.
+    let seen: Vec<String> = seen.into_inner().into_iter().filter(|now| now != "unavailable").collect();
+    assert_eq!(seen, ["builtin_off", "none"]);
+    assert_eq!(machine.changes(), [None, Some("a lock is gone from it".to_owned()), None]);
 }
 
 /// An agent over MCP sees other tools, without asking anew.

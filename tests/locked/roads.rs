@@ -346,10 +346,15 @@ fn a_policy_that_changes_stops_a_program_that_read_another() {
     assert!(client.call("time", json!({}))["error"].is_null());
     let client = std::cell::RefCell::new(client);
     let kind = || client.borrow_mut().call("time", json!({}))["error"]["kind"].clone();
+    // In one step: a file that is written in its place is empty for a moment, which the program may see.
+    let write = |text: &str| {
+        locked.program.write("policy0.new", text);
+        fs::rename(locked.program.path("policy0.new"), &policy).unwrap();
+    };
     for changed in ["[lock]\nplugins = \"pins\"\nbuiltin = []\n", "not a policy", ""] {
-        fs::write(&policy, changed).unwrap();
+        write(changed);
         eventually("it has changed", || kind() == "unavailable");
-        fs::write(&policy, &before).unwrap();
+        write(&before);
         eventually("it is as it was", || kind().is_null());
     }
     fs::remove_file(&policy).unwrap();

@@ -100,6 +100,13 @@ pub(crate) fn started(program: &Program, flags: &[&str]) -> Value {
     })
 }
 
+/// Whether these are numbers from the first to the last, each higher than the one before. Some may be missing: of what comes within a moment
+/// only the last is told.
+pub(crate) fn counts(told: &[f64], first: u32, last: u32) -> bool {
+    let all: Vec<f64> = (first..=last).map(f64::from).collect();
+    told.len() >= 2 && told.iter().all(|number| all.contains(number)) && told.is_sorted_by(|one, next| one < next)
+}
+
 fn has_run(place: &Place) -> bool {
     place.program.path("work/mark").exists()
 }
@@ -143,7 +150,8 @@ fn a_call_that_the_client_gives_up_while_its_question_is_open_ends_without_effec
         for place in places() {
             let mut scenario = marking(&place, "");
             scenario.as_object_mut().expect("an object").remove("answer");
-            scenario["timeout_ms"] = 1000.into();
+            // Long enough for the question to come first.
+            scenario["timeout_ms"] = 5000.into();
             // A client that ends at once may not have sent its cancellation yet.
             scenario["linger"] = place.http.is_some().into();
             let told = sdk.run(&sdks, scenario);
@@ -168,7 +176,7 @@ fn an_answered_question_is_never_asked_again_after_the_client_has_given_up() {
             &sdks,
             json!({
                 "server": place.server, "tool": "run_shell", "arguments": command(&format!("sleep {seconds}")),
-                "answer": "allow once", "timeout_ms": 1500, "linger": true,
+                "answer": "allow once", "timeout_ms": 6000, "linger": true,
             }),
         );
         assert!(told["error"]["code"].as_i64().is_some_and(|code| TIMED_OUT.contains(&code)), "{sdk:?}: {told}");
@@ -195,6 +203,6 @@ fn a_plugins_progress_arrives_with_the_numbers_it_said() {
             .inspect(|news| assert_eq!(news["total"], 5.0, "{sdk:?}: {told}"))
             .filter_map(|news| news["progress"].as_f64())
             .collect();
-        assert_eq!(numbers, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], "{sdk:?}: {told}");
+        assert!(counts(&numbers, 0, 5), "{sdk:?}: {told}");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use toolcrib_tests::Program;
 
 /// How long what was ended may take to go: two seconds, and what a loaded machine takes.
-pub(crate) const SOON: Duration = Duration::from_secs(4);
+pub(crate) const SOON: Duration = Duration::from_secs(15);
 
 /// The audit trail so far, without a line that is being written.
 pub(crate) fn trail(program: &Program) -> Vec<Value> {

@@ -138,15 +138,15 @@ fn fifty_megabytes_are_read_up_to_four() {
         let mut host = serving(world, vec![("text/html", page.into_bytes()), ("text/plain", b"short".to_vec())]);
         read(&mut host, 0, json!({ "as": "text" }));
         let before = resident_kib(host.pid());
-        for behind in 10_000_000..10_000_010 {
+        for behind in 10_000_000..10_000_020 {
             let answer = read(&mut host, 0, json!({ "as": "text", "offset": behind }));
             assert!(answer["result"]["bytes"].as_u64().is_some_and(|bytes| bytes <= 4 << 20), "{answer}");
             assert!(answer["notices"].to_string().contains("4 MiB"), "{answer}");
         }
         let grown = resident_kib(host.pid()).saturating_sub(before);
         println!("grown by {grown} KiB");
-        // Ten times 4 MiB are not kept; what an allocator holds back for each thread may be two bodies.
-        assert!(grown < 24 << 10, "{grown} KiB");
+        // Twenty times 4 MiB are not kept; what an allocator holds back for each thread may be some bodies.
+        assert!(grown < 48 << 10, "{grown} KiB");
         read(&mut host, 1, json!({}));
     });
 }

@@ -164,17 +164,26 @@ fn a_warm_connection_serves_neither_another_plugin_nor_a_name_that_has_turned() 
         let web = open_web();
         let mut host =
             world.program().guest("requester", &[r#"http.hosts=["shared.org"]"#, r#"http.methods=["GET"]"#]).run();
+        // Not how often: a question whose answer is slow is asked again.
+        let mut before = 0;
+        let mut was_asked = || {
+            let now = names.count("shared.org", Kind::A);
+            std::mem::replace(&mut before, now) < now
+        };
         host.page("http://shared.org/1");
+        assert!(was_asked());
         let answer = host.request("GET", "http://shared.org/2", &[]);
         assert_eq!(answer["result"]["status"], 200, "{answer}");
+        assert!(was_asked());
         let by: Vec<usize> = web.requests().iter().map(|request| request.connection).collect();
         assert!(by.len() == 2 && by[0] != by[1], "the plugins share a connection: {by:?}");
         turned.store(true, Ordering::SeqCst);
         host.denied("http://shared.org/3");
+        assert!(was_asked());
         let answer = host.request("GET", "http://shared.org/4", &[]);
         assert_eq!(kind(&answer), "denied", "{answer}");
+        assert!(was_asked());
         assert_eq!(web.requests().len(), 2);
-        assert_eq!(names.count("shared.org", Kind::A), 4, "each request asks once");
         world.assert_record(&[PUBLIC_CONTACT]);
     });
 }

@@ -182,7 +182,7 @@ fn a_plugin_reaches_the_hosts_of_its_grant_alone() {
         for url in ["http://open.org/", "http://OPEN.org./", "http://a.wide.org/", "http://a.b.wide.org/"] {
             assert_eq!(host.request("GET", url, &[])["result"]["status"], 200, "{url}");
         }
-        let before = (names.asked().len(), web.requests().len());
+        let before = web.requests().len();
         for url in [
             "http://other.org/",
             "http://sub.open.org/",
@@ -198,7 +198,10 @@ fn a_plugin_reaches_the_hosts_of_its_grant_alone() {
             let told = said(&answer);
             assert!(told.contains("http.hosts") && told.contains("plugin.requester"), "{told}");
         }
-        assert_eq!((names.asked().len(), web.requests().len()), before);
+        assert_eq!(web.requests().len(), before);
+        // By name, as a question whose answer is slow is asked again.
+        let reached = ["open.org", "a.wide.org", "a.b.wide.org"];
+        assert!(names.asked().iter().all(|name| reached.contains(&name.as_str())), "{:?}", names.asked());
         world.assert_record(&[PUBLIC_CONTACT]);
     });
 }
@@ -210,12 +213,13 @@ fn a_plugin_without_a_grant_reaches_nothing() {
         let web = open_web();
         for lines in [&[] as &[&str], &[r#"http.methods=["GET"]"#], &[r#"http.hosts=[]"#, r#"http.methods=["GET"]"#]] {
             let mut host = world.program().guest("requester", lines).run();
-            let answer = host.request("GET", "http://open.org/", &[]);
+            let answer = host.request("GET", "http://closed.org/", &[]);
             assert_eq!(kind(&answer), "denied", "{lines:?}: {answer}");
             println!("{}", said(&answer));
             host.page("http://open.org/");
         }
-        assert_eq!((web.requests().len(), names.asked().len()), (3, 6), "only the built-in tool got through");
+        assert_eq!(web.requests().len(), 3, "only the built-in tool got through");
+        assert!(names.asked().iter().all(|name| name == "open.org"), "{:?}", names.asked());
     });
 }
 

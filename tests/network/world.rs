@@ -84,7 +84,7 @@ fn outside() -> TempDir {
 fn enter(directory: &Path) -> Command {
     let namespaces = if rustix::process::getuid().is_root() { "-nm" } else { "-rnm" };
     let mut command = Command::new("timeout");
-    command.args(["--kill-after=10", if is_long() { "3600" } else { "300" }]);
+    command.args(["--kill-after=10", if is_long() { "3600" } else { "900" }]);
     command.args(["unshare", namespaces, "sh", "-c", SETUP, "sh"]).env(INSIDE, directory);
     command
 }

@@ -149,10 +149,10 @@ fn another_prompt_changes_nothing() {
 #[test]
 fn a_background_job_holds_nothing_up() {
     let mut crib = Crib::new();
-    let begin = Instant::now();
-    let (status, stdout) = crib.run("(sleep 3; echo late >late.txt) & echo now");
+    // The job waits for a file that comes after the answer.
+    let (status, stdout) = crib.run("(until [ -e go ]; do sleep 0.05; done; echo late >late.txt) & echo now");
     assert!(status == 0 && stdout.ends_with("now\n"), "{stdout}");
-    assert!(begin.elapsed() < Duration::from_millis(2500), "it was waited for");
+    crib.program.write("work/go", "");
     let (status, stdout) = crib.run("wait; cat late.txt");
     assert!(status == 0 && stdout.ends_with("late\n"), "{stdout}");
 }
@@ -188,11 +188,13 @@ fn an_unclosed_quote_is_refused_and_hangs_nothing() {
 #[test]
 fn what_was_not_waited_for_runs_on_and_keeps_its_output() {
     let mut crib = Crib::new();
-    let answer = crib.within("sleep 1; echo slow", "300ms");
+    // The first call of a host brings its pane up.
+    assert_eq!(crib.run("true").0, 0);
+    let answer = crib.within("sleep 6; echo slow", "2s");
     assert_eq!(answer["error"]["kind"], "timed_out", "{answer}");
     let pane = answer["error"]["data"]["pane"].as_str().unwrap_or_else(|| panic!("{answer}"));
     assert!(pane.starts_with('%') && pane.contains('@'), "{pane}");
-    let answer = crib.within("echo next", "5s");
+    let answer = crib.within("echo next", "30s");
     assert_eq!(answer["result"]["stdout"], "next\n", "{answer}");
     assert!(crib.shows("slow"));
 }
@@ -200,7 +202,8 @@ fn what_was_not_waited_for_runs_on_and_keeps_its_output() {
 #[test]
 fn what_was_printed_before_the_wait_was_over_is_told() {
     let mut crib = Crib::new();
-    let answer = crib.within("echo early; sleep 1; echo late", "500ms");
+    assert_eq!(crib.run("true").0, 0);
+    let answer = crib.within("echo early; sleep 6; echo late", "3s");
     assert_eq!(answer["error"]["kind"], "timed_out", "{answer}");
     assert!(answer["error"]["data"].to_string().contains("early"), "{answer}");
     assert_eq!(crib.run("echo next"), (0, "next\n".into()));
@@ -209,7 +212,8 @@ fn what_was_printed_before_the_wait_was_over_is_told() {
 #[test]
 fn a_program_that_reads_is_not_typed_into() {
     let mut crib = Crib::new();
-    let answer = crib.within("cat", "500ms");
+    assert_eq!(crib.run("true").0, 0);
+    let answer = crib.within("cat", "2s");
     assert_eq!(answer["error"]["kind"], "timed_out", "{answer}");
     let answer = crib.within("echo never", "500ms");
     let error = &answer["error"];
@@ -231,7 +235,8 @@ fn a_program_that_fills_the_screen_is_left_by_its_key() {
         toolcrib_tests::skip!("less is not installed");
     }
     let mut crib = Crib::new();
-    let answer = crib.within("less /etc/passwd", "700ms");
+    assert_eq!(crib.run("true").0, 0);
+    let answer = crib.within("less /etc/passwd", "3s");
     assert_eq!(answer["error"]["kind"], "timed_out", "{answer}");
     let answer = crib.within("echo never", "300ms");
     assert_eq!(answer["error"]["kind"], "busy", "{answer}");
@@ -314,7 +319,9 @@ fn a_backslash_at_the_end_continues_nothing() {
 
 #[test]
 fn without_a_wait_the_settings_bound_it() {
-    let mut crib = Crib::with(&["limits.command_ms=300"]);
+    let mut crib = Crib::with(&["limits.command_ms=3000"]);
+    // A look brings the pane up, however long that takes.
+    crib.screen();
     let answer = crib.call("run_shell", command("echo begun; sleep 20"));
     assert_eq!(answer["error"]["kind"], "timed_out", "{answer}");
     assert_eq!(answer["error"]["data"]["stdout"], "begun\n");

@@ -1,14 +1,20 @@
 //! How sessions and panes come, are found again, and go; and what is never touched.
 
 use crate::crib::{Crib, serve};
+use crate::stale::anew;
 use serde_json::{Value, json};
 use std::process::Stdio;
-use std::time::Duration;
-use toolcrib_tests::Program;
+use toolcrib_tests::processes::lives;
 use toolcrib_tests::shell::{command, declared};
+use toolcrib_tests::{Program, eventually};
 
 fn option(program: &Program, name: &str) -> String {
     program.tmux(&["show-options", "-v", "-t", "=toolcrib-agent:", name]).trim_end().to_owned()
+}
+
+/// The process of the server.
+fn server(program: &Program) -> String {
+    program.tmux(&["display-message", "-p", "#{pid}"])
 }
 
 fn id(crib: &mut Crib) -> Value {
@@ -114,6 +120,27 @@ fn panes_are_made_found_and_ended_within_their_limit() {
     assert_eq!(crib.run("echo $kept"), (0, "here\n".into()));
 }
 
+/// A tmux 3.3a that respawns a pane, whose output is on its way to a client, ends with all its sessions.
+#[test]
+fn a_shared_pane_that_floods_is_replaced_in_its_place_and_the_others_stay() {
+    let mut crib = Crib::new();
+    assert_eq!(crib.run("true").0, 0);
+    let beside = json!({ "pane": "beside" });
+    crib.result("tmux-create-pane", declared(beside.clone()));
+    run_in(&mut crib, beside.clone(), "kept=here");
+    let windows =
+        |crib: &Crib| crib.program.tmux(&["list-windows", "-a", "-F", "#{window_id} #{window_index} #{window_panes}"]);
+    let before = windows(&crib);
+    for _ in 0..5 {
+        assert_eq!(crib.within("yes", "300ms")["error"]["kind"], "timed_out");
+        let ended = crib.result("tmux-kill-pane", declared(json!({ "pane": "shared" })));
+        assert_eq!(ended["pane"], "shared", "{ended}");
+        assert_eq!(crib.run("echo new"), (0, "new\n".into()));
+        assert_eq!(windows(&crib), before);
+    }
+    assert_eq!(run_in(&mut crib, beside, "echo $kept")["stdout"], "here\n");
+}
+
 #[test]
 fn the_default_session_stays() {
     let mut crib = Crib::new();
@@ -174,10 +201,11 @@ fn a_session_of_somebody_else_is_not_touched() {
 fn a_shell_that_is_killed_leaves_the_outcome_unknown_and_the_session_comes_anew() {
     let mut crib = Crib::new();
     assert_eq!(crib.run("kept=here").0, 0);
+    let server = server(&crib.program);
     let said = crib.refusal("p=$$; kill -9 $p; sleep 1");
     assert!(said.starts_with("outcome_unknown: "), "{said}");
-    std::thread::sleep(Duration::from_millis(300));
-    let result = crib.result("run_shell", command("echo \"[$kept]\""));
+    eventually("the server is gone", || !lives(&server));
+    let result = anew(&mut crib, "run_shell", command("echo \"[$kept]\""));
     assert_eq!(result["stdout"], "[]\n");
     assert!(result["notices"].to_string().contains("made anew"), "{result}");
     let result = crib.result("run_shell", command("echo again"));
@@ -192,8 +220,7 @@ fn a_shell_that_is_killed_beside_another_pane_comes_anew_alone() {
     run_in(&mut crib, json!({ "pane": "beside" }), "kept=beside");
     let said = crib.refusal("p=$$; kill -9 $p; sleep 1");
     assert!(said.starts_with("outcome_unknown: "), "{said}");
-    std::thread::sleep(Duration::from_millis(300));
-    let result = crib.result("run_shell", command("echo works"));
+    let result = anew(&mut crib, "run_shell", command("echo works"));
     assert_eq!(result["stdout"], "works\n");
     assert!(result["notices"].to_string().contains("the shared pane was gone and has been made anew"), "{result}");
     assert_eq!(run_in(&mut crib, json!({ "pane": "beside" }), "echo $kept")["stdout"], "beside\n");
@@ -203,10 +230,10 @@ fn a_shell_that_is_killed_beside_another_pane_comes_anew_alone() {
 fn a_server_that_was_ended_comes_anew() {
     let mut crib = Crib::new();
     assert_eq!(crib.run("true").0, 0);
-    let before = id(&mut crib);
+    let (before, server) = (id(&mut crib), server(&crib.program));
     let _ = crib.program.tmux(&["kill-server"]);
-    std::thread::sleep(Duration::from_millis(300));
-    let result = crib.result("run_shell", command("echo works"));
+    eventually("the server is gone", || !lives(&server));
+    let result = anew(&mut crib, "run_shell", command("echo works"));
     assert_eq!(result["stdout"], "works\n");
     assert!(result["notices"].to_string().contains("made anew"), "{result}");
     assert_ne!(id(&mut crib), before, "an id counts for one server alone");

@@ -2,6 +2,7 @@
 
 use crate::crib::{serve, until_it_sleeps};
 use serde_json::json;
+use toolcrib_tests::processes::{kill, sleeping, unique_seconds};
 use toolcrib_tests::shell::waiting;
 use toolcrib_tests::{Client, Program, eventually};
 
@@ -22,10 +23,12 @@ fn a_command_of_one_host_makes_the_other_wait() {
     let program = Program::with_panes();
     let (mut one, mut other) = (serve(&program, &[]), serve(&program, &[]));
     assert_eq!(other.within("echo ready", "10s")["result"]["stdout"], "ready\n");
-    let id = occupy(&program, &mut one, "sleep 1.5; echo one");
+    let id = occupy(&program, &mut one, "until [ -e go ]; do sleep 0.05; done; echo one");
     let answer = other.within("echo two", "300ms");
     assert_eq!(answer["error"]["kind"], "busy", "{answer}");
-    assert!(answer["error"]["message"].to_string().contains("it runs `sleep 1.5; echo one`"), "{answer}");
+    let message = answer["error"]["message"].to_string();
+    assert!(message.contains("it runs `until [ -e go ]; do sleep 0.05; done; echo one`"), "{answer}");
+    program.write("work/go", "");
     let answer = other.within("echo three", "10s");
     assert_eq!(answer["result"]["stdout"], "three\n", "{answer}");
     let answer = one.answer();
@@ -68,12 +71,17 @@ fn a_command_outlives_a_host_that_is_killed_and_the_next_host_waits_for_it() {
     let program = Program::with_panes();
     let mut one = serve(&program, &[]);
     assert_eq!(one.within("kept=here", "10s")["result"]["exit_code"], 0);
-    occupy(&program, &mut one, "sleep 3; echo done >done.txt");
+    // The test ends its `sleep`. None of short ones: the kernel is asked what a command does whose host is gone, and between two of them cannot tell.
+    let seconds = unique_seconds();
+    occupy(&program, &mut one, &format!("sleep {seconds}; echo done >done.txt"));
     one.kill();
     let mut next = serve(&program, &[]);
+    // A look finds the session, however long that takes.
+    next.screen();
     let answer = next.within("echo early", "300ms");
     assert_eq!(answer["error"]["kind"], "busy", "{answer}");
-    assert!(!program.path("work/done.txt").exists(), "the test was too slow");
+    assert!(!program.path("work/done.txt").exists(), "it has ended");
+    kill(&sleeping(&seconds));
     let answer = next.within("cat done.txt; echo $kept", "10s");
     assert_eq!(answer["result"]["stdout"], "done\nhere\n", "{answer}");
 }

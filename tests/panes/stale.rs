@@ -15,7 +15,7 @@ fn end_server(program: &Program) {
 }
 
 /// Calls until the host has noticed what is gone, and made it anew.
-fn anew(crib: &mut Crib, tool: &str, mut arguments: Value) -> Value {
+pub(crate) fn anew(crib: &mut Crib, tool: &str, mut arguments: Value) -> Value {
     let begin = Instant::now();
     for attempt in 1.. {
         // Arguments that failed twice would not be tried again.
@@ -41,7 +41,7 @@ fn number(id: &str) -> &str {
 /// Starts a command that does not end by itself, and waits until it has begun.
 fn begin(crib: &mut Crib) -> u64 {
     let mut arguments = command("echo begun >begun.txt; sleep 20; echo ended >ended.txt");
-    arguments["wait"] = json!("2s");
+    arguments["wait"] = json!("30s");
     let id = crib.send("run_shell", arguments);
     eventually("the command began", || crib.program.path("work/begun.txt").exists());
     id
@@ -160,7 +160,7 @@ fn a_dead_pane_that_stays_on_the_screen_leaves_the_outcome_unknown() {
     assert_eq!(crib.run("true").0, 0);
     let _ = crib.program.tmux(&["set-option", "-g", "remain-on-exit", "on"]);
     let mut arguments = command("p=$$; kill -9 $p; sleep 5");
-    arguments["wait"] = json!("2s");
+    arguments["wait"] = json!("30s");
     let id = crib.send("run_shell", arguments);
     assert_unknown(&mut crib, id);
     assert_works(&mut crib);
@@ -169,7 +169,8 @@ fn a_dead_pane_that_stays_on_the_screen_leaves_the_outcome_unknown() {
 #[test]
 fn a_shell_that_became_another_program_is_not_typed_into() {
     let mut crib = Crib::new();
-    let answer = crib.within("become=exec; $become cat", "300ms");
+    assert_eq!(crib.run("true").0, 0);
+    let answer = crib.within("become=exec; $become cat", "2s");
     assert_eq!(answer["error"]["kind"], "timed_out", "{answer}");
     let answer = crib.within("echo never", "200ms");
     assert_eq!(answer["error"]["kind"], "busy", "{answer}");

@@ -1,7 +1,8 @@
 //! A screen that a caller has seen is not repeated until it changes, or something was done.
 
-use crate::crib::Crib;
+use crate::crib::{Crib, SHARED};
 use serde_json::{Value, json};
+use toolcrib_tests::eventually;
 use toolcrib_tests::shell::declared;
 
 fn look(crib: &mut Crib, arguments: Value) -> (String, bool) {
@@ -16,6 +17,9 @@ fn a_screen_that_has_not_changed_is_not_repeated() {
     let mut crib = Crib::new();
     crib.run("echo seen");
     crib.within("true", "5s");
+    // The prompt comes after the answer.
+    let column = || crib.program.tmux(&["display-message", "-p", "-t", SHARED, "#{cursor_x}:"]);
+    eventually("the prompt is drawn", || column().trim() != "0:");
     let (first, is_unchanged) = look(&mut crib, json!({}));
     assert!(first.contains("seen") && !is_unchanged, "{first}");
     // Arguments that come to the same are the same.

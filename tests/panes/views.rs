@@ -83,7 +83,7 @@ fn a_look_may_wait_and_an_unending_one_is_refused() {
     let mut arguments = command("sleep 0.2; echo printed late");
     arguments["wait"] = json!(false);
     crib.result("run_shell", arguments);
-    assert!(look(&mut crib, json!({ "delay": "600ms" })).contains("\nprinted late\n"));
+    assert!(look(&mut crib, json!({ "delay": "3s" })).contains("\nprinted late\n"));
     for delay in [json!("2d"), json!("601s"), json!("soon"), json!(-1)] {
         let said = crib.failure("capture-pane", json!({ "delay": delay }));
         assert!(said.starts_with("invalid_arguments: "), "{delay}: {said}");

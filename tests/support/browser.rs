@@ -13,11 +13,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use toolcrib::envelope::{Failure, Output};
 
 /// The browsers of Debian, the better one first.
 const PROGRAMS: [&str; 2] = ["/usr/lib/chromium/chromium-headless-shell", "/usr/lib/chromium/chromium"];
+/// How long what a page has begun may take to be seen.
+const SEEN: Duration = Duration::from_secs(20);
 
 /// The browsers that a test runs with. Those that are missing are counted as skipped.
 pub fn programs(test: &str) -> impl Iterator<Item = &'static str> {
@@ -93,6 +95,32 @@ impl Rig {
     pub async fn title(&self) -> String {
         let tabs = self.output("browser_tab_list", json!({})).await.expect("tabs");
         tabs.result["tabs"][0]["title"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// The title of the first tab, once it is so.
+    pub async fn titled(&self, is_so: impl Fn(&str) -> bool) -> String {
+        let begin = Instant::now();
+        loop {
+            let title = self.title().await;
+            if is_so(&title) {
+                return title;
+            }
+            assert!(begin.elapsed() < SEEN, "the title is {title:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// The notice that has this text, among these or those of later looks, which are added to these.
+    pub async fn told(&self, notices: &mut Vec<String>, text: &str) -> String {
+        let begin = Instant::now();
+        loop {
+            if let Some(told) = notices.iter().find(|notice| notice.contains(text)) {
+                return told.clone();
+            }
+            assert!(begin.elapsed() < SEEN, "nobody tells {text:?}: {notices:?}");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            notices.extend(self.output("browser_snapshot", json!({})).await.expect("a look").notices);
+        }
     }
 
     /// The id on the line of the page that begins so.

@@ -12,8 +12,8 @@ use std::os::unix::fs::FileExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a program may take to print anything at all.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+/// How long a program may take to print anything at all: tests let a command take two minutes.
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A program while it runs. It ends with this value.
 pub struct Running {

@@ -15,6 +15,8 @@ pub const MORE: &str = "shows more, [n]o >";
 
 /// What keeps the screen as the script has left it, until the terminal is dropped.
 const WAIT: &str = "exec sleep 3600\n";
+/// The title of a terminal that has drawn all that its script wrote.
+const ENDED: &str = "the script has ended";
 
 /// A terminal in which a script runs, on a server of its own. `$toolcrib` is the program; the script's end is written to `code`.
 pub struct Terminal {
@@ -63,8 +65,10 @@ impl Terminal {
 
     /// Runs a script, once.
     pub fn run(&self, script: &str) {
+        // A sequence that was left open ends before that of the title begins.
         let script = format!(
-            "{}\n{script}\necho $? > ../code.part; mv ../code.part ../code\n{WAIT}",
+            "{}\n{script}\necho $? > ../code.part; mv ../code.part ../code\n\
+             printf '\\033\\\\\\033]2;{ENDED}\\033\\\\'\n{WAIT}",
             self.program.shell_environment()
         );
         let path = |name: &str| self.program.path(name).display().to_string();
@@ -111,16 +115,26 @@ impl Terminal {
         String::from_utf8_lossy(&output).lines().map(|line| format!("{}\n", line.trim_end())).collect()
     }
 
-    /// Waits until the screen shows a text; returns the screen.
-    pub fn shows(&self, text: &str) -> String {
-        eventually(&format!("the screen shows `{text}`"), || self.screen().contains(text));
-        self.screen()
+    /// Waits until the screen is so; returns it as it was then, since it may have changed again.
+    fn once(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
+        let mut screen = String::new();
+        eventually(what, || {
+            screen = self.screen();
+            is_so(&screen)
+        });
+        screen
     }
 
-    /// Waits for so many questions; returns the screen.
+    /// Waits until the screen shows a text; returns the screen.
+    pub fn shows(&self, text: &str) -> String {
+        self.once(&format!("the screen shows `{text}`"), |screen| screen.contains(text))
+    }
+
+    /// Waits for so many questions, the last of them drawn to its end; returns the screen.
     pub fn asked(&self, times: usize) -> String {
-        eventually("the question is asked", || self.screen().matches(QUESTION).count() >= times);
-        let screen = self.screen();
+        let is_whole = |screen: &str| screen.rsplit(QUESTION).next().is_some_and(|rest| rest.contains('>'));
+        let screen =
+            self.once("the question is asked", |screen| screen.matches(QUESTION).count() >= times && is_whole(screen));
         assert_eq!(screen.matches(QUESTION).count(), times, "{screen}");
         screen
     }
@@ -136,11 +150,16 @@ impl Terminal {
         assert!(self.tmux(&["resize-window", "-x", &columns, "-y", &rows]).status.success());
     }
 
-    /// Waits for the script's end; returns the exit code of its last command.
+    /// Waits until the script has ended and all that it wrote is drawn; returns the exit code of its last command.
     #[must_use]
     pub fn ended(&self) -> i32 {
         let file = self.program.path("code");
         within(PATIENCE, "the script ends", || file.exists());
+        within(PATIENCE, "the terminal has drawn all", || {
+            let titles = self.tmux(&["list-panes", "-a", "-F", "#{pane_title}"]);
+            // One that is gone draws nothing more.
+            !titles.status.success() || String::from_utf8_lossy(&titles.stdout).lines().any(|title| title == ENDED)
+        });
         std::fs::read_to_string(file).expect("a file").trim().parse().expect("a number")
     }
 

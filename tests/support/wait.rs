@@ -7,17 +7,20 @@ use std::os::fd::AsFd;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Waits until `is_so`, at most ten seconds.
+/// Waits until `is_so`, at most a minute: only what never comes takes that long, and a loaded machine is slow.
 pub fn eventually(what: &str, is_so: impl FnMut() -> bool) {
-    within(Duration::from_secs(10), what, is_so);
+    within(Duration::from_secs(60), what, is_so);
 }
 
 /// The same for what is many things in a row, and takes as long as all of them.
 pub(crate) fn within(limit: Duration, what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
+    let mut pause = Duration::from_millis(5);
     while !is_so() {
         assert!(begin.elapsed() < limit, "not within {limit:?}: {what}");
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::sleep(pause);
+        // Many look through all processes: what takes long is looked at less often, and leaves the machine to what is waited for.
+        pause = (pause * 5 / 4).min(Duration::from_millis(50));
     }
 }
 

@@ -3,6 +3,7 @@
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -236,7 +237,9 @@ async fn a_paused_one_does_not_fire_and_three_failures_disable_it_across_restart
     fails.store(true, Ordering::SeqCst);
     cron(&host, json!({ "action": "resume", "id": "x" })).await;
     for failures in 1..=3 {
-        eventually("it fails", async || row(&host, "x").await["failures"] == failures).await;
+        // A slow look may find more of them.
+        let has_failed = async || row(&host, "x").await["failures"].as_u64() >= Some(failures);
+        eventually("it fails", has_failed).await;
         running.close().await;
         running = host.run_jobs().await;
     }
@@ -279,13 +282,20 @@ async fn an_event_is_handed_over_once_however_that_ends() {
         cron(&host, wanted).await;
         eventually("it has fired", async || row(&host, "x").await["last"]["came"] == came).await;
         let row = row(&host, "x").await;
-        assert_eq!(row["failures"], u64::from(came == "failed"), "{row}");
+        assert_eq!(row["failures"] != 0, came == "failed", "{row}");
         assert!(row["last"]["why"].as_str().is_some_and(|told| told.starts_with(why)), "{row}");
         tokio::time::sleep(Duration::from_millis(1200)).await;
         running.close().await;
-        assert_eq!(embedder.events().len(), 1, "{came}");
+        // On a busy machine the next one may have come meanwhile: each time that was due has one event, and one job.
+        let mut due = HashSet::new();
+        for event in embedder.events() {
+            assert!(due.insert(event.payload["due_ms"].as_u64()), "{came}: {due:?}");
+            let of_it = json!({ "all_sessions": true, "labels": { "schedule": "x", "due": event.payload["due"] } });
+            let listed = host.result("job_list", of_it).await;
+            assert_eq!(listed["jobs"].as_array().map(Vec::len), Some(1), "{listed}");
+        }
         let jobs = jobs_of(&host, "x").await;
-        assert_eq!((jobs.len(), &jobs[0]["state"]), (1, &json!(state)), "{jobs:?}");
+        assert_eq!(jobs.last().expect("a job")["state"], state, "{jobs:?}");
     }
     // One that does not answer is withdrawn, and has failed.
     let embedder = Arc::new(Played::new(&["*"], |_| None));
@@ -294,7 +304,7 @@ async fn an_event_is_handed_over_once_however_that_ends() {
     let mut wanted = each_second("x");
     wanted["timeout_secs"] = json!(1);
     cron(&host, wanted).await;
-    eventually("it fails", async || row(&host, "x").await["failures"] == 1).await;
+    eventually("it fails", async || row(&host, "x").await["failures"].as_u64() >= Some(1)).await;
     assert!(embedder.withdrawn() >= 1);
 }
 

@@ -94,16 +94,13 @@ async fn a_program_runs_as_a_job_and_its_exit_code_is_a_result() {
     let host = host();
     let _jobs = host.run_jobs().await;
     let caller = Caller::of(&host);
-    // The first one makes the store, and the program's code is loaded.
-    let warm = caller.submit(json!({ "bin": "cat", "stdin": "warm" })).await;
-    caller.wait(&warm).await;
-    let begun = Instant::now();
     let id = caller.submit(json!({ "bin": "sh", "args": ["-c", "echo out; echo err >&2; exit 3"] })).await;
-    assert!(begun.elapsed() < Duration::from_millis(100), "{:?}", begun.elapsed());
     let end = caller.wait(&id).await;
     assert_eq!((&end["state"], &end["exit_code"]), (&json!("done"), &json!(3)));
     assert_eq!((&end["stdout"], &end["stderr"]), (&json!("out\n"), &json!("err\n")));
+    let begun = Instant::now();
     let running = caller.sleeper(&unique_seconds()).await;
+    assert!(begun.elapsed() < Duration::from_secs(10), "its end was waited for: {:?}", begun.elapsed());
     let status = caller.until(&running, "running").await;
     assert_eq!(status.get("exit_code"), None);
     caller.result("job_cancel", json!({ "job_id": running })).await;
@@ -183,13 +180,14 @@ async fn a_wait_ends_with_its_time_and_takes_its_own_job_with_it_when_it_is_canc
     let id = caller.sleeper(&unique_seconds()).await;
     let begun = Instant::now();
     let waited = caller.call("job_wait", json!({ "job_id": id, "timeout_ms": 1000 })).await.outcome.expect("a result");
-    assert!((1000..5000).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
+    assert!((1000..30_000).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
     assert_eq!(waited.result["state"], "running");
     assert_eq!(waited.notices, ["the job is still running after 1000 ms"]);
     let cancelled = async |who: &Caller, tool: &str| {
         let cancel = CancellationToken::new();
         let stop = async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            // So late that the call has begun to wait.
+            tokio::time::sleep(Duration::from_secs(2)).await;
             cancel.cancel();
         };
         let arguments = json!({ "job_id": id, "timeout_ms": 60_000 });
@@ -612,10 +610,10 @@ async fn a_job_that_takes_too_long_is_ended() {
     let caller = Caller::of(&host);
     let seconds = unique_seconds();
     let script = format!("echo begun; sleep {seconds}");
-    let id = caller.submit(json!({ "bin": "sh", "args": ["-c", script], "timeout_ms": 700 })).await;
+    let id = caller.submit(json!({ "bin": "sh", "args": ["-c", script], "timeout_ms": 5000 })).await;
     let end = caller.wait(&id).await;
     assert_eq!((&end["state"], &end["stdout"]), (&json!("error"), &json!("begun\n")), "{end}");
-    assert_eq!(end["cause"], "it took more than 700 ms");
+    assert_eq!(end["cause"], "it took more than 5000 ms");
     assert!(sleeping(&seconds).is_empty());
 }
 

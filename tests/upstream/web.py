@@ -412,8 +412,9 @@ class Handler(BaseHTTPRequestHandler):
             WAITING[name] = (int(words["resume"]), self.result(message, self.said(message)))
             self.begin()
             self.event(None, id=name, retry=int(words.get("retry", 100)))
-            self.end()
+            # Before the client can ask again.
             note(ended=name)
+            self.end()
         elif "long" in words:
             self.long(message)
         else:
@@ -502,7 +503,10 @@ class Handler(BaseHTTPRequestHandler):
         request = {"jsonrpc": "2.0", "id": number, "method": "elicitation/create", "params": self.wanted()}
         self.begin()
         if "form-aside" in self.words:
-            beside = ASIDE.get(self.headers.get("Mcp-Session-Id"))
+            # The stream is asked for at the same time.
+            until = time.monotonic() + 10
+            while not (beside := ASIDE.get(self.headers.get("Mcp-Session-Id"))) and time.monotonic() < until:
+                time.sleep(0.02)
             beside.event(request) if beside else note(lost=number)
         else:
             self.event(request)

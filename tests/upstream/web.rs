@@ -502,9 +502,9 @@ async fn an_answer_of_hundreds_of_mebibytes_fails_its_call_alone() {
         assert_eq!(sum(&host).await, 42);
         let before = resident_kib(std::process::id());
         assert_fails(echoed(&host, "x").await, &[Kind::Limit], "4 MiB");
-        // Other tests of this process make hosts meanwhile.
+        // Other tests of this process make hosts meanwhile; the answer alone would be 256 MiB.
         let more = resident_kib(std::process::id()).saturating_sub(before);
-        assert!(more < 128 << 10, "{words}: {more} KiB more");
+        assert!(more < 192 << 10, "{words}: {more} KiB more");
         assert_eq!(sum(&host).await, 42, "{words}");
     }
 }

@@ -81,7 +81,8 @@ async fn a_timeout_leaves_nothing_running() {
     host.shell("true").await;
     for (what, command) in STUBBORN {
         let (seconds, begin) = (unique_seconds(), Instant::now());
-        let call = host.failure("run_shell", waiting(&command.replace("SECONDS", &seconds), "1s"));
+        // So long that all of it is there when its time is over.
+        let call = host.failure("run_shell", waiting(&command.replace("SECONDS", &seconds), "3s"));
         let answered = tokio::time::timeout(2 * LOADED, call).await;
         let (took, left) = (begin.elapsed(), running(&seconds));
         kill(&running(&seconds));
@@ -89,7 +90,7 @@ async fn a_timeout_leaves_nothing_running() {
         assert_eq!(failure.kind, Kind::TimedOut, "{what}: {}", failure.message);
         assert_eq!(printed(&failure), Some(format!("ready {seconds}\n").as_str()), "{what}");
         assert!(left.is_empty(), "{what}: {left:?} live on");
-        assert!(took < LOADED, "{what}: it took {took:?}");
+        assert!(took < LOADED + Duration::from_secs(3), "{what}: it took {took:?}");
         assert_eq!(host.shell("echo next").await["stdout"], "next\n", "{what}");
     }
 }
@@ -100,11 +101,13 @@ async fn a_cancel_leaves_nothing_running() {
     for (what, command) in STUBBORN {
         let seconds = unique_seconds();
         let Cancelled { failure, there, took } = cancelled(&host, command, &seconds).await;
-        let left = running(&seconds);
+        let still = seconds.clone();
+        let watching = move || eventually("nothing lives on", || running(&still).is_empty());
+        let ended = tokio::task::spawn_blocking(watching).await;
         kill(&running(&seconds));
         assert_eq!(failure.kind, Kind::Cancelled, "{what}: {}", failure.message);
         assert!(!there.is_empty(), "{what}: nothing was there to end");
-        assert!(left.is_empty(), "{what}: {left:?} live on");
+        assert!(ended.is_ok(), "{what}: some live on");
         assert!(took < LOADED, "{what}: it took {took:?}");
         assert_eq!(host.shell("echo next").await["stdout"], "next\n", "{what}");
     }
@@ -135,7 +138,7 @@ async fn nobody_has_to_bury_what_a_timeout_or_cancel_ended() {
 async fn a_command_may_end_by_itself_when_it_is_asked_to() {
     let host = TestHost::new();
     let command = "trap 'echo tidied > tidied; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
-    let failure = host.failure("run_shell", waiting(command, "500ms")).await;
+    let failure = host.failure("run_shell", waiting(command, "3s")).await;
     assert_eq!(failure.kind, Kind::TimedOut);
     assert_eq!(std::fs::read_to_string(host.work().join("tidied")).expect("it tidied up"), "tidied\n");
 }
@@ -145,14 +148,14 @@ async fn endless_output_times_out_with_its_head_and_ends() {
     let (host, marker) = (TestHost::new(), unique_seconds());
     let (called, context) = host.parts();
     let context = context.clone().events(Arc::new(NoEvents));
-    let arguments = Arguments::Json(waiting(&format!("yes {marker}"), "500ms"));
+    let arguments = Arguments::Json(waiting(&format!("yes {marker}"), "3s"));
     let envelope = called.call(Request { tool: "run_shell".into(), arguments }, &context).await;
     let left = running(&marker);
     kill(&running(&marker));
     let failure = envelope.outcome.expect_err("it never ends");
     assert_eq!(
         (failure.kind, failure.message.as_str()),
-        (Kind::TimedOut, "timed out waiting for the command after 500ms")
+        (Kind::TimedOut, "timed out waiting for the command after 3s")
     );
     let data = *failure.data.expect("what was printed");
     assert_eq!(text(&data, "stdout"), &format!("{marker}\n").repeat(400)[..4_000]);

@@ -154,14 +154,14 @@ async fn blank_names_of_session_and_pane_count_as_left_away() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timeout_hands_back_what_was_printed_by_then() {
     let host = TestHost::new();
-    let failure = host.failure("run_shell", waiting("echo out; echo err >&2; sleep 1000", "1s")).await;
+    let failure = host.failure("run_shell", waiting("echo out; echo err >&2; sleep 1000", "3s")).await;
     assert_eq!(failure.data.map(|data| *data), Some(json!({ "stdout": "out\n", "stderr": "err\n" })));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_timeout_is_exit_code_seven_of_the_program() {
     let program = toolcrib_tests::Program::new();
-    let arguments = waiting("echo out; sleep 1000", "500ms").to_string();
+    let arguments = waiting("echo out; sleep 1000", "3s").to_string();
     let (code, envelope) = program.call(&["--yes", "run_shell", &arguments]);
     assert_eq!((code, &envelope["error"]["kind"]), (7, &Value::from("timed_out")));
     assert_eq!(envelope["error"]["data"]["stdout"], "out\n");
