@@ -3,7 +3,7 @@
 use crate::crib::{serve, until_it_sleeps};
 use serde_json::json;
 use toolcrib_tests::processes::{kill, sleeping, unique_seconds};
-use toolcrib_tests::shell::waiting;
+use toolcrib_tests::shell::{command, waiting};
 use toolcrib_tests::{Client, Program, eventually};
 
 const PANE: &str = "=toolcrib-agent:";
@@ -71,7 +71,7 @@ fn a_command_outlives_a_host_that_is_killed_and_the_next_host_waits_for_it() {
     let program = Program::with_panes();
     let mut one = serve(&program, &[]);
     assert_eq!(one.within("kept=here", "10s")["result"]["exit_code"], 0);
-    // The test ends its `sleep`. None of short ones: the kernel is asked what a command does whose host is gone, and between two of them cannot tell.
+    // The test ends its `sleep`.
     let seconds = unique_seconds();
     occupy(&program, &mut one, &format!("sleep {seconds}; echo done >done.txt"));
     one.kill();
@@ -82,6 +82,26 @@ fn a_command_outlives_a_host_that_is_killed_and_the_next_host_waits_for_it() {
     assert_eq!(answer["error"]["kind"], "busy", "{answer}");
     assert!(!program.path("work/done.txt").exists(), "it has ended");
     kill(&sleeping(&seconds));
+    let answer = next.within("cat done.txt; echo $kept", "10s");
+    assert_eq!(answer["result"]["stdout"], "done\nhere\n", "{answer}");
+}
+
+/// The process in the foreground ends while it is looked at, and another one comes.
+#[test]
+fn a_loop_of_short_programs_is_waited_for_though_its_host_is_gone() {
+    let program = Program::with_panes();
+    let mut one = serve(&program, &[]);
+    assert_eq!(one.within("kept=here", "10s")["result"]["exit_code"], 0);
+    let _ = one.send("run_shell", command("touch begun; until [ -e go ]; do /bin/true; done; echo done >done.txt"));
+    eventually("it has begun", || program.path("work/begun").exists());
+    one.kill();
+    let mut next = serve(&program, &[]);
+    next.screen();
+    for _ in 0..10 {
+        let answer = next.within("echo early", "300ms");
+        assert_eq!(answer["error"]["kind"], "busy", "{answer}");
+    }
+    program.write("work/go", "");
     let answer = next.within("cat done.txt; echo $kept", "10s");
     assert_eq!(answer["result"]["stdout"], "done\nhere\n", "{answer}");
 }

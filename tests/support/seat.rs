@@ -49,6 +49,8 @@ impl Seat {
         seat.pane = seat.tmux(&["display-message", "-p", "-t", "mine", "#{pane_id}"]).trim().to_owned();
         assert!(seat.pane.starts_with('%'), "no tmux: `{}`", seat.pane);
         seat.types(&format!("toolcrib() {{ '{}' \"$@\"; }}; PS1='$ '", Program::file().display()));
+        // What is typed to a shell that is not there yet is not echoed where it belongs.
+        eventually("its prompt is there", || seat.screen().trim_end().ends_with('$'));
         seat
     }
 

@@ -3,7 +3,6 @@
 //! What can be acted on, and what holds other things together, has an id. It stands for one node of one document and is never given again, so
 //! that an act by an old id finds that very element or none.
 
-use super::PATIENCE;
 use super::cdp::{SessionId, Trouble};
 use super::guard::WORLD;
 use super::running::{Browser, Ids, Tab, first};
@@ -20,6 +19,8 @@ const SOME: usize = 4_000;
 const WHILE: Duration = Duration::from_secs(2);
 const LEAST: usize = 300;
 const WIDE: usize = 500;
+/// How long the browser may take to tell of the nodes of a large page, for each question.
+const LARGE: Duration = Duration::from_secs(10);
 /// Characters of a name and of a value.
 const NAME_CHARS: usize = 200;
 const VALUE_CHARS: usize = 100;
@@ -296,7 +297,7 @@ impl Browser {
         }
         let params = json!({ "frameId": document.frame });
         let Nodes { nodes } =
-            self.cdp.call(Some(&document.session), "Accessibility.getFullAXTree", params, PATIENCE).await?;
+            self.cdp.call(Some(&document.session), "Accessibility.getFullAXTree", params, LARGE).await?;
         Ok(nodes)
     }
 
@@ -328,7 +329,7 @@ impl Browser {
             None => {
                 let params = json!({ "frameId": document.frame });
                 let method = "Accessibility.getRootAXNode";
-                self.cdp.call::<Root>(Some(session), method, params, PATIENCE).await?.node
+                self.cdp.call::<Root>(Some(session), method, params, LARGE).await?.node
             }
             Some(element) => {
                 let params = json!({ "backendNodeId": element.node, "fetchRelatives": false });
@@ -348,7 +349,7 @@ impl Browser {
             looked += 1;
             let params = json!({ "id": id, "frameId": document.frame });
             let Nodes { nodes: children } =
-                self.cdp.call(Some(session), "Accessibility.getChildAXNodes", params, PATIENCE).await?;
+                self.cdp.call(Some(session), "Accessibility.getChildAXNodes", params, LARGE).await?;
             let new: Vec<Node> = children.into_iter().filter(|child| known.insert(child.node_id.clone())).collect();
             is_whole &= new.len() <= WIDE;
             let new = &new[..new.len().min(WIDE)];

@@ -22,7 +22,8 @@ pub(super) enum Doing {
 /// pane, or an empty word. In a cell a process has another number than outside; the pane's session tells which cell is meant.
 ///
 /// dash, ash and zsh have the sourced file open for as long as they are at it; bash, zsh and ash have a line editor's terminal only at their
-/// prompt (and in bash's `read -e`); dash sleeps there in the terminal's read. A shell that is not in the foreground waits for what is.
+/// prompt (and in bash's `read -e`); dash sleeps there in the terminal's read. A shell that is not in the foreground waits for what is. That
+/// may end while it is looked at, and the next one come: where they keep coming, as in a loop, the shell runs something.
 const LOOK: &str = r#"script=$1 pid=$2 pane=$3
 say() { echo "$1"; exit 0; }
 stat() {
@@ -44,16 +45,22 @@ if [ -n "$pid" ] && [ -n "$pane" ]; then
     done
     pane=
 fi
-if ! stat "${pid:-$pane}"; then
-    stat self || say unknown
-    say waits
-fi
-if [ -z "$pid" ]; then
-    pid=$front
-    stat "$pid" || say unknown
-fi
-[ "$group" = "$front" ] || say runs
-exe=$(readlink "/proc/$pid/exe") || say unknown
+named=$pid exe=
+for try in 1 2 3 4 5; do
+    pid=$named
+    if ! stat "${pid:-$pane}"; then
+        stat self || say unknown
+        say waits
+    fi
+    if [ -z "$pid" ]; then
+        pid=$front
+        stat "$pid" || continue
+    fi
+    [ "$group" = "$front" ] || say runs
+    exe=$(readlink "/proc/$pid/exe") && break
+    { [ -n "$named" ] || stat "$pid"; } && say unknown
+done
+[ -n "$exe" ] || say runs
 exe=${exe% (deleted)}
 case ${exe##*/} in
 bash | zsh | dash | ash | busybox) ;;
