@@ -23,7 +23,8 @@ pub(super) enum Doing {
 ///
 /// dash, ash and zsh have the sourced file open for as long as they are at it; bash, zsh and ash have a line editor's terminal only at their
 /// prompt (and in bash's `read -e`); dash sleeps there in the terminal's read. A shell that is not in the foreground waits for what is. That
-/// may end while it is looked at, and the next one come: where they keep coming, as in a loop, the shell runs something.
+/// may end while it is looked at, and the next one come: where they keep coming, as in a loop, the shell runs something. One that has ended, or is
+/// about to, has no command line, unlike one of another user, of which nobody tells what it is.
 const LOOK: &str = r#"script=$1 pid=$2 pane=$3
 say() { echo "$1"; exit 0; }
 stat() {
@@ -45,6 +46,7 @@ if [ -n "$pid" ] && [ -n "$pane" ]; then
     done
     pane=
 fi
+is_there() { [ -n "$(tr '\0' x <"/proc/$pid/cmdline" 2>/dev/null)" ]; }
 named=$pid exe=
 for try in 1 2 3 4 5; do
     pid=$named
@@ -58,7 +60,7 @@ for try in 1 2 3 4 5; do
     fi
     [ "$group" = "$front" ] || say runs
     exe=$(readlink "/proc/$pid/exe") && break
-    { [ -n "$named" ] || stat "$pid"; } && say unknown
+    { [ -n "$named" ] || is_there; } && say unknown
 done
 [ -n "$exe" ] || say runs
 exe=${exe% (deleted)}
@@ -74,7 +76,11 @@ bash)
     has -icanon && has -icrnl && has -echo && say waits
     say runs ;;
 *)
-    open=$(ls -l "/proc/$pid/fd" 2>/dev/null) || say unknown
+    open=$(ls -l "/proc/$pid/fd" 2>/dev/null)
+    if [ -z "$open" ]; then
+        is_there || [ -n "$named" ] || say runs
+        say unknown
+    fi
     case $open in *" -> $script"*) say runs ;; esac
     [ -z "$pane" ] && say waits
     if [ "${exe##*/}" = dash ]; then
