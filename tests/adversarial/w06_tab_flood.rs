@@ -59,15 +59,21 @@ async fn a_flood_of_tabs_is_bounded() {
         let is_told = |what: &str| told.contains(what);
         assert!(is_told("a page opened the tab t2"), "{told}");
         assert!(is_told("a page wanted to open another tab, which was closed: there are 8") || tabs(&rig).await.len() < MOST, "{told}");
-        // The first tab goes elsewhere, the others are closed.
-        let there = rig.output("browser_navigate", json!({ "tab": first, "url": site.url("/good") })).await.expect("a page");
-        assert_eq!(there.result["title"], "Good", "{there:?}");
-        for _ in 0..4 {
-            for tab in tabs(&rig).await.iter().filter(|tab| **tab != there.result["tab"]) {
+        // The others are closed, and the first tab goes elsewhere; where the browser has much to end, not at once.
+        let mut there = None;
+        for _ in 0..5 {
+            for tab in tabs(&rig).await.iter().filter(|tab| **tab != first) {
                 // It may be closed with what opened it.
                 let _ = rig.output("browser_tab_close", json!({ "tab": tab })).await;
             }
+            let went = rig.output("browser_navigate", json!({ "tab": first, "url": site.url("/good") })).await;
+            println!("{went:?}");
+            there = went.ok().filter(|went| went.result["title"] == "Good");
+            if there.is_some() {
+                break;
+            }
         }
+        assert!(there.is_some(), "the first tab works on");
         rig.output("browser_close", json!({})).await.expect("an end");
         assert_eq!(rig.go(&site.url("/good")).await.result["title"], "Good");
         assert_eq!(tabs(&rig).await.len(), 1);
