@@ -30,7 +30,11 @@ async fn nothing_is_clicked_that_a_page_put_under_the_pointer() {
             let ok = rig.id("button \"OK\"").await;
             for _ in 0..5 {
                 match rig.click(&ok).await {
-                    Ok(clicked) => assert_eq!(clicked.result["title"], "OK pressed", "{trick}: {clicked:?}"),
+                    // Pressed, and let go over the other: that is told, and is no click.
+                    Ok(clicked) => assert!(
+                        clicked.result["title"] == "OK pressed" || format!("{clicked:?}").contains("pressed or let go, not both"),
+                        "{trick}: {clicked:?}"
+                    ),
                     Err(failure) => assert!(matches!(failure.kind, Kind::Busy), "{trick}: {failure:?}"),
                 }
                 let title = rig.title().await;

@@ -248,8 +248,16 @@ impl Browser {
                 };
                 Err(busy(format!("{} was not clicked: {why}", element.shown())))
             }
+            // A menu that opens when it is pressed is under the pointer when it is let go, and so may be what a page moves there: no click follows.
+            Some(Came { came: true, other: Some(other) }) => {
+                let other = self.line(&other, OTHER_CHARS);
+                let part =
+                    format!("{} was pressed or let go, not both: {other} was under the pointer", element.shown());
+                self.state.known.lock().note(part);
+                Ok(())
+            }
             // Where its document is gone, the click has led elsewhere.
-            Some(Came { came: true, .. }) | None => Ok(()),
+            Some(Came { came: true, other: None }) | None => Ok(()),
         }
     }
 

@@ -26,7 +26,7 @@ pub(super) enum Let<'o> {
 pub(super) struct Came {
     /// Something was let through.
     pub(super) came: bool,
-    /// What was in its place.
+    /// What was in its place, for all of it or for a part.
     pub(super) other: Option<String>,
 }
 
