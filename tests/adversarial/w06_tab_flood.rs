@@ -30,7 +30,7 @@ async fn a_flood_of_tabs_is_bounded() {
         let own = format!("<title>Own</title><p>own</p><script>{flood} setInterval(() => window.open('/own'), 50);</script>");
         let site = Site::new(&[("/", html(&start)), ("/own", html(&own)), ("/good", html("<title>Good</title>"))]);
         rig.go(&site.url("/")).await;
-        // Looked for before anything happens: each look is told what happened until then.
+        // Both buttons are found first: each look returns the notices so far, which no later one repeats.
         let page = rig.page().await;
         let button = |name: &str| page.lines().find(|line| line.contains(name)).and_then(id_in).expect("a button");
         let mut told = String::new();

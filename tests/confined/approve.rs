@@ -48,7 +48,7 @@ fn a_question_is_answered_from_a_second_terminal() {
         assert_eq!(terminal.has("ran"), runs);
         eventually("it ended", || terminal.program.path("second").exists());
         let told = if runs { "allowed" } else { "denied" };
-        eventually("it is told there", || second_screen(&terminal).contains(told));
+        eventually("the second screen shows it", || second_screen(&terminal).contains(told));
     }
 }
 

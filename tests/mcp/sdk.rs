@@ -100,8 +100,8 @@ pub(crate) fn started(program: &Program, flags: &[&str]) -> Value {
     })
 }
 
-/// Whether these are numbers from the first to the last, each higher than the one before. Some may be missing: of what comes within a moment
-/// only the last is told.
+/// Whether these are numbers from the first to the last, each higher than the one before. Some may be missing: of several within a tenth of a
+/// second, a client gets the last one alone.
 pub(crate) fn counts(told: &[f64], first: u32, last: u32) -> bool {
     let all: Vec<f64> = (first..=last).map(f64::from).collect();
     told.len() >= 2 && told.iter().all(|number| all.contains(number)) && told.is_sorted_by(|one, next| one < next)

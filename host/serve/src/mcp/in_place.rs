@@ -118,8 +118,8 @@ pub(super) fn answer(outcome: Option<Result<ServerResult, ErrorData>>, id: Reque
     }
 }
 
-/// The first turn of a call, in which nothing is waited for, and another one where it waits for its record alone: an extension of its request. If the call goes on, the request does as well, as
-/// any other, and takes it from here.
+/// The first turn of a call, in which nothing is waited for, and another one where it waits for its record alone: an extension of its request. If
+/// the call goes on, the request does as well, as any other, and takes it from here.
 #[derive(Clone, Default)]
 pub(super) struct FirstTurn {
     taken: Arc<Mutex<Taken>>,
