@@ -21,6 +21,8 @@ const ROUNDS: usize = 60;
 const CALLS: usize = 40;
 /// Calls in flight, and calls of a round: few of them begin and end most of their time, many show what is sustained.
 const WINDOWS: [(usize, usize); 4] = [(1, CALLS), (8, CALLS), (64, 256), (64, 2048)];
+/// Calls before the first that is measured: as many as Node takes until it has compiled what they run.
+const WARM: usize = 4000;
 const STARTS: usize = 12;
 /// Further plugins of a start with many.
 const PLUGINS: usize = 300;
@@ -293,7 +295,7 @@ fn ready(peer: &Peer) -> Connection {
     let mut connection = Connection::start(peer);
     connection.shake_hands();
     assert!(connection.answer("tools/list", &json!({}))["result"].is_object());
-    for _ in 0..200 {
+    for _ in 0..WARM {
         let call = connection.call(peer);
         connection.write(&call);
         assert_succeeded(&connection.line(), peer);
