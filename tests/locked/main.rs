@@ -15,3 +15,4 @@ mod roots;
 mod signed;
 mod state;
 mod succession;
+mod upstream;

@@ -68,6 +68,7 @@ pub(super) async fn run(global: &Global, arguments: Arguments) -> Result<ExitCod
 struct Proposal<'p> {
     name: &'p str,
     accepted: &'p Accepted,
+    declared: &'p UpstreamSection,
     /// The lines of its section; none where the settings have them.
     section: Option<toml::Table>,
     /// What there is to read, for people and for programs.
@@ -78,7 +79,7 @@ struct Proposal<'p> {
 impl Proposal<'_> {
     /// Shows it and asks. Nothing is written without a yes.
     async fn decide(mut self, setup: &Setup, is_yes: bool, as_json: bool) -> Result<ExitCode, Failure> {
-        let answer = self.ask(is_yes, as_json).await?;
+        let answer = self.ask(setup, is_yes, as_json).await?;
         let told = if answer == Some(true) { Some(self.write(setup)?) } else { None };
         if as_json {
             self.json["written"] = told.is_some().into();
@@ -93,8 +94,9 @@ impl Proposal<'_> {
         }
     }
 
-    /// Shows it and asks; none where nobody can be asked.
-    async fn ask(&self, is_yes: bool, as_json: bool) -> Result<Option<bool>, Failure> {
+    /// Shows it and asks; none where nobody can be asked. What a lock refuses is nobody's to accept.
+    async fn ask(&self, setup: &Setup, is_yes: bool, as_json: bool) -> Result<Option<bool>, Failure> {
+        setup.host.check_upstream(self.name, self.declared, self.accepted)?;
         if !as_json {
             self.page.print()?;
         }
@@ -140,7 +142,11 @@ pub(super) fn problem(setup: &Setup, name: &str, section: &UpstreamSection) -> O
         Ok(accepted) => {
             let changed = accepted.changed_files(section);
             let review = format!("look at it with `toolcrib upstream review {name}`");
-            (!changed.is_empty()).then(|| format!("{}; {review}", changed.join(", ")))
+            let of_files = (!changed.is_empty()).then(|| format!("{}; {review}", changed.join(", ")));
+            of_files.or_else(|| {
+                let refusal = setup.host.check_upstream(name, section, &accepted).err()?;
+                Some([Some(refusal.message), refusal.hint].into_iter().flatten().collect::<Vec<_>>().join("; "))
+            })
         }
     };
     upstream_name_fault(name).or_else(of_section).or_else(of_command).or_else(of_acceptance)

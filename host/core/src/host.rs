@@ -22,7 +22,7 @@ use crate::formats::Offer;
 use crate::jobs::Jobs;
 use crate::jobs::rehearsal::Purpose;
 use crate::kept_output::{KeptFile, OutputStore};
-use crate::policy::admission::Admission;
+use crate::policy::admission::{Admission, Barred};
 use crate::policy::approval::{Approvals, InAdvance};
 use crate::policy::in_force::InForce;
 use crate::policy::lock::Code;
@@ -38,7 +38,7 @@ use crate::tools::provider::{Component, Ready};
 use crate::tools::registry::Registry;
 use crate::tools::source::{Builtin, PluginSource};
 use crate::toolset::{self, Toolset, narrowed};
-use crate::upstream::{Look, Upstreams};
+use crate::upstream::{Accepted, Look, Upstreams};
 use futures_util::future::join_all;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -432,6 +432,25 @@ impl Host {
         let scope = Arc::new(scope);
         let look = self.upstreams.look(name, section, &grant, &scope).await;
         look.map_err(|failure| scope.guard.redact_failure(failure))
+    }
+
+    /// Says whether every lock lets a server of others be there as it is to be accepted; whoever accepts one asks before anything is written.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line of the policy, and with the lines that would name the server.
+    pub fn check_upstream(&self, name: &str, section: &UpstreamSection, accepted: &Accepted) -> Result<(), Failure> {
+        let sha256 = accepted.digest();
+        let section = UpstreamSection { accepted: sha256.clone(), ..section.clone() };
+        let server = Manifest::of_upstream(name, &section, accepted).map_err(Failure::invalid)?;
+        let Err(Barred { code, failure, .. }) = self.policy().check_locks(&server) else { return Ok(()) };
+        let decides = failure.hint.clone().filter(|_| matches!(code, Some(Code::NotVetted | Code::OtherBytes)));
+        Err(match decides {
+            Some(decides) => failure.hint(format!(
+                "{decides}; these lines of that policy would name it: `[lock.upstream.{name}]`, `sha256 = \"{sha256}\"`"
+            )),
+            None => failure,
+        })
     }
 
     /// The mail accounts of the settings, with what stands against the use of each, if anything does. No server is asked.

@@ -106,10 +106,14 @@ pub(super) async fn look(setup: &Setup, name: &str, section: &UpstreamSection) -
 }
 
 /// What a person decides on who adds this server.
-pub(super) fn proposal<'p>(name: &'p str, look: &'p Look, section: &UpstreamSection) -> Result<Proposal<'p>, Failure> {
+pub(super) fn proposal<'p>(
+    name: &'p str,
+    look: &'p Look,
+    section: &'p UpstreamSection,
+) -> Result<Proposal<'p>, Failure> {
     check_offers(name, look, section)?;
     let (page, json) = (page(name, look, section), json(name, look, section));
-    Ok(Proposal { name, accepted: &look.accepted, section: Some(lines(section)?), page, json })
+    Ok(Proposal { name, accepted: &look.accepted, declared: section, section: Some(lines(section)?), page, json })
 }
 
 impl Add {

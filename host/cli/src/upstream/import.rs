@@ -261,7 +261,7 @@ impl Importer<'_> {
             Ok(proposal) => proposal,
             Err(failure) => return self.without_look(name, planned, failure).await,
         };
-        if proposal.ask(self.global.yes, self.as_json).await? != Some(true) {
+        if proposal.ask(&self.setup, self.global.yes, self.as_json).await? != Some(true) {
             return Ok((State::Refused, Value::Null));
         }
         let told = proposal.write(&self.setup)?;

@@ -38,7 +38,7 @@ pub(super) async fn review(setup: &Setup, is_yes: bool, arguments: &Review) -> R
         return if arguments.json { print_json(&json) } else { unchanged(&look) };
     }
     let page = changes.page(name, &look, &section);
-    let proposal = Proposal { name, accepted: &look.accepted, section: None, page, json };
+    let proposal = Proposal { name, accepted: &look.accepted, declared: &section, section: None, page, json };
     proposal.decide(setup, is_yes, arguments.json).await
 }
 

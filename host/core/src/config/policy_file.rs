@@ -49,6 +49,8 @@ pub struct Lock {
     pub(crate) pins: BTreeMap<String, Pin>,
     /// The declared programs that may be there, by name.
     pub(crate) programs: BTreeMap<String, Pin>,
+    /// The servers of others that may be there, by name.
+    pub(crate) upstreams: BTreeMap<String, Pin>,
     /// The list of what was vetted, and whose signatures count.
     pub(crate) signed: Option<Signed>,
     /// What was taken back.
@@ -97,7 +99,9 @@ struct LockTable {
     #[serde(default)]
     plugin: BTreeMap<Spanned<String>, PinTable>,
     #[serde(default)]
-    program: BTreeMap<Spanned<String>, ProgramTable>,
+    program: BTreeMap<Spanned<String>, BytesTable>,
+    #[serde(default)]
+    upstream: BTreeMap<Spanned<String>, BytesTable>,
     list: Option<Spanned<PathBuf>>,
     list_name: Option<Spanned<String>>,
     min_sequence: Option<Spanned<u64>>,
@@ -166,10 +170,10 @@ struct PinTable {
     introspect: Option<Value>,
 }
 
-/// `[lock.program.NAME]` as it is written.
+/// `[lock.program.NAME]` and `[lock.upstream.NAME]` as they are written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ProgramTable {
+struct BytesTable {
     sha256: Spanned<String>,
     definitions_sha256: Option<Spanned<String>>,
 }
@@ -237,7 +241,8 @@ impl LockTable {
         of_root: bool,
     ) -> Result<(Lock, Demands), ConfigError> {
         let fault = |at: usize, message: String| Err(invalid_at(document.place(at), message));
-        let names = self.builtin.iter().flatten().chain(self.plugin.keys()).chain(self.program.keys());
+        let pinned = self.plugin.keys().chain(self.program.keys()).chain(self.upstream.keys());
+        let names = self.builtin.iter().flatten().chain(pinned);
         if let Some(name) = names.clone().find(|name| !is_plugin_name(name.get_ref())) {
             let shown = name.get_ref().escape_debug();
             return fault(
@@ -267,9 +272,12 @@ impl LockTable {
                 }
             }
         }
-        if let (LockMode::Off, Some(name)) = (self.plugins.get_ref(), self.program.keys().next()) {
-            let message = "programs are named here, and `plugins = \"off\"` looks at none: write `plugins = \"pins\"`";
-            return fault(name.span().start, message.into());
+        let named = [("programs", self.program.keys().next()), ("servers", self.upstream.keys().next())];
+        let named = named.into_iter().find_map(|(what, name)| Some((what, name?)));
+        if let (LockMode::Off, Some((what, name))) = (self.plugins.get_ref(), named) {
+            let message =
+                format!("{what} are named here, and `plugins = \"off\"` looks at none: write `plugins = \"pins\"`");
+            return fault(name.span().start, message);
         }
         let digest = |text: Spanned<String>| {
             let span = text.span();
@@ -298,7 +306,7 @@ impl LockTable {
             let ceiling = (!rights.is_empty()).then(|| Ceiling::read(&rights, &place, reader)).transpose()?;
             Ok((name.into_inner(), Pin { place, sha256: digest(table.sha256)?, definitions, ceiling }))
         };
-        let program = |(name, table): (Spanned<String>, ProgramTable)| {
+        let by_bytes = |(name, table): (Spanned<String>, BytesTable)| {
             let place = document.place(table.sha256.span().start);
             let definitions = table.definitions_sha256.map(digest).transpose()?;
             Ok((name.into_inner(), Pin { place, sha256: digest(table.sha256)?, definitions, ceiling: None }))
@@ -345,7 +353,8 @@ impl LockTable {
             directories: self.directories.map(inner),
             message: self.message,
             pins: self.plugin.into_iter().map(pin).collect::<Result<_, ConfigError>>()?,
-            programs: self.program.into_iter().map(program).collect::<Result<_, ConfigError>>()?,
+            programs: self.program.into_iter().map(by_bytes).collect::<Result<_, ConfigError>>()?,
+            upstreams: self.upstream.into_iter().map(by_bytes).collect::<Result<_, ConfigError>>()?,
         };
         Ok((lock, Demands { audit: required, confinement }))
     }
@@ -464,6 +473,8 @@ mod tests {
             ("[lock]\nplugins = 'pins'\n[lock.plugin.'a b']\nsha256 = 'DIGEST'", "0.toml:3:14: `a b` is not a valid"),
             ("[lock]\nplugins = 'off'\n[lock.plugin.x]\nsha256 = 'DIGEST'", "0.toml:3:14: plugins are named here"),
             ("[lock]\nplugins = 'off'\n[lock.program.x]\nsha256 = 'DIGEST'", "0.toml:3:15: programs are named here"),
+            ("[lock]\nplugins = 'off'\n[lock.upstream.x]\nsha256 = 'DIGEST'", "0.toml:3:16: servers are named here"),
+            ("[lock]\nplugins = 'pins'\n[lock.upstream.'a b']\nsha256 = 'DIGEST'", "0.toml:3:16: `a b` is not a valid"),
             (
                 "[lock]\nplugins = 'pins'\n[lock.program.x]\nsha256 = 'DIGEST'\nshell = true",
                 "0.toml:5:1: `lock`: unknown field `shell`",

@@ -5,7 +5,7 @@
 use super::vetting::marks::Marks;
 use super::vetting::{Refused, Vetted, Vetting};
 use crate::config::{Ceiling, GrantBy, Lock, LockMode, Pin, Place, Role, Signed};
-use crate::tools::manifest::Manifest;
+use crate::tools::manifest::{Manifest, Origin};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -171,8 +171,7 @@ impl Enforced {
         match lock.plugins {
             LockMode::Off => Ok(None),
             LockMode::Pins => lock.pinned(plugin).map(|()| None),
-            // Nobody signs statements about programs.
-            LockMode::Signed if plugin.id.is_program() => lock.pinned(plugin).map(|()| None),
+            LockMode::Signed if !can_be_listed(plugin) => lock.pinned(plugin).map(|()| None),
             LockMode::Signed => {
                 let (signed, vetting) = self.signed().expect("`signed` has what it needs");
                 vetting.decide(lock, signed, plugin).map(Some).map_err(|Refused { code, reason }| LockRefusal {
@@ -206,7 +205,7 @@ impl Enforced {
     /// What the lock looks at in turn, and up to where that went well.
     pub(super) fn steps(&self, plugin: &Manifest) -> Vec<(Step, &'static str)> {
         let mode = match self.lock.plugins {
-            LockMode::Signed if plugin.id.is_program() => LockMode::Pins,
+            LockMode::Signed if !can_be_listed(plugin) => LockMode::Pins,
             mode => mode,
         };
         let steps: &[(&str, &[Code])] = match (plugin.id.is_builtin(), mode) {
@@ -288,14 +287,13 @@ impl Lock {
             },
         };
         let builtin = self.builtin.as_ref().map_or_else(|| "all".to_owned(), |list| names(list));
-        let programs = match self.programs.len() {
-            0 => String::new(),
-            count => format!("; programs: {count} by their bytes"),
-        };
+        let counted = [("programs", &self.programs), ("servers", &self.upstreams)].into_iter();
+        let counted = counted.filter(|(_, pins)| !pins.is_empty());
+        let others: String = counted.map(|(what, pins)| format!("; {what}: {} by their bytes", pins.len())).collect();
         let directories = self.directories.iter().flatten().map(|directory| directory.display().to_string());
         let directories: Vec<String> = directories.collect();
         let directories = self.directories.as_ref().map(|_| format!("; directories: {}", names(&directories)));
-        (self.place.to_string(), format!("{plugins}{programs}; built in: {builtin}{}", directories.unwrap_or_default()))
+        (self.place.to_string(), format!("{plugins}{others}; built in: {builtin}{}", directories.unwrap_or_default()))
     }
 
     fn decide_builtin(&self, plugin: &Manifest) -> Result<(), LockRefusal<'_>> {
@@ -347,7 +345,11 @@ impl Lock {
 
     /// What the policy names by its bytes, of the kind that this is, and its section.
     fn pins_for(&self, plugin: &Manifest) -> (&BTreeMap<String, Pin>, &'static str) {
-        if plugin.id.is_program() { (&self.programs, "program") } else { (&self.pins, "plugin") }
+        match plugin.id.origin {
+            Origin::BuiltIn | Origin::File(_) => (&self.pins, "plugin"),
+            Origin::Program { .. } => (&self.programs, "program"),
+            Origin::Upstream { .. } => (&self.upstreams, "upstream"),
+        }
     }
 
     fn refusal_at<'l>(
@@ -361,6 +363,11 @@ impl Lock {
         let key = format!("lock.{}.{name}.sha256", self.pins_for(plugin).1);
         LockRefusal { code, reason, key, place: &pin.place, message: self.message.as_deref() }
     }
+}
+
+/// Whether lists and statements can be about it: nobody signs any about declared programs, or about servers of others.
+fn can_be_listed(plugin: &Manifest) -> bool {
+    !plugin.id.is_program() && !plugin.id.is_upstream()
 }
 
 /// The directories that plugins are read from: the user's, or those that every lock with a list has, and the lines that decide.

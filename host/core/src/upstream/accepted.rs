@@ -231,10 +231,20 @@ impl Accepted {
     ///
     /// When it cannot be written.
     pub fn keep(&self, config: &Path, name: &str) -> io::Result<String> {
+        OwnDir::open(config)?.below(DIRECTORY)?.replace(&file_name(name), &self.bytes())?;
+        Ok(self.digest())
+    }
+
+    /// The digest of its file.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        hex::encode(Sha256::digest(self.bytes()))
+    }
+
+    fn bytes(&self) -> Vec<u8> {
         let mut bytes = serde_json::to_vec_pretty(self).expect("it is plain data");
         bytes.push(b'\n');
-        OwnDir::open(config)?.below(DIRECTORY)?.replace(&file_name(name), &bytes)?;
-        Ok(hex::encode(Sha256::digest(&bytes)))
+        bytes
     }
 
     /// Removes its file.
