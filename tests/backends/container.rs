@@ -3,8 +3,6 @@
 use crate::rig::{Rig, all, assert_interrupt_ends_all, assert_interrupt_ends_all_by, call, each, run, start, to_end};
 use crate::targets::{Act, Container, Engine, need_podman, need_targets};
 use serde_json::{Value, json};
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use toolcrib_tests::envelope::{kept, notices, said};
 use toolcrib_tests::processes::{assert_gone, unique_seconds};
@@ -260,9 +258,10 @@ fn the_environment_does_not_lead_to_another_daemon() {
 #[test]
 fn what_the_engine_says_is_handed_on() {
     let program = Program::new();
-    program
-        .write("bin/docker", "#!/bin/sh\necho 'Cannot connect to the Docker daemon at unix:///nowhere' >&2\nexit 1\n");
-    std::fs::set_permissions(program.path("bin/docker"), Permissions::from_mode(0o755)).expect("a program");
+    program.write_program(
+        "bin/docker",
+        "#!/bin/sh\necho 'Cannot connect to the Docker daemon at unix:///nowhere' >&2\nexit 1\n",
+    );
     let mut called = program.command(&[
         "--yes",
         "--container",
@@ -300,8 +299,10 @@ fn an_interrupted_program_ends_a_command_that_it_has_not_heard_of_yet() {
     need_targets!();
     let (container, program) = (Container::new(Engine::Docker, "busybox"), Program::new());
     // The real engine, whose words arrive late.
-    program.write("bin/docker", "#!/bin/bash\nset -o pipefail\nPATH=${PATH#*:} docker \"$@\" | (sleep 3; exec cat)\n");
-    std::fs::set_permissions(program.path("bin/docker"), Permissions::from_mode(0o755)).expect("our own file");
+    program.write_program(
+        "bin/docker",
+        "#!/bin/bash\nset -o pipefail\nPATH=${PATH#*:} docker \"$@\" | (sleep 3; exec cat)\n",
+    );
     let path = format!("{}:{}", program.path("bin").display(), std::env::var("PATH").expect("a PATH"));
     assert_interrupt_ends_all_by(&program, &container.flags(), &[("PATH", &path)]);
 }

@@ -1,7 +1,6 @@
 //! Names of places that could be taken for options, commands or other places: refused before anything is started.
 
 use crate::rig::{all, to_end};
-use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 use toolcrib_tests::Program;
 use toolcrib_tests::shell::command;
@@ -12,9 +11,7 @@ const ENGINES_AND_SSH: [&str; 3] = ["docker", "podman", "ssh"];
 fn among_impostors() -> Program {
     let program = Program::new();
     for name in ENGINES_AND_SSH {
-        program.write(&format!("bin/{name}"), "#!/bin/sh\n: >>\"$0.ran\"\nexit 1\n");
-        std::fs::set_permissions(program.path(&format!("bin/{name}")), PermissionsExt::from_mode(0o755))
-            .expect("a program");
+        program.write_program(&format!("bin/{name}"), "#!/bin/sh\n: >>\"$0.ran\"\nexit 1\n");
     }
     program
 }

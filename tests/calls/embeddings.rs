@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use toolcrib::envelope::{Failure, Kind};
-use toolcrib_tests::TestHost;
+use toolcrib_tests::{TestHost, write_program};
 
 /// What the words of the model mean; a text is the sum of its words.
 const MEANINGS: [&[&str]; 4] =
@@ -296,8 +296,7 @@ async fn a_text_that_holds_a_secret_by_now_keeps_no_other_back() {
 /// A program as model: a question a line, an answer a line.
 fn program(directory: &Path, body: &str) -> PathBuf {
     let file = directory.join("model");
-    std::fs::write(&file, format!("#!/usr/bin/env python3\nimport json, os, sys\n{body}")).expect("a program");
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o700)).expect("its mode");
+    write_program(&file, format!("#!/usr/bin/env python3\nimport json, os, sys\n{body}"));
     file
 }
 

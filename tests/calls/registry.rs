@@ -5,7 +5,6 @@ use crate::world::{failure, small_host};
 use serde_json::json;
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use toolcrib::envelope::Kind;
 use toolcrib::tools::manifest::Manifest;
 use toolcrib_builtins::BUILTINS;
 use toolcrib_tests::forge::Forged;
-use toolcrib_tests::{TestHost, guest, plugin_source};
+use toolcrib_tests::{TestHost, guest, plugin_source, write_program};
 
 fn word_count() -> Vec<u8> {
     fs::read(guest("word_count")).unwrap()
@@ -100,8 +99,7 @@ async fn a_plugin_whose_compiler_was_killed_or_missing_is_taken_when_it_is_calle
 
     let program = toolcrib_tests::Program::file();
     let script = format!("#!/bin/sh\n[ ! -e {deadly:?} ] || kill -9 $$\nexec {program:?} \"$@\"\n");
-    fs::write(&compiler, script).unwrap();
-    fs::set_permissions(&compiler, fs::Permissions::from_mode(0o700)).unwrap();
+    write_program(&compiler, script);
     fs::write(&deadly, "").unwrap();
     taken_again(&host, |message| message.contains("the process that compiled it was killed")).await;
 

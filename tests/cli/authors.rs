@@ -197,9 +197,7 @@ fn the_contract_is_printed_or_written_as_it_stands() {
 #[test]
 fn what_is_missing_for_a_language_is_said_with_what_installs_it() {
     let program = Program::new();
-    program.write("bin/cargo", "#!/bin/sh\necho cargo 1.0\n");
-    let cargo = program.path("bin/cargo");
-    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
+    program.write_program("bin/cargo", "#!/bin/sh\necho cargo 1.0\n");
     let run = |lang: &str| {
         let mut command = program.command(&["plugin", "doctor", lang]);
         command.env("PATH", program.path("bin")).env("RUSTFLAGS", "-g").output().unwrap()

@@ -1,7 +1,6 @@
 //! `toolcrib notes`, `memory`, `tasks` and `store embed`: what agents keep, for whoever answers for them.
 
 use serde_json::{Value, json};
-use std::os::unix::fs::PermissionsExt;
 use toolcrib_tests::Program;
 use toolcrib_tests::outcome::{code, json_of, stderr, stdout, succeeded};
 
@@ -116,8 +115,7 @@ fn vectors_are_made_by_hand_and_before_a_program_ends() {
     let without = program.run(&["store", "embed"]);
     assert_eq!(code(&without), 10);
     assert!(stderr(&without).contains("no model for embeddings is set"), "{}", stderr(&without));
-    program.write("model", MODEL);
-    std::fs::set_permissions(program.path("model"), PermissionsExt::from_mode(0o700)).expect("a program");
+    program.write_program("model", MODEL);
     let set = format!("embeddings.command=[{:?}]", program.path("model"));
     let made = succeeded(&program.run(&["store", "embed", "--set", &set]));
     assert!(made.starts_with("1 texts have vectors; the model did not take 1, such as one because"), "{made}");

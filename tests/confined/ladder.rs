@@ -125,9 +125,8 @@ fn each_step_runs_the_copy_of_a_declared_program() {
     let script = "#!/bin/sh\necho \"$1\"; cat; echo outside >../outside\n";
     for step in [Step::Namespaces, Step::Bwrap, Step::Landlock] {
         let program = program(Via::Process);
-        program.write("work/script", script);
+        program.write_program("work/script", script);
         let file = program.path("work/script");
-        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
         program.declares("script", &file, "result = \"any\"");
         program.declares("cat", &on_path("cat"), "");
         program.declares("ls", &on_path("ls"), "");
@@ -158,10 +157,8 @@ fn a_declared_program_that_cannot_be_confined_does_not_run() {
 #[test]
 fn a_bwrap_of_the_workspace_is_not_used() {
     let program = program(Via::Process);
-    program.write("work/bin/bwrap", "#!/bin/sh\necho planted >&2; shift 999 2>/dev/null; touch planted\n");
+    program.write_program("work/bin/bwrap", "#!/bin/sh\necho planted >&2; shift 999 2>/dev/null; touch planted\n");
     let bin = program.path("work/bin").canonicalize().expect("a directory");
-    let file = bin.join("bwrap");
-    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
     let given = [
         "--yes",
         "--set",

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use toolcrib_tests::outcome::{json_of, stderr, stdout, succeeded};
-use toolcrib_tests::{Program, skip};
+use toolcrib_tests::{Program, skip, write_program};
 
 /// Thaws the files of a directory in the end, or it could not be removed.
 struct Thawed(PathBuf);
@@ -32,7 +32,8 @@ fn a_frozen_trail_is_written_by_its_user_and_ended_by_root() {
         "[lock]\nplugins = \"pins\"\n[lock.audit]\nfile = {trail:?}\nrequired = true\nseal = \"ratchet\"\n"
     ));
     let (program, own) = (&locked.program, locked.program.path("toolcrib"));
-    fs::copy(Program::file(), &own).expect("a copy that any user can reach");
+    // A copy that any user can reach.
+    write_program(&own, fs::read(Program::file()).expect("the program"));
     let as_root = |line: &[&str]| {
         let done = Command::new(line[0]).args(&line[1..]).status().expect("it is installed");
         done.success()

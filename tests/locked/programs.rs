@@ -13,11 +13,8 @@ const PINS: &str = "[lock]\nplugins = \"pins\"\n";
 
 /// A program of the user's own.
 fn own(locked: &Locked, text: &str) -> PathBuf {
-    use std::os::unix::fs::PermissionsExt;
-    locked.program.write("work/tool", text);
-    let file = locked.program.path("work/tool");
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("a mode");
-    file
+    locked.program.write_program("work/tool", text);
+    locked.program.path("work/tool")
 }
 
 fn call(locked: &Locked, tool: &str) -> (i32, Value) {

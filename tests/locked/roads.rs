@@ -8,7 +8,7 @@ use std::fs;
 use std::time::Duration;
 use toolcrib_tests::outcome::{code, stderr, stdout, succeeded, with_a_section_more};
 use toolcrib_tests::registry::{CONFIG, LAYER, Message, Pages, manifest};
-use toolcrib_tests::{Client, Program, Running, eventually};
+use toolcrib_tests::{Client, Program, Running, eventually, write_program};
 
 const NONE: &str = "[lock]\nplugins = \"pins\"\n";
 const CALL: [&str; 2] = ["word_count", "path=a.txt"];
@@ -231,13 +231,6 @@ fn no_option_of_the_command_line_opens_a_lock() {
                 assert!(said.contains("run_shell") && said.contains("not_vetted"), "it lists and refuses: {said}");
             }
             assert!(!said.contains("\"words\":2"), "{arguments:?}: {said}");
-            if command[0] == "upstream" && said.contains("now says") {
-                // A section is its user's to write. Its tools are not there all the same.
-                let tools = stdout(&locked.run(&["tools"]));
-                assert!(tools.contains("run_shell") && !tools.contains("server__"), "{arguments:?}: {tools}");
-                succeeded(&locked.run(&["upstream", "remove", "server"]));
-                continue;
-            }
             assert!(!said.contains("now says") && !said.starts_with("added"), "{arguments:?}: {said}");
             if command == ["tools"] || command == ["serve"] {
                 assert!(!said.contains("\"name\":\"word_count\""), "{arguments:?}: {said}");
@@ -295,7 +288,7 @@ fn a_program_that_takes_the_hosts_place_compiles_nothing() {
     fs::remove_dir_all(locked.program.path("state/toolcrib/code")).expect("compiled code");
     locked.program.write("work/a.txt", "two words");
     let (own, mark) = (locked.program.path("own"), locked.program.path("mark"));
-    fs::copy(toolcrib_tests::Program::file(), &own).expect("copied");
+    write_program(&own, fs::read(toolcrib_tests::Program::file()).expect("the program"));
     let base = locked.program.command(&locked.under(&["--no-tmux", "run"]));
     let mut command = std::process::Command::new(&own);
     command.args(base.get_args()).env_clear().current_dir(locked.program.path("work"));
@@ -303,8 +296,7 @@ fn a_program_that_takes_the_hosts_place_compiles_nothing() {
     let mut client = Client::of(Running::start(&mut command));
     assert!(client.call("time", json!({}))["error"].is_null());
     fs::remove_file(&own).expect("removed");
-    locked.program.write("own", format!("#!/bin/sh\ntouch {mark:?}\n"));
-    fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    write_program(&own, format!("#!/bin/sh\ntouch {mark:?}\n"));
     let answer = client.call("word_count", json!({ "path": "a.txt" }));
     assert_eq!(answer["result"]["words"], 2, "{answer}");
     assert!(!mark.exists(), "the other program was started");

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use std::process::{Command, Output};
 use toolcrib_tests::outcome::{code, stderr, stdout};
-use toolcrib_tests::{Program, is_long, skip};
+use toolcrib_tests::{Program, is_long, skip, write_program};
 
 /// Mounts an empty `/etc`, runs `$PREPARE` in it, then the rest of the arguments.
 const STORY: &str = r#"
@@ -132,7 +132,8 @@ fn a_user_is_locked_and_root_is_not() {
     }
     let program = Program::new();
     let own = program.path("toolcrib");
-    std::fs::copy(Program::file(), &own).expect("a copy that any user can reach");
+    // A copy that any user can reach.
+    write_program(&own, std::fs::read(Program::file()).expect("the program"));
     let (own, home) = (own.display().to_string(), program.path("").display().to_string());
     let check = [&own, "policy", "check", "--json"];
     let user = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"];

@@ -11,7 +11,7 @@ use std::time::Duration;
 use toolcrib::envelope::Kind;
 use toolcrib_tests::certificate::{Authority, self_signed};
 use toolcrib_tests::mail::{ACCOUNT, Dovecot, Letter, Lying, PASSWORD, SERVER, Say, account, bearer, host_of, reader};
-use toolcrib_tests::{Program, TestHost};
+use toolcrib_tests::{Program, TestHost, write_program};
 
 /// Case 8.
 #[tokio::test(flavor = "multi_thread")]
@@ -166,8 +166,7 @@ fn with_tokens(authority: &Authority, port: u16, login: &str, is_same: bool) -> 
     } else {
         format!("echo x >> {0}; echo access-token-$(wc -l < {0})", counts.display())
     };
-    std::fs::write(&script, format!("#!/bin/sh\n{next}\n")).expect("a script");
-    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).expect("a mode");
+    write_program(&script, format!("#!/bin/sh\n{next}\n"));
     let command = format!("token_command=[{:?}]", script.display().to_string());
     account(host, port, &[&command, &format!("login={login:?}"), ACCOUNT])
 }

@@ -1,6 +1,5 @@
 //! What `toolcrib doctor` says of panes.
 
-use std::os::unix::fs::PermissionsExt;
 use toolcrib_tests::Program;
 
 /// The line of the report about panes.
@@ -28,9 +27,7 @@ fn the_version_and_the_sessions_are_told() {
 #[test]
 fn a_tmux_that_is_too_old_is_bad_and_the_version_that_is_needed_is_told() {
     let program = Program::with_panes();
-    program.write("bin/tmux", "#!/bin/sh\necho tmux 3.0a\n");
-    let file = program.path("bin/tmux");
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).expect("a program");
+    program.write_program("bin/tmux", "#!/bin/sh\necho tmux 3.0a\n");
     let path = format!("{}:/usr/bin:/bin", program.path("bin").display());
     let line = panes(&program, Some(&path));
     assert!(line.starts_with("bad") && line.contains("tmux 3.0a is too old, 3.2"), "{line}");

@@ -32,7 +32,7 @@ pub use client::Client;
 pub use host::{Asked, TestHost, digest, guest, plugin_source};
 pub use jotter::Jotter;
 pub use names::{names, names_by};
-pub use program::{LANDLOCK, MOUNT, MOUNT_SETATTR, Program, on_path};
+pub use program::{LANDLOCK, MOUNT, MOUNT_SETATTR, Program, on_path, write_program};
 pub use running::{PATIENCE, Running, signal, without_terminal};
 pub use seat::Seat;
 pub use siege::{Preparation, Siege, compiled, reuse_code};

@@ -4,6 +4,7 @@
 use crate::canary::{self, Sandbox};
 use crate::{Client, Running, compiled, reuse_code, without_terminal};
 use serde_json::Value;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use toolcrib::backend::sealed::program_sha256;
@@ -187,6 +188,13 @@ impl Program {
         std::fs::write(path, text).expect("a file");
     }
 
+    /// Writes a program below its directory ([`write_program`]).
+    pub fn write_program(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("a file has a directory")).expect("a directory");
+        write_program(&path, text);
+    }
+
     /// Declares a file as a program in the user's settings, with these lines besides.
     pub fn declares(&self, name: &str, file: &Path, more: &str) {
         let settings = self.path(SETTINGS);
@@ -305,4 +313,16 @@ impl Program {
     pub fn root(&self) -> &Path {
         self.directory.path()
     }
+}
+
+/// Writes a program, in place, which everybody may execute.
+///
+/// Another process does: what this one has open for writing, the children have, too, that other threads start at that moment, until they are
+/// other programs; and what is open for writing cannot be executed ("Text file busy").
+pub fn write_program(path: &Path, text: impl AsRef<[u8]>) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "cat >\"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut writer = shell.spawn().expect("a shell");
+    writer.stdin.take().expect("piped").write_all(text.as_ref()).expect("it reads all");
+    assert!(writer.wait().expect("it ends").success(), "{} cannot be written", path.display());
 }

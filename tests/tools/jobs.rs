@@ -11,7 +11,7 @@ use toolcrib::envelope::{Envelope, Failure, Kind};
 use toolcrib::policy::approval::Answer;
 use toolcrib_tests::processes::{sleeping, unique_seconds};
 use toolcrib_tests::shell::harmless;
-use toolcrib_tests::{TestHost, on_path};
+use toolcrib_tests::{TestHost, on_path, write_program};
 
 /// A host with some programs.
 fn host() -> TestHost {
@@ -118,7 +118,7 @@ async fn a_program_runs_as_a_job_and_its_exit_code_is_a_result() {
 async fn what_cannot_run_any_more_is_an_error_with_its_cause() {
     let host = host();
     let program = host.work().join("program");
-    std::fs::copy(on_path("cat"), &program).expect("a program");
+    write_program(&program, std::fs::read(on_path("cat")).expect("a program"));
     let host = host.declares("copy", &program, &[]).set("jobs.pool=1");
     let _jobs = host.run_jobs().await;
     let caller = Caller::of(&host);

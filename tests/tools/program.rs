@@ -8,7 +8,7 @@ use toolcrib::backend::sealed::program_sha256;
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::policy::approval::Answer;
 use toolcrib_tests::processes::{sleeping, unique_seconds};
-use toolcrib_tests::{Program, TestHost, eventually, is_long, memory_kib, on_path};
+use toolcrib_tests::{Program, TestHost, eventually, is_long, memory_kib, on_path, write_program};
 
 fn declaring(name: &str, lines: &[&str]) -> TestHost {
     TestHost::new().declares(name, &on_path(name), lines)
@@ -17,8 +17,7 @@ fn declaring(name: &str, lines: &[&str]) -> TestHost {
 /// A script in the working directory of a host.
 fn script(host: &TestHost, name: &str, text: &str) -> PathBuf {
     let path = host.work().join(name);
-    fs::write(&path, text).expect("a script");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("one that can be executed");
+    write_program(&path, text);
     path
 }
 
