@@ -96,7 +96,8 @@ impl Proposal<'_> {
 
     /// Shows it and asks; none where nobody can be asked. What a lock refuses is nobody's to accept.
     async fn ask(&self, setup: &Setup, is_yes: bool, as_json: bool) -> Result<Option<bool>, Failure> {
-        setup.host.check_upstream(self.name, self.declared, self.accepted)?;
+        let section = UpstreamSection { accepted: self.accepted.digest(), ..self.declared.clone() };
+        setup.host.check_upstream(self.name, &section, self.accepted)?;
         if !as_json {
             self.page.print()?;
         }

@@ -434,20 +434,21 @@ impl Host {
         look.map_err(|failure| scope.guard.redact_failure(failure))
     }
 
-    /// Says whether every lock lets a server of others be there as it is to be accepted; whoever accepts one asks before anything is written.
+    /// Says whether every lock lets a server of others be there by this section, with what was accepted by it. Whoever accepts a server asks before
+    /// the section is written.
     ///
     /// # Errors
     ///
     /// `denied`, with the line of the policy, and with the lines that would name the server.
     pub fn check_upstream(&self, name: &str, section: &UpstreamSection, accepted: &Accepted) -> Result<(), Failure> {
-        let sha256 = accepted.digest();
-        let section = UpstreamSection { accepted: sha256.clone(), ..section.clone() };
-        let server = Manifest::of_upstream(name, &section, accepted).map_err(Failure::invalid)?;
+        // A section that offers nothing is nothing that a lock would have to let be there.
+        let Ok(server) = Manifest::of_upstream(name, section, accepted) else { return Ok(()) };
         let Err(Barred { code, failure, .. }) = self.policy().check_locks(&server) else { return Ok(()) };
         let decides = failure.hint.clone().filter(|_| matches!(code, Some(Code::NotVetted | Code::OtherBytes)));
         Err(match decides {
             Some(decides) => failure.hint(format!(
-                "{decides}; these lines of that policy would name it: `[lock.upstream.{name}]`, `sha256 = \"{sha256}\"`"
+                "{decides}; these lines of that policy would name it: `[lock.upstream.{name}]`, `sha256 = \"{}\"`",
+                section.accepted
             )),
             None => failure,
         })
