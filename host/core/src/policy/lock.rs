@@ -367,7 +367,10 @@ impl Lock {
 
 /// Whether lists and statements can be about it: nobody signs any about declared programs, or about servers of others.
 fn can_be_listed(plugin: &Manifest) -> bool {
-    !plugin.id.is_program() && !plugin.id.is_upstream()
+    match plugin.id.origin {
+        Origin::BuiltIn | Origin::File(_) => true,
+        Origin::Program { .. } | Origin::Upstream { .. } => false,
+    }
 }
 
 /// The directories that plugins are read from: the user's, or those that every lock with a list has, and the lines that decide.

@@ -231,8 +231,9 @@ impl Accepted {
     ///
     /// When it cannot be written.
     pub fn keep(&self, config: &Path, name: &str) -> io::Result<String> {
-        OwnDir::open(config)?.below(DIRECTORY)?.replace(&file_name(name), &self.bytes())?;
-        Ok(self.digest())
+        let bytes = self.bytes();
+        OwnDir::open(config)?.below(DIRECTORY)?.replace(&file_name(name), &bytes)?;
+        Ok(hex::encode(Sha256::digest(&bytes)))
     }
 
     /// The digest of its file.
