@@ -123,7 +123,7 @@ async fn embed(setup: &Setup, as_json: bool) -> Result<ExitCode, Failure> {
             notice(&format!("{made} texts have vectors, {missing} wait"));
         }
     };
-    let Some(Embedded { made, missing, refused, why }) = setup.host.embed(told).await? else {
+    let Some(Embedded { made, missing, refused, why }) = setup.host.embed(&told).await? else {
         return Err(usage("there is no store: no plugin has kept anything"));
     };
     if as_json {

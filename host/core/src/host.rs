@@ -39,7 +39,7 @@ use crate::tools::registry::Registry;
 use crate::tools::source::{Builtin, PluginSource};
 use crate::toolset::{self, Toolset, narrowed};
 use crate::upstream::{Accepted, Look, Upstreams};
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -63,8 +63,10 @@ fn not_on_request(policy: &Policy, plugin: &Manifest, tool: &str, context: &Call
 
 /// Returns when what was given up has ended, commands beyond this machine and browsers of sessions that are over, as far as that takes a bearable
 /// time: a program that ends waits for that.
-pub async fn ended() {
-    tokio::join!(crate::backend::ended(), crate::browser::ended());
+pub fn ended() -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        tokio::join!(crate::backend::ended(), crate::browser::ended());
+    })
 }
 
 /// Everything that calls share.
@@ -167,22 +169,24 @@ impl Host {
     }
 
     /// Takes a request to its envelope. Whatever happens on the way, there is exactly one outcome.
-    pub async fn call(&self, request: Request, context: &CallContext) -> Envelope {
-        let obeyed = self.policy.obeyed().and_then(|policy| self.within(policy, context));
-        let known = obeyed.as_ref().map_or_else(|_| self.policy(), Arc::clone);
-        let call = Call::begin(self, &known, &request, context);
-        let policy = match obeyed {
-            Ok(policy) => policy,
-            Err(refusal) => return call.refuse(refusal),
-        };
-        if let Some((code, refusal)) = self.locked_out(&policy, &request, context) {
-            self.audit.refused_call(&call.scope.tool, code.name());
-            return call.refuse(refusal);
-        }
-        // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.
-        let work = Box::pin(self.try_call(&policy, &request, context, &call));
-        let outcome = call.bounded(call.on_record(policy.is_locked(), work), self.revoked(&request, context)).await;
-        call.finish(outcome).await
+    pub fn call<'a>(&'a self, request: Request, context: &'a CallContext) -> BoxFuture<'a, Envelope> {
+        Box::pin(async move {
+            let obeyed = self.policy.obeyed().and_then(|policy| self.within(policy, context));
+            let known = obeyed.as_ref().map_or_else(|_| self.policy(), Arc::clone);
+            let call = Call::begin(self, &known, &request, context);
+            let policy = match obeyed {
+                Ok(policy) => policy,
+                Err(refusal) => return call.refuse(refusal),
+            };
+            if let Some((code, refusal)) = self.locked_out(&policy, &request, context) {
+                self.audit.refused_call(&call.scope.tool, code.name());
+                return call.refuse(refusal);
+            }
+            // Boxed: it has KiB of state, and each future around it would hold, and move, them twice.
+            let work = Box::pin(self.try_call(&policy, &request, context, &call));
+            let outcome = call.bounded(call.on_record(policy.is_locked(), work), self.revoked(&request, context)).await;
+            call.finish(outcome).await
+        })
     }
 
     /// A policy within what the caller's toolset leaves of it.
@@ -311,12 +315,18 @@ impl Host {
 
     /// Loads an admitted plugin and learns its tools, the first time. What was allowed under the same bytes, but said something else of its
     /// tools, is refused.
-    pub async fn ready<'c>(&self, plugin: &Arc<Manifest>, context: &'c CallContext) -> Result<&'c Ready, Failure> {
-        let policy = self.policy();
-        policy.admit(plugin)?;
-        let ready = self.loaded(plugin, context).await?;
-        self.admit_definitions(&policy, plugin, ready)?;
-        Ok(ready)
+    pub fn ready<'a>(
+        &'a self,
+        plugin: &'a Arc<Manifest>,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<&'a Ready, Failure>> {
+        Box::pin(async move {
+            let policy = self.policy();
+            policy.admit(plugin)?;
+            let ready = self.loaded(plugin, context).await?;
+            self.admit_definitions(&policy, plugin, ready)?;
+            Ok(ready)
+        })
     }
 
     /// Admits what a loaded plugin says of its tools. Under a lock that is on record.
@@ -333,10 +343,16 @@ impl Host {
     /// # Errors
     ///
     /// As a call of its tools, where it cannot be loaded.
-    pub async fn definitions_of(&self, component: Component, context: &CallContext) -> Result<String, Failure> {
-        let alone = context.clone().tools(Arc::new(Registry::of(component)));
-        let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
-        Ok(self.loaded(plugin, &alone).await?.definitions().to_owned())
+    pub fn definitions_of<'a>(
+        &'a self,
+        component: Component,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<String, Failure>> {
+        Box::pin(async move {
+            let alone = context.clone().tools(Arc::new(Registry::of(component)));
+            let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
+            Ok(self.loaded(plugin, &alone).await?.definitions().to_owned())
+        })
     }
 
     /// Asks a component that nobody has to have admitted for its tools. It gets no rights for that.
@@ -344,14 +360,16 @@ impl Host {
     /// # Errors
     ///
     /// As [`Self::definitions_of`].
-    pub async fn tools_of_component(
-        &self,
+    pub fn tools_of_component<'a>(
+        &'a self,
         component: Component,
-        context: &CallContext,
-    ) -> Result<Vec<Arc<Tool>>, Failure> {
-        let alone = context.clone().tools(Arc::new(Registry::of(component)));
-        let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
-        Ok(self.loaded(plugin, &alone).await?.tools().to_vec())
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Tool>>, Failure>> {
+        Box::pin(async move {
+            let alone = context.clone().tools(Arc::new(Registry::of(component)));
+            let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
+            Ok(self.loaded(plugin, &alone).await?.tools().to_vec())
+        })
     }
 
     /// As [`Self::definitions_of`], asked anew at other times and with other random numbers.
@@ -359,36 +377,44 @@ impl Host {
     /// # Errors
     ///
     /// As there; `denied` where it does not always say the same.
-    pub async fn same_definitions_of(&self, component: Component, context: &CallContext) -> Result<String, Failure> {
-        let alone = context.clone().tools(Arc::new(Registry::of(component)));
-        let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
-        let ready = self.loaded(plugin, &alone).await?;
-        let policy = self.policy();
-        let code = alone.tools.code(plugin, ready, &self.sandbox, &policy.config().limits, &*alone.events).await?;
-        for days in OTHER_TIMES {
-            let scope = Scope::for_definitions(self.policy().config(), alone.backend.clone(), self.egress.clone());
-            let scope = scope.ahead(Duration::from_secs(days * DAY));
-            if code.definitions(&self.sandbox, scope).await?.is_some_and(|said| said != ready.definitions()) {
-                let message = format!("plugin `{}` does not always say the same of its tools", plugin.name());
-                return Err(Failure::denied(message)
-                    .hint("it may ask the clock or random numbers: such a plugin cannot be vetted"));
+    pub fn same_definitions_of<'a>(
+        &'a self,
+        component: Component,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<String, Failure>> {
+        Box::pin(async move {
+            let alone = context.clone().tools(Arc::new(Registry::of(component)));
+            let plugin = alone.tools.plugins().next().expect("nothing else is there that it could collide with");
+            let ready = self.loaded(plugin, &alone).await?;
+            let policy = self.policy();
+            let code = alone.tools.code(plugin, ready, &self.sandbox, &policy.config().limits, &*alone.events).await?;
+            for days in OTHER_TIMES {
+                let scope = Scope::for_definitions(self.policy().config(), alone.backend.clone(), self.egress.clone());
+                let scope = scope.ahead(Duration::from_secs(days * DAY));
+                if code.definitions(&self.sandbox, scope).await?.is_some_and(|said| said != ready.definitions()) {
+                    let message = format!("plugin `{}` does not always say the same of its tools", plugin.name());
+                    return Err(Failure::denied(message)
+                        .hint("it may ask the clock or random numbers: such a plugin cannot be vetted"));
+                }
             }
-        }
-        Ok(ready.definitions().to_owned())
+            Ok(ready.definitions().to_owned())
+        })
     }
 
     /// Compiles the plugins that are there and not compiled yet, so that no first call waits for that. Servers of others, which are not
     /// compiled, are not started. Returns what came of each.
-    pub async fn compile(&self, context: &CallContext) -> Vec<(Arc<Manifest>, Result<(), Failure>)> {
-        let is_compiled = |plugin: &&Arc<Manifest>| !matches!(plugin.id.origin, Origin::Upstream { .. });
-        let compile = async |plugin: &Arc<Manifest>| {
-            let ready = self.ready(plugin, context).await?;
-            let policy = self.policy();
-            context.tools.code(plugin, ready, &self.sandbox, &policy.config().limits, &*context.events).await?;
-            Ok(())
-        };
-        let plugins = context.tools.plugins().filter(is_compiled);
-        join_all(plugins.map(async |plugin| (plugin.clone(), compile(plugin).await))).await
+    pub fn compile<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Vec<(Arc<Manifest>, Result<(), Failure>)>> {
+        Box::pin(async move {
+            let is_compiled = |plugin: &&Arc<Manifest>| !matches!(plugin.id.origin, Origin::Upstream { .. });
+            let compile = async |plugin: &Arc<Manifest>| {
+                let ready = self.ready(plugin, context).await?;
+                let policy = self.policy();
+                context.tools.code(plugin, ready, &self.sandbox, &policy.config().limits, &*context.events).await?;
+                Ok(())
+            };
+            let plugins = context.tools.plugins().filter(is_compiled);
+            join_all(plugins.map(async |plugin| (plugin.clone(), compile(plugin).await))).await
+        })
     }
 
     /// Loads a plugin of the context's registry, whatever it says of its tools.
@@ -403,10 +429,12 @@ impl Host {
     /// # Errors
     ///
     /// `unavailable`, with what is missing.
-    pub async fn browser(&self) -> Result<PathBuf, Failure> {
-        let program = self.browsers.find()?;
-        self.browsers.check_confined().await?;
-        Ok(program)
+    pub fn browser(&self) -> BoxFuture<'_, Result<PathBuf, Failure>> {
+        Box::pin(async move {
+            let program = self.browsers.find()?;
+            self.browsers.check_confined().await?;
+            Ok(program)
+        })
     }
 
     /// Starts a server that others wrote, in a cell as its section says, to see what it offers, and ends it. None of its tools is called.
@@ -414,24 +442,26 @@ impl Host {
     /// # Errors
     ///
     /// `invalid_arguments` where a plugin has its name; `unavailable` where it cannot be started or confined, or does not speak as it should.
-    pub async fn look_at_upstream(
-        &self,
-        name: &str,
-        section: &UpstreamSection,
-        context: &CallContext,
-    ) -> Result<Look, Failure> {
-        let mut others = context.tools.plugins().filter(|plugin| !plugin.id.is_upstream());
-        if let Some(other) = others.find(|plugin| plugin.id.has_name(name)) {
-            let message = format!("a plugin `{}` exists already, {}", other.name(), other.id.place());
-            return Err(Failure::invalid(message).hint("give the server another name"));
-        }
-        let policy = self.policy();
-        let (backend, egress) = (context.backend.clone(), self.egress.clone());
-        let scope = Scope::of_host("upstream", policy.config(), backend, egress, self.secrets.clone());
-        let grant = Arc::new(policy.upstream_to_look_at(name, section));
-        let scope = Arc::new(scope);
-        let look = self.upstreams.look(name, section, &grant, &scope).await;
-        look.map_err(|failure| scope.guard.redact_failure(failure))
+    pub fn look_at_upstream<'a>(
+        &'a self,
+        name: &'a str,
+        section: &'a UpstreamSection,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Look, Failure>> {
+        Box::pin(async move {
+            let mut others = context.tools.plugins().filter(|plugin| !plugin.id.is_upstream());
+            if let Some(other) = others.find(|plugin| plugin.id.has_name(name)) {
+                let message = format!("a plugin `{}` exists already, {}", other.name(), other.id.place());
+                return Err(Failure::invalid(message).hint("give the server another name"));
+            }
+            let policy = self.policy();
+            let (backend, egress) = (context.backend.clone(), self.egress.clone());
+            let scope = Scope::of_host("upstream", policy.config(), backend, egress, self.secrets.clone());
+            let grant = Arc::new(policy.upstream_to_look_at(name, section));
+            let scope = Arc::new(scope);
+            let look = self.upstreams.look(name, section, &grant, &scope).await;
+            look.map_err(|failure| scope.guard.redact_failure(failure))
+        })
     }
 
     /// Says whether every lock lets a server of others be there by this section, with what was accepted by it. Whoever accepts a server asks before
@@ -487,26 +517,29 @@ impl Host {
     }
 
     /// Loads every plugin that the place has a use for.
-    pub async fn offered(&self, context: &CallContext) -> Offered {
-        let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
-        let missing = missing(context, &mut notices).await;
-        let is_usable = |plugin: &&Arc<Manifest>| {
-            useless_here(plugin, missing, context).is_none() && self.lacks_browser(plugin).is_none()
-        };
-        let policy = self.policy();
-        let is_there = |plugin: &Manifest, tool: &str| {
-            context.session.admit(tool).is_ok() && not_on_request(&policy, plugin, tool, context).is_none()
-        };
-        let is_wanted = |plugin: &&Arc<Manifest>| plugin.tools.iter().any(|tool| is_there(plugin, tool));
-        let plugins = context.tools.plugins().filter(is_usable).filter(is_wanted);
-        let mut tools = self.tools_of(plugins, context, &mut notices).await;
-        tools.retain(|tool| {
-            let (plugin, name) = (tool.plugin(), tool.name());
-            let is_usable = not_taken_here(tool, context).or_else(|| self.withheld(plugin, name, context)).is_none();
-            is_usable && is_there(plugin, name)
-        });
-        let (prompts, tools) = tools.into_iter().partition(|tool| tool.is_prompt());
-        Offered { tools, prompts, notices }
+    pub fn offered<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Offered> {
+        Box::pin(async move {
+            let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
+            let missing = missing(context, &mut notices).await;
+            let is_usable = |plugin: &&Arc<Manifest>| {
+                useless_here(plugin, missing, context).is_none() && self.lacks_browser(plugin).is_none()
+            };
+            let policy = self.policy();
+            let is_there = |plugin: &Manifest, tool: &str| {
+                context.session.admit(tool).is_ok() && not_on_request(&policy, plugin, tool, context).is_none()
+            };
+            let is_wanted = |plugin: &&Arc<Manifest>| plugin.tools.iter().any(|tool| is_there(plugin, tool));
+            let plugins = context.tools.plugins().filter(is_usable).filter(is_wanted);
+            let mut tools = self.tools_of(plugins, context, &mut notices).await;
+            tools.retain(|tool| {
+                let (plugin, name) = (tool.plugin(), tool.name());
+                let is_usable =
+                    not_taken_here(tool, context).or_else(|| self.withheld(plugin, name, context)).is_none();
+                is_usable && is_there(plugin, name)
+            });
+            let (prompts, tools) = tools.into_iter().partition(|tool| tool.is_prompt());
+            Offered { tools, prompts, notices }
+        })
     }
 
     /// The resources that a server of others has listed last for this caller, by the tool that reads them: objects of the protocol, with its own
@@ -520,16 +553,18 @@ impl Host {
     }
 
     /// Loads every plugin: each tool with why it is not offered, if it is not.
-    pub async fn all_tools(&self, context: &CallContext) -> AllTools {
-        let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
-        // The place is asked once: a host that does not answer is waited for each time.
-        let lacks = missing(context, &mut notices).await;
-        let tools = self.tools_of(context.tools.plugins(), context, &mut notices).await;
-        let with_reason = |tool: Arc<Tool>| {
-            let missing = self.why_missing(&tool, lacks, context);
-            (tool, missing)
-        };
-        AllTools { tools: tools.into_iter().map(with_reason).collect(), notices }
+    pub fn all_tools<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, AllTools> {
+        Box::pin(async move {
+            let mut notices: Vec<String> = context.tools.refused().iter().map(ToString::to_string).collect();
+            // The place is asked once: a host that does not answer is waited for each time.
+            let lacks = missing(context, &mut notices).await;
+            let tools = self.tools_of(context.tools.plugins(), context, &mut notices).await;
+            let with_reason = |tool: Arc<Tool>| {
+                let missing = self.why_missing(&tool, lacks, context);
+                (tool, missing)
+            };
+            AllTools { tools: tools.into_iter().map(with_reason).collect(), notices }
+        })
     }
 
     /// The tools of plugins, as the caller's session has them; of a plugin that does not load, what is wrong with it.
@@ -562,9 +597,11 @@ impl Host {
     }
 
     /// Why a tool is not offered to this caller; none where it is.
-    pub async fn missing(&self, tool: &Tool, context: &CallContext) -> Option<Failure> {
-        let lacks = missing(context, &mut Vec::new()).await;
-        self.why_missing(tool, lacks, context)
+    pub fn missing<'a>(&'a self, tool: &'a Tool, context: &'a CallContext) -> BoxFuture<'a, Option<Failure>> {
+        Box::pin(async move {
+            let lacks = missing(context, &mut Vec::new()).await;
+            self.why_missing(tool, lacks, context)
+        })
     }
 
     /// The same, where it is known which capabilities the place lacks.
@@ -619,8 +656,10 @@ impl Host {
     }
 
     /// Returns when nothing is made in the background any more of what calls have kept, or the time is over.
-    pub async fn settled(&self, most: Duration) {
-        self.store.settled(most).await;
+    pub fn settled(&self, most: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.store.settled(most).await;
+        })
     }
 
     /// The calls that run, the oldest first.
@@ -645,15 +684,19 @@ impl Host {
     /// # Errors
     ///
     /// Why not.
-    pub async fn lets_others_answer(&self, context: &CallContext) -> Result<(), String> {
-        match context.panes {
-            Panes::Own(_) => return Err("what is typed into the pane that it was started in is not confined".into()),
-            Panes::Managed(_) | Panes::None => {}
-        }
-        if self.approvals.has_let_out() {
-            return Err("a person has let one of its commands out of its cell".into());
-        }
-        self.policy().confines_all(&*context.backend).await
+    pub fn lets_others_answer<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            match context.panes {
+                Panes::Own(_) => {
+                    return Err("what is typed into the pane that it was started in is not confined".into());
+                }
+                Panes::Managed(_) | Panes::None => {}
+            }
+            if self.approvals.has_let_out() {
+                return Err("a person has let one of its commands out of its cell".into());
+            }
+            self.policy().confines_all(&*context.backend).await
+        })
     }
 
     /// The secrets of this host, by name.

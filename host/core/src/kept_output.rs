@@ -5,6 +5,7 @@
 use crate::backend::FileText;
 use crate::disk::OwnDir;
 use crate::envelope::Failure;
+use futures_util::future::BoxFuture;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{self, SeekFrom};
@@ -53,15 +54,17 @@ pub struct KeptFile {
 
 impl KeptFile {
     /// Reads a piece of it.
-    pub async fn read(mut self, offset: u64, max_bytes: usize) -> Result<FileText, Failure> {
-        let read = async {
-            let size = self.file.metadata().await?.len();
-            self.file.seek(SeekFrom::Start(offset)).await?;
-            let mut bytes = Vec::new();
-            self.file.take(max_bytes as u64).read_to_end(&mut bytes).await?;
-            Ok::<_, io::Error>(FileText { bytes, size })
-        };
-        read.await.map_err(|error| Failure::failed(format!("`{}`: {error}", self.path.display())))
+    pub fn read(mut self, offset: u64, max_bytes: usize) -> BoxFuture<'static, Result<FileText, Failure>> {
+        Box::pin(async move {
+            let read = async {
+                let size = self.file.metadata().await?.len();
+                self.file.seek(SeekFrom::Start(offset)).await?;
+                let mut bytes = Vec::new();
+                self.file.take(max_bytes as u64).read_to_end(&mut bytes).await?;
+                Ok::<_, io::Error>(FileText { bytes, size })
+            };
+            read.await.map_err(|error| Failure::failed(format!("`{}`: {error}", self.path.display())))
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use crate::config::{Config, ToolsetSection};
 use crate::envelope::{Failure, Kind};
 use crate::tools::definition::Tool;
 use crate::tools::registry::Registry;
+use futures_util::future::BoxFuture;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,14 +143,16 @@ impl Toolset {
     /// # Errors
     ///
     /// `execution_failed` where there is none of that name, or it cannot be read; where it lies is not told.
-    pub async fn context(&self, name: &str) -> Result<String, Failure> {
-        let Some(Context { file, .. }) = self.contexts.get(name) else {
-            return Err(no_such("context", name, self.contexts.keys().map(String::as_str)));
-        };
-        let file = file.clone();
-        let read = tokio::task::spawn_blocking(move || text(&file)).await;
-        read.unwrap_or_else(|error| Err(error.to_string()))
-            .map_err(|why| Failure::failed(format!("the context `{name}` cannot be read: {why}")))
+    pub fn context<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
+        Box::pin(async move {
+            let Some(Context { file, .. }) = self.contexts.get(name) else {
+                return Err(no_such("context", name, self.contexts.keys().map(String::as_str)));
+            };
+            let file = file.clone();
+            let read = tokio::task::spawn_blocking(move || text(&file)).await;
+            read.unwrap_or_else(|error| Err(error.to_string()))
+                .map_err(|why| Failure::failed(format!("the context `{name}` cannot be read: {why}")))
+        })
     }
 
     /// The variables that it tells its agent of, by name, and what each is.

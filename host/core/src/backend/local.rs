@@ -19,6 +19,7 @@ use crate::policy::files::{Place, ReadPath, Resolved, Surroundings, Wanted, Writ
 use crate::text::id::random_id;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -563,14 +564,16 @@ pub(super) fn start_in(
 /// # Errors
 ///
 /// What the machine does not let us do.
-pub async fn try_cell(profile: &Profile) -> io::Result<()> {
-    let mut time = 1;
-    loop {
-        match try_once(profile).await {
-            Err(_) if time < TIMES && matches!(profile.by, Means::Bwrap(_)) => time += 1,
-            tried => return tried,
+pub fn try_cell(profile: &Profile) -> BoxFuture<'_, io::Result<()>> {
+    Box::pin(async move {
+        let mut time = 1;
+        loop {
+            match try_once(profile).await {
+                Err(_) if time < TIMES && matches!(profile.by, Means::Bwrap(_)) => time += 1,
+                tried => return tried,
+            }
         }
-    }
+    })
 }
 
 async fn try_once(profile: &Profile) -> io::Result<()> {

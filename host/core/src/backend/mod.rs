@@ -34,6 +34,7 @@ use crate::secrets::Value;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
 use cell::{Listeners, Met, Profile};
+use futures_util::future::BoxFuture;
 use sealed::Sealed;
 use std::ffi::OsString;
 use std::io;
@@ -350,15 +351,17 @@ pub struct Finished {
 }
 
 /// Follows a process of ours, which says little, to its end.
-pub async fn finish(mut process: Box<dyn Process>) -> io::Result<Finished> {
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    loop {
-        match process.next().await? {
-            ProcessEvent::Stdout(bytes) => stdout.extend(bytes),
-            ProcessEvent::Stderr(bytes) => stderr.extend(bytes),
-            ProcessEvent::Exited(status) => return Ok(Finished { status, stdout, stderr }),
+pub fn finish(mut process: Box<dyn Process>) -> BoxFuture<'static, io::Result<Finished>> {
+    Box::pin(async move {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        loop {
+            match process.next().await? {
+                ProcessEvent::Stdout(bytes) => stdout.extend(bytes),
+                ProcessEvent::Stderr(bytes) => stderr.extend(bytes),
+                ProcessEvent::Exited(status) => return Ok(Finished { status, stdout, stderr }),
+            }
         }
-    }
+    })
 }
 
 /// What a name in a directory stands for.

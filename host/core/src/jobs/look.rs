@@ -11,6 +11,7 @@ use crate::call::session::Session;
 use crate::envelope::Failure;
 use crate::policy::jobs::JobsGrant;
 use crate::text::sanitize;
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -369,14 +370,16 @@ impl Host {
     /// # Errors
     ///
     /// `unavailable` where the store cannot be used.
-    pub async fn jobs(&self, look: JobsLook) -> Result<(Vec<JobShown>, Option<String>), Failure> {
-        if !self.jobs.engine.is_there() {
-            return Ok((Vec::new(), None));
-        }
-        let JobsLook { agent, state, labels, limit, after } = look;
-        let query = Query { agent, session: None, tools: None, state, labels, limit: limit.min(MOST), after };
-        let (views, next) = self.jobs.views(query, 1).await?;
-        Ok((views.into_iter().map(|view| self.job_shown(view)).collect(), next))
+    pub fn jobs(&self, look: JobsLook) -> BoxFuture<'_, Result<(Vec<JobShown>, Option<String>), Failure>> {
+        Box::pin(async move {
+            if !self.jobs.engine.is_there() {
+                return Ok((Vec::new(), None));
+            }
+            let JobsLook { agent, state, labels, limit, after } = look;
+            let query = Query { agent, session: None, tools: None, state, labels, limit: limit.min(MOST), after };
+            let (views, next) = self.jobs.views(query, 1).await?;
+            Ok((views.into_iter().map(|view| self.job_shown(view)).collect(), next))
+        })
     }
 
     /// The job whose id begins so.
@@ -384,9 +387,11 @@ impl Host {
     /// # Errors
     ///
     /// `invalid_arguments` where there is none, or several.
-    pub async fn job(&self, beginning: &str) -> Result<JobShown, Failure> {
-        let held = self.held_job(beginning).await?;
-        Ok(self.job_shown(self.jobs.view(held, Shown::Row(1)).await?))
+    pub fn job<'a>(&'a self, beginning: &'a str) -> BoxFuture<'a, Result<JobShown, Failure>> {
+        Box::pin(async move {
+            let held = self.held_job(beginning).await?;
+            Ok(self.job_shown(self.jobs.view(held, Shown::Row(1)).await?))
+        })
     }
 
     /// What a job printed to its standard output, or error, from this byte on: a piece, and where the next one begins.
@@ -394,11 +399,18 @@ impl Host {
     /// # Errors
     ///
     /// As [`Self::job`].
-    pub async fn job_output(&self, id: &str, is_stderr: bool, start: u64) -> Result<(String, u64), Failure> {
-        let held = self.held_job(id).await?;
-        let stream = if is_stderr { Stream::Stderr } else { Stream::Stdout };
-        let Text { text, end, .. } = self.jobs.text(&held, stream, start, PIECE).await?;
-        Ok((self.redacted(&text), end))
+    pub fn job_output<'a>(
+        &'a self,
+        id: &'a str,
+        is_stderr: bool,
+        start: u64,
+    ) -> BoxFuture<'a, Result<(String, u64), Failure>> {
+        Box::pin(async move {
+            let held = self.held_job(id).await?;
+            let stream = if is_stderr { Stream::Stderr } else { Stream::Stdout };
+            let Text { text, end, .. } = self.jobs.text(&held, stream, start, PIECE).await?;
+            Ok((self.redacted(&text), end))
+        })
     }
 
     /// What the call of a job gave, as JSON; none before its end.
@@ -406,9 +418,11 @@ impl Host {
     /// # Errors
     ///
     /// As [`Self::job`].
-    pub async fn job_outcome(&self, id: &str) -> Result<Option<String>, Failure> {
-        let held = self.held_job(id).await?;
-        Ok(self.jobs.outcome(&held).await?.map(|json| self.redacted(&json)))
+    pub fn job_outcome<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<String>, Failure>> {
+        Box::pin(async move {
+            let held = self.held_job(id).await?;
+            Ok(self.jobs.outcome(&held).await?.map(|json| self.redacted(&json)))
+        })
     }
 
     /// Ends a job.
@@ -416,12 +430,14 @@ impl Host {
     /// # Errors
     ///
     /// As [`Self::job`]; `execution_failed` where it has ended.
-    pub async fn cancel_job(&self, beginning: &str) -> Result<JobShown, Failure> {
-        let held = self.held_job(beginning).await?;
-        let held = self.jobs.end(held, "cancelled by an operator").await?;
-        self.audit.changed(&format!("cancelled job {} of {}", held.spec.id, sanitize::line(&held.spec.agent)));
-        let held = self.jobs.stopped(held).await?;
-        Ok(self.job_shown(self.jobs.view(held, Shown::Row(1)).await?))
+    pub fn cancel_job<'a>(&'a self, beginning: &'a str) -> BoxFuture<'a, Result<JobShown, Failure>> {
+        Box::pin(async move {
+            let held = self.held_job(beginning).await?;
+            let held = self.jobs.end(held, "cancelled by an operator").await?;
+            self.audit.changed(&format!("cancelled job {} of {}", held.spec.id, sanitize::line(&held.spec.agent)));
+            let held = self.jobs.stopped(held).await?;
+            Ok(self.job_shown(self.jobs.view(held, Shown::Row(1)).await?))
+        })
     }
 
     /// Has a job that waits run by programs of this place, with the settings of now.
@@ -429,57 +445,65 @@ impl Host {
     /// # Errors
     ///
     /// As [`Self::job`]; `execution_failed` where it does not wait.
-    pub async fn adopt_job(&self, beginning: &str, context: &CallContext) -> Result<JobShown, Failure> {
-        let lanes = self.jobs.lanes(context).await?;
-        let mut held = self.held_job(beginning).await?;
-        let lane = lanes.of(held.spec.is_event()).to_owned();
-        loop {
-            if held.progress.state != JobState::Pending {
-                let message = format!("the job does not wait: it is {}", held.progress.state.name());
-                return Err(Failure::failed(message));
-            }
-            let adopted = Progress { lane: lane.clone(), cause: None, ..held.progress.clone() };
-            held = match settle(self.jobs.engine(), &held, adopted).await? {
-                Settled::Won(held) => {
-                    self.audit.changed(&format!(
-                        "adopted job {} of {}",
-                        held.spec.id,
-                        sanitize::line(&held.spec.agent)
-                    ));
-                    self.jobs.engine().ring(&lane, &held.spec.id).await;
-                    return Ok(self.job_shown(self.jobs.view(held, Shown::Row(1)).await?));
+    pub fn adopt_job<'a>(
+        &'a self,
+        beginning: &'a str,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<JobShown, Failure>> {
+        Box::pin(async move {
+            let lanes = self.jobs.lanes(context).await?;
+            let mut held = self.held_job(beginning).await?;
+            let lane = lanes.of(held.spec.is_event()).to_owned();
+            loop {
+                if held.progress.state != JobState::Pending {
+                    let message = format!("the job does not wait: it is {}", held.progress.state.name());
+                    return Err(Failure::failed(message));
                 }
-                Settled::Lost(Some(now)) => now,
-                Settled::Lost(None) => return Err(Failure::failed("the job is not kept any more")),
-            };
-        }
+                let adopted = Progress { lane: lane.clone(), cause: None, ..held.progress.clone() };
+                held = match settle(self.jobs.engine(), &held, adopted).await? {
+                    Settled::Won(held) => {
+                        self.audit.changed(&format!(
+                            "adopted job {} of {}",
+                            held.spec.id,
+                            sanitize::line(&held.spec.agent)
+                        ));
+                        self.jobs.engine().ring(&lane, &held.spec.id).await;
+                        return Ok(self.job_shown(self.jobs.view(held, Shown::Row(1)).await?));
+                    }
+                    Settled::Lost(Some(now)) => now,
+                    Settled::Lost(None) => return Err(Failure::failed("the job is not kept any more")),
+                };
+            }
+        })
     }
 
     /// Ends the jobs of a session that is closed, but for those that were submitted to outlive it.
-    pub async fn close_session(&self, session: &Session) {
-        // One that submitted nothing has no name there.
-        let Some(id) = session.id_if_known() else { return };
-        if !self.jobs.engine.is_there() {
-            return;
-        }
-        let mut ended = Vec::new();
-        for state in [JobState::Pending, JobState::Running] {
-            let session = Some(id.to_owned());
-            let mut query = Query { session, state: Some(state), limit: MOST, ..Query::default() };
-            loop {
-                let Ok(page) = self.jobs.engine().list(&query).await else { return };
-                for held in page.jobs.into_iter().filter(|held| !held.spec.outlives) {
-                    // It may have ended meanwhile.
-                    ended.extend(self.jobs.end(held, "its session was closed").await);
-                }
-                match page.next {
-                    Some(next) => query.after = Some(next),
-                    None => break,
+    pub fn close_session<'a>(&'a self, session: &'a Session) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            // One that submitted nothing has no name there.
+            let Some(id) = session.id_if_known() else { return };
+            if !self.jobs.engine.is_there() {
+                return;
+            }
+            let mut ended = Vec::new();
+            for state in [JobState::Pending, JobState::Running] {
+                let session = Some(id.to_owned());
+                let mut query = Query { session, state: Some(state), limit: MOST, ..Query::default() };
+                loop {
+                    let Ok(page) = self.jobs.engine().list(&query).await else { return };
+                    for held in page.jobs.into_iter().filter(|held| !held.spec.outlives) {
+                        // It may have ended meanwhile.
+                        ended.extend(self.jobs.end(held, "its session was closed").await);
+                    }
+                    match page.next {
+                        Some(next) => query.after = Some(next),
+                        None => break,
+                    }
                 }
             }
-        }
-        let stopped = ended.into_iter().map(|held| self.jobs.stopped(held));
-        futures_util::future::join_all(stopped).await;
+            let stopped = ended.into_iter().map(|held| self.jobs.stopped(held));
+            futures_util::future::join_all(stopped).await;
+        })
     }
 
     async fn held_job(&self, beginning: &str) -> Result<Held, Failure> {

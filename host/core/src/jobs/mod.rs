@@ -33,6 +33,7 @@ use crate::store::Store;
 use crate::store::jobs::LocalJobs;
 use crate::tools::registry::Registry;
 use engine::{Engine, Keeping};
+use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
 use run::OfHost;
 use sha2::{Digest, Sha256};
@@ -141,12 +142,14 @@ impl JobsRunning {
     /// # Errors
     ///
     /// `unavailable` where the store cannot be used.
-    pub async fn waiting_elsewhere(&self) -> Result<u64, Failure> {
-        let Lanes { calls, events } = self.running.door.lanes.clone();
-        match self.jobs.engine.is_there() {
-            true => self.jobs.engine.elsewhere(vec![calls, events]).await,
-            false => Ok(0),
-        }
+    pub fn waiting_elsewhere(&self) -> BoxFuture<'_, Result<u64, Failure>> {
+        Box::pin(async move {
+            let Lanes { calls, events } = self.running.door.lanes.clone();
+            match self.jobs.engine.is_there() {
+                true => self.jobs.engine.elsewhere(vec![calls, events]).await,
+                false => Ok(0),
+            }
+        })
     }
 
     /// How many schedules were to fire at this place, by other settings.
@@ -160,11 +163,13 @@ impl JobsRunning {
     }
 
     /// Ends what runs, hands back what may be run again, and returns when that is done.
-    pub async fn close(mut self) {
-        self.stop();
-        for task in std::mem::take(&mut self.tasks) {
-            let _ = task.await;
-        }
+    pub fn close(mut self) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            self.stop();
+            for task in std::mem::take(&mut self.tasks) {
+                let _ = task.await;
+            }
+        })
     }
 
     fn stop(&self) {
@@ -241,27 +246,31 @@ impl Host {
     /// # Errors
     ///
     /// `unavailable` where it cannot be known where calls land.
-    pub async fn run_jobs(
+    pub fn run_jobs(
         self: &Arc<Self>,
         context: CallContext,
         tools: impl Fn() -> Arc<Registry> + Send + Sync + 'static,
-    ) -> Result<Option<JobsRunning>, Failure> {
-        let jobs = self.jobs.clone();
-        if !jobs.config.enabled {
-            return Ok(None);
-        }
-        let lanes = jobs.lanes(&context).await?;
-        let (host, tools) = (Arc::downgrade(self), Box::new(tools));
-        let door = Arc::new(Door { host, context, tools, lanes });
-        let (runner, at) = (Arc::new(OfHost { door: door.clone() }), door.clone());
-        let lanes: worker::Lanes = Arc::new(move || at.lanes_now());
-        let worker = Worker::new(jobs.engine.clone(), runner, jobs.rules(), lanes.clone());
-        let times = Times { failures: jobs.schedules.failures, pending: jobs.config.pending };
-        let scheduler = Scheduler::new(jobs.engine.clone(), lanes, times);
-        let running = Running { door, worker: worker.clone(), scheduler: scheduler.clone() };
-        *jobs.running.write() = Some(running.clone());
-        let tasks =
-            vec![tokio::spawn(async move { worker.work().await }), tokio::spawn(async move { scheduler.work().await })];
-        Ok(Some(JobsRunning { jobs, running, tasks }))
+    ) -> BoxFuture<'_, Result<Option<JobsRunning>, Failure>> {
+        Box::pin(async move {
+            let jobs = self.jobs.clone();
+            if !jobs.config.enabled {
+                return Ok(None);
+            }
+            let lanes = jobs.lanes(&context).await?;
+            let (host, tools) = (Arc::downgrade(self), Box::new(tools));
+            let door = Arc::new(Door { host, context, tools, lanes });
+            let (runner, at) = (Arc::new(OfHost { door: door.clone() }), door.clone());
+            let lanes: worker::Lanes = Arc::new(move || at.lanes_now());
+            let worker = Worker::new(jobs.engine.clone(), runner, jobs.rules(), lanes.clone());
+            let times = Times { failures: jobs.schedules.failures, pending: jobs.config.pending };
+            let scheduler = Scheduler::new(jobs.engine.clone(), lanes, times);
+            let running = Running { door, worker: worker.clone(), scheduler: scheduler.clone() };
+            *jobs.running.write() = Some(running.clone());
+            let tasks = vec![
+                tokio::spawn(async move { worker.work().await }),
+                tokio::spawn(async move { scheduler.work().await }),
+            ];
+            Ok(Some(JobsRunning { jobs, running, tasks }))
+        })
     }
 }

@@ -21,6 +21,7 @@ use crate::config::{
 };
 use crate::dirs::Dirs;
 use crate::envelope::{Failure, Kind};
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -90,52 +91,58 @@ impl Policy {
     /// # Errors
     ///
     /// When the place cannot be reached, or they have to be confined there and cannot be.
-    pub async fn reach(&self, backend: &dyn Backend) -> Result<Reach, Failure> {
-        let is_bounded = |confinement: &Confinement| match confinement {
-            Confinement::Off | Confinement::Unconfined(_) => false,
-            Confinement::Elsewhere | Confinement::Cell(_) => true,
-        };
-        let confinement = self.confine.at(backend).await?;
-        let words = match &confinement {
-            Confinement::Elsewhere => {
-                format!("commands have all rights of their user on {}, which bounds them", backend.name())
-            }
-            Confinement::Cell(_) => {
-                let odd = self.confine.unwritable(&*backend.facts().await?);
-                let odd = odd.map(|why| format!("; the workspace is not among them: {why}")).unwrap_or_default();
-                format!("commands are {}{odd}", confinement.told().unwrap_or_default())
-            }
-            Confinement::Unconfined(why) => {
-                format!(
-                    "commands have this user's full rights, and a person is asked about each: they cannot be confined here: {why}"
-                )
-            }
-            Confinement::Off => {
-                let could = match self.confine.ladder(&backend.facts().await?) {
-                    Ok(ladder) => match ladder.climb(backend).await {
-                        (Some(_), _) => "this system could confine them: set `mode = \"auto\"` under [confine]".into(),
-                        (None, unusable) => format!("this system cannot confine them: {}", ladder::told(&unusable)),
-                    },
-                    Err(failure) => format!("this system cannot confine them: {}", failure.message),
-                };
-                format!("commands have this user's full rights; {could}")
-            }
-        };
-        Ok(Reach { is_bounded: is_bounded(&confinement), words })
+    pub fn reach<'a>(&'a self, backend: &'a dyn Backend) -> BoxFuture<'a, Result<Reach, Failure>> {
+        Box::pin(async move {
+            let is_bounded = |confinement: &Confinement| match confinement {
+                Confinement::Off | Confinement::Unconfined(_) => false,
+                Confinement::Elsewhere | Confinement::Cell(_) => true,
+            };
+            let confinement = self.confine.at(backend).await?;
+            let words = match &confinement {
+                Confinement::Elsewhere => {
+                    format!("commands have all rights of their user on {}, which bounds them", backend.name())
+                }
+                Confinement::Cell(_) => {
+                    let odd = self.confine.unwritable(&*backend.facts().await?);
+                    let odd = odd.map(|why| format!("; the workspace is not among them: {why}")).unwrap_or_default();
+                    format!("commands are {}{odd}", confinement.told().unwrap_or_default())
+                }
+                Confinement::Unconfined(why) => {
+                    format!(
+                        "commands have this user's full rights, and a person is asked about each: they cannot be confined here: {why}"
+                    )
+                }
+                Confinement::Off => {
+                    let could = match self.confine.ladder(&backend.facts().await?) {
+                        Ok(ladder) => match ladder.climb(backend).await {
+                            (Some(_), _) => {
+                                "this system could confine them: set `mode = \"auto\"` under [confine]".into()
+                            }
+                            (None, unusable) => format!("this system cannot confine them: {}", ladder::told(&unusable)),
+                        },
+                        Err(failure) => format!("this system cannot confine them: {}", failure.message),
+                    };
+                    format!("commands have this user's full rights; {could}")
+                }
+            };
+            Ok(Reach { is_bounded: is_bounded(&confinement), words })
+        })
     }
 }
 
 impl Policy {
     /// The steps of confinement that cannot be used at a place, up to the one that can.
-    pub async fn unusable(&self, backend: &dyn Backend) -> Vec<Unusable> {
-        let ladder = match backend.facts().await {
-            Ok(facts) if backend.is_this_machine() => self.confine.ladder(&facts),
-            Ok(_) | Err(_) => return Vec::new(),
-        };
-        match ladder {
-            Ok(ladder) => ladder.climb(backend).await.1,
-            Err(_) => Vec::new(),
-        }
+    pub fn unusable<'a>(&'a self, backend: &'a dyn Backend) -> BoxFuture<'a, Vec<Unusable>> {
+        Box::pin(async move {
+            let ladder = match backend.facts().await {
+                Ok(facts) if backend.is_this_machine() => self.confine.ladder(&facts),
+                Ok(_) | Err(_) => return Vec::new(),
+            };
+            match ladder {
+                Ok(ladder) => ladder.climb(backend).await.1,
+                Err(_) => Vec::new(),
+            }
+        })
     }
 
     /// Whether every command at a place runs in a cell of this machine.

@@ -9,6 +9,7 @@ use crate::jobs::JobState;
 use crate::jobs::engine::settle;
 use crate::jobs::job::Progress;
 use crate::text::sanitize;
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 
 /// Due times that are shown.
@@ -70,20 +71,22 @@ impl Host {
     /// # Errors
     ///
     /// `unavailable` where the store cannot be used.
-    pub async fn schedules(
-        &self,
-        agent: Option<&str>,
-        context: &CallContext,
-    ) -> Result<(Vec<ScheduleShown>, Vec<String>), Failure> {
-        if !self.jobs.is_there() {
-            return Ok((Vec::new(), Vec::new()));
-        }
-        let (all, faults) = self.jobs.engine().schedules(agent).await?;
-        let mut shown = Vec::new();
-        for kept in all {
-            shown.push(self.schedule_shown(kept, context).await?);
-        }
-        Ok((shown, faults.into_iter().map(|fault| sanitize::line(&fault.message).into_owned()).collect()))
+    pub fn schedules<'a>(
+        &'a self,
+        agent: Option<&'a str>,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<(Vec<ScheduleShown>, Vec<String>), Failure>> {
+        Box::pin(async move {
+            if !self.jobs.is_there() {
+                return Ok((Vec::new(), Vec::new()));
+            }
+            let (all, faults) = self.jobs.engine().schedules(agent).await?;
+            let mut shown = Vec::new();
+            for kept in all {
+                shown.push(self.schedule_shown(kept, context).await?);
+            }
+            Ok((shown, faults.into_iter().map(|fault| sanitize::line(&fault.message).into_owned()).collect()))
+        })
     }
 
     /// One schedule.
@@ -91,9 +94,15 @@ impl Host {
     /// # Errors
     ///
     /// `invalid_arguments` where there is none, or several.
-    pub async fn schedule(&self, look: &SchedulesLook, context: &CallContext) -> Result<ScheduleShown, Failure> {
-        let kept = self.kept_schedule(look).await?;
-        self.schedule_shown(kept, context).await
+    pub fn schedule<'a>(
+        &'a self,
+        look: &'a SchedulesLook,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ScheduleShown, Failure>> {
+        Box::pin(async move {
+            let kept = self.kept_schedule(look).await?;
+            self.schedule_shown(kept, context).await
+        })
     }
 
     /// Has one fire no more until it is resumed.
@@ -101,8 +110,12 @@ impl Host {
     /// # Errors
     ///
     /// As [`Self::schedule`].
-    pub async fn pause_schedule(&self, look: &SchedulesLook, context: &CallContext) -> Result<ScheduleShown, Failure> {
-        self.change_schedule(look, Change::Pause, context).await
+    pub fn pause_schedule<'a>(
+        &'a self,
+        look: &'a SchedulesLook,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ScheduleShown, Failure>> {
+        Box::pin(async move { self.change_schedule(look, Change::Pause, context).await })
     }
 
     /// Has one fire from now on, also one that was disabled.
@@ -110,8 +123,12 @@ impl Host {
     /// # Errors
     ///
     /// As [`Self::schedule`].
-    pub async fn resume_schedule(&self, look: &SchedulesLook, context: &CallContext) -> Result<ScheduleShown, Failure> {
-        self.change_schedule(look, Change::Resume, context).await
+    pub fn resume_schedule<'a>(
+        &'a self,
+        look: &'a SchedulesLook,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ScheduleShown, Failure>> {
+        Box::pin(async move { self.change_schedule(look, Change::Resume, context).await })
     }
 
     /// Removes one; what it has fired goes on.
@@ -119,18 +136,20 @@ impl Host {
     /// # Errors
     ///
     /// As [`Self::schedule`].
-    pub async fn remove_schedule(&self, look: &SchedulesLook) -> Result<(), Failure> {
-        // One that cannot be read can be removed as well, where it is said whose it is.
-        let (agent, kept) = match (self.kept_schedule(look).await, &look.agent) {
-            (Ok(kept), _) => (kept.schedule.agent.clone(), Some(kept)),
-            (Err(fault), Some(agent)) if fault.kind == Kind::Internal => (agent.clone(), None),
-            (Err(failure), _) => return Err(failure),
-        };
-        if !self.jobs.gone(&agent, &look.id, kept).await? {
-            return Err(missing(look));
-        }
-        self.told(&agent, &look.id, "removed");
-        Ok(())
+    pub fn remove_schedule<'a>(&'a self, look: &'a SchedulesLook) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            // One that cannot be read can be removed as well, where it is said whose it is.
+            let (agent, kept) = match (self.kept_schedule(look).await, &look.agent) {
+                (Ok(kept), _) => (kept.schedule.agent.clone(), Some(kept)),
+                (Err(fault), Some(agent)) if fault.kind == Kind::Internal => (agent.clone(), None),
+                (Err(failure), _) => return Err(failure),
+            };
+            if !self.jobs.gone(&agent, &look.id, kept).await? {
+                return Err(missing(look));
+            }
+            self.told(&agent, &look.id, "removed");
+            Ok(())
+        })
     }
 
     /// Has one fire by programs of this place, with the settings of now.
@@ -138,23 +157,29 @@ impl Host {
     /// # Errors
     ///
     /// As [`Self::schedule`].
-    pub async fn adopt_schedule(&self, look: &SchedulesLook, context: &CallContext) -> Result<ScheduleShown, Failure> {
-        let (kept, lanes) = (self.kept_schedule(look).await?, self.jobs.lanes(context).await?);
-        let lane = lanes.of(kept.schedule.fires.is_event()).to_owned();
-        let place = lanes.place().to_owned();
-        let adopted = |kept: &Kept| Ok(Course { lane: lane.clone(), place: place.clone(), ..kept.course.clone() });
-        let kept = self.jobs.moved(kept, adopted).await?;
-        if let Some(firing) = &kept.course.open
-            && let Some(waiting) = self.jobs.engine().read(&firing.job).await?
-            && waiting.progress.state == JobState::Pending
-        {
-            // What has begun meanwhile needs no other.
-            let adopted = Progress { lane: lane.clone(), ..waiting.progress.clone() };
-            settle(self.jobs.engine(), &waiting, adopted).await?;
-            self.jobs.engine().ring(&lane, &firing.job).await;
-        }
-        self.told(&kept.schedule.agent, &kept.schedule.name, "adopted");
-        self.schedule_shown(kept, context).await
+    pub fn adopt_schedule<'a>(
+        &'a self,
+        look: &'a SchedulesLook,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ScheduleShown, Failure>> {
+        Box::pin(async move {
+            let (kept, lanes) = (self.kept_schedule(look).await?, self.jobs.lanes(context).await?);
+            let lane = lanes.of(kept.schedule.fires.is_event()).to_owned();
+            let place = lanes.place().to_owned();
+            let adopted = |kept: &Kept| Ok(Course { lane: lane.clone(), place: place.clone(), ..kept.course.clone() });
+            let kept = self.jobs.moved(kept, adopted).await?;
+            if let Some(firing) = &kept.course.open
+                && let Some(waiting) = self.jobs.engine().read(&firing.job).await?
+                && waiting.progress.state == JobState::Pending
+            {
+                // What has begun meanwhile needs no other.
+                let adopted = Progress { lane: lane.clone(), ..waiting.progress.clone() };
+                settle(self.jobs.engine(), &waiting, adopted).await?;
+                self.jobs.engine().ring(&lane, &firing.job).await;
+            }
+            self.told(&kept.schedule.agent, &kept.schedule.name, "adopted");
+            self.schedule_shown(kept, context).await
+        })
     }
 
     async fn change_schedule(

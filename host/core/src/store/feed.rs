@@ -8,6 +8,7 @@ use crate::call::CallContext;
 use crate::envelope::{Failure, Kind};
 use crate::leaks::Known;
 use crate::text::sanitize;
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -133,8 +134,8 @@ impl Host {
     /// # Errors
     ///
     /// `unavailable` where the plugin that reads it is not there or may keep nothing, `invalid_arguments`, `limit`, `denied` where a name has a secret.
-    pub async fn feed(&self, context: &CallContext, feed: Feed) -> Result<(), Failure> {
-        self.feed_of(None, context, feed).await
+    pub fn feed<'a>(&'a self, context: &'a CallContext, feed: Feed) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move { self.feed_of(None, context, feed).await })
     }
 
     /// The same for another agent than that of the session: whoever speaks for all of them says whose it is.
@@ -142,23 +143,31 @@ impl Host {
     /// # Errors
     ///
     /// As above.
-    pub async fn feed_of(&self, agent: Option<String>, context: &CallContext, feed: Feed) -> Result<(), Failure> {
-        let reader = self.keepers(context)?.into_iter().find(|keeper| keeper.plugin == READER).ok_or_else(|| {
-            Failure::new(Kind::Unavailable, "nothing reads what is fed in this session").hint(format!(
-                "`{READER}` does, where the policy lets it keep documents and the toolset has a tool of it"
-            ))
-        })?;
-        let of = Namespace { agent: agent.unwrap_or(reader.agent), plugin: reader.plugin };
-        check_names(&[("agent", &of.agent)], &self.secrets.known())?;
-        let entry = self.entry(feed)?;
-        let mut times = 0;
-        loop {
-            match self.keep(&of, &entry).await {
-                // Another change came before it; where another program writes all the time, it was waited for already.
-                Err(failure) if failure.kind == Kind::Busy && failure.data.is_some() && times < TIMES => times += 1,
-                outcome => return outcome,
+    pub fn feed_of<'a>(
+        &'a self,
+        agent: Option<String>,
+        context: &'a CallContext,
+        feed: Feed,
+    ) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let reader =
+                self.keepers(context)?.into_iter().find(|keeper| keeper.plugin == READER).ok_or_else(|| {
+                    Failure::new(Kind::Unavailable, "nothing reads what is fed in this session").hint(format!(
+                        "`{READER}` does, where the policy lets it keep documents and the toolset has a tool of it"
+                    ))
+                })?;
+            let of = Namespace { agent: agent.unwrap_or(reader.agent), plugin: reader.plugin };
+            check_names(&[("agent", &of.agent)], &self.secrets.known())?;
+            let entry = self.entry(feed)?;
+            let mut times = 0;
+            loop {
+                match self.keep(&of, &entry).await {
+                    // Another change came before it; where another program writes all the time, it was waited for already.
+                    Err(failure) if failure.kind == Kind::Busy && failure.data.is_some() && times < TIMES => times += 1,
+                    outcome => return outcome,
+                }
             }
-        }
+        })
     }
 
     fn entry(&self, feed: Feed) -> Result<Entry, Failure> {

@@ -4,6 +4,7 @@ use super::{Item, Name, Namespace, Query};
 use crate::Host;
 use crate::envelope::{Failure, Kind};
 use crate::leaks::each_leaf;
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -45,23 +46,25 @@ impl Host {
     /// # Errors
     ///
     /// `invalid_arguments` where they cannot be looked for so, `unavailable` where the store cannot be used.
-    pub async fn documents(&self, look: Look) -> Result<(Vec<Document>, u64), Failure> {
-        let Look { agent, plugin, collection, words, equals, limit } = look;
-        if !self.store.is_there() {
-            return Ok((Vec::new(), 0));
-        }
-        let mut query = Query::new(collection);
-        query.limit(limit);
-        if let Some((pointer, value)) = equals {
-            query.equals(&pointer, &value.to_string())?;
-        }
-        match words {
-            Some(words) => query.any_word(&words)?,
-            None => query.order("@made", true)?,
-        }
-        let page = self.store.find(Namespace { agent, plugin }, query).await?;
-        let documents = page.items.into_iter().map(|item| self.document_of(item)).collect::<Result<_, _>>()?;
-        Ok((documents, page.total))
+    pub fn documents(&self, look: Look) -> BoxFuture<'_, Result<(Vec<Document>, u64), Failure>> {
+        Box::pin(async move {
+            let Look { agent, plugin, collection, words, equals, limit } = look;
+            if !self.store.is_there() {
+                return Ok((Vec::new(), 0));
+            }
+            let mut query = Query::new(collection);
+            query.limit(limit);
+            if let Some((pointer, value)) = equals {
+                query.equals(&pointer, &value.to_string())?;
+            }
+            match words {
+                Some(words) => query.any_word(&words)?,
+                None => query.order("@made", true)?,
+            }
+            let page = self.store.find(Namespace { agent, plugin }, query).await?;
+            let documents = page.items.into_iter().map(|item| self.document_of(item)).collect::<Result<_, _>>()?;
+            Ok((documents, page.total))
+        })
     }
 
     /// One document that a plugin keeps.
@@ -69,19 +72,21 @@ impl Host {
     /// # Errors
     ///
     /// As above.
-    pub async fn document(
-        &self,
-        agent: &str,
-        plugin: &str,
-        collection: &str,
-        key: &str,
-    ) -> Result<Option<Document>, Failure> {
-        if !self.store.is_there() {
-            return Ok(None);
-        }
-        let of = Namespace { agent: agent.to_owned(), plugin: plugin.to_owned() };
-        let name = Name { collection: collection.to_owned(), key: key.to_owned() };
-        self.store.get(of, name).await?.map(|item| self.document_of(item)).transpose()
+    pub fn document<'a>(
+        &'a self,
+        agent: &'a str,
+        plugin: &'a str,
+        collection: &'a str,
+        key: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Document>, Failure>> {
+        Box::pin(async move {
+            if !self.store.is_there() {
+                return Ok(None);
+            }
+            let of = Namespace { agent: agent.to_owned(), plugin: plugin.to_owned() };
+            let name = Name { collection: collection.to_owned(), key: key.to_owned() };
+            self.store.get(of, name).await?.map(|item| self.document_of(item)).transpose()
+        })
     }
 
     fn document_of(&self, Item { key, body, revision, made_ms, changed_ms, .. }: Item) -> Result<Document, Failure> {

@@ -5,6 +5,7 @@ use crate::Host;
 use crate::call::CallContext;
 use crate::envelope::Failure;
 use crate::text::sanitize;
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -51,15 +52,17 @@ impl Host {
 
     /// What plugins keep before the eyes of the agent of this session, by plugin and key: of the plugins that have a tool in it, and may keep
     /// anything. At most 64 texts of a plugin, and 64 KiB in all; what comes after that is left out, with a notice.
-    pub async fn pinned(&self, context: &CallContext) -> Shown {
-        let mut shown = Shown::default();
-        // Looking makes no store.
-        if self.store.is_there()
-            && let Err(failure) = self.find_pinned(context, &mut shown).await
-        {
-            shown.notices.push(format!("what is pinned cannot be shown: {}", failure.message));
-        }
-        shown
+    pub fn pinned<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Shown> {
+        Box::pin(async move {
+            let mut shown = Shown::default();
+            // Looking makes no store.
+            if self.store.is_there()
+                && let Err(failure) = self.find_pinned(context, &mut shown).await
+            {
+                shown.notices.push(format!("what is pinned cannot be shown: {}", failure.message));
+            }
+            shown
+        })
     }
 
     async fn find_pinned(&self, context: &CallContext, shown: &mut Shown) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ use crate::Host;
 use crate::call::scope::Scope;
 use crate::embeddings::{NoVectors, QUESTION_BYTES, TEXT_BYTES, TEXTS, no_model};
 use crate::envelope::{Failure, duration};
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -217,21 +218,26 @@ impl Host {
     /// # Errors
     ///
     /// `unavailable` where no model is set, or it does not answer.
-    pub async fn embed(&self, mut told: impl FnMut(&Embedded)) -> Result<Option<Embedded>, Failure> {
-        let store = &self.store;
-        if !store.is_there() {
-            return Ok(None);
-        }
-        store.model().await?;
-        store.with(|engine, _| engine.retry_refused()).await?;
-        let mut said = Instant::now();
-        while store.embed_some().await? {
-            // Counting takes longer than making some.
-            if said.elapsed() >= TOLD {
-                told(&store.with(|engine, _| engine.embedded()).await?);
-                said = Instant::now();
+    pub fn embed<'a>(
+        &'a self,
+        told: &'a (dyn Fn(&Embedded) + Sync),
+    ) -> BoxFuture<'a, Result<Option<Embedded>, Failure>> {
+        Box::pin(async move {
+            let store = &self.store;
+            if !store.is_there() {
+                return Ok(None);
             }
-        }
-        store.with(|engine, _| engine.embedded()).await.map(Some)
+            store.model().await?;
+            store.with(|engine, _| engine.retry_refused()).await?;
+            let mut said = Instant::now();
+            while store.embed_some().await? {
+                // Counting takes longer than making some.
+                if said.elapsed() >= TOLD {
+                    told(&store.with(|engine, _| engine.embedded()).await?);
+                    said = Instant::now();
+                }
+            }
+            store.with(|engine, _| engine.embedded()).await.map(Some)
+        })
     }
 }

@@ -9,6 +9,7 @@ use super::condition::is_shell;
 use super::names::{self, SHARED};
 use super::server::{FIELD, run_to_end};
 use crate::envelope::Failure;
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use std::ffi::OsString;
 
@@ -75,11 +76,13 @@ impl Tmux {
     /// # Errors
     ///
     /// When tmux cannot be started.
-    pub async fn found(&self) -> Result<Vec<Found>, Failure> {
-        let (socket, home) = (self.socket().await?, self.home().await?);
-        let argv = commands::run_in_utf8(&socket, QUESTIONS.map(|(list, format)| list(format)));
-        let (_, said, _) = run_to_end(&*self.backend, argv).await?;
-        Ok(read(&said, &self.owner, &home.session))
+    pub fn found(&self) -> BoxFuture<'_, Result<Vec<Found>, Failure>> {
+        Box::pin(async move {
+            let (socket, home) = (self.socket().await?, self.home().await?);
+            let argv = commands::run_in_utf8(&socket, QUESTIONS.map(|(list, format)| list(format)));
+            let (_, said, _) = run_to_end(&*self.backend, argv).await?;
+            Ok(read(&said, &self.owner, &home.session))
+        })
     }
 
     /// The session that a person means: of this workspace, or of another one by its full name.
@@ -87,12 +90,14 @@ impl Tmux {
     /// # Errors
     ///
     /// When it is not a valid name or does not exist, or the backend cannot be reached.
-    pub async fn meant(&self, name: Option<&str>) -> Result<Found, Failure> {
-        let (here, anywhere) = (self.session_name(name).await?, names::asked(&self.owner, name)?);
-        let mut found = self.found().await?;
-        found.sort_by_key(|found| found.session != here);
-        let is_meant = |found: &Found| found.session == here || anywhere.as_ref() == Some(&found.session);
-        found.into_iter().find(is_meant).ok_or_else(|| Failure::failed(format!("there is no session `{here}` yet")))
+    pub fn meant<'a>(&'a self, name: Option<&'a str>) -> BoxFuture<'a, Result<Found, Failure>> {
+        Box::pin(async move {
+            let (here, anywhere) = (self.session_name(name).await?, names::asked(&self.owner, name)?);
+            let mut found = self.found().await?;
+            found.sort_by_key(|found| found.session != here);
+            let is_meant = |found: &Found| found.session == here || anywhere.as_ref() == Some(&found.session);
+            found.into_iter().find(is_meant).ok_or_else(|| Failure::failed(format!("there is no session `{here}` yet")))
+        })
     }
 
     /// The command that takes a person to a session, at its shared pane.
@@ -100,10 +105,12 @@ impl Tmux {
     /// # Errors
     ///
     /// When the backend cannot be reached.
-    pub async fn attach_command(&self, session: &Found) -> Result<Vec<OsString>, Failure> {
-        let shared = session.panes.iter().find(|pane| pane.pane.as_deref() == Some(SHARED));
-        let target = format!("{}:{}", session.id, shared.map(|pane| pane.window.as_str()).unwrap_or_default());
-        self.backend.terminal(commands::attach(&self.socket().await?, &target)).await
+    pub fn attach_command<'a>(&'a self, session: &'a Found) -> BoxFuture<'a, Result<Vec<OsString>, Failure>> {
+        Box::pin(async move {
+            let shared = session.panes.iter().find(|pane| pane.pane.as_deref() == Some(SHARED));
+            let target = format!("{}:{}", session.id, shared.map(|pane| pane.window.as_str()).unwrap_or_default());
+            self.backend.terminal(commands::attach(&self.socket().await?, &target)).await
+        })
     }
 }
 

@@ -46,7 +46,7 @@ use crate::config::{Config, Remedies};
 use crate::envelope::{Failure, Kind};
 use crate::workspace::Workspace;
 use client::Client;
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,19 +71,23 @@ impl Panes {
     /// # Errors
     ///
     /// When the backend cannot be reached, or has no tmux though that was demanded.
-    pub async fn managed(&self) -> Result<Option<&Arc<Tmux>>, Failure> {
-        match self {
-            Self::Managed(tmux) if tmux.is_there().await? => Ok(Some(tmux)),
-            Self::Managed(tmux) if tmux.is_demanded => Err(tmux.unusable().await?),
-            Self::Managed(_) | Self::Own(_) | Self::None => Ok(None),
-        }
+    pub fn managed(&self) -> BoxFuture<'_, Result<Option<&Arc<Tmux>>, Failure>> {
+        Box::pin(async move {
+            match self {
+                Self::Managed(tmux) if tmux.is_there().await? => Ok(Some(tmux)),
+                Self::Managed(tmux) if tmux.is_demanded => Err(tmux.unusable().await?),
+                Self::Managed(_) | Self::Own(_) | Self::None => Ok(None),
+            }
+        })
     }
 
     /// Takes leave of the servers that were attached to; sessions and what runs in them stay.
-    pub async fn leave(&self) {
-        let Self::Managed(tmux) = self else { return };
-        let sessions = std::mem::take(&mut *tmux.sessions.lock().await);
-        join_all(sessions.values().map(|session| session.client.leave())).await;
+    pub fn leave(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let Self::Managed(tmux) = self else { return };
+            let sessions = std::mem::take(&mut *tmux.sessions.lock().await);
+            join_all(sessions.values().map(|session| session.client.leave())).await;
+        })
     }
 }
 
@@ -243,8 +247,8 @@ impl Tmux {
     /// # Errors
     ///
     /// When it is not a valid name, or the backend cannot be reached.
-    pub async fn session_name(&self, name: Option<&str>) -> Result<String, Failure> {
-        names::session(&self.home().await?.session, name)
+    pub fn session_name<'a>(&'a self, name: Option<&'a str>) -> BoxFuture<'a, Result<String, Failure>> {
+        Box::pin(async move { names::session(&self.home().await?.session, name) })
     }
 
     /// The backend has tmux.
@@ -252,8 +256,8 @@ impl Tmux {
     /// # Errors
     ///
     /// When the backend cannot be reached.
-    pub async fn is_there(&self) -> Result<bool, Failure> {
-        Ok(self.backend.facts().await?.tmux == TmuxThere::Yes)
+    pub fn is_there(&self) -> BoxFuture<'_, Result<bool, Failure>> {
+        Box::pin(async move { Ok(self.backend.facts().await?.tmux == TmuxThere::Yes) })
     }
 
     /// What is to be said of a session that is not attached to yet; that takes a trip to the backend.

@@ -9,6 +9,7 @@ use crate::backend::cell::Profile;
 use crate::backend::{Backend, Finished, ProcessSpec, finish};
 use crate::envelope::{Failure, Kind};
 use crate::text::{sanitize, shell_quote};
+use futures_util::future::BoxFuture;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -186,9 +187,11 @@ impl Tmux {
     /// # Errors
     ///
     /// When there is none, or it does not say.
-    pub async fn version(&self) -> Result<Version, Failure> {
-        let (status, stdout, _) = run_to_end(&*self.backend, commands::version()).await?;
-        Version::read(&stdout).filter(|_| status == 0).ok_or_else(|| no_tmux(self.backend.name()))
+    pub fn version(&self) -> BoxFuture<'_, Result<Version, Failure>> {
+        Box::pin(async move {
+            let (status, stdout, _) = run_to_end(&*self.backend, commands::version()).await?;
+            Version::read(&stdout).filter(|_| status == 0).ok_or_else(|| no_tmux(self.backend.name()))
+        })
     }
 
     /// Forgets a session that was ended.
@@ -337,20 +340,22 @@ impl Tmux {
     /// # Errors
     ///
     /// When it does not exist, or is not ours.
-    pub async fn end_session(&self, name: &str) -> Result<(), Failure> {
-        let (session, ..) = self.session(name, false, None).await?;
-        // The client is of the session that it ends, so its answer may never come.
-        let ended = session.client.command(&commands::kill_session(&session.id)).await;
-        self.forget(name).await;
-        match ended {
-            Ok(Err(reason)) => Err(said(&reason)),
-            _ => Ok(()),
-        }
+    pub fn end_session<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let (session, ..) = self.session(name, false, None).await?;
+            // The client is of the session that it ends, so its answer may never come.
+            let ended = session.client.command(&commands::kill_session(&session.id)).await;
+            self.forget(name).await;
+            match ended {
+                Ok(Err(reason)) => Err(said(&reason)),
+                _ => Ok(()),
+            }
+        })
     }
 
     /// Whether this is our server, as `$TMUX` names it: socket, pid, session.
-    pub async fn owns(&self, server: &str) -> bool {
-        self.socket().await.is_ok_and(|socket| server.split(',').next() == Some(&socket))
+    pub fn owns<'a>(&'a self, server: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async move { self.socket().await.is_ok_and(|socket| server.split(',').next() == Some(&socket)) })
     }
 }
 

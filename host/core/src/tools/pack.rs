@@ -8,6 +8,7 @@ use crate::call::CallContext;
 use crate::call::scope::Scope;
 use crate::envelope::{Failure, Kind};
 use crate::sandbox::{CompileError, Owner, Source};
+use futures_util::future::BoxFuture;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,38 +26,46 @@ impl Host {
     /// # Errors
     ///
     /// `unavailable` where it cannot be a plugin, with what is wrong; a limit that it met when it was asked.
-    pub async fn packed(&self, path: &Path, component: &[u8], context: &CallContext) -> Result<Component, Failure> {
-        let wrong = |reason: String| Failure::new(Kind::Unavailable, reason);
-        // Before it is compiled: this says in plain words what is not a component, or which import is unknown.
-        let shown = Shown::checked(component).map_err(wrong)?;
-        if !shown.is_ours {
-            let reason = "it does not export `toolcrib:plugin/tools`: the functions that it exports are tools as they are, without being packed";
-            return Err(wrong(reason.into()));
-        }
-        let policy = self.policy();
-        let owner = Owner { sha256: hex::encode(Sha256::digest(component)).into(), is_builtin: false };
-        let source = Source { owner, core_instances: None };
-        let guest = self.sandbox.compile(&source, component.to_vec().into()).await.map_err(|error| match error {
-            CompileError::Component(reason) | CompileError::Passing(reason) => wrong(reason),
-        })?;
-        let scope = Scope::for_definitions(policy.config(), context.backend.clone(), self.egress.clone());
-        let said = self.sandbox.definitions(&guest, scope).await?;
-        let definitions = read_definitions(said).map_err(wrong)?;
-        let tools: Vec<String> = definitions.into_iter().map(|definition| definition.name).collect();
-        // The SDK for Rust has written the section into the core module, where it stays.
-        let bytes = match is_same(&shown.tools, &tools) {
-            true => component.to_vec(),
-            false => naming(component, &tools).map_err(|error| wrong(format!("it is not a component: {error}")))?,
-        };
-        let packed = Component::at(path, bytes).map_err(wrong)?;
-        if !is_same(&packed.manifest().tools, &tools) {
-            let shown = packed.manifest().tools.join(", ");
-            return Err(wrong(format!(
-                "a core module in it says that its tools are {shown}, and it offers {}",
-                tools.join(", ")
-            )));
-        }
-        Ok(packed)
+    pub fn packed<'a>(
+        &'a self,
+        path: &'a Path,
+        component: &'a [u8],
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Component, Failure>> {
+        Box::pin(async move {
+            let wrong = |reason: String| Failure::new(Kind::Unavailable, reason);
+            // Before it is compiled: this says in plain words what is not a component, or which import is unknown.
+            let shown = Shown::checked(component).map_err(wrong)?;
+            if !shown.is_ours {
+                let reason = "it does not export `toolcrib:plugin/tools`: the functions that it exports are tools as they are, without being packed";
+                return Err(wrong(reason.into()));
+            }
+            let policy = self.policy();
+            let owner = Owner { sha256: hex::encode(Sha256::digest(component)).into(), is_builtin: false };
+            let source = Source { owner, core_instances: None };
+            let guest =
+                self.sandbox.compile(&source, component.to_vec().into()).await.map_err(|error| match error {
+                    CompileError::Component(reason) | CompileError::Passing(reason) => wrong(reason),
+                })?;
+            let scope = Scope::for_definitions(policy.config(), context.backend.clone(), self.egress.clone());
+            let said = self.sandbox.definitions(&guest, scope).await?;
+            let definitions = read_definitions(said).map_err(wrong)?;
+            let tools: Vec<String> = definitions.into_iter().map(|definition| definition.name).collect();
+            // The SDK for Rust has written the section into the core module, where it stays.
+            let bytes = match is_same(&shown.tools, &tools) {
+                true => component.to_vec(),
+                false => naming(component, &tools).map_err(|error| wrong(format!("it is not a component: {error}")))?,
+            };
+            let packed = Component::at(path, bytes).map_err(wrong)?;
+            if !is_same(&packed.manifest().tools, &tools) {
+                let shown = packed.manifest().tools.join(", ");
+                return Err(wrong(format!(
+                    "a core module in it says that its tools are {shown}, and it offers {}",
+                    tools.join(", ")
+                )));
+            }
+            Ok(packed)
+        })
     }
 }
 

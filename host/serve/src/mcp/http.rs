@@ -9,12 +9,14 @@ mod message;
 mod names;
 mod resumable;
 
+use super::Door;
 use super::hang_up::is_hung_up;
 use super::in_place::{Begun, Called, FirstTurn, InPlace};
 use super::stdio::Line;
 use super::token::Token;
 use bytes::Bytes;
 use chosen::Chosen;
+use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited, combinators::BoxBody};
 use hyper::body::{Body, Incoming};
 use hyper::header::{
@@ -100,11 +102,24 @@ type Answer = Response<BoxBody<Bytes, Infallible>>;
 ///
 /// # Errors
 /// When the address cannot be bound, or a name among the options is not valid.
-pub async fn serve<H>(
+pub fn serve(
+    options: Options,
+    door: Door,
+    stop: CancellationToken,
+    bound: fn(SocketAddr),
+) -> BoxFuture<'static, io::Result<()>> {
+    Box::pin(serve_handler(options, door, stop, bound))
+}
+
+/// [`serve`] with another handler behind the same gate.
+///
+/// # Errors
+/// As there.
+pub async fn serve_handler<H>(
     options: Options,
     handler: H,
     stop: CancellationToken,
-    bound: impl FnOnce(SocketAddr),
+    bound: fn(SocketAddr),
 ) -> io::Result<()>
 where
     H: InPlace,

@@ -21,6 +21,7 @@ mod tools;
 
 use crate::Catalog;
 use approval::Pending;
+use futures_util::future::BoxFuture;
 use lazy::Lazy;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
@@ -109,10 +110,12 @@ impl Door {
     }
 
     /// Ends the calls in flight and waits until they have wound down, at most so long.
-    pub async fn close(&self, patience: Duration) {
-        self.cancel();
-        self.0.calls.close();
-        let _ = tokio::time::timeout(patience, self.0.calls.wait()).await;
+    pub fn close(&self, patience: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.cancel();
+            self.0.calls.close();
+            let _ = tokio::time::timeout(patience, self.0.calls.wait()).await;
+        })
     }
 
     /// Tells a client of the newer era when the list of tools has changed; it returns where the client hears nothing any more.

@@ -10,6 +10,7 @@ use super::in_place::Called;
 use super::together::Together;
 use crate::mcp::hang_up::is_hung_up;
 use bytes::{Buf, BufMut, BytesMut};
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use rmcp::ServiceExt;
 use rmcp::model::{
@@ -54,44 +55,46 @@ const ROOM_BYTES: usize = 128 << 10;
 /// Calls that are answered in place before others get a turn.
 const AT_A_TIME: usize = 32;
 /// Serves one client until its input ends or `stop` is cancelled, which then ends the calls in flight.
-pub async fn serve(door: Door, stop: CancellationToken) -> Result<(), Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(Kind::Unavailable, format!("the client cannot be served: {error}"))
-    };
-    let (reader, writer) = stdio_pipes();
-    let (client, ended) = (door.0.client.clone(), CancellationToken::new());
-    client.out.lock().writer = Some(writer);
-    let lines = Lines::new(reader, door.clone(), ended.clone());
-    let last_calls = async {
+pub fn serve(door: Door, stop: CancellationToken) -> BoxFuture<'static, Result<(), Failure>> {
+    Box::pin(async move {
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::new(Kind::Unavailable, format!("the client cannot be served: {error}"))
+        };
+        let (reader, writer) = stdio_pipes();
+        let (client, ended) = (door.0.client.clone(), CancellationToken::new());
+        client.out.lock().writer = Some(writer);
+        let lines = Lines::new(reader, door.clone(), ended.clone());
+        let last_calls = async {
+            tokio::select! {
+                () = ended.cancelled() => {}
+                () = stop.cancelled() => {}
+            }
+            // First time to end by themselves: a client may write its requests, close its end and still read the answers.
+            tokio::time::sleep(LAST_CALLS).await;
+            door.cancel();
+            tokio::time::sleep(LAST_ANSWERS).await;
+        };
+        let served = async {
+            match ServiceExt::<RoleServer>::serve_with_ct(door.clone(), lines, stop.child_token()).await {
+                Ok(service) => {
+                    // From now on calls are begun in place: what the client has said of itself is known.
+                    let _ = client.peer.set(service.peer().clone());
+                    service.waiting().await.map(drop).map_err(|error| failed(&error))
+                }
+                // It has gone before it said anything, or this program was asked to end.
+                Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
+                Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
+                    Err(failed(&"its first message is neither `initialize` nor a request of the version 2026-07-28"))
+                }
+                Err(error) => Err(failed(&error)),
+            }
+        };
         tokio::select! {
-            () = ended.cancelled() => {}
-            () = stop.cancelled() => {}
+            served = served => served,
+            () = last_calls => Ok(()),
+            () = client.write_on() => Ok(()),
         }
-        // First time to end by themselves: a client may write its requests, close its end and still read the answers.
-        tokio::time::sleep(LAST_CALLS).await;
-        door.cancel();
-        tokio::time::sleep(LAST_ANSWERS).await;
-    };
-    let served = async {
-        match ServiceExt::<RoleServer>::serve_with_ct(door.clone(), lines, stop.child_token()).await {
-            Ok(service) => {
-                // From now on calls are begun in place: what the client has said of itself is known.
-                let _ = client.peer.set(service.peer().clone());
-                service.waiting().await.map(drop).map_err(|error| failed(&error))
-            }
-            // It has gone before it said anything, or this program was asked to end.
-            Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
-            Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
-                Err(failed(&"its first message is neither `initialize` nor a request of the version 2026-07-28"))
-            }
-            Err(error) => Err(failed(&error)),
-        }
-    };
-    tokio::select! {
-        served = served => served,
-        () = last_calls => Ok(()),
-        () = client.write_on() => Ok(()),
-    }
+    })
 }
 
 /// What is on its way to the client.

@@ -27,6 +27,7 @@ use crate::envelope::{Failure, Kind};
 use crate::policy::Policy;
 use crate::policy::lock::Code;
 use by_egress::ByEgress;
+use futures_util::future::BoxFuture;
 use registry::{Registry, other_bytes};
 use std::path::{Path, PathBuf};
 use url::Url;
@@ -64,52 +65,58 @@ impl Host {
     ///
     /// `denied` where policy does not admit a host, with `host` as its data if naming it would help, or the digest is another; `limit` where it
     /// is too large; `unavailable` where it cannot be had.
-    pub async fn fetch_plugin(&self, wanted: &Wanted<'_>, context: &CallContext) -> Result<Fetched, Failure> {
-        let policy = self.policy.obeyed()?;
-        let most = policy.config().limits.component_mib << 20;
-        let fetched = |source, bytes, unread| Fetched { source, bytes, unread, file: wanted.file.to_owned() };
-        let fetching = async {
-            match wanted.source {
-                Source::File(path) => {
-                    Err(Failure::new(Kind::Internal, format!("`{}` is a file of this machine", path.display())))
-                }
-                Source::Url(url) => {
-                    let digest = wanted.digest.ok_or_else(|| without_digest(url))?;
-                    check_locks(&policy, wanted.file, digest)?;
-                    if wanted.known == Some(digest.hex()) {
-                        return Ok(fetched(wanted.source.clone(), None, Vec::new()));
+    pub fn fetch_plugin<'a>(
+        &'a self,
+        wanted: &'a Wanted<'a>,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Fetched, Failure>> {
+        Box::pin(async move {
+            let policy = self.policy.obeyed()?;
+            let most = policy.config().limits.component_mib << 20;
+            let fetched = |source, bytes, unread| Fetched { source, bytes, unread, file: wanted.file.to_owned() };
+            let fetching = async {
+                match wanted.source {
+                    Source::File(path) => {
+                        Err(Failure::new(Kind::Internal, format!("`{}` is a file of this machine", path.display())))
                     }
-                    let web = ByEgress::new(url, wanted.hosts, most, &policy, context, self)?;
-                    let bytes = page(&web, url, digest, most).await?;
-                    Ok(fetched(wanted.source.clone(), Some(bytes), Vec::new()))
-                }
-                Source::Oci(reference) => {
-                    let web = ByEgress::new(reference.registry(), wanted.hosts, most, &policy, context, self)?;
-                    let mut registry = Registry::new(&web, reference);
-                    let resolved = registry.resolve().await?;
-                    let layer = &resolved.layer;
-                    if let Some(named) = wanted.digest.filter(|named| **named != layer.digest) {
-                        return Err(other_bytes(
-                            &format!("the component of `{}`", resolved.pinned),
-                            named,
-                            &layer.digest,
-                        ));
+                    Source::Url(url) => {
+                        let digest = wanted.digest.ok_or_else(|| without_digest(url))?;
+                        check_locks(&policy, wanted.file, digest)?;
+                        if wanted.known == Some(digest.hex()) {
+                            return Ok(fetched(wanted.source.clone(), None, Vec::new()));
+                        }
+                        let web = ByEgress::new(url, wanted.hosts, most, &policy, context, self)?;
+                        let bytes = page(&web, url, digest, most).await?;
+                        Ok(fetched(wanted.source.clone(), Some(bytes), Vec::new()))
                     }
-                    check_locks(&policy, wanted.file, &layer.digest)?;
-                    let (source, unread) = (Source::Oci(resolved.pinned.clone()), layer.unread.clone());
-                    if wanted.known == Some(layer.digest.hex()) {
-                        return Ok(fetched(source, None, unread));
+                    Source::Oci(reference) => {
+                        let web = ByEgress::new(reference.registry(), wanted.hosts, most, &policy, context, self)?;
+                        let mut registry = Registry::new(&web, reference);
+                        let resolved = registry.resolve().await?;
+                        let layer = &resolved.layer;
+                        if let Some(named) = wanted.digest.filter(|named| **named != layer.digest) {
+                            return Err(other_bytes(
+                                &format!("the component of `{}`", resolved.pinned),
+                                named,
+                                &layer.digest,
+                            ));
+                        }
+                        check_locks(&policy, wanted.file, &layer.digest)?;
+                        let (source, unread) = (Source::Oci(resolved.pinned.clone()), layer.unread.clone());
+                        if wanted.known == Some(layer.digest.hex()) {
+                            return Ok(fetched(source, None, unread));
+                        }
+                        let bytes = registry.layer(&resolved, most).await?;
+                        Ok(fetched(source, Some(bytes), unread))
                     }
-                    let bytes = registry.layer(&resolved, most).await?;
-                    Ok(fetched(source, Some(bytes), unread))
                 }
+            };
+            tokio::select! {
+                biased;
+                () = context.cancel.cancelled() => Err(Failure::cancelled()),
+                fetched = fetching => fetched,
             }
-        };
-        tokio::select! {
-            biased;
-            () = context.cancel.cancelled() => Err(Failure::cancelled()),
-            fetched = fetching => fetched,
-        }
+        })
     }
 }
 
