@@ -320,7 +320,7 @@ impl TestHost {
     pub async fn run_jobs(&self) -> JobsRunning {
         let (host, context) = self.parts();
         let tools = context.tools.clone();
-        let running = host.run_jobs(context.clone(), move || tools.clone()).await;
+        let running = host.run_jobs(context.clone(), Box::new(move || tools.clone())).await;
         running.map_err(|failure| failure.message).expect("a place that is known").expect("jobs that are on")
     }
 

@@ -207,7 +207,7 @@ pub(super) async fn begin(
     context: &CallContext,
     catalog: &Catalog,
 ) -> Result<Option<JobsRunning>, Failure> {
-    let running = setup.host.run_jobs(context.clone(), catalog.now()).await?;
+    let running = setup.host.run_jobs(context.clone(), Box::new(catalog.now())).await?;
     if let Some(running) = &running {
         tokio::spawn(tell("no jobs are run", running.trouble()));
         tokio::spawn(tell("no schedules are fired", running.trouble_with_schedules()));

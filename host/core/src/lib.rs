@@ -16,6 +16,9 @@
 //! 8. back in [`call`], texts are cleaned by [`text::sanitize`], the values of [`secrets`] are taken out by `leaks`, the outcome goes on the
 //!    [`audit`] trail, and one [`envelope`] goes out.
 //!
+//! What is public and waits returns a `BoxFuture`. The code of an `async fn` is made where it is awaited: in each crate anew, with all that it
+//! awaits in its turn, optimised as that crate is.
+//!
 //! Definitions, calls and results as model APIs write them are in [`formats`]. What is Toolcrib's own on disk lies where [`dirs`] says,
 //! and is opened by [`disk`].
 
@@ -52,3 +55,34 @@ pub mod upstream;
 pub mod workspace;
 
 pub use host::{Host, ended};
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// What has types of its caller is made there in any case.
+    const GENERIC: [&str; 3] = ["ask", "next_line", "serve_handler"];
+
+    /// The public functions below a directory that are `async`.
+    fn waiting(directory: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                waiting(&path, found);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let names = text.lines().filter_map(|line| line.trim_start().strip_prefix("pub async fn "));
+            found.extend(names.map(|rest| rest.split(['(', '<']).next().unwrap().to_owned()));
+        }
+    }
+
+    #[test]
+    fn the_code_of_what_is_public_and_waits_is_made_in_its_own_crate() {
+        let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut found = Vec::new();
+        ["core/src", "serve/src"].map(|sources| waiting(&host.join(sources), &mut found));
+        found.sort();
+        assert_eq!(found, GENERIC, "let it return a BoxFuture, or say here that it is generic");
+    }
+}

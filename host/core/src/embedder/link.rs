@@ -6,7 +6,6 @@
 use super::{EmbedderEvent, End, KindPattern};
 use crate::envelope::{Failure, Kind};
 use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
-use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
@@ -120,41 +119,34 @@ impl<L: From<Value> + Send + 'static> Link<L> {
     }
 
     /// Asks, on lines that begin with `head`; as [`Embedder::ask`](super::Embedder::ask) says.
-    pub fn ask<'a>(
-        &'a self,
-        head: &'a Map<String, Value>,
-        event: EmbedderEvent,
-        withdrawn: CancellationToken,
-    ) -> BoxFuture<'a, End> {
-        Box::pin(async move {
-            let (sender, mut receiver) = oneshot::channel();
-            let name = match self.open(sender) {
-                Ok(name) => name,
-                Err(why) => return End::Unavailable(why),
-            };
-            let mut waits = Waits { link: self, head, name, is_delivered: false };
-            let mut asked = described(&event);
-            asked["ask"] = json!(waits.name);
-            let delivered = tokio::select! {
-                biased;
-                () = withdrawn.cancelled() => return End::Withdrawn,
-                sent = self.lines.send(line(head, "ask", asked).into()) => sent.is_ok(),
-            };
-            if !delivered {
-                return End::Unavailable("nobody reads its lines any more".into());
-            }
-            waits.is_delivered = true;
-            let gone = |_| End::Lost("the link is gone".into());
-            tokio::select! {
-                biased;
-                end = &mut receiver => end.unwrap_or_else(gone),
-                () = withdrawn.cancelled() => match waits.withdraw() {
-                    true => End::Withdrawn,
-                    // The answer came first.
-                    false => receiver.await.unwrap_or_else(gone),
-                },
-            }
-        })
+    pub async fn ask(&self, head: &Map<String, Value>, event: EmbedderEvent, withdrawn: CancellationToken) -> End {
+        let (sender, mut receiver) = oneshot::channel();
+        let name = match self.open(sender) {
+            Ok(name) => name,
+            Err(why) => return End::Unavailable(why),
+        };
+        let mut waits = Waits { link: self, head, name, is_delivered: false };
+        let mut asked = described(&event);
+        asked["ask"] = json!(waits.name);
+        let delivered = tokio::select! {
+            biased;
+            () = withdrawn.cancelled() => return End::Withdrawn,
+            sent = self.lines.send(line(head, "ask", asked).into()) => sent.is_ok(),
+        };
+        if !delivered {
+            return End::Unavailable("nobody reads its lines any more".into());
+        }
+        waits.is_delivered = true;
+        let gone = |_| End::Lost("the link is gone".into());
+        tokio::select! {
+            biased;
+            end = &mut receiver => end.unwrap_or_else(gone),
+            () = withdrawn.cancelled() => match waits.withdraw() {
+                true => End::Withdrawn,
+                // The answer came first.
+                false => receiver.await.unwrap_or_else(gone),
+            },
+        }
     }
 
     /// Tells, on a line that begins with `head`; as [`Embedder::tell`](super::Embedder::tell) says.

@@ -63,7 +63,7 @@ struct Running {
 }
 
 /// Gives the tools as they are now.
-type ToolsNow = Box<dyn Fn() -> Arc<Registry> + Send + Sync>;
+pub type ToolsNow = Box<dyn Fn() -> Arc<Registry> + Send + Sync>;
 
 /// What jobs are run in.
 pub(crate) struct Door {
@@ -157,9 +157,9 @@ impl JobsRunning {
     /// # Errors
     ///
     /// As [`Self::waiting_elsewhere`].
-    pub fn unfired(&self) -> impl Future<Output = Result<u64, Failure>> + use<> {
+    pub fn unfired(&self) -> BoxFuture<'static, Result<u64, Failure>> {
         let (engine, lanes) = (self.jobs.engine.clone(), self.running.door.lanes.clone());
-        async move { if engine.is_there() { engine.unfired_schedules(lanes).await } else { Ok(0) } }
+        Box::pin(async move { if engine.is_there() { engine.unfired_schedules(lanes).await } else { Ok(0) } })
     }
 
     /// Ends what runs, hands back what may be run again, and returns when that is done.
@@ -249,7 +249,7 @@ impl Host {
     pub fn run_jobs(
         self: &Arc<Self>,
         context: CallContext,
-        tools: impl Fn() -> Arc<Registry> + Send + Sync + 'static,
+        tools: ToolsNow,
     ) -> BoxFuture<'_, Result<Option<JobsRunning>, Failure>> {
         Box::pin(async move {
             let jobs = self.jobs.clone();
@@ -257,8 +257,7 @@ impl Host {
                 return Ok(None);
             }
             let lanes = jobs.lanes(&context).await?;
-            let (host, tools) = (Arc::downgrade(self), Box::new(tools));
-            let door = Arc::new(Door { host, context, tools, lanes });
+            let door = Arc::new(Door { host: Arc::downgrade(self), context, tools, lanes });
             let (runner, at) = (Arc::new(OfHost { door: door.clone() }), door.clone());
             let lanes: worker::Lanes = Arc::new(move || at.lanes_now());
             let worker = Worker::new(jobs.engine.clone(), runner, jobs.rules(), lanes.clone());
