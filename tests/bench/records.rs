@@ -150,7 +150,7 @@ pub(crate) fn memories() {
     );
     let host = host.set(&format!("embeddings.command={}", json!(command)));
     let began = std::time::Instant::now();
-    let made = runtime.block_on(host.parts().0.embed(|_| {})).expect("vectors").expect("a store");
+    let made = runtime.block_on(host.parts().0.embed(&|_| {})).expect("vectors").expect("a store");
     assert_eq!((made.made, made.missing), (DOCUMENTS as u64, 0));
     let embedding = began.elapsed();
     let [hybrid, late] = recall(&host, 200);

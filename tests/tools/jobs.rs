@@ -417,7 +417,7 @@ async fn a_program_that_ends_with_its_call_takes_no_jobs() {
     let host = host.set("jobs.enabled=false");
     let (off, context) = host.parts();
     let tools = context.tools.clone();
-    assert!(matches!(off.run_jobs(context.clone(), move || tools.clone()).await, Ok(None)));
+    assert!(matches!(off.run_jobs(context.clone(), Box::new(move || tools.clone())).await, Ok(None)));
     let refused = host.failure("job_submit", json!({ "bin": "cat", "stdin": "x" })).await;
     assert!(refused.message.contains("`jobs.enabled = false`"), "{refused:?}");
 }

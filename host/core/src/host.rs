@@ -61,6 +61,9 @@ fn not_on_request(policy: &Policy, plugin: &Manifest, tool: &str, context: &Call
     (!is_offered && context.session.toolset().is_none()).then_some(family)
 }
 
+/// A plugin, and what came of compiling it.
+pub type Compiled = (Arc<Manifest>, Result<(), Failure>);
+
 /// Returns when what was given up has ended, commands beyond this machine and browsers of sessions that are over, as far as that takes a bearable
 /// time: a program that ends waits for that.
 pub fn ended() -> BoxFuture<'static, ()> {
@@ -403,7 +406,7 @@ impl Host {
 
     /// Compiles the plugins that are there and not compiled yet, so that no first call waits for that. Servers of others, which are not
     /// compiled, are not started. Returns what came of each.
-    pub fn compile<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Vec<(Arc<Manifest>, Result<(), Failure>)>> {
+    pub fn compile<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Vec<Compiled>> {
         Box::pin(async move {
             let is_compiled = |plugin: &&Arc<Manifest>| !matches!(plugin.id.origin, Origin::Upstream { .. });
             let compile = async |plugin: &Arc<Manifest>| {

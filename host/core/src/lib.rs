@@ -54,7 +54,7 @@ mod unchanged;
 pub mod upstream;
 pub mod workspace;
 
-pub use host::{Host, ended};
+pub use host::{Compiled, Host, ended};
 
 #[cfg(test)]
 mod tests {
@@ -81,7 +81,9 @@ mod tests {
     fn the_code_of_what_is_public_and_waits_is_made_in_its_own_crate() {
         let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut found = Vec::new();
-        ["core/src", "serve/src"].map(|sources| waiting(&host.join(sources), &mut found));
+        for sources in ["core/src", "serve/src"] {
+            waiting(&host.join(sources), &mut found);
+        }
         found.sort();
         assert_eq!(found, GENERIC, "let it return a BoxFuture, or say here that it is generic");
     }

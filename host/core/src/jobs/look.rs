@@ -364,13 +364,16 @@ pub struct JobsLook {
     pub after: Option<String>,
 }
 
+/// Jobs, and where the next page begins.
+pub type JobsPage = (Vec<JobShown>, Option<String>);
+
 impl Host {
     /// Jobs of whatever agent, the newest first, and where the next page begins.
     ///
     /// # Errors
     ///
     /// `unavailable` where the store cannot be used.
-    pub fn jobs(&self, look: JobsLook) -> BoxFuture<'_, Result<(Vec<JobShown>, Option<String>), Failure>> {
+    pub fn jobs(&self, look: JobsLook) -> BoxFuture<'_, Result<JobsPage, Failure>> {
         Box::pin(async move {
             if !self.jobs.engine.is_there() {
                 return Ok((Vec::new(), None));

@@ -19,7 +19,7 @@ pub(crate) mod tests;
 pub(crate) mod worker;
 
 pub use job::JobState;
-pub use look::{JobShown, JobsLook};
+pub use look::{JobShown, JobsLook, JobsPage};
 pub(crate) use look::{Text, View};
 pub(crate) use submit::{Rehearsed, Wanted, check_given, identity};
 

@@ -65,8 +65,11 @@ pub struct SchedulesLook {
     pub agent: Option<String>,
 }
 
+/// Schedules, and a line for each that cannot be read.
+pub type SchedulesShown = (Vec<ScheduleShown>, Vec<String>);
+
 impl Host {
-    /// Schedules of an agent, or of all; and a line for each that cannot be read.
+    /// Schedules of an agent, or of all.
     ///
     /// # Errors
     ///
@@ -75,7 +78,7 @@ impl Host {
         &'a self,
         agent: Option<&'a str>,
         context: &'a CallContext,
-    ) -> BoxFuture<'a, Result<(Vec<ScheduleShown>, Vec<String>), Failure>> {
+    ) -> BoxFuture<'a, Result<SchedulesShown, Failure>> {
         Box::pin(async move {
             if !self.jobs.is_there() {
                 return Ok((Vec::new(), Vec::new()));

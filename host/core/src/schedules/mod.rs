@@ -14,7 +14,7 @@ pub(crate) mod schedule;
 mod tests;
 mod timing;
 
-pub use look::{ScheduleShown, SchedulesLook};
+pub use look::{ScheduleShown, SchedulesLook, SchedulesShown};
 pub(crate) use save::{Change, Does, Planned};
 pub use schedule::{Came, ScheduleState};
 pub(crate) use timing::{Rule, is_zone};
