@@ -13,6 +13,7 @@ mod documents;
 mod embedder;
 mod fetch;
 mod import;
+mod incremental;
 mod jobs;
 mod plugin;
 mod policy;
