@@ -5,6 +5,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a test starts cargo")]
 fn our_crates_are_compiled_incrementally_and_each_of_their_units_for_itself() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/incremental").canonicalize().expect("the script");
     let place = TempDir::new().expect("a directory");
