@@ -17,6 +17,8 @@ fn our_crates_are_compiled_incrementally_and_each_of_their_units_for_itself() {
     let built = Command::new(&script)
         .args(["run", "--release", "--offline", "--verbose"])
         .current_dir(place.path())
+        // The tests may have been started by it.
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .env("CARGO_TARGET_DIR", place.path().join("target"))
         .output()
         .expect("cargo starts");
