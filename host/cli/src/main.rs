@@ -9,6 +9,7 @@ mod choice;
 mod completions;
 mod config;
 mod doctor;
+mod files;
 mod global;
 mod jobs;
 mod man;
@@ -125,6 +126,8 @@ enum Command {
     Calls(Below<calls::Arguments>),
     /// Answer a question that another Toolcrib program asks
     Approve(Below<approve::Arguments>),
+    /// Keep or drop what commands made that acts by itself
+    Files(Below<Branch<files::Arguments>>),
     /// Say what a call may do and which line decides, and check or change the policy of this machine
     Policy(Below<Branch<policy::Arguments>>),
     /// Check or show the record of calls
@@ -267,6 +270,7 @@ async fn dispatch(cli: Cli, secrets: process::Secrets) -> Result<ExitCode, Failu
         Command::Panes(Below(arguments)) => panes::panes(global, &arguments).await,
         Command::Calls(Below(arguments)) => calls::run(&arguments).await,
         Command::Approve(Below(arguments)) => approve::run(&arguments).await,
+        Command::Files(Below(arguments)) => files::run(&arguments.below),
         Command::Policy(Below(arguments)) => policy::run(global, &arguments.below).await,
         Command::Audit(Below(arguments)) => audit::run(global, arguments.below).await,
         Command::Config(Below(arguments)) => config::run(global, &arguments.below),

@@ -19,6 +19,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+/// Opens a directory, and nothing that a link leads to.
+pub(crate) const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Nobody but the owner may do anything.
 const FILE_MODE: u32 = 0o600;
 const DIRECTORY_MODE: u32 = 0o700;
@@ -138,6 +141,12 @@ pub fn told(error: &io::Error) -> String {
 impl From<Foreign> for io::Error {
     fn from(reason: Foreign) -> Self {
         Self::new(io::ErrorKind::PermissionDenied, reason)
+    }
+}
+
+impl From<OwnDir> for OwnedFd {
+    fn from(directory: OwnDir) -> Self {
+        directory.directory
     }
 }
 

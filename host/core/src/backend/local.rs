@@ -3,7 +3,7 @@
 //! Starting is `spawn.rs`, the process tree `tree.rs`, the environment `environment.rs`, files `files.rs`.
 
 use super::cell::{
-    self, Bwrap, Cell, Domain, Group, Joined, Listeners, Living, Means, Met, Namespaces, Profile, Walls,
+    self, Bwrap, Cell, Domain, Group, Joined, Listeners, Living, Means, Met, Namespaces, Profile, Visit, Walls,
 };
 use super::environment::Environment;
 use super::sealed::{Sealed, SealedPrograms};
@@ -143,22 +143,33 @@ impl Local {
             return Ok(living.clone());
         }
         self.make_room()?;
+        let own = self.room_of_gates(profile)?;
         let adopted = found.and_then(|waiter| {
             let shell = shell_behind(waiter)?;
             let is_there = || shell_behind(waiter).as_ref() == Some(&shell);
-            Some(Living::of_process(profile, group.clone(), &shell, is_there))
+            Some(Living::of_process(profile, group.clone(), own.as_ref(), &shell, is_there))
         });
         let living = match adopted {
             Some(Ok(living)) => living,
             // It has ended meanwhile, or is another's.
-            Some(Err(_)) | None => Living::make(profile, group)?,
+            Some(Err(_)) | None => Living::make(profile, group, own.as_ref())?,
         };
         let living = Arc::new(living);
+        living.attend();
         if all.len() >= MOST_CELLS {
             all.clear();
         }
         all.insert(profile.digest().to_owned(), living.clone());
         Ok(living)
+    }
+
+    /// Where this workspace's gates are kept; none where commands write nothing.
+    fn room_of_gates(&self, profile: &Profile) -> io::Result<Option<OwnDir>> {
+        if profile.write.is_empty() {
+            return Ok(None);
+        }
+        let own = OwnDir::open(&self.facts.own)?.below("git")?;
+        own.below(&self.facts.workspace.digest()).map(Some)
     }
 
     fn spawn(&self, spec: &ProcessSpec, input: BorrowedFd<'_>) -> io::Result<LocalProcess> {
@@ -238,6 +249,16 @@ impl Backend for Local {
 
     fn cell(&self, profile: &Profile, found: Option<&str>) -> Result<String, String> {
         self.address(profile, found).map_err(|error| error.to_string())
+    }
+
+    fn visit(&self, profile: &Profile) -> Result<Option<Visit>, String> {
+        match profile.by {
+            Means::Namespaces => {
+                let living = self.living(profile, None).map_err(|error| error.to_string())?;
+                Ok(living.visit(profile))
+            }
+            Means::Bwrap(_) | Means::Landlock => Ok(None),
+        }
     }
 
     fn bounds(&self, profile: &Profile, process: &str) -> bool {
@@ -579,7 +600,7 @@ pub fn try_cell(profile: &Profile) -> BoxFuture<'_, io::Result<()>> {
 async fn try_once(profile: &Profile) -> io::Result<()> {
     let group = Group::of(profile)?;
     let walls = walls(profile, group.clone(), || {
-        let living = Arc::new(Living::make(profile, group)?);
+        let living = Arc::new(Living::make(profile, group, None)?);
         match profile.network {
             CellNetwork::Egress => drop(living.listeners(profile)?),
             CellNetwork::None | CellNetwork::Full => {}

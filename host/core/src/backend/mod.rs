@@ -3,6 +3,7 @@
 //! Only this directory starts processes. What may be done at all is decided before, in `policy/`.
 //!
 //! - `local.rs` is this machine, `cell/` what confines a command there;
+//! - `git/` stands between a cell and git directories;
 //! - `terminals.rs` says which terminals people may be sitting at;
 //! - `own.rs` starts what settings name for the host itself;
 //! - `watcher.rs` ends the commands of a host that was killed;
@@ -13,6 +14,7 @@ pub mod cell;
 pub mod container;
 mod environment;
 pub(crate) mod files;
+pub(crate) mod git;
 pub mod local;
 pub(crate) mod osc133;
 pub(crate) mod own;
@@ -33,7 +35,7 @@ use crate::policy::files::{Expected, Place, ReadPath, Resolved, Surroundings, Wa
 use crate::secrets::Value;
 use crate::workspace::Workspace;
 use async_trait::async_trait;
-use cell::{Listeners, Met, Profile};
+use cell::{Listeners, Met, Profile, Visit};
 use futures_util::future::BoxFuture;
 use sealed::Sealed;
 use std::ffi::OsString;
@@ -135,6 +137,15 @@ pub trait Backend: Send + Sync {
     /// Why there is none.
     fn cell(&self, _: &Profile, _found: Option<&str>) -> Result<String, String> {
         Err(format!("{} is not this machine", self.name()))
+    }
+
+    /// A call begins whose commands run in a cell of this profile; none where nothing stands between those and git directories.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no cell.
+    fn visit(&self, _: &Profile) -> Result<Option<Visit>, String> {
+        Ok(None)
     }
 
     /// What waits for the connections of the cell that commands of this profile join; none where that was handed out, or another host has it.

@@ -303,9 +303,9 @@ fn with_way_out(
 }
 
 /// What a command made that runs or is obeyed later.
-async fn made(look: Option<Look>) -> Vec<String> {
+async fn made(look: Option<Look>, command: &AdmittedCommand, scope: &Scope) -> Vec<String> {
     match look {
-        Some(look) => look.end().await,
+        Some(look) => look.end(command.asker(), scope).await,
         None => Vec::new(),
     }
 }

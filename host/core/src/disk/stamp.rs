@@ -29,6 +29,15 @@ impl Stamp {
         }
     }
 
+    /// When something about it changed last, in seconds and nanoseconds.
+    pub(crate) fn changed(&self) -> (i64, i64) {
+        self.changed
+    }
+
+    pub(crate) fn has_changed_since(&self, time: (i64, i64)) -> bool {
+        self.changed >= time
+    }
+
     /// It changed so long ago that a later change would have another stamp.
     pub(crate) fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

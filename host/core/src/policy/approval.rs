@@ -34,6 +34,8 @@ pub enum ActionKind {
     Write,
     /// The same where a program runs or obeys the file later.
     WriteLater,
+    /// What a command made that acts by itself, and is held back until somebody says yes.
+    Held,
     /// A look at what a person's own terminal shows.
     Look,
     /// An event for the program around the host.
@@ -56,6 +58,7 @@ impl ActionKind {
             Self::Connection => "`hosts` under [confine]",
             Self::Write => "`files_confirm = \"runs-later\"` under [tools]",
             Self::WriteLater => "`files_confirm = \"never\"` under [tools]",
+            Self::Held => "nothing: a person answers in a terminal or in the client, or by `toolcrib files held`",
             Self::Event => "`confirm` under [embedder]",
             Self::Change => "`records_confirm = false` under [tools]",
             Self::ToolCall => "`confirm` or `reads` under [upstream.NAME]",
@@ -72,6 +75,7 @@ impl ActionKind {
             Self::Write => ("tools.files_confirm", Needed::AtMost("runs-later")),
             Self::WriteLater => ("tools.files_confirm", Needed::AtMost("never")),
             Self::Event => ("embedder.confirm", Needed::Any),
+            Self::Held => ("confine.mode", Needed::Any),
             Self::Change => ("tools.records_confirm", Needed::Off),
             Self::ToolCall | Self::Answer => ("upstream", Needed::Any),
         };
@@ -87,6 +91,7 @@ impl ActionKind {
             Self::Request => "Fetch request denied by user.",
             Self::Connection => "Connection denied by user.",
             Self::Write | Self::WriteLater => "File write denied by user.",
+            Self::Held => "Denied by user.",
             Self::Look => "Look at the terminal denied by user.",
             Self::Event => "Event for the embedder denied by user.",
             Self::Change => "Change denied by user.",

@@ -12,6 +12,7 @@ pub mod embedder;
 pub mod exec;
 pub mod explain;
 pub mod files;
+pub mod held;
 pub(crate) mod hosts;
 pub mod http;
 pub mod in_force;

@@ -6,6 +6,7 @@ use super::approval::{ActionKind, By, Consent, Declaration, Lending, Question, S
 use super::command::{self, Denylist, Destination, Held};
 use super::confine::{Confine, Confinement, Look, Notices};
 use super::connections::Connections;
+use super::held::Asker;
 use super::let_out::LET_OUT;
 use super::run::{self, Run, With};
 use super::typing::{AdmittedInput, Keyboard, Typing};
@@ -70,9 +71,15 @@ pub struct AdmittedCommand {
     cell: Option<Arc<Profile>>,
     connections: Option<Connections>,
     confine: Arc<Confine>,
+    asker: Asker,
 }
 
 impl AdmittedCommand {
+    /// For whom a person is asked about what it makes.
+    pub(crate) fn asker(&self) -> &Asker {
+        &self.asker
+    }
+
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -307,6 +314,7 @@ impl ShellGrant {
             cell: cell.cloned(),
             connections: cell.and_then(|cell| self.connections(cell)).map(|own| own.with_secret(has_secret)),
             confine: self.confine.clone(),
+            asker: Asker { plugin: self.plugin.clone(), sha256: self.sha256.clone(), timeout: self.approval_timeout },
         })
     }
 

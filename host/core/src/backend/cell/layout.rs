@@ -1,8 +1,9 @@
 //! The steps that make a cell of a profile, as the machine is now, and what lies over places in it.
 
 use super::hidden::Place;
-use super::steps::{self, Mounts, NODEV, NONE, NOSUID, OUT_OF_REACH, RDONLY, Step, path};
+use super::steps::{self, Mounts, NODEV, NONE, NOSUID, OUT_OF_REACH, RDONLY, Step, VANISHED, path};
 use super::{Cache, DEVICES, LINKS, MACHINES, MountPoint, NOTHING, OWN, Profile, RESOLVER};
+use crate::backend::git::ROOM;
 use crate::config::CellNetwork;
 use memchr::memmem;
 use std::collections::BTreeSet;
@@ -26,13 +27,13 @@ const SOMEBODY: u32 = 1000;
 
 /// Which file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Which {
+pub(crate) struct Which {
     device: u64,
     inode: u64,
 }
 
 impl Which {
-    pub(super) fn of(found: &Metadata) -> Self {
+    pub(crate) fn of(found: &Metadata) -> Self {
         Self { device: found.dev(), inode: found.ino() }
     }
 }
@@ -63,6 +64,7 @@ impl Cover {
 /// What has to lie over places in a cell of this profile, in this order.
 pub(super) fn covers(profile: &Profile) -> io::Result<Vec<Cover>> {
     let mut covers = protected(&profile.write, &profile.protect);
+    covers.extend(git(profile));
     covers.extend(sockets(profile));
     // Last: it may lie in a directory that can be written.
     let hidden = profile.hidden()?;
@@ -90,6 +92,14 @@ fn protected(roots: &[PathBuf], protected: &[PathBuf]) -> Vec<Cover> {
     let on_the_way = on_the_way.into_iter().map(|directory| Cover::new(directory, directory, NOSUID | NODEV, NONE));
     let places = protected.iter().map(|place| Cover::new(place, place, RDONLY | NOSUID | NODEV, NONE));
     on_the_way.chain(places).collect()
+}
+
+/// What has git directories and files that lead to them only be read; a gate lies over that.
+fn git(profile: &Profile) -> Vec<Cover> {
+    let found = profile.git();
+    let directories = found.directories.iter().map(|directory| &directory.path);
+    let cover = |path: &PathBuf| Cover::new(path, path, RDONLY | NOSUID | NODEV, VANISHED);
+    directories.chain(&found.links).map(cover).collect()
 }
 
 /// What lays nothing over sockets that are there: connecting needs no right to write the file system.
@@ -154,10 +164,15 @@ pub(in crate::backend) struct Layout {
 }
 
 impl Layout {
-    /// A cell that is made from nothing.
-    pub(super) fn of(profile: &Profile) -> io::Result<Self> {
+    /// One that changes a cell of this profile from within.
+    pub(super) fn within(profile: &Profile) -> Self {
         let new = OWN.iter().map(|(own, ..)| PathBuf::from(own)).chain(profile.emptied.iter().cloned()).collect();
-        let mut layout = Self { new, ..Self::default() };
+        Self { new, ..Self::default() }
+    }
+
+    /// A cell that is made from nothing; `room` is where its gates are kept.
+    pub(super) fn of(profile: &Profile, room: Option<&Path>) -> io::Result<Self> {
+        let mut layout = Self::within(profile);
         layout.user(profile.nests)?;
         match profile.network {
             CellNetwork::None | CellNetwork::Egress => layout.push(Step::LoopbackUp),
@@ -169,6 +184,7 @@ impl Layout {
         let devices = DEVICES.map(|name| format!("/dev/{name}"));
         let taken = devices.iter().map(|device| layout.take(device)).collect::<io::Result<Vec<_>>>()?;
         pieces.extend(layout.caches(&profile.caches)?);
+        let room = room.map(|room| layout.take(room)).transpose()?;
         let (hidden, shown) = layout.shown(profile)?.into_iter().partition(|shown| shown.is_hidden);
         pieces.extend::<Vec<_>>(shown);
         layout.push(Step::Attributes { of: Mounts::All, set: RDONLY | NOSUID });
@@ -205,6 +221,11 @@ impl Layout {
         // From the top down: one may lie in another.
         pieces.sort_by_key(|piece| piece.path);
         pieces.iter().try_for_each(|piece| layout.lay_piece(piece))?;
+        if let Some(slot) = room {
+            layout.push(Step::Attributes { of: Mounts::Slot(slot), set: NOSUID | NODEV });
+            layout.directory(Path::new(ROOM))?;
+            layout.lay(slot, Path::new(ROOM), NONE)?;
+        }
         // What lies in hidden places comes with those.
         layout.hide_but_shown(profile, &hidden)?;
         for home in emptied {
@@ -218,7 +239,43 @@ impl Layout {
     /// What a command that joins a cell has of its own: the processes that there are.
     pub(super) fn joining() -> io::Result<Self> {
         let mut layout = Self::default();
+        // What is laid in the cell later is laid there as well, and not the other way round.
+        layout.push(Step::Propagate { how: libc::MS_SLAVE });
         layout.processes()?;
+        Ok(layout)
+    }
+
+    /// Has what is laid in a cell from here on laid in all that have joined it.
+    pub(super) fn sharing(mut self) -> Self {
+        self.push(Step::Propagate { how: libc::MS_SHARED });
+        self
+    }
+
+    /// Opens the room of the gates for the host, and closes it to all others; `is_closed` where a host before this one did so.
+    pub(in crate::backend) fn opening_gates(is_closed: bool) -> io::Result<Self> {
+        let mut layout = Self::default();
+        if is_closed {
+            layout.push(Step::Uncover { path: path(ROOM)? });
+        }
+        let slot = layout.slot();
+        layout.push(Step::Open { path: path(ROOM)?, slot });
+        layout.cover(&Cover::new(Path::new(NOTHING), Path::new(ROOM), RDONLY | NOSUID, NONE))?;
+        Ok(layout)
+    }
+
+    /// Lays a gate over a git directory, in place of the one there is if `is_there`.
+    pub(in crate::backend) fn gate(
+        room: RawFd,
+        upper: &str,
+        work: &str,
+        over: &Path,
+        is_there: bool,
+    ) -> io::Result<Self> {
+        let mut layout = Self::default();
+        if is_there {
+            layout.push(Step::Uncover { path: path(over)? });
+        }
+        layout.push(Step::Gate { room, upper: path(upper)?, work: path(work)?, over: path(over)? });
         Ok(layout)
     }
 

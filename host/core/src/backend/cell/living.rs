@@ -6,19 +6,25 @@
 use super::layout::{Layout, Over, Which, covers};
 use super::spare::Told;
 use super::{Cell, Group, Listeners, Profile};
+use crate::backend::git::{Ask, Gates, Report};
 use crate::backend::{spawn, tree};
 use crate::config::CellNetwork;
+use crate::disk::OwnDir;
 use parking_lot::Mutex;
 use rustix::process::{Signal, WaitId, WaitIdOptions};
 use std::collections::HashSet;
 use std::fs::{File, metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::time::Duration;
 
+/// How long nothing has to be written into git directories before it is taken over between calls.
+const QUIET: Duration = Duration::from_secs(1);
 /// In the order in which they are entered: what comes after the first belongs to it.
 const KINDS: [&str; 6] = ["user", "ipc", "uts", "cgroup", "net", "mnt"];
 
@@ -124,6 +130,12 @@ pub(in crate::backend) struct Living {
     commands: AtomicU32,
     /// Its listeners were handed out.
     is_served: Mutex<bool>,
+    /// What stands between its commands and git directories; none where those are only read.
+    gates: Option<Gates>,
+    /// Calls whose commands run in it.
+    calls: AtomicUsize,
+    /// Another program has learned of it, and so something may run there when this host is gone.
+    is_known: AtomicBool,
 }
 
 /// What lies over places in it.
@@ -166,12 +178,24 @@ impl Joined {
 }
 
 impl Living {
-    /// Makes a cell.
-    pub(in crate::backend) fn make(profile: &Profile, group: Option<Arc<Group>>) -> io::Result<Self> {
-        let cell = Cell::of(profile)?.within(group.clone());
+    /// Makes a cell; `own` is where its gates are kept.
+    pub(in crate::backend) fn make(
+        profile: &Profile,
+        group: Option<Arc<Group>>,
+        own: Option<&OwnDir>,
+    ) -> io::Result<Self> {
+        let gates = own.map(|own| Gates::new(own, &profile.git(), &profile.write)).transpose()?;
+        let cell = Cell::of(profile, own.map(OwnDir::path))?.within(group.clone());
         let keeper = Idle::keeper(&cell)?;
         let namespaces = Arc::new(Namespaces::of(profile, &keeper.pid().to_string())?);
-        let Layout { taken, covered, .. } = cell.layout;
+        if let Some(gates) = &gates {
+            gates.mount(&namespaces, &|_| false)?;
+        }
+        // Last: what has another name there has it with all that lies over it.
+        let last = Layout::within(profile).sharing().mounting(&profile.mounts)?;
+        spawn::enter(&namespaces, &last)?;
+        let Layout { mut taken, covered, .. } = cell.layout;
+        taken.extend(last.taken);
         Ok(Self {
             namespaces,
             group,
@@ -181,6 +205,9 @@ impl Living {
             spare: Mutex::default(),
             commands: AtomicU32::default(),
             is_served: Mutex::default(),
+            gates,
+            calls: AtomicUsize::default(),
+            is_known: AtomicBool::default(),
         })
     }
 
@@ -189,6 +216,7 @@ impl Living {
     pub(in crate::backend) fn of_process(
         profile: &Profile,
         group: Option<Arc<Group>>,
+        own: Option<&OwnDir>,
         pid: &str,
         is_there: impl FnOnce() -> bool,
     ) -> io::Result<Self> {
@@ -199,9 +227,64 @@ impl Living {
         }
         let keeper = Idle::keeper(&Cell::joining(profile, namespaces.clone())?.within(group.clone()))?;
         let keeper = Mutex::new(keeper);
-        let (taken, covered, spare) = (Layout::of(profile)?.taken, Mutex::default(), Mutex::default());
+        let (taken, covered, spare) = (Layout::of(profile, None)?.taken, Mutex::default(), Mutex::default());
         let (commands, is_served) = (AtomicU32::default(), Mutex::default());
-        Ok(Self { namespaces, group, keeper, taken, covered, spare, commands, is_served })
+        let gates = own.map(|own| Gates::new(own, &profile.git(), &profile.write)).transpose()?;
+        if let Some(gates) = &gates {
+            spawn::enter(&namespaces, &Layout::within(profile).sharing())?;
+            gates.mount(&namespaces, &mounted(pid)?)?;
+        }
+        Ok(Self {
+            namespaces,
+            group,
+            keeper,
+            taken,
+            covered,
+            spare,
+            commands,
+            is_served,
+            gates,
+            calls: AtomicUsize::default(),
+            is_known: AtomicBool::new(true),
+        })
+    }
+
+    /// A call begins whose commands run in it.
+    pub(in crate::backend) fn visit(self: Arc<Self>, profile: &Profile) -> Option<Visit> {
+        let gates = self.gates.as_ref()?;
+        if self.calls.fetch_add(1, Ordering::AcqRel) == 0 {
+            gates.begin(&profile.git(), &self.namespaces);
+        }
+        Some(Visit(self))
+    }
+
+    /// Takes over what is written into git directories when no call is there to end, once nothing has come for a while.
+    pub(in crate::backend) fn attend(self: &Arc<Self>) {
+        let Some(bell) = self.gates.as_ref().and_then(Gates::bell) else { return };
+        // Without a runtime there are no panes either.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let living = Arc::downgrade(self);
+        runtime.spawn(async move {
+            while bell.rings().await {
+                loop {
+                    tokio::time::sleep(QUIET).await;
+                    let Some(living) = living.upgrade() else { return };
+                    let settled = tokio::task::spawn_blocking(move || living.settle_between()).await;
+                    if settled.unwrap_or(true) {
+                        break;
+                    }
+                }
+            }
+        });
+    }
+
+    /// The same now; `false` where it has to be done again.
+    fn settle_between(&self) -> bool {
+        let Some(gates) = self.gates.as_ref() else { return true };
+        if self.calls.load(Ordering::Acquire) == 0 {
+            gates.settle_untold(&self.namespaces);
+        }
+        gates.has_nothing_new()
     }
 
     /// What a process has of its own that joins it.
@@ -242,6 +325,7 @@ impl Living {
 
     /// Where another program finds it: a process in it, and which user namespace that is in.
     pub(in crate::backend) fn address(&self, profile: &Profile) -> io::Result<String> {
+        self.is_known.store(true, Ordering::Release);
         self.cover(profile)?;
         let mut keeper = self.keeper.lock();
         // Somebody may have ended it; the cell is there all the same.
@@ -274,4 +358,53 @@ impl Living {
         covered.over = covers.into_iter().map(|cover| cover.over).collect();
         Ok(())
     }
+}
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        if let Some(gates) = self.gates.take().filter(|_| !*self.is_known.get_mut()) {
+            // Its processes end first.
+            drop(self.spare.lock().take());
+            drop(std::mem::replace(&mut *self.keeper.lock(), Idle(None)));
+            gates.end();
+        }
+    }
+}
+
+/// A call whose commands run in a cell with gates, until its end.
+pub struct Visit(Arc<Living>);
+
+impl Visit {
+    /// Whether commands wrote nothing into git directories.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.0.gates.as_ref().is_none_or(Gates::is_quiet)
+    }
+
+    /// Takes over what commands wrote into git directories. Commands of other calls may still run.
+    pub(crate) fn settle(&self) -> Report {
+        let is_alone = self.0.calls.load(Ordering::Acquire) <= 1;
+        let gates = self.0.gates.as_ref();
+        gates.map_or_else(Report::default, |gates| gates.settle(&self.0.namespaces, is_alone))
+    }
+
+    /// Does what a person said yes to.
+    pub(crate) fn make(&self, ask: &Ask) -> io::Result<()> {
+        let made = self.0.gates.as_ref().and_then(|gates| gates.make(&ask.directory, &ask.act));
+        made.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Tells over which places a process has mounts.
+fn mounted(pid: &str) -> io::Result<impl Fn(&Path) -> bool + use<>> {
+    let mounts = std::fs::read(format!("/proc/{pid}/mountinfo"))?;
+    // The fifth field is the place; a gate, and what closes their room, lie over what lay there before.
+    let place = |line: &[u8]| line.split(|byte| *byte == b' ').nth(4).map(crate::text::octal::unescape);
+    let places: Vec<Vec<u8>> = mounts.split(|byte| *byte == b'\n').filter_map(place).collect();
+    Ok(move |path: &Path| places.iter().filter(|place| **place == path.as_os_str().as_bytes()).count() > 1)
 }

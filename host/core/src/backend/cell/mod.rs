@@ -28,12 +28,15 @@ pub use cgroup::{Met, can_bound_memory};
 pub(crate) use cgroup::{bounds_memory, cannot_enter, how_to_get_a_cgroup};
 pub(super) use domain::Domain;
 pub use listeners::Listeners;
+pub use living::Visit;
 pub(super) use living::{Joined, Living, Namespaces};
 pub use means::Means;
 
+use crate::backend::git;
 use crate::config::CellNetwork;
 use hidden::Hidden;
 pub(super) use layout::Layout;
+pub(crate) use layout::Which;
 use parking_lot::Mutex;
 use rustix::fs::{MemfdFlags, SealFlags};
 use serde::{Deserialize, Serialize};
@@ -177,6 +180,7 @@ impl Cache {
 pub(crate) struct Known {
     digest: OnceLock<String>,
     hidden: Mutex<Option<Arc<Hidden>>>,
+    git: Mutex<Option<Arc<git::Found>>>,
 }
 
 impl Clone for Known {
@@ -289,6 +293,17 @@ impl Profile {
         Ok(hidden)
     }
 
+    /// The git directories that its commands reach.
+    pub(crate) fn git(&self) -> Arc<git::Found> {
+        let mut last = self.known.git.lock();
+        if let Some(found) = last.as_ref().filter(|found| found.holds(&self.write)) {
+            return found.clone();
+        }
+        let found = Arc::new(git::find(&self.write));
+        *last = Some(found.clone());
+        found
+    }
+
     /// As [`Self::digest`] reads it.
     pub(crate) fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("a profile is made of text (`policy/confine.rs`)")
@@ -309,9 +324,9 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// Lays out a cell of this profile that is made from nothing, as the machine is now.
-    pub(super) fn of(profile: &Profile) -> io::Result<Self> {
-        let layout = Layout::of(profile)?.covering(&layout::covers(profile)?)?.mounting(&profile.mounts)?;
+    /// Lays out a cell of this profile that is made from nothing, as the machine is now; `room` is where its gates are kept.
+    pub(super) fn of(profile: &Profile, room: Option<&Path>) -> io::Result<Self> {
+        let layout = Layout::of(profile, room)?.covering(&layout::covers(profile)?)?;
         let namespaces = match profile.network {
             CellNetwork::None | CellNetwork::Egress => NAMESPACES | libc::CLONE_NEWNET,
             CellNetwork::Full => NAMESPACES,

@@ -42,6 +42,27 @@ pub(in crate::backend) enum Step {
         work: CString,
         slot: usize,
     },
+    /// Lays a directory over itself that shows what is there and keeps what is written in another one. Both of `upper` and `work` are relative
+    /// to the directory that is open as `room`.
+    Gate {
+        room: RawFd,
+        upper: CString,
+        work: CString,
+        over: CString,
+    },
+    /// Opens a directory by its path alone, into a slot.
+    Open {
+        path: CString,
+        slot: usize,
+    },
+    /// Takes away what was laid over a path last.
+    Uncover {
+        path: CString,
+    },
+    /// Says who else learns of mounts.
+    Propagate {
+        how: libc::c_ulong,
+    },
     /// Sets attributes of mounts.
     Attributes {
         of: Mounts,
@@ -183,11 +204,31 @@ impl Step {
                     Ok(())
                 }
                 Self::Overlay { lower, upper, work, slot } => {
-                    slots[*slot] = match overlay(lower, upper, work) {
+                    slots[*slot] = match overlay(lower, upper, work, 0) {
                         Ok(made) => made,
                         Err(_) => open_tree(libc::AT_FDCWD, upper, 0)?,
                     };
                     Ok(())
+                }
+                Self::Gate { room, upper, work, over } => {
+                    result(libc::fchdir(*room).into())?;
+                    let made = overlay(over, upper, work, (NOSUID | NODEV) as libc::c_uint)?;
+                    let laid = move_mount(made, over);
+                    libc::close(made);
+                    laid
+                }
+                Self::Open { path, slot } => {
+                    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+                    slots[*slot] = result(libc::open(path.as_ptr(), flags).into())?;
+                    Ok(())
+                }
+                Self::Uncover { path } => {
+                    let flags = libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW;
+                    result(libc::umount2(path.as_ptr(), flags).into()).map(drop)
+                }
+                Self::Propagate { how } => {
+                    let (none, top) = (c"".as_ptr(), c"/".as_ptr());
+                    result(libc::mount(none, top, none, how | libc::MS_REC, std::ptr::null()).into()).map(drop)
                 }
                 Self::Attributes { of, set } => {
                     let attributes = libc::mount_attr { attr_set: *set, attr_clr: 0, propagation: 0, userns_fd: 0 };
@@ -211,19 +252,12 @@ impl Step {
                     if slots[*slot] == EMPTY {
                         return Ok(());
                     }
-                    let laid = result(libc::syscall(
-                        libc::SYS_move_mount,
-                        slots[*slot],
-                        c"".as_ptr(),
-                        libc::AT_FDCWD,
-                        target.as_ptr(),
-                        libc::MOVE_MOUNT_F_EMPTY_PATH,
-                    ));
+                    let laid = move_mount(slots[*slot], target);
                     libc::close(slots[*slot]);
                     slots[*slot] = EMPTY;
                     match laid {
                         Err(error) if passes.contains(&error) => Ok(()),
-                        laid => laid.map(drop),
+                        laid => laid,
                     }
                 }
                 Self::MakeDirectory { path } => made(libc::mkdir(path.as_ptr(), 0o755)),
@@ -274,6 +308,10 @@ impl Step {
             Self::Mount { target, kind, .. } => format!("mounting {} at {}", shown(kind), shown(target)),
             Self::Take { path, .. } | Self::TakeSame { path, .. } => format!("taking {}", shown(path)),
             Self::Overlay { lower, .. } => format!("making a copy of {}", shown(lower)),
+            Self::Gate { over, .. } => format!("laying a gate over {}", shown(over)),
+            Self::Open { path, .. } => format!("opening {}", shown(path)),
+            Self::Uncover { path } => format!("uncovering {}", shown(path)),
+            Self::Propagate { .. } => "setting how mounts are passed on".into(),
             Self::Attributes { .. } => "making mounts read-only".into(),
             Self::Lay { target, .. } => format!("laying a mount over {}", shown(target)),
             Self::MakeDirectory { path } | Self::MakeFile { path } | Self::Link { path, .. } => {
@@ -299,10 +337,19 @@ unsafe fn open_tree(directory: RawFd, path: &CStr, flags: libc::c_int) -> Result
     result(unsafe { libc::syscall(libc::SYS_open_tree, directory, path.as_ptr(), flags) })
 }
 
+#[expect(unsafe_code, reason = "a system call that the libraries do not know")]
+unsafe fn move_mount(mount: RawFd, target: &CStr) -> Result<(), i32> {
+    let flags = libc::MOVE_MOUNT_F_EMPTY_PATH;
+    // SAFETY: a system call on a path that outlives it.
+    let moved =
+        unsafe { libc::syscall(libc::SYS_move_mount, mount, c"".as_ptr(), libc::AT_FDCWD, target.as_ptr(), flags) };
+    result(moved).map(drop)
+}
+
 /// A mount of the kernel's overlay file system, which is nowhere yet. By the calls that take each path for itself: in a list of options, commas
 /// and colons in it would mean something.
 #[expect(unsafe_code, reason = "system calls that the libraries do not know")]
-unsafe fn overlay(lower: &CStr, upper: &CStr, work: &CStr) -> Result<RawFd, i32> {
+unsafe fn overlay(lower: &CStr, upper: &CStr, work: &CStr, attributes: libc::c_uint) -> Result<RawFd, i32> {
     const CLOEXEC: libc::c_int = 1;
     const SET_FLAG: libc::c_int = 0;
     const SET_STRING: libc::c_int = 1;
@@ -314,13 +361,16 @@ unsafe fn overlay(lower: &CStr, upper: &CStr, work: &CStr) -> Result<RawFd, i32>
         let set = |what: libc::c_int, key: *const libc::c_char, value: *const libc::c_char| {
             result(libc::syscall(libc::SYS_fsconfig, made, what, key, value, 0))
         };
+        // Before Linux 6.8 there is only the key that takes a list; a path with a colon is none of its words.
+        let has_colon = lower.to_bytes().iter().any(|byte| b":,\\".contains(byte));
         let configured = set(SET_STRING, c"lowerdir+".as_ptr(), lower.as_ptr())
+            .or_else(|error| if has_colon { Err(error) } else { set(SET_STRING, c"lowerdir".as_ptr(), lower.as_ptr()) })
             .and_then(|_| set(SET_STRING, c"upperdir".as_ptr(), upper.as_ptr()))
             .and_then(|_| set(SET_STRING, c"workdir".as_ptr(), work.as_ptr()))
             // Its notes are attributes that a user may set.
             .and_then(|_| set(SET_FLAG, c"userxattr".as_ptr(), NONE))
             .and_then(|_| set(CREATE, NONE, NONE));
-        let mounted = configured.and_then(|_| result(libc::syscall(libc::SYS_fsmount, made, CLOEXEC, 0)));
+        let mounted = configured.and_then(|_| result(libc::syscall(libc::SYS_fsmount, made, CLOEXEC, attributes)));
         libc::close(made);
         mounted
     }

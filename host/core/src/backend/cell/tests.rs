@@ -45,7 +45,7 @@ fn run_in(profile: &Profile, directory: &Path, argv: &[&OsStr]) -> std::io::Resu
     let argv: Vec<OsString> = argv.iter().map(OsString::from).collect();
     let environment = [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
     runtime.block_on(async {
-        let walls = walls(profile, None, || Cell::of(profile).map(Walls::Cell))?;
+        let walls = walls(profile, None, || Cell::of(profile, None).map(Walls::Cell))?;
         finish(start_in(&walls, &argv, &environment, directory)?).await
     })
 }
@@ -75,7 +75,7 @@ fn a_cell_ends_with_its_lifeline() {
         return;
     }
     let place = Place::new();
-    let walls = Walls::Cell(Cell::of(&place.profile()).expect("a cell"));
+    let walls = Walls::Cell(Cell::of(&place.profile(), None).expect("a cell"));
     let (null, argv) = (fs::File::open("/dev/null").expect("a device"), ["/bin/sleep".into(), "1002".into()]);
     let directory = place.path("work");
     let program = spawn::Program {

@@ -97,7 +97,7 @@ pub(super) async fn run(
     match followed {
         Ok(End::Exited(exit_code)) => {
             let stdout = stdout.finish().await;
-            notices.extend(made(look).await);
+            notices.extend(made(look, command, scope).await);
             let of_cell = command.notices(exit_code, &stdout.text, before, &*scope.backend).await;
             notices.extend(with_way_out(of_cell, calling.as_ref(), command, scope));
             notices.push(ONE_STREAM.into());
@@ -109,7 +109,7 @@ pub(super) async fn run(
                 format!("timed out waiting for the command after {}; it is still running", duration(plan.wait));
             let failure = Failure::new(Kind::TimedOut, message)
                 .hint("see its progress with capture-pane, or end it with send-keys `C-c`");
-            Err(told(with_output(failure, &run, stdout).await, made(look).await, calling.as_ref()))
+            Err(told(with_output(failure, &run, stdout).await, made(look, command, scope).await, calling.as_ref()))
         }
         Ok(End::Cancelled) => {
             let ended = async {

@@ -9,8 +9,10 @@ mod walk;
 mod watches;
 
 use super::Confine;
-use crate::backend::cell::Profile;
+use crate::backend::cell::{Profile, Visit};
 use crate::backend::{Backend, Facts};
+use crate::call::scope::Scope;
+use crate::policy::held::{self, Asker};
 use crate::text::sanitize;
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
@@ -78,6 +80,8 @@ pub(crate) struct Look {
     facts: Arc<Facts>,
     since: Stamp,
     has_ended: bool,
+    /// What stands between the command and git directories.
+    visit: Option<Visit>,
 }
 
 impl Confine {
@@ -95,7 +99,9 @@ impl Confine {
             (since, profile.write.iter().all(|root| watched.repositories.contains_key(root)))
         };
         let (watch, profile, names) = (self.watch.clone(), profile.clone(), self.names.clone());
-        let look = Look { watch, profile, names, facts, since, has_ended: false };
+        // Where there is no cell the command says why.
+        let visit = backend.visit(&profile).ok().flatten();
+        let look = Look { watch, profile, names, facts, since, has_ended: false, visit };
         // Before the command can make anything.
         if is_known { Some(look) } else { tokio::task::spawn_blocking(|| look.begin()).await.ok() }
     }
@@ -115,7 +121,17 @@ impl Look {
     }
 
     /// Ends it; returns what is to be said.
-    pub(crate) async fn end(self) -> Vec<String> {
+    pub(crate) async fn end(mut self, asker: &Asker, scope: &Scope) -> Vec<String> {
+        let mut told = match self.visit.take() {
+            Some(visit) => held::settle(visit, asker, scope).await,
+            None => Vec::new(),
+        };
+        told.extend(self.made_here().await);
+        told
+    }
+
+    /// What was made that runs or is obeyed later.
+    async fn made_here(self) -> Vec<String> {
         let watch = self.watch.clone();
         // Most commands make nothing, and that is known at once.
         if let Some(mut watched) = watch.0.try_lock()

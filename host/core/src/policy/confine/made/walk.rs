@@ -4,8 +4,9 @@
 
 use super::Stamp;
 use super::watches::{Place, Watches};
+use crate::disk::DIRECTORY;
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, StatxTimestamp, openat, openat2, statx,
+    AtFlags, CWD, Dir, FileType, Mode, ResolveFlags, Statx, StatxFlags, StatxTimestamp, openat, openat2, statx,
 };
 use rustix::io;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -26,7 +27,6 @@ const MOST_REPOSITORIES: usize = 4096;
 /// Directories that programs fill, and nobody works in.
 const PASSED: [&[u8]; 6] = [b"node_modules", b"target", b"__pycache__", b".venv", b".tox", b".cache"];
 const SET_ID: u16 = 0o6000;
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The inodes of repositories, by their paths.
 pub(super) type Repositories = HashMap<PathBuf, u64>;

@@ -1,0 +1,146 @@
+//! Repositories that commands made in a working tree: made anew from what of them may be taken over, before git is led into one.
+//!
+//! Git enters each path of the index that is a repository (a submodule, or any other "gitlink"), at any depth. So an index goes over only
+//! when all that its new gitlinks lead into is a repository of ours to vouch for, or nothing yet.
+
+use super::apply::{Begun, Report, Side};
+use super::real::Real;
+use super::upper::Upper;
+use crate::text::id::random_id;
+use filetime::FileTime;
+use gix_hash::Kind;
+use gix_index::State;
+use gix_index::entry::Mode;
+use gix_ref::Target;
+use rustix::fs::{AtFlags, CWD, FileType, OFlags, RenameFlags, ResolveFlags};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A mode of a gitlink as an index holds it, between bytes that may be any: an index without this has none.
+const GITLINK: [u8; 4] = [0, 0, 0xE0, 0];
+/// Bytes that parsing an index may take at once.
+const MOST_ALLOCATED: usize = 1 << 30;
+
+/// The paths of an index that git takes for repositories.
+pub(super) fn gitlinks(index: &[u8]) -> io::Result<BTreeSet<PathBuf>> {
+    if index.is_empty() || memchr::memmem::find(index, &GITLINK).is_none() {
+        return Ok(BTreeSet::new());
+    }
+    let odd = |error: gix_error::Error| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
+    let options = gix_index::decode::Options {
+        thread_limit: Some(1),
+        alloc_limit_bytes: Some(MOST_ALLOCATED),
+        ..gix_index::decode::Options::default()
+    };
+    let (state, _) = State::from_bytes(index, FileTime::zero(), Kind::Sha1, options).map_err(odd)?;
+    let is_link = |entry: &&gix_index::Entry| entry.mode == Mode::COMMIT;
+    let path = |entry: &gix_index::Entry| PathBuf::from(OsStr::from_bytes(entry.path(&state)));
+    Ok(state.entries().iter().filter(is_link).map(path).collect())
+}
+
+/// Nothing was there when a command began that has made all of it.
+struct Never;
+
+impl Begun for Never {
+    fn was_changed(&self, _: &Real, _: &Path, _: &Path) -> bool {
+        false
+    }
+
+    fn set_last(&self, _: &Path) -> Option<Option<Target>> {
+        None
+    }
+
+    fn config(&self, _: &Path) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// What a gitlink of a working tree leads into.
+pub(super) enum Leads {
+    /// Nothing that git would enter.
+    Nowhere,
+    /// A repository that commands made, which is made anew.
+    New,
+    /// A file that leads to a git directory.
+    File(PathBuf),
+}
+
+/// Looks at what a gitlink at `path` of the working tree `tree` leads into.
+pub(super) fn leads(tree: &Path, path: &Path) -> io::Result<Leads> {
+    let Ok(directory) = open_below(tree, path) else { return Ok(Leads::Nowhere) };
+    let found = match rustix::fs::statat(&directory, ".git", AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => found,
+        Err(rustix::io::Errno::NOENT) => return Ok(Leads::Nowhere),
+        Err(error) => return Err(error.into()),
+    };
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => Ok(Leads::New),
+        FileType::RegularFile => {
+            let mut text = String::new();
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(&directory, ".git", flags, rustix::fs::Mode::empty())?;
+            io::Read::read_to_string(&mut io::Read::take(std::fs::File::from(file), 4096), &mut text)?;
+            let to = text.trim_end().strip_prefix("gitdir:").map(str::trim);
+            let to = to.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "its `.git` leads nowhere"))?;
+            Ok(Leads::File(tree.join(path).join(to).canonicalize()?))
+        }
+        FileType::Symlink
+        | FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "its `.git` is neither a directory nor a file"))
+        }
+    }
+}
+
+/// Makes the repository anew that commands made at `path` of `tree`: in its place is then what of it may be taken over.
+pub(super) fn make_anew(tree: &Path, path: &Path, write: &[PathBuf], report: &mut Report) -> io::Result<()> {
+    let above = open_below(tree, path)?;
+    let (old, new) = (format!(".git-{}", random_id()), format!(".git-{}", random_id()));
+    rustix::fs::renameat(&above, ".git", &above, &old)?;
+    let mut done = || -> io::Result<()> {
+        rustix::fs::mkdirat(&above, &new, rustix::fs::Mode::RWXU)?;
+        let (real, upper) = (Real::new(open_in(&above, &new)?), Upper::new(open_in(&above, &old)?));
+        for part in ["objects", "refs"] {
+            real.make(Path::new(part))?;
+        }
+        let place = tree.join(path).join(".git");
+        let side = Side {
+            real: &real,
+            upper: &upper,
+            path: &place,
+            at: Path::new(""),
+            common: None,
+            write,
+            is_new: true,
+            tree: None,
+            gated: &[],
+            begun: &Never,
+        };
+        side.apply(&upper.entries()?, report);
+        rustix::fs::renameat_with(&above, &new, &above, ".git", RenameFlags::NOREPLACE)?;
+        Ok(())
+    };
+    let done = done();
+    // What was not taken over is nobody's.
+    let rest = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&above)));
+    let _ = std::fs::remove_dir_all(rest.join(&old));
+    let _ = std::fs::remove_dir_all(rest.join(&new));
+    done
+}
+
+fn open_below(tree: &Path, path: &Path) -> io::Result<OwnedFd> {
+    let top = rustix::fs::openat(CWD, tree, crate::disk::DIRECTORY, rustix::fs::Mode::empty())?;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+    Ok(rustix::fs::openat2(&top, path, crate::disk::DIRECTORY, rustix::fs::Mode::empty(), resolve)?)
+}
+
+fn open_in(above: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat(above, name, crate::disk::DIRECTORY, rustix::fs::Mode::empty())?)
+}

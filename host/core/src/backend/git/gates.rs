@@ -1,0 +1,437 @@
+//! The gates of one cell: an overlay over each git directory that its commands reach, and what is done with what they wrote there.
+//!
+//! Commands see an ordinary git directory, and what they write lands beside it, in Toolcrib's state. The host takes it over by the rules of
+//! `apply.rs` when a command has ended; then the gate is made anew, so that commands see what is there. Mounting is `../cell/`.
+
+use super::apply::{Act, Begun, Report, Side};
+use super::bell::Bell;
+use super::find::{self, Found, GitDir};
+use super::parts;
+use super::real::Real;
+use super::upper::{self, Upper};
+use crate::backend::cell::{Layout, Namespaces};
+use crate::backend::spawn;
+use crate::disk::{OwnDir, Stamp};
+use crate::text::id::random_id;
+use gix_ref::Target;
+use parking_lot::Mutex;
+use rustix::fs::FlockOperation;
+use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// What a generation of a gate consists of: where it is for, what is written, and what the kernel has for itself.
+const TARGET: &str = "target";
+const UPPER: &str = "upper";
+const WORK: &str = "work";
+/// Held by the host whose gates they are.
+const LOCK: &str = "lock";
+/// Files that git replaces whole, whose state when a command begins is kept.
+const WHOLE: [&str; 5] = ["HEAD", "config", "config.worktree", "index", "packed-refs"];
+
+/// The gates of one cell.
+pub(in crate::backend) struct Gates {
+    /// Where their generations are, and its name among those of the workspace.
+    room: OwnDir,
+    name: String,
+    _lock: File,
+    /// What all rooms of the workspace are in, as it is mounted in the cell, where it is open for the host alone.
+    inside: Mutex<Option<OwnedFd>>,
+    gates: Mutex<Vec<Gate>>,
+    write: Vec<PathBuf>,
+    /// Tells that something was written.
+    queue: Option<OwnedFd>,
+    /// What is to be told by the next call that ends.
+    untold: Mutex<Report>,
+}
+
+/// One of them.
+struct Gate {
+    directory: GitDir,
+    real: Real,
+    generation: Generation,
+    /// The one before, which something that was left running may still write.
+    last: Option<Generation>,
+    begun: Moment,
+    /// Why commands only read it, where it could not be mounted.
+    closed: Option<String>,
+}
+
+/// What commands write between two times at which it is taken over.
+struct Generation {
+    name: String,
+    upper: Upper,
+    /// What was taken over already, as it was then.
+    done: HashMap<PathBuf, upper::Stamp>,
+}
+
+/// What a git directory was like when a command began.
+#[derive(Default)]
+struct Moment {
+    since: (i64, i64),
+    /// Of files that git replaces whole.
+    stamps: HashMap<PathBuf, Option<Stamp>>,
+    configs: HashMap<PathBuf, Vec<u8>>,
+    /// What was set here.
+    set: HashMap<PathBuf, Option<Target>>,
+    /// Files that were written here, as they were then.
+    ours: HashMap<PathBuf, Option<Stamp>>,
+}
+
+impl Begun for Moment {
+    fn was_changed(&self, real: &Real, at: &Path, path: &Path) -> bool {
+        let (whole, now) = (at.join(path), real.stamp(path));
+        if self.ours.get(&whole).is_some_and(|ours| *ours == now) {
+            return false;
+        }
+        match self.stamps.get(&whole) {
+            Some(then) => now != *then,
+            None => now.is_some_and(|now| now.has_changed_since(self.since)),
+        }
+    }
+
+    fn set_last(&self, path: &Path) -> Option<Option<Target>> {
+        self.set.get(path).cloned()
+    }
+
+    fn config(&self, path: &Path) -> Option<&[u8]> {
+        self.configs.get(path).map(Vec::as_slice)
+    }
+}
+
+impl Moment {
+    /// Notes what is there now.
+    fn note(&mut self, real: &Real) {
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        self.since = (now.tv_sec, now.tv_nsec);
+        for name in WHOLE {
+            let (path, stamp) = (PathBuf::from(name), real.stamp(Path::new(name)));
+            let is_config = name.starts_with("config");
+            if is_config && self.stamps.get(&path) != Some(&stamp) {
+                let bytes = real.read(&path, super::config::MOST_BYTES).ok().flatten();
+                self.configs.insert(path.clone(), bytes.unwrap_or_default());
+            }
+            self.stamps.insert(path, stamp);
+        }
+        self.ours.clear();
+    }
+
+    fn keep(&mut self, report: &mut Report, real: &Real) {
+        let written = std::mem::take(&mut report.written);
+        let set = std::mem::take(&mut report.set);
+        for path in written.into_iter().chain(set.keys().cloned()) {
+            let stamp = real.stamp(&path);
+            self.ours.insert(path, stamp);
+        }
+        self.set.extend(set);
+    }
+}
+
+impl Gates {
+    /// Gates for what was found, which are in no cell yet. `own` is where this workspace's are kept.
+    pub(in crate::backend) fn new(own: &OwnDir, found: &Found, write: &[PathBuf]) -> io::Result<Self> {
+        let name = random_id();
+        let room = own.below(&name)?;
+        let lock = room.create(LOCK)?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let mut untold = take_up(own, found, write);
+        if found.is_cut {
+            untold.told.push(
+                "there are more directories here than are looked through for repositories: not all have a gate".into(),
+            );
+        }
+        let gates = Self {
+            room,
+            name,
+            _lock: lock,
+            inside: Mutex::default(),
+            gates: Mutex::default(),
+            write: write.to_vec(),
+            queue: init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok(),
+            untold: Mutex::new(untold),
+        };
+        gates.follow(found);
+        Ok(gates)
+    }
+
+    /// Has gates for what was found, and no others. Returns whether there are new ones, which are to be mounted.
+    fn follow(&self, found: &Found) -> bool {
+        let mut gates = self.gates.lock();
+        gates.retain(|gate| find::open(&gate.directory).is_ok());
+        let mut has_new = false;
+        for directory in found.directories.iter().filter(|directory| directory.closed.is_none()) {
+            if gates.iter().any(|gate| gate.directory.which == directory.which) {
+                continue;
+            }
+            let made =
+                find::open(directory).and_then(|opened| Ok((Real::new(opened), self.generation(&directory.path)?)));
+            // One that cannot be made leaves what lies over the directory: it is only read.
+            let Ok((real, generation)) = made else { continue };
+            let begun = Moment::default();
+            gates.push(Gate { directory: directory.clone(), real, generation, last: None, begun, closed: None });
+            has_new = true;
+        }
+        has_new
+    }
+
+    fn generation(&self, target: &Path) -> io::Result<Generation> {
+        let name = random_id();
+        let made = self.room.below(&name)?;
+        made.below(WORK)?;
+        let upper = made.below(UPPER)?;
+        if let Some(queue) = &self.queue {
+            // Whatever is written in it, the first of it is a file or a directory there.
+            let events = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+            let _ = add_watch(queue, upper.reach("."), events);
+        }
+        made.create(TARGET)?.write_all(target.as_os_str().as_encoded_bytes())?;
+        Ok(Generation { name, upper: Upper::new(upper.into()), done: HashMap::new() })
+    }
+
+    /// Mounts them all in a cell that has just been made, or was made by a host before this one: then `is_mounted` tells over which
+    /// directories there are gates.
+    pub(in crate::backend) fn mount(
+        &self,
+        namespaces: &Namespaces,
+        is_mounted: &dyn Fn(&Path) -> bool,
+    ) -> io::Result<()> {
+        let opened = spawn::enter(namespaces, &Layout::opening_gates(is_mounted(Path::new(super::ROOM)))?)?;
+        *self.inside.lock() = opened.into_iter().next();
+        for gate in &mut *self.gates.lock() {
+            self.lay(gate, namespaces, is_mounted(&gate.directory.path));
+            gate.begun.note(&gate.real);
+        }
+        Ok(())
+    }
+
+    /// Lays the present generation of a gate over its directory.
+    fn lay(&self, gate: &mut Gate, namespaces: &Namespaces, is_mounted: bool) {
+        let inside = self.inside.lock();
+        let laid =
+            inside.as_ref().ok_or_else(|| io::Error::other("the room of gates is not open")).and_then(|inside| {
+                let place = |part: &str| format!("{}/{}/{part}", self.name, gate.generation.name);
+                let target = &gate.directory.path;
+                spawn::enter(
+                    namespaces,
+                    &Layout::gate(inside.as_raw_fd(), &place(UPPER), &place(WORK), target, is_mounted)?,
+                )
+            });
+        gate.closed = laid.err().map(|error| error.to_string());
+    }
+
+    /// A command is about to begin; `found` is what there is by now.
+    pub(in crate::backend) fn begin(&self, found: &Found, namespaces: &Namespaces) {
+        if self.follow(found) {
+            for gate in self.gates.lock().iter_mut().filter(|gate| gate.begun.stamps.is_empty()) {
+                self.lay(gate, namespaces, false);
+            }
+        }
+        for gate in &mut *self.gates.lock() {
+            // Else something is on its way that began before.
+            if gate.generation.upper.is_untouched() {
+                gate.begun.note(&gate.real);
+            }
+        }
+    }
+
+    /// Rings when something is written; none where the system has no such bell left.
+    pub(in crate::backend) fn bell(&self) -> Option<Bell> {
+        Bell::new(self.queue.as_ref()?)
+    }
+
+    /// What was written is taken over, and nothing runs in the middle of something.
+    pub(in crate::backend) fn has_nothing_new(&self) -> bool {
+        self.gates.lock().iter().all(|gate| gate.closed.is_some() || gate.generation.upper.is_untouched())
+    }
+
+    /// Takes over what was written between calls; the next call that ends tells what is to be told.
+    pub(in crate::backend) fn settle_untold(&self, namespaces: &Namespaces) {
+        let report = self.settle(namespaces, true);
+        *self.untold.lock() = report;
+    }
+
+    /// Whether commands wrote nothing.
+    pub(in crate::backend) fn is_quiet(&self) -> bool {
+        self.untold.lock().is_empty()
+            && self.gates.lock().iter().all(|gate| gate.last.is_none() && gate.generation.upper.is_untouched())
+    }
+
+    /// Takes over what commands wrote. `is_alone` where none is running: then gates are made anew.
+    pub(in crate::backend) fn settle(&self, namespaces: &Namespaces, is_alone: bool) -> Report {
+        let mut all = std::mem::take(&mut *self.untold.lock());
+        let mut gates = self.gates.lock();
+        let gated: Vec<PathBuf> = gates.iter().map(|gate| gate.directory.path.clone()).collect();
+        for gate in &mut *gates {
+            if gate.closed.is_some() {
+                continue;
+            }
+            // What was written there after it was taken over last.
+            if let Some(mut last) = gate.last.take() {
+                let Gate { directory, real, begun, .. } = &mut *gate;
+                Taking { directory, real, begun, write: &self.write, gated: &gated }.take_over(&mut last, &mut all);
+                self.remove(&last.name);
+            }
+            if gate.generation.upper.is_untouched() {
+                continue;
+            }
+            let Gate { directory, real, begun, generation, .. } = gate;
+            Taking { directory, real, begun, write: &self.write, gated: &gated }.take_over(generation, &mut all);
+            if is_alone && !is_at_work(&gate.generation.upper) {
+                self.renew(gate, namespaces);
+            }
+        }
+        drop(gates);
+        for place in std::mem::take(&mut all.new) {
+            let found = Found { directories: find::directory(&place).into_iter().collect(), ..Found::default() };
+            self.begin(&found, namespaces);
+        }
+        all
+    }
+
+    /// Has commands see the real directory again, and what they write from now on apart from what they wrote before.
+    fn renew(&self, gate: &mut Gate, namespaces: &Namespaces) {
+        let Ok(next) = self.generation(&gate.directory.path) else { return };
+        gate.last = Some(std::mem::replace(&mut gate.generation, next));
+        self.lay(gate, namespaces, true);
+        gate.begun.note(&gate.real);
+    }
+
+    fn remove(&self, name: &str) {
+        let place = self.room.path().join(name);
+        remove_generation(&place);
+    }
+
+    /// Does what a person said yes to.
+    pub(in crate::backend) fn make(&self, directory: &Path, act: &Act) -> Option<io::Result<()>> {
+        let gates = self.gates.lock();
+        let gate = gates.iter().find(|gate| directory.starts_with(&gate.directory.path))?;
+        let within = directory.strip_prefix(&gate.directory.path).unwrap_or(Path::new(""));
+        let real =
+            if within == Path::new("") { find::open(&gate.directory).map(Real::new) } else { gate.real.below(within) };
+        Some(real.and_then(|real| act.make(&real)))
+    }
+}
+
+impl Gates {
+    /// Nothing runs any more that could write there: what was written last is taken over, and nothing is left to the next host.
+    pub(in crate::backend) fn end(&self) {
+        let mut all = Report::default();
+        let mut gates = self.gates.lock();
+        let gated: Vec<PathBuf> = gates.iter().map(|gate| gate.directory.path.clone()).collect();
+        for gate in &mut *gates {
+            let Gate { directory, real, begun, generation, last, .. } = gate;
+            for generation in last.iter_mut().chain([generation]) {
+                if !generation.upper.is_untouched() {
+                    Taking { directory, real, begun, write: &self.write, gated: &gated }
+                        .take_over(generation, &mut all);
+                }
+            }
+        }
+        remove_generation(self.room.path());
+    }
+}
+
+/// What one generation is taken over by.
+struct Taking<'t> {
+    directory: &'t GitDir,
+    real: &'t Real,
+    begun: &'t mut Moment,
+    write: &'t [PathBuf],
+    /// All git directories that have gates.
+    gated: &'t [PathBuf],
+}
+
+impl Taking<'_> {
+    /// Takes over what was written in a generation since that was done last.
+    fn take_over(self, generation: &mut Generation, all: &mut Report) {
+        let Self { directory, real, begun, write, gated } = self;
+        let path = directory.path.as_path();
+        let mut entries = match generation.upper.entries() {
+            Ok(entries) => entries,
+            Err(error) => return all.told.push(format!("nothing was taken over into `{}`: {error}", path.display())),
+        };
+        let now: HashMap<_, _> = entries.iter().map(|entry| (entry.path.clone(), entry.stamp)).collect();
+        entries.retain(|entry| generation.done.get(&entry.path) != Some(&entry.stamp));
+        generation.done = now;
+        // Another one says in its settings where its working tree is, or has none.
+        let tree = path.parent().filter(|_| path.ends_with(".git"));
+        let (upper, at) = (&generation.upper, Path::new(""));
+        let mut report = Report::default();
+        Side { real, upper, path, at, common: None, write, is_new: false, tree, gated, begun }
+            .apply(&entries, &mut report);
+        begun.keep(&mut report, real);
+        all.add(report);
+    }
+}
+
+/// Whether a process is in the middle of something there.
+fn is_at_work(upper: &Upper) -> bool {
+    upper.entries().map_or(true, |entries| {
+        entries.iter().any(|entry| entry.change == super::upper::Change::File && parts::is_at_work(&entry.path))
+    })
+}
+
+/// Removes what a gate consists of. The kernel leaves a directory there that nobody may look into.
+fn remove_generation(place: &Path) {
+    let _ = rustix::fs::chmod(place.join(WORK).join("work"), rustix::fs::Mode::RWXU);
+    for inner in std::fs::read_dir(place).into_iter().flatten().flatten() {
+        let _ = rustix::fs::chmod(inner.path().join(WORK).join("work"), rustix::fs::Mode::RWXU);
+    }
+    let _ = std::fs::remove_dir_all(place);
+}
+
+/// Takes over what commands of hosts before this one had written when those ended. What still runs in their panes keeps what it has.
+fn take_up(own: &OwnDir, found: &Found, write: &[PathBuf]) -> Report {
+    let mut all = Report::default();
+    for room in std::fs::read_dir(own.path()).into_iter().flatten().flatten() {
+        let Some(name) = room.file_name().to_str().map(str::to_owned) else { continue };
+        let Ok(room) = own.below(&name) else { continue };
+        let is_free = room
+            .file(LOCK)
+            .is_ok_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok());
+        if is_free {
+            take_up_room(&room, found, write, &mut all);
+            if !is_mounted_somewhere(&name) {
+                remove_generation(room.path());
+            }
+        }
+    }
+    all
+}
+
+/// Whether a process that is left still has a gate of this room: a pane whose host is gone.
+fn is_mounted_somewhere(name: &str) -> bool {
+    let mounts = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut mounts = mounts.filter_map(|process| std::fs::read_to_string(process.path().join("mountinfo")).ok());
+    mounts.any(|mounts| mounts.contains(name))
+}
+
+fn take_up_room(room: &OwnDir, found: &Found, write: &[PathBuf], all: &mut Report) {
+    for generation in std::fs::read_dir(room.path()).into_iter().flatten().flatten() {
+        let Some(name) = generation.file_name().to_str().map(str::to_owned) else { continue };
+        let mut taken = || -> io::Result<()> {
+            let generation = room.below(&name)?;
+            let target = generation.read(TARGET)?.ok_or(io::ErrorKind::NotFound)?;
+            let since = generation.file(TARGET)?.metadata()?;
+            let target = PathBuf::from(String::from_utf8(target).map_err(|_| io::ErrorKind::InvalidData)?);
+            let directory = found.directories.iter().find(|found| found.path == target && found.closed.is_none());
+            let Some(directory) = directory else { return Ok(()) };
+            let real = Real::new(find::open(directory)?);
+            let mut left = Generation {
+                name: String::new(),
+                upper: Upper::new(generation.below(UPPER)?.into()),
+                done: HashMap::new(),
+            };
+            let mut begun = Moment { since: Stamp::of(&since).changed(), ..Moment::default() };
+            let gated: Vec<PathBuf> = found.directories.iter().map(|found| found.path.clone()).collect();
+            Taking { directory, real: &real, begun: &mut begun, write, gated: &gated }.take_over(&mut left, all);
+            Ok(())
+        };
+        // What is no generation is nothing to take up.
+        let _ = taken();
+    }
+}

@@ -1,0 +1,32 @@
+//! The git gate: commands see an ordinary git directory, and nothing that they write there reaches the real one but what the host decides on.
+//!
+//! What lies in a git directory acts by itself: settings name programs, hooks are programs, and a few files lead git elsewhere. So the
+//! directory is covered by an overlay in a cell (`gates.rs`, with `bell.rs` for what is written between calls), for each one that commands reach (`find.rs`). What was written is read where it
+//! lands (`upper.rs`), is of a kind that is known (`parts.rs`), and is taken over as values (`apply.rs`, with `refs.rs`, `config.rs` and
+//! `todo.rs`) into the directory itself (`real.rs`). A repository that commands make is made anew by the same rules (`fresh.rs`). Formats are read and written by the gitoxide crates. What a person is asked about is
+//! decided in `policy/`.
+
+mod apply;
+mod bell;
+mod config;
+mod find;
+mod fresh;
+mod gates;
+mod parts;
+mod real;
+mod refs;
+mod todo;
+mod upper;
+
+pub(crate) use apply::{Act, Ask, Report};
+pub(crate) use find::{Found, find};
+pub(in crate::backend) use gates::Gates;
+
+/// Does what a person said yes to, in a git directory on this machine.
+pub(crate) fn make(directory: &std::path::Path, act: &Act) -> std::io::Result<()> {
+    let opened = rustix::fs::open(directory, crate::disk::DIRECTORY, rustix::fs::Mode::empty())?;
+    act.make(&real::Real::new(opened))
+}
+
+/// Where a cell has what is written over git directories; only the host gets there.
+pub(in crate::backend) const ROOM: &str = "/run/.gates";

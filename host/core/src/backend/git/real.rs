@@ -1,0 +1,228 @@
+//! The real git directory, which commands never write: what is done there is done by a descriptor of it, whatever its path leads to by then.
+
+use super::upper::Upper;
+use crate::disk::Stamp;
+use crate::text::id::random_id;
+use gix_lock::acquire::Fail;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a lock that a git of the person's holds is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A git directory, or one within it.
+pub(super) struct Real {
+    directory: OwnedFd,
+    /// Leads to the directory as long as this lives.
+    reach: PathBuf,
+}
+
+impl Real {
+    pub(super) fn new(directory: OwnedFd) -> Self {
+        let reach = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+        Self { directory, reach }
+    }
+
+    /// A directory below it.
+    pub(super) fn below(&self, path: &Path) -> io::Result<Self> {
+        Ok(Self::new(self.open(path, OFlags::RDONLY | OFlags::DIRECTORY)?))
+    }
+
+    /// The same, made where it is missing.
+    pub(super) fn make(&self, path: &Path) -> io::Result<Self> {
+        self.make_directories(path)?;
+        self.below(path)
+    }
+
+    /// A path that leads to the directory as long as this lives, for libraries that take one.
+    pub(super) fn path(&self) -> &Path {
+        &self.reach
+    }
+
+    fn open(&self, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o666) } else { Mode::empty() };
+        // What is opened by its path alone takes no such flag.
+        let waits = if flags.contains(OFlags::PATH) { OFlags::empty() } else { OFlags::NONBLOCK };
+        let flags = flags | waits | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat2(&self.directory, path, flags, mode, resolve)?)
+    }
+
+    fn make_directories(&self, path: &Path) -> io::Result<()> {
+        let mut above: Vec<&Path> = path.ancestors().filter(|above| !above.as_os_str().is_empty()).collect();
+        above.reverse();
+        for directory in above {
+            match rustix::fs::mkdirat(&self.directory, directory, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn make_way(&self, path: &Path) -> io::Result<()> {
+        path.parent().map_or(Ok(()), |above| self.make_directories(above))
+    }
+
+    /// What is there; none where nothing is.
+    pub(super) fn look(&self, path: &Path) -> io::Result<Option<Metadata>> {
+        match self.open(path, OFlags::PATH) {
+            Ok(found) => Ok(Some(File::from(found).metadata()?)),
+            Err(error) if crate::unchanged::is_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn stamp(&self, path: &Path) -> Option<Stamp> {
+        self.look(path).ok().flatten().map(|found| Stamp::of(&found))
+    }
+
+    pub(super) fn has(&self, path: &Path) -> bool {
+        self.look(path).is_ok_and(|found| found.is_some())
+    }
+
+    /// The bytes of a file, of at most so many; none where it is missing.
+    pub(super) fn read(&self, path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+        let file = match self.open(path, OFlags::RDONLY) {
+            Ok(file) => File::from(file),
+            Err(error) if crate::unchanged::is_missing(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// Adds a file that is not there yet, whole or not at all.
+    pub(super) fn add(&self, path: &Path, from: &mut File) -> io::Result<()> {
+        self.make_way(path)?;
+        // Git clears away what is left of such a name.
+        let passing = path.with_file_name(format!("tmp_obj_{}", random_id()));
+        let mut made = || -> io::Result<()> {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+            let mut file = File::from(self.open(&passing, flags)?);
+            io::copy(from, &mut file)?;
+            // As git does before it says that an object is there.
+            file.sync_data()?;
+            rustix::fs::fchmod(&file, Mode::from_raw_mode(0o444))?;
+            match rustix::fs::renameat_with(&self.directory, &passing, &self.directory, path, RenameFlags::NOREPLACE) {
+                Ok(()) => Ok(()),
+                Err(Errno::EXIST) => self.unlink(&passing),
+                Err(error) => Err(error.into()),
+            }
+        };
+        made().inspect_err(|_| _ = self.unlink(&passing))
+    }
+
+    /// The same by taking the file itself out of what commands wrote: for a repository that is theirs.
+    pub(super) fn move_in(&self, from: &Upper, path: &Path) -> io::Result<()> {
+        self.make_way(path)?;
+        Ok(rustix::fs::renameat_with(from, path, &self.directory, path, RenameFlags::NOREPLACE)?)
+    }
+
+    pub(super) fn make_executable(&self, path: &Path) -> io::Result<()> {
+        let file = self.open(path, OFlags::RDONLY)?;
+        Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(0o755))?)
+    }
+
+    /// Replaces a file whole, under the lock that git takes for it.
+    pub(super) fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.replace_if(path, || Ok(Some(bytes.to_vec()))).map(drop)
+    }
+
+    /// The same with what is decided on under the lock; `false` where that is nothing.
+    pub(super) fn replace_if(
+        &self,
+        path: &Path,
+        decide: impl FnOnce() -> io::Result<Option<Vec<u8>>>,
+    ) -> io::Result<bool> {
+        self.make_way(path)?;
+        let mode = self.look(path)?.map(|found| found.permissions());
+        let lock = gix_lock::File::acquire_to_update_resource(
+            self.reach.join(path),
+            Fail::AfterDurationWithBackoff(PATIENCE),
+            None,
+            0,
+        );
+        let mut lock = lock.map_err(|error| io::Error::new(io::ErrorKind::WouldBlock, error.to_string()))?;
+        let Some(bytes) = decide()? else { return Ok(false) };
+        lock.with_mut(|file| file.write_all(&bytes))?;
+        if let Some(mode) = mode {
+            std::fs::set_permissions(lock.lock_path(), mode)?;
+        }
+        lock.commit().map_err(|failed| failed.error)?;
+        Ok(true)
+    }
+
+    /// Adds to the end of a file.
+    pub(super) fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.make_way(path)?;
+        let file = self.open(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
+        File::from(file).write_all(bytes)
+    }
+
+    /// Removes a file; fine where it is missing.
+    pub(super) fn unlink(&self, path: &Path) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.directory, path, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes whatever is there, with all that it holds.
+    pub(super) fn remove(&self, path: &Path) -> io::Result<()> {
+        if !self.look(path)?.is_some_and(|found| found.is_dir()) {
+            return self.unlink(path);
+        }
+        std::fs::remove_dir_all(self.reach.join(path))
+    }
+
+    /// The names of the directories in one.
+    pub(super) fn directories(&self, path: &Path) -> Vec<OsString> {
+        let listed = std::fs::read_dir(self.reach.join(path)).into_iter().flatten().flatten();
+        listed
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            .map(|entry| entry.file_name())
+            .collect()
+    }
+
+    /// The files below a directory.
+    pub(super) fn files(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
+        let (mut files, mut waiting) = (Vec::new(), vec![path.to_owned()]);
+        while let Some(at) = waiting.pop() {
+            let directory = match self.open(&at, OFlags::RDONLY | OFlags::DIRECTORY) {
+                Ok(directory) => directory,
+                Err(error) if crate::unchanged::is_missing(&error) => continue,
+                Err(error) => return Err(error),
+            };
+            for listed in Dir::read_from(&directory)? {
+                let listed = listed?;
+                let name = Path::new(OsStr::from_bytes(listed.file_name().to_bytes()));
+                match listed.file_type() {
+                    FileType::Directory if name != Path::new(".") && name != Path::new("..") => {
+                        waiting.push(at.join(name))
+                    }
+                    FileType::RegularFile => files.push(at.join(name)),
+                    FileType::Directory
+                    | FileType::Symlink
+                    | FileType::Fifo
+                    | FileType::Socket
+                    | FileType::CharacterDevice
+                    | FileType::BlockDevice
+                    | FileType::Unknown => {}
+                }
+            }
+        }
+        Ok(files)
+    }
+}
