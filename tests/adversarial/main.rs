@@ -101,6 +101,7 @@ mod s02_hostile_settings;
 mod s03_forged_trust;
 mod s04_environment_of_the_host;
 mod s05_full_disk;
+mod s06_links_for_the_host;
 mod w01_closed_addresses;
 mod w02_packets;
 mod w03_service_worker;

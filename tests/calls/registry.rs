@@ -57,11 +57,11 @@ fn what_is_no_component_is_refused_with_a_reason() {
         ("cut.wasm", "it is not a component: "),
         ("large.wasm", "it is larger than 32 MiB (limit: `limits.component_mib`)"),
         ("directory.wasm", "it is not a regular file"),
-        ("dangling.wasm", "No such file or directory"),
+        ("dangling.wasm", "is a link that commands could have made"),
         ("odd name.wasm", "`odd name` is not a valid plugin name: "),
     ];
     for (file, reason) in reasons {
-        assert!(refused[file].starts_with(reason), "{file}: {}", refused[file]);
+        assert!(refused[file].contains(reason), "{file}: {}", refused[file]);
     }
     assert_eq!(refused["text.wasm"], "it is not a component: the file is not WebAssembly");
     assert_eq!(refused.len(), reasons.len());

@@ -4,6 +4,7 @@ use crate::host::Preparation;
 use crate::names::{Names, Reply};
 use crate::web::{Web, page, redirect};
 use crate::world::{World, in_a_world};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use toolcrib_tests::certificate::{Authority, self_signed};
@@ -147,11 +148,18 @@ fn a_file_of_authorities_that_cannot_be_read_is_told_and_nothing_is_fetched() {
         Names::everywhere(&[PUBLIC]);
         let authority = Authority::new();
         let web = numbered(&authority);
-        let program = world.program();
-        program.program.write("empty.pem", "no certificate\n");
-        let file = program.program.path("empty.pem").display().to_string();
-        let answer = program.set(&format!("network.ca_file={file:?}")).run().fetch("https://1.number.org/");
-        assert!(kind(&answer) != "ok" && said(&answer).contains("empty.pem"), "{answer}");
+        // A FIFO is not waited for.
+        for name in ["empty.pem", "fifo.pem"] {
+            let program = world.program();
+            program.program.write("empty.pem", "no certificate\n");
+            let file = program.program.path(name);
+            if name == "fifo.pem" {
+                mknodat(CWD, &file, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a FIFO");
+            }
+            let set = format!("network.ca_file={:?}", file.display().to_string());
+            let answer = program.set(&set).run().fetch("https://1.number.org/");
+            assert!(kind(&answer) != "ok" && said(&answer).contains(name), "{answer}");
+        }
         assert!(web.connections().is_empty(), "{:?}", web.connections());
     });
 }

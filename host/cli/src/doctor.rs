@@ -134,7 +134,7 @@ async fn plugins(report: &mut Report, setup: &Setup) {
         report.line(Verdict::Note, "plugin", stray.to_string());
     }
     for (name, section) in &setup.settings.config.program {
-        let (faults, notes) = program_faults(name, section);
+        let (faults, notes) = program_faults(name, section, &setup.host.policy());
         faults.iter().for_each(|fault| report.line(Verdict::Bad, "program", fault));
         notes.iter().for_each(|note| report.line(Verdict::Note, "program", note));
     }

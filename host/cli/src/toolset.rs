@@ -8,15 +8,17 @@ use super::print;
 use super::program::{Found, on_path};
 use super::setup::{Setup, usage, working_directory};
 use agentfile::{Fault, Instruction, Word};
+use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use toml::{Table, Value};
 use toolcrib::backend::sealed::program_sha256;
 use toolcrib::config::is_agent_variable;
 use toolcrib::envelope::Failure;
+use toolcrib::policy::files::HostReads;
 use toolcrib::text::names::is_name;
 use toolcrib::text::sanitize;
 
@@ -70,18 +72,23 @@ const RESERVED: [&str; 7] =
     ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "TMPDIR", "LANG", "OTTERS_AGENT_ROOT"];
 /// Where a program is looked for that is not on PATH.
 const PROGRAMS: &str = "/usr/local/bin";
+/// Bytes of an Agentfile, and of each of its texts.
+const MOST_BYTES: u64 = 4 << 20;
 
 pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Arguments::Import { file, files } = arguments;
     let setup = Setup::quiet(global).await?;
     let shown = file.display();
-    let text = fs::read_to_string(file).map_err(|error| usage(format!("`{shown}` cannot be read: {error}")))?;
     let here = working_directory()?;
+    let policy = setup.host.policy();
+    let reads = policy.host_reads();
+    let text = reads.text(&here.join(file), MOST_BYTES);
+    let text = text.map_err(|unread| usage(format!("`{shown}` cannot be read: {unread}")))?;
     let beside = here.join(file).parent().map_or_else(|| here.clone(), Path::to_owned);
     let mut import = Import { beside, files: files.as_ref().map(|files| here.join(files)), ..Import::default() };
     let read = agentfile::read(&text).and_then(|all| all.into_iter().try_for_each(|one| import.take(one, &setup)));
     read.map_err(|Fault { line, message }| usage(format!("{shown}:{line}: {message}")))?;
-    let written = import.write()?;
+    let written = import.write(reads)?;
     written.iter().for_each(|file| super::notice(&format!("wrote {}", file.display())));
     print(&sanitize::visible(&format!(
         "# From {shown}. Read it, and add to your settings what you need.\n{}",
@@ -253,19 +260,25 @@ impl Import {
         }
     }
 
-    /// Writes the texts. None takes the place of a file that says something else.
-    fn write(&self) -> Result<Vec<PathBuf>, Failure> {
-        let failed = |file: &Path, why: String| usage(format!("`{}` cannot be written: {why}", file.display()));
+    /// Writes the texts. None takes the place of a file that says something else, or lies behind a link that commands could have made: the
+    /// settings name these files, and such are not read.
+    fn write(&self, reads: &HostReads) -> Result<Vec<PathBuf>, Failure> {
         let mut written = Vec::new();
         for (file, text) in &self.texts {
-            if fs::read(file).is_ok_and(|there| there == text.as_bytes()) {
-                continue;
+            let failed = |why: &dyn std::fmt::Display| usage(format!("`{}` cannot be written: {why}", file.display()));
+            match reads.text(file, MOST_BYTES) {
+                Ok(there) if there == *text => continue,
+                Ok(_) => return Err(failed(&"it is there, and says something else")),
+                Err(unread) if unread.is_missing() => {}
+                Err(unread) => return Err(failed(&unread)),
             }
-            let make = || {
-                fs::create_dir_all(file.parent().unwrap_or(file))?;
-                fs::File::create_new(file)?.write_all(text.as_bytes())
-            };
-            make().map_err(|error: std::io::Error| failed(file, error.to_string()))?;
+            let (directory, name) = (file.parent().unwrap_or(file), file.file_name().unwrap_or_default());
+            fs::create_dir_all(directory).map_err(|error| failed(&error))?;
+            let directory = reads.directory(directory).map_err(|unread| failed(&unread))?;
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let made = rustix::fs::openat(&directory, name, flags, Mode::from_raw_mode(0o666)).map_err(io::Error::from);
+            let made = made.and_then(|made| fs::File::from(made).write_all(text.as_bytes()));
+            made.map_err(|error| failed(&error))?;
             written.push(file.clone());
         }
         Ok(written)

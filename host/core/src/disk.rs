@@ -4,8 +4,11 @@
 //! kept (`sudo -E`), or in a place where anybody makes directories. So what another user owns, may write or has linked is refused, never
 //! used. Where things lie is `dirs.rs`.
 
+mod reading;
 mod stamp;
 
+pub use reading::Unreadable;
+pub(crate) use reading::{Named, open_anywhere, open_itself, open_named, open_named_directory};
 pub(crate) use stamp::Stamp;
 
 use crate::text::id::random_id;
@@ -73,7 +76,7 @@ pub enum Foreign {
         /// The user id.
         owner: u32,
     },
-    /// It is a link, on the way to what root alone may have put there.
+    /// It is a link, on the way to what only some may have put there.
     #[error("`{}` is a link, which is not followed here", .0.display())]
     LinkOnTheWay(PathBuf),
     /// Others can write it.
@@ -504,6 +507,11 @@ pub(crate) fn check_obeyed(file: &File, path: &Path) -> io::Result<()> {
 ///
 /// [`Foreign`] in what the error holds, or what the system says; either names the path.
 pub(crate) fn open_of_root(path: &Path) -> io::Result<File> {
+    open_stepwise(path, check_root)
+}
+
+/// Opens a file a step at a time, following no link; `check` sees each directory on the way, and the file.
+fn open_stepwise(path: &Path, check: impl Fn(&OwnedFd, &Path) -> io::Result<()>) -> io::Result<File> {
     let way = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // A FIFO in the file's place must not keep us waiting.
     let last = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -518,7 +526,7 @@ pub(crate) fn open_of_root(path: &Path) -> io::Result<File> {
             .as_os_str(),
     );
     let mut opened = rustix::fs::open(&so_far, way, Mode::empty())?;
-    check_root(&opened, &so_far)?;
+    check(&opened, &so_far)?;
     while let Some(part) = parts.next() {
         so_far.push(part);
         let flags = if parts.peek().is_some() { way } else { last };
@@ -529,7 +537,7 @@ pub(crate) fn open_of_root(path: &Path) -> io::Result<File> {
                 named(&so_far, error)
             }
         })?;
-        check_root(&opened, &so_far)?;
+        check(&opened, &so_far)?;
     }
     Ok(File::from(opened))
 }

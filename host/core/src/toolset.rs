@@ -7,13 +7,13 @@ use crate::capability::introspect::no_such;
 use crate::capability::{Capability, Deed};
 use crate::config::{Config, ToolsetSection};
 use crate::envelope::{Failure, Kind};
+use crate::policy::Policy;
 use crate::tools::definition::Tool;
 use crate::tools::registry::Registry;
 use futures_util::future::BoxFuture;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -143,13 +143,15 @@ impl Toolset {
     /// # Errors
     ///
     /// `execution_failed` where there is none of that name, or it cannot be read; where it lies is not told.
-    pub fn context<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, Failure>> {
+    pub fn context<'a>(&'a self, name: &'a str, policy: &Policy) -> BoxFuture<'a, Result<String, Failure>> {
+        let reads = policy.host_reads().clone();
         Box::pin(async move {
             let Some(Context { file, .. }) = self.contexts.get(name) else {
                 return Err(no_such("context", name, self.contexts.keys().map(String::as_str)));
             };
             let file = file.clone();
-            let read = tokio::task::spawn_blocking(move || text(&file)).await;
+            let read = move || reads.text(&file, TEXT_BYTES).map_err(|unread| unread.without_path());
+            let read = tokio::task::spawn_blocking(read).await;
             read.unwrap_or_else(|error| Err(error.to_string()))
                 .map_err(|why| Failure::failed(format!("the context `{name}` cannot be read: {why}")))
         })
@@ -272,20 +274,6 @@ pub fn leak(config: &Config, tools: &Registry, of: &[&str]) -> Option<String> {
     let speaks = first(&[Capability::Http, Capability::Browser, Capability::Upstream])?;
     let why = "a mail that says so could have the agent send on what others say";
     Some(format!("has `{reads}`, which reads mail, beside `{speaks}`, which reaches the web: {why}"))
-}
-
-/// A text that the operator has named; why not, without where it lies.
-fn text(path: &Path) -> Result<String, String> {
-    let file = std::fs::File::open(path).map_err(|error| error.kind().to_string())?;
-    if !file.metadata().is_ok_and(|found| found.is_file()) {
-        return Err("it is not a regular file".into());
-    }
-    let mut bytes = Vec::new();
-    file.take(TEXT_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.kind().to_string())?;
-    if bytes.len() as u64 > TEXT_BYTES {
-        return Err(format!("it is larger than {} MiB", TEXT_BYTES >> 20));
-    }
-    String::from_utf8(bytes).map_err(|_| "it is not text".into())
 }
 
 /// Whether whoever has it runs commands.

@@ -10,8 +10,8 @@ use crate::backend::local::{Local, try_cell};
 use crate::backend::{Backend, Input, Process, ProcessSpec, finish};
 use crate::config::{CellNetwork, Config, PROXY_PORT};
 use crate::dirs::Dirs;
-use crate::disk::OwnDir;
-use crate::egress::{Attached, Egress, Naming};
+use crate::disk::{OwnDir, open_anywhere};
+use crate::egress::{Attached, CA_BYTES, Egress, Naming};
 use crate::envelope::{Failure, Kind};
 use crate::text::id::random_id;
 use base64::Engine;
@@ -276,7 +276,7 @@ async fn trust(local: &Local, file: &Path, home: &Path, id: &str) -> Result<(), 
     let why = |why: String| format!("the browser does not know the certificates of `ca_file`: {why}");
     let program = CERTUTIL.iter().map(Path::new).find(|program| program.is_file());
     let program = program.ok_or_else(|| why("install the package `libnss3-tools`".into()))?;
-    let text = std::fs::read(file).map_err(|error| why(error.to_string()))?;
+    let text = open_anywhere(file).and_then(|file| file.read(CA_BYTES)).map_err(|error| why(error.to_string()))?;
     let mut lines = String::new();
     for certificate in CertificateDer::pem_slice_iter(&text) {
         let certificate = certificate.map_err(|error| why(error.to_string()))?;

@@ -77,9 +77,10 @@ impl introspect::Host for State {
     async fn context(&mut self, name: String, offset: u64, max: u32) -> Result<types::Captured, Refusal> {
         self.may_look(&format!("context {}", sanitize::line(&name)))?;
         let toolset = self.scope.session.toolset().cloned();
-        let text = match toolset {
-            Some(toolset) => toolset.context(&name).await?,
-            None => return Err(no_such("context", &name, [].into_iter()).into()),
+        // The settings live as long as the host, which this call has.
+        let text = match (toolset, self.scope.settings.upgrade()) {
+            (Some(toolset), Some(settings)) => toolset.context(&name, &settings.policy()).await?,
+            (Some(_), None) | (None, _) => return Err(no_such("context", &name, [].into_iter()).into()),
         };
         let bytes = text.len() as u64;
         let begin = text.ceil_char_boundary(usize::try_from(offset).unwrap_or(usize::MAX));

@@ -48,10 +48,12 @@ impl ProgramRun {
 impl programs::Host for State {
     async fn declared(&mut self) -> Result<Vec<programs::Program>, Refusal> {
         let grants = self.grants()?;
+        let policy = self.scope.settings.upgrade().map(|settings| settings.policy());
+        let page = |section: &ProgramSection| usage_page(section, policy.as_ref()?.host_reads()).ok().flatten();
         let program = |(name, section): (&str, &ProgramSection)| programs::Program {
             name: name.to_owned(),
             about: section.about.clone(),
-            usage: usage_page(section).ok().flatten().map(|page| page.text),
+            usage: page(section).map(|page| page.text),
         };
         Ok(grants.programs()?.declared().map(program).collect())
     }

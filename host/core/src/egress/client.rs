@@ -5,6 +5,7 @@
 use super::connect::Route;
 use super::streams::plainly;
 use super::target::{Host, Target};
+use crate::disk::open_anywhere;
 use crate::envelope::{Failure, Kind};
 use parking_lot::Mutex;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -28,6 +29,9 @@ const IDLE_CONNECTIONS: usize = 4;
 const MAX_HOSTS: usize = 64;
 /// Headers of an answer.
 const MAX_HEADERS: usize = 200;
+
+/// Bytes of the file that `ca_file` names.
+pub(crate) const CA_BYTES: u64 = 4 << 20;
 
 /// The clients of all plugins.
 pub(super) struct Clients {
@@ -150,9 +154,9 @@ fn add(roots: &mut RootCertStore, file: &Path) -> Result<(), Failure> {
         Failure::new(Kind::Unavailable, format!("`{}` gives no certificates: {why}", file.display()))
             .hint("set `ca_file` under [network] to a PEM file, or leave it empty")
     };
-    let certificates = CertificateDer::pem_file_iter(file).map_err(|error| unusable(error.to_string()))?;
+    let text = open_anywhere(file).and_then(|file| file.read(CA_BYTES)).map_err(|error| unusable(error.to_string()))?;
     let mut some = false;
-    for certificate in certificates {
+    for certificate in CertificateDer::pem_slice_iter(&text) {
         roots
             .add(certificate.map_err(|error| unusable(error.to_string()))?)
             .map_err(|error| unusable(error.to_string()))?;

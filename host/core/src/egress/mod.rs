@@ -18,6 +18,7 @@ mod target;
 
 pub(crate) use addresses::{Special, special};
 pub(crate) use cells::{Attached, Calling, Naming};
+pub(crate) use client::CA_BYTES;
 pub(crate) use connect::Route;
 pub(crate) use own::{FormAnswer, OwnAnswer, OwnRequest};
 pub(crate) use streams::plainly;

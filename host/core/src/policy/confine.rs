@@ -272,7 +272,7 @@ impl Confine {
     }
 
     /// Why a directory is not one that confined commands may write in.
-    fn never_written(&self, root: &Path, programs: &[PathBuf]) -> Option<String> {
+    pub(super) fn never_written(&self, root: &Path, programs: &[PathBuf]) -> Option<String> {
         let meets = |other: &Path| root.starts_with(other) || other.starts_with(root);
         if root.parent().is_none() {
             return Some("it is the whole disk".into());

@@ -5,11 +5,13 @@
 
 mod ask;
 mod credentials;
+mod host;
 mod later;
 mod protected;
 
 pub(crate) use ask::{New, Reason};
 pub use credentials::{CREDENTIALS, Class};
+pub use host::HostReads;
 pub use later::{LATER, Later, Surroundings};
 pub(crate) use protected::Protected;
 
@@ -300,7 +302,7 @@ impl Rules {
     fn admit_read(&self, resolved: &Resolved) -> Result<ReadPath, Failure> {
         // What no setting opens comes first, so that no hint names a line that would not help.
         self.refuse_kernel(resolved)?;
-        self.refuse_protected(&resolved.path)?;
+        self.protected.refuse(&resolved.path)?;
         let path = &resolved.path;
         // A model has to be able to read on what its own commands have printed.
         if !path.starts_with(&self.protected.output) && !self.bounds.iter().all(|list| list.contains(path)) {
@@ -350,7 +352,7 @@ impl Rules {
             path: WritePath(Admitted { path: path.clone(), confined, protected }, Expected::Anything),
             reason: self.reason(resolved),
             workspace: resolved.facts.workspace.root.display().to_string(),
-            is_closed: self.refuse_protected(path).is_err(),
+            is_closed: self.protected.refuse(path).is_err(),
         })
     }
 
@@ -376,17 +378,6 @@ impl Rules {
                 format!("`{}` is below `{}`, which file tools never access", resolved.given.display(), root.display());
             Err(Failure::denied(message)
                 .hint("only regular files outside /proc, /sys and /dev can be read and written"))
-        })
-    }
-
-    fn refuse_protected(&self, path: &Path) -> Result<(), Failure> {
-        let Protected { state, output, .. } = &*self.protected;
-        if path.starts_with(state) && !path.starts_with(output) {
-            return Err(own(path, state));
-        }
-        self.protected.secret(path).map_or(Ok(()), |secret| {
-            let (path, root) = (path.display(), secret.root.display());
-            Err(closed(format!("`{path}` is closed to tools: `{root}` holds {}", secret.what)))
         })
     }
 
@@ -576,6 +567,20 @@ impl Wanted {
     /// Whether a person may be shown what the file holds: credentials travel to no client.
     pub(crate) fn may_be_shown(&self, device: u64, inode: u64, links: u64) -> bool {
         !self.is_closed && (links <= 1 || matches!(self.path.0.protected.holding((device, inode)), Ok(None)))
+    }
+}
+
+impl Protected {
+    /// Refuses what no tool reads.
+    fn refuse(&self, path: &Path) -> Result<(), Failure> {
+        let Self { state, output, .. } = self;
+        if path.starts_with(state) && !path.starts_with(output) {
+            return Err(own(path, state));
+        }
+        self.secret(path).map_or(Ok(()), |secret| {
+            let (path, root) = (path.display(), secret.root.display());
+            Err(closed(format!("`{path}` is closed to tools: `{root}` holds {}", secret.what)))
+        })
     }
 }
 

@@ -47,7 +47,7 @@ use command::Denylist;
 use confine::{Confine, Watch};
 use embedder::EmbedderGrant;
 use exec::ExecGrant;
-use files::{FilesGrant, Protected};
+use files::{FilesGrant, HostReads, Protected};
 use http::HttpGrant;
 use jobs::JobsGrant;
 pub use level::Level;
@@ -91,6 +91,7 @@ pub struct Policy {
     protected: Arc<Protected>,
     /// The same for another place, by names.
     elsewhere: Arc<Protected>,
+    reads: HostReads,
 }
 
 /// The rights of a plugin under locks.
@@ -366,21 +367,31 @@ impl Policy {
         let lists = settings.locks.iter().filter_map(|lock| Some(lock.signed.as_ref()?.list.as_path()));
         let own = settings.trail.file.as_deref().into_iter().chain(lists).filter_map(Path::parent);
         let policies: Vec<_> = policies.iter().cloned().chain(own.map(Path::to_owned)).collect();
-        let protected = Protected::new(dirs, &policies)
-            .with(&secrets::files(&config, dirs), "a secret of Toolcrib's settings")
-            .with(&identities(&config), "what an agent is, which `context_show` shows");
+        let closed =
+            || Protected::new(dirs, &policies).with(&secrets::files(&config, dirs), "a secret of Toolcrib's settings");
+        let identities = identities(&config);
+        let protected = closed().with(&identities, "what an agent is, which `context_show` shows");
         let elsewhere = Protected::elsewhere();
         let level = Level::of(&settings.locks, rustix::process::geteuid().as_raw());
         let locks = settings.locks.iter().map(|lock| Enforced::new(lock.clone(), marks.as_ref())).collect();
         let (protected, elsewhere) = (Arc::new(protected), Arc::new(elsewhere));
         let confine = Arc::new(Confine::new(&config, dirs, &protected, watch, toolset)?);
+        // What only the host shows is no secret to it.
+        let to_host = if identities.is_empty() { protected.clone() } else { Arc::new(closed()) };
+        let reads = HostReads::new(to_host, confine.clone(), dirs.home.clone());
         let (bound, granted) = (Mutex::default(), Mutex::default());
-        Ok(Self { config, locks, level, marks, notice, bound, granted, denylist, confine, protected, elsewhere })
+        Ok(Self { config, locks, level, marks, notice, bound, granted, denylist, confine, protected, elsewhere, reads })
     }
 
     /// What whoever starts this should know.
     pub(crate) fn notice(&self) -> Option<&str> {
         self.notice.as_deref()
+    }
+
+    /// What opens files that the host reads for itself.
+    #[must_use]
+    pub fn host_reads(&self) -> &HostReads {
+        &self.reads
     }
 
     /// How far the machine is locked for this process.

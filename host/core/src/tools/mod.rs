@@ -3,6 +3,7 @@
 pub mod definition;
 pub(crate) mod dialect;
 pub mod fetch;
+mod files;
 pub(crate) mod foreign;
 pub(crate) mod listing;
 pub mod manifest;

@@ -100,7 +100,7 @@ impl PluginSource {
         let builtins = plugins.map(|builtin| Component::builtin(*builtin, &seen));
         let programs = self.programs(&seen);
         let files = self.directories().into_iter().flat_map(|directory| components_in(&directory));
-        let files = files.map(|file| Component::found(&file, limits, &seen, trusting));
+        let files = files.map(|file| Component::found(&file, limits, &seen, trusting, policy.host_reads()));
         let provider = |component: Result<_, _>| component.map(|component| Box::new(component) as Box<dyn Provider>);
         let providers = builtins.map(provider).chain(programs).chain(self.servers()).chain(files.map(provider));
         let registry = Registry::read(providers, &policy, known);
@@ -119,7 +119,7 @@ impl PluginSource {
             Err(refused) => return vec![Err(refused)],
         };
         let program = |(name, section): (&String, &ProgramSection)| {
-            let program = Program::new(name, section, template.clone())?;
+            let program = Program::new(name, section, template.clone(), policy.host_reads())?;
             Ok(Box::new(program) as Box<dyn Provider>)
         };
         policy.config().program.iter().map(program).collect()

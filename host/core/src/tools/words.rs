@@ -5,12 +5,11 @@
 //! values that no model sees.
 
 use super::definition::Definition;
+use super::files::Files;
+use crate::disk::Unreadable;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes of such a file.
@@ -71,28 +70,15 @@ impl ToolWords {
 
 impl Words {
     /// Reads the words for a component; none where there is no such file.
-    pub(super) fn beside(component: &Path) -> Result<Option<Self>, String> {
+    pub(super) fn beside(component: &Path, files: Files<'_>) -> Result<Option<Self>, String> {
         let path = words_file(component);
         let told = |error: &dyn std::fmt::Display| format!("`{}`: {error}", path.display());
-        // Opening a device does something to it, so its type is looked at before; that it may have changed since, after.
-        match std::fs::metadata(&path) {
-            Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => return Ok(None),
-            Ok(found) if !found.is_file() => return Err(told(&"it is not a regular file")),
-            Ok(_) | Err(_) => {}
-        }
-        // Opening a FIFO must not wait for its other end.
-        let file = match File::options().read(true).custom_flags(libc::O_NONBLOCK).open(&path) {
-            Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => return Ok(None),
-            file => file.map_err(|error| told(&error))?,
+        let read = files.words(&path).and_then(|words| words.read(MOST_BYTES));
+        let text = match read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| Unreadable::Binary)) {
+            Ok(text) => text,
+            Err(unread) if unread.is_missing() => return Ok(None),
+            Err(unread) => return Err(told(&unread)),
         };
-        if !file.metadata().map_err(|error| told(&error))?.is_file() {
-            return Err(told(&"it is not a regular file"));
-        }
-        let mut text = String::new();
-        file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|error| told(&error))?;
-        if text.len() as u64 > MOST_BYTES {
-            return Err(told(&format!("it is larger than {} KiB", MOST_BYTES >> 10)));
-        }
         // Where and what, and nothing of the line: it may be that of another file.
         let wrong = |error: toml::de::Error| {
             let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));

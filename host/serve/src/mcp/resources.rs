@@ -249,7 +249,7 @@ impl Inner {
         let session = self.sessions.of(context)?;
         let missing = || ErrorData::resource_not_found("there is no such resource", Some(json!({ "uri": uri })));
         let toolset = session.toolset().ok_or_else(missing)?;
-        let text = toolset.context(name).await.map_err(|failure| {
+        let text = toolset.context(name, &self.host.policy()).await.map_err(|failure| {
             ErrorData::resource_not_found(failure.message, failure.hint.map(|hint| json!({ "hint": hint })))
         })?;
         whole(uri, &self.host.redacted(&sanitize::text(&text)))

@@ -5,13 +5,15 @@ use super::{Code, LoadError, Provider, Ready, Refused, Said, digest, foreign, re
 use crate::call::scope::Scope;
 use crate::capability::{Capability, interface, wasi};
 use crate::config::Limits;
-use crate::disk::Stamp;
+use crate::disk::{Stamp, Unreadable};
 use crate::envelope::Kind;
 use crate::event::{Compiling, EventSink};
+use crate::policy::files::HostReads;
 use crate::sandbox::{CompileError, Entrance, Guest, Owner, Sandbox, Source};
 use crate::text::names::folded;
 use crate::text::sanitize;
 use crate::tools::definition::{CHECKS, Definition};
+use crate::tools::files::Files;
 use crate::tools::foreign::{Bounds, Exports, Signature, Unread, check_depth, check_type_scopes, exports};
 use crate::tools::manifest::{MOST_TOOLS, Manifest, Origin, PluginId};
 use crate::tools::seen::Seen;
@@ -20,9 +22,7 @@ use crate::tools::words::Words;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::fs::{File, Metadata};
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wasmparser::{ComponentTypeRef, Encoding, Instance, Parser, Payload, TypeBounds};
@@ -92,19 +92,26 @@ impl Component {
     ///
     /// What is wrong with the file.
     pub fn open(path: &Path, limits: &Limits) -> Result<Self, Refused> {
-        Self::read(path, limits, None)
+        Self::read(path, limits, None, Files::Given)
     }
 
     /// The same for a registry, which needs its bytes only when it is called for the first time. With `trusting`, a file that has not changed
     /// since it was read is what it was then, and is read again for that call; else what was judged is what is compiled.
-    pub(in crate::tools) fn found(path: &Path, limits: &Limits, seen: &Seen, trusting: bool) -> Result<Self, Refused> {
+    pub(in crate::tools) fn found(
+        path: &Path,
+        limits: &Limits,
+        seen: &Seen,
+        trusting: bool,
+        reads: &HostReads,
+    ) -> Result<Self, Refused> {
+        let files = Files::Found(reads);
         if !trusting {
-            return Self::read(path, limits, Some(seen));
+            return Self::read(path, limits, Some(seen), files);
         }
-        if let Some(known) = Self::known(path, seen) {
+        if let Some(known) = Self::known(path, seen, files) {
             return known.map_err(|reason| Refused { origin: path.display().to_string(), reason });
         }
-        let component = Self::read(path, limits, Some(seen))?;
+        let component = Self::read(path, limits, Some(seen), files)?;
         Ok(Self { bytes: Bytes::There(path.into()), ..component })
     }
 
@@ -120,35 +127,35 @@ impl Component {
     }
 
     /// What it was when it was read, if that is known and it has not changed.
-    fn known(path: &Path, seen: &Seen) -> Option<Result<Self, String>> {
+    fn known(path: &Path, seen: &Seen, files: Files<'_>) -> Option<Result<Self, String>> {
         let found = std::fs::metadata(path).ok().filter(Metadata::is_file)?;
         let sha256 = seen.digest(path, &Stamp::of(&found))?;
         let id = id(path, sha256.to_owned());
-        let new = |shown| Self::new(id, Bytes::There(path.into()), found.len(), shown, Words::beside(path)?);
+        let new = |shown| Self::new(id, Bytes::There(path.into()), found.len(), shown, Words::beside(path, files)?);
         Some(seen.shown(sha256)?.and_then(new))
     }
 
-    fn read(path: &Path, limits: &Limits, seen: Option<&Seen>) -> Result<Self, Refused> {
+    fn read(path: &Path, limits: &Limits, seen: Option<&Seen>, files: Files<'_>) -> Result<Self, Refused> {
         let refuse = |reason| Refused { origin: path.display().to_string(), reason };
-        let (bytes, found) = read(path, limits).map_err(refuse)?;
+        let (bytes, found) = read(path, limits, files).map_err(refuse)?;
         let sha256 = digest(&bytes);
         let shown = Shown::seen(&bytes, &sha256, seen);
         if let Some(seen) = seen {
             seen.remember_file(path, Stamp::of(&found), &sha256);
         }
         let shown = shown.map_err(refuse)?;
-        Self::of(path, sha256, bytes, shown).map_err(refuse)
+        Self::of(path, sha256, bytes, shown, files).map_err(refuse)
     }
 
     /// What a file of this path would be with these bytes.
     pub(in crate::tools) fn at(path: &Path, bytes: Vec<u8>) -> Result<Self, String> {
         let shown = Shown::seen(&bytes, "", None)?;
-        Self::of(path, digest(&bytes), bytes, shown)
+        Self::of(path, digest(&bytes), bytes, shown, Files::Given)
     }
 
-    fn of(path: &Path, sha256: String, bytes: Vec<u8>, shown: Shown) -> Result<Self, String> {
+    fn of(path: &Path, sha256: String, bytes: Vec<u8>, shown: Shown, files: Files<'_>) -> Result<Self, String> {
         let size = bytes.len() as u64;
-        Self::new(id(path, sha256), Bytes::Here(Cow::Owned(bytes)), size, shown, Words::beside(path)?)
+        Self::new(id(path, sha256), Bytes::Here(Cow::Owned(bytes)), size, shown, Words::beside(path, files)?)
     }
 
     fn new(id: PluginId, bytes: Bytes, size: u64, shown: Shown, words: Option<Words>) -> Result<Self, String> {
@@ -203,7 +210,7 @@ impl Component {
             Bytes::Here(bytes) => return Ok(bytes.clone()),
             Bytes::There(file) => file,
         };
-        let (bytes, _) = read(file, limits)?;
+        let (bytes, _) = read(file, limits, Files::Given)?;
         if digest(&bytes) != self.manifest.sha256() {
             return Err("its file has changed since plugins were last looked for".into());
         }
@@ -429,27 +436,17 @@ fn id(path: &Path, sha256: String) -> PluginId {
 }
 
 /// Reads a file, no more of it than a component may have. Also returns what it was before.
-fn read(path: &Path, limits: &Limits) -> Result<(Vec<u8>, Metadata), String> {
+fn read(path: &Path, limits: &Limits, files: Files<'_>) -> Result<(Vec<u8>, Metadata), String> {
     let most = limits.component_mib << 20;
-    // Opening a FIFO or a device does something to it, so its type is looked at before; that it may have changed since, after.
-    if !std::fs::metadata(path).map_err(|error| error.to_string())?.is_file() {
-        return Err("it is not a regular file".into());
+    let component = files.component(path).map_err(|unread| unread.to_string())?;
+    let found = component.found.clone();
+    match component.read(most) {
+        Ok(bytes) => Ok((bytes, found)),
+        Err(Unreadable::Large(_)) => {
+            Err(format!("it is larger than {} MiB (limit: `limits.component_mib`)", limits.component_mib))
+        }
+        Err(unread) => Err(unread.to_string()),
     }
-    // Opening a FIFO must not wait for its other end.
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
-    let file = file.map_err(|error| error.to_string())?;
-    let found = file.metadata().map_err(|error| error.to_string())?;
-    if !found.is_file() {
-        return Err("it is not a regular file".into());
-    }
-    // One byte more, which tells that this is the end.
-    let length = usize::try_from(found.len().min(most)).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::with_capacity(length + 1);
-    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > most {
-        return Err(format!("it is larger than {} MiB (limit: `limits.component_mib`)", limits.component_mib));
-    }
-    Ok((bytes, found))
 }
 
 impl Shown {

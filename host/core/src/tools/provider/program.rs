@@ -4,15 +4,15 @@ use super::{Code, Component, LoadError, Provider, Ready, Refused, Said};
 use crate::backend::sealed::program_sha256;
 use crate::call::scope::Scope;
 use crate::config::{Limits, ProgramSection};
+use crate::disk::Unreadable;
 use crate::event::EventSink;
+use crate::policy::Policy;
+use crate::policy::files::HostReads;
 use crate::sandbox::{Guest, Sandbox};
 use crate::tools::definition::{Definition, Guidance};
 use crate::tools::manifest::Manifest;
 use futures_util::future::BoxFuture;
-use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
@@ -54,9 +54,10 @@ impl Program {
         name: &str,
         section: &ProgramSection,
         template: Arc<Template>,
+        reads: &HostReads,
     ) -> Result<Self, Refused> {
         // What cannot be read is said by `doctor`: the program can be run without it.
-        let page = usage_page(section).ok().flatten().map(|page| page.text);
+        let page = usage_page(section, reads).ok().flatten().map(|page| page.text);
         let manifest = Manifest::of_program(name, section, page.as_deref());
         let refused = |reason| Refused { origin: name.to_owned(), reason };
         Ok(Self { manifest: Arc::new(manifest.map_err(refused)?), about: section.about.clone(), page, template })
@@ -124,9 +125,10 @@ impl Provider for Program {
 /// # Errors
 ///
 /// Why its file cannot be read.
-pub(crate) fn usage_page(section: &ProgramSection) -> Result<Option<UsagePage>, String> {
+pub(crate) fn usage_page(section: &ProgramSection, reads: &HostReads) -> Result<Option<UsagePage>, Unreadable> {
     let Some(path) = &section.usage else { return Ok(None) };
-    let bytes = beginning(path, USAGE_BYTES + 1).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    reads.shown(path)?.file.take(USAGE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     let is_cut = bytes.len() > USAGE_BYTES;
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(USAGE_BYTES)]);
     // A character may have been cut in two.
@@ -135,17 +137,9 @@ pub(crate) fn usage_page(section: &ProgramSection) -> Result<Option<UsagePage>, 
     Ok((!text.is_empty()).then_some(UsagePage { text, is_cut }))
 }
 
-fn beginning(path: &Path, bytes: usize) -> std::io::Result<Vec<u8>> {
-    // Opening a FIFO must not wait for its other end.
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    let mut text = Vec::new();
-    file.take(bytes as u64).read_to_end(&mut text)?;
-    Ok(text)
-}
-
 /// What is wrong with what is declared as `name`, for people: what keeps it from being run, and what it is only worse for.
 #[must_use]
-pub fn program_faults(name: &str, section: &ProgramSection) -> (Vec<String>, Vec<String>) {
+pub fn program_faults(name: &str, section: &ProgramSection, policy: &Policy) -> (Vec<String>, Vec<String>) {
     let (mut faults, mut notes) = (Vec::new(), Vec::new());
     if section.missing().is_some() {
         // It has no tool, and its manifest says why.
@@ -158,7 +152,7 @@ pub fn program_faults(name: &str, section: &ProgramSection) -> (Vec<String>, Vec
         Ok(found) => faults.push(format!("`{name}`: the sha256 of `{path}` is {found}, not {}", section.sha256)),
     }
     let page = section.usage.as_ref().map_or_else(String::new, |page| page.display().to_string());
-    match usage_page(section) {
+    match usage_page(section, policy.host_reads()) {
         Err(error) => notes.push(format!("`{name}` has no usage page: `{page}`: {error}")),
         Ok(None) if section.usage.is_some() => notes.push(format!("`{name}` has no usage page: `{page}` is empty")),
         Ok(Some(UsagePage { is_cut: true, .. })) => {
