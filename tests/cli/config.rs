@@ -64,7 +64,7 @@ fn faults() -> Vec<Fault> {
         ("syntax", "[tools]\nshell_env = [\n", ":2:14: "),
     ];
     for (what, text, place) in files {
-        for source in [USER, PROJECT, "policy.toml"] {
+        for source in [USER, "policy.toml"] {
             let program = Program::new();
             program.write(source, text);
             let path = program.path(source).display().to_string();

@@ -1,8 +1,10 @@
 //! A project's own settings: they narrow, and widen only once the user has accepted their bytes.
 
-use toolcrib_tests::Program;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use toolcrib_tests::outcome::{code, stderr, stdout, succeeded};
 use toolcrib_tests::shell::harmless;
+use toolcrib_tests::{Program, skip};
 
 const PROJECT: &str = "work/toolcrib.toml";
 
@@ -104,4 +106,75 @@ fn trust_in_a_file_that_has_gone_can_be_taken_back() {
     succeeded(&program.run(&["trust", "--revoke"]));
     program.write(PROJECT, "[tools]\nshell_confirm = false\n");
     assert!(!runs(&program).0);
+}
+
+/// Any command in a workspace can leave such a file.
+#[test]
+fn a_project_whose_file_is_broken_is_ignored_with_what_it_does_not_narrow() {
+    for (text, fault, what) in [
+        (
+            "[tools]\nfiles_enabled = false\nshell_confrim = true\n[limits]\ncall_ms = 5\n",
+            ":3:1: `tools.shell_confrim` is not a setting",
+            "`limits.call_ms`, `tools.files_enabled`",
+        ),
+        ("[limits]\ncall_ms = 'long'\n", ":2:1: `limits.call_ms`: must be a whole number", "`limits.call_ms`"),
+        ("[tools]\nshell_env = [\n", ":2:14: ", "anything"),
+        ("\u{fffd}\u{1b}[2J", ":1:", "anything"),
+    ] {
+        let program = project(text);
+        program.write("work/a.txt", "hello");
+        let output = program.run(&["call", "read_file", "path=a.txt"]);
+        let told = stderr(&output);
+        assert!(code(&output) == 0 && stdout(&output).contains("hello"), "{text:?}: {told}");
+        assert!(told.contains(&format!("notice: {}{fault}", program.path(PROJECT).display())), "{text:?}: {told}");
+        let ignored =
+            format!("this project's settings are ignored and do not narrow {what}; mend or remove the file\n");
+        assert!(told.contains(&ignored) && !told.contains('\u{1b}'), "{text:?}: {told}");
+    }
+}
+
+#[test]
+fn a_project_that_was_trusted_stops_the_start_when_it_breaks() {
+    let program = project("[tools]\nshell_confirm = false\n");
+    succeeded(&program.run(&["trust"]));
+    program.write(PROJECT, "[tools]\nshell_confrim = true\n");
+    let output = program.run(&["call", "time"]);
+    assert!(code(&output) == 2 && stderr(&output).contains("`tools.shell_confrim` is not a setting"), "{output:?}");
+}
+
+#[test]
+fn whatever_has_the_name_of_a_projects_file_stops_nothing() {
+    let program = Program::new();
+    let file = program.path(PROJECT);
+    let is_told = |why: &str| {
+        let output = program.run(&["call", "time"]);
+        let told = stderr(&output);
+        assert!(code(&output) == 0 && told.contains(why) && told.contains("do not narrow anything"), "{why}: {told}");
+    };
+    std::fs::create_dir(&file).unwrap();
+    is_told("not a regular file");
+    std::fs::remove_dir(&file).unwrap();
+    mknodat(CWD, &file, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+    is_told("not a regular file");
+    std::fs::remove_file(&file).unwrap();
+    // What the target says is not shown.
+    program.write("home/.aws/credentials", "[default]\naws_secret_access_key = 'AKEY'\n");
+    symlink(program.path("home/.aws/credentials"), &file).unwrap();
+    is_told("is a link that commands could have made");
+    assert!(!stderr(&program.run(&["call", "time"])).contains("default"));
+    std::fs::remove_file(&file).unwrap();
+    program.write(PROJECT, "x".repeat(300 << 10));
+    is_told("longer than 256 KiB");
+}
+
+#[test]
+fn a_projects_file_that_cannot_be_read_stops_nothing() {
+    if rustix::process::geteuid().is_root() {
+        skip!("root reads every file");
+    }
+    let program = project("[tools]\nfiles_enabled = false\n");
+    std::fs::set_permissions(program.path(PROJECT), std::fs::Permissions::from_mode(0o000)).unwrap();
+    let output = program.run(&["call", "time"]);
+    let told = stderr(&output);
+    assert!(code(&output) == 0 && told.contains("Permission denied") && told.contains("are ignored"), "{told}");
 }

@@ -1,14 +1,16 @@
 //! Lays the sources of the configuration over each other and remembers where each value comes from.
 //!
-//! `read.rs` reads them, `narrow.rs` says what narrowing is, `layers/locks.rs` what locks leave of a plugin's section; where files lie and what is trusted is the caller's.
+//! `read.rs` reads them, `narrow.rs` says what narrowing is, `layers/locks.rs` what locks leave of a plugin's section, `layers/project.rs` reads a project's
+//! file; where files lie and what is trusted is the caller's.
 
 mod locks;
+mod project;
 #[cfg(test)]
 mod tests;
 
 use super::narrow::{RULES, Rule, When, is_set_up};
 use super::policy_file::{Lock, PolicyFile};
-use super::read::{Author, ConfigError, Leaf, Origin, Reader, defaults, get, invalid_at, put, read_text};
+use super::read::{ConfigError, Leaf, Origin, Reader, defaults, get, invalid_at, put};
 use super::remedy::Over;
 use super::{Bounds, Config};
 use crate::audit::{PolicyDigest, TrailSettings};
@@ -121,20 +123,15 @@ impl Settings {
     /// Reads and layers all sources.
     ///
     /// # Errors
-    /// When a source cannot be read or has an invalid value; an untrusted project that asks for more is only noted.
+    /// When a source cannot be read or has an invalid value; an untrusted project that asks for more, or cannot be read, is only noted.
     pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
         let plain = Reader { home: &sources.home, start: None, is_policy: false };
         let mut draft = Draft::new(defaults().clone());
         if let Some(path) = &sources.user {
             draft.replace(plain.file(path, sources.user_required)?);
         }
-        if let Some(path) = &sources.project
-            && let Some(text) = read_text(path, false, Author::Anybody)?
-        {
-            let leaves = Reader { start: path.parent(), ..plain }.text(path, &text)?;
-            // The very text that is applied is the one that is compared.
-            let is_trusted = sources.project_sha256 == Some(hex::encode(Sha256::digest(&text)));
-            if is_trusted { draft.replace_by_project(leaves) } else { draft.narrow_by_project(leaves) }
+        if let Some(path) = &sources.project {
+            draft.lay_project(path, sources.project_sha256.as_deref(), plain)?;
         }
         draft.replace(plain.environment(&sources.environment)?);
         draft.replace(plain.set(&sources.set)?);

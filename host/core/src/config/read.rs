@@ -6,7 +6,7 @@ use super::allowlist::locate;
 use super::narrow::{RULES, Rule, is_plugin_name, is_section, nearest, rule_of};
 use super::requests::prefix;
 use super::{Config, DEFAULT_TOML, HostPattern, WORKSPACE};
-use crate::disk::{Foreign, check_obeyed, open_of_root, told};
+use crate::disk::{Foreign, Unreadable, check_obeyed, open_itself, open_of_root, told};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -132,6 +132,17 @@ impl Reader<'_> {
     pub(super) fn file(&self, path: &Path, required: bool) -> Result<Vec<Leaf>, ConfigError> {
         let text = read_text(path, required, Author::OursAlone)?;
         text.map_or_else(|| Ok(Vec::new()), |text| self.text(path, &text))
+    }
+
+    /// The settings that a text names of those that a project may narrow; none where it is not TOML.
+    pub(super) fn named(path: &Path, text: &str) -> Vec<String> {
+        let Ok(document) = Document::parse(path, text) else { return Vec::new() };
+        let mut found = Vec::new();
+        collect("", &document.table, &mut found);
+        let keys = found.into_iter().map(|(_, key, _)| key);
+        let mut named: Vec<_> = keys.filter(|key| rule_of(key).is_some_and(Rule::applies_to_projects)).collect();
+        named.sort_unstable();
+        named
     }
 
     /// Reads the text of a file that was read already.
@@ -333,9 +344,11 @@ pub(super) fn read_text(path: &Path, required: bool, author: Author) -> Result<O
     let opened = match author {
         Author::Root => open_of_root(path),
         // A FIFO in the file's place must not keep us waiting.
-        Author::OursAlone | Author::Anybody => {
-            File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
-        }
+        Author::OursAlone => File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path),
+        Author::Anybody => open_itself(path).map(|opened| opened.file).map_err(|unread| match unread {
+            Unreadable::System(error) => error,
+            other => io::Error::other(other.to_string()),
+        }),
     };
     let file = opened.map_err(|error| match Foreign::of(&error) {
         Some(_) => ConfigError::NotObeyed(told(&error)),
