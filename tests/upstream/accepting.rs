@@ -4,9 +4,11 @@ use crate::rig::{NAME, accepting, behaving, behaving_with, call, echoed, host, l
 use serde_json::json;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
+use toolcrib::config::UpstreamSection;
 use toolcrib::envelope::Kind;
 use toolcrib::upstream::{Accepted, differences};
 use toolcrib_tests::processes::running;
+use toolcrib_tests::write_program;
 
 #[tokio::test]
 async fn a_look_shows_what_a_server_offers_and_writes_nothing() {
@@ -201,4 +203,45 @@ async fn of_ten_thousand_tools_two_thousand_are_listed() {
 async fn pages_are_put_together() {
     let look = look(&host(), &section("paged", &[])).await.expect("three pages");
     assert_eq!(look.accepted.tools.len(), 3);
+}
+
+/// The interpreter of a script's first line runs with the server's secrets, so it is part of what was accepted; in an environment of Python with
+/// all beside it.
+#[tokio::test]
+async fn another_interpreter_or_environment_under_the_same_script_is_not_started() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |path: &str| directory.path().canonicalize().expect("it is there").join(path);
+    std::fs::create_dir_all(at("venv/bin")).expect("a directory");
+    std::fs::create_dir(at("venv/lib")).expect("a directory");
+    std::fs::write(at("venv/pyvenv.cfg"), "home = /usr/bin\n").expect("a file");
+    std::os::unix::fs::symlink("/usr/bin/python3", at("venv/bin/python3")).expect("a link");
+    let text = std::fs::read_to_string(program()).expect("the program");
+    let body = text.split_once('\n').expect("it has a first line").1;
+    // Both ways to write it; the script lies elsewhere.
+    let path = at("venv/bin").display().to_string();
+    for line in [format!("#!{path}/python3"), "#!/usr/bin/env python3".to_owned()] {
+        write_program(&at("server"), format!("{line}\n{body}"));
+        let mut own = section("plain", &[]);
+        own.command = vec![at("server").display().to_string(), "plain".into()];
+        own.read = vec![at("server"), at("venv")];
+        let searched = format!("{path}:/usr/bin:/bin");
+        let set = format!("variables={{ PATH = {searched:?} }}");
+        let said = json!({ "command": own.command, "variables": { "PATH": searched } });
+        own.variables = serde_json::from_value::<UpstreamSection>(said).expect("a section").variables;
+        let host = accepting(host(), &own, &["confirm=none", &set]).await;
+        assert_eq!(echoed(&host, "x").await.expect("as it was accepted"), "x", "{line}");
+        for (changed, told) in [("pyvenv.cfg", "another file than was accepted"), ("bin/python3", "is not what was")] {
+            // It is started anew.
+            let host = accepting(self::host(), &own, &["confirm=none", &set]).await;
+            let file = at("venv").join(changed);
+            let before = at("before");
+            std::fs::rename(&file, &before).expect("it is put aside");
+            write_program(&file, "#!/bin/sh\nexec /usr/bin/python3 \"$@\"\n");
+            let failure = echoed(&host, "x").await.expect_err("another interpreter");
+            assert_eq!(failure.kind, Kind::Denied, "{line}, {changed}: {}", failure.message);
+            assert!(failure.message.contains(told), "{line}, {changed}: {}", failure.message);
+            assert!(failure.hint.is_some_and(|hint| hint.contains("toolcrib upstream review jotter")));
+            std::fs::remove_file(&file).and_then(|()| std::fs::rename(&before, &file)).expect("it comes back");
+        }
+    }
 }

@@ -34,7 +34,7 @@ const STANDARD: [&str; 19] = [
     "LC_ADDRESS", "LC_TELEPHONE", "LC_MEASUREMENT", "LC_IDENTIFICATION",
 ];
 /// Where nothing is set, a shell finds the system's programs all the same.
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(crate) const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Sets variables; one of a name that is there takes its place.
 pub(super) fn set(environment: &mut Vec<(OsString, OsString)>, given: impl Iterator<Item = (OsString, OsString)>) {

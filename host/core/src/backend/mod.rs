@@ -27,6 +27,7 @@ pub(crate) mod terminals;
 mod tree;
 mod watcher;
 
+pub(crate) use environment::DEFAULT_PATH;
 pub use environment::Environment;
 pub(crate) use files::{PathFault, absolute, path_fault};
 

@@ -275,9 +275,14 @@ impl Accepted {
         }
         let all = self.files.keys().chain(now.keys()).collect::<BTreeSet<_>>();
         let changed = all.into_iter().filter(|path| self.files.get(*path) != now.get(*path));
-        let said = |path: &PathBuf| match path.is_dir() {
-            true => format!("what lies in `{}` is not what was accepted", path.display()),
-            false => format!("`{}` is another file than was accepted", path.display()),
+        let said = |path: &PathBuf| {
+            let shown = path.display();
+            match (self.files.contains_key(path), now.contains_key(path), path.is_dir()) {
+                (true, true, true) => format!("what lies in `{shown}` is not what was accepted"),
+                (true, true, false) => format!("`{shown}` is another file than was accepted"),
+                (false, ..) => format!("`{shown}` runs now, and was not part of what was accepted"),
+                (true, false, _) => format!("`{shown}` was accepted, and does not run any more"),
+            }
         };
         changed.map(said).collect()
     }

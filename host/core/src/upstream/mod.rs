@@ -8,6 +8,7 @@
 mod accepted;
 mod elicit;
 mod events;
+mod interpreter;
 mod lines;
 mod link;
 mod listing;

@@ -1,19 +1,24 @@
-//! What runs behind a command line, by its bytes: the files that it names, and the packages in which these lie with all that was installed beside
-//! them. Who changes one of these changes what was accepted, also if the server says the same as before.
+//! What runs behind a command line, by its bytes: the files that it names, what runs these, and the packages in which they lie with all that was
+//! installed beside them. Who changes one of these changes what was accepted, also if the server says the same as before.
+//!
+//! What runs a script is said by `interpreter.rs`.
 
+use super::interpreter::interpreters;
 use crate::config::UpstreamSection;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Where the system's own programs are, which root alone writes.
 const SYSTEM: [&str; 3] = ["/usr/bin", "/usr/lib", "/bin"];
-/// Where Node.js has packages, and what tells an environment of Python, whose packages are below the other.
+/// Where Node.js has packages, what tells an environment of Python, and of what such a one is made: the packages, the interpreter with the programs
+/// beside it, and which Python that is.
 const NODE: &str = "node_modules";
 const PYTHON: &str = "pyvenv.cfg";
-const PYTHON_PACKAGES: &str = "lib";
+const PYTHON_PARTS: [&str; 3] = ["lib", "bin", PYTHON];
 /// What Python makes of the files beside it. Servers are started so that they have their own instead (`program.rs`).
 const MADE: &str = "__pycache__";
 /// Files of the packages of one server.
@@ -30,16 +35,22 @@ pub(super) fn digests(section: &UpstreamSection) -> io::Result<BTreeMap<PathBuf,
     let lies_in = |path: &Path| SYSTEM.iter().any(|system| path.starts_with(system));
     let is_system = |path: &Path| lies_in(path) || path.canonicalize().is_ok_and(|found| lies_in(&found));
     let is_its_own = |path: &Path| section.write.iter().any(|write| path.starts_with(write));
-    let files: Vec<&Path> = files.map(|(_, path)| path).filter(|path| !is_its_own(path)).collect();
-    let packages = files.iter().flat_map(|file| packages(file)).filter(|root| !is_system(root) && !is_its_own(root));
-    let (packages, mut digests) = (packages.collect::<BTreeSet<_>>(), BTreeMap::new());
-    for root in packages {
-        let (mut tree, mut left) = (Sha256::new(), MOST_FILES);
-        add(&mut tree, &root, Path::new(""), DEEP, &mut left)?;
-        digests.insert(root, hex::encode(tree.finalize()));
-    }
-    for file in files.into_iter().filter(|file| !is_system(file)) {
-        digests.insert(file.to_owned(), hex::encode(sha256(file)?));
+    let runs = |path: &Path| interpreters(path, section).into_iter().filter(|program| program.is_file());
+    let files = files.flat_map(|(_, path)| [path.to_owned()].into_iter().chain(runs(path)));
+    let files: BTreeSet<PathBuf> = files.filter(|path| !is_its_own(path)).collect();
+    let packages = files.iter().flat_map(|file| packages(file));
+    let all: BTreeSet<PathBuf> = packages.chain(files.iter().cloned()).collect();
+    let mut digests = BTreeMap::new();
+    for path in all.into_iter().filter(|path| !is_system(path) && !is_its_own(path)) {
+        let digest = match path.is_dir() {
+            true => {
+                let (mut tree, mut left) = (Sha256::new(), MOST_FILES);
+                add(&mut tree, &path, Path::new(""), DEEP, &mut left)?;
+                tree.finalize().into()
+            }
+            false => sha256(&path)?,
+        };
+        digests.insert(path, hex::encode(digest));
     }
     Ok(digests)
 }
@@ -47,15 +58,17 @@ pub(super) fn digests(section: &UpstreamSection) -> io::Result<BTreeMap<PathBuf,
 /// The packages in which a file lies, if it lies in any; where it is a link, also those to which it leads.
 fn packages(file: &Path) -> Vec<PathBuf> {
     let found = file.canonicalize().ok().filter(|found| found != file);
-    [Some(file.to_owned()), found].into_iter().flatten().filter_map(|file| packages_around(&file)).collect()
+    [Some(file.to_owned()), found].into_iter().flatten().flat_map(|file| packages_around(&file)).collect()
 }
 
-fn packages_around(file: &Path) -> Option<PathBuf> {
+fn packages_around(file: &Path) -> Vec<PathBuf> {
     // The outermost: what a package needs is installed beside it.
-    let node = file.ancestors().filter(|above| above.file_name().is_some_and(|name| name == NODE)).last();
-    let python =
-        || file.ancestors().find(|above| above.join(PYTHON).is_file()).map(|above| above.join(PYTHON_PACKAGES));
-    node.map(Path::to_owned).or_else(python)
+    if let Some(node) = file.ancestors().filter(|above| above.file_name().is_some_and(|name| name == NODE)).last() {
+        return vec![node.to_owned()];
+    }
+    let environment = file.ancestors().find(|above| above.join(PYTHON).is_file());
+    let parts = environment.map(|environment| PYTHON_PARTS.map(|part| environment.join(part)));
+    parts.into_iter().flatten().filter(|part| part.exists()).collect()
 }
 
 /// Adds all that lies below a directory, by names, kinds and bytes.
@@ -94,7 +107,12 @@ fn add(tree: &mut Sha256, root: &Path, below: &Path, deep: usize, left: &mut usi
 
 fn sha256(path: &Path) -> io::Result<[u8; 32]> {
     let told = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()));
-    let (mut file, mut digest, mut piece) = (File::open(path).map_err(told)?, Sha256::new(), vec![0; 64 << 10]);
+    // A FIFO in the file's place must not keep us waiting.
+    let mut file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(told)?;
+    if !file.metadata().map_err(told)?.is_file() {
+        return Err(told(io::Error::other("it is not a regular file")));
+    }
+    let (mut digest, mut piece) = (Sha256::new(), vec![0; 64 << 10]);
     loop {
         match file.read(&mut piece).map_err(told)? {
             0 => return Ok(digest.finalize().into()),
@@ -148,15 +166,49 @@ mod tests {
         let section = UpstreamSection::of_command(vec![at("bin/server").display().to_string()]);
         let of = || digests(&section).expect("digests");
         let before = of();
-        assert_eq!(before.keys().cloned().collect::<Vec<_>>(), [at("bin/server"), at("lib")]);
+        let parts = [at("bin"), at("bin/server"), at("lib"), at("pyvenv.cfg")];
+        assert_eq!(before.keys().cloned().collect::<Vec<_>>(), parts);
         // Nothing of that is loaded.
         fs::write(at("lib/site-packages/server/__pycache__/main.pyc"), "another").expect("a file");
         assert_eq!(of(), before);
         fs::write(at("lib/site-packages/server/main.py"), "another").expect("a file");
         assert_ne!(of(), before);
+        // Which Python that is, and what is beside the program that runs.
+        for (path, part) in [("bin/python3", "bin"), ("pyvenv.cfg", "pyvenv.cfg")] {
+            let before = of();
+            fs::write(at(path), "another").expect("a file");
+            assert_ne!(of()[&at(part)], before[&at(part)], "{path}");
+        }
         let linked = at("link");
         std::os::unix::fs::symlink(at("bin/server"), &linked).expect("a link");
         let section = UpstreamSection::of_command(vec![linked.display().to_string()]);
         assert!(digests(&section).expect("digests").contains_key(&at("lib").canonicalize().expect("it is there")));
+    }
+
+    #[test]
+    fn what_runs_a_script_counts_with_its_environment() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |path: &str| directory.path().join(path);
+        for path in ["venv/bin/other", "venv/lib/x.py", "venv/pyvenv.cfg", "server"] {
+            fs::create_dir_all(at(path).parent().expect("it lies somewhere")).expect("a directory");
+            fs::write(at(path), path).expect("a file");
+        }
+        symlink("/usr/bin/env", at("venv/bin/python3")).expect("a link");
+        fs::write(at("server"), format!("#!{}\n", at("venv/bin/python3").display())).expect("a script");
+        fs::set_permissions(at("server"), fs::Permissions::from_mode(0o755)).expect("a mode");
+        let section = UpstreamSection::of_command(vec![at("server").display().to_string()]);
+        let of = || digests(&section).expect("digests");
+        let before = of();
+        let parts = ["server", "venv/bin", "venv/lib", "venv/pyvenv.cfg"].map(at);
+        assert_eq!(before.keys().cloned().collect::<Vec<_>>(), parts);
+        // Another program of the system under that name, and one of somebody's own.
+        fs::remove_file(at("venv/bin/python3")).expect("it goes");
+        symlink("/usr/bin/true", at("venv/bin/python3")).expect("a link");
+        let linked = of();
+        assert_ne!(linked, before);
+        fs::remove_file(at("venv/bin/python3")).expect("it goes");
+        fs::write(at("venv/bin/python3"), "own").expect("a file");
+        assert!(of() != linked && of().contains_key(&at("venv/bin/python3")));
     }
 }
