@@ -172,3 +172,31 @@ async fn a_secret_reaches_the_server_and_nobody_else() {
     let failure = call(&host, "echo", json!({ "text": secret })).await.expect_err("a known secret");
     assert!(!failure.to_json().to_string().contains(secret));
 }
+
+/// What runs or is obeyed later is no secret between a server and the tools of its user: each call tells what was made.
+#[tokio::test]
+async fn what_runs_later_that_it_makes_is_told_and_goes_on_record() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().canonicalize().expect("it is there");
+    std::fs::create_dir_all(root.join(".git/info")).expect("a repository");
+    std::fs::create_dir(root.join(".claude")).expect("a directory");
+    std::fs::write(root.join(".git/HEAD"), "ref: refs/heads/main\n").expect("a repository");
+    let host = behaving("touch", &[&format!("write={}", json!([root]))]).await;
+    let written = async |name: &str| {
+        let path = root.join(name).display().to_string();
+        let output = call(&host, "echo", json!({ "text": path })).await.expect("an answer");
+        assert_eq!(output.result, "written", "{name}");
+        (path, output.notices)
+    };
+    assert_eq!(written("note").await.1, [""; 0]);
+    for name in [".envrc", ".git/commondir", ".claude/settings.json", "CLAUDE.md", ".git/info/attributes"] {
+        let (path, notices) = written(name).await;
+        let told = notices.iter().find(|notice| notice.contains(&format!("`{path}` was ")));
+        let told = told.unwrap_or_else(|| panic!("{name}: {notices:?}"));
+        assert!(told.starts_with("in a directory that the server `jotter` writes, "), "{told}");
+        let actions = host.audit().last().expect("a line")["actions"].to_string();
+        assert!(actions.contains(&format!("`{path}` was ")), "{name}: {actions}");
+        // It is told once.
+        assert_eq!(written("note").await.1, [""; 0], "{name}");
+    }
+}

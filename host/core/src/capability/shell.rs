@@ -13,7 +13,8 @@ use crate::event::Event;
 use crate::kept_output::Captured;
 use crate::policy::approval::{Declaration, Risk, Site};
 use crate::policy::command::Destination;
-use crate::policy::confine::{Look, Notices};
+use crate::policy::confine::Notices;
+use crate::policy::held::Watched;
 use crate::policy::run::Run;
 use crate::policy::shell::{AdmittedCommand, ShellGrant, Wanted};
 use crate::sandbox::State;
@@ -303,9 +304,9 @@ fn with_way_out(
 }
 
 /// What a command made that runs or is obeyed later.
-async fn made(look: Option<Look>, command: &AdmittedCommand, scope: &Scope) -> Vec<String> {
-    match look {
-        Some(look) => look.end(command.asker(), scope).await,
+async fn made(watched: Option<Watched>, command: &AdmittedCommand, scope: &Scope) -> Vec<String> {
+    match watched {
+        Some(watched) => watched.end(command.asker(), scope).await,
         None => Vec::new(),
     }
 }

@@ -7,8 +7,7 @@ mod made;
 mod mounts;
 mod signs;
 
-pub(crate) use made::Look;
-pub(super) use made::Watch;
+pub(crate) use made::{Look, Watch};
 pub(crate) use signs::Notices;
 
 use super::Policy;

@@ -4,9 +4,9 @@
 
 use super::approval::{ActionKind, By, Consent, Declaration, Lending, Question, Site};
 use super::command::{self, Denylist, Destination, Held};
-use super::confine::{Confine, Confinement, Look, Notices};
+use super::confine::{Confine, Confinement, Notices};
 use super::connections::Connections;
-use super::held::Asker;
+use super::held::{Asker, Watched};
 use super::let_out::LET_OUT;
 use super::run::{self, Run, With};
 use super::typing::{AdmittedInput, Keyboard, Typing};
@@ -130,8 +130,8 @@ impl AdmittedCommand {
     }
 
     /// Begins to look for what it makes in its cell; `goes_on` where what it starts may outlive it.
-    pub(crate) async fn look(&self, goes_on: bool, backend: &dyn Backend) -> Option<Look> {
-        self.confine.look(self.cell.as_ref()?, goes_on, backend).await
+    pub(crate) async fn watch(&self, goes_on: bool, backend: &dyn Backend) -> Option<Watched> {
+        Some(Watched::begin(&self.confine, self.cell.as_ref()?, goes_on, backend).await)
     }
 
     /// How often the bounds of its cell have been met.

@@ -12,6 +12,7 @@ mod interpreter;
 mod lines;
 mod link;
 mod listing;
+mod made;
 mod message;
 mod outgoing;
 mod package;
@@ -40,6 +41,7 @@ use crate::policy::upstream::UpstreamGrant;
 use crate::secrets::Secrets;
 use link::Link;
 use listing::{Offered, Trouble, shown};
+use made::Makings;
 use parking_lot::Mutex;
 use program::Start;
 use running::{Running, Withheld};
@@ -114,6 +116,8 @@ struct Greeted {
     wire: Wire,
     /// None of one that is elsewhere.
     network: Option<Arc<Attached>>,
+    /// None of one that writes nowhere.
+    makings: Option<Makings>,
     said: Offered,
     /// What it was refused meanwhile.
     refused: Vec<String>,
@@ -192,7 +196,7 @@ impl Upstreams {
         let _turn = self.starting.acquire().await;
         let mut trouble = None;
         for is_legacy in [is_legacy, !is_legacy] {
-            let (wire, network) = self.reached(start).await?;
+            let (wire, network, makings) = self.reached(start).await?;
             let calling = network.as_ref().map(|network| network.called(via.grant.clone(), via.scope));
             let said = tokio::time::timeout(START, listing::offered(&wire, is_legacy, via)).await;
             let said = said.unwrap_or_else(|_| {
@@ -201,7 +205,7 @@ impl Upstreams {
             trouble = Some(match said {
                 Ok(said) => {
                     let refused = calling.map(|calling| calling.refusals()).unwrap_or_default();
-                    return Ok(Greeted { wire, network, said, refused });
+                    return Ok(Greeted { wire, network, makings, said, refused });
                 }
                 Err(trouble) => trouble,
             });
@@ -214,16 +218,16 @@ impl Upstreams {
     }
 
     /// The way to a server: to its address, or to a program that is started.
-    async fn reached(&self, start: &Start<'_>) -> Result<(Wire, Option<Arc<Attached>>), Failure> {
+    async fn reached(&self, start: &Start<'_>) -> Result<(Wire, Option<Arc<Attached>>, Option<Makings>), Failure> {
         let Start { name, principal, section, .. } = start;
         if section.url.is_empty() {
             self.check_confined().await?;
-            let (wire, network) = program::start(start, self.dirs()?, &self.egress, &self.secrets).await?;
-            return Ok((wire, Some(network)));
+            let started = program::start(start, self.dirs()?, &self.egress, &self.secrets).await?;
+            return Ok((started.wire, Some(started.network), started.makings));
         }
         let (target, owner) = (Target::parse(&section.url, None)?, format!("upstream {name} {principal}"));
         let link = Link::new(target, &section.headers, owner, &self.egress, &self.secrets);
-        Ok((Wire::Web(Web::new(link)), None))
+        Ok((Wire::Web(Web::new(link)), None, None))
     }
 
     /// The server for this caller, started if it does not run.
@@ -286,8 +290,9 @@ impl Upstreams {
         }
         let start = Start { name, principal: scope.principal.as_str(), section, confine: grant.confine() };
         let is_legacy = listing::is_legacy(&accepted.protocol);
-        let Greeted { wire, network, said, .. } = self.greeted(&start, is_legacy, &Via { grant, scope }).await?;
-        Ok(Running::new(wire, network, &said, accepted))
+        let Greeted { wire, network, makings, said, .. } =
+            self.greeted(&start, is_legacy, &Via { grant, scope }).await?;
+        Ok(Running::new(wire, network, makings, &said, accepted))
     }
 
     /// Calls a tool of a server, once it is decided that it may be; one that only reads is tried twice where its server ends meanwhile.
@@ -322,12 +327,16 @@ impl Upstreams {
         if !only_reads {
             scope.touch_state();
         }
+        let mut made = Vec::new();
         for is_last in [!only_reads, true] {
             let calling = running.network.as_ref().map(|network| network.called(grant.clone(), scope));
             for (server, decided) in calling.iter().flat_map(|calling| calling.before()) {
                 grant.record_connection(&format!("{server}, before this call"), decided.as_ref().copied(), scope);
             }
             let answer = running.call(known, arguments, !only_reads, most, &via).await;
+            if let Some(makings) = &running.makings {
+                made.extend(Box::pin(makings.told(name, scope)).await);
+            }
             let refused = calling.map(|calling| calling.refusals()).unwrap_or_default();
             let outcome = match answer {
                 Ok(answer) => result::output(name, known.kind, &answer, scope, &running.named).await,
@@ -339,8 +348,15 @@ impl Upstreams {
                 Err(unanswered) => Err(failed(name, section, only_reads, unanswered)),
             };
             // Beside a failure nobody would see a notice.
-            return outcome.map_err(|failure| with_refused(failure, &refused)).inspect(|_| {
-                refused.iter().for_each(|refused| scope.guard.notice(refused.clone()));
+            let told = |failure| {
+                with_meanwhile(
+                    with_meanwhile(failure, "it was refused something", &refused),
+                    "it made something",
+                    &made,
+                )
+            };
+            return outcome.map_err(told).inspect(|_| {
+                refused.iter().chain(&made).for_each(|notice| scope.guard.notice(notice.clone()));
             });
         }
         Err(Failure::new(Kind::Unavailable, format!("`{name}` ended twice before it was asked")))
@@ -424,11 +440,11 @@ fn failed(name: &str, section: &UpstreamSection, only_reads: bool, unanswered: U
     }
 }
 
-/// A failure with what the server was refused meanwhile, which may be why.
-fn with_refused(failure: Failure, refused: &[String]) -> Failure {
-    let Some(first) = refused.first() else { return failure };
+/// A failure with what else came of the call, such as what the server was refused, which may be why.
+fn with_meanwhile(failure: Failure, what: &str, all: &[String]) -> Failure {
+    let Some(first) = all.first() else { return failure };
     let hint = failure.hint.iter().map(|hint| format!("{hint}; ")).collect::<String>();
-    let hint = format!("{hint}meanwhile it was refused something: {first}");
+    let hint = format!("{hint}meanwhile {what}: {first}");
     failure.hint(hint)
 }
 

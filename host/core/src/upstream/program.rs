@@ -1,6 +1,7 @@
 //! How a server is started: in a cell, with variables of its own, a home of its own, and no more of this machine than its section says.
 
 use super::lines::Lines;
+use super::made::Makings;
 use super::wire::Wire;
 use crate::backend::cell::Profile;
 use crate::backend::local::{Local, try_cell};
@@ -48,13 +49,21 @@ pub(super) async fn check_confined() -> Result<(), String> {
     try_cell(&profile).await.map_err(|error| error.to_string())
 }
 
-/// Starts a server, and returns the way to it and its network.
+/// A server that was started.
+pub(super) struct Started {
+    pub(super) wire: Wire,
+    pub(super) network: Arc<Attached>,
+    /// None of one that writes in its home alone.
+    pub(super) makings: Option<Makings>,
+}
+
+/// Starts a server.
 pub(super) async fn start(
     start: &Start<'_>,
     dirs: &Dirs,
     egress: &Egress,
     secrets: &Secrets,
-) -> Result<(Wire, Arc<Attached>), Failure> {
+) -> Result<Started, Failure> {
     let Start { name, principal, section, confine } = *start;
     let unavailable =
         |error: &dyn std::fmt::Display| Failure::new(Kind::Unavailable, format!("`{name}` cannot be started: {error}"));
@@ -72,6 +81,8 @@ pub(super) async fn start(
     let naming = if section.names { Naming::MadeUp } else { Naming::Unknown };
     let network = Arc::new(egress.attach(listeners, naming).map_err(|error| unavailable(&error))?);
     let (variables, lent) = variables(section, &home, secrets).await?;
+    // Before it can make anything.
+    let makings = Makings::of(&profile, &home, confine, local.facts().await?).await;
     let argv = ["/bin/sh", "-c", STARTED, "sh"].into_iter().chain(section.command.iter().map(String::as_str));
     let spec = ProcessSpec {
         variables,
@@ -81,7 +92,7 @@ pub(super) async fn start(
         ..ProcessSpec::own(argv.map(OsString::from).collect())
     };
     let (process, input) = local.open(spec).await?;
-    Ok((Wire::Lines(Lines::over(process, input, (local, network.clone()))), network))
+    Ok(Started { wire: Wire::Lines(Lines::over(process, input, (local, network.clone()))), network, makings })
 }
 
 /// The home of a server for who calls it: what it keeps there stays.

@@ -4,6 +4,7 @@ use super::accepted::{Accepted, AcceptedKind, AcceptedTool, differences};
 use super::elicit;
 use super::lines::Change;
 use super::listing::{self, Has, Listed, MODERN, Offered, Trouble, client};
+use super::made::Makings;
 use super::params;
 use super::prompts;
 use super::resources::{self, Named};
@@ -37,6 +38,8 @@ pub(super) struct Running {
     pub(super) listing: tokio::sync::Mutex<()>,
     /// None of one that is elsewhere.
     pub(super) network: Option<Arc<Attached>>,
+    /// None of one that writes nowhere.
+    pub(super) makings: Option<Makings>,
     standing: Mutex<Arc<Standing>>,
     listed: tokio::sync::Mutex<Instant>,
 }
@@ -90,7 +93,13 @@ impl Standing {
 }
 
 impl Running {
-    pub(super) fn new(wire: Wire, network: Option<Arc<Attached>>, said: &Offered, accepted: &Accepted) -> Self {
+    pub(super) fn new(
+        wire: Wire,
+        network: Option<Arc<Attached>>,
+        makings: Option<Makings>,
+        said: &Offered,
+        accepted: &Accepted,
+    ) -> Self {
         let standing = Mutex::new(Arc::new(Standing::of(accepted, &said.listed)));
         Self {
             wire,
@@ -99,6 +108,7 @@ impl Running {
             named: Mutex::default(),
             listing: tokio::sync::Mutex::default(),
             network,
+            makings,
             standing,
             listed: tokio::sync::Mutex::new(Instant::now()),
         }

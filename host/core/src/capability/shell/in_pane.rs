@@ -82,7 +82,7 @@ pub(super) async fn run(
 ) -> Result<shell::Outcome, Failure> {
     let _waiting = scope.clock.waiting();
     let tmux = target.tmux;
-    let look = command.look(true, &*scope.backend).await;
+    let watched = command.watch(true, &*scope.backend).await;
     let before = command.met(&*scope.backend);
     let (Begun { mut run, directory, mut notices }, calling) = start(command, &target, plan.wait).await?;
     if plan.dispatch {
@@ -97,7 +97,7 @@ pub(super) async fn run(
     match followed {
         Ok(End::Exited(exit_code)) => {
             let stdout = stdout.finish().await;
-            notices.extend(made(look, command, scope).await);
+            notices.extend(made(watched, command, scope).await);
             let of_cell = command.notices(exit_code, &stdout.text, before, &*scope.backend).await;
             notices.extend(with_way_out(of_cell, calling.as_ref(), command, scope));
             notices.push(ONE_STREAM.into());
@@ -109,7 +109,7 @@ pub(super) async fn run(
                 format!("timed out waiting for the command after {}; it is still running", duration(plan.wait));
             let failure = Failure::new(Kind::TimedOut, message)
                 .hint("see its progress with capture-pane, or end it with send-keys `C-c`");
-            Err(told(with_output(failure, &run, stdout).await, made(look, command, scope).await, calling.as_ref()))
+            Err(told(with_output(failure, &run, stdout).await, made(watched, command, scope).await, calling.as_ref()))
         }
         Ok(End::Cancelled) => {
             let ended = async {

@@ -121,7 +121,7 @@ impl From<Ran> for exec::Finished {
 /// Runs a command that was admitted, and follows it to its end.
 pub(crate) async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scope>) -> Result<Ran, Failure> {
     let calling = command.serve(scope)?;
-    let look = command.look(false, &*scope.backend).await;
+    let watched = command.watch(false, &*scope.backend).await;
     let before = command.met(&*scope.backend);
     let spec = command.process(&scope.id);
     let _waiting = scope.clock.waiting();
@@ -158,7 +158,7 @@ pub(crate) async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scop
             let left = (!left.is_empty()).then(|| left_running(&left));
             let ended = (ended > 0).then(|| ended_with_it(ended, plan.wants_pane));
             let (stdout, stderr) = (stdout.finish().await, stderr.finish().await);
-            let made = made(look, command, scope).await;
+            let made = made(watched, command, scope).await;
             let of_cell = command.notices(exit_code, &stderr.text, before, &*scope.backend).await;
             let of_cell = with_way_out(of_cell, calling.as_ref(), command, scope);
             let out = match command.is_out() {
@@ -174,7 +174,7 @@ pub(crate) async fn run(command: &AdmittedCommand, plan: &Plan, scope: &Arc<Scop
                 "the command was ended; give a longer `wait`, or start it in the background with its output in a file",
             );
             let failure = ended(failure, Duration::MAX, &mut *process, stdout, stderr).await;
-            Err(told(failure, made(look, command, scope).await, calling.as_ref()))
+            Err(told(failure, made(watched, command, scope).await, calling.as_ref()))
         }
         End::Cancelled => {
             // Where the end takes longer, what was printed is still told in time; it goes on all the same.

@@ -9,10 +9,8 @@ mod walk;
 mod watches;
 
 use super::Confine;
-use crate::backend::cell::{Profile, Visit};
+use crate::backend::cell::Profile;
 use crate::backend::{Backend, Facts};
-use crate::call::scope::Scope;
-use crate::policy::held::{self, Asker};
 use crate::text::sanitize;
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
@@ -30,7 +28,7 @@ type Stamp = (i64, i64);
 
 /// What is known between commands.
 #[derive(Default)]
-pub(in crate::policy) struct Watch(Mutex<Watched>);
+pub(crate) struct Watch(Mutex<Watched>);
 
 #[derive(Default)]
 struct Watched {
@@ -80,34 +78,45 @@ pub(crate) struct Look {
     facts: Arc<Facts>,
     since: Stamp,
     has_ended: bool,
-    /// What stands between the command and git directories.
-    visit: Option<Visit>,
 }
 
 impl Confine {
     /// Begins to look for what a command makes in its cell; `goes_on` where what it starts may outlive it.
     pub(crate) async fn look(&self, profile: &Arc<Profile>, goes_on: bool, backend: &dyn Backend) -> Option<Look> {
         let facts = backend.facts().await.ok()?;
-        if goes_on {
-            self.watch.go_on();
-        }
-        let since = now();
-        let (since, is_known) = {
-            let mut watched = self.watch.0.lock();
-            let since = watched.unseen.map_or(since, |unseen| unseen.min(since));
-            watched.open.push(since);
-            (since, profile.write.iter().all(|root| watched.repositories.contains_key(root)))
-        };
-        let (watch, profile, names) = (self.watch.clone(), profile.clone(), self.names.clone());
-        // Where there is no cell the command says why.
-        let visit = backend.visit(&profile).ok().flatten();
-        let look = Look { watch, profile, names, facts, since, has_ended: false, visit };
-        // Before the command can make anything.
-        if is_known { Some(look) } else { tokio::task::spawn_blocking(|| look.begin()).await.ok() }
+        Look::new(self.watch.clone(), self.names.clone(), profile.clone(), facts, goes_on).await
+    }
+
+    /// What is protected below each directory that can be written.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
     }
 }
 
 impl Look {
+    /// Begins to look for what is made of these names in the directories that a profile writes, since the looks before it by this watch.
+    pub(crate) async fn new(
+        watch: Arc<Watch>,
+        names: Arc<Vec<String>>,
+        profile: Arc<Profile>,
+        facts: Arc<Facts>,
+        goes_on: bool,
+    ) -> Option<Self> {
+        if goes_on {
+            watch.go_on();
+        }
+        let since = now();
+        let (since, is_known) = {
+            let mut watched = watch.0.lock();
+            let since = watched.unseen.map_or(since, |unseen| unseen.min(since));
+            watched.open.push(since);
+            (since, profile.write.iter().all(|root| watched.repositories.contains_key(root)))
+        };
+        let look = Self { watch, profile, names, facts, since, has_ended: false };
+        // Before the command can make anything.
+        if is_known { Some(look) } else { tokio::task::spawn_blocking(|| look.begin()).await.ok() }
+    }
+
     /// Has the directories watched that are new to this program, and notes which repositories there are.
     fn begin(self) -> Self {
         let mut watched = self.watch.0.lock();
@@ -121,17 +130,7 @@ impl Look {
     }
 
     /// Ends it; returns what is to be said.
-    pub(crate) async fn end(mut self, asker: &Asker, scope: &Scope) -> Vec<String> {
-        let mut told = match self.visit.take() {
-            Some(visit) => held::settle(visit, asker, scope).await,
-            None => Vec::new(),
-        };
-        told.extend(self.made_here().await);
-        told
-    }
-
-    /// What was made that runs or is obeyed later.
-    async fn made_here(self) -> Vec<String> {
+    pub(crate) async fn end(self) -> Vec<String> {
         let watch = self.watch.clone();
         // Most commands make nothing, and that is known at once.
         if let Some(mut watched) = watch.0.try_lock()

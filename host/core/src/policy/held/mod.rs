@@ -7,11 +7,13 @@ mod store;
 pub use store::{Held, Shelf};
 
 use crate::audit::Action;
-use crate::backend::cell::Visit;
+use crate::backend::Backend;
+use crate::backend::cell::{Profile, Visit};
 use crate::backend::git::{Ask, Report};
 use crate::call::scope::Scope;
 use crate::call::session::ApprovalKey;
 use crate::capability::Capability;
+use super::confine::{Confine, Look};
 use crate::policy::approval::{ActionKind, Landing, Question};
 use crate::text::sanitize;
 use sha2::{Digest, Sha256};
@@ -32,8 +34,37 @@ pub(crate) struct Asker {
     pub(crate) timeout: Duration,
 }
 
+/// What is looked after while a command runs.
+pub(crate) struct Watched {
+    /// What stands between it and git directories.
+    visit: Option<Visit>,
+    look: Option<Look>,
+}
+
+impl Watched {
+    /// Begins; `goes_on` where what the command starts may outlive it.
+    pub(super) async fn begin(confine: &Confine, profile: &Arc<Profile>, goes_on: bool, backend: &dyn Backend) -> Self {
+        let look = confine.look(profile, goes_on, backend).await;
+        // Where there is no cell the command says why.
+        let visit = backend.visit(profile).ok().flatten();
+        Self { visit, look }
+    }
+
+    /// Ends it; returns what is to be said.
+    pub(crate) async fn end(self, asker: &Asker, scope: &Scope) -> Vec<String> {
+        let mut told = match self.visit {
+            Some(visit) => settle(visit, asker, scope).await,
+            None => Vec::new(),
+        };
+        if let Some(look) = self.look {
+            told.extend(look.end().await);
+        }
+        told
+    }
+}
+
 /// Takes over what the commands of a call wrote into git directories, and asks about what acts there. Returns what the call is told.
-pub(super) async fn settle(visit: Visit, asker: &Asker, scope: &Scope) -> Vec<String> {
+async fn settle(visit: Visit, asker: &Asker, scope: &Scope) -> Vec<String> {
     if visit.is_quiet() {
         return Vec::new();
     }
