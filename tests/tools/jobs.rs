@@ -375,6 +375,27 @@ async fn the_same_token_is_the_same_job() {
     assert_eq!(caller.result("job_list", json!({})).await["jobs"].as_array().map(Vec::len), Some(1));
 }
 
+/// The token is looked for before a person is asked, and by then somebody else may have used it.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_other_calls_sent_together_with_one_token_one_is_submitted() {
+    let host = host();
+    let _jobs = host.run_jobs().await;
+    let caller = Caller::of(&host);
+    for round in 0..5 {
+        let submit = |number: u64| {
+            let job = json!({ "bin": "cat", "stdin": number.to_string(), "token": format!("round-{round}") });
+            caller.call("job_submit", job)
+        };
+        let all = futures_util::future::join_all((0..8).map(submit)).await;
+        let (submitted, refused): (Vec<_>, Vec<_>) = all.into_iter().map(|one| one.outcome).partition(Result::is_ok);
+        assert_eq!(submitted.len(), 1, "round {round}: {submitted:?}");
+        for failure in refused.into_iter().filter_map(Result::err) {
+            assert_eq!(failure.kind, Kind::InvalidArguments, "{failure:?}");
+            assert!(failure.message.starts_with("this token stands for another job"), "{failure:?}");
+        }
+    }
+}
+
 /// Case 62.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_is_closed_ends_its_jobs_but_for_those_that_outlive_it() {

@@ -1,7 +1,7 @@
 //! Submitting a job: the call is checked as far as it can be, a person is asked about the command that it would run, then it waits.
 
 use super::engine::Created;
-use super::job::{Admitted, Held, Progress, Spec, check_labels, given_token};
+use super::job::{Admitted, Progress, Spec, check_labels, given_token};
 use super::rehearsal::{Purpose, Rehearsal};
 use super::{Door, Jobs};
 use crate::Host;
@@ -65,7 +65,7 @@ impl Jobs {
         if let Some(token) = token.as_deref().filter(|_| self.engine.is_there())
             && let Some(there) = self.engine().of_token(&agent, token).await?
         {
-            return same_call(&there, &wanted);
+            return same_call(&there.spec, &wanted.tool, &wanted.arguments);
         }
         let Rehearsed { plugin, admitted } = self.rehearse(&wanted, None, &door, &tools, grant, scope).await?;
         let toolset = scope.session.toolset();
@@ -97,7 +97,11 @@ impl Jobs {
                 self.engine().ring(&door.lanes.calls, &spec.id).await;
                 (spec.id, "submitted")
             }
-            Created::There(id) => (id, "found by its token"),
+            // Somebody used the token while this was looked at.
+            Created::There(id) => match self.engine().read(&id).await? {
+                Some(there) => (same_call(&there.spec, &spec.tool, &spec.arguments)?, "found by its token"),
+                None => (id, "found by its token"),
+            },
         };
         scope.record(Action {
             capability: Capability::Jobs,
@@ -296,12 +300,11 @@ fn check_secrets(wanted: &Wanted, scope: &Scope) -> Result<(), Failure> {
 }
 
 /// The job that a token stands for, if this is the same call.
-fn same_call(there: &Held, wanted: &Wanted) -> Result<String, Failure> {
-    let spec = &there.spec;
-    if (&spec.tool, &spec.arguments) == (&wanted.tool, &wanted.arguments) {
-        return Ok(spec.id.clone());
+fn same_call(there: &Spec, tool: &str, arguments: &str) -> Result<String, Failure> {
+    if (there.tool.as_str(), there.arguments.as_str()) == (tool, arguments) {
+        return Ok(there.id.clone());
     }
-    let message = format!("this token stands for another job: {} of `{}`", spec.id, spec.tool);
+    let message = format!("this token stands for another job: {} of `{}`", there.id, there.tool);
     Err(Failure::invalid(message).hint("give another token, or the same call"))
 }
 
