@@ -53,3 +53,30 @@ fn other_definitions_are_found_by_asking() {
     let (exit, seen) = check(&locked);
     assert_eq!((exit, &seen["refused"][0]["code"]), (1, &json!("definitions_changed")), "{seen}");
 }
+
+/// `plugin check` runs nothing that a lock keeps away, and does not tell how to add it.
+#[test]
+fn a_component_that_a_lock_refuses_is_not_run_to_be_checked() {
+    let locked = Locked::by(&["[lock]\nplugins = \"pins\"\nmessage = \"MESSAGE\"\n"]);
+    locked.program.write("work/word_count.wasm", word_count());
+    let code_of = || std::fs::read_dir(locked.program.path("state/toolcrib/code")).map_or(0, |entries| entries.count());
+    let before = code_of();
+    let output = locked.run(&["plugin", "check", "word_count.wasm", "--json"]);
+    let seen: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!((code(&output), &seen["ok"]), (1, &json!(false)), "{seen}");
+    let checks = seen["checks"].as_array().expect("a list");
+    let lock = checks.last().expect("a finding");
+    assert_eq!((&lock["verdict"], &lock["check"]), (&json!("bad"), &json!("lock")), "{seen}");
+    assert!(lock["found"].as_str().is_some_and(|found| found.contains("word_count")), "{seen}");
+    assert!(
+        checks.iter().all(|check| !["load", "definitions"].contains(&check["check"].as_str().unwrap_or(""))),
+        "{seen}"
+    );
+    assert_eq!(code_of(), before, "it was compiled");
+    assert!(!stdout(&locked.run(&["plugin", "check", "word_count.wasm"])).contains("plugin add"));
+    // Once it is vetted, it is checked as ever.
+    let pinned = Locked::by(&["[lock]\nplugins = \"pins\"\n[lock.plugin.word_count]\nsha256 = \"WORD_COUNT\"\n"]);
+    pinned.program.write("work/word_count.wasm", word_count());
+    let output = pinned.run(&["plugin", "check", "word_count.wasm"]);
+    assert!(stdout(&output).contains("definitions"), "{}", stdout(&output));
+}

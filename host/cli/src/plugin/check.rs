@@ -60,6 +60,10 @@ async fn look(setup: &Setup, arguments: &Check, report: &mut Report) {
         Some(reason) => report.line(Verdict::Bad, "names", format!("{reason}: rename the tool or the file")),
     }
     rights(&plugin, report);
+    // What a lock keeps away is not run to find out what else is wrong with it.
+    if let Err(barred) = setup.host.policy().check_locks(&plugin) {
+        return report.fault("lock", &barred.failure);
+    }
     let begin = Instant::now();
     let tools = match setup.host.tools_of_component(component, &setup.context).await {
         Ok(tools) => tools,
