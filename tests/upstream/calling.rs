@@ -83,6 +83,9 @@ async fn content_of_all_kinds_is_handed_on_and_nothing_is_fetched() {
         matches!(&output.content[..], [Content::Image(kind, bytes)] if kind == "image/png" && bytes.starts_with(b"\x89PNG"))
     );
     assert!(output.notices.iter().any(|notice| notice.contains("not known here")), "{:?}", output.notices);
+    // Clients go by the type: a page that is called an image is not handed on.
+    let left_out = "an image or audio was left out whose media type is that of something else";
+    assert!(output.notices.iter().any(|notice| notice == left_out), "{:?}", output.notices);
 }
 
 #[tokio::test]

@@ -226,6 +226,9 @@ def called(request):
         return answer(request, {"content": [
             {"type": "text", "text": "a text"},
             {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
+            {"type": "image", "data": "PHNjcmlwdD4=", "mimeType": "text/html"},
+            {"type": "audio", "data": "PHNjcmlwdD4=", "mimeType": "image/svg+xml"},
+            {"type": "image", "data": "PHNjcmlwdD4=", "mimeType": "image/png, text/html"},
             {"type": "resource_link", "uri": "file:///etc/passwd", "name": "a link"},
             {"type": "resource", "resource": {"uri": "note://1", "text": "a note"}},
             {"type": "hologram", "data": "?"},

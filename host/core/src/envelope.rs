@@ -190,6 +190,28 @@ pub enum Content {
     Link(String),
 }
 
+impl Content {
+    /// Whether the media type is one of the part's kind: who goes by it would else take the bytes for something else, such as a page.
+    pub(crate) fn is_what_it_says(&self) -> bool {
+        match self {
+            Self::Text(_) | Self::Link(_) => true,
+            Self::Image(media_type, _) => is_media_type(media_type, "image"),
+            Self::Audio(media_type, _) => is_media_type(media_type, "audio"),
+        }
+    }
+}
+
+/// Whether a media type is of this top-level type (RFC 6838, 4.2), with parameters or without.
+pub(crate) fn is_media_type(media_type: &str, of: &str) -> bool {
+    let (name, parameters) = media_type.split_once(';').unwrap_or((media_type, ""));
+    let Some((found, below)) = name.trim_end().split_once('/') else { return false };
+    let is_of_name = |char: char| char.is_ascii_alphanumeric() || "!#$&-^_.+".contains(char);
+    found.eq_ignore_ascii_case(of)
+        && !below.is_empty()
+        && below.chars().all(is_of_name)
+        && parameters.chars().all(|char| char.is_ascii_graphic() || char == ' ')
+}
+
 /// The answer to one call, with the time at which the host gave it.
 #[derive(Clone, Debug)]
 pub struct Envelope {

@@ -504,6 +504,11 @@ fn clean_output(mut output: Output) -> Output {
             }
         }
     }
+    let parts = output.content.len();
+    output.content.retain(Content::is_what_it_says);
+    if output.content.len() < parts {
+        output.notices.push("an image or audio was left out whose media type is that of something else".into());
+    }
     if changed {
         output.notices.push("control characters were removed from the result or made visible".into());
     }

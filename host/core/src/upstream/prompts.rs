@@ -4,7 +4,7 @@ use super::resources::Named;
 use super::result::{Block, Embedded, nonsense};
 use crate::call::check_size;
 use crate::call::scope::Scope;
-use crate::envelope::{Failure, Output};
+use crate::envelope::{Failure, Output, is_media_type};
 use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -102,10 +102,10 @@ fn content_of(content: Value, server: &str, named: &Mutex<Named>) -> Option<Valu
     };
     Some(match serde_json::from_value(content).ok()? {
         Block::Text { text } => json!({ "type": "text", "text": text }),
-        Block::Image { data, mime_type } if is_base64(&data) => {
+        Block::Image { data, mime_type } if is_base64(&data) && is_media_type(&mime_type, "image") => {
             json!({ "type": "image", "data": data, "mimeType": mime_type })
         }
-        Block::Audio { data, mime_type } if is_base64(&data) => {
+        Block::Audio { data, mime_type } if is_base64(&data) && is_media_type(&mime_type, "audio") => {
             json!({ "type": "audio", "data": data, "mimeType": mime_type })
         }
         Block::Resource { resource: Embedded { uri, text: Some(text), mime_type, .. } } => {

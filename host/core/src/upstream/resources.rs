@@ -8,7 +8,7 @@ use super::running::Running;
 use super::wire::{Unanswered, Via};
 use crate::call::scope::Scope;
 use crate::call::{PART_BYTES, check_size};
-use crate::envelope::{Content, Failure, Kind, Output};
+use crate::envelope::{Content, Failure, Kind, Output, is_media_type};
 use crate::leaks::Guard;
 use base64::prelude::{BASE64_STANDARD as BASE64, Engine};
 use parking_lot::Mutex;
@@ -351,8 +351,8 @@ pub(super) async fn output(
         } else {
             let bytes = blob.and_then(|blob| BASE64.decode(blob).ok());
             match (mime_type, bytes) {
-                (Some(kind), Some(bytes)) if kind.starts_with("image/") => content.push(Content::Image(kind, bytes)),
-                (Some(kind), Some(bytes)) if kind.starts_with("audio/") => content.push(Content::Audio(kind, bytes)),
+                (Some(kind), Some(bytes)) if is_media_type(&kind, "image") => content.push(Content::Image(kind, bytes)),
+                (Some(kind), Some(bytes)) if is_media_type(&kind, "audio") => content.push(Content::Audio(kind, bytes)),
                 (_, bytes) => {
                     let bytes = bytes.map_or_else(|| "no".to_owned(), |bytes| bytes.len().to_string());
                     let what = format!("{bytes} bytes that are not text, an image or audio");
