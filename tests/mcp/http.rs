@@ -701,6 +701,30 @@ fn a_thousand_idle_connections_cost_little() {
     server.assert_healthy();
 }
 
+/// More of them than there is room for, from the same address as the client.
+#[test]
+fn connections_that_show_no_token_keep_nobody_out() {
+    if getrlimit(Resource::Nofile).current.is_some_and(|most| most < 8192) {
+        skip!("a process may open fewer than 8,192 files here");
+    }
+    let server = Server::new();
+    let list = server.modern("tools/list", json!({})).bytes();
+    let mut known = server.connect();
+    known.send(&list);
+    assert_eq!(known.reply().map(|reply| reply.status), Some(200));
+    let silent: Vec<Connection> = (0..1500).map(|_| server.connect()).collect();
+    let begun = Instant::now();
+    let mut fresh = server.connect();
+    fresh.send(&list);
+    assert_eq!(fresh.reply().map(|reply| reply.status), Some(200));
+    // Those of before were let wait until silent ones had taken their time, 10 s.
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    known.send(&list);
+    assert_eq!(known.reply().map(|reply| reply.status), Some(200), "one that is known was closed");
+    drop(silent);
+    server.assert_healthy();
+}
+
 #[test]
 fn a_signal_ends_it_soon_and_every_call_has_its_outcome() {
     let mut server = Server::new();

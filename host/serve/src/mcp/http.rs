@@ -8,6 +8,7 @@ mod cors;
 mod message;
 mod names;
 mod resumable;
+mod waiting;
 
 use super::Door;
 use super::hang_up::is_hung_up;
@@ -43,12 +44,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolcrib::call::Principal;
+use waiting::{Place, Room};
 
 /// Where MCP is spoken.
 pub const PATH: &str = "/mcp";
@@ -57,8 +58,10 @@ const HEALTH: &str = "/healthz";
 /// Who calls over HTTP: there is one token, so there is one caller.
 const PRINCIPAL: &str = "mcp:http";
 
-/// Connections at a time; more wait. HTTP/1.1 has one request at a time on each, so this bounds those as well.
+/// Connections at a time that have shown the token; more wait. HTTP/1.1 has one request at a time on each, so this bounds those as well.
 const CONNECTIONS: usize = 1024;
+/// For so many of them there may be one that has not shown it.
+const PER_WAITING: usize = 4;
 /// Sessions of the older protocol versions at a time.
 const SESSIONS: usize = 1000;
 /// How long such a session may be silent. A call that takes long is silent, too.
@@ -128,13 +131,11 @@ where
     let address = listener.local_addr()?;
     let gate = Arc::new(Gate::new(options, address, handler, stop.clone())?);
     bound(address);
-    let (connections, room) = (TaskTracker::new(), Arc::new(Semaphore::new(room())));
-    while let Some((stream, permit)) = stop.run_until_cancelled(next(&listener, &room)).await {
-        let gate = gate.clone();
-        connections.spawn(async move {
-            gate.attend(stream).await;
-            drop(permit);
-        });
+    let (connections, admitted) = (TaskTracker::new(), room());
+    let room = Arc::new(Room::new(admitted, (admitted / PER_WAITING).max(1)));
+    while let Some((stream, peer)) = stop.run_until_cancelled(next(&listener)).await {
+        let (gate, place) = (gate.clone(), room.enter(peer.ip()));
+        connections.spawn(async move { gate.attend(stream, place).await });
     }
     drop(listener);
     connections.close();
@@ -144,17 +145,16 @@ where
     Ok(())
 }
 
-/// Connections that may be open: each takes two descriptors, and half of those that this process may have are for calls.
+/// Connections that may be open and have shown the token: each takes two descriptors, and half of those that this process may have are for calls.
 fn room() -> usize {
     let files = getrlimit(Resource::Nofile).current.and_then(|files| usize::try_from(files).ok());
-    CONNECTIONS.min(files.unwrap_or(usize::MAX) / 4).max(1)
+    CONNECTIONS.min(files.unwrap_or(usize::MAX) / (PER_WAITING + 1)).max(1)
 }
 
-async fn next(listener: &TcpListener, room: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
-    let permit = room.clone().acquire_owned().await.expect("the room is never closed");
+async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, permit),
+            Ok(accepted) => return accepted,
             Err(_) => sleep(PAUSE).await,
         }
     }
@@ -207,7 +207,7 @@ impl<H: InPlace> Gate<H> {
     }
 
     /// Answers the requests of one connection, until it ends or has to. A client that leaves or does not speak HTTP is not an error.
-    async fn attend(&self, stream: TcpStream) {
+    async fn attend(&self, stream: TcpStream, place: Place) {
         let _ = stream.set_nodelay(true);
         // Unread bytes after a request keep hyper from noticing that its client has gone.
         let Ok(socket) = stream.as_fd().try_clone_to_owned() else { return };
@@ -218,32 +218,33 @@ impl<H: InPlace> Gate<H> {
         http.max_header_size(HEADER_BYTES).max_buf_size(BUFFER_BYTES);
         let answer = service_fn(async |request| {
             tokio::select! {
-                answer = self.answer(request) => Ok(answer),
+                answer = self.answer(request, &place) => Ok(answer),
                 () = hung_up(&socket) => Err(io::Error::from(io::ErrorKind::ConnectionAborted)),
             }
         });
         let mut connection = pin!(http.serve_connection(TokioIo::new(Box::pin(stream)), answer));
         tokio::select! {
             _ = &mut connection => return,
+            () = place.made_room() => return,
             () = self.stop.cancelled() => connection.as_mut().graceful_shutdown(),
         }
         let _ = self.end.run_until_cancelled(connection).await;
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Answer {
-        self.pass(request).await.unwrap_or_else(Refusal::into_answer)
+    async fn answer(&self, request: Request<Incoming>, place: &Place) -> Answer {
+        self.pass(request, place).await.unwrap_or_else(Refusal::into_answer)
     }
 
-    async fn pass(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
+    async fn pass(&self, request: Request<Incoming>, place: &Place) -> Result<Answer, Refusal> {
         self.check_host(&request)?;
-        let Some(origin) = self.check_origin(request.headers())? else { return self.enter(request).await };
+        let Some(origin) = self.check_origin(request.headers())? else { return self.enter(request, place).await };
         // Refusals get the headers as well: the page must be able to read why.
-        let mut answer = self.enter(request).await.unwrap_or_else(Refusal::into_answer);
+        let mut answer = self.enter(request, place).await.unwrap_or_else(Refusal::into_answer);
         cors::open_to(origin, &mut answer);
         Ok(answer)
     }
 
-    async fn enter(&self, mut request: Request<Incoming>) -> Result<Answer, Refusal> {
+    async fn enter(&self, mut request: Request<Incoming>, place: &Place) -> Result<Answer, Refusal> {
         match (request.uri().path(), request.method()) {
             // Browsers send this question without the token.
             (PATH, method) => {
@@ -256,6 +257,7 @@ impl<H: InPlace> Gate<H> {
             _ => return Err(Refusal::Path),
         }
         self.check_token(request.headers())?;
+        place.admit().await;
         // The token has served its purpose, and whoever looks at headers later must not see it.
         request.headers_mut().remove(AUTHORIZATION);
         request.extensions_mut().insert(Principal::from(PRINCIPAL));
