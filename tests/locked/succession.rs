@@ -101,6 +101,27 @@ fn a_policy_is_replaced_by_one_that_the_keys_of_both_have_signed() {
     assert_eq!(installed(&machine), next);
 }
 
+/// The documentation names the file without a directory.
+#[test]
+fn a_policy_of_the_working_directory_is_found_with_its_signatures() {
+    let machine = machine!("");
+    let with = |number: u32| policy(&machine, &OLD, 1, &format!("sequence = {number}\n"));
+    let Some(old) = with(1) else { skip!("there is no minisign") };
+    machine.write(&old);
+    let next = with(2).expect("a policy");
+    machine.program.write("work/offered.toml", &next);
+    let install = || machine.command(&["policy", "install", "offered.toml"]).output().expect("`timeout` is installed");
+    let output = install();
+    assert_eq!((code(&output), installed(&machine)), (5, old), "{}", stdout(&output));
+    let told = stderr(&output);
+    assert!(told.contains("there is no `offered.toml.minisig` or `offered.toml.NAME.minisig` beside it"), "{told}");
+    assert!(told.contains("`toolcrib plugin sign offered.toml --key KEY --as NAME`"), "{told}");
+    minisign_sign(machine.program.root(), "work/offered.toml", "anna", "work/offered.toml.anna.minisig");
+    let said = succeeded(&install());
+    assert!(said.contains("number 2, signed by anna"), "{said}");
+    assert_eq!(installed(&machine), next);
+}
+
 /// Of two that are installed at once, the second is judged against the first.
 #[test]
 fn two_policies_are_not_installed_past_each_other() {

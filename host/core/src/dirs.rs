@@ -71,6 +71,12 @@ impl Dirs {
     }
 }
 
+/// Returns the directory that a file is in, also for a bare name, whose `Path::parent` is empty.
+#[must_use]
+pub fn directory_of(file: &Path) -> Option<&Path> {
+    file.parent().map(|directory| if directory == Path::new("") { Path::new(".") } else { directory })
+}
+
 /// Replaces a file of the user's own, such as settings, whole or not at all; one that was there keeps its mode.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let before = std::fs::metadata(path).map(|metadata| metadata.permissions());
@@ -84,8 +90,7 @@ pub fn publish(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn put(path: &Path, bytes: &[u8], directories: u32, permissions: Option<Permissions>) -> io::Result<()> {
-    // A name alone has an empty one.
-    let directory = path.parent().filter(|parent| *parent != "").unwrap_or(Path::new("."));
+    let directory = directory_of(path).unwrap_or(path);
     if !directory.is_dir() {
         std::fs::DirBuilder::new().mode(directories).recursive(true).create(directory)?;
         // Whatever this process's mask is.
@@ -100,4 +105,17 @@ fn put(path: &Path, bytes: &[u8], directories: u32, permissions: Option<Permissi
     file.persist(path)?;
     // Its name is to outlast a crash, too.
     File::open(directory)?.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_name_is_in_the_working_directory() {
+        for (file, directory) in [("a.toml", "."), ("./a.toml", "."), ("b/a.toml", "b"), ("/a.toml", "/")] {
+            assert_eq!(directory_of(Path::new(file)), Some(Path::new(directory)), "{file}");
+        }
+        assert_eq!(directory_of(Path::new("/")), None);
+    }
 }

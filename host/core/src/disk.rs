@@ -160,7 +160,7 @@ impl OwnDir {
     ///
     /// [`Foreign`] in what the error holds, or what the system says; either names the path.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let above = path.parent().ok_or_else(|| named(path, io::ErrorKind::InvalidInput))?;
+        let above = crate::dirs::directory_of(path).ok_or_else(|| named(path, io::ErrorKind::InvalidInput))?;
         let name = path.file_name().ok_or_else(|| named(path, io::ErrorKind::InvalidInput))?;
         let mut builder = std::fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, DIRECTORY_MODE);
@@ -206,7 +206,7 @@ impl OwnDir {
     /// As [`Self::open`].
     pub(crate) fn of_file(file: &Path) -> io::Result<(Self, String)> {
         let name = file.file_name().and_then(OsStr::to_str);
-        let (Some(above), Some(name)) = (file.parent(), name) else {
+        let (Some(above), Some(name)) = (crate::dirs::directory_of(file), name) else {
             return Err(named(file, io::ErrorKind::InvalidInput));
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

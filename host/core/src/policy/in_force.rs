@@ -9,7 +9,7 @@ use super::Policy;
 use super::vetting::read_file;
 use crate::audit::{Audit, PolicyDigest};
 use crate::config::Settings;
-use crate::dirs::Dirs;
+use crate::dirs::{Dirs, directory_of};
 use crate::disk::{open_of_root, told};
 use crate::envelope::{Failure, Kind};
 use crate::toolset::line_of;
@@ -195,7 +195,7 @@ impl InForce {
     pub(crate) fn directories(&self) -> Vec<PathBuf> {
         let policy = self.policy();
         let files = &self.state.lock().settings.policies;
-        let directories = files.iter().filter_map(|file| file.path.parent()).chain(policy.list_directories());
+        let directories = files.iter().filter_map(|file| directory_of(&file.path)).chain(policy.list_directories());
         directories.filter(|directory| directory.is_dir()).map(Path::to_owned).collect()
     }
 

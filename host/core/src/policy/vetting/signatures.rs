@@ -5,6 +5,7 @@
 
 use super::marks::Marks;
 use crate::config::{Key, Revoked, Role, Signed};
+use crate::dirs::directory_of;
 use minisign_verify::Signature;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashMap};
@@ -43,10 +44,13 @@ impl Signatures {
     /// Reads `FILE.minisig` and `FILE.ANYTHING.minisig`.
     pub(super) fn beside(file: &Path, names: &mut Names) -> Self {
         let mut signatures = Self { found: Vec::new(), passed_over: Vec::new() };
-        let (Some(directory), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
+        let Some((directory, name)) = split(file) else {
             return signatures;
         };
         let names = names.signatures_of(directory, name);
+        if names.is_empty() {
+            signatures.passed_over.push(format!("there is no `{name}.minisig` or `{name}.NAME.minisig` beside it"));
+        }
         let more = names.len().saturating_sub(MOST);
         if more > 0 {
             signatures.passed_over.push(format!("{more} more signatures: {MOST} are looked at"));
@@ -129,7 +133,7 @@ impl Names {
 
     /// The signatures beside a file.
     pub(super) fn signatures(&mut self, file: &Path) -> Vec<PathBuf> {
-        let (Some(directory), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
+        let Some((directory, name)) = split(file) else {
             return Vec::new();
         };
         self.signatures_of(directory, name).into_iter().take(MOST).map(|name| directory.join(name)).collect()
@@ -139,6 +143,16 @@ impl Names {
     pub(super) fn forget(&mut self) {
         self.0.clear();
     }
+}
+
+/// The command with which a reviewer signs a file.
+pub(super) fn signing(file: &Path) -> String {
+    format!("a reviewer signs it with `toolcrib plugin sign {} --key KEY --as NAME`", file.display())
+}
+
+/// The directory and the name of a file.
+fn split(file: &Path) -> Option<(&Path, &str)> {
+    Some((directory_of(file)?, file.file_name()?.to_str()?))
 }
 
 /// Whether a good signature of a key counts.

@@ -3,7 +3,7 @@
 //! Both, so that nobody puts keys in force that the present ones did not agree to, nor keys of which nobody has the secret half.
 
 use super::marks::Marks;
-use super::signatures::{Names, Signatures, read_file};
+use super::signatures::{Names, Signatures, read_file, signing};
 use crate::config::{Lock, Role, Signed};
 use crate::envelope::{Failure, Kind};
 use std::collections::BTreeSet;
@@ -79,7 +79,9 @@ pub fn successor(installed: &Path, new: &Path) -> Result<Successor, Failure> {
         }
         let what = format!("is signed by {} of the {needs} keys that {whose} wants", signers.names.len());
         let failure = denied(new, &what);
-        Err(if signers.told.is_empty() { failure } else { failure.hint(signers.told.join("; ")) })
+        let sign = signing(new);
+        let hint = if signers.told.is_empty() { sign } else { format!("{}; {sign}", signers.told.join("; ")) };
+        Err(failure.hint(hint))
     };
     let signers = (
         signers(old, &before, old_needs, &format!("the policy in force, {shown},"))?,
