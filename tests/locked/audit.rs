@@ -74,6 +74,26 @@ fn what_is_refused_is_on_record_with_its_code_and_line() {
     assert_eq!(stdout(&shown).lines().count(), 2, "{}", stdout(&shown));
 }
 
+/// An auditor who looks for what was refused is not shown each built-in plugin at each start.
+#[test]
+fn built_in_plugins_that_are_off_are_one_line_of_a_start() {
+    let locked = Locked::by(&["[lock]\nplugins = \"pins\"\nbuiltin = [\"time\"]\n"]);
+    locked.program.write("data/toolcrib/plugins/word_count.wasm", word_count());
+    locked.call(&["time"]);
+    let lines = lines(&locked);
+    let builtins = of(&lines, "refused_builtins");
+    assert_eq!((builtins.len(), &builtins[0]["code"]), (1, &json!("builtin_off")), "{builtins:?}");
+    assert!(builtins[0]["place"].as_str().is_some_and(|place| place.starts_with(&locked.line(3))), "{builtins:?}");
+    let names = builtins[0]["plugins"].as_array().expect("a list");
+    assert!(names.contains(&json!("run_shell")) && !names.contains(&json!("time")), "{names:?}");
+    assert_eq!(builtins[0]["what"], format!("{} built-in plugins", names.len()));
+    let refused = of(&lines, "refused");
+    assert_eq!((refused.len(), &refused[0]["plugin"]), (1, &json!("word_count")), "{refused:?}");
+    // Both are what an auditor asks for; and a program that calls one of them says so.
+    let shown = stdout(&locked.run(&["audit", "show", "--refused", "--json"]));
+    assert_eq!(shown.lines().count(), 2, "{shown}");
+}
+
 /// L-51: a model that asks on and on fills no disk.
 #[test]
 fn calls_of_what_is_refused_are_counted() {

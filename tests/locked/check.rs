@@ -80,3 +80,18 @@ fn a_component_that_a_lock_refuses_is_not_run_to_be_checked() {
     let output = pinned.run(&["plugin", "check", "word_count.wasm"]);
     assert!(stdout(&output).contains("definitions"), "{}", stdout(&output));
 }
+
+/// A file that was vetted and was changed so that it is no plugin any more is there, and broken: that is not what is missing.
+#[test]
+fn a_vetted_file_that_is_broken_is_named_with_its_fault() {
+    let locked = Locked::by(&["[lock]\nplugins = \"pins\"\n[lock.plugin.word_count]\nsha256 = \"WORD_COUNT\"\n"]);
+    let file = "data/toolcrib/plugins/word_count.wasm";
+    locked.program.write(file, [word_count(), vec![0]].concat());
+    let (exit, seen) = check(&locked);
+    assert_eq!((exit, &seen["missing"], &seen["broken"][0]["name"]), (1, &json!([]), &json!("word_count")), "{seen}");
+    let place = locked.program.path(file).display().to_string();
+    let said = stdout(&locked.run(&["policy", "check"]));
+    assert!(said.contains(&format!("{place}: vetted as `word_count`, and cannot be used: ")), "{said}");
+    locked.program.write(file, word_count());
+    assert_eq!(check(&locked).0, 0);
+}

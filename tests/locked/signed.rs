@@ -588,6 +588,73 @@ fn what_changes_takes_effect_without_a_new_start() {
     eventually("it is revoked", || outcome_of(&client.borrow_mut().call("word_count", call.clone())) == "revoked");
 }
 
+/// An operator who revokes in an emergency is told that the file takes nothing back yet.
+#[test]
+fn a_revocation_that_does_nothing_is_told() {
+    let deployment = deployment!("grant = \"vetted\"");
+    let name = "plugins/word_count.revoke.toml";
+    let revocation = "toolcrib = \"revoke/1\"\nname = \"word_count\"\nup_to = 1\nissued = 2026-01-01T00:00:00Z\n";
+    let idle = || {
+        let seen: Value = json_of(&deployment.locked.run(&["policy", "check", "--json"]));
+        seen["idle_revocations"].as_array().expect("a list").clone()
+    };
+    assert_eq!(idle(), Vec::<Value>::new());
+    fs::write(deployment.path(name), revocation).expect("written");
+    let file = deployment.path(name).display().to_string();
+    let nothing = format!("the revocation {file} does nothing: no key with the role `revoke` has signed it");
+    let why = ["policy", "explain", "--why-not", "word_count"];
+    for (signer, reason) in
+        [(None, "there is no `word_count.revoke.toml.minisig`"), (Some("bob"), "bob has no such role")]
+    {
+        signer.into_iter().for_each(|signer| deployment.sign(name, &[signer]));
+        for line in [&["policy", "check"][..], &["doctor"], &why] {
+            let said = stdout(&deployment.locked.run(line));
+            assert!(said.contains(&nothing) && said.contains(reason), "{line:?}: {said}");
+        }
+        assert_eq!((idle().len(), deployment.outcome()), (1, "ok".to_owned()));
+    }
+    deployment.sign(name, &["alice"]);
+    assert_eq!((idle(), deployment.outcome()), (Vec::new(), "revoked".to_owned()));
+    assert!(!stdout(&deployment.locked.run(&why)).contains("does nothing"));
+}
+
+/// What is said of a list that too few have signed names the list, and how it is signed.
+#[test]
+fn a_list_without_its_signature_says_how_it_is_signed() {
+    let deployment = deployment!("grant = \"vetted\"");
+    fs::remove_file(deployment.path("plugins/vetted.toml.alice.minisig")).expect("removed");
+    let (_, envelope) = deployment.locked.call(&["word_count", "path=a.txt"]);
+    let (list, error) = (deployment.list_path(), &envelope["error"]);
+    let message = format!(
+        "plugin `word_count` was refused: the list {list} has 0 of 1 signatures (there is no `vetted.toml.minisig` or `vetted.toml.NAME.minisig` beside it)"
+    );
+    assert_eq!(error["message"], message);
+    let hint = error["hint"].as_str().expect("a hint");
+    let sign = format!("a reviewer signs it with `toolcrib plugin sign {list} --key KEY --as NAME`");
+    assert!(hint.contains("lock.list") && hint.ends_with(&sign), "{hint}");
+    // Obeyed, it works.
+    let key = deployment.path("alice.key").display().to_string();
+    succeeded(&deployment.locked.program.run(&["plugin", "sign", &list, "--key", &key, "--as", "alice"]));
+    assert_eq!(deployment.outcome(), "ok");
+}
+
+/// A key is its number, too: what was found of a signature under another number does not count.
+#[test]
+fn a_signature_that_was_checked_is_checked_again_for_another_number_of_the_key() {
+    let deployment = deployment!("grant = \"vetted\"");
+    assert_eq!(deployment.outcome(), "ok");
+    let text = fs::read_to_string(deployment.path("alice.pub")).expect("a key");
+    let key = text.lines().nth(1).expect("its second line").to_owned();
+    let mut other = key.clone().into_bytes();
+    // The fourth digit is of the number, behind two bytes that name the algorithm.
+    other[3] = if other[3] == b'A' { b'B' } else { b'A' };
+    let other = String::from_utf8(other).expect("base64");
+    deployment.change("policy0.toml", &key, &other);
+    assert_eq!(deployment.outcome(), "list_unsigned");
+    deployment.change("policy0.toml", &other, &key);
+    assert_eq!(deployment.outcome(), "ok");
+}
+
 /// L-20 and L-21: a clock that is set back gains nothing, one that is far ahead does not stay, and one before what was signed is told.
 #[test]
 fn a_clock_that_is_set_decides_nothing() {

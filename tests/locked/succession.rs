@@ -2,6 +2,7 @@
 
 use crate::rig::{Machine, machine, word_count};
 use crate::signed::{minisign_sign, public_key};
+use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
@@ -181,4 +182,36 @@ fn a_machine_is_locked_after_a_look_at_what_stops() {
     let output = lock(&["--yes"]);
     assert_eq!((code(&output), installed(&machine)), (5, prepared));
     assert!(stderr(&output).contains("policy install"), "{}", stderr(&output));
+}
+
+/// What a look at a policy says goes, also without a word of the policy against it: built-in plugins, and directories that it does not name.
+#[test]
+fn every_plugin_that_goes_is_counted_before_a_machine_is_locked() {
+    let machine = machine!("");
+    machine.program.write("data/toolcrib/plugins/word_count.wasm", word_count());
+    let lock = "[lock]\nplugins = \"pins\"\n";
+    machine.program.write("work/open.toml", lock);
+    machine.program.write(
+        "work/prepared.toml",
+        format!("{lock}builtin = [\"time\"]\ndirectories = [\"/etc/toolcrib/plugins\"]\n"),
+    );
+    let look = |file: &str, more: &[&str]| {
+        let line = [&["policy", "lock", file], more].concat();
+        succeeded(&machine.command(&line).output().expect("`timeout` is installed"))
+    };
+    let shown = look("open.toml", &[]);
+    assert!(shown.contains("it takes away 1 plugin: 1 refused"), "{shown}");
+    let seen: Value = serde_json::from_str(&look("prepared.toml", &["--json"])).expect("JSON");
+    let file = machine.program.path("data/toolcrib/plugins/word_count.wasm");
+    assert_eq!((&seen["refused"], &seen["unread"]), (&json!([]), &json!([file])), "{seen}");
+    let off = seen["builtin_off"].as_array().expect("a list");
+    assert!(off.contains(&json!("run_shell")) && !off.contains(&json!("time")), "{seen}");
+    let shown = look("prepared.toml", &[]);
+    let (all, off) = (off.len() + 1, off.len());
+    let total = format!("it takes away {all} plugins: 1 in directories that are not read, {off} built in and off");
+    assert!(shown.contains(&total), "{shown}");
+    assert!(shown.contains(&format!("{}: not read", file.display())), "{shown}");
+    machine.program.write("work/none.toml", "[lock]\nplugins = \"off\"\n");
+    let shown = look("none.toml", &[]);
+    assert!(shown.contains("it takes away no plugin that is installed for you"), "{shown}");
 }

@@ -309,7 +309,8 @@ fn shown(value: &Value, key: &str) -> String {
 }
 
 fn is_refusal(value: &Value) -> bool {
-    matches!(text(value, "event"), "refused" | "refused_calls") || text(value, "outcome") == Kind::Denied.name()
+    matches!(text(value, "event"), "refused" | "refused_builtins" | "refused_calls")
+        || text(value, "outcome") == Kind::Denied.name()
 }
 
 fn read_key(path: &Path) -> Result<[u8; 32], Failure> {

@@ -104,6 +104,9 @@ fn settings(report: &mut Report, setup: &Setup) {
     }
     let level = setup.host.policy().level();
     report.line(Verdict::Good, "lock", format!("level {}: {}", level.number(), level.words()));
+    for idle in setup.host.policy().idle_revocations() {
+        report.line(Verdict::Note, "lock", idle);
+    }
 }
 
 fn directories(report: &mut Report, setup: &Setup) {

@@ -1,18 +1,18 @@
 //! `toolcrib policy`: what a call may do and which line decides, whether the locks hold for what is installed, and another policy.
 
+mod checked;
 mod install;
 
 use super::screen::{BOLD, Page, Table};
 use super::setup::Setup;
 use super::{Global, completions, print_json};
+use checked::Checked;
 use clap_complete::ArgValueCompleter;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::process::ExitCode;
-use std::sync::Arc;
 use toolcrib::envelope::Failure;
 use toolcrib::policy::explain::Clause;
 use toolcrib::policy::lock::{Code, Step};
-use toolcrib::tools::manifest::Manifest;
 
 #[derive(clap::Subcommand)]
 pub(super) enum Arguments {
@@ -48,56 +48,6 @@ pub(super) async fn run(global: &Global, arguments: &Arguments) -> Result<ExitCo
         Arguments::Check { json } => check(&setup().await?, *json).await,
         Arguments::Lock(arguments) => install::lock(global, arguments).await,
         Arguments::Install(arguments) => install::install(arguments),
-    }
-}
-
-/// What the locks in force leave of what is installed.
-struct Checked {
-    refused: Vec<(Arc<Manifest>, Failure)>,
-    /// Plugins that were vetted and are not there, and whether they have to be.
-    missing: Vec<(String, bool)>,
-}
-
-impl Checked {
-    async fn of(setup: &Setup) -> Self {
-        let tools = &setup.context.tools;
-        let mut refused = Vec::new();
-        // Those that came with the program are named by the lock itself.
-        for plugin in tools.plugins().chain(tools.barred()).filter(|plugin| !plugin.id.is_builtin()) {
-            let failure = setup.host.ready(plugin, &setup.context).await.err();
-            // What is switched off, or broken, is no lock's doing.
-            refused.extend(failure.filter(|failure| code(failure).is_some()).map(|failure| (plugin.clone(), failure)));
-        }
-        let is_there = |name: &str| tools.plugins().chain(tools.barred()).any(|plugin| plugin.name() == name);
-        let missing = setup.host.policy().vetted().into_iter().filter(|(name, _)| !is_there(name)).collect();
-        Self { refused, missing }
-    }
-
-    fn is_good(&self) -> bool {
-        self.refused.is_empty() && !self.missing.iter().any(|(_, required)| *required)
-    }
-
-    fn to_json(&self) -> Value {
-        let row = |(plugin, failure): &(Arc<Manifest>, Failure)| json!({ "name": plugin.name(), "origin": plugin.id.origin(), "sha256": plugin.sha256(), "code": code(failure), "reason": failure.message });
-        json!({
-            "refused": self.refused.iter().map(row).collect::<Vec<_>>(),
-            "missing": self.missing.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-        })
-    }
-
-    fn show(&self, page: &mut Page) {
-        for (plugin, failure) in &self.refused {
-            let code = code(failure).unwrap_or_default();
-            page.add(&format!("{}: {code}: {}", plugin.id.origin(), failure.message)).end(2);
-        }
-        for (name, required) in &self.missing {
-            let what = if *required {
-                "required, and in no directory of plugins"
-            } else {
-                "vetted, and in no directory of plugins"
-            };
-            page.add(&format!("{name}: {what}")).end(2);
-        }
     }
 }
 
@@ -158,6 +108,7 @@ async fn why_not(setup: &Setup, name: &str, json: bool) -> Result<ExitCode, Fail
             *step = Step::Refuses;
         }
     }
+    let idle = policy.idle_revocations();
     let exit = if refusal.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     if json {
         let step = |(step, what): &(Step, &str)| json!({ "step": what, "verdict": word(*step) });
@@ -167,6 +118,7 @@ async fn why_not(setup: &Setup, name: &str, json: bool) -> Result<ExitCode, Fail
             "sha256": plugin.sha256(),
             "origin": plugin.id.origin(),
             "locks": locks.iter().map(lock).collect::<Vec<_>>(),
+            "idle_revocations": idle,
             "code": refusal.as_ref().and_then(code),
             "reason": refusal.as_ref().map(|failure| &failure.message),
         }))?;
@@ -179,6 +131,9 @@ async fn why_not(setup: &Setup, name: &str, json: bool) -> Result<ExitCode, Fail
         for (step, what) in steps {
             page.add(&format!("  {}  {what}", word(*step))).end(6);
         }
+    }
+    for idle in &idle {
+        page.add(idle).end(2);
     }
     match &refusal {
         None => page.add("no lock refuses it").end(2),

@@ -3,7 +3,7 @@
 use super::super::screen::Page;
 use super::super::setup::{SYSTEM_POLICY, Setup, cannot};
 use super::super::{Global, print, print_json};
-use super::Checked;
+use super::checked::Checked;
 use rustix::fs::OFlags;
 use serde_json::json;
 use std::fs::{File, TryLockError};
@@ -57,9 +57,7 @@ pub(super) async fn lock(global: &Global, arguments: &Arguments) -> Result<ExitC
     }
     let mut page = Page::default();
     checked.show(&mut page);
-    if checked.is_good() {
-        page.add("it refuses no plugin that is installed for you").end(2);
-    }
+    page.add(&checked.total()).end(2);
     match global.yes {
         true => page.add(&format!("wrote {SYSTEM_POLICY}")).end(2),
         false => page.add("nothing was written: with `--yes` this becomes the machine's policy").end(2),

@@ -7,6 +7,7 @@
 
 mod batch;
 mod chain;
+mod plugins;
 mod rotate;
 mod seal;
 #[cfg(test)]
@@ -24,10 +25,9 @@ use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
 use crate::policy::Level;
-use crate::policy::admission::Barred;
 use crate::policy::approval::Declaration;
 use crate::text::sanitize;
-use crate::tools::manifest::{Manifest, PluginId};
+use crate::tools::manifest::PluginId;
 use chain::{Chain, LINE_BYTES, now};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -54,14 +54,8 @@ const FLAG_CHARS: usize = 256;
 const ACTIONS_TOLD: usize = 100;
 /// What one call that runs may need for its outcome.
 const CALL_RESERVE: u64 = LINE_BYTES as u64;
-/// Calls of a refused tool get at most one line in this time, with their number: a model that repeats them does not fill the disk.
-const REFUSAL_PAUSE: Duration = Duration::from_secs(60);
-/// What is recorded of a plugin that no lock refuses.
-const ADMITTED: &str = "admitted";
 /// How often a process that writes no line looks whether a seal is due.
 pub(crate) const SEAL_LOOK: Duration = Duration::from_secs(60);
-/// So many refused tools are remembered for that.
-const REFUSALS: usize = 1024;
 
 /// The trail of a host.
 pub struct Audit {
@@ -260,6 +254,8 @@ pub(crate) enum Event<'e> {
     Admitted { plugin: &'e str, plugin_sha256: &'e str, origin: &'e str },
     /// A plugin was refused by a lock.
     Refused { plugin: &'e str, plugin_sha256: &'e str, origin: &'e str, code: &'e str, place: &'e str },
+    /// Built-in plugins were refused by a lock: all of them in a line, as there are many and nobody added them.
+    RefusedBuiltins { what: &'e str, code: &'e str, place: &'e str, plugins: &'e [&'e str] },
     /// A tool of such a plugin was called; so often since the last such line.
     RefusedCalls { tool: &'e str, code: &'e str, calls: u64 },
     /// A policy file has changed, and is obeyed from now on; or it is not, and no call is accepted.
@@ -444,30 +440,6 @@ impl Audit {
         Some(format!("this is not in the audit trail: {}", told(&error)))
     }
 
-    /// Records that a tool was called whose plugin is refused: at once, then at most once a minute.
-    pub(crate) fn refused_call(&self, tool: &str, code: &str) {
-        let mut refusals = self.refusals.lock();
-        let calls = match refusals.get_mut(tool) {
-            Some(known) if known.told.elapsed() < REFUSAL_PAUSE => {
-                known.untold += 1;
-                return;
-            }
-            Some(known) => {
-                known.told = Instant::now();
-                std::mem::take(&mut known.untold) + 1
-            }
-            None => {
-                if refusals.len() < REFUSALS {
-                    refusals
-                        .insert(tool.to_owned(), Refusals { code: code.to_owned(), told: Instant::now(), untold: 0 });
-                }
-                1
-            }
-        };
-        drop(refusals);
-        self.record(Event::RefusedCalls { tool, code, calls });
-    }
-
     /// Records that a person changed what plugins or projects may do, or what is installed. Returns what has to be said if it is not on record.
     pub fn changed(&self, what: &str) -> Option<String> {
         self.record(Event::Changed { what })
@@ -478,30 +450,6 @@ impl Audit {
         let (path, sha256) = (&*file.path.display().to_string(), file.sha256.as_deref());
         let not_obeyed = not_obeyed.map(|why| sanitize::beginning(why, TEXT_CHARS));
         self.record(Event::PolicyChanged { path, sha256, not_obeyed: not_obeyed.as_deref() });
-    }
-
-    /// Records that a plugin was loaded under a lock, unless that was told last.
-    pub(crate) fn admitted(&self, plugin: &Manifest) {
-        if self.is_news(&plugin.id, ADMITTED) {
-            let (id, sha256) = (&plugin.id, plugin.sha256());
-            self.record(Event::Admitted { plugin: plugin.name(), plugin_sha256: sha256, origin: id.origin() });
-        }
-    }
-
-    /// Records that a lock refuses a plugin, unless that was told last.
-    pub(crate) fn refused(&self, plugin: &Manifest, barred: &Barred) {
-        let (Some(code), Some(place)) = (barred.code, &barred.decider.place) else { return };
-        if self.is_news(&plugin.id, code.name()) {
-            let (plugin, plugin_sha256, origin) = (plugin.name(), plugin.sha256(), plugin.id.origin());
-            let (code, place) = (code.name(), &*place.to_string());
-            self.record(Event::Refused { plugin, plugin_sha256, origin, code, place });
-        }
-    }
-
-    /// Whether something else was told of a plugin last. Asked at each call of one.
-    fn is_news(&self, plugin: &PluginId, verdict: &'static str) -> bool {
-        let mut told = self.told.lock();
-        told.get(plugin) != Some(&verdict) && told.insert(plugin.clone(), verdict) != Some(verdict)
     }
 
     /// Makes the key that seals the trail from here on; returns it, which is the only copy.

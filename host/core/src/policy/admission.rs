@@ -51,10 +51,12 @@ pub struct Decider {
 
 impl Barred {
     fn by_lock(plugin: &Manifest, refusal: LockRefusal<'_>) -> Self {
-        let LockRefusal { code, reason, key, place, message } = refusal;
+        let LockRefusal { code, reason, key, place, message, remedy } = refusal;
         let decides = format!("the operator's policy decides this: `{key}` in {place}");
         let hint = message.map_or(decides.clone(), |message| format!("{message} ({decides})"));
-        let failure = Failure::denied(format!("plugin `{}` was refused: it {reason}", plugin.name()));
+        let hint = remedy.map_or(hint.clone(), |remedy| format!("{hint}; {remedy}"));
+        let it = if code.is_about_plugin() { "it " } else { "" };
+        let failure = Failure::denied(format!("plugin `{}` was refused: {it}{reason}", plugin.name()));
         let failure = failure.hint(hint).data(json!({ "code": code.name() }));
         Self { code: Some(code), decider: Box::new(Decider { key, place: Some(place.clone()) }), failure }
     }
@@ -156,6 +158,12 @@ impl Policy {
     /// Has lists looked at before the next decision.
     pub(crate) fn look_anew(&self) {
         self.locks.iter().for_each(Enforced::look_anew);
+    }
+
+    /// Revocations that no key with the role for it has signed: they take nothing back, and each text says so with the reason.
+    #[must_use]
+    pub fn idle_revocations(&self) -> Vec<String> {
+        self.locks.iter().flat_map(Enforced::idle_revocations).collect()
     }
 
     /// Has what was checked of signatures known at the next start.

@@ -72,7 +72,7 @@ pub(super) struct Enforced {
 /// The word of a lock against a plugin.
 pub(super) struct LockRefusal<'l> {
     pub(super) code: Code,
-    /// What is wrong, with the plugin as its subject.
+    /// What is wrong, with the plugin as its subject, unless the code says that it is about something else.
     pub(super) reason: String,
     /// The setting that decides.
     pub(super) key: String,
@@ -80,6 +80,8 @@ pub(super) struct LockRefusal<'l> {
     pub(super) place: &'l Place,
     /// What to do about it, in the operator's words.
     pub(super) message: Option<&'l str>,
+    /// What helps, where a command does.
+    pub(super) remedy: Option<String>,
 }
 
 impl Code {
@@ -105,6 +107,28 @@ impl Code {
             Self::StatementMismatch => "statement_mismatch",
             Self::Expired => "expired",
             Self::Criteria => "criteria",
+        }
+    }
+}
+
+impl Code {
+    /// Whether the reason of such a refusal has the plugin as its subject; else it is a whole sentence about a list or a clock.
+    pub(super) const fn is_about_plugin(self) -> bool {
+        match self {
+            Self::ListInvalid | Self::ListUnsigned | Self::RolledBack | Self::Forked | Self::Clock => false,
+            Self::BuiltinOff
+            | Self::NotVetted
+            | Self::OtherBytes
+            | Self::Renamed
+            | Self::DefinitionsChanged
+            | Self::Revoked
+            | Self::ListExpired
+            | Self::StatementChanged
+            | Self::StatementInvalid
+            | Self::TooFewSignatures
+            | Self::StatementMismatch
+            | Self::Expired
+            | Self::Criteria => true,
         }
     }
 }
@@ -151,6 +175,11 @@ impl Enforced {
         self.vetting.iter().for_each(Vetting::look_anew);
     }
 
+    /// Revocations that take nothing back, each with the reason.
+    pub(super) fn idle_revocations(&self) -> Vec<String> {
+        self.signed().map_or_else(Vec::new, |(signed, vetting)| vetting.idle_revocations(&self.lock, signed))
+    }
+
     /// The names of the plugins that it vets, and whether each has to be there.
     pub(super) fn vetted(&self) -> Vec<(String, bool)> {
         let pins = self.lock.pins.keys().map(|name| (name.clone(), false));
@@ -174,9 +203,10 @@ impl Enforced {
             LockMode::Signed if !can_be_listed(plugin) => lock.pinned(plugin).map(|()| None),
             LockMode::Signed => {
                 let (signed, vetting) = self.signed().expect("`signed` has what it needs");
-                vetting.decide(lock, signed, plugin).map(Some).map_err(|Refused { code, reason }| LockRefusal {
+                vetting.decide(lock, signed, plugin).map(Some).map_err(|Refused { code, reason, remedy }| LockRefusal {
                     code,
                     reason,
+                    remedy,
                     key: "lock.list".into(),
                     place: &signed.place,
                     message: lock.message.as_deref(),
@@ -340,7 +370,8 @@ impl Lock {
     }
 
     fn refusal(&self, code: Code, reason: String, key: &str) -> LockRefusal<'_> {
-        LockRefusal { code, reason, key: key.into(), place: &self.place, message: self.message.as_deref() }
+        let message = self.message.as_deref();
+        LockRefusal { code, reason, key: key.into(), place: &self.place, message, remedy: None }
     }
 
     /// What the policy names by its bytes, of the kind that this is, and its section.
@@ -361,7 +392,7 @@ impl Lock {
         pin: &'l Pin,
     ) -> LockRefusal<'l> {
         let key = format!("lock.{}.{name}.sha256", self.pins_for(plugin).1);
-        LockRefusal { code, reason, key, place: &pin.place, message: self.message.as_deref() }
+        LockRefusal { code, reason, key, place: &pin.place, message: self.message.as_deref(), remedy: None }
     }
 }
 

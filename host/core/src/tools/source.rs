@@ -54,6 +54,14 @@ impl PluginSource {
         self.policy.policy().plugin_directories(self.directories.clone()).0
     }
 
+    /// The components in directories of the user that the policy does not name.
+    #[must_use]
+    pub fn unread(&self) -> Vec<PathBuf> {
+        let read = self.directories();
+        let unread = self.directories.iter().filter(|directory| !read.contains(directory));
+        unread.flat_map(|directory| components_in(directory)).collect()
+    }
+
     /// Other directories whose files decide which plugins are there.
     #[must_use]
     pub fn deciding_directories(&self) -> Vec<PathBuf> {
@@ -86,11 +94,8 @@ impl PluginSource {
     fn record(&self, registry: &Registry) {
         let Some(audit) = self.audit.upgrade() else { return };
         let policy = self.policy.policy();
-        for plugin in registry.barred() {
-            if let Err(barred) = policy.check_locks(plugin) {
-                audit.refused(plugin, &barred);
-            }
-        }
+        let refused = registry.barred().filter_map(|plugin| Some((&**plugin, policy.check_locks(plugin).err()?)));
+        audit.refused_at_start(&refused.collect::<Vec<_>>());
     }
 
     fn read(&self, known: Option<&Registry>) -> Registry {

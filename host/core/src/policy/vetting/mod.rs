@@ -18,7 +18,7 @@ use marks::Marks;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 pub(super) use signatures::read_file;
-use signatures::{Names, Signatures, read_opened};
+use signatures::{Names, Signatures, read_opened, signing};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -38,8 +38,10 @@ const REVOCATION_END: &str = ".revoke.toml";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) code: Code,
-    /// With the plugin, or the list, as its subject.
+    /// With the plugin as its subject, unless the code says that it is about something else.
     pub(crate) reason: String,
+    /// What helps, where somebody can do something about it.
+    pub(crate) remedy: Option<String>,
 }
 
 /// A plugin that was vetted, as it is now.
@@ -62,6 +64,8 @@ struct State {
     prints: Vec<Print>,
     list: Result<Arc<KnownList>, Refused>,
     revocations: Vec<Revocation>,
+    /// Revocations that take nothing back, each with the reason.
+    idle: Vec<String>,
     vetted: HashMap<PluginId, Arc<Vetted>>,
     names: Names,
 }
@@ -78,7 +82,11 @@ struct Print(PathBuf, Option<(u64, u64, i64, i64, u64)>);
 
 impl Refused {
     pub(crate) fn new(code: Code, reason: String) -> Self {
-        Self { code, reason }
+        Self { code, reason, remedy: None }
+    }
+
+    fn remedy(self, remedy: String) -> Self {
+        Self { remedy: Some(remedy), ..self }
     }
 }
 
@@ -90,6 +98,7 @@ impl Vetting {
             prints: Vec::new(),
             list: Err(nothing),
             revocations: Vec::new(),
+            idle: Vec::new(),
             vetted: HashMap::new(),
             names: Names::default(),
         };
@@ -165,6 +174,13 @@ impl Vetting {
         Some((list.valid_until, format!("list {} {}", list.name, list.sequence)))
     }
 
+    /// Revocations beside the list that take nothing back, each with the reason.
+    pub(crate) fn idle_revocations(&self, lock: &Lock, signed: &Signed) -> Vec<String> {
+        let mut state = self.state.lock();
+        self.look(&mut state, lock, signed);
+        state.idle.clone()
+    }
+
     /// The names that the list has, and whether each has to be there.
     pub(crate) fn listed(&self, lock: &Lock, signed: &Signed) -> Vec<(String, bool)> {
         let mut state = self.state.lock();
@@ -198,9 +214,11 @@ impl Vetting {
         let names = &mut state.names;
         state.list = self.list(lock, signed, names).map(Arc::new);
         state.revocations.clear();
+        state.idle.clear();
         for path in revocations {
             match self.revocation(&path, lock, signed, names) {
-                Ok(revocation) => state.revocations.extend(revocation),
+                Ok(Ok(revocation)) => state.revocations.push(revocation),
+                Ok(Err(idle)) => state.idle.push(idle),
                 // What may take something back, and cannot be read, is not passed over.
                 Err(error) => {
                     let reason = format!("the revocation {} cannot be read: {error}", path.display());
@@ -229,7 +247,7 @@ impl Vetting {
             }
             let (found, told) = (signers.names.len(), explained(&signers.told));
             let reason = format!("the list {} has {found} of {} signatures{told}", path.display(), signed.lists);
-            Err(Refused::new(Code::ListUnsigned, reason))
+            Err(Refused::new(Code::ListUnsigned, reason).remedy(signing(path)))
         };
         enough(None)?;
         let list = List::read(&bytes, path).map_err(invalid)?;
@@ -247,23 +265,31 @@ impl Vetting {
         Ok(KnownList { list, signers })
     }
 
-    /// A revocation that one key with that role has signed; others are passed over: they could only take away.
+    /// A revocation that one key with that role has signed. Others are passed over, as anybody could write them; the inner error says why.
     fn revocation(
         &self,
         path: &Path,
         lock: &Lock,
         signed: &Signed,
         names: &mut Names,
-    ) -> io::Result<Option<Revocation>> {
+    ) -> io::Result<Result<Revocation, String>> {
         let bytes = read_file(path, STATEMENT_BYTES)?;
         let signatures = Signatures::beside(path, names);
-        let signers =
-            |issued| signatures.signers(&bytes, signed, &lock.revoked, Role::Revoke, issued, &self.marks).names;
-        if signers(None).is_empty() {
-            return Ok(None);
+        let enough = |issued| {
+            let signers = signatures.signers(&bytes, signed, &lock.revoked, Role::Revoke, issued, &self.marks);
+            if !signers.names.is_empty() {
+                return Ok(());
+            }
+            let (shown, told, sign) = (path.display(), explained(&signers.told), signing(path));
+            Err(format!(
+                "the revocation {shown} does nothing: no key with the role `revoke` has signed it{told}; {sign}"
+            ))
+        };
+        if let Err(idle) = enough(None) {
+            return Ok(Err(idle));
         }
         let revocation = Revocation::read(&bytes, path).map_err(io::Error::other)?;
-        Ok((!signers(Some(revocation.issued)).is_empty()).then_some(revocation))
+        Ok(enough(Some(revocation.issued)).map(|()| revocation))
     }
 
     /// The statement that the list has for a plugin: beside the plugin, or beside the list.
@@ -296,7 +322,7 @@ impl Vetting {
                 }
                 let (found, told) = (signers.names.len(), explained(&signers.told));
                 let reason = format!("has {found} of {} signatures of reviewers{told}", signed.vet);
-                Err(Refused::new(Code::TooFewSignatures, reason))
+                Err(Refused::new(Code::TooFewSignatures, reason).remedy(signing(&path)))
             };
             // The other place may have the signatures that this one lacks.
             if let Err(reason) = enough(None) {

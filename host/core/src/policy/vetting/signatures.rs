@@ -84,7 +84,9 @@ impl Signatures {
         let mut signers = Signers { names: BTreeSet::new(), told: self.passed_over.clone() };
         for (file, signature, digest) in &self.found {
             let makes = |(_, key): &(&String, &Key)| {
-                let name = Sha256::new().chain_update(key.bytes).chain_update(of_bytes).chain_update(digest).finalize();
+                // Also the key's number, which is part of what is checked: another one makes another key of the same bytes.
+                let name = Sha256::new().chain_update(key.bytes).chain_update(&key.number);
+                let name = name.chain_update(of_bytes).chain_update(digest).finalize();
                 // Old signatures, over the bytes themselves, are not taken.
                 marks.know(name.into(), || key.public.verify(bytes, signature, false).is_ok())
             };
