@@ -245,8 +245,71 @@ fn a_trail_is_checked_shown_and_sealed_from_the_command_line() {
     assert!(stdout(&broken).contains("audit.jsonl:4: line 4 does not go on"), "{}", stdout(&broken));
     let half: String = text.lines().take(2).map(|line| format!("{line}\n")).collect();
     fs::write(trail_of(&locked), half).expect("written");
-    assert_eq!(code(&locked.run(&["audit", "verify"])), 0, "a cut trail is a good chain");
     assert_eq!(code(&locked.run(&["audit", "verify", "--since", &noted])), 1);
+    let copy = locked.program.path("copy.jsonl").display().to_string();
+    fs::copy(trail_of(&locked), &copy).expect("copied");
+    assert_eq!(code(&locked.run(&["audit", "verify", &copy])), 0, "a cut trail is a good chain");
+}
+
+/// The key beside the trail knows how many seals there were, and which line was sealed last.
+#[test]
+fn a_trail_that_was_emptied_or_cut_back_to_a_seal_is_found_by_its_key() {
+    let locked = Locked::by(&[PINS]);
+    let key = stdout(&locked.run(&["audit", "init"])).lines().next().expect("a key").to_owned();
+    locked.program.write("key", &key);
+    let file = locked.program.path("key").display().to_string();
+    locked.call(&["time"]);
+    let sealed = fs::read(trail_of(&locked)).expect("a trail");
+    locked.call(&["time"]);
+    let whole = fs::read(trail_of(&locked)).expect("a trail");
+    let verify = |first: bool| {
+        let key: &[&str] = if first { &["--key", &file] } else { &[] };
+        // Named without a directory it is the same file.
+        let mut command =
+            locked.program.command(&locked.under(&[&["audit", "verify"], key, &["audit.jsonl"]].concat()));
+        let named = command.current_dir(locked.program.path("state/toolcrib")).output().expect("it runs");
+        let own = locked.run(&[&["audit", "verify"], key].concat());
+        assert_eq!((code(&named), stdout(&named).len() > 20), (code(&own), true), "{}", stderr(&named));
+        (code(&own), stdout(&own))
+    };
+    for first in [false, true] {
+        fs::write(trail_of(&locked), &whole).expect("written");
+        let (exit, told) = verify(first);
+        assert!(exit == 0 && told.contains("the key beside the trail agrees with its last seal"), "{told}");
+        // Cut back to the last seal of the first program, which is a good chain with all its seals.
+        let last = String::from_utf8_lossy(&sealed).lines().last().expect("a line").to_owned();
+        assert!(whole.starts_with(&sealed) && last.contains("\"event\":\"seal\""), "{last}");
+        for cut in [&sealed[..], b""] {
+            fs::write(trail_of(&locked), cut).expect("written");
+            let (exit, told) = verify(first);
+            assert!(exit == 1 && told.contains("its end was cut off"), "{first}: {told}");
+        }
+    }
+    fs::write(trail_of(&locked), &whole).expect("written");
+    let beside = trail_of(&locked).with_file_name("audit.jsonl.key");
+    let used = fs::read(&beside).expect("a key");
+    fs::remove_file(&beside).expect("removed");
+    let own = locked.run(&["audit", "verify"]);
+    assert!(code(&own) == 1 && stdout(&own).contains("no longer beside it"), "{}", stdout(&own));
+    // A number that was changed to fit is found by the first key.
+    let text = String::from_utf8(used).expect("text");
+    let mut fields: Vec<&str> = text.trim_end().split(' ').collect();
+    let earlier = format!("{:020}", fields[1].parse::<u64>().expect("an epoch") - 1);
+    let line = format!("{:020}", String::from_utf8_lossy(&sealed).lines().count());
+    (fields[1], fields[2]) = (&earlier, &line);
+    locked.program.write("state/toolcrib/audit.jsonl.key", format!("{}\n", fields.join(" ")));
+    fs::write(trail_of(&locked), &sealed).expect("written");
+    let own = locked.run(&["audit", "verify", "--key", &file]);
+    assert!(code(&own) == 1 && stdout(&own).contains("does not come from the first key"), "{}", stdout(&own));
+}
+
+#[test]
+fn a_trail_without_a_line_is_not_whole() {
+    let locked = Locked::by(&[PINS]);
+    locked.call(&["time"]);
+    fs::write(trail_of(&locked), "").expect("written");
+    let own = locked.run(&["audit", "verify"]);
+    assert!(code(&own) == 1 && stdout(&own).starts_with("no line is in the trail"), "{}", stdout(&own));
 }
 
 /// Seals that a policy demands need a key: without it the trail cannot be kept as it says.

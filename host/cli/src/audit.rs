@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 use toolcrib::audit::verify::{Fault, Known, Whole, files, verify};
-use toolcrib::audit::{Audit, Head};
+use toolcrib::audit::{Audit, Beside, Head};
 use toolcrib::envelope::{Failure, Kind};
 use toolcrib::text::sanitize;
 
@@ -116,7 +116,15 @@ fn check(
     since: Option<Head>,
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
-    let known = Known { key: key.map(read_key).transpose()?, since };
+    // Copies of an auditor need not have the key beside them.
+    let last = given.last().map_or(trail, PathBuf::as_path);
+    let beside = match Beside::of(last).map_err(|error| cannot(last, &error))? {
+        Beside::Nothing if !given.is_empty() => Beside::Unknown,
+        beside => beside,
+    };
+    let (compared, key) = (matches!(beside, Beside::Key(_)), key.map(read_key).transpose()?);
+    let checked = key.is_some();
+    let known = Known { key, since, beside };
     let found = if given.is_empty() { files(trail).map_err(|error| cannot(trail, &error))? } else { given };
     if found.is_empty() {
         return Err(cannot(trail, &"nothing was recorded yet"));
@@ -129,13 +137,14 @@ fn check(
             "last": whole.head.n,
             "sha256": hex::encode(whole.head.digest),
             "seals": whole.seals,
-            "seals_checked": known.key.is_some(),
+            "seals_checked": checked,
+            "key_compared": compared,
             "last_seal": whole.last_seal.as_ref().map(|(line, time)| json!({ "line": line, "time": time })),
             "torn": whole.torn,
             "doubled_seals": whole.doubled,
             "unfinished_bytes": whole.unfinished,
         })),
-        Ok(whole) => print(&told(&whole, known.key.is_some())),
+        Ok(whole) => print(&told(&whole, checked, compared)),
         Err(Fault::Unreadable { path, error }) => Err(cannot(&path, &error)),
         Err(fault @ (Fault::Broken { .. } | Fault::Cut(_))) => {
             if as_json {
@@ -153,7 +162,7 @@ fn check(
 }
 
 /// What is true of a trail that is whole, and what that does not vouch for.
-fn told(whole: &Whole, seals_checked: bool) -> String {
+fn told(whole: &Whole, seals_checked: bool, key_compared: bool) -> String {
     let Whole { files, first, head, seals, last_seal, torn, doubled, unfinished } = whole;
     let lines = head.n + 1 - first;
     let mut text = format!("{lines} lines in {files} files, whole from line {first} to {}\n", head.n);
@@ -168,6 +177,15 @@ fn told(whole: &Whole, seals_checked: bool) -> String {
         (Some((line, time)), false) => {
             text += &format!("{seals} seals, not checked without `--key`; the last is line {line}, of {time}\n");
         }
+    }
+    if let Some((line, _)) = last_seal.as_ref().filter(|(line, _)| *line < head.n) {
+        text += &format!(
+            "{} lines after it are not sealed yet: if more followed and were cut off, that does not show\n",
+            head.n - line
+        );
+    }
+    if key_compared {
+        text += "the key beside the trail agrees with its last seal\n";
     }
     if *torn > 0 {
         text +=
@@ -315,7 +333,10 @@ fn is_refusal(value: &Value) -> bool {
 
 fn read_key(path: &Path) -> Result<[u8; 32], Failure> {
     let read = if path == Path::new("-") { io::read_to_string(io::stdin()) } else { std::fs::read_to_string(path) };
-    let text = read.map_err(|error| cannot(path, &error))?;
+    let text = read.map_err(|error| {
+        usage(format!("`{}` cannot be read: {error}", path.display()))
+            .hint("give `--key` a file with the first key, as `toolcrib audit init` printed it, or `-` for stdin")
+    })?;
     let mut key = [0; 32];
     let first = text.split_whitespace().next().unwrap_or_default();
     hex::decode_to_slice(first, &mut key)

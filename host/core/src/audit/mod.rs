@@ -6,6 +6,7 @@
 //! cannot be written, the call is refused if settings require a record (`audit.required`); otherwise its result says that the line is missing.
 
 mod batch;
+mod beside;
 mod chain;
 mod plugins;
 mod rotate;
@@ -15,6 +16,7 @@ mod tests;
 pub mod verify;
 
 pub use batch::Batch;
+pub use beside::{Beside, Sealing};
 pub use chain::Head;
 pub(crate) use chain::{Keeping, SyncAt};
 

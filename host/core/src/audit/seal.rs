@@ -4,6 +4,7 @@
 //! machine over finds a key that seals what follows, and none that seals other lines in the place of earlier ones. Who keeps the first key
 //! elsewhere (`toolcrib audit init` prints it once) can check them all. (As journald's forward-secure sealing.)
 
+use super::beside::EPOCHS;
 use super::chain::Head;
 use crate::disk::OwnDir;
 use hmac::{Hmac, KeyInit, Mac};
@@ -24,7 +25,7 @@ const SYSLOG: &str = "/dev/log";
 const PRIORITY: u8 = 10 * 8 + 6;
 
 /// The key of an epoch.
-#[derive(Clone)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct EpochKey {
     pub(super) epoch: u64,
     key: [u8; 32],
@@ -54,6 +55,21 @@ impl EpochKey {
     /// The key of the next epoch.
     pub(super) fn next(&self) -> Self {
         Self { epoch: self.epoch + 1, key: self.mac(&[b"next"]) }
+    }
+
+    /// Whether it is the one of its epoch that a first key leads to.
+    pub(super) fn comes_from(&self, first: [u8; 32]) -> bool {
+        if self.epoch >= EPOCHS {
+            return false;
+        }
+        let own = (0..self.epoch).fold(Self::first(first), |key, _| key.next());
+        own.key == self.key
+    }
+
+    /// The same key with another number.
+    #[cfg(test)]
+    pub(super) fn numbered(&self, epoch: u64) -> Self {
+        Self { epoch, ..*self }
     }
 
     /// What a seal says of a chain that ends so.
@@ -146,7 +162,7 @@ pub(super) fn to_syslog(head: Head) -> io::Result<()> {
     socket.send_to(text.as_bytes(), SYSLOG).map(|_| ())
 }
 
-fn parse(text: &str) -> Option<(EpochKey, u64, u64)> {
+pub(super) fn parse(text: &str) -> Option<(EpochKey, u64, u64)> {
     let mut fields = text.trim_end().split(' ');
     let mut key = [0; 32];
     hex::decode_to_slice(fields.next()?, &mut key).ok()?;
@@ -154,7 +170,7 @@ fn parse(text: &str) -> Option<(EpochKey, u64, u64)> {
     Some((EpochKey { epoch: number()?, key }, number()?, number()?))
 }
 
-fn key_name(trail: &str) -> String {
+pub(super) fn key_name(trail: &str) -> String {
     format!("{trail}.key")
 }
 

@@ -232,7 +232,7 @@ fn sealed() -> (Trail, Known) {
     chain.begin_seals(&KEY).expect("a key");
     chain.append(&[br#"{"event":"sealing"}"#.to_vec()], None).expect("written");
     trail.add(2500);
-    (trail, Known { key: Some(KEY), since: None })
+    (trail, Known { key: Some(KEY), ..Known::default() })
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn seals_hold_with_the_first_key_alone() {
     assert!(matches!(stripped.check(known), Err(Fault::Cut(_))));
     stripped.add(1200);
     assert!(stripped.broken(known).1.contains("a seal is missing"));
-    let (_, reason) = trail.broken(Known { key: Some([8; 32]), since: None });
+    let (_, reason) = trail.broken(Known { key: Some([8; 32]), ..Known::default() });
     assert!(reason.contains("another key"), "{reason}");
 }
 
@@ -293,7 +293,7 @@ fn a_seal_that_stands_twice_is_told() {
     std::fs::write(&key, before).expect("written");
     trail.add(1);
     trail.chain().seal().expect("sealed");
-    let whole = trail.check(Known { key: Some(KEY), since: None }).expect("whole");
+    let whole = trail.check(Known { key: Some(KEY), ..Known::default() }).expect("whole");
     assert_eq!((whole.seals, whole.doubled), (2, 1));
 }
 
@@ -323,7 +323,7 @@ async fn what_was_written_is_sealed_in_time_also_while_nothing_is_called() {
     while trail.whole().seals == 0 && Instant::now() < end {
         tokio::time::sleep(LOOK).await;
     }
-    assert_eq!(trail.check(Known { key: Some(KEY), since: None }).expect("whole").seals, 1);
+    assert_eq!(trail.check(Known { key: Some(KEY), ..Known::default() }).expect("whole").seals, 1);
     // The next key is written after the seal.
     let epoch = || std::fs::read_to_string(&file).expect("a key").split(' ').nth(1).map(str::to_owned);
     while epoch().is_none_or(|epoch| epoch.ends_with('0')) && Instant::now() < end {
@@ -467,7 +467,7 @@ fn a_process_that_adds_bytes_without_end_holds_no_call_up() {
 }
 
 fn read_all(directory: &Path) -> Result<Whole, Fault> {
-    verify(&[directory.join("a"), directory.join("b")], Known { key: Some(KEY), since: None })
+    verify(&[directory.join("a"), directory.join("b")], Known { key: Some(KEY), ..Known::default() })
 }
 
 proptest! {

@@ -1,8 +1,9 @@
 //! Checks the chain of a trail: that no line was changed, taken out, put in or moved since it was written.
 //!
 //! What it cannot see by itself is a trail that was cut at its end, which is a good chain: for that a later state must be known from
-//! elsewhere, by seals of bound time, the system's log, or a head that an auditor wrote down.
+//! elsewhere, by the key beside the trail, seals of bound time, the system's log, or a head that an auditor wrote down.
 
+use super::beside::{Beside, EPOCHS, Seen};
 use super::chain::{Head, LOOKED_BACK, Link, NOTHING};
 use super::rotate::rotated;
 use super::seal::{EpochKey, LINES};
@@ -17,8 +18,6 @@ use std::path::{Path, PathBuf};
 const LINE_BYTES: u64 = 1 << 20;
 /// Lines that may stand without a seal where there is a key: as many as are sealed at once, and what was written in the same moment.
 const UNSEALED: u64 = LINES + 200;
-/// Epochs that the first seal may lie behind the first key: as many as a century of quarters of an hour.
-const EPOCHS: u64 = 4_000_000;
 
 /// What an auditor knows from elsewhere.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +26,8 @@ pub struct Known {
     pub key: Option<[u8; 32]>,
     /// How the chain stood at some time.
     pub since: Option<Head>,
+    /// The key that seals it, read before the trail.
+    pub beside: Beside,
 }
 
 /// A chain that is whole.
@@ -113,6 +114,10 @@ struct Check {
     /// The key of the epoch that the next seal should have; the one before, which a doubled seal has.
     key: Option<(EpochKey, Option<EpochKey>)>,
     has_seen_since: bool,
+    /// The epoch of the last seal.
+    epoch: Option<u64>,
+    /// A seal, or the line that begins sealing, stands in the trail.
+    is_sealed: bool,
     /// The line since which seals stand close enough: the last seal, or where sealing began. None before that.
     sealed_from: Option<u64>,
     /// Lines of no chain, which a line `torn` has to tell of.
@@ -148,7 +153,17 @@ impl Check {
         let whole =
             Whole { files: 0, first: 0, head: NOTHING, seals: 0, last_seal: None, torn: 0, doubled: 0, unfinished: 0 };
         let key = known.key.map(|key| (EpochKey::first(key), None));
-        Self { known, head: NOTHING, whole, key, has_seen_since: false, sealed_from: None, pending: None }
+        Self {
+            known,
+            head: NOTHING,
+            whole,
+            key,
+            has_seen_since: false,
+            epoch: None,
+            is_sealed: false,
+            sealed_from: None,
+            pending: None,
+        }
     }
 
     fn file(&mut self, path: &Path, file: File) -> Result<(), Fault> {
@@ -214,8 +229,11 @@ impl Check {
         self.told(line, &link)?;
         match link.event {
             b"seal" => self.sealed(line)?,
-            // From here on; where older files are gone, it was in one of them.
-            b"sealing" if self.sealed_from.is_none() => self.sealed_from = Some(link.n),
+            // Seals stand from here on; where older files are gone, this line was in one of them.
+            b"sealing" => {
+                self.is_sealed = true;
+                self.sealed_from.get_or_insert(link.n);
+            }
             _ => {}
         }
         if is_first && link.n > 1 {
@@ -274,11 +292,24 @@ impl Check {
             } else {
                 return Err(format!("the seal of epoch {} is of another chain or another key", seal.epoch));
             }
+        } else if !self.goes_on_with(seal.epoch) {
+            let should = self.epoch.map_or(0, |epoch| epoch + 1);
+            return Err(format!("the seal of epoch {} stands where that of {should} should", seal.epoch));
         }
+        (self.epoch, self.is_sealed) = (Some(seal.epoch), true);
         self.whole.seals += 1;
         self.sealed_from = Some(self.head.n + 1);
         self.whole.last_seal = Some((self.head.n + 1, seal.time));
         Ok(())
+    }
+
+    /// Whether a seal of this epoch can stand here, as far as that shows without the key: each follows the one before, which may stand twice.
+    fn goes_on_with(&self, epoch: u64) -> bool {
+        match self.epoch {
+            // The seals of older files are not here.
+            None => epoch == 0 || self.whole.first > 1,
+            Some(last) => epoch == last || last.checked_add(1) == Some(epoch),
+        }
     }
 
     fn end(mut self, files: &[PathBuf]) -> Result<Whole, Fault> {
@@ -288,6 +319,13 @@ impl Check {
                 return Err(Fault::Broken { path, line: pending.line, reason: pending.reason });
             }
             self.whole.unfinished = pending.bytes;
+        }
+        let seen = Seen { head: self.head, is_sealed: self.is_sealed, epoch: self.epoch, first: self.known.key };
+        self.known.beside.check(&seen).map_err(Fault::Cut)?;
+        if self.whole.first == 0 {
+            return Err(Fault::Cut(
+                "no line is in the trail: nothing was recorded yet, or all of it was removed".into(),
+            ));
         }
         if self.key.is_some() && self.whole.seals == 0 {
             return Err(Fault::Cut("a key was given, and no seal stands in the trail".into()));
