@@ -9,6 +9,7 @@ mod machine;
 mod pins;
 mod programs;
 mod races;
+mod read_only;
 mod rig;
 mod roads;
 mod roots;

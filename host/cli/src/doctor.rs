@@ -6,6 +6,8 @@ use super::screen::print_json;
 use super::sections::strays;
 use super::setup::Setup;
 use super::upstream::problem;
+use std::ffi::OsStr;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use toolcrib::backend::cell::can_bound_memory;
@@ -14,6 +16,10 @@ use toolcrib::disk::{OwnDir, told};
 use toolcrib::envelope::Failure;
 use toolcrib::tmux::{Panes, Version};
 use toolcrib::tools::provider::program_faults;
+
+/// What is written to the state directory to see whether that works, and its length.
+const PROBE: &str = "doctor.probe";
+const PROBE_BYTES: usize = 8 << 10;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
@@ -110,13 +116,19 @@ fn settings(report: &mut Report, setup: &Setup) {
 }
 
 fn directories(report: &mut Report, setup: &Setup) {
-    match OwnDir::open(&setup.dirs.state) {
+    match OwnDir::open(&setup.dirs.state).and_then(|state| can_keep(&state).map(|()| state)) {
         Ok(state) => report.line(Verdict::Good, "state", state.path().display().to_string()),
         Err(error) => report.line(Verdict::Bad, "state", told(&error)),
     }
     for text in &setup.notices {
         report.line(Verdict::Note, "notice", text);
     }
+}
+
+/// Whether something can be kept in a directory: tried, as neither a full disk nor a read-only one shows in its mode.
+fn can_keep(state: &OwnDir) -> io::Result<()> {
+    state.replace(PROBE, &[0; PROBE_BYTES])?;
+    state.remove(OsStr::new(PROBE))
 }
 
 async fn plugins(report: &mut Report, setup: &Setup) {

@@ -1,6 +1,6 @@
 //! The user's settings as a text to edit: one section is written or removed, all else in the file stays as it is, comments too.
 
-use super::setup::usage;
+use super::setup::{cannot, usage};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -35,7 +35,7 @@ impl SettingsFile {
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(unusable(&path, &error)),
+            Err(error) => return Err(cannot(&path, &error)),
         };
         let document = text.parse().map_err(|error: toml_edit::TomlError| unusable(&path, &error))?;
         Ok(Self { named: named.to_owned(), path, document })
@@ -113,8 +113,9 @@ impl SettingsFile {
     }
 
     fn save(&self) -> Result<(), Failure> {
-        toolcrib::dirs::replace(&self.path, self.document.to_string().as_bytes())
-            .map_err(|error| unusable(&self.path, &error))
+        toolcrib::dirs::replace(&self.path, self.document.to_string().as_bytes()).map_err(|error| {
+            cannot(&self.path, &error).hint("let this user write it, or name another file with `--config`")
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The first line says how many documents follow, so a file that was cut off is noticed. Each further line is one document.
 
-use super::{FILE, Item, Name, Namespace, Sqlite, check_body, check_name, create, existing, unusable};
+use super::{FILE, Item, Name, Namespace, Sqlite, check_body, check_name, create, existing, no_place};
 use crate::config;
 use crate::dirs::Dirs;
 use crate::disk::{OwnDir, told};
@@ -138,7 +138,7 @@ pub fn import(dirs: &Dirs, limits: &config::Store, from: &Path, replace: bool) -
     let file = File::open(from).map_err(|error| unreadable(from, &error))?;
     // Looked at first: a file of something else makes no store.
     let documents = Documents::of(BufReader::new(file), from, limits)?;
-    let directory = OwnDir::open(&dirs.state).map_err(|error| unusable(&told(&error)))?;
+    let directory = OwnDir::open(&dirs.state).map_err(|error| no_place(&told(&error)))?;
     Sqlite::open(&directory.path().join(FILE), limits.sync)?.import(documents, limits, replace)
 }
 

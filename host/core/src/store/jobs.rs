@@ -2,7 +2,7 @@
 //!
 //! The protocol is `jobs/worker.rs`; the SQL is `sqlite/jobs.rs` and `sqlite/schedules.rs`. Who dies lets go of its lock, so that the next one knows at once.
 
-use super::{Store, unusable};
+use super::{Store, no_place, unusable};
 use crate::disk::{OwnDir, told};
 use crate::envelope::{Failure, Kind};
 use crate::jobs::Lanes;
@@ -108,7 +108,7 @@ impl LocalJobs {
         if let Some(directory) = opened.as_ref() {
             return Ok(directory.clone());
         }
-        let directory = OwnDir::open(&self.directory).map_err(|error| unusable(&told(&error)))?;
+        let directory = OwnDir::open(&self.directory).map_err(|error| no_place(&told(&error)))?;
         Ok(opened.insert(Arc::new(directory)).clone())
     }
 }

@@ -175,7 +175,7 @@ impl Store {
         if let Some(engine) = engine.as_ref() {
             return Ok(engine.clone());
         }
-        let directory = OwnDir::open(&self.directory).map_err(|error| unusable(&crate::disk::told(&error)))?;
+        let directory = OwnDir::open(&self.directory).map_err(|error| no_place(&crate::disk::told(&error)))?;
         let opened = Arc::new(Sqlite::open(&directory.path().join(FILE), self.limits.sync)?);
         *engine = Some(opened.clone());
         Ok(opened)
@@ -186,6 +186,12 @@ impl Store {
 fn unusable(why: &str) -> Failure {
     Failure::new(Kind::Unavailable, format!("the store cannot be used: {why}"))
         .hint("`toolcrib store check` looks at it; what was answered as done is in it")
+}
+
+/// The store has no place: nothing is wrong with what is in it.
+fn no_place(why: &str) -> Failure {
+    Failure::new(Kind::Unavailable, format!("the store cannot be used: {why}"))
+        .hint("let this user write there, or set XDG_STATE_HOME to a directory where that is so")
 }
 
 fn check_name(Name { collection, key }: &Name) -> Result<(), Failure> {
@@ -260,7 +266,7 @@ fn create(file: &Path) -> Result<File, Failure> {
 
 /// The engine of a store that there is.
 fn existing(dirs: &Dirs) -> Result<Option<Sqlite>, Failure> {
-    let directory = OwnDir::open(&dirs.state).map_err(|error| unusable(&crate::disk::told(&error)))?;
+    let directory = OwnDir::open(&dirs.state).map_err(|error| no_place(&crate::disk::told(&error)))?;
     let file = directory.path().join(FILE);
     file.exists().then(|| Sqlite::open(&file, config::StoreSync::Normal)).transpose()
 }

@@ -10,7 +10,7 @@ mod vectors;
 pub(super) use vectors::{Made, Waiting};
 
 use super::query::{After, By, Condition, Is, Order, PAGE_BYTES, Scalar, Sorted};
-use super::{Change, Item, Name, Namespace, Page, Query, texts, unusable};
+use super::{Change, Item, Name, Namespace, Page, Query, no_place, texts, unusable};
 use crate::config;
 use crate::envelope::{Failure, Kind};
 use parking_lot::Mutex;
@@ -90,7 +90,7 @@ impl Sqlite {
     /// Opens a store, or makes it.
     pub(super) fn open(file: &Path, sync: config::StoreSync) -> Result<Self, Failure> {
         let made = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(file);
-        made.map_err(|error| unusable(&format!("`{}`: {error}", file.display())))?;
+        made.map_err(|error| no_place(&format!("`{}`: {error}", file.display())))?;
         let flags =
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let mut connection = Connection::open_with_flags(file, flags).map_err(|error| failed(&error))?;

@@ -367,7 +367,7 @@ impl Layout {
     fn caches<'p>(&mut self, caches: &'p [Cache]) -> io::Result<Vec<Piece<'p>>> {
         let mut all = Vec::new();
         for cache in caches {
-            cache.make()?;
+            cache.make().map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", cache.own.display())))?;
             let slot = if cache.is_copy {
                 let slot = self.slot();
                 let (lower, upper, work) = (path(&cache.place)?, path(cache.upper())?, path(cache.work())?);

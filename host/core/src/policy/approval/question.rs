@@ -184,7 +184,7 @@ impl Question<'_> {
             return (Failure::denied(message).hint(hint), "tools.shell_secrets");
         }
         let why = "the command cannot be confined here, so that a person has to allow it each time";
-        let line = "`toolcrib doctor` says why; to run commands unconfined, set `mode = \"off\"` under [confine]";
+        let line = "mend what hinders, which `toolcrib doctor` names; or, to run all commands unconfined, set `mode = \"off\"` under [confine]";
         let hint = scope.remedies.hint("confine.mode", &Needed::AtMost("off"), line);
         (Failure::denied(why).hint(hint), "confine.mode")
     }
