@@ -66,7 +66,16 @@ fn values_and_names_that_cannot_be_used_are_refused_without_being_repeated() {
     assert!(!program.path("config/toolcrib/toolcrib.toml").exists());
     let output = set(&program, &["A", "--host", "*.a.org"], VALUE);
     assert!(code(&output) != 0 && stderr(&output).contains("does not name one host"), "{}", stderr(&output));
+    for address in ["127.0.0.1", "[::1]", "10.1.2.3"] {
+        let output = set(&program, &["A", "--host", address], VALUE);
+        let told = stderr(&output);
+        assert!(
+            code(&output) != 0 && told.contains("is an address, and a secret goes to hosts by their names"),
+            "{told}"
+        );
+    }
     assert!(!program.path("config/toolcrib/toolcrib.toml").exists(), "what cannot be loaded is not written");
+    succeeded(&set(&program, &["A", "--host", "localhost"], VALUE));
 }
 
 /// A file that others can read is not used, and the list says so.

@@ -117,6 +117,23 @@ fn a_secret_goes_nowhere_else() {
     });
 }
 
+/// A server of one's own has no public certificate: what is refused without encryption says which setting makes encryption possible.
+#[test]
+fn a_server_of_the_local_network_is_refused_with_the_setting_for_its_certificate() {
+    in_a_world(|world| {
+        let authority = Authority::new();
+        let prepared = prepared(world, &authority)
+            .set(r#"secret.KEY.hosts=["localhost", "api.org"]"#)
+            .set(r#"tools.fetch_allowed_domains=["localhost", "api.org"]"#);
+        let mut host = prepared.guest("requester", &[r#"http.hosts=["localhost", "api.org"]"#, METHODS, HEADERS]).run();
+        let answer = host.request("GET", "http://localhost/", &[]);
+        assert_eq!(kind(&answer), "denied", "{answer}");
+        assert!(said(&answer).contains("goes over HTTPS alone") && said(&answer).contains("`ca_file`"), "{answer}");
+        let answer = host.request("GET", "http://api.org/", &[]);
+        assert!(kind(&answer) == "denied" && !said(&answer).contains("ca_file"), "{answer}");
+    });
+}
+
 /// A plugin cannot set the header that settings write.
 #[test]
 fn a_header_that_settings_write_is_not_the_plugins() {

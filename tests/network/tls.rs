@@ -7,7 +7,7 @@ use crate::world::{World, in_a_world};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::collections::HashMap;
 use std::net::IpAddr;
-use toolcrib_tests::certificate::{Authority, self_signed};
+use toolcrib_tests::certificate::{Authority, authority_as_server, self_signed};
 use toolcrib_tests::envelope::{kind, said};
 
 const PUBLIC: &str = "93.184.216.1";
@@ -92,6 +92,24 @@ fn an_authority_that_was_not_named_is_not_trusted() {
         assert!(kind(&answer) == "unavailable" && said(&answer).contains("ca_file"), "{answer}");
         assert_eq!(web.places(), [""; 0]);
         trusting(world, &authority).run().page("https://1.number.org/");
+    });
+}
+
+/// It was named, so that naming it is no advice.
+#[test]
+fn an_authority_in_the_place_of_a_server_is_told_apart() {
+    in_a_world(|world| {
+        Names::everywhere(&[PUBLIC]);
+        let (server, certificate) = authority_as_server("plain.org");
+        let web = Web::open_encrypted(move |_| server.clone(), |_, wire| wire.write_all(&page("secret")));
+        let program = world.program();
+        program.program.write("ca.pem", certificate);
+        let file = program.program.path("ca.pem").display().to_string();
+        let answer = program.set(&format!("network.ca_file={file:?}")).run().fetch("https://plain.org/");
+        let told = said(&answer);
+        assert!(kind(&answer) == "unavailable" && told.contains("sign one for the server"), "{answer}");
+        assert!(!told.contains("further authorities"), "{told}");
+        assert_eq!(web.places(), [""; 0]);
     });
 }
 

@@ -76,6 +76,15 @@ pub fn self_signed(name: &str) -> Arc<ServerConfig> {
     config(&certificate, &key)
 }
 
+/// A server that shows the certificate of an authority as its own, as `openssl req -x509` makes it; with that certificate.
+#[must_use]
+pub fn authority_as_server(name: &str) -> (Arc<ServerConfig>, String) {
+    let (key, mut params) = (key(), params(name));
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let certificate = params.self_signed(&key).expect("a certificate");
+    (config(&certificate, &key), certificate.pem())
+}
+
 fn key() -> KeyPair {
     KeyPair::generate().expect("a key")
 }

@@ -233,7 +233,14 @@ fn secret(path: &Path) -> Result<SecretKey, Failure> {
         return SecretKey::from_bytes(&bytes).map_err(|_| not_a_key());
     }
     let key = SecretKeyBox::from_string(&text).and_then(|key| key.into_secret_key(None));
-    key.map_err(|error| cannot(path, &error).hint("the password of a key is asked for at a terminal"))
+    key.map_err(|error| {
+        // The library tells the two apart by its words alone.
+        let hint = match error.to_string().contains("Wrong password") {
+            true => "type the password that was set when `minisign -G` made the key",
+            false => "the password of a key is asked for at a terminal",
+        };
+        cannot(path, &error).hint(hint)
+    })
 }
 
 pub(super) fn lock(setup: &Setup, arguments: &Lock) -> Result<ExitCode, Failure> {

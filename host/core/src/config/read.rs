@@ -414,6 +414,9 @@ fn unknown(key: &str) -> String {
     if is_misnamed {
         return format!("`{key}`: the name of a plugin is 1 to 64 characters of A-Z, a-z, 0-9, `_`, `-`");
     }
+    if key == "lock" || key.starts_with("lock.") {
+        return format!("`{key}` is not a setting: only a policy file can have a lock");
+    }
     format!("`{key}` is not a setting{}", hint(nearest(key)))
 }
 

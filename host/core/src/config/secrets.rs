@@ -195,6 +195,10 @@ impl SecretSection {
     pub fn host(text: &str) -> Result<HostPattern, String> {
         match HostPattern::exact(text)? {
             HostPattern::Exact(name) => Ok(HostPattern::Exact(name)),
+            HostPattern::Range(range) if range.prefix_len() == range.max_prefix_len() => Err(format!(
+                "`{}` is an address, and a secret goes to hosts by their names: write the name that is in the server's certificate, such as `localhost`",
+                text.escape_debug()
+            )),
             HostPattern::Below(_) | HostPattern::Domain(_) | HostPattern::Range(_) => Err(format!(
                 "`{}` does not name one host: write it whole, such as `api.example.com`",
                 text.escape_debug()

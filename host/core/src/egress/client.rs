@@ -165,6 +165,9 @@ fn add(roots: &mut RootCertStore, file: &Path) -> Result<(), Failure> {
     if some { Ok(()) } else { Err(unusable("it holds none".into())) }
 }
 
+/// How the library that checks certificates names one of an authority in the place of a server's, as `openssl req -x509` makes it.
+const AUTHORITY_AS_SERVER: &str = "CaUsedAsEndEntity";
+
 /// The certificate is not trusted. On its way here that was wrapped into errors of input and output.
 fn is_unproven(mut cause: &(dyn std::error::Error + 'static)) -> bool {
     while let Some(inner) = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
@@ -178,6 +181,10 @@ pub(super) fn not_opened(cause: &(dyn std::error::Error + 'static), target: &Tar
     let failure =
         Failure::new(Kind::Unavailable, format!("no connection to `{}`: {}", target.server(), plainly(cause)));
     match is_unproven(cause) {
+        true if failure.message.contains(AUTHORITY_AS_SERVER) => failure.hint(
+            "the server shows the certificate of an authority as its own, which nothing makes trusted: sign one for the server with that authority, \
+             and name the authority's in `ca_file` under [network] (`host/docs/secrets.md` has the commands)",
+        ),
         true => failure.hint(
             "the server's certificate is not trusted; `ca_file` under [network] names further authorities to trust",
         ),

@@ -217,10 +217,16 @@ pub(super) fn check_secret(secret: &str, named: &[HostPattern], host: &Host) -> 
         return Ok(());
     }
     // Not with the line that names this host: a page or a model may have chosen it.
-    Err(Failure::denied(format!("the secret `{secret}` may not go to `{host}`")).hint(format!(
-        "`hosts` under [secret.{secret}] names the hosts that it may go to; \
-         without that section, `toolcrib secret set {secret} --host HOST` writes it"
-    )))
+    let hint = match host {
+        Host::Name(_) => format!(
+            "`hosts` under [secret.{secret}] names the hosts that it may go to; \
+             without that section, `toolcrib secret set {secret} --host HOST` writes it"
+        ),
+        Host::Address(_) => format!(
+            "a secret goes to hosts by their names and to no address: use the server's name here, and name it in `hosts` under [secret.{secret}]"
+        ),
+    };
+    Err(Failure::denied(format!("the secret `{secret}` may not go to `{host}`")).hint(hint))
 }
 
 /// Decides on a request that a secret would be put into.
@@ -229,7 +235,17 @@ pub(super) fn check_encrypted(secret: &str, target: &Target) -> Result<(), Failu
         return Ok(());
     }
     let message = format!("`{target}` would get the secret `{secret}`, which goes over HTTPS alone");
-    Err(Failure::denied(message).hint("use https://"))
+    Err(Failure::denied(message).hint(encrypt(target)))
+}
+
+/// How a request that a secret is put into comes to be encrypted, also to a server that no public authority certifies.
+pub(super) fn encrypt(target: &Target) -> &'static str {
+    match target.host() {
+        Host::Name(name) if !is_local_name(name) => "use https://",
+        Host::Name(_) | Host::Address(_) => {
+            "use https://; `ca_file` under [network] names the authority that signed the certificate of a server of your own"
+        }
+    }
 }
 
 /// The list covers the host, or this address of it.

@@ -7,7 +7,8 @@ mod paths;
 
 use super::approval::{ActionKind, By, Landing, Question};
 use super::hosts::{
-    AdmittedTarget, Found, HostRules, Opens, check_encrypted, check_secret, covers, is_local_name, lies_in, may_cover,
+    AdmittedTarget, Found, HostRules, Opens, check_encrypted, check_secret, covers, encrypt, is_local_name, lies_in,
+    may_cover,
 };
 use super::rights::HttpRights;
 use super::search::Search;
@@ -299,7 +300,7 @@ impl HttpGrant {
         {
             let message =
                 format!("`{target}` would get the header `{}`, whose secret goes over HTTPS alone", header.name);
-            return Err(Failure::denied(message).hint("use https://"));
+            return Err(Failure::denied(message).hint(encrypt(target)));
         }
         if !self.methods().contains(&method.as_str()) {
             return Err(Failure::denied(format!("`{name}` may not send {method}")).hint(self.remedies.hint(
