@@ -264,3 +264,29 @@ fn a_section_of_a_plugin_that_is_not_here_is_told() {
     }
     assert!(!doctor.contains("[plugin.time]"), "{doctor}");
 }
+
+/// A mistyped section is told, as other programs may have variables that begin as ours do; in a section that there is, it is an error.
+#[test]
+fn a_variable_that_is_nearly_a_setting_is_told() {
+    let program = Program::new();
+    let call = |name: &str| {
+        let output = program.command(&["call", "time"]).env(name, "5").stdin(Stdio::null()).output().unwrap();
+        (code(&output), stderr(&output))
+    };
+    let (exit, told) = call("TOOLCRIB_LIMIT_CALL_MS");
+    let stray = "`TOOLCRIB_LIMIT_CALL_MS` is not a setting, and has no effect: did you mean `TOOLCRIB_LIMITS_CALL_MS`?";
+    assert!(exit == 0 && told.contains(stray), "{told}");
+    for other in ["TOOLCRIB_SESSION", "TOOLCRIB_DASHBOARD_URL"] {
+        assert_eq!(call(other), (0, String::new()), "{other}");
+    }
+}
+
+/// What only begins alike was not meant.
+#[test]
+fn a_far_name_is_not_suggested() {
+    let program = Program::new();
+    for line in [&["--set", "tools.nope=1", "tools"][..], &["policy", "explain", "nope"], &["call", "nope"]] {
+        let told = stderr(&program.run(line));
+        assert!(told.contains("nope") && !told.contains("did you mean"), "{line:?}: {told}");
+    }
+}

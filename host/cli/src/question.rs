@@ -90,7 +90,10 @@ impl<'r> Question<'r> {
         } else {
             let reached = |shown: usize| shown.checked_sub(1).map_or(from.line, |last| rows[last].0.line + 1);
             let more = |shown| {
-                format!("{bold}line {} of {}{bold:#}, [Enter] shows more, [n]o > ", reached(shown), self.lines.len())
+                let (reached, all) = (reached(shown), self.lines.len());
+                format!(
+                    "{bold}line {reached} of {all}{bold:#}, a yes counts on the last page: [Enter] shows more, [n]o > "
+                )
             };
             // The last row is kept for the page that asks.
             let shown = room(&more(rows.len()))?.min(rows.len() - 1);
@@ -231,6 +234,8 @@ mod tests {
                 "{last}"
             );
             assert!(others.iter().all(|page| !page.contains("Allow?") && page.contains("[Enter] shows more")));
+            let says_when = |page: &String| page.replace('\n', " ").contains("a yes counts on the last page");
+            assert!(others.iter().all(says_when), "{others:?}");
             let text: String = pages
                 .iter()
                 .flat_map(|page| page.lines())

@@ -10,7 +10,7 @@ mod tests;
 
 use super::narrow::{RULES, Rule, When, is_set_up};
 use super::policy_file::{Lock, PolicyFile};
-use super::read::{ConfigError, Leaf, Origin, Reader, defaults, get, invalid_at, put};
+use super::read::{ConfigError, Leaf, Origin, Reader, defaults, get, invalid_at, put, stray_variables};
 use super::remedy::Over;
 use super::{Bounds, Config};
 use crate::audit::{PolicyDigest, TrailSettings};
@@ -134,6 +134,7 @@ impl Settings {
             draft.lay_project(path, sources.project_sha256.as_deref(), plain)?;
         }
         draft.replace(plain.environment(&sources.environment)?);
+        draft.notices.extend(stray_variables(&sources.environment).take(MAX_NOTICES));
         draft.replace(plain.set(&sources.set)?);
         Self::under_policies(sources.clone(), Arc::new(draft))
     }

@@ -6,6 +6,7 @@ use super::requests::lies_below;
 use super::{Allowlist, HostList, HostPattern, MemoryBound, PluginShell};
 use crate::embedder::KindPattern;
 use crate::policy::exec::EVERY;
+use crate::text::names::is_slip;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use toml::Value;
@@ -367,8 +368,9 @@ pub(super) fn nearest(key: &str) -> Option<String> {
     best.map(|(_, candidate)| candidate)
 }
 
+/// How alike two keys are; not at all, where one can hardly be a slip of the other.
 fn likeness(one: &str, other: &str) -> f64 {
-    strsim::jaro_winkler(one, other)
+    if is_slip(one, other) { strsim::jaro_winkler(one, other) } else { 0.0 }
 }
 
 /// Returns whether `name` can be the name of a plugin.
@@ -645,6 +647,8 @@ mod tests {
         assert_eq!(nearest("shell_confirm").as_deref(), Some("tools.shell_confirm"));
         assert_eq!(nearest("shell_confrim").as_deref(), Some("tools.shell_confirm"));
         assert_eq!(nearest("tool").as_deref(), Some("tools"));
-        assert_eq!(nearest("zzz"), None);
+        for far in ["zzz", "tools.nope", "limits.x"] {
+            assert_eq!(nearest(far), None, "{far}");
+        }
     }
 }

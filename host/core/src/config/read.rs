@@ -401,6 +401,26 @@ fn shares_section(name: &str, key: &str) -> bool {
         && key.split_once('.').is_some_and(|(section, _)| name.starts_with(&format!("{}_", variable(section))))
 }
 
+/// Variables that look like a setting's in a section that does not exist. Those of other programs may begin as ours do, so that these are only
+/// told.
+pub(super) fn stray_variables(variables: &[(String, String)]) -> impl Iterator<Item = String> {
+    let ours = variables.iter().map(|(name, _)| name).filter(|name| name.starts_with(PREFIX));
+    let stray = ours.filter(|name| !RULES.iter().any(|(key, ..)| shares_section(name, key)));
+    stray.filter_map(|name| {
+        let meant = nearest(&key_of(name)).filter(|key| !is_section(key))?;
+        Some(format!(
+            "`{}` is not a setting, and has no effect: did you mean `{}`?",
+            name.escape_debug(),
+            variable(&meant)
+        ))
+    })
+}
+
+/// The key that a variable seems to name.
+fn key_of(name: &str) -> String {
+    name.trim_start_matches(PREFIX).to_lowercase().replacen('_', ".", 1)
+}
+
 fn syntax(message: &str, at: &str) -> String {
     if message == "duplicate key" { format!("`{}` is set twice", at.trim().escape_debug()) } else { message.to_owned() }
 }
@@ -421,8 +441,8 @@ fn unknown(key: &str) -> String {
 }
 
 fn unknown_variable(name: &str) -> String {
-    let key = name.trim_start_matches(PREFIX).to_lowercase().replacen('_', ".", 1);
-    format!("`{}` is not a setting{}", name.escape_debug(), hint(nearest(&key).map(|key| variable(&key))))
+    let meant = nearest(&key_of(name)).map(|key| variable(&key));
+    format!("`{}` is not a setting{}", name.escape_debug(), hint(meant))
 }
 
 fn hint(nearest: Option<String>) -> String {

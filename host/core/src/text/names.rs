@@ -43,8 +43,14 @@ pub(crate) fn folded(name: &str) -> String {
 #[must_use]
 pub fn nearest<'n>(meant: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let meant = folded(meant);
-    let scored = names.into_iter().map(|name| (strsim::jaro_winkler(&folded(name), &meant), name));
+    let near = names.into_iter().filter(|name| is_slip(&folded(name), &meant));
+    let scored = near.map(|name| (strsim::jaro_winkler(&folded(name), &meant), name));
     scored.filter(|(score, _)| *score > 0.75).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, name)| name)
+}
+
+/// Whether one name may be a slip of the other: at most a third of its characters differ. A beginning that both have is not enough.
+pub(crate) fn is_slip(one: &str, other: &str) -> bool {
+    strsim::damerau_levenshtein(one, other) * 3 <= one.chars().count().max(other.chars().count())
 }
 
 #[cfg(test)]
@@ -63,6 +69,19 @@ mod tests {
             for other in look_alikes {
                 assert_eq!(folded(other), folded(name), "{other}");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_far_off_was_not_meant() {
+        let names = ["note_pin", "time", "read_file", "run_shell", "web_search"];
+        for (meant, near) in
+            [("tmie", "time"), ("runshell", "run_shell"), ("read_fil", "read_file"), ("websearch", "web_search")]
+        {
+            assert_eq!(nearest(meant, names), Some(near), "{meant}");
+        }
+        for meant in ["nope", "note", "read", "shell", "x"] {
+            assert_eq!(nearest(meant, names), None, "{meant}");
         }
     }
 
