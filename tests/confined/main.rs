@@ -18,5 +18,6 @@ mod programs;
 mod questions;
 mod rig;
 mod secrets;
+mod setuid;
 mod shared;
 mod spare;

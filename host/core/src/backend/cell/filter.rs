@@ -1,6 +1,8 @@
 //! What a confined command may not ask of the kernel: a list of refusals, as commands may be anything. The namespaces are the wall; this
 //! keeps what would make new ones, and what reaches past them.
 
+mod modes;
+
 use libc::{BPF_ABS, BPF_JEQ, BPF_JGE, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W, sock_filter};
 use std::mem::offset_of;
 
@@ -107,6 +109,8 @@ pub(super) fn program(families: &[libc::c_int], debug: bool, nests: bool) -> Vec
     program.extend([when(BPF_JEQ, ARCHITECTURE, 1, 0), refuse(libc::ENOSYS), load(NUMBER)]);
     #[cfg(target_arch = "x86_64")]
     program.extend([when(BPF_JGE, X32, 0, 1), refuse(libc::ENOSYS)]);
+    // First: nothing else that is looked into is called so often as what opens files.
+    modes::refuse_setuid(&mut program);
     let (debugging, nesting) = (if debug { &[][..] } else { &DEBUGGING }, if nests { &[][..] } else { &NESTING });
     for call in REFUSED.iter().chain(debugging).chain(nesting) {
         program.extend([when(BPF_JEQ, of(*call), 0, 1), refuse(libc::EPERM)]);
