@@ -1,5 +1,5 @@
 //! S-04: a command reads the environment, or the core dump, of the program that runs it: `/proc/$PPID/environ`, a crash.
-//! Outcome: the host shows none of its variables, its token leaves the environment, and it leaves no core; commands have what they had.
+//! Outcome: the host shows none of its variables, nor its memory to anybody but root (`confined/unread.rs`), its token leaves the environment, and it leaves no core; commands have what they had.
 //! Switched off: without `process::seal` in `cli/main.rs` the command printed the canary and the token, and the host dumped core.
 #![expect(clippy::disallowed_methods, reason = "the test starts programs beside the one it tests")]
 
@@ -39,7 +39,10 @@ fn a_command_finds_nothing_of_the_hosts_environment() {
     let stdout = found["stdout"].as_str().expect("text");
     let (host, environment) = stdout.split_once("\n\n").expect("two parts");
     assert!(host.contains("toolcrib") && host.contains("run_shell"), "the parent is the host: {found}");
-    assert_eq!((environment, &found["stderr"]), ("", &json!("")), "{found}");
+    assert_eq!(environment, "", "{found}");
+    // Root alone may look, and finds nothing.
+    let is_closed = found["stderr"].as_str().is_some_and(|said| said.contains("Permission denied"));
+    assert!(found["stderr"] == "" || is_closed && !rustix::process::getuid().is_root(), "{found}");
 }
 
 /// A canary of its own: other tests start programs whose environment can be seen until they have begun.
@@ -78,9 +81,11 @@ fn the_token_of_the_environment_is_served_and_gone() {
     let server = Running::start(&mut with_secrets(&program, &["serve", "--http", "0"]));
     eventually("it says something", || server.said().contains('\n'));
     let (line, environment) = (server.said(), std::fs::read(format!("/proc/{}/environ", server.pid())));
-    let environment = environment.expect("our own child");
     assert!(line.contains("listening on"), "the token is taken: {line}");
-    assert!(environment.iter().all(|byte| *byte == 0), "{}", String::from_utf8_lossy(&environment));
+    match environment {
+        Ok(shown) => assert!(shown.iter().all(|byte| *byte == 0), "{}", String::from_utf8_lossy(&shown)),
+        Err(error) => assert!(!rustix::process::getuid().is_root(), "{error}"),
+    }
 }
 
 /// Lets a program and what it starts leave core dumps as large as they may be here.

@@ -21,3 +21,4 @@ mod secrets;
 mod setuid;
 mod shared;
 mod spare;
+mod unread;

@@ -1,4 +1,4 @@
-//! What this process hides from other processes of its user, such as the commands it runs: its environment, and its core dump.
+//! What this process hides from other processes of its user, such as the commands it runs: its memory, its environment, and its core dump.
 //!
 //! Commands are given an environment of their own (`backend/environment.rs`), but could read this program's where the kernel shows it.
 
@@ -12,11 +12,10 @@ pub(super) struct Secrets {
     pub(super) token: Option<OsString>,
 }
 
-/// Takes secrets out of the environment, and the environment out of sight. Called while this process has one thread.
-///
-/// It stays dumpable: a process that is not cannot map the users of a namespace that it makes. So who may trace this process can still
-/// read its memory; that is nobody but root where ptrace is restricted to descendants (`kernel.yama.ptrace_scope`).
+/// Takes secrets out of the environment, and the environment and all memory out of sight. Called while this process has one thread.
 pub(super) fn seal() -> Secrets {
+    // No process of this user reads its memory or its descriptors, or traces it: only root does. It cannot fail with this value.
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     leave_no_core();
     let token = std::env::var_os(TOKEN_VARIABLE);
     hide_environment();

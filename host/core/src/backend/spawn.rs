@@ -322,7 +322,8 @@ impl Image {
             Some(namespaces) => {
                 begun.flags |= libc::CLONE_PARENT;
                 let entered = Entering::new(namespaces, Then::Start(&raw mut begun)).run();
-                entered.map_err(|(_, error)| io::Error::other(format!("entering a cell: {error}")))
+                let what = cell.map_or("entering a cell", Cell::beginning);
+                entered.map_err(|(_, error)| io::Error::other(format!("{what}: {error}")))
             }
         };
         cloned?;

@@ -17,6 +17,8 @@
 //!
 //! `init DESCRIPTOR keep -` starts nothing: it keeps the cell that it is in until the other end of that socket is closed.
 //!
+//! `init DESCRIPTOR users -` does the same for who writes which users there are in its namespace: it says by a zero of 32 bits that it is there.
+//!
 //! `init DESCRIPTOR spare -` is there before its command is known: it reads from the socket what to start, as [`spare`] says.
 //!
 //! `init DESCRIPTOR wait PROCESS`: the same program outside, as what a pane of tmux runs. It waits for the first process of a cell, keeps the
@@ -212,6 +214,10 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
         match **arguments.add(2) {
             b'w' => wait_for(number_of(*arguments.add(3))),
             b'k' => keep(host),
+            b'u' => {
+                say_it_is_there(host);
+                keep(host)
+            }
             b's' => spare(host),
             _ if count < 5 => exit(BROKEN),
             _ => {}
@@ -225,8 +231,7 @@ unsafe extern "C" fn main(stack: *const usize) -> ! {
             if call(number::PRLIMIT64, [0, RLIMIT_NPROC, &raw const most as usize, 0, 0]) < 0 {
                 exit(BROKEN);
             }
-            let there: u32 = 0;
-            call(number::WRITE, [host as usize, &raw const there as usize, size_of_val(&there), 0, 0]);
+            say_it_is_there(host);
         }
         // What it knows is nobody's to read.
         call(number::PRCTL, [PR_SET_DUMPABLE, 0, 0, 0, 0]);
@@ -425,6 +430,12 @@ unsafe fn spare(host: i32) -> ! {
         }
         run(host, false, &Command { file, arguments: arguments_at, variables: variables_at })
     }
+}
+
+unsafe fn say_it_is_there(host: i32) {
+    let there: u32 = 0;
+    // SAFETY: a system call on memory of this function.
+    unsafe { call(number::WRITE, [host as usize, &raw const there as usize, size_of_val(&there), 0, 0]) };
 }
 
 /// Waits for the end of the host.
