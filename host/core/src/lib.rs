@@ -41,6 +41,7 @@ pub mod jobs;
 pub mod kept_output;
 mod leaks;
 mod mail;
+mod mountinfo;
 pub mod policy;
 pub mod sandbox;
 pub mod schedules;
@@ -52,6 +53,7 @@ pub mod tools;
 pub mod toolset;
 mod unchanged;
 pub mod upstream;
+mod watches;
 pub mod workspace;
 
 pub use host::{Compiled, Host, ended};

@@ -533,8 +533,13 @@ impl Confine {
         let (unix_sockets, debug) = (settings.unix_sockets, settings.debug);
         let ports = if network == CellNetwork::Egress { settings.ports.clone() } else { Vec::new() };
         let caches = self.caches(facts, &write);
+        // The home, and what lies beside the workspace; not the whole disk.
+        let beside = root.parent().filter(|beside| beside.parent().is_some());
+        let around = [Some(self.home.as_path()), beside].into_iter().flatten();
+        let around = around.filter(|place| !is_emptied(place) && !is_written(place)).map(Path::to_owned).collect();
         let profile = Profile {
             toolset: self.toolset.clone(),
+            around,
             mounts: self.mounts.clone(),
             write,
             emptied,
@@ -552,7 +557,7 @@ impl Confine {
         };
         mounts::check(&profile, &self.home)?;
         // A pane reads its profile from a file of text.
-        let paths = [&profile.write, &profile.hide, &profile.show, &profile.protect];
+        let paths = [&profile.write, &profile.around, &profile.hide, &profile.show, &profile.protect];
         let mounts = profile.mounts.iter().flat_map(|mount| [&mount.from, &mount.at]);
         let odd = paths.into_iter().flatten().chain(mounts).find(|path| path.to_str().is_none()).cloned();
         if let Some(odd) = odd {

@@ -125,7 +125,7 @@ impl Bwrap {
 
     /// What lies over places.
     fn covered(&mut self, profile: &Profile) -> io::Result<()> {
-        let (hidden, covers) = (profile.hidden()?, covers(profile)?);
+        let (hidden, covers) = (profile.hidden()?, covers(profile, None)?);
         let directories: Vec<_> = hidden.places.iter().filter(|place| place.is_directory).collect();
         for cover in covers.iter().filter(|cover| cover.from == cover.over.place) {
             let how = if cover.attributes & RDONLY == 0 { "--bind-fd" } else { "--ro-bind-fd" };

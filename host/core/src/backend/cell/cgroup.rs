@@ -5,16 +5,15 @@
 
 use super::Profile;
 use crate::backend::{tree, watcher};
-use crate::text::{octal, sanitize};
+use crate::mountinfo::unescaped;
+use crate::text::sanitize;
 use parking_lot::Mutex;
 use rustix::fs::{Access, AtFlags, FlockOperation, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 use std::process;
 use std::sync::Arc;
@@ -315,11 +314,6 @@ fn place(own: &Path, mounts: &str) -> Option<(PathBuf, PathBuf)> {
         let (shown, at) = (unescaped(fields.next()?), unescaped(fields.next()?));
         Some((at, own.strip_prefix(shown).ok()?.to_owned()))
     })
-}
-
-/// A path as `mountinfo` has it: blanks and the like are octal numbers behind a `\`.
-fn unescaped(text: &str) -> PathBuf {
-    OsString::from_vec(octal::unescape(text.as_bytes())).into()
 }
 
 /// The processes of a cgroup.

@@ -1,29 +1,22 @@
 //! The steps that make a cell of a profile, as the machine is now, and what lies over places in it.
 
+use super::doors;
 use super::hidden::Place;
-use super::steps::{self, Mounts, NODEV, NONE, NOSUID, OUT_OF_REACH, RDONLY, Step, VANISHED, path};
+use super::living::Namespaces;
+use super::steps::{self, Mounts, NODEV, NONE, NOSUID, RDONLY, Step, VANISHED, path};
 use super::{Cache, DEVICES, LINKS, MACHINES, MountPoint, NOTHING, OWN, Profile, RESOLVER};
 use crate::backend::git::ROOM;
 use crate::config::CellNetwork;
-use memchr::memmem;
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::fs::{File, Metadata, canonicalize, metadata, symlink_metadata};
-use std::io::{self, Read};
+use std::fs::{Metadata, canonicalize, metadata, symlink_metadata};
+use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::RawFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What takes the place of [`RESOLVER`].
 const NAMES: &str = "/run/.names";
-
-/// Bytes of the kernel's list of sockets on a usual machine.
-const USUAL_SOCKETS: usize = 64 << 10;
-
-/// Who root is where nobody is to be root.
-const SOMEBODY: u32 = 1000;
 
 /// Which file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,17 +48,18 @@ pub(super) struct Over {
 }
 
 impl Cover {
-    fn new(from: &Path, place: &Path, attributes: u64, passes: &'static [i32]) -> Self {
+    pub(super) fn new(from: &Path, place: &Path, attributes: u64, passes: &'static [i32]) -> Self {
         let which = symlink_metadata(place).ok().as_ref().map(Which::of);
         Self { from: from.into(), attributes, passes, over: Over { place: place.into(), which } }
     }
 }
 
-/// What has to lie over places in a cell of this profile, in this order.
-pub(super) fn covers(profile: &Profile) -> io::Result<Vec<Cover>> {
+/// What has to lie over places in a cell of this profile, in this order. `cell` is the one that a command joins; none where nothing has run in
+/// it yet.
+pub(super) fn covers(profile: &Profile, cell: Option<&Namespaces>) -> io::Result<Vec<Cover>> {
     let mut covers = protected(&profile.write, &profile.protect);
     covers.extend(git(profile));
-    covers.extend(sockets(profile));
+    covers.extend(doors::covers(profile, cell));
     // Last: it may lie in a directory that can be written.
     let hidden = profile.hidden()?;
     covers.extend(hidden.places.iter().filter(|place| !holds_shown(place, profile)).map(|place| {
@@ -100,23 +94,6 @@ fn git(profile: &Profile) -> Vec<Cover> {
     let directories = found.directories.iter().map(|directory| &directory.path);
     let cover = |path: &PathBuf| Cover::new(path, path, RDONLY | NOSUID | NODEV, VANISHED);
     directories.chain(&found.links).map(cover).collect()
-}
-
-/// What lays nothing over sockets that are there: connecting needs no right to write the file system.
-fn sockets(profile: &Profile) -> Vec<Cover> {
-    // The kernel does not say how long it is, and would be asked for a few bytes first.
-    let mut sockets = Vec::with_capacity(USUAL_SOCKETS);
-    let read = File::open("/proc/net/unix").and_then(|mut file| file.read_to_end(&mut sockets));
-    let lines = sockets.split(|byte| *byte == b'\n').filter(|_| read.is_ok());
-    // The path is the last of eight fields, and may hold anything. Each connection is there under the path of what it is connected to.
-    let names = lines.filter_map(|line| memmem::find(line, b" /").map(|blank| OsStr::from_bytes(&line[blank + 1..])));
-    let names: BTreeSet<&OsStr> = names.collect();
-    // As who bound it wrote it: by a link, or by a descriptor of its own.
-    let paths = names.into_iter().filter_map(|name| canonicalize(name).ok());
-    let reached = |path: &PathBuf| profile.has_in_sight(path) && !path.starts_with("/proc") && !profile.can_write(path);
-    let is_there = |path: &PathBuf| symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    let paths: BTreeSet<PathBuf> = paths.filter(reached).filter(is_there).collect();
-    paths.iter().map(|path| Cover::new(Path::new("/dev/null"), path, RDONLY | NOSUID, OUT_OF_REACH)).collect()
 }
 
 /// What is there of what lies outside.
@@ -173,7 +150,6 @@ impl Layout {
     /// A cell that is made from nothing; `room` is where its gates are kept.
     pub(super) fn of(profile: &Profile, room: Option<&Path>) -> io::Result<Self> {
         let mut layout = Self::within(profile);
-        layout.user(profile.nests)?;
         match profile.network {
             CellNetwork::None | CellNetwork::Egress => layout.push(Step::LoopbackUp),
             CellNetwork::Full => {}
@@ -312,6 +288,12 @@ impl Layout {
         self.push(Step::Listen { address, port, kind, slot });
     }
 
+    /// A socket by which the kernel says which others are bound; it is what a slot holds in the end.
+    pub(super) fn ask_for_sockets(&mut self) {
+        let slot = self.slot();
+        self.push(Step::AskForSockets { slot });
+    }
+
     /// Has names asked for on the cell's own loopback.
     fn names(&mut self) -> io::Result<()> {
         // Without the file the C library asks there too.
@@ -337,16 +319,6 @@ impl Layout {
         self.mount("proc", "/proc", "proc", flags, "")?;
         let covers = MACHINES.map(Path::new).map(|place| Cover::new(place, place, RDONLY | NOSUID, NONE));
         covers.iter().try_for_each(|cover| self.cover(cover))
-    }
-
-    /// The same user in a namespace where nobody else is: files look as they do outside. One that is root is somebody else there where that is
-    /// not wanted, and files look as if they were that one's.
-    fn user(&mut self, never_root: bool) -> io::Result<()> {
-        let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let within = |id: u32| if never_root && id == 0 { SOMEBODY } else { id };
-        self.write("/proc/self/setgroups", "deny")?;
-        self.write("/proc/self/uid_map", &format!("{} {user} 1\n", within(user)))?;
-        self.write("/proc/self/gid_map", &format!("{} {group} 1\n", within(group)))
     }
 
     /// Takes the directories that may be written, each as it is found now: another one in its place ends the cell.
@@ -461,11 +433,6 @@ impl Layout {
     fn slot(&mut self) -> usize {
         self.slots += 1;
         self.slots - 1
-    }
-
-    fn write(&mut self, file: &str, text: &str) -> io::Result<()> {
-        self.push(Step::Write { file: path(file)?, text: text.into() });
-        Ok(())
     }
 
     fn mount(&mut self, source: &str, target: &str, kind: &str, flags: libc::c_ulong, options: &str) -> io::Result<()> {

@@ -29,7 +29,7 @@ const QUIET: Duration = Duration::from_secs(1);
 const KINDS: [&str; 6] = ["user", "ipc", "uts", "cgroup", "net", "mnt"];
 
 /// The namespaces of a cell that are not this process's own.
-pub(in crate::backend) struct Namespaces(Vec<File>);
+pub(in crate::backend) struct Namespaces(pub(super) Vec<File>);
 
 impl Namespaces {
     /// Those of a process in a cell of this profile. One that has any of them in common with this process is in no such cell.
@@ -61,7 +61,7 @@ impl Namespaces {
     }
 
     /// What tells the user namespace from all others that there are.
-    fn user(&self) -> io::Result<u64> {
+    pub(super) fn user(&self) -> io::Result<u64> {
         Ok(self.0.first().ok_or(io::ErrorKind::NotFound)?.metadata()?.ino())
     }
 
@@ -74,7 +74,7 @@ impl Namespaces {
 pub(super) struct Idle(Option<spawn::Started>);
 
 impl Idle {
-    fn start(cell: &Cell, what: &str) -> io::Result<Self> {
+    pub(super) fn start(cell: &Cell, what: &str) -> io::Result<Self> {
         tree::born(|| spawn::idle(cell, what)).map(|started| Self(Some(started)))
     }
 
@@ -83,7 +83,7 @@ impl Idle {
         Self::start(cell, "keep")
     }
 
-    fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> u32 {
         self.0.as_ref().map_or(0, |started| started.pid)
     }
 
@@ -348,7 +348,7 @@ impl Living {
 
     /// Covers what came into being since.
     fn cover(&self, profile: &Profile) -> io::Result<()> {
-        let covers = covers(profile)?;
+        let covers = covers(profile, Some(&self.namespaces))?;
         let mut covered = self.covered.lock();
         let new: Vec<_> = covers.iter().filter(|cover| !covered.over.contains(&cover.over)).collect();
         if !new.is_empty() {

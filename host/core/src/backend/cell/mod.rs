@@ -2,7 +2,7 @@
 //!
 //! What is writable, what is hidden and which processes there are is decided by mounts and namespaces that a child makes before it
 //! executes, as the user, without privilege or another program: `layout.rs` puts together how, `steps.rs` has the system calls, `hidden.rs`
-//! finds what there is to hide. `filter.rs` refuses what would make others, `init.rs` is the first process, whose end is the end of all.
+//! finds what there is to hide, `doors.rs` which sockets and pipes are closed, `users.rs` makes the namespace that the others belong to. `filter.rs` refuses what would make others, `init.rs` is the first process, whose end is the end of all.
 //! Commands and panes join a cell that lives (`living.rs`), and this host makes their connections for them (`listeners.rs`). `cgroup.rs` bounds
 //! what they take together. `../spawn.rs` has the children.
 //!
@@ -12,6 +12,7 @@
 mod bwrap;
 mod cgroup;
 mod domain;
+mod doors;
 mod filter;
 mod hidden;
 mod layout;
@@ -21,6 +22,7 @@ mod means;
 mod spare;
 mod steps;
 mod system;
+mod users;
 
 pub(super) use bwrap::Bwrap;
 pub(super) use cgroup::{Group, enter, how_to_enter, leave};
@@ -34,6 +36,7 @@ pub use means::Means;
 
 use crate::backend::git;
 use crate::config::CellNetwork;
+use doors::Doors;
 use hidden::Hidden;
 pub(super) use layout::Layout;
 pub(crate) use layout::Which;
@@ -50,13 +53,9 @@ use std::sync::{Arc, OnceLock};
 pub(super) use steps::{EMPTY, Step, take};
 use steps::{OUT_OF_REACH, VANISHED, result};
 
-/// The namespaces that every cell has of its own.
-const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
-    | libc::CLONE_NEWNS
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWCGROUP;
+/// The namespaces that every cell has of its own, in one of users (`users.rs`).
+const NAMESPACES: libc::c_int =
+    libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP;
 /// The first process, as the build made it; empty where there are no cells.
 const INIT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/init"));
 /// Places of the machine that a cell has new and empty, with their modes and sizes in bytes.
@@ -92,6 +91,8 @@ pub struct Profile {
     pub toolset: Option<String>,
     /// Directories that may be written. All else can be read at most.
     pub write: Vec<PathBuf>,
+    /// Where sockets and pipes of other programs are looked for besides.
+    pub around: Vec<PathBuf>,
     /// What is empty but for what is written or shown there, and for caches: the home, as a rule.
     pub emptied: Vec<PathBuf>,
     /// What is not there. What is missing is passed over.
@@ -181,6 +182,7 @@ pub(crate) struct Known {
     digest: OnceLock<String>,
     hidden: Mutex<Option<Arc<Hidden>>>,
     git: Mutex<Option<Arc<git::Found>>>,
+    doors: Mutex<Doors>,
 }
 
 impl Clone for Known {
@@ -208,7 +210,7 @@ impl Profile {
     /// Nothing can be written, nothing is hidden, and there is no network.
     #[must_use]
     pub fn closed() -> Self {
-        let [write, hide, show, protect] = [const { Vec::new() }; 4];
+        let [write, around, hide, show, protect] = [const { Vec::new() }; 5];
         let (caches, mounts) = (Vec::new(), Vec::new());
         let (by, network, ports, known) = (Means::Namespaces, CellNetwork::None, Vec::new(), Known::default());
         let (toolset, emptied, unix_sockets, debug, nests) = (None, Vec::new(), true, false, false);
@@ -217,6 +219,7 @@ impl Profile {
             by,
             toolset,
             write,
+            around,
             emptied,
             hide,
             show,
@@ -326,12 +329,12 @@ pub(super) struct Cell {
 impl Cell {
     /// Lays out a cell of this profile that is made from nothing, as the machine is now; `room` is where its gates are kept.
     pub(super) fn of(profile: &Profile, room: Option<&Path>) -> io::Result<Self> {
-        let layout = Layout::of(profile, room)?.covering(&layout::covers(profile)?)?;
+        let layout = Layout::of(profile, room)?.covering(&layout::covers(profile, None)?)?;
         let namespaces = match profile.network {
             CellNetwork::None | CellNetwork::Egress => NAMESPACES | libc::CLONE_NEWNET,
             CellNetwork::Full => NAMESPACES,
         };
-        Ok(Self::new(profile, layout, namespaces, None))
+        Ok(Self::new(profile, layout, namespaces, Some(Arc::new(users::namespace(profile)?))))
     }
 
     /// Lays out what a command has of its own in a cell of this profile that lives.
@@ -347,6 +350,11 @@ impl Cell {
 
     fn within(self, group: Option<Arc<Group>>) -> Self {
         Self { group, ..self }
+    }
+
+    /// What a child begins with, for the message that says that it failed.
+    pub(super) fn beginning(&self) -> &'static str {
+        if self.namespaces & libc::CLONE_NEWIPC == 0 { "entering a cell" } else { "making namespaces" }
     }
 
     /// Descriptors that the child keeps between steps.

@@ -91,6 +91,10 @@ pub(in crate::backend) enum Step {
         kind: libc::c_int,
         slot: usize,
     },
+    /// Opens a socket by which the kernel says which others are bound, into a slot.
+    AskForSockets {
+        slot: usize,
+    },
 }
 
 /// Which mounts a step is about.
@@ -294,6 +298,12 @@ impl Step {
                         _ => Ok(()),
                     }
                 }
+                Self::AskForSockets { slot } => {
+                    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+                    slots[*slot] =
+                        result(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG).into())?;
+                    Ok(())
+                }
             }
         }
     }
@@ -318,6 +328,7 @@ impl Step {
                 format!("making {}", shown(path))
             }
             Self::Listen { port, .. } => format!("listening on port {port}"),
+            Self::AskForSockets { .. } => "asking for sockets".into(),
         }
     }
 }

@@ -1,24 +1,23 @@
 //! What commands made that runs or is obeyed later. It was not there when they began, so it could not be protected.
 //!
-//! The kernel says where something has happened (`made/watches.rs`), and stamps each change of a file with a time that no process can set
+//! The kernel says where something has happened (`watches.rs`), and stamps each change of a file with a time that no process can set
 //! (ctime): a look after a command (`made/walk.rs`) needs no picture of before it, except of repositories, which are as old as ever when they
 //! are moved. What a command left running in a pane makes things when nobody waits for it: the next look tells those. What the names mean is
 //! `policy/files/later.rs`.
 
 mod walk;
-mod watches;
 
 use super::Confine;
 use crate::backend::cell::Profile;
 use crate::backend::{Backend, Facts};
 use crate::text::sanitize;
+use crate::watches::{Dirty, Told, Watches};
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use walk::{How, Made, Repositories, Walk};
-use watches::{Dirty, Watches};
+use walk::{How, Made, Place, Repositories, Walk};
 
 /// What one command is told of; more are counted.
 const MOST_TOLD: usize = 3;
@@ -30,7 +29,6 @@ type Stamp = (i64, i64);
 #[derive(Default)]
 pub(crate) struct Watch(Mutex<Watched>);
 
-#[derive(Default)]
 struct Watched {
     /// Since when things may have been made that nobody has looked for.
     unseen: Option<Stamp>,
@@ -38,11 +36,18 @@ struct Watched {
     goes_on: bool,
     /// Since when each look has something to tell that has begun and not ended.
     open: Vec<Stamp>,
-    watches: Watches,
+    watches: Watches<Place>,
     /// Those below each directory that can be written.
     repositories: HashMap<PathBuf, Repositories>,
     /// What was found, as long as a look can find it again: one may begin within a tick of that clock in which another ended.
     last: Vec<Made>,
+}
+
+impl Default for Watched {
+    fn default() -> Self {
+        let (unseen, goes_on, open, watches) = (None, false, Vec::new(), Watches::of(Told::Changes));
+        Self { unseen, goes_on, open, watches, repositories: HashMap::new(), last: Vec::new() }
+    }
 }
 
 impl Watched {

@@ -3,8 +3,8 @@
 //! It is bounded, so that it takes no longer than commands do, and follows no link: what a command left running may swap names meanwhile.
 
 use super::Stamp;
-use super::watches::{Place, Watches};
 use crate::disk::DIRECTORY;
+use crate::watches::Watches;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, ResolveFlags, Statx, StatxFlags, StatxTimestamp, openat, openat2, statx,
 };
@@ -27,6 +27,16 @@ const MOST_REPOSITORIES: usize = 4096;
 /// Directories that programs fill, and nobody works in.
 const PASSED: [&[u8]; 6] = [b"node_modules", b"target", b"__pycache__", b".venv", b".tox", b".cache"];
 const SET_ID: u16 = 0o6000;
+
+/// A directory in one that can be written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) root: PathBuf,
+    /// Relative to the root.
+    pub(super) at: PathBuf,
+    /// 1 for the root itself.
+    pub(super) level: usize,
+}
 
 /// The inodes of repositories, by their paths.
 pub(super) type Repositories = HashMap<PathBuf, u64>;
@@ -60,7 +70,7 @@ pub(super) struct Walk<'w> {
     before: Option<&'w Repositories>,
     /// What looks before this one found.
     last: &'w [Made],
-    watches: &'w mut Watches,
+    watches: &'w mut Watches<Place>,
     directories: usize,
     entries: usize,
     pub(super) made: Vec<Made>,
@@ -74,7 +84,7 @@ impl<'w> Walk<'w> {
         since: Stamp,
         before: Option<&'w Repositories>,
         last: &'w [Made],
-        watches: &'w mut Watches,
+        watches: &'w mut Watches<Place>,
     ) -> Self {
         let (made, repositories) = (Vec::new(), before.cloned().unwrap_or_default());
         Self { root, names, since, before, last, watches, directories: 0, entries: 0, made, repositories }
@@ -299,7 +309,7 @@ mod tests {
     use std::fs::{create_dir_all, remove_dir_all, write};
 
     fn made(root: &Path, since: Stamp) -> Vec<PathBuf> {
-        let (names, mut watches) = ([".envrc".to_owned()], Watches::default());
+        let (names, mut watches) = ([".envrc".to_owned()], Watches::of(crate::watches::Told::Changes));
         let mut walk = Walk::new(root, &names, since, None, &[], &mut watches);
         walk.whole();
         walk.made.into_iter().map(|made| made.path).collect()
@@ -309,7 +319,7 @@ mod tests {
     #[test]
     fn what_is_told_already_does_not_say_what_was_made_in_it_since() {
         let root = tempfile::tempdir().expect("a directory");
-        let (names, mut watches) = ([".git/hooks".to_owned()], Watches::default());
+        let (names, mut watches) = ([".git/hooks".to_owned()], Watches::of(crate::watches::Told::Changes));
         let mut look = |last: &[Made]| {
             let mut walk = Walk::new(root.path(), &names, (0, 0), None, last, &mut watches);
             walk.whole();

@@ -7,47 +7,62 @@ use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 /// Directories that are watched at most; a user has some thousand for all programs.
 const MOST: usize = 1024;
 /// Bytes of events that are read at once.
 const BUFFER: usize = 4096;
 
-/// A directory in one that can be written.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) root: PathBuf,
-    /// Relative to the root.
-    pub(super) at: PathBuf,
-    /// 1 for the root itself.
-    pub(super) level: usize,
+/// What is told of directories.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Told {
+    /// Names that came into being or were moved there.
+    Names,
+    /// Those, and what was written or changed.
+    Changes,
+}
+
+impl Told {
+    fn events(self) -> WatchFlags {
+        let names = WatchFlags::CREATE | WatchFlags::MOVED_TO;
+        match self {
+            Self::Names => names,
+            Self::Changes => names | WatchFlags::ATTRIB | WatchFlags::CLOSE_WRITE,
+        }
+    }
 }
 
 /// What has happened.
-pub(super) enum Dirty {
+pub(crate) enum Dirty<P> {
     /// In these directories, to these names.
-    Places(BTreeMap<Place, BTreeSet<OsString>>),
+    Places(BTreeMap<P, BTreeSet<OsString>>),
     /// More than the kernel tells.
     All,
 }
 
-/// The directories that are watched.
-#[derive(Default)]
-pub(super) struct Watches {
+/// The directories that are watched, each a place as who watches them knows it.
+#[derive(Debug)]
+pub(crate) struct Watches<P> {
+    told: Told,
     queue: Option<OwnedFd>,
     /// By their numbers; whether it is one within a place, which matters as a whole.
-    places: HashMap<i32, (Place, bool)>,
-    seen: BTreeMap<Place, BTreeSet<OsString>>,
+    places: HashMap<i32, (P, bool)>,
+    seen: BTreeMap<P, BTreeSet<OsString>>,
     /// More has happened than the kernel told.
     has_lost: bool,
     /// A directory cannot be watched: everything is looked at each time.
     is_blind: bool,
 }
 
-impl Watches {
+impl<P: Clone + Ord> Watches<P> {
+    /// Watches none yet.
+    pub(crate) fn of(told: Told) -> Self {
+        let (places, seen) = (HashMap::new(), BTreeMap::new());
+        Self { told, queue: None, places, seen, has_lost: false, is_blind: false }
+    }
+
     /// Watches an open directory from now on: a place, or one within it.
-    pub(super) fn add(&mut self, directory: impl AsFd, place: Place, is_within: bool) {
+    pub(crate) fn add(&mut self, directory: impl AsFd, place: P, is_within: bool) {
         if self.queue.is_none() {
             self.queue = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
         }
@@ -55,17 +70,16 @@ impl Watches {
             self.is_blind |= self.queue.is_none();
             return;
         };
-        let events = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ATTRIB | WatchFlags::CLOSE_WRITE;
         // This very directory, whatever its name leads to by now.
         let path = format!("/proc/self/fd/{}", directory.as_fd().as_raw_fd());
-        match add_watch(queue, path, events | WatchFlags::ONLYDIR) {
+        match add_watch(queue, path, self.told.events() | WatchFlags::ONLYDIR) {
             Ok(number) => drop(self.places.insert(number, (place, is_within))),
             Err(_) => self.is_blind = true,
         }
     }
 
     /// All that has happened since it was forgotten last.
-    pub(super) fn dirty(&mut self) -> Dirty {
+    pub(crate) fn dirty(&mut self) -> Dirty<P> {
         let mut buffer = [MaybeUninit::uninit(); BUFFER];
         if let Some(queue) = &self.queue {
             let mut reader = Reader::new(queue, &mut buffer);
@@ -85,7 +99,7 @@ impl Watches {
     }
 
     /// Forgets what has happened: it was looked at.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.seen.clear();
         self.has_lost = false;
     }
